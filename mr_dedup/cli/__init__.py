@@ -1,0 +1,1 @@
+"""The mr-dedup command: one file a subcommand."""
