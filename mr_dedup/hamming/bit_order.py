@@ -1,0 +1,93 @@
+"""Orders of the bits of a fingerprint, so that every block of a table design has live bits.
+
+Distances do not change when the same permutation moves the bits of all fingerprints. Where
+fingerprints share their leading bits, a block of leading bits tells nothing apart and its table
+holds everything in one bucket; spread over all blocks, the idle bits weaken each a little.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mr_dedup.hamming.design import BITS
+
+Fingerprints = NDArray[np.uint64]
+
+
+@dataclass(frozen=True)
+class BitOrder:
+    """A permutation of bit positions: bit ``sources[i]`` of a fingerprint becomes bit i.
+
+    Raises ValueError if ``sources`` is not a permutation of 0 to 63.
+    """
+
+    sources: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        if sorted(self.sources) != list(range(BITS)):
+            raise ValueError(f"sources must be a permutation of 0 to {BITS - 1}")
+
+    @classmethod
+    def natural(cls) -> BitOrder:
+        """Return the order that moves nothing."""
+        return cls(tuple(range(BITS)))
+
+    @classmethod
+    def spread(cls, fingerprints: Fingerprints) -> BitOrder:
+        """Return the order that spreads the idle bits of ``fingerprints`` uint64[n] evenly.
+
+        Bits are ranked by how near half of the fingerprints have them set; rank r goes to the
+        position whose six binary digits are those of r reversed, so that any run of positions
+        takes its ranks from all over the ranking. O(64 n): meant for a sample.
+        """
+        ones = np.array(
+            [np.count_nonzero(fingerprints >> np.uint64(b) & np.uint64(1)) for b in range(BITS)]
+        )
+        share = ones / max(1, fingerprints.size)
+        # in tenths, so that noise among live bits leaves them in their own order
+        balance = np.round(20 * np.minimum(share, 1 - share))
+        ranked = sorted(range(BITS), key=lambda bit: (-balance[bit], -bit))
+        positions = [int(f"{rank:06b}"[::-1], 2) for rank in range(BITS)]
+        sources = [0] * BITS
+        for rank, bit in enumerate(ranked):
+            sources[positions[rank]] = bit
+        return cls(tuple(sources))
+
+    @property
+    def is_natural(self) -> bool:
+        """Whether nothing moves."""
+        return self.sources == tuple(range(BITS))
+
+    def apply(self, fingerprints: Fingerprints) -> Fingerprints:
+        """Return ``fingerprints`` uint64[n] with their bits moved; itself if nothing moves.
+
+        About 4 ns a fingerprint.
+        """
+        return _permuted(fingerprints, self.sources)
+
+    def undo(self, fingerprints: Fingerprints) -> Fingerprints:
+        """Return the uint64[n] that ``apply`` would turn into ``fingerprints``."""
+        back = [0] * BITS
+        for position, source in enumerate(self.sources):
+            back[source] = position
+        return _permuted(fingerprints, tuple(back))
+
+
+def _permuted(fingerprints: Fingerprints, sources: tuple[int, ...]) -> Fingerprints:
+    from mr_dedup.hamming import kernels
+
+    if sources == tuple(range(BITS)):
+        return fingerprints
+    destination = {source: position for position, source in enumerate(sources)}
+    byte_tables = np.zeros((BITS // 8, 256), dtype=np.uint64)
+    values = np.arange(256, dtype=np.uint64)
+    for bit in range(BITS):
+        byte, within = divmod(bit, 8)
+        moved = (values >> np.uint64(within) & np.uint64(1)) << np.uint64(destination[bit])
+        byte_tables[byte] |= moved
+    out = np.empty_like(fingerprints)
+    kernels.permute_bits(fingerprints, byte_tables, out)
+    return out

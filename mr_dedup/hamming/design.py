@@ -1,0 +1,167 @@
+"""Table designs: which bits of a fingerprint the tables of a Hamming search are keyed by.
+
+Manku, Jain, Das Sarma (WWW 2007), section 3: cut the 64 bits into r blocks; two fingerprints
+within k bits of one another agree in at least r - k whole blocks; so with a table for every
+choice of r - k blocks, keyed by their bits, some table holds the two under one key. Choosing
+again among the bits that a table leaves free (nesting) trades tables for key width.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+BITS = 64
+"""The width of a fingerprint."""
+
+
+@dataclass(frozen=True)
+class TableDesign:
+    """A set of tables that together find every pair within ``k`` bits.
+
+    ``masks`` has a 64-bit mask a table: the bits it is keyed by. Use the named constructors,
+    whose guarantee follows from their construction; raises ValueError for a k outside 0 to 64
+    or a mask that is no 64-bit number.
+    """
+
+    name: str
+    k: int
+    masks: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.k <= BITS:
+            raise ValueError(f"k must be from 0 to {BITS}, not {self.k}")
+        if not self.masks:
+            raise ValueError(f"design {self.name} has no tables")
+        for mask in self.masks:
+            if not 0 <= mask < 1 << BITS:
+                raise ValueError(f"mask {mask:#x} of design {self.name} is not a {BITS}-bit number")
+
+    @classmethod
+    def choose(cls, k: int, chosen: int) -> TableDesign:
+        """Return the design of ``k + chosen`` blocks with a table for every ``chosen`` of them.
+
+        C(k + chosen, chosen) tables with keys of about 64 chosen / (k + chosen) bits.
+        """
+        if chosen < 1:
+            raise ValueError(f"chosen must be at least 1, not {chosen}")
+        if not 0 <= k <= BITS - chosen:
+            raise ValueError(f"k must be from 0 to {BITS - chosen} with {chosen} chosen, not {k}")
+        blocks = cut(range(BITS), k + chosen)
+        masks = tuple(
+            mask_of(itertools.chain.from_iterable(combination))
+            for combination in itertools.combinations(blocks, chosen)
+        )
+        return cls(f"{len(masks)}-tables", k, masks)
+
+    @classmethod
+    def nested(cls, k: int) -> TableDesign:
+        """Return the design that chooses a block of k + 1, then one of k + 1 in the other bits.
+
+        (k + 1)² tables. The paper's 16-table design is the one for k = 3.
+        """
+        if not 1 <= k < BITS // 2:
+            raise ValueError(f"k of a nested design must be from 1 to {BITS // 2 - 1}, not {k}")
+        masks = []
+        for outer in cut(range(BITS), k + 1):
+            rest = [bit for bit in range(BITS) if bit not in outer]
+            masks += [mask_of([*outer, *inner]) for inner in cut(rest, k + 1)]
+        return cls(f"{len(masks)}-tables-nested", k, tuple(masks))
+
+    @classmethod
+    def all_pairs(cls, k: int) -> TableDesign:
+        """Return the design with one table and no key: every pair is a candidate, for any k."""
+        return cls("all-pairs", k, (0,))
+
+    @classmethod
+    def paper_4(cls) -> TableDesign:
+        """Return the paper's design for k = 3 with 4 tables: keys of 16 bits."""
+        return cls.choose(3, 1)
+
+    @classmethod
+    def paper_10(cls) -> TableDesign:
+        """Return the paper's design for k = 3 with 10 tables: keys of 25 and 26 bits."""
+        return cls.choose(3, 2)
+
+    @classmethod
+    def paper_16(cls) -> TableDesign:
+        """Return the paper's design for k = 3 with 16 tables: keys of 28 bits."""
+        return cls.nested(3)
+
+    @classmethod
+    def paper_20(cls) -> TableDesign:
+        """Return the paper's design for k = 3 with 20 tables: keys of 31, 32 and 33 bits."""
+        return cls.choose(3, 3)
+
+    @property
+    def key_widths(self) -> tuple[int, ...]:
+        """The number of key bits of each table, the paper's p_i."""
+        return tuple(mask.bit_count() for mask in self.masks)
+
+    def permutation(self, table: int) -> tuple[int, ...]:
+        """Return the paper's π_i: bit positions, leading first, with the table's key leading.
+
+        Position 63 is a fingerprint's leading bit. Within key and rest the order stays.
+        """
+        mask = self.masks[table]
+        leading = [bit for bit in range(BITS - 1, -1, -1) if mask >> bit & 1]
+        return (*leading, *(bit for bit in range(BITS - 1, -1, -1) if not mask >> bit & 1))
+
+    def hashing(self, table: int, directory_bits: int) -> tuple[int, int, int]:
+        """Return (mask, multiplier, shift) of a table with at most 2**directory_bits buckets.
+
+        A key in one run of bits is multiplied within its own width, which is free of collisions
+        where the directory has as many buckets as there are keys: 2**16 keys hashed into 2**16
+        buckets would double the candidates. Any other key is hashed as a 64-bit number.
+        """
+        mask = self.masks[table]
+        width = mask.bit_count()
+        if width == 0:
+            return 0, 1, BITS - 1
+        lowest = (mask & -mask).bit_length() - 1
+        multiplier = _golden(BITS)
+        if mask >> lowest == (1 << width) - 1:
+            multiplier = _golden(width) << (BITS - lowest - width)
+        # a shift by 64 is undefined in machine code: a directory has at least two buckets
+        return mask, multiplier, BITS - max(1, min(directory_bits, width))
+
+
+def _golden(width: int) -> int:
+    """Return the odd multiplier that spreads ``width``-bit keys over leading bits (Knuth 6.4)."""
+    return int((5**0.5 - 1) / 2 * (1 << width)) | 1
+
+
+def cut(bits: Sequence[int], parts: int) -> list[Sequence[int]]:
+    """Return ``bits`` cut from the leading end into runs whose lengths differ by at most one.
+
+    The longer runs come first, as in the paper's 13, 13, 13, 13, 12.
+    """
+    ordered = sorted(bits, reverse=True)
+    length, longer = divmod(len(ordered), parts)
+    edges = [0, *itertools.accumulate(length + (part < longer) for part in range(parts))]
+    return [ordered[start:stop] for start, stop in itertools.pairwise(edges)]
+
+
+def mask_of(bits: Iterable[int]) -> int:
+    """Return the number with exactly the given bit positions set."""
+    return functools.reduce(lambda mask, bit: mask | 1 << bit, bits, 0)
+
+
+MAX_TABLES = 256
+"""The most tables a considered design has: more cost more to build than they save."""
+
+
+def designs_for(k: int) -> dict[str, TableDesign]:
+    """Return the designs worth considering for distance k, by name, fewest tables first."""
+    designs = [TableDesign.all_pairs(k)]
+    for chosen in range(1, 5):
+        if k <= BITS - chosen and math.comb(k + chosen, chosen) <= MAX_TABLES:
+            designs.append(TableDesign.choose(k, chosen))
+        if k == 0:
+            break  # more blocks of an exact match cut the same key
+    if 1 <= k and (k + 1) ** 2 <= MAX_TABLES:
+        designs.append(TableDesign.nested(k))
+    return {design.name: design for design in sorted(designs, key=lambda d: len(d.masks))}

@@ -1,0 +1,237 @@
+"""Choose how to search: which side to index, with which table design, in how many slices.
+
+The choice minimises an estimate of nanoseconds from sizes and, where samples are given, from
+how often two sampled fingerprints share a key: so skewed values get another bit order or more
+selective tables than uniform ones.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mr_dedup.errors import MrDedupError
+from mr_dedup.hamming.bit_order import BitOrder
+from mr_dedup.hamming.design import BITS, TableDesign, designs_for
+
+Fingerprints = NDArray[np.uint64]
+Side = Literal["queries", "corpus"]
+SIDES: tuple[Side, ...] = get_args(Side)
+
+# Nanoseconds on one core of a Zen 5 at 2.6 GHz base; only their proportions matter. See
+# bench/hamming.py, which prints them for the machine it runs on.
+_BUILD = 10.0  # a fingerprint and table: hash, count, scatter
+_PROBE = 5.0  # a probing fingerprint and table: partition, hash, the bucket's first group
+_GROUP = 1.2  # each further group of 32 candidates
+
+_GROUP_SIZE = 32
+_BUCKET = 16  # fingerprints a bucket of a directory should hold: half a group
+_MAX_DIRECTORY_BITS = 24  # 64 MB of starts a table
+
+MAX_CANDIDATES = 10**14
+"""Comparisons past which a search is refused: about an hour of one core."""
+MAX_MATCHES = 10**10
+"""Expected matches past which a search is refused: k is then too wide to tell pages apart."""
+
+DEFAULT_MEMORY_BYTES = 400 << 20
+"""What the tables of one search may take: leaves a task of 700 MB room for Python and blocks."""
+
+SAMPLE_SIZE = 1 << 14
+"""Fingerprints a sample should have: 2**28 pairs tell a rate of shared keys down to 1e-7."""
+
+
+@dataclass(frozen=True)
+class Option:
+    """One way to search, with what it is expected to cost."""
+
+    design: TableDesign
+    order: BitOrder
+    index: Side
+    directory_bits: int
+    slices: int
+    memory_bytes: int
+    candidates_per_probe: float
+    nanoseconds: float
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The cheapest option, the sizes it was chosen for, and the options it was chosen from."""
+
+    corpus_size: int
+    query_size: int
+    k: int
+    chosen: Option
+    options: tuple[Option, ...]
+    candidates: float
+    random_matches: float
+
+    @property
+    def slice_size(self) -> int:
+        """The most fingerprints that are indexed at a time."""
+        indexed = self.query_size if self.chosen.index == "queries" else self.corpus_size
+        return max(1, math.ceil(indexed / self.chosen.slices))
+
+    def refuse_explosion(self) -> None:
+        """Raise MrDedupError if even the chosen option is past MAX_CANDIDATES or MAX_MATCHES."""
+        work = f"k = {self.k} over {self.corpus_size:,} x {self.query_size:,} fingerprints"
+        if self.random_matches > MAX_MATCHES:
+            raise MrDedupError(
+                f"{work}: about {self.random_matches:.1e} pairs match by chance alone "
+                f"(limit {MAX_MATCHES:.0e}); choose a smaller k"
+            )
+        if self.candidates > MAX_CANDIDATES:
+            raise MrDedupError(
+                f"{work}: even {self.chosen.design.name} compares about {self.candidates:.1e} "
+                f"candidates (limit {MAX_CANDIDATES:.0e}); choose a smaller k, or fewer at a time"
+            )
+
+
+def plan(
+    corpus_size: int,
+    query_size: int,
+    k: int,
+    *,
+    index: Side | None = None,
+    design: str | None = None,
+    memory_bytes: int = DEFAULT_MEMORY_BYTES,
+    corpus_sample: Fingerprints | None = None,
+    query_sample: Fingerprints | None = None,
+) -> Plan:
+    """Return the plan for all pairs within ``k`` bits of a corpus and queries.
+
+    ``index`` and ``design`` (a name of design.designs_for) narrow the choice; samples uint64[s],
+    drawn from all over their side, make it follow the values; ``memory_bytes`` bounds the
+    tables of a slice. Raises ValueError for a k, side or design that does not exist. Takes
+    microseconds without samples, tens of milliseconds with skewed ones.
+    """
+    if not 0 <= k <= BITS:
+        raise ValueError(f"k must be from 0 to {BITS}, not {k}")
+    if index is not None and index not in SIDES:
+        raise ValueError(f"index must be one of {', '.join(SIDES)}, not {index!r}")
+    designs = designs_for(k)
+    if design is not None and design not in designs:
+        raise ValueError(f"design for k = {k} must be one of {', '.join(designs)}, not {design!r}")
+    considered = [designs[design]] if design else list(designs.values())
+    orders = [BitOrder.natural()]
+    if corpus_sample is None or query_sample is None:
+        corpus_sample = query_sample = np.empty(0, dtype=np.uint64)
+    elif _is_skewed(corpus_sample, query_sample):
+        orders.append(BitOrder.spread(np.concatenate([corpus_sample, query_sample])))
+    else:
+        corpus_sample = query_sample = corpus_sample[:0]
+    options = []
+    for order in orders:
+        pair = (order.apply(corpus_sample), order.apply(query_sample))
+        for table_design in considered:
+            rates = [_shared_key_rate(mask, *pair) for mask in table_design.masks]
+            options += [
+                _option(table_design, order, side, rates, corpus_size, query_size, memory_bytes)
+                for side in ([index] if index else SIDES)
+            ]
+    chosen = min(options, key=lambda option: option.nanoseconds)
+    probing = corpus_size if chosen.index == "queries" else query_size
+    return Plan(
+        corpus_size,
+        query_size,
+        k,
+        chosen,
+        tuple(options),
+        candidates=probing * chosen.candidates_per_probe,
+        random_matches=corpus_size * query_size * _ball(k, _live_bits(corpus_sample)),
+    )
+
+
+def spread_sample(fingerprints: Fingerprints, size: int = SAMPLE_SIZE) -> Fingerprints:
+    """Return at most ``size`` of ``fingerprints`` uint64[n], evenly spaced."""
+    return fingerprints[:: max(1, math.ceil(fingerprints.size / size))]
+
+
+def directory_bits_for(size: int) -> int:
+    """Return the bits of a directory whose buckets hold about 16 of ``size`` fingerprints."""
+    return min(_MAX_DIRECTORY_BITS, max(1, round(math.log2(max(1, size) / _BUCKET))))
+
+
+def _option(
+    design: TableDesign,
+    order: BitOrder,
+    index: Side,
+    rates: Sequence[float],
+    corpus_size: int,
+    query_size: int,
+    memory_bytes: int,
+) -> Option:
+    indexed, probing = (
+        (query_size, corpus_size) if index == "queries" else (corpus_size, query_size)
+    )
+    slices = max(1, math.ceil(indexed * _bytes_a_fingerprint(design) / memory_bytes))
+    size = math.ceil(indexed / slices)
+    bits = directory_bits_for(size)
+    buckets = [size * max(rate, 2.0**-bits) for rate in rates]
+    probe = sum(_PROBE + _GROUP * bucket / _GROUP_SIZE for bucket in buckets)
+    return Option(
+        design,
+        order,
+        index,
+        bits,
+        slices,
+        memory_bytes=size * _bytes_a_fingerprint(design),
+        candidates_per_probe=slices * sum(buckets),
+        nanoseconds=_BUILD * indexed * len(rates) + slices * probing * probe,
+    )
+
+
+def _bytes_a_fingerprint(design: TableDesign) -> int:
+    """Return what one indexed fingerprint takes: itself, and in each table signature and slot.
+
+    A start is 4 bytes for some 16 fingerprints, rounded up to half a byte.
+    """
+    return 8 + 9 * len(design.masks)
+
+
+def _shared_key_rate(mask: int, corpus_sample: Fingerprints, query_sample: Fingerprints) -> float:
+    """Return how probably a corpus fingerprint and a query share their masked bits."""
+    uniform = 2.0 ** -mask.bit_count()
+    if corpus_sample.size == 0 or query_sample.size == 0 or mask == 0:
+        return uniform
+    keys = np.sort(query_sample & np.uint64(mask))
+    wanted = corpus_sample & np.uint64(mask)
+    shared = np.searchsorted(keys, wanted, side="right") - np.searchsorted(keys, wanted)
+    return max(uniform, float(shared.sum()) / (corpus_sample.size * query_sample.size))
+
+
+def _is_skewed(corpus_sample: Fingerprints, query_sample: Fingerprints) -> bool:
+    """Tell whether some 16-bit block is shared far more often than uniform values would.
+
+    Blocks at every multiple of 8, so that no skew hides between two.
+    """
+    if min(corpus_sample.size, query_sample.size) < 64:
+        return False
+    pairs = corpus_sample.size * query_sample.size
+    for low in range(0, BITS - 8, 8):
+        mask = 0xFFFF << low & (1 << BITS) - 1
+        expected = pairs * 2.0 ** -mask.bit_count()
+        found = _shared_key_rate(mask, corpus_sample, query_sample) * pairs
+        if found > 1.5 * expected + 6 * math.sqrt(expected) + 6:
+            return True
+    return False
+
+
+def _live_bits(sample: Fingerprints) -> int:
+    """Return the sum of the bits' entropies in a sample, at least 1; 64 if there is none."""
+    if sample.size == 0:
+        return BITS
+    share = np.array([np.mean(sample >> np.uint64(b) & np.uint64(1)) for b in range(BITS)])
+    share = share[(share > 0) & (share < 1)]
+    entropies = -share * np.log2(share) - (1 - share) * np.log2(1 - share)
+    return max(1, round(float(entropies.sum())))
+
+
+def _ball(k: int, bits: int) -> float:
+    """Return the share of all ``bits``-bit numbers that lie within k of one of them."""
+    return sum(math.comb(bits, distance) for distance in range(min(k, bits) + 1)) / 2.0**bits
