@@ -14,8 +14,15 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 BITS = 64
 """The width of a fingerprint."""
+
+_FOLD = 33
+"""How far hashing folds leading bits down: 33 came within 1.2 % of perfect spreading over the
+keys of all designs for k = 0, 1, 3, 6; 32 within 18 %, other multipliers than the golden up to 60 %.
+"""
 
 
 @dataclass(frozen=True)
@@ -110,28 +117,45 @@ class TableDesign:
         leading = [bit for bit in range(BITS - 1, -1, -1) if mask >> bit & 1]
         return (*leading, *(bit for bit in range(BITS - 1, -1, -1) if not mask >> bit & 1))
 
-    def hashing(self, table: int, directory_bits: int) -> tuple[int, int, int]:
-        """Return (mask, multiplier, shift) of a table with at most 2**directory_bits buckets.
-
-        A key in one run of bits is multiplied within its own width, which is free of collisions
-        where the directory has as many buckets as there are keys: 2**16 keys hashed into 2**16
-        buckets would double the candidates. Any other key is hashed as a 64-bit number.
-        """
+    def hashing(self, table: int, directory_bits: int) -> Hashing:
+        """Return how a table with at most 2**directory_bits buckets places a fingerprint."""
         mask = self.masks[table]
         width = mask.bit_count()
-        if width == 0:
-            return 0, 1, BITS - 1
-        lowest = (mask & -mask).bit_length() - 1
-        multiplier = _golden(BITS)
-        if mask >> lowest == (1 << width) - 1:
-            multiplier = _golden(width) << (BITS - lowest - width)
         # a shift by 64 is undefined in machine code: a directory has at least two buckets
-        return mask, multiplier, BITS - max(1, min(directory_bits, width))
+        shift = BITS - max(1, min(directory_bits, width))
+        lowest = (mask & -mask).bit_length() - 1
+        if width == 0 or width == BITS or mask >> lowest != (1 << width) - 1:
+            return Hashing(mask, _golden(BITS), _FOLD, _golden(BITS), shift)
+        # A key in one run of bits: multiplied within its own width, free of collisions where
+        # there are as many buckets as keys (hashing 2**16 keys into as many buckets doubles the
+        # candidates). The fold then moves one bit to where the last shift drops it.
+        first = _golden(width) << (BITS - lowest - width)
+        return Hashing(mask, first, BITS - 1, 1, shift)
+
+
+@dataclass(frozen=True)
+class Hashing:
+    """How a table places a fingerprint x: with h = (x & mask) * first modulo 2**64, in bucket
+    (h ^ h >> fold) * second modulo 2**64, >> shift.
+    """  # noqa: D205
+
+    mask: int
+    first: int
+    fold: int
+    second: int
+    shift: int
+
+    def key(self) -> tuple[np.uint64, np.uint64, np.uint64, np.uint64, np.uint64]:
+        """Return the numbers as the kernels take them."""
+        numbers = (self.mask, self.first, self.fold, self.second, self.shift)
+        mask, first, fold, second, shift = map(np.uint64, numbers)
+        return mask, first, fold, second, shift
 
 
 def _golden(width: int) -> int:
     """Return the odd multiplier that spreads ``width``-bit keys over leading bits (Knuth 6.4)."""
-    return int((5**0.5 - 1) / 2 * (1 << width)) | 1
+    # in integers: a float would leave the last 11 bits of a 64-bit multiplier empty
+    return (math.isqrt(5 << 2 * width) - (1 << width)) >> 1 | 1
 
 
 def cut(bits: Sequence[int], parts: int) -> list[Sequence[int]]:
@@ -162,6 +186,6 @@ def designs_for(k: int) -> dict[str, TableDesign]:
             designs.append(TableDesign.choose(k, chosen))
         if k == 0:
             break  # more blocks of an exact match cut the same key
-    if 1 <= k and (k + 1) ** 2 <= MAX_TABLES:
+    if k >= 1 and (k + 1) ** 2 <= MAX_TABLES:
         designs.append(TableDesign.nested(k))
     return {design.name: design for design in sorted(designs, key=lambda d: len(d.masks))}

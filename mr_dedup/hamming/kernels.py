@@ -2,8 +2,8 @@
 
 A table is three arrays over the n indexed fingerprints, ordered by bucket:
 ``starts`` uint32[buckets + 1], ``signatures`` uint32[n + LANES] and ``slots`` uint32[n], the
-position of each in the array it was built from. The bucket of a fingerprint x is
-``(x & mask) * multiplier >> shift``; fingerprints that agree in the masked bits share a bucket.
+position of each in the array it was built from. The bucket of a fingerprint follows from its
+``key``, five uint64 (design.Hashing); fingerprints that agree in the masked bits share a bucket.
 
 Nothing is validated here: search.py allocates and calls.
 """
@@ -20,9 +20,11 @@ _0, _1, _24, _8, _32 = (np.uint64(n) for n in (0, 1, 24, 8, 32))
 
 
 @njit(cache=True, nogil=True)
-def bucket_of(x, mask, multiplier, shift):  # type: ignore[no-untyped-def]
+def bucket_of(x, key):  # type: ignore[no-untyped-def]
     """Return the bucket, uint64, of fingerprint x."""
-    return ((x & mask) * multiplier) >> shift
+    mask, first, fold, second, shift = key
+    mixed = (x & mask) * first
+    return ((mixed ^ (mixed >> fold)) * second) >> shift
 
 
 @njit(cache=True, nogil=True)
@@ -48,16 +50,16 @@ def distance_of(x, y):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def build_table(fingerprints, mask, multiplier, shift, starts, signatures, slots):  # type: ignore[no-untyped-def]
+def build_table(fingerprints, key, starts, signatures, slots):  # type: ignore[no-untyped-def]
     """Fill a table's three arrays by a counting sort on the bucket; O(n + buckets)."""
     starts[:] = uint32(0)
     for i in range(fingerprints.size):
-        starts[bucket_of(fingerprints[i], mask, multiplier, shift) + _1] += uint32(1)
+        starts[bucket_of(fingerprints[i], key) + _1] += uint32(1)
     for bucket in range(starts.size - 1):
         starts[bucket + 1] += starts[bucket]
     for i in range(fingerprints.size):
         x = fingerprints[i]
-        bucket = bucket_of(x, mask, multiplier, shift)
+        bucket = bucket_of(x, key)
         slot = starts[bucket]
         starts[bucket] = slot + uint32(1)
         signatures[slot] = signature_of(x)
@@ -69,7 +71,7 @@ def build_table(fingerprints, mask, multiplier, shift, starts, signatures, slots
 
 
 @njit(cache=True, nogil=True)
-def partition(stream, mask, multiplier, shift, ends, out):  # type: ignore[no-untyped-def]
+def partition(stream, key, ends, out):  # type: ignore[no-untyped-def]
     """Copy ``stream`` uint64[n] to ``out`` uint64[n], grouped by the bucket's leading bits.
 
     ``ends`` uint64[parts + 1] is scratch. A probe in this order finds its buckets in the cache:
@@ -77,19 +79,19 @@ def partition(stream, mask, multiplier, shift, ends, out):  # type: ignore[no-un
     """
     ends[:] = _0
     for i in range(stream.size):
-        ends[bucket_of(stream[i], mask, multiplier, shift) + _1] += _1
+        ends[bucket_of(stream[i], key) + _1] += _1
     for part in range(ends.size - 1):
         ends[part + 1] += ends[part]
     for i in range(stream.size):
         x = stream[i]
-        part = bucket_of(x, mask, multiplier, shift)
+        part = bucket_of(x, key)
         out[ends[part]] = x
         ends[part] += _1
 
 
 @njit(cache=True, nogil=True)
 def scan_table(  # type: ignore[no-untyped-def]
-    stream, first, resume, mask, multiplier, shift, starts, signatures, k, found, bases, lanes
+    stream, first, resume, key, starts, signatures, k, found, bases, lanes
 ):
     """Probe a table with ``stream[first:]``; write the groups of LANES that hold a candidate.
 
@@ -104,7 +106,7 @@ def scan_table(  # type: ignore[no-untyped-def]
     capacity = uint64(found.size)
     for i in range(first, stream.size):
         x = stream[i]
-        bucket = bucket_of(x, mask, multiplier, shift)
+        bucket = bucket_of(x, key)
         base = uint64(starts[bucket])
         end = uint64(starts[bucket + _1])
         if resume > base:

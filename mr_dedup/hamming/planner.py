@@ -195,14 +195,21 @@ def _bytes_a_fingerprint(design: TableDesign) -> int:
 
 
 def _shared_key_rate(mask: int, corpus_sample: Fingerprints, query_sample: Fingerprints) -> float:
-    """Return how probably a corpus fingerprint and a query share their masked bits."""
+    """Return how probably a corpus fingerprint and another query share their masked bits."""
     uniform = 2.0 ** -mask.bit_count()
     if corpus_sample.size == 0 or query_sample.size == 0 or mask == 0:
         return uniform
-    keys = np.sort(query_sample & np.uint64(mask))
-    wanted = corpus_sample & np.uint64(mask)
-    shared = np.searchsorted(keys, wanted, side="right") - np.searchsorted(keys, wanted)
-    return max(uniform, float(shared.sum()) / (corpus_sample.size * query_sample.size))
+    shared = _equal_pairs(corpus_sample & np.uint64(mask), query_sample & np.uint64(mask))
+    # a fingerprint that is in both samples says nothing of how alike different ones are
+    shared -= _equal_pairs(corpus_sample, query_sample)
+    return max(uniform, shared / (corpus_sample.size * query_sample.size))
+
+
+def _equal_pairs(one: Fingerprints, other: Fingerprints) -> int:
+    """Return how many pairs (of one, of other) are equal."""
+    one, other = np.sort(one), np.sort(other)
+    right, left = (np.searchsorted(other, one, side) for side in ("right", "left"))
+    return int((right - left).sum())
 
 
 def _is_skewed(corpus_sample: Fingerprints, query_sample: Fingerprints) -> bool:
@@ -213,13 +220,12 @@ def _is_skewed(corpus_sample: Fingerprints, query_sample: Fingerprints) -> bool:
     if min(corpus_sample.size, query_sample.size) < 64:
         return False
     pairs = corpus_sample.size * query_sample.size
-    for low in range(0, BITS - 8, 8):
-        mask = 0xFFFF << low & (1 << BITS) - 1
-        expected = pairs * 2.0 ** -mask.bit_count()
-        found = _shared_key_rate(mask, corpus_sample, query_sample) * pairs
-        if found > 1.5 * expected + 6 * math.sqrt(expected) + 6:
-            return True
-    return False
+    expected = pairs / 2.0**16
+    limit = 1.5 * expected + 6 * math.sqrt(expected) + 6
+    blocks = (0xFFFF << low for low in range(0, BITS - 8, 8))
+    return any(
+        _shared_key_rate(mask, corpus_sample, query_sample) * pairs > limit for mask in blocks
+    )
 
 
 def _live_bits(sample: Fingerprints) -> int:

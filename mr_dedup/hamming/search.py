@@ -13,7 +13,9 @@ from numpy.typing import NDArray
 from mr_dedup.hamming import kernels
 from mr_dedup.hamming.bit_order import BitOrder
 from mr_dedup.hamming.design import TableDesign
+from mr_dedup.hamming.distinct import distinct
 from mr_dedup.hamming.intrinsics import LANES
+from mr_dedup.hamming.matches import Matches
 from mr_dedup.hamming.planner import (
     DEFAULT_MEMORY_BYTES,
     Plan,
@@ -24,6 +26,7 @@ from mr_dedup.hamming.planner import (
 )
 
 Fingerprints = NDArray[np.uint64]
+Key = tuple[np.uint64, np.uint64, np.uint64, np.uint64, np.uint64]
 
 BLOCK_SIZE = 1 << 21
 """Corpus fingerprints probed at a time: 16 MB, long enough to amortise a pass over the tables."""
@@ -42,57 +45,10 @@ _HEAVY_BUCKET = 4096
 
 
 @dataclass(frozen=True)
-class Matches:
-    """Pairs within k bits: ``queries`` and ``corpus``, uint64[n] each, aligned."""
-
-    queries: Fingerprints
-    corpus: Fingerprints
-
-    @classmethod
-    def none(cls) -> Matches:
-        """Return no pairs."""
-        return cls(np.empty(0, np.uint64), np.empty(0, np.uint64))
-
-    @classmethod
-    def merged(cls, parts: list[Matches]) -> Matches:
-        """Return the pairs of all parts, each once, ascending by query, then corpus (unsigned)."""
-        if not parts:
-            return cls.none()
-        queries = np.concatenate([part.queries for part in parts])
-        corpus = np.concatenate([part.corpus for part in parts])
-        order = np.lexsort((corpus, queries))
-        queries, corpus = queries[order], corpus[order]
-        new = np.ones(queries.size, dtype=bool)
-        new[1:] = (queries[1:] != queries[:-1]) | (corpus[1:] != corpus[:-1])
-        return cls(queries[new], corpus[new])
-
-    @property
-    def distances(self) -> NDArray[np.uint8]:
-        """The Hamming distance of each pair."""
-        return np.bitwise_count(self.queries ^ self.corpus)
-
-    def __len__(self) -> int:
-        return int(self.queries.size)
-
-
-def distinct(fingerprints: Fingerprints) -> Fingerprints:
-    """Return ``fingerprints`` uint64[n] ascending, each once.
-
-    Sort and compare neighbours: numpy.unique took 10 times as long on 4 million.
-    """
-    ordered = np.sort(fingerprints)
-    keep = np.ones(ordered.size, dtype=bool)
-    keep[1:] = ordered[1:] != ordered[:-1]
-    return ordered[keep]
-
-
-@dataclass(frozen=True)
 class _Table:
     """One table, and the buckets of it that were too large and are searched by themselves."""
 
-    mask: np.uint64
-    multiplier: np.uint64
-    shift: np.uint64
+    key: Key
     starts: NDArray[np.uint32]
     signatures: NDArray[np.uint32]
     slots: NDArray[np.uint32]
@@ -120,8 +76,7 @@ class Tables:
         self._tables = [self._build(table, bits) for table in range(len(design.masks))]
 
     def _build(self, table: int, directory_bits: int) -> _Table:
-        mask, multiplier, shift = map(np.uint64, self.design.hashing(table, directory_bits))
-        key = (mask, multiplier, shift)
+        key = self.design.hashing(table, directory_bits).key()
         starts, signatures, slots = _arrays(self._fingerprints, key)
         sizes = np.diff(starts)
         heavy = {}
@@ -135,7 +90,7 @@ class Tables:
             light = np.flatnonzero(~np.isin(buckets, list(heavy))).astype(np.uint32)
             starts, signatures, slots = _arrays(self._fingerprints[light], key)
             slots = light[slots]
-        return _Table(*key, starts, signatures, slots, heavy)
+        return _Table(key, starts, signatures, slots, heavy)
 
     def _finer_tables(self, members: Fingerprints) -> Tables | None:
         """Return tables over one bucket's members, or None where they would save too little."""
@@ -185,12 +140,11 @@ class Tables:
         self, number: int, stream: Fingerprints, scratch: Fingerprints | None
     ) -> Iterator[tuple[Fingerprints, Fingerprints]]:
         table = self._tables[number]
-        key = (table.mask, table.multiplier, table.shift)
         if scratch is not None:
             parts = max(1, round(math.log2(self.size / _PART_SIZE)))
-            coarser = max(int(table.shift), 64 - parts)
+            coarser = max(int(table.key[-1]), 64 - parts)
             ends = np.empty((1 << (64 - coarser)) + 1, dtype=np.uint64)
-            kernels.partition(stream, *key[:2], np.uint64(coarser), ends, scratch)
+            kernels.partition(stream, (*table.key[:-1], np.uint64(coarser)), ends, scratch)
             stream = scratch
         k = self.design.k
         found = np.empty(_FLUSH, dtype=np.uint64)
@@ -202,7 +156,7 @@ class Tables:
         first, resume = np.uint64(0), np.uint64(0)
         while first < stream.size:
             count, first, resume = kernels.scan_table(
-                stream, np.uint64(first), np.uint64(resume), *key,
+                stream, np.uint64(first), np.uint64(resume), table.key,
                 table.starts, table.signatures, np.uint32(k), *candidates,
             )  # fmt: skip
             written = kernels.verify(
@@ -217,7 +171,7 @@ class Tables:
     ) -> Iterator[tuple[Fingerprints, Fingerprints]]:
         """Probe the tables of a table's heavy buckets, keeping what belongs to this table."""
         table = self._tables[number]
-        buckets = _buckets(stream, (table.mask, table.multiplier, table.shift))
+        buckets = _buckets(stream, table.key)
         touched = np.flatnonzero(np.isin(buckets, list(table.heavy)))
         touched = touched[np.argsort(buckets[touched], kind="stable")]
         edges = np.flatnonzero(np.diff(buckets[touched])) + 1
@@ -235,21 +189,20 @@ class Tables:
 
 
 def _arrays(
-    fingerprints: Fingerprints, key: tuple[np.uint64, np.uint64, np.uint64]
+    fingerprints: Fingerprints, key: Key
 ) -> tuple[NDArray[np.uint32], NDArray[np.uint32], NDArray[np.uint32]]:
     """Return the starts, signatures and slots of a table over ``fingerprints`` uint64[n]."""
-    starts = np.empty((1 << (64 - int(key[2]))) + 1, dtype=np.uint32)
+    starts = np.empty((1 << (64 - int(key[-1]))) + 1, dtype=np.uint32)
     signatures = np.zeros(fingerprints.size + LANES, dtype=np.uint32)
     slots = np.empty(fingerprints.size, dtype=np.uint32)
-    kernels.build_table(fingerprints, *key, starts, signatures, slots)
+    kernels.build_table(fingerprints, key, starts, signatures, slots)
     return starts, signatures, slots
 
 
-def _buckets(
-    fingerprints: Fingerprints, key: tuple[np.uint64, np.uint64, np.uint64]
-) -> NDArray[np.uint64]:
-    mask, multiplier, shift = key
-    return (fingerprints & mask) * multiplier >> shift
+def _buckets(fingerprints: Fingerprints, key: Key) -> NDArray[np.uint64]:
+    mask, first, fold, second, shift = key
+    mixed = (fingerprints & mask) * first
+    return (mixed ^ mixed >> fold) * second >> shift
 
 
 def search(
@@ -315,9 +268,10 @@ def probe(
 ) -> Matches:
     """Return every pair of ``corpus`` and ``queries``, uint64[n] each, within ``k`` bits.
 
-    Each pair once, ascending by query, then corpus. ``index``, ``design`` and ``memory_bytes``
-    narrow the planner's choice. Raises ValueError for arrays of another type and as planner.plan
-    does, MrDedupError where the work explodes. Exact: no pair is missed, none is extra.
+    Each pair once, ascending by query, then corpus, as signed numbers. ``index``,
+    ``design`` and ``memory_bytes`` narrow the planner's choice. Raises ValueError for arrays of
+    another type and as planner.plan does, MrDedupError where the work explodes. Exact: no pair
+    is missed, none is extra.
     """
     for name, values in (("corpus", corpus), ("queries", queries)):
         if values.ndim != 1 or values.dtype != np.uint64:
@@ -332,3 +286,14 @@ def probe(
     starts = range(0, corpus.size, step)
     parts = list(search(lambda: (corpus[i : i + step] for i in starts), wanted, planned))
     return Matches.merged(parts)
+
+
+def warm_up() -> None:
+    """Compile every kernel, or load it from numba's cache: once, before processes are forked."""
+    values = np.arange(4, dtype=np.uint64)
+    order = BitOrder(tuple(reversed(range(64))))
+    tables = Tables(values, TableDesign.all_pairs(0), order)
+    list(tables.probe(values))
+    table = tables._tables[0]
+    ends = np.empty(3, dtype=np.uint64)
+    kernels.partition(values, table.key, ends, values.copy())

@@ -1,0 +1,285 @@
+"""The search against brute force: every design, both sides, every kind of skew we know of."""
+
+import itertools
+import random
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from llvmlite import binding
+from numba import njit, types
+
+from mr_dedup.errors import MrDedupError
+from mr_dedup.hamming import search as search_module
+from mr_dedup.hamming.bit_order import BitOrder
+from mr_dedup.hamming.design import TableDesign, designs_for
+from mr_dedup.hamming.distinct import distinct
+from mr_dedup.hamming.planner import SIDES, plan, spread_sample
+from mr_dedup.hamming.search import Tables, probe, search
+from tests.oracles import flipped, hamming, neighbour, pairs_within
+
+MAX = (1 << 64) - 1
+deterministic = settings(derandomize=True, deadline=None, max_examples=60)
+fingerprints = st.one_of(
+    st.integers(0, MAX),
+    st.sampled_from([0, 1, MAX, MAX - 1, 1 << 63, 0xFFFFFFFF, 0xFFFFFFFF00000000]),
+)
+
+
+def as_array(values):
+    return np.array(list(values), dtype=np.uint64)
+
+
+def as_pairs(matches):
+    pairs = list(zip(matches.queries.tolist(), matches.corpus.tolist(), strict=True))
+    assert len(pairs) == len(set(pairs)), "a pair came out twice"
+    return set(pairs)
+
+
+def planted(seed, k, queries=60, corpus=900):
+    """Queries, and a corpus with neighbours of each at every distance from 0 to k + 2."""
+    rng = random.Random(seed)
+    wanted = [rng.getrandbits(64) for _ in range(queries)]
+    held = [rng.getrandbits(64) for _ in range(corpus)]
+    held += [neighbour(rng, x, d) for x in wanted for d in range(k + 3)]
+    rng.shuffle(held)
+    return held, wanted
+
+
+@pytest.mark.parametrize("side", SIDES)
+@pytest.mark.parametrize(("k", "design"), [(k, name) for k in range(7) for name in designs_for(k)])
+def test_every_design_and_side_equals_brute_force(k, design, side):
+    corpus, queries = planted(k, k)
+    found = probe(as_array(corpus), as_array(queries), k, design=design, index=side)
+    assert as_pairs(found) == pairs_within(corpus, queries, k)
+
+
+def blockwise_neighbours(k):
+    """Neighbours of 0 with the differing bits in every combination of the 4, 5 and 6 blocks."""
+    corpus = {0}
+    for blocks in (4, 5, 6):
+        for combination in itertools.combinations_with_replacement(range(blocks), k):
+            for low in (0, 3):
+                bits = {
+                    (block * 64 // blocks + low + 2 * i) % 64 for i, block in enumerate(combination)
+                }
+                corpus.add(flipped(0, bits))
+    return sorted(corpus)
+
+
+ADVERSARIAL = {
+    "all zeros": ([0] * 500, [0, 0, 1]),
+    "all ones": ([MAX] * 500, [MAX, MAX - 1, 0]),
+    "many equal": ([5] * 300 + [7] * 300 + [1 << 40], [5, 5, 6, 1 << 41]),
+    "blocks": (blockwise_neighbours(3), [0, 1 << 20]),
+    "shared leading bits": (
+        [0xABCDEF0123 << 24 | i * 7 % (1 << 24) for i in range(3000)],
+        [0xABCDEF0123 << 24 | i * 11 % (1 << 24) for i in range(300)],
+    ),
+    "shared trailing bits": (
+        [i * 40503 % (1 << 24) << 40 | 0xBEEF for i in range(3000)],
+        [i * 30011 % (1 << 24) << 40 | 0xBEEF for i in range(300)],
+    ),
+    "halves equal": (
+        [(i * 2654435761 % (1 << 32)) * 0x100000001 for i in range(3000)],
+        [(i * 2654435761 % (1 << 32)) * 0x100000001 ^ 6 for i in range(0, 3000, 17)],
+    ),
+    "one ball": ([flipped(0, c) for c in itertools.combinations(range(64), 2)], [0, 1, 3]),
+    "no corpus": ([], [1, 2]),
+    "no queries": ([1, 2], []),
+    "one of each": ([1], [1]),
+}
+
+
+@pytest.mark.parametrize("side", SIDES)
+@pytest.mark.parametrize("name", ADVERSARIAL)
+def test_adversarial_values_equal_brute_force(name, side):
+    corpus, queries = ADVERSARIAL[name]
+    for k in (0, 1, 3, 5):
+        found = probe(as_array(corpus), as_array(queries), k, index=side)
+        assert as_pairs(found) == pairs_within(corpus, queries, k), k
+
+
+@deterministic
+@given(
+    st.lists(fingerprints, max_size=80),
+    st.lists(fingerprints, max_size=30),
+    st.lists(st.sets(st.integers(0, 63), max_size=8), max_size=20),
+    st.integers(0, 8),
+    st.sampled_from(SIDES),
+)
+def test_any_values_equal_brute_force(corpus, queries, flips, k, side):
+    corpus = corpus + [flipped(q, bits) for q, bits in zip(queries, flips, strict=False)]
+    found = probe(as_array(corpus), as_array(queries), k, index=side)
+    assert as_pairs(found) == pairs_within(corpus, queries, k)
+
+
+def brute_force_arrays(corpus, queries, k):
+    """The oracle for sizes that plain Python is too slow for: one query at a time, by numpy."""
+    pairs = set()
+    for query in queries:
+        near = corpus[np.bitwise_count(corpus ^ query) <= k]
+        pairs.update((int(query), x) for x in near.tolist())
+    return pairs
+
+
+@pytest.mark.parametrize("shared_bits", [24, 40, 48])
+def test_two_hundred_thousand_that_share_leading_bits(shared_bits):
+    """Large buckets are split, the bits permuted; the answer stays brute force's."""
+    rng = np.random.default_rng(shared_bits)
+    free = 64 - shared_bits
+    prefix = np.uint64(rng.integers(0, 2**shared_bits)) << np.uint64(free)
+    corpus = prefix | rng.integers(0, 2**free, 200_000, dtype=np.uint64)
+    chosen = rng.choice(corpus, 150, replace=False) ^ np.uint64(1 << 62)
+    queries = np.concatenate([chosen[:50], rng.choice(corpus, 100) ^ np.uint64(5)])
+    # few queries are checked, but among as many indexed ones as would be slow if buckets were not split
+    for side in SIDES:
+        found = probe(corpus, queries, 3, index=side)
+        assert as_pairs(found) == brute_force_arrays(corpus, queries, 3)
+
+
+def test_heavy_buckets_get_tables_of_their_own_and_lose_nothing(monkeypatch):
+    """Two clusters that share different bits: no order of bits serves both, splitting does."""
+    monkeypatch.setattr(search_module, "_HEAVY_BUCKET", 64)
+    rng = np.random.default_rng(3)
+    low = rng.integers(0, 2**28, 6000, dtype=np.uint64)
+    high = rng.integers(0, 2**28, 6000, dtype=np.uint64) << np.uint64(36)
+    uniform = rng.integers(0, 2**64, 6000, dtype=np.uint64)
+    corpus = distinct(np.concatenate([low, high, uniform]))
+    queries = np.concatenate(
+        [rng.choice(part, 60) ^ np.uint64(1 << 13) for part in (low, high, uniform)]
+    )
+    tables = Tables(corpus, TableDesign.paper_4(), BitOrder.natural())
+    assert any(table.heavy for table in tables._tables)
+    pairs = [
+        pair
+        for found, indexed in tables.probe(distinct(queries))
+        for pair in zip(found.tolist(), indexed.tolist(), strict=True)
+    ]
+    assert sorted(pairs) == sorted(brute_force_arrays(corpus, queries, 3))
+
+
+def test_a_flood_of_candidates_is_flushed_in_blocks(monkeypatch):
+    """More candidate groups than fit the buffer, in the middle of a bucket too."""
+    monkeypatch.setattr(search_module, "_FLUSH", 7)
+    corpus = as_array(range(1024))
+    found = probe(corpus, corpus[:50], 4)
+    assert as_pairs(found) == pairs_within(range(1024), range(50), 4)
+
+
+@pytest.mark.parametrize("parts", [1, 2, 7])
+@pytest.mark.parametrize("slices", [1, 3])
+@pytest.mark.parametrize("side", SIDES)
+def test_splits_and_slices_give_one_result(monkeypatch, parts, slices, side):
+    corpus, queries = planted(5, 3)
+    wanted = distinct(as_array(queries))
+    indexed = wanted.size if side == "queries" else len(corpus)
+    chosen = plan(len(corpus), wanted.size, 3, index=side, design="4-tables",
+                  memory_bytes=44 * -(-indexed // slices))  # fmt: skip
+    assert chosen.chosen.slices == slices
+    blocks = np.array_split(as_array(corpus), parts)
+    found = list(search(lambda: iter(blocks), wanted, chosen))
+    pairs = {
+        pair for m in found for pair in zip(m.queries.tolist(), m.corpus.tolist(), strict=True)
+    }
+    assert pairs == pairs_within(corpus, queries, 3)
+
+
+def test_partitioned_streams_find_the_same(monkeypatch):
+    monkeypatch.setattr(search_module, "_PARTITION_FROM", 16)
+    monkeypatch.setattr(search_module, "_PART_SIZE", 64)
+    corpus, queries = planted(9, 3)
+    for side in SIDES:
+        found = probe(as_array(corpus), as_array(queries), 3, index=side)
+        assert as_pairs(found) == pairs_within(corpus, queries, 3)
+
+
+def test_repeated_blocks_are_collapsed_before_they_are_probed():
+    block = np.zeros(100_000, dtype=np.uint64)
+    assert search_module._collapsed(block).size == 1
+    different = np.arange(100_000, dtype=np.uint64)
+    assert search_module._collapsed(different) is different
+
+
+def test_matches_are_ascending_as_signed_numbers_and_know_their_distances():
+    corpus, queries = planted(2, 3)
+    found = probe(as_array(corpus), as_array(queries), 3)
+    pairs = list(
+        zip(
+            found.queries.view(np.int64).tolist(), found.corpus.view(np.int64).tolist(), strict=True
+        )
+    )
+    assert pairs == sorted(pairs)
+    expected = [hamming(q & MAX, c & MAX) for q, c in pairs]
+    assert found.distances.tolist() == expected
+
+
+def test_kernels_use_vector_instructions_where_the_processor_has_them():
+    """The scan is only fast if LLVM made one vector operation of each lane operation."""
+    features = binding.get_host_cpu_features()
+    u64, u32 = types.uint64, types.uint32
+    fresh = njit(search_module.kernels.scan_table.py_func)  # cached code cannot be inspected
+    fresh.compile(
+        (u64[::1], u64, u64, types.UniTuple(u64, 5), u32[::1], u32[::1], u32)
+        + (u64[::1], u32[::1], u32[::1])
+    )
+    assembly = "".join(fresh.inspect_asm().values())
+    if features.get("avx2"):
+        assert "ymm" in assembly or "zmm" in assembly
+        assert "vpopcntd" in assembly or "vpshufb" in assembly
+    else:
+        assert assembly
+
+
+def test_misuse_is_named():
+    good = as_array([1])
+    with pytest.raises(ValueError, match=r"corpus must be uint64\[n\], not int64\[1\]"):
+        probe(good.astype(np.int64), good, 3)
+    with pytest.raises(ValueError, match="queries must be"):
+        probe(good, good.reshape(1, 1), 3)
+    with pytest.raises(ValueError, match="k must be from 0 to 64, not 65"):
+        probe(good, good, 65)
+    with pytest.raises(ValueError, match="index must be"):
+        probe(good, good, 3, index="both")
+    with pytest.raises(ValueError, match="design for k = 3"):
+        probe(good, good, 3, design="7-tables")
+
+
+def test_work_that_explodes_is_refused_before_it_starts():
+    huge = plan(8_000_000_000, 1_000_000_000, 20)
+    with pytest.raises(MrDedupError, match="choose a smaller k"):
+        huge.refuse_explosion()
+    plan(8_388_608, 1_000_000, 3).refuse_explosion()
+
+
+def test_a_skewed_sample_changes_the_plan_and_a_uniform_one_does_not():
+    rng = np.random.default_rng(1)
+    uniform = rng.integers(0, 2**64, 200_000, dtype=np.uint64)
+    sample = spread_sample(uniform)
+    same = plan(8_388_608, 1_000_000, 3, corpus_sample=sample, query_sample=sample[::-1])
+    assert same.chosen == plan(8_388_608, 1_000_000, 3).chosen
+    prefix = spread_sample(uniform >> np.uint64(32))
+    skewed = plan(8_388_608, 1_000_000, 3, corpus_sample=prefix, query_sample=prefix)
+    assert not skewed.chosen.order.is_natural
+    natural = [o for o in skewed.options if o.order.is_natural]
+    assert skewed.chosen.nanoseconds < min(o.nanoseconds for o in natural) / 3
+
+
+def test_bit_orders_are_permutations_that_undo_themselves():
+    rng = np.random.default_rng(4)
+    values = rng.integers(0, 2**64, 500, dtype=np.uint64)
+    order = BitOrder.spread(values >> np.uint64(20))
+    moved = order.apply(values)
+    assert (order.undo(moved) == values).all()
+    assert (np.bitwise_count(moved) == np.bitwise_count(values)).all()
+    expected = [
+        sum((x >> source & 1) << position for position, source in enumerate(order.sources))
+        for x in values.tolist()
+    ]
+    assert moved.tolist() == expected
+    # 44 live bits: every 16-bit block gets 11 of them
+    live = {position for position, source in enumerate(order.sources) if source < 44}
+    assert {len(live & set(range(b, b + 16))) for b in (0, 16, 32, 48)} == {11}
+    with pytest.raises(ValueError, match="permutation"):
+        BitOrder((0,) * 64)

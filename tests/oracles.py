@@ -1,0 +1,47 @@
+"""Slow, obvious answers, in plain Python integers; nothing here imports mr_dedup."""
+
+import random
+from collections.abc import Iterable
+
+MASK = (1 << 64) - 1
+
+
+def hamming(x: int, y: int) -> int:
+    return bin(x ^ y).count("1")
+
+
+def pairs_within(corpus: Iterable[int], queries: Iterable[int], k: int) -> set[tuple[int, int]]:
+    """Every (query, corpus fingerprint) within k bits, by comparing all with all."""
+    corpus = set(corpus)
+    return {(q, c) for q in set(queries) for c in corpus if bin(q ^ c).count("1") <= k}
+
+
+def signed(x: int) -> int:
+    return x - (1 << 64) if x >> 63 else x
+
+
+def result_lines(pairs: Iterable[tuple[int, int]], with_distance: bool = False) -> str:
+    """The lines that a query prints for these pairs."""
+    found: dict[int, list[int]] = {}
+    for query, near in pairs:
+        found.setdefault(signed(query), []).append(signed(near))
+    lines = []
+    for query in sorted(found):
+        words = [str(query)]
+        for near in sorted(set(found[query])):
+            words.append(
+                f"{near}:{hamming(query & MASK, near & MASK)}" if with_distance else str(near)
+            )
+        lines.append("\t".join(words) + "\n")
+    return "".join(lines)
+
+
+def flipped(x: int, bits: Iterable[int]) -> int:
+    for bit in bits:
+        x ^= 1 << bit
+    return x
+
+
+def neighbour(rng: random.Random, x: int, distance: int) -> int:
+    """A fingerprint at exactly this distance."""
+    return flipped(x, rng.sample(range(64), distance))
