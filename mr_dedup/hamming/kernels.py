@@ -16,7 +16,7 @@ from numba import njit, uint32, uint64
 from mr_dedup.hamming.intrinsics import LANES, lanes_within
 
 _LANES = np.uint64(LANES)
-_0, _1, _24, _8, _32 = (np.uint64(n) for n in (0, 1, 24, 8, 32))
+_0, _1, _31, _32 = (np.uint64(n) for n in (0, 1, 31, 32))
 
 
 @njit(cache=True, nogil=True)
@@ -31,11 +31,12 @@ def bucket_of(x, key):  # type: ignore[no-untyped-def]
 def signature_of(x):  # type: ignore[no-untyped-def]
     """Return 32 bits whose Hamming distances never exceed those of the fingerprints.
 
-    The halves are XORed, so each bit of x flips exactly one bit of the signature; the rotation
-    keeps the idle bits of one block off those of another when a block's last bits are idle.
+    The halves are XORed, so each bit of x flips exactly one bit of the signature. The rotation
+    lays the idle bits of a BitOrder.spread, which are mostly the odd ones, on live bits: without
+    it, 24 shared bits let so many candidates through that a search took 5 times as long.
     """
     high = x >> _32
-    return uint32(x ^ (high << _8) ^ (high >> _24))
+    return uint32(x ^ (high << _1) ^ (high >> _31))
 
 
 @njit(cache=True, nogil=True)
@@ -111,7 +112,7 @@ def scan_table(  # type: ignore[no-untyped-def]
         end = uint64(starts[bucket + _1])
         if resume > base:
             base = resume
-            resume = _0
+        resume = _0
         signature = signature_of(x)
         while base < end:
             within = lanes_within(signatures, base, signature, k)

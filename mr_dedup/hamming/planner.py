@@ -219,13 +219,17 @@ def _is_skewed(corpus_sample: Fingerprints, query_sample: Fingerprints) -> bool:
     """
     if min(corpus_sample.size, query_sample.size) < 64:
         return False
-    pairs = corpus_sample.size * query_sample.size
-    expected = pairs / 2.0**16
-    limit = 1.5 * expected + 6 * math.sqrt(expected) + 6
-    blocks = (0xFFFF << low for low in range(0, BITS - 8, 8))
-    return any(
-        _shared_key_rate(mask, corpus_sample, query_sample) * pairs > limit for mask in blocks
-    )
+    expected = corpus_sample.size * query_sample.size / 2.0**16
+    limit = 1.5 * expected + 6 * math.sqrt(expected) + 6 + _equal_pairs(corpus_sample, query_sample)
+    for low in range(0, BITS - 8, 8):
+        shift, block = np.uint64(low), np.uint64(0xFFFF)
+        counts = [
+            np.bincount((sample >> shift & block).astype(np.int64), minlength=1 << 16)
+            for sample in (corpus_sample, query_sample)
+        ]
+        if counts[0] @ counts[1] > limit:
+            return True
+    return False
 
 
 def _live_bits(sample: Fingerprints) -> int:

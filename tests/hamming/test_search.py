@@ -160,12 +160,16 @@ def test_heavy_buckets_get_tables_of_their_own_and_lose_nothing(monkeypatch):
     assert sorted(pairs) == sorted(brute_force_arrays(corpus, queries, 3))
 
 
-def test_a_flood_of_candidates_is_flushed_in_blocks(monkeypatch):
-    """More candidate groups than fit the buffer, in the middle of a bucket too."""
-    monkeypatch.setattr(search_module, "_FLUSH", 7)
-    corpus = as_array(range(1024))
-    found = probe(corpus, corpus[:50], 4)
-    assert as_pairs(found) == pairs_within(range(1024), range(50), 4)
+@pytest.mark.parametrize("flush", [1, 2, 7, 64])
+@pytest.mark.parametrize("design", list(designs_for(4)))
+def test_a_flood_of_candidates_is_flushed_in_blocks(monkeypatch, design, flush):
+    """More candidate groups than fit the buffer: at a bucket's start, inside it, at its end."""
+    monkeypatch.setattr(search_module, "_FLUSH", flush)
+    dense = [i * 0x9E3779B1 % 2048 for i in range(512)]
+    sparse, queries = planted(11, 4)
+    corpus, queries = dense + sparse, dense[:30] + queries
+    found = probe(as_array(corpus), as_array(queries), 4, design=design, index="corpus")
+    assert as_pairs(found) == pairs_within(corpus, queries, 4)
 
 
 @pytest.mark.parametrize("parts", [1, 2, 7])
