@@ -1,0 +1,60 @@
+"""Argument types and groups that several commands share."""
+
+from __future__ import annotations
+
+import argparse
+import re
+
+from mr_dedup.hamming.planner import DEFAULT_MEMORY_BYTES, SIDES
+
+_UNITS = {"": 1, "KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30, "TB": 1 << 40}
+
+
+def byte_size(text: str) -> int:
+    """Return the bytes that ``400MB`` or ``1GB`` stand for, units being powers of 1024."""
+    match = re.fullmatch(r"(\d+)\s*([KMGT]B)?", text.strip().upper())
+    if not match or int(match[1]) == 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is no size such as 64MB or 2GB")
+    return int(match[1]) * _UNITS[match[2] or ""]
+
+
+def count(text: str) -> int:
+    """Return the number that ``8_000_000``, ``1e9`` or ``8e9`` stand for."""
+    try:
+        value = float(text.replace(",", "").replace("_", ""))
+    except ValueError:
+        value = -1.0
+    if not (0 <= value <= 2**63 and value == int(value)):
+        raise argparse.ArgumentTypeError(f"{text!r} is no count such as 1000000 or 8e9")
+    return int(value)
+
+
+def add_search_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what narrows a search: k, the side to index, the design, the memory."""
+    parser.add_argument(
+        "-k", type=int, default=3, help="largest Hamming distance of a near-duplicate (default 3)"
+    )
+    parser.add_argument(
+        "--index",
+        choices=["auto", *SIDES],
+        default="auto",
+        help="the side whose tables are built (default: the planner's choice)",
+    )
+    parser.add_argument(
+        "--design",
+        default="auto",
+        metavar="NAME",
+        help="the table design, as mr-dedup plan names it (default: the planner's choice)",
+    )
+    parser.add_argument(
+        "--table-memory",
+        type=byte_size,
+        default=DEFAULT_MEMORY_BYTES,
+        metavar="SIZE",
+        help="what the tables of one task may take; more is probed in slices (default 400MB)",
+    )
+
+
+def chosen(value: str) -> str | None:
+    """Return None for ``auto``, which leaves the choice to the planner."""
+    return None if value == "auto" else value
