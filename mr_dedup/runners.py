@@ -80,7 +80,7 @@ def run(
     logging.getLogger("mrjob").setLevel(logging.CRITICAL)
     arguments = ["-r", runner, "--no-conf", "--local-tmp-dir", str(staging), *options]
     job = job_class([*arguments, *map(str, inputs)])
-    runner_class = {"inline": _InlineRunner, "local": _ForkingRunner}[runner]
+    runner_class: Any = {"inline": _InlineRunner, "local": _ForkingRunner}[runner]
     engine = runner_class(job_class, num_cores=cores, **_without(job._runner_kwargs()))
     try:
         with engine.progress:

@@ -60,7 +60,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         code: int = arguments.run(arguments)
         sys.stdout.flush()
         return code
-    except (MrDedupError, ValueError) as error:
+    except MrDedupError as error:
         if arguments.debug:
             raise
         _say(str(error))
@@ -72,7 +72,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except OSError as error:
         if arguments.debug:
             raise
-        _say(f"{error.filename or 'input/output'}: {error.strerror or error}")
+        _say(f"{error.filename or 'standard output'}: {error.strerror or error}")
         return EXIT_MISTAKE
     except KeyboardInterrupt:
         _say("interrupted")
@@ -87,7 +87,3 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _say(message: str) -> None:
     line = " ".join(message.split("\n"))
     print(f"mr-dedup: error: {line}", file=sys.stderr)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

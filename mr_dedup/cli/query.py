@@ -194,8 +194,8 @@ def _summarise(plan: Plan, result: JobResult, seconds: float) -> None:
         print("mr-dedup: the corpus is empty", file=sys.stderr)
     rate = fingerprints / seconds / 1e6
     print(
-        f"mr-dedup: {counters.get('chunks', 0):,} chunks, {fingerprints:,} fingerprints, "
-        f"{plan.query_size:,} queries, k = {plan.k}, {plan.chosen.design.name} over the "
+        f"mr-dedup: chunks: {counters.get('chunks', 0):,}, fingerprints: {fingerprints:,}, "
+        f"distinct queries: {plan.query_size:,}, k = {plan.k}, {plan.chosen.design.name} over the "
         f"{plan.chosen.index}\n"
         f"mr-dedup: {counters.get('matches', 0):,} matches of "
         f"{counters.get('queries matched', 0):,} queries in {seconds:.1f} s, "

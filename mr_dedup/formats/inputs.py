@@ -25,7 +25,7 @@ def expand(names: Iterable[str]) -> list[Path]:
         elif path.exists():
             found = [path]
         else:
-            found = sorted(Path(match) for match in glob.glob(str(path), recursive=True))
+            found = sorted(map(Path, glob.glob(str(path), recursive=True)))  # noqa: PTH207 (absolute too)
             found = [match for match in found if match.is_file()]
         if not found:
             reason = "holds no files" if path.is_dir() else "no such file"

@@ -20,8 +20,10 @@ BITS = 64
 """The width of a fingerprint."""
 
 _FOLD = 33
-"""How far hashing folds leading bits down: 33 came within 1.2 % of perfect spreading over the
-keys of all designs for k = 0, 1, 3, 6; 32 within 18 %, other multipliers than the golden up to 60 %.
+"""How far hashing folds leading bits down.
+
+33 came within 1.2 % of perfect spreading over the keys of all designs for k = 0, 1, 3 and 6; 32
+within 18 %; multipliers other than the golden one up to 60 %.
 """
 
 
@@ -135,9 +137,10 @@ class TableDesign:
 
 @dataclass(frozen=True)
 class Hashing:
-    """How a table places a fingerprint x: with h = (x & mask) * first modulo 2**64, in bucket
-    (h ^ h >> fold) * second modulo 2**64, >> shift.
-    """  # noqa: D205
+    """How a table places a fingerprint x.
+
+    With h = (x & mask) * first, in bucket ((h ^ h >> fold) * second) >> shift, all modulo 2**64.
+    """
 
     mask: int
     first: int

@@ -39,7 +39,8 @@ class Matches:
     @property
     def distances(self) -> NDArray[np.uint8]:
         """The Hamming distance of each pair."""
-        return np.bitwise_count(self.queries ^ self.corpus)
+        bits: NDArray[np.uint8] = np.bitwise_count(self.queries ^ self.corpus)
+        return bits
 
     @property
     def query_starts(self) -> NDArray[np.intp]:

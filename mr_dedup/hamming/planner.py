@@ -97,7 +97,7 @@ def plan(
     query_size: int,
     k: int,
     *,
-    index: Side | None = None,
+    index: str | None = None,
     design: str | None = None,
     memory_bytes: int = DEFAULT_MEMORY_BYTES,
     corpus_sample: Fingerprints | None = None,
@@ -132,7 +132,8 @@ def plan(
             rates = [_shared_key_rate(mask, *pair) for mask in table_design.masks]
             options += [
                 _option(table_design, order, side, rates, corpus_size, query_size, memory_bytes)
-                for side in ([index] if index else SIDES)
+                for side in SIDES
+                if index in (None, side)
             ]
     chosen = min(options, key=lambda option: option.nanoseconds)
     probing = corpus_size if chosen.index == "queries" else query_size

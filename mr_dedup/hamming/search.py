@@ -19,7 +19,6 @@ from mr_dedup.hamming.matches import Matches
 from mr_dedup.hamming.planner import (
     DEFAULT_MEMORY_BYTES,
     Plan,
-    Side,
     directory_bits_for,
     plan,
     spread_sample,
@@ -262,7 +261,7 @@ def probe(
     queries: Fingerprints,
     k: int,
     *,
-    index: Side | None = None,
+    index: str | None = None,
     design: str | None = None,
     memory_bytes: int = DEFAULT_MEMORY_BYTES,
 ) -> Matches:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -180,8 +181,8 @@ class _Reading:
 def _keyed_blocks(matches: Matches, edges: NDArray[np.int64]) -> Iterator[tuple[int, bytes]]:
     """Yield ascending matches as blocks, keyed by the range of queries, from ``edges`` on."""
     keys = np.searchsorted(edges, matches.queries.view(np.int64), side="right") - 1
-    starts = np.flatnonzero(np.r_[True, keys[1:] != keys[:-1]]) if keys.size else keys
-    for start, stop in zip(starts, [*starts[1:], keys.size], strict=True):
+    starts = [0, *(np.flatnonzero(keys[1:] != keys[:-1]) + 1).tolist(), keys.size]
+    for start, stop in pairwise(starts):
         for block in encode_matches(matches.between(start, stop)):
             yield int(keys[start]), block
 

@@ -133,7 +133,6 @@ def test_two_hundred_thousand_that_share_leading_bits(shared_bits):
     corpus = prefix | rng.integers(0, 2**free, 200_000, dtype=np.uint64)
     chosen = rng.choice(corpus, 150, replace=False) ^ np.uint64(1 << 62)
     queries = np.concatenate([chosen[:50], rng.choice(corpus, 100) ^ np.uint64(5)])
-    # few queries are checked, but among as many indexed ones as would be slow if buckets were not split
     for side in SIDES:
         found = probe(corpus, queries, 3, index=side)
         assert as_pairs(found) == brute_force_arrays(corpus, queries, 3)
@@ -224,10 +223,8 @@ def test_kernels_use_vector_instructions_where_the_processor_has_them():
     features = binding.get_host_cpu_features()
     u64, u32 = types.uint64, types.uint32
     fresh = njit(search_module.kernels.scan_table.py_func)  # cached code cannot be inspected
-    fresh.compile(
-        (u64[::1], u64, u64, types.UniTuple(u64, 5), u32[::1], u32[::1], u32)
-        + (u64[::1], u32[::1], u32[::1])
-    )
+    scalars, table, buffers = (u64, u64), (u32[::1], u32[::1]), (u64[::1], u32[::1], u32[::1])
+    fresh.compile((u64[::1], *scalars, types.UniTuple(u64, 5), *table, u32, *buffers))
     assembly = "".join(fresh.inspect_asm().values())
     if features.get("avx2"):
         assert "ymm" in assembly or "zmm" in assembly

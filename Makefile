@@ -1,0 +1,53 @@
+# The commands of this project; `make help` lists them.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.DEFAULT_GOAL := help
+
+help: ## list these commands
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 12
+
+# PYTHON=python3.12 VENV=.venv312 make test: the same with another interpreter
+$(READY): setup.cfg pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	touch $@
+
+setup: $(READY) ## make the virtual environment .venv with everything in it
+
+demo: $(READY) ## generate data, find its near-duplicates, compare with what was planted
+	@PATH="$(abspath $(BIN)):$$PATH" sh examples/find_near_duplicates.sh
+
+test: $(READY) ## run all tests
+	$(BIN)/python -m pytest
+
+lint: $(READY) ## check style and types: ruff, mypy strict
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+examples: $(READY) ## run every example
+	@for example in examples/*.sh; do \
+		echo "== $$example"; PATH="$(abspath $(BIN)):$$PATH" sh $$example || exit 1; \
+	done
+	@for example in examples/*.py; do \
+		echo "== $$example"; $(BIN)/python $$example || exit 1; \
+	done
+
+$(VENV)/.bench-ready: $(READY)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[bench]'
+	touch $@
+
+bench: $(VENV)/.bench-ready ## measure: ratios against rivals, memory, growth with size
+	$(BIN)/python -m bench
+
+bench-quick: $(VENV)/.bench-ready ## the same at sizes of a minute, to see that it runs
+	$(BIN)/python -m bench --quick
+
+clean: ## remove what these commands made
+	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -prune -exec rm -rf {} +
+
+.PHONY: help setup demo test lint examples bench bench-quick clean

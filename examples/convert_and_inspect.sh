@@ -1,0 +1,16 @@
+#!/bin/sh
+# One corpus as longs, as text and packed: a third smaller, searched without unpacking.
+set -eu
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+cd "$folder"
+
+set -x
+data-gen fingerprints --queries 1000 --corpus 200000 --duplicates-per-query 2 -k 3 --seed 2 \
+    --distribution prefix --prefix-bits 24 --out data
+mr-dedup convert data/corpus-00000.longs -o corpus.fpz
+mr-dedup inspect corpus.fpz
+mr-dedup convert data/queries.longs -o queries.txt
+head -n 2 queries.txt
+mr-dedup query corpus.fpz --queries queries.txt --with-distance -o found.tsv
+head -n 2 found.tsv | cut -c 1-100

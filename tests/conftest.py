@@ -1,0 +1,49 @@
+"""Small corpora on disk, with the answer brute force gives."""
+
+import random
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.oracles import neighbour, pairs_within, result_lines
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """Files of fingerprints in a folder, and the lines a query over them must print."""
+
+    folder: Path
+    corpus: list[int]
+    queries: list[int]
+
+    def lines(self, k: int = 3, with_distance: bool = False) -> str:
+        return result_lines(pairs_within(self.corpus, self.queries, k), with_distance)
+
+    def split(self, parts: int) -> list[str]:
+        """Write the corpus as ``parts`` files of longs; return their names."""
+        names = []
+        for number, part in enumerate(
+            np.array_split(np.array(self.corpus, dtype=np.uint64), parts)
+        ):
+            path = self.folder / f"part-{parts}-{number}.longs"
+            path.write_bytes(part.astype(">u8").tobytes())
+            names.append(str(path))
+        return names
+
+
+@pytest.fixture(scope="session")
+def corpus(tmp_path_factory) -> Corpus:
+    """3,000 fingerprints, 200 queries, neighbours of each at 0 to 5 bits, and repeats."""
+    rng = random.Random(42)
+    queries = [rng.getrandbits(64) for _ in range(200)] + [0, (1 << 64) - 1, 1 << 63]
+    held = [rng.getrandbits(64) for _ in range(1500)]
+    held += [neighbour(rng, query, distance) for query in queries for distance in range(6)]
+    held += held[:200]
+    rng.shuffle(held)
+    folder = tmp_path_factory.mktemp("corpus")
+    for name, values in (("queries", queries), ("corpus", held)):
+        longs = np.array(values, dtype=np.uint64).astype(">u8").tobytes()
+        (folder / f"{name}.longs").write_bytes(longs)
+    return Corpus(folder, held, queries)

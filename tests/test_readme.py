@@ -1,0 +1,74 @@
+"""Every command of the README, run as it stands there; what it prints is what the README shows."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text()
+
+# what differs from run to run: seconds and rates
+TIMES = re.compile(r"\b[\d.,]+(?= s\b| million fingerprints a second)")
+
+
+def sessions():
+    """The ```console blocks, as lists of (command, expected output)."""
+    for block in re.findall(r"```console\n(.*?)```", README, re.DOTALL):
+        commands = []
+        for line in block.splitlines():
+            if line.startswith("$ "):
+                commands.append((line[2:], []))
+            elif commands and commands[-1][0].endswith("\\"):
+                command, output = commands.pop()
+                commands.append((command[:-1] + line.strip(), output))
+            else:
+                commands[-1][1].append(line)
+        yield commands
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """One folder for all blocks: a later one uses what an earlier one made."""
+    return tmp_path_factory.mktemp("readme")
+
+
+@pytest.mark.parametrize("number", range(len(list(sessions()))))
+def test_the_readmes_sessions_are_what_happens(number, folder):
+    commands = list(sessions())[number]
+    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    for command, expected in commands:
+        done = subprocess.run(
+            command, shell=True, cwd=folder, env=environment, check=False,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        )  # fmt: skip
+        assert done.returncode == 0, (command, done.stdout)
+        printed = TIMES.sub("_", done.stdout).splitlines()
+        wanted = [TIMES.sub("_", line) for line in expected]
+        if "…" in wanted:
+            head = wanted.index("…")
+            tail = len(wanted) - head - 1
+            assert len(printed) >= head + tail, (command, done.stdout)
+            printed = [*printed[:head], "…", *printed[len(printed) - tail :]]
+        assert printed == wanted, command
+
+
+def test_the_readme_names_make_targets_that_exist():
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    named = set(re.findall(r"`?make ([a-z-]+)", README))
+    assert {"demo", "test"} <= named <= targets
+
+
+def test_the_readmes_links_lead_somewhere():
+    for target in re.findall(r"\]\(([^)#]+)\)", README):
+        if "://" not in target:
+            assert (ROOT / target).exists(), target
+
+
+def test_the_commands_are_installed():
+    assert shutil.which("mr-dedup", path=str(Path(sys.executable).parent))
+    assert shutil.which("data-gen", path=str(Path(sys.executable).parent))

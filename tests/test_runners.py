@@ -1,0 +1,152 @@
+"""The runners: tasks that fail, are killed, are interrupted; what they leave behind."""
+
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+from mrjob.job import MRJob
+from mrjob.step import MRStep
+
+from mr_dedup import runners
+from mr_dedup.errors import FormatError, MrDedupError
+
+LOCAL_AND_INLINE = pytest.mark.parametrize("runner", runners.RUNNERS)
+
+
+class Acts(MRJob):
+    """Does to each input what its text says; counts what it read."""
+
+    def configure_args(self):
+        super().configure_args()
+        self.add_file_arg("--side")
+
+    def steps(self):
+        return [MRStep(mapper_raw=self.act, reducer=self.add)]
+
+    def act(self, path, uri):
+        text = Path(path).read_text()
+        if text == "damaged":
+            raise FormatError("the user's file", "byte 8", "is damaged")
+        if text == "refuse":
+            raise MrDedupError("will not")
+        if text == "disk full":
+            raise OSError(28, "No space left on device")
+        if text == "bug":
+            raise ZeroDivisionError("one line\nand another")
+        if text == "killed":
+            os.kill(os.getpid(), signal.SIGKILL)
+        if text == "slow":
+            time.sleep(60)
+        self.increment_counter("acts", "inputs", 1)
+        side = Path(self.options.side).read_text() if self.options.side else ""
+        yield text + side, 1
+
+    def add(self, key, values):
+        yield key, sum(values)
+
+
+def inputs(folder, *texts):
+    paths = []
+    for number, text in enumerate(texts):
+        path = folder / f"in put #{number}"
+        path.write_text(text)
+        paths.append(path)
+    return paths
+
+
+def act(tmp_path, runner, *texts, options=(), cores=None):
+    with (
+        runners.staging_folder() as staging,
+        runners.run(
+            Acts, options, inputs(tmp_path, *texts), staging, runner=runner, cores=cores
+        ) as result,
+    ):
+        lines = sorted("".join(part.read_text() for part in result.parts).splitlines())
+        return staging, lines, result.counters
+
+
+@pytest.fixture(autouse=True)
+def nothing_left(tmp_path, monkeypatch):
+    """Whatever happens, the temporary folder is empty afterwards and no process is left."""
+    folder = tmp_path / "temporary files"
+    folder.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(folder))
+    yield
+    assert list(folder.iterdir()) == []
+    with pytest.raises(ChildProcessError):
+        os.waitpid(-1, os.WNOHANG)
+
+
+@LOCAL_AND_INLINE
+@pytest.mark.parametrize("cores", [1, 3])
+def test_tasks_run_and_their_counters_add_up(tmp_path, runner, cores):
+    side = tmp_path / "side.txt"
+    side.write_text("!")
+    options = ["--side", str(side)]
+    _, lines, counters = act(tmp_path, runner, "a", "b", "a", "c", options=options, cores=cores)
+    assert lines == ['"a!"\t2', '"b!"\t1', '"c!"\t1']
+    assert counters == {"inputs": 4}
+
+
+@LOCAL_AND_INLINE
+def test_damage_is_told_as_the_task_told_it(tmp_path, runner):
+    with pytest.raises(MrDedupError) as raised:
+        act(tmp_path, runner, "a", "damaged", "b")
+    assert str(raised.value) == "the user's file, byte 8: is damaged"
+
+
+def test_a_task_that_fails_names_its_input(tmp_path):
+    with pytest.raises(MrDedupError, match=r"map task 1 on .*in put #1: will not"):
+        act(tmp_path, "local", "a", "refuse")
+
+
+@LOCAL_AND_INLINE
+def test_a_full_disk_in_a_task_is_told(tmp_path, runner):
+    with pytest.raises(MrDedupError, match=r"map task 0 on .*in put #0: No space left on device"):
+        act(tmp_path, runner, "disk full", "b")
+
+
+def test_a_bug_in_a_task_is_no_mistake_of_the_user(tmp_path):
+    expected = r"map task 0 .*: ZeroDivisionError: one line\nand another \(test_runners.py:\d+\)"
+    with pytest.raises(RuntimeError, match=expected):
+        act(tmp_path, "local", "bug")
+
+
+def test_a_task_killed_by_the_system_is_told_with_its_input(tmp_path):
+    expected = r"map task 2 on .*in put #2: killed by the system \(SIGKILL\); was memory short\?"
+    with pytest.raises(MrDedupError, match=expected):
+        act(tmp_path, "local", "a", "b", "killed", "slow", cores=2)
+
+
+def test_an_interrupt_ends_the_running_tasks(tmp_path):
+
+    def interrupt(signum, frame):
+        raise KeyboardInterrupt
+
+    usual = signal.signal(signal.SIGALRM, interrupt)
+    signal.setitimer(signal.ITIMER_REAL, 0.5)
+    started = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        act(tmp_path, "local", "slow", "slow", "slow", cores=2)
+    signal.signal(signal.SIGALRM, usual)
+    # a task sleeps for a minute: only an ended one lets us go on before that
+    assert time.monotonic() - started < 30
+
+
+def test_an_unknown_runner_is_named(tmp_path):
+    with pytest.raises(ValueError, match="inline, local, not 'cluster'"):
+        act(tmp_path, "cluster", "a")
+
+
+def test_staging_goes_with_its_contents():
+    with runners.staging_folder() as folder:
+        (folder / "x").write_text("x")
+    assert not folder.exists()
+
+
+def test_a_missing_temporary_folder_is_one_line(monkeypatch, tmp_path):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "nowhere"))
+    with pytest.raises(MrDedupError, match="no temporary folder"), runners.staging_folder():
+        pass
