@@ -3,8 +3,8 @@
 For each FILE (or glob, or folder): format, number of fingerprints, their order as unsigned
 numbers, how many are distinct if that can be told, size, smallest and largest, and how they are
 spread over their leading bits (uniform simhashes are flat). Reads every byte; where a file is
-damaged the report covers what precedes the damage, says what and where that is, and the command
-ends with exit code 1.
+damaged the report covers what was read before, says what the damage is and where, and the
+command ends with exit code 1.
 """
 
 from __future__ import annotations
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 HELP = "say what is in fingerprint files, and whether they are sound"
 
 EXIT_DAMAGED = 1
+
+# small, because what shares a block with damage is not seen
+_BLOCK_COUNT = 1 << 16
 
 _BAR_COLUMNS = 40
 _MAX_BITS = 16
@@ -124,7 +127,7 @@ def _inspect(file: FingerprintFile, bits: int) -> dict[str, Any]:
         with tqdm(
             total=file.count(), unit=" fingerprints", unit_scale=True, leave=False, disable=None
         ) as bar:
-            for block in file.blocks():
+            for block in file.blocks(max_count=_BLOCK_COUNT):
                 survey.add(block)
                 bar.update(len(block))
     except FormatError as error:

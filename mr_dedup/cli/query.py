@@ -88,9 +88,7 @@ def run(arguments: argparse.Namespace) -> int:
         inputs = _staged(chunks, staging)
         options = _job_options(arguments, _linked(queries, staging), queries.format)
         if runner == "local":
-            from mr_dedup.hamming.search import warm_up
-
-            warm_up()  # compiled once here, not in every task
+            QueryJob.warm_up()
         with runners.run(
             QueryJob, options, inputs, staging, runner=runner, cores=arguments.cores
         ) as result:

@@ -44,8 +44,12 @@ _FORMAT_OF_ENDING: dict[str, Format] = {
 }
 _COMPRESSION_OF_ENDING: dict[str, Compression] = {".gz": "gzip", ".zst": "zstd"}
 
-# zstd turns 4 bytes into as many as 128 KiB: this much at a time becomes 32 MB at the very most
+# zstd turns 4 bytes into as many as 128 KiB: this much at a time becomes 32 MB at the very most,
+# twice that while the library joins it
 _PIECE_BYTES = 1024
+
+# those pieces are small: joined before they are looked at
+_BUFFER_BYTES = 1 << 18
 
 
 @dataclass(frozen=True)
@@ -114,7 +118,7 @@ class FingerprintFile:
         """Yield the fingerprints, or a slice of them by rank, in the order of the file.
 
         Each array is uint64, fresh and of 1 to ``max_count`` fingerprints; memory is bounded by
-        it and by 32 MB for decompression. A compressed packed file is unpacked to a temporary
+        it and by 64 MB for decompression. A compressed packed file is unpacked to a temporary
         file first. Raises ValueError for a range of a file that is not splittable, or a negative
         one; while iterating, FormatError where the data is damaged and MrDedupError if the file
         cannot be read.
@@ -150,10 +154,12 @@ class FingerprintFile:
                     else:
                         yield from _regroup(text.read(stream, self.path), max_count)
 
-    def _open_stream(self) -> io.RawIOBase:
+    def _open_stream(self) -> io.RawIOBase | io.BufferedIOBase:
         """Open the file for reading its content once, decompressed."""
         file = self.path.open("rb", buffering=0)
-        return file if self.compression is None else _Decompressed(file, self)
+        if self.compression is None:
+            return file
+        return io.BufferedReader(_Decompressed(file, self), _BUFFER_BYTES)
 
     @contextlib.contextmanager
     def _open_packed(self) -> Iterator[PackedReader]:

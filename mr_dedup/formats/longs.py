@@ -119,7 +119,8 @@ def _count(file: BinaryIO | io.RawIOBase, path: str | os.PathLike[str]) -> int:
 
 
 def _unsigned(longs: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    return longs.astype(np.uint64, copy=False)
+    """Return ``longs``, of either byte order, as native uint64: swapped where they are."""
+    return longs if longs.dtype.isnative else longs.byteswap(inplace=True).view(np.uint64)
 
 
 def _cut_short(path: str | os.PathLike[str], offset_bytes: int, rest_bytes: int) -> FormatError:

@@ -1,4 +1,4 @@
-"""The one vector instruction sequence numba's auto-vectoriser does not find by itself."""
+"""Instructions that numba has no name for: a vector comparison, bit counts."""
 
 from __future__ import annotations
 
@@ -50,3 +50,23 @@ def lanes_within(
         return builder.bitcast(builder.icmp_unsigned("<=", distance, splat(k_value)), mask)
 
     return signature, codegen
+
+
+@intrinsic
+def population_count(typing_context: Any, number: Any) -> tuple[Any, Any]:
+    """Return how many bits of a uint64 are set, uint64: one instruction, no loop over them."""
+
+    def codegen(context: Any, builder: Any, sig: Any, arguments: Any) -> Any:
+        return builder.ctpop(arguments[0])
+
+    return types.uint64(types.uint64), codegen
+
+
+@intrinsic
+def trailing_zeros(typing_context: Any, number: Any) -> tuple[Any, Any]:
+    """Return the position of the lowest bit set in a uint32 that is not 0, uint32."""
+
+    def codegen(context: Any, builder: Any, sig: Any, arguments: Any) -> Any:
+        return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 1))
+
+    return types.uint32(types.uint32), codegen

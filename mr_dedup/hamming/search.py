@@ -36,8 +36,12 @@ _FLUSH = 1 << 15
 _PARTITION_FROM = 1 << 17
 """Indexed fingerprints from which partitioning the stream pays: half a megabyte of signatures."""
 
-_PART_SIZE = 1 << 14
-"""Indexed fingerprints a part should cover, so that their signatures stay in 64 KB."""
+_PART_SIZE = 1 << 13
+"""Indexed fingerprints a part covers: their signatures take 32 KB, a first-level cache.
+
+From 2**12 to 2**16 the time differs by a quarter; without partitioning it is half as long again
+at a million queries.
+"""
 
 _HEAVY_BUCKET = 4096
 """Fingerprints from which a bucket gets tables of its own, keyed by what differs inside it."""

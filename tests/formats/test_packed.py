@@ -76,13 +76,13 @@ class Layout:
     def block_bytes(self, index):
         return struct.pack(f"<{len(self.blocks[index])}Q", *self.blocks[index])
 
-    def content(self, length_change=0):
+    def content(self):
         body = b""
         for index, entry in enumerate(self.entries):
             entry[1:] = 64 + len(body), checksum(self.block_bytes(index))
             body += self.block_bytes(index)
         directory = b"".join(ENTRY.pack(*entry) for entry in self.entries)
-        return self.wrapped(body, directory, 64 + len(body) + len(directory) + length_change)
+        return self.wrapped(body, directory, 64 + len(body) + len(directory))
 
     def wrapped(self, body, directory, length):
         start = HEADER.pack(*self.header, 64 + len(body), length, checksum(directory), 0)[:56]

