@@ -34,6 +34,8 @@ RUNNERS = ("inline", "local")
 
 _MAX_REPORT_BYTES = 1 << 14
 
+_INTERRUPTS = (signal.SIGINT, signal.SIGTERM)
+
 # tqdm's monitor thread would be there when tasks are forked, and Python 3.12 warns of that
 tqdm.monitor_interval = 0
 
@@ -213,25 +215,26 @@ class _ForkingRunner(_ReportingRunner, LocalMRJobRunner):  # type: ignore[misc]
             try:
                 while waiting or running:
                     while waiting and len(running) < self._num_cores():
-                        number, function = waiting.pop()
-                        task = _Task.fork(number, function)
-                        running[task.report] = task
-                        finished.register(task.report, selectors.EVENT_READ)
+                        with _uninterrupted():
+                            task = _Task.fork(*waiting.pop())
+                            running[task.report] = task
+                            finished.register(task.report, selectors.EVENT_READ)
                     for key, _ in finished.select():
-                        finished.unregister(key.fd)
-                        task = running.pop(key.fd)
-                        self._finish(task)
+                        with _uninterrupted():
+                            finished.unregister(key.fd)
+                            task = running.pop(key.fd)
+                            code, report = task.wait()
+                        self._judge(task.number, code, report)
                         self.progress.step()
             finally:
                 for task in running.values():
                     task.kill()
 
-    def _finish(self, task: _Task) -> None:
-        """Wait for a task that has closed its report; raise what went wrong in it."""
-        code, report = task.wait()
+    def _judge(self, number: int, code: int, report: dict[str, Any]) -> None:
+        """Raise what went wrong in a task that ended, if anything did."""
         if code == 0:
             return
-        name = self._task_name(task.number)
+        name = self._task_name(number)
         if code < 0:
             name_of_signal = signal.Signals(-code).name
             hint = "; was memory short?" if -code == signal.SIGKILL else ""
@@ -240,6 +243,19 @@ class _ForkingRunner(_ReportingRunner, LocalMRJobRunner):  # type: ignore[misc]
             message = str(report["message"])
             raise MrDedupError(message if report.get("names_file") else f"{name}: {message}")
         raise RuntimeError(f"{name}: {report.get('message', f'exit code {code}')}")
+
+
+@contextlib.contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Hold interrupts back, so that no task is started, or ended, and not known of.
+
+    An interrupt in one of Python's own hooks around a fork would even be printed and forgotten.
+    """
+    usual = signal.pthread_sigmask(signal.SIG_BLOCK, _INTERRUPTS)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, usual)
 
 
 @dataclass(frozen=True)
@@ -281,6 +297,7 @@ def _run_and_exit(function: Callable[[], None], report: int) -> NoReturn:
     # Ctrl-C reaches the whole group of processes: the parent ends its tasks itself
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _INTERRUPTS)
     code = 1
     try:
         function()

@@ -120,17 +120,24 @@ def test_a_task_killed_by_the_system_is_told_with_its_input(tmp_path):
         act(tmp_path, "local", "a", "b", "killed", "slow", cores=2)
 
 
-def test_an_interrupt_ends_the_running_tasks(tmp_path):
+@pytest.fixture
+def interrupted_soon():
+    """Raise KeyboardInterrupt in this process in half a second."""
 
     def interrupt(signum, frame):
         raise KeyboardInterrupt
 
     usual = signal.signal(signal.SIGALRM, interrupt)
     signal.setitimer(signal.ITIMER_REAL, 0.5)
+    yield
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    signal.signal(signal.SIGALRM, usual)
+
+
+def test_an_interrupt_ends_the_running_tasks(tmp_path, interrupted_soon):
     started = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
         act(tmp_path, "local", "slow", "slow", "slow", cores=2)
-    signal.signal(signal.SIGALRM, usual)
     # a task sleeps for a minute: only an ended one lets us go on before that
     assert time.monotonic() - started < 30
 

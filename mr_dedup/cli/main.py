@@ -21,6 +21,8 @@ from mr_dedup.errors import MrDedupError
 # Each is a module of this package with HELP, add_arguments(parser) and run(arguments) -> int.
 COMMANDS = ("query", "plan", "convert", "inspect")
 
+_INTERRUPTS = (signal.SIGINT, signal.SIGTERM)
+
 EXIT_OK, EXIT_MISTAKE, EXIT_BUG, EXIT_INTERRUPTED = 0, 2, 70, 130
 
 
@@ -48,14 +50,28 @@ def build_parser() -> argparse.ArgumentParser:
 
 
 def _interrupt(signum: int, frame: FrameType | None) -> NoReturn:
-    """Turn SIGTERM into the same orderly end as Ctrl-C, so that temporary files go."""
+    """End in order, once: what cleans up after the first interrupt is not to be interrupted."""
+    for number in _INTERRUPTS:
+        signal.signal(number, signal.SIG_IGN)
     raise KeyboardInterrupt
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; return its exit code."""
     arguments = build_parser().parse_args(argv)
-    signal.signal(signal.SIGTERM, _interrupt)
+    # what was ignored from the start, as under nohup, stays ignored
+    usual = {number: signal.getsignal(number) for number in _INTERRUPTS}
+    for number, handler in usual.items():
+        if handler is not signal.SIG_IGN:
+            signal.signal(number, _interrupt)
+    try:
+        return _run(arguments)
+    finally:
+        for number, handler in usual.items():
+            signal.signal(number, handler)
+
+
+def _run(arguments: argparse.Namespace) -> int:
     try:
         code: int = arguments.run(arguments)
         sys.stdout.flush()

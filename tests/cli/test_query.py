@@ -222,6 +222,12 @@ def test_a_k_that_explodes_is_refused_before_work_starts(corpus, queries, capfd,
     assert "choose a smaller k" in line
 
 
+def default_interrupts():
+    """As from a terminal, whatever the parents of the tests ignore."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
 def test_an_interrupt_exits_130_and_leaves_nothing(corpus, queries, tmp_path):
     temporary = tmp_path / "tmp"
     temporary.mkdir()
@@ -232,7 +238,7 @@ def test_an_interrupt_exits_130_and_leaves_nothing(corpus, queries, tmp_path):
     for sent in (signal.SIGINT, signal.SIGTERM):
         process = outside(
             big, "--queries", big, "-k", "7", "-r", "local", "-o", out_file,
-            env={**os.environ, "TMPDIR": str(temporary)},
+            env={**os.environ, "TMPDIR": str(temporary)}, preexec_fn=default_interrupts,
         )  # fmt: skip
         while not list(temporary.glob("mr_dedup-*/*/step/*/mapper/*")):
             assert process.poll() is None, process.communicate()

@@ -498,6 +498,21 @@ def test_impossible_widths_are_noticed(width):
         read(with_block(change))
 
 
+def test_a_width_of_64_is_refused_even_where_shifts_wrap_around():
+    layout = Layout(write([5], 32))
+    layout.blocks[0] = [64, *[0] * 32, 1 << 5]
+    with pytest.raises(FormatError, match="block 0: does not hold ascending"):
+        read(layout.content())
+
+
+def test_a_missing_bit_is_noticed_where_the_block_before_had_it():
+    layout = Layout(write([1000 * i for i in range(1, 65)], 32))
+    assert layout.blocks[0] == layout.blocks[1]
+    layout.blocks[1][-1] &= ~(1 << layout.blocks[1][-1].bit_length() - 1)
+    with pytest.raises(FormatError, match="block 1: does not hold ascending"):
+        read(layout.content())
+
+
 @given(
     values=st.sets(st.integers(0, MAX), min_size=1, max_size=100).map(sorted),
     changes=st.lists(
