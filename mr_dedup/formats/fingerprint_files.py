@@ -246,7 +246,7 @@ def format_by_ending(name: str | os.PathLike[str]) -> Format:
         packings = " or ".join(_COMPRESSION_OF_ENDING)
         raise MrDedupError(
             f"{os.fspath(name)}: the format is not known by its ending ({known}, each perhaps with "
-            f"{packings} after it); name it with --format"
+            f"{packings} after it); an option such as --format names it"
         )
     return _FORMAT_OF_ENDING[ending]
 

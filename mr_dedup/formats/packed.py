@@ -240,8 +240,9 @@ def open_packed(path: str | os.PathLike[str]) -> Iterator[PackedReader]:
 class PackedWriter:
     """Writes ascending fingerprints to a packed file, a block at a time.
 
-    Holds a block of fingerprints, and 24 bytes for each block written. The file is complete only
-    after ``finish``: until then its header is zeros, and no reader takes it for a packed file.
+    Holds a block of fingerprints, copies of the array being written, and 24 bytes for each block
+    done. The file is complete only after ``finish``: until then its header is zeros, and no reader
+    takes it for a packed file.
     """
 
     def __init__(self, file: BinaryIO, block_size: int = BLOCK_SIZE) -> None:

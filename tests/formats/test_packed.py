@@ -4,6 +4,7 @@ import io
 import itertools
 import math
 import random
+import re
 import struct
 import tracemalloc
 
@@ -12,9 +13,12 @@ import pytest
 import xxhash
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from llvmlite import binding
+from numba import njit, types
 
 from mr_dedup.errors import FormatError
 from mr_dedup.formats import packed
+from mr_dedup.formats import packed_kernels as kernels
 
 deterministic = settings(derandomize=True, deadline=None, max_examples=60)
 
@@ -237,6 +241,22 @@ def test_a_file_on_the_disk(tmp_path):
         pass
 
 
+def test_kernels_use_the_instructions_they_were_written_for():
+    """Decoding is fast only if rows are vectors, and bits are counted by one instruction."""
+    u64, words, positions = types.uint64, types.uint64[::1], types.uint32[::1]
+    # compiled afresh: cached code cannot be inspected
+    join = njit(kernels._join_parts.py_func)
+    join.compile((words, u64, u64, u64, u64, positions, words))
+    (joining,) = join.inspect_asm().values()
+    scan = njit(kernels._read_positions.py_func)
+    scan.compile((words, u64, u64, u64, positions))
+    (scanning,) = scan.inspect_asm().values()
+    features = binding.get_host_cpu_features()
+    assert not features.get("avx2") or re.search(r"vpsrlq.*[yz]mm", joining)
+    assert not features.get("bmi") or "tzcnt" in scanning
+    assert not features.get("popcnt") or "popcnt" in scanning
+
+
 # what a writer refuses
 
 
@@ -383,6 +403,13 @@ def test_a_small_file_cannot_claim_many_fingerprints():
         read(layout.content())
 
 
+def test_blocks_longer_than_any_block_are_refused():
+    layout = Layout(GOOD)
+    layout.blocks[1] += [0] * (36 - len(layout.blocks[1]))
+    with pytest.raises(FormatError, match="directory: the offsets of the blocks are impossible"):
+        read(layout.content())
+
+
 def with_directory(change):
     layout = Layout(GOOD)
     layout.content()
@@ -505,10 +532,11 @@ def test_a_width_of_64_is_refused_even_where_shifts_wrap_around():
         read(layout.content())
 
 
-def test_a_missing_bit_is_noticed_where_the_block_before_had_it():
-    layout = Layout(write([1000 * i for i in range(1, 65)], 32))
+def test_missing_bits_are_noticed_where_the_block_before_had_them():
+    layout = Layout(write([1000 * i - 1 for i in range(1, 65)], 32))
     assert layout.blocks[0] == layout.blocks[1]
-    layout.blocks[1][-1] &= ~(1 << layout.blocks[1][-1].bit_length() - 1)
+    for _ in range(2):
+        layout.blocks[1][-1] ^= 1 << layout.blocks[1][-1].bit_length() - 1
     with pytest.raises(FormatError, match="block 1: does not hold ascending"):
         read(layout.content())
 

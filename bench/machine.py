@@ -1,0 +1,45 @@
+"""What the benchmarks ran on: printed above the table, without which its seconds mean nothing."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import platform
+import re
+from pathlib import Path
+
+
+def describe() -> str:
+    """Return two lines: the machine, and the versions of what is measured."""
+    memory_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    load = " ".join(f"{value:.1f}" for value in os.getloadavg())
+    packages = ("mr-dedup", "numpy", "numba", "faiss-cpu")
+    versions = ", ".join(f"{name} {_version(name)}" for name in packages)
+    return (
+        f"Machine: {_processor()}, {len(os.sched_getaffinity(0))} cores, "
+        f"{memory_bytes / 2**30:.0f} GB of memory, load {load}\n"
+        f"Versions: Python {platform.python_version()}, {versions}"
+    )
+
+
+def _processor() -> str:
+    """Return the processor's name and the vector instructions that matter to the searches."""
+    try:
+        text = Path("/proc/cpuinfo").read_text()
+    except OSError:
+        return platform.processor() or platform.machine()
+    model = re.search(r"model name\s*: (.*)", text)
+    family = re.search(r"cpu family\s*: (.*)", text)
+    flags = re.search(r"flags\s*: (.*)", text)
+    known = flags[1].split() if flags else []
+    vectors = [flag for flag in ("avx2", "avx512f", "avx512_vpopcntdq") if flag in known]
+    name = model[1] if model else platform.machine()
+    named = f"{name} (family {family[1]})" if family else name
+    return " ".join([named, *vectors])
+
+
+def _version(package: str) -> str:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return "absent"

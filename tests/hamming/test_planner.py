@@ -1,0 +1,88 @@
+"""The planner: costs that grow as they should, memory that is kept to, choices that make sense."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mr_dedup.errors import MrDedupError
+from mr_dedup.hamming.design import designs_for
+from mr_dedup.hamming.planner import plan, spread_sample
+from mr_dedup.hamming.search import Tables
+from tests.oracles import hamming
+
+deterministic = settings(derandomize=True, deadline=None)
+sizes = st.integers(0, 10**10)
+
+
+@deterministic
+@given(sizes, sizes, st.integers(0, 12))
+def test_the_chosen_option_is_the_cheapest_of_every_design_on_either_side(corpus, queries, k):
+    planned = plan(corpus, queries, k)
+    assert len(planned.options) == 2 * len(designs_for(k))
+    assert planned.chosen.nanoseconds == min(o.nanoseconds for o in planned.options)
+    assert plan(corpus, queries, k) == planned
+
+
+@deterministic
+@given(sizes, sizes, st.integers(10**4, 10**9), st.sampled_from(["queries", "corpus"]))
+def test_slices_keep_to_the_memory_and_cover_the_indexed_side(corpus, queries, memory, side):
+    planned = plan(corpus, queries, 3, index=side, memory_bytes=memory)
+    indexed = queries if side == "queries" else corpus
+    assert planned.chosen.index == side
+    assert planned.slice_size * planned.chosen.slices >= indexed
+    for option in planned.options:
+        assert option.memory_bytes <= memory + 1000
+
+
+def test_what_tables_take_is_what_was_planned():
+    values = np.random.default_rng(0).integers(0, 2**64, 300_000, dtype=np.uint64)
+    for option in plan(8_388_608, values.size, 3, index="queries").options:
+        tables = Tables(values, option.design, option.order)
+        assert option.memory_bytes * 0.9 < tables.nbytes < option.memory_bytes * 1.05
+
+
+def test_the_smaller_side_is_indexed():
+    assert plan(8_388_608, 1_000_000, 3).chosen.index == "queries"
+    assert plan(1_000_000, 50_000_000, 3).chosen.index == "corpus"
+
+
+def test_few_tables_until_buckets_are_too_crowded():
+    assert plan(8_388_608, 1_000_000, 3).chosen.design.name == "4-tables"
+    roomy = {"memory_bytes": 1 << 40}
+    assert plan(100_000_000, 100_000_000, 3, **roomy).chosen.design.name == "10-tables"
+    assert plan(8_388_608, 1, 3).chosen.design.name == "all-pairs"
+
+
+def test_chance_matches_are_those_of_the_ball():
+    """Counted by brute force in a space of 16 live bits, where they are many."""
+    rng = np.random.default_rng(5)
+    values = rng.choice(2**16, 2000, replace=False).astype(np.uint64)
+    one, other = values[:1000], values[1000:]
+    found = sum(hamming(x, y) <= 2 for x in one.tolist() for y in other.tolist())
+    planned = plan(1000, 1000, 2, corpus_sample=one, query_sample=other)
+    assert 0.8 * found < planned.random_matches < 1.2 * found
+
+
+@pytest.mark.parametrize(
+    ("corpus", "queries", "k", "said"),
+    [
+        (8_388_608, 1_000_000, 24, "pairs match by chance alone"),
+        (10**9, 10**9, 7, "compares about"),
+    ],
+)
+def test_what_explodes_is_refused_with_its_numbers(corpus, queries, k, said):
+    planned = plan(corpus, queries, k)
+    with pytest.raises(MrDedupError, match=said) as raised:
+        planned.refuse_explosion()
+    assert f"k = {k} over {corpus:,} x {queries:,}" in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+def test_a_sample_is_spread_over_all_of_an_array():
+    values = np.arange(100_000, dtype=np.uint64)
+    sample = spread_sample(values, 1000)
+    assert sample.size == 1000
+    assert sample[-1] > 98_000
+    assert spread_sample(values[:10], 1000).size == 10
+    assert spread_sample(values[:0], 1000).size == 0
