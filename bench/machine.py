@@ -16,7 +16,7 @@ def describe() -> str:
     packages = ("mr-dedup", "numpy", "numba", "faiss-cpu")
     versions = ", ".join(f"{name} {_version(name)}" for name in packages)
     return (
-        f"Machine: {_processor()}, {len(os.sched_getaffinity(0))} cores, "
+        f"Machine: {_processor()}, {_cores()} cores, "
         f"{memory_bytes / 2**30:.0f} GB of memory, load {load}\n"
         f"Versions: Python {platform.python_version()}, {versions}"
     )
@@ -43,3 +43,8 @@ def _version(package: str) -> str:
         return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:
         return "absent"
+
+
+def _cores() -> int:
+    affinity = getattr(os, "sched_getaffinity", None)
+    return len(affinity(0)) if affinity else os.cpu_count() or 1

@@ -269,7 +269,7 @@ _ROW_BYTES = 1 + _MAX_DIGITS + 1
 
 
 def _format(fingerprints: NDArray[np.uint64]) -> bytes:
-    """Return a signed decimal a line: 3 times faster than ``str`` a number."""
+    """Return a signed decimal a line: 2.5 times faster than ``str`` a number."""
     negative = fingerprints.view(np.int64) < 0
     rest = np.where(negative, -fingerprints, fingerprints)
     lengths = 1 + np.searchsorted(_POWERS_OF_TEN, rest, side="right")

@@ -130,13 +130,13 @@ def plan(
     options: list[Option] = []
     for order in orders:
         pair = (order.apply(corpus_sample), order.apply(query_sample))
-        for candidate in considered:
+        for table_design in considered:
             # a rate takes a millisecond to sample: not for a design too dear with empty buckets
-            least = [_option(candidate, order, side, None, *sizes) for side in sides]
+            least = [_option(table_design, order, side, None, *sizes) for side in sides]
             if corpus_sample.size and options and _cheapest(least) > _cheapest(options):
                 continue
-            rates = [_shared_key_rate(mask, *pair) for mask in candidate.masks]
-            options += [_option(candidate, order, side, rates, *sizes) for side in sides]
+            rates = [_shared_key_rate(mask, *pair) for mask in table_design.masks]
+            options += [_option(table_design, order, side, rates, *sizes) for side in sides]
     chosen = min(options, key=lambda option: option.nanoseconds)
     probing = corpus_size if chosen.index == "queries" else query_size
     return Plan(

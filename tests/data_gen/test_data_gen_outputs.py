@@ -50,7 +50,7 @@ def test_an_error_in_the_block_changes_nothing(
     if before == "old":
         fill(target, content="old")
     was = listing(tmp_path)
-    with (  # noqa: PT012 - the block is the subject
+    with (
         pytest.raises(type(error)) as raised,
         whole_folder(target, OWN, overwrite=True) as new,
     ):
@@ -77,7 +77,7 @@ def test_an_empty_folder_is_replaced(tmp_path: Path) -> None:
 
 def test_a_folder_that_fills_up_in_the_meantime_stays(tmp_path: Path) -> None:
     target = tmp_path / "out"
-    with (  # noqa: PT012 - the block is the subject
+    with (
         pytest.raises(OutputError, match="cannot be written: Directory not empty"),
         whole_folder(target, OWN),
     ):
@@ -128,7 +128,7 @@ def test_a_folder_or_a_link_under_our_name_is_foreign(tmp_path: Path, kind: str)
 def test_a_foreign_file_that_comes_in_the_meantime_stays_with_all_the_rest(tmp_path: Path) -> None:
     target = tmp_path / "out"
     fill(target, content="old")
-    with (  # noqa: PT012 - the block is the subject
+    with (
         pytest.raises(OutputError, match=r"out: holds precious, which is not"),
         whole_folder(target, OWN, overwrite=True) as new,
     ):

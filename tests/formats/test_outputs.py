@@ -57,7 +57,7 @@ def test_impossible_places_are_named(tmp_path, name):
 
 def test_errors_of_the_disk_name_the_output(tmp_path):
     path = tmp_path / "out"
-    with pytest.raises(MrDedupError, match=f"{path}: cannot be written: No space left"):
-        with whole_file(path):
-            raise OSError(28, os.strerror(28))
+    message = f"{path}: cannot be written: No space left"
+    with pytest.raises(MrDedupError, match=message), whole_file(path):
+        raise OSError(28, os.strerror(28))
     assert list(tmp_path.iterdir()) == []
