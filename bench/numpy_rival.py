@@ -6,25 +6,26 @@ every pair. For each table a map of 2**24 bits, one a key, tells which corpus fi
 a key with some query: 6 % do for a million queries. These look up their queries in a directory
 of keys and are compared in full.
 
-The whole search, ratios to the one below, each within one run; 8,388,608 x 1,000,000, 300,000
-matches, Zen 5, numpy 2.4. Seconds were 0.55 to 0.62:
-- ten tables of 25 or 26 bits (5 blocks, 2 chosen), a map of 2**26 bytes: 2.3 to 2.9; of 2**26
-  bits: 1.6; keys by a multiplication instead of exact ones let 35 % more through
-- ten tables of 26 bits over halves (5 parts of a half, 4 chosen), a map of bits: 2.7
-- six tables of 21 or 22 bits (3 parts of a half, 2 chosen): 31 % pass the map: 1.2
-- the same with a table of 16-bit signatures after the map, and another to tell apart queries that
-  share a key: 0.95 to 1.0 for twice the code; with 32-bit signatures: 1.05
-- no map, 16 or 32-bit signatures in a table by key: 1.5 (the table is larger than the cache)
-- four tables of 16 bits: 500 million candidates, 0.5 ns each in the cache (XOR, bitwise_count,
-  compare), but gathering a bucket's row takes 15 ns a fingerprint and table
-- two tables of whole halves, every query entered with each of its bits flipped: 66 million
-  entries in maps of 512 MB, more than a second to fill
-- sixteen tables of 28 bits, twenty of 31 to 33: maps larger than the cache, and a pass more
-  over the corpus for each: more than ten tables take
-- sorting the corpus by key takes 7 ns a fingerprint and table, a whole pass over the map 4
-- blocks of 2**14: 1.3; 2**15: 1.1; 2**17: 1.15 (temporaries out of the second-level cache)
-- a directory of all 2**24 keys: 1.05 (64 MB); one of 2**21: 1.02
-- take with mode="wrap" or "clip" or out=: 1.1 to 1.4 times a plain take
+What else was tried, the whole search, as ratios to this one within a run (8,388,608 x 1,000,000,
+300,000 matches, Zen 5, numpy 2.4, 0.55 to 0.65 s):
+
+- ten tables of 25 or 26 bits (5 blocks, 2 chosen) and a map of bytes: 3.1; a map of bits: 1.4 to
+  1.8; keys by a multiplication, a third more of which collide: 2.0 (eight tables: 1.1)
+- ten tables of 25 or 26 bits in halves (5 parts of a half, 4 chosen), a map of bits: 1.75
+- six tables of 21 or 22 bits (3 parts of a half, 2 chosen), of whose keys 31 % are marked: 1.15;
+  signatures of the other half after the map: 1.1; signatures once more among queries that share
+  a key: 0.95 to 1.0, for twice the code
+- no map, but such signatures in a table by key, which is larger than the cache: 1.2 to 1.5
+- four tables of 16 bits: 500 million candidates at 0.5 ns each in the cache (XOR, bitwise_count,
+  compare), but 15 ns a fingerprint and table to gather them: about 1.3
+- whole halves as keys, every query entered 33 times, with each bit flipped: 66 million entries
+  in two maps of 512 MB, which take longer to fill than all of this search
+- sixteen tables of 28 bits, twenty of 31 to 33: 4 ns a fingerprint for each table more than ten
+- sorting the corpus by each key, to merge: 7 ns a fingerprint and table, where the map takes 4
+- blocks of 2**14: 1.05 to 1.1; of 2**15 and 2**17: 1.0 to 1.05
+- a directory of 2**24 keys, 64 MB: 1.05 to 1.2; of 2**21: 1.0
+- take with out= and mode="wrap" or "clip": 1.1 to 1.4 times the plain take, and fancy indexing
+  no faster
 """
 
 from __future__ import annotations
@@ -155,7 +156,8 @@ def _candidates(halves: Halves, corpus: Fingerprints, table: _Table):
 
 def _halves(fingerprints: Fingerprints) -> tuple[Halves, Halves]:
     """Return the lower and the upper halves, each contiguous."""
-    return fingerprints.astype(np.uint32), (fingerprints >> np.uint64(32)).astype(np.uint32)
+    both = fingerprints.astype("<u8", copy=False).view("<u4").reshape(-1, 2)
+    return np.ascontiguousarray(both[:, 0]), np.ascontiguousarray(both[:, 1])
 
 
 def _keys(halves: Halves, rotation: int, out: Halves, scratch: Halves) -> None:

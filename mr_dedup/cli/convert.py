@@ -76,7 +76,7 @@ def run(arguments: argparse.Namespace) -> int:
     kind = "distinct fingerprints" if to_format == "packed" else "fingerprints"
     each = f", {out.stat().st_size / writer.count:.3f} bytes each" if writer.count else ""
     print(
-        f"read {read.count:,} fingerprints from {sources}; "
+        f"mr-dedup: read {read.count:,} fingerprints from {sources}; "
         f"wrote {writer.count:,} {kind} to {out}{each}",
         file=sys.stderr,
     )

@@ -1,7 +1,7 @@
 """Fingerprint files of any format, compressed or not, read and written as arrays of uint64.
 
 The ending of a name says what the file is: ``.longs``, ``.txt`` or ``.tsv``, ``.fpz``, each
-perhaps followed by ``.gz`` or ``.zst``. Only packed files need numba, so only they import it.
+perhaps followed by ``.gz`` or ``.zst``. numba is imported only for packed files and to write text.
 """
 
 from __future__ import annotations

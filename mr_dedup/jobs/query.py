@@ -22,7 +22,6 @@ from numpy.typing import NDArray
 
 from mr_dedup.errors import FormatError
 from mr_dedup.formats.chunks import DESCRIPTION_SUFFIX, Chunk, read_chunk
-from mr_dedup.formats.decimal_kernels import signed_decimals
 from mr_dedup.formats.fingerprint_files import BYTE_ORDERS, FORMATS, FingerprintFile
 from mr_dedup.hamming.distinct import distinct
 from mr_dedup.hamming.matches import Matches
@@ -92,7 +91,6 @@ class QueryJob(MRJob):  # type: ignore[misc]
 
     def map_corpus_chunk(self, path: str, uri: str) -> Iterator[tuple[int, bytes]]:
         """Yield the matches of one chunk: a range of queries each, as blocks."""
-        # numba takes half a second to import: reducers and the client do without
         from mr_dedup.hamming.search import search
 
         chunk = self._chunk(path, uri)
@@ -201,6 +199,9 @@ def format_lines(matches: Matches, with_distance: bool = False) -> bytes:
 
     With distances, ``near-duplicate:distance``. About 60 ns a pair.
     """
+    # numba takes half a second to import: the client does without
+    from mr_dedup.formats.decimal_kernels import signed_decimals
+
     # two or three numbers a pair, and what follows each; a query is printed with its first pair
     pairs, starts = len(matches), matches.query_starts
     numbers = np.zeros((pairs, 3), dtype=np.uint64)

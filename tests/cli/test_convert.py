@@ -44,7 +44,7 @@ def test_every_format_to_every_other(tmp_path, capsys, source, target):
     read_count = len(DISTINCT if "fpz" in source else VALUES)
     kind = "distinct fingerprints" if "fpz" in target else "fingerprints"
     assert output.err == (
-        f"read {read_count} fingerprints from 1 file; wrote {len(kept)} {kind} to {out}, "
+        f"mr-dedup: read {read_count} fingerprints from 1 file; wrote {len(kept)} {kind} to {out}, "
         f"{out.stat().st_size / len(kept):.3f} bytes each\n"
     )
 
@@ -86,7 +86,7 @@ def test_nothing_becomes_nothing(tmp_path, capsys, ending):
     out = tmp_path / f"out{ending}"
     assert main(["convert", str(tmp_path / "in.txt"), "-o", str(out)]) == 0
     assert read(out) == []
-    assert capsys.readouterr().err.startswith("read 0 fingerprints from 1 file; wrote 0 ")
+    assert capsys.readouterr().err.startswith("mr-dedup: read 0 fingerprints from 1 file; wrote 0 ")
 
 
 def test_a_file_may_be_replaced_by_its_own_conversion(tmp_path):

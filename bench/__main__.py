@@ -1,0 +1,54 @@
+"""``python -m bench``: run the benchmarks, print the machine and one Markdown table.
+
+Exits with 1 if a search found something else than its rival, or lost what was planted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import sys
+from collections.abc import Sequence
+
+from bench.machine import describe
+from bench.measure import Mismatch, Row, table
+
+BENCHMARKS = ("hamming", "scaling", "constants", "formats", "whole_command")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run what ``argv`` asks for; return the exit code."""
+    arguments = _parser().parse_args(argv)
+    print(describe(), flush=True)
+    rounds = arguments.rounds or (3 if arguments.quick else 5)
+    rows: list[Row] = []
+    try:
+        for name in arguments.only or BENCHMARKS:
+            module = importlib.import_module(f"bench.{name}")
+            rows += module.run(arguments.quick, rounds)
+        if arguments.large:
+            from bench.whole_command import run_large
+
+            rows += run_large(arguments.quick, rounds)
+    except Mismatch as mismatch:
+        print(f"bench: {mismatch}", file=sys.stderr)
+        return 1
+    finally:
+        if rows:
+            print(f"\n{table(rows)}")
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__.split("\n")[0])
+    parser.add_argument("--quick", action="store_true", help="small sizes: do they still run?")
+    parser.add_argument("--only", nargs="+", choices=BENCHMARKS, help="these only")
+    parser.add_argument("--rounds", type=int, metavar="N", help="timed rounds (5, quick 3)")
+    parser.add_argument(
+        "--large", action="store_true", help="also 100 million fingerprints, two distributions"
+    )
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

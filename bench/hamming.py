@@ -1,0 +1,175 @@
+"""The search for near-duplicates (k = 3) against its rivals: NumPy, faiss, the same in C.
+
+One thread, uniform fingerprints with planted near-duplicates. ``probe`` is the whole search, from
+two arrays to merged matches; the kernels' two steps, building tables and probing them, are held
+against C by themselves. All must find the same pairs before anything is timed.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from bench import numpy_rival
+from bench.c_rival import CSearch
+from bench.inputs import Fingerprints, Inputs, make
+from bench.measure import Mismatch, Pairs, Row, interleaved, peak_bytes, require_equal
+from mr_dedup.hamming.distinct import distinct
+from mr_dedup.hamming.matches import Matches
+from mr_dedup.hamming.planner import Plan, plan, spread_sample
+from mr_dedup.hamming.search import BLOCK_SIZE, Tables, probe, warm_up
+
+K = numpy_rival.K
+
+_NAME = "search"
+_OURS = "mr_dedup"
+
+
+def run(quick: bool, rounds: int) -> Iterator[Row]:
+    """Yield the table's rows; raises Mismatch where two searches disagree."""
+    corpus_size, query_size = (1 << 20, 1 << 17) if quick else (1 << 23, 1_000_000)
+    multi_hash_probes, flat_probes = (2000, 16) if quick else (20_000, 256)
+    warm_up()
+    inputs = make(corpus_size, query_size, K)
+    found = probe(inputs.corpus, inputs.queries, K)
+    require_planted(inputs, found)
+    expected = (found.queries, found.corpus)
+    yield from _whole(inputs, expected, rounds)
+    yield from _faiss(inputs, expected, rounds, multi_hash=True, probes=multi_hash_probes)
+    yield from _faiss(inputs, expected, rounds, multi_hash=False, probes=flat_probes)
+    yield from _kernels(inputs, expected, rounds)
+
+
+def require_planted(inputs: Inputs, found: Matches) -> None:
+    """Raise Mismatch unless every planted pair was found."""
+    planted = Matches(inputs.planted_queries, inputs.planted)
+    if len(Matches.merged([found, planted])) != len(found):
+        raise Mismatch("a planted near-duplicate was not found")
+
+
+def _whole(inputs: Inputs, expected: Pairs, rounds: int) -> Iterator[Row]:
+    cases: dict[str, Callable[[], object]] = {
+        _OURS: lambda: probe(inputs.corpus, inputs.queries, K),
+        "NumPy": lambda: numpy_rival.search(inputs.corpus, inputs.queries),
+    }
+    require_equal("NumPy", numpy_rival.search(inputs.corpus, inputs.queries), expected)
+    timings = interleaved(cases, rounds, _NAME)
+    work = f"{inputs.corpus.size:,} x {inputs.queries.size:,}"
+    rate = inputs.corpus.size / timings.median(_OURS) / 1e6
+    notes = {_OURS: f"{expected[0].size:,} matches, {rate:.1f} million fingerprints a second"}
+    for case, function in cases.items():
+        yield Row(
+            _NAME,
+            f"{case}, {work}",
+            timings.median(case),
+            None if case == _OURS else timings.ratio(case, _OURS),
+            _OURS,
+            peak_bytes(function),
+            notes.get(case, ""),
+        )
+
+
+def _faiss(
+    inputs: Inputs, expected: Pairs, rounds: int, *, multi_hash: bool, probes: int
+) -> Iterator[Row]:
+    name = "faiss " + ("IndexBinaryMultiHash" if multi_hash else "IndexBinaryFlat")
+    try:
+        from bench.faiss_rival import FaissIndex
+
+        started = time.perf_counter()
+        index = FaissIndex(distinct(inputs.queries), K, multi_hash=multi_hash)
+        build_seconds = time.perf_counter() - started
+    except ImportError:
+        yield Row(_NAME, name, note="skipped: faiss is not installed")
+        return
+    sample = spread_sample(inputs.corpus, probes)
+    require_equal(name, _sorted([index.probe(sample)]), _of_corpus(expected, sample))
+
+    def scaled() -> float:
+        started = time.perf_counter()
+        index.probe(sample)
+        seconds = time.perf_counter() - started
+        return build_seconds + seconds * inputs.corpus.size / sample.size
+
+    def ours() -> object:
+        return probe(inputs.corpus, inputs.queries, K)
+
+    timings = interleaved({_OURS: ours, name: scaled}, rounds, name)
+    yield Row(
+        _NAME,
+        name,
+        timings.median(name),
+        timings.ratio(name, _OURS),
+        _OURS,
+        peak_bytes(lambda: FaissIndex(inputs.queries, K, multi_hash=multi_hash)),
+        f"scaled up from {sample.size:,} probes",
+    )
+
+
+def _of_corpus(expected: Pairs, sample: Fingerprints) -> Pairs:
+    """Return the pairs whose corpus fingerprint is in a sample."""
+    wanted = np.isin(expected[1], sample)
+    return expected[0][wanted], expected[1][wanted]
+
+
+def _kernels(inputs: Inputs, expected: Pairs, rounds: int) -> Iterator[Row]:
+    queries = distinct(inputs.queries)
+    planned = plan(inputs.corpus.size, queries.size, K, index="queries")
+    ours = _Steps(lambda: _tables(queries, planned), inputs.corpus)
+    steps = {"tables": ours}
+    in_c = CSearch.compile(K)
+    if in_c is not None:
+        design, bits = planned.chosen.design, planned.chosen.directory_bits
+        steps["C"] = _Steps(lambda: in_c.build(queries, design, bits), inputs.corpus)
+    for name, step in steps.items():
+        step.build()
+        require_equal(name, _sorted([(b, a) for a, b in step.pairs()]), expected)
+    timings = interleaved(
+        {
+            f"{name}, {action}": getattr(step, action)
+            for action in ("build", "probe")
+            for name, step in steps.items()
+        },
+        rounds,
+        "kernels",
+    )
+    design_note = f"{planned.chosen.design.name} over the queries"
+    for action in ("build", "probe"):
+        case = f"tables, {action}"
+        ratio = None if in_c is None else timings.ratio(case, f"C, {action}")
+        memory = _tables(queries, planned).nbytes if action == "build" else None
+        yield Row("kernels", case, timings.median(case), ratio, "C", memory, design_note)
+        if in_c is not None:
+            yield Row("kernels", f"C, {action}", timings.median(f"C, {action}"))
+    if in_c is None:
+        yield Row("kernels", "C", note="skipped: there is no C compiler")
+
+
+def _tables(queries: Fingerprints, planned: Plan) -> Tables:
+    return Tables(queries, planned.chosen.design, planned.chosen.order)
+
+
+class _Steps:
+    """Building something that probes, and probing it with a corpus, each by itself."""
+
+    def __init__(self, build: Callable[[], Tables], corpus: Fingerprints) -> None:
+        self._build = build
+        self._corpus = corpus
+
+    def build(self) -> None:
+        self._tables = self._build()
+
+    def pairs(self) -> Iterator[Pairs]:
+        for start in range(0, self._corpus.size, BLOCK_SIZE):
+            yield from self._tables.probe(self._corpus[start : start + BLOCK_SIZE])
+
+    def probe(self) -> None:
+        for _ in self.pairs():
+            pass
+
+
+def _sorted(parts: list[Pairs]) -> Pairs:
+    merged = Matches.merged([Matches(queries, corpus) for queries, corpus in parts])
+    return merged.queries, merged.corpus
