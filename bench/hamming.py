@@ -84,7 +84,7 @@ def _faiss(
     except ImportError:
         yield Row(_NAME, name, note="skipped: faiss is not installed")
         return
-    sample = spread_sample(inputs.corpus, probes)
+    sample = np.ascontiguousarray(spread_sample(inputs.corpus, probes))
     require_equal(name, _sorted([index.probe(sample)]), _of_corpus(expected, sample))
 
     def scaled() -> float:

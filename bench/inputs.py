@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
+
 from data_gen.distributions import Distribution, Uniform
 from data_gen.fingerprints import (
     FingerprintParameters,
@@ -12,7 +14,6 @@ from data_gen.fingerprints import (
     make_duplicates,
     make_queries,
 )
-from numpy.typing import NDArray
 
 Fingerprints = NDArray[np.uint64]
 
