@@ -1,7 +1,7 @@
 """The constants of the planner's cost model, fitted on this machine.
 
-One table over a million fingerprints, keyed by fewer and fewer bits, so that its buckets grow
-from half a group to dozens of groups. Nanoseconds a probe against groups a bucket are a straight
+Four tables over a million fingerprints, keyed by fewer and fewer bits, so that their buckets
+grow from half a group to dozens of groups. Nanoseconds a probe against groups a bucket are a straight
 line: its height is the planner's _PROBE, its slope _GROUP. Only their proportions matter there.
 """
 
@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from bench.inputs import Fingerprints, make
+from bench.inputs import SEED, Fingerprints
 from bench.measure import Row, Timings, interleaved
+from data_gen.streams import Stream
 from mr_dedup.hamming import planner
 from mr_dedup.hamming.bit_order import BitOrder
 from mr_dedup.hamming.design import BITS, TableDesign
@@ -20,6 +21,7 @@ from mr_dedup.hamming.distinct import distinct
 from mr_dedup.hamming.search import BLOCK_SIZE, Tables, warm_up
 
 _KEY_BITS = (16, 15, 14, 13, 12, 11, 10)
+_TABLES = 4
 _GROUP_SIZE = 32
 
 
@@ -27,18 +29,19 @@ def run(quick: bool, rounds: int) -> Iterator[Row]:
     """Yield a row for each constant: the fitted value beside the planner's."""
     warm_up()
     indexed_size, stream_size = (1 << 17, 1 << 18) if quick else (1 << 20, BLOCK_SIZE)
-    inputs = make(stream_size, indexed_size, 0)
-    indexed, stream = distinct(inputs.queries), inputs.corpus
+    # nothing planted: the model counts comparisons, and matches cost beside them
+    indexed = distinct(Stream(SEED, "indexed").raw(indexed_size))
+    stream = Stream(SEED, "probing").raw(stream_size)
     widths = [bits - 3 if quick else bits for bits in _KEY_BITS]
-    tables = {width: _one_table(indexed, width) for width in widths}
+    built = {width: _tables(indexed, width) for width in widths}
     cases: dict[str, Callable[[], object]] = {
-        f"probe {width}": _probing(tables[width], stream) for width in widths
+        f"probe {width}": _probing(built[width], stream) for width in widths
     }
-    cases["build"] = lambda: _one_table(indexed, widths[0])
+    cases["build"] = lambda: _tables(indexed, widths[0])
     timings = interleaved(cases, rounds, "constants")
     groups = np.array([indexed.size / 2**width / _GROUP_SIZE for width in widths])
     group, probe = _line(groups, timings, widths, stream.size)
-    build = timings.median("build") / indexed.size * 1e9
+    build = timings.median("build") / (indexed.size * _TABLES) * 1e9
     for name, value, what in (
         ("_BUILD", build, "a fingerprint and table"),
         ("_PROBE", probe, "a probing fingerprint and table"),
@@ -53,15 +56,15 @@ def _line(
 ) -> tuple[float, float]:
     """Return slope and height of nanoseconds a probe over groups, by relative least squares."""
     seconds = np.array([timings.median(f"probe {width}") for width in widths])
-    nanoseconds = seconds / stream_size * 1e9
+    nanoseconds = seconds / (stream_size * _TABLES) * 1e9
     slope, height = np.polyfit(groups, nanoseconds, 1, w=1 / nanoseconds)
     return float(slope), float(height)
 
 
-def _one_table(indexed: Fingerprints, width: int) -> Tables:
-    """Return a table keyed by the leading ``width`` bits: too few to find all, enough to time."""
-    mask = (1 << width) - 1 << BITS - width
-    return Tables(indexed, TableDesign(f"{width}-bits", 3, (mask,)), BitOrder.natural())
+def _tables(indexed: Fingerprints, width: int) -> Tables:
+    """Return tables keyed by ``width`` bits each: too few to find all matches, enough to time."""
+    masks = tuple((1 << width) - 1 << BITS // _TABLES * table for table in range(_TABLES))
+    return Tables(indexed, TableDesign(f"{width}-bits", 3, masks), BitOrder.natural())
 
 
 def _probing(tables: Tables, stream: Fingerprints) -> Callable[[], object]:

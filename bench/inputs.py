@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 
 import numpy as np
@@ -33,18 +34,18 @@ class Inputs:
 def make(
     corpus_size: int, query_size: int, k: int, distribution: Distribution | None = None
 ) -> Inputs:
-    """Return a corpus that holds a near-duplicate of every fourth query, and the queries."""
+    """Return queries, and a corpus that holds near-duplicates of some of them: 1 in 32."""
     parameters = FingerprintParameters(
         queries=query_size,
         corpus=corpus_size,
-        duplicates_per_query=1,
+        duplicates_per_query=0,
         k=k,
         seed=SEED,
         distribution=distribution or Uniform(),
     )
     queries = make_queries(parameters)
-    near = queries[::4]
-    planted = make_duplicates(parameters, queries)[::4, 0]
-    planted = planted[: corpus_size // 2]
+    near = queries[: corpus_size // 32]
+    planting = dataclasses.replace(parameters, queries=near.size, duplicates_per_query=1)
+    planted = make_duplicates(planting, near)[:, 0]
     corpus = np.concatenate(list(corpus_blocks(parameters, planted)))
-    return Inputs(corpus, queries, near[: planted.size], planted)
+    return Inputs(corpus, queries, near, planted)

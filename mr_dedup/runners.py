@@ -127,19 +127,19 @@ class _ReportingRunner:
     """What both runners share: a bar over the tasks, and the input each task reads."""
 
     progress: _Progress
-    _phase = "mapper"
+    _phase = "map"
 
     def _run_mappers_and_combiners(self, step_num: int, map_splits: Any) -> None:
-        self._phase = "mapper"
+        self._phase = "map"
         super()._run_mappers_and_combiners(step_num, map_splits)  # type: ignore[misc]
 
     def _run_reducers(self, step_num: int, num_reducer_tasks: int) -> None:
-        self._phase = "reducer"
+        self._phase = "reduce"
         super()._run_reducers(step_num, num_reducer_tasks)  # type: ignore[misc]
 
     def _task_name(self, number: int) -> str:
         """Return what an error calls a task of the running phase: with the file it reads."""
-        if self._phase == "reducer":
+        if self._phase == "reduce":
             return f"reduce task {number}"
         manifest_line = Path(self._task_input_path("mapper", 0, number)).read_text()  # type: ignore[attr-defined]
         return f"map task {number} on {_described_input(_input_path(manifest_line))}"

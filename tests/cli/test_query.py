@@ -1,11 +1,16 @@
 """mr-dedup query from outside: what it prints, and one clear line for every mistake."""
 
+import contextlib
+import fcntl
 import gzip
 import os
+import pty
 import resource
 import signal
+import struct
 import subprocess
 import sys
+import termios
 import time
 from pathlib import Path
 
@@ -273,6 +278,27 @@ def test_a_full_disk_is_one_line(corpus, queries, tmp_path):
         assert err.count("\n") == 1
         assert "File too large" in err
         assert list(tmp_path.iterdir()) == []
+
+
+def test_progress_is_shown_on_a_terminal_and_not_in_a_pipe(corpus, queries):
+    arguments = [*corpus.split(2), "--queries", queries, "-r", "local"]
+    with outside(*arguments) as process:
+        quiet = process.communicate()[1]
+    assert "%" not in quiet
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+    command = [sys.executable, "-m", "mr_dedup", "query", *map(str, arguments)]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=theirs)
+    os.close(theirs)
+    shown = b""
+    with contextlib.suppress(OSError):  # the end of a pseudo-terminal
+        while piece := os.read(ours, 4096):
+            shown += piece
+    os.close(ours)
+    assert process.wait() == 0
+    assert b"map: 100%" in shown
+    assert b"reduce: 100%" in shown
+    assert shown.endswith(b"fingerprints a second\r\n")
 
 
 def test_a_reader_that_leaves_early_is_no_error(corpus, queries):
