@@ -107,10 +107,11 @@ class _Progress:
     """A bar over the tasks of a job, on a terminal only."""
 
     def __init__(self) -> None:
-        self._bar = tqdm(desc="map", unit=" tasks", disable=None, leave=False)
+        # drawn at every task, however quick
+        self._bar = tqdm(unit=" tasks", disable=None, leave=False, mininterval=0)
 
     def start(self, phase: str, tasks: int) -> None:
-        self._bar.set_description(phase)
+        self._bar.set_description(phase, refresh=False)
         self._bar.reset(total=tasks)
 
     def step(self) -> None:
