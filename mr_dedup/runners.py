@@ -73,9 +73,9 @@ def run(
 ) -> Iterator[JobResult]:
     """Run a one-step job over ``inputs``, a map task each; yield what it left.
 
-    The result's files live until the block ends. ``cores`` bounds the tasks at a time (all
-    cores). Shows progress on a terminal. Raises MrDedupError for every failure of a task that
-    is not a bug, naming the task's input.
+    The result's files live until the block ends. ``cores`` bounds the tasks at a time (all that
+    this process may use). Shows progress on a terminal. Raises MrDedupError for every failure of
+    a task that is not a bug, naming the task's input.
     """
     if runner not in RUNNERS:
         raise ValueError(f"runner must be one of {', '.join(RUNNERS)}, not {runner!r}")
@@ -83,6 +83,7 @@ def run(
     arguments = ["-r", runner, "--no-conf", "--local-tmp-dir", str(staging), *options]
     job = job_class([*arguments, *map(str, inputs)])
     runner_class: Any = {"inline": _InlineRunner, "local": _ForkingRunner}[runner]
+    cores = cores or len(os.sched_getaffinity(0))
     engine = runner_class(job_class, num_cores=cores, **_without(job._runner_kwargs()))
     try:
         with engine.progress:

@@ -29,6 +29,13 @@ def count(text: str) -> int:
     return int(value)
 
 
+def positive(text: str) -> int:
+    """Return a whole number from 1 on."""
+    if not re.fullmatch(r"[0-9]+", text) or int(text) == 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number from 1 on")
+    return int(text)
+
+
 def add_search_arguments(parser: argparse.ArgumentParser) -> None:
     """Add what narrows a search: k, the side to index, the design, the memory."""
     parser.add_argument(

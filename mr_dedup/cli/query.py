@@ -19,7 +19,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
-from mr_dedup.cli.arguments import add_search_arguments, chosen
+from mr_dedup.cli.arguments import add_search_arguments, chosen, positive
 
 if TYPE_CHECKING:
     from mr_dedup.formats.chunks import Chunk
@@ -50,7 +50,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="auto",
         help="inline: one process; local: all cores (default: local unless the corpus is small)",
     )
-    parser.add_argument("--cores", type=int, metavar="N", help="tasks at a time (default: all)")
+    parser.add_argument(
+        "--cores", type=positive, metavar="N", help="tasks at a time (default: as many as cores)"
+    )
     parser.add_argument("--corpus-format", choices=FORMATS, help="if the names do not say")
     parser.add_argument("--queries-format", choices=FORMATS, help="if the name does not say")
     parser.add_argument(
@@ -83,7 +85,8 @@ def run(arguments: argparse.Namespace) -> int:
     plan = _planned(chunks, queries, arguments)
     runner = arguments.runner
     if runner == "auto":
-        runner = "inline" if plan.corpus_size <= SMALL else "local"
+        total = sum(chunk.approximate_size() for chunk in chunks)
+        runner = "inline" if total <= SMALL else "local"
     with runners.staging_folder() as staging:
         inputs = _staged(chunks, staging)
         options = _job_options(arguments, _linked(queries, staging), queries.format)
@@ -104,7 +107,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _planned(
     chunks: Sequence[Chunk], queries: FingerprintFile, arguments: argparse.Namespace
 ) -> Plan:
-    """Return the plan for the largest chunk, having checked the queries and the whole work."""
+    """Return the plan of the task with the largest chunk, having checked queries and work."""
     from mr_dedup.errors import FormatError, MrDedupError
     from mr_dedup.hamming.distinct import distinct
     from mr_dedup.hamming.planner import SAMPLE_SIZE, plan, spread_sample
@@ -115,7 +118,7 @@ def _planned(
     largest = max(chunks, key=lambda chunk: chunk.approximate_size())
     try:
         planned = plan(
-            sum(chunk.approximate_size() for chunk in chunks),
+            largest.approximate_size(),
             wanted.size,
             arguments.k,
             index=chosen(arguments.index),

@@ -131,13 +131,15 @@ class QueryJob(MRJob):  # type: ignore[misc]
     def reduce_matches(self, key: int, blocks: Iterable[bytes]) -> Iterator[tuple[None, bytes]]:
         """Yield the result lines of one range of queries."""
         held: list[Matches] = []
-        pairs = 0
+        pairs, limit = 0, 2 * _HELD_PAIRS
         for block in blocks:
             held.append(decode_matches(block))
             pairs += len(held[-1])
-            if pairs >= 2 * _HELD_PAIRS:
+            if pairs >= limit:
                 held = [Matches.merged(held)]
                 pairs = len(held[0])
+                # what is left are distinct pairs: merging again before they doubled gains nothing
+                limit = max(limit, 2 * pairs)
         matches = Matches.merged(held)
         self.increment_counter(COUNTERS, "matches", len(matches))
         self.increment_counter(COUNTERS, "queries matched", matches.query_starts.size)

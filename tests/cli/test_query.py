@@ -221,6 +221,14 @@ def test_other_mistakes_are_one_line(corpus, queries, capfd, tmp_path):
         assert reason in mistake(capfd, *arguments), arguments
 
 
+@pytest.mark.parametrize("cores", ["0", "-2", "two"])
+def test_cores_are_checked(corpus, queries, capfd, cores):
+    with pytest.raises(SystemExit) as raised:
+        main(["query", *corpus.split(1), "--queries", str(queries), f"--cores={cores}"])
+    assert raised.value.code == 2
+    assert "is no whole number from 1 on" in capfd.readouterr().err
+
+
 def test_a_k_that_explodes_is_refused_before_work_starts(corpus, queries, capfd, monkeypatch):
     monkeypatch.setattr("mr_dedup.hamming.planner.MAX_MATCHES", 1000)
     line = mistake(capfd, *corpus.split(1), "--queries", queries, "-k", "24")
