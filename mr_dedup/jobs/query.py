@@ -79,7 +79,14 @@ class QueryJob(MRJob):  # type: ignore[misc]
 
     def steps(self) -> list[MRStep]:
         """Return the one step."""
-        return [MRStep(mapper_raw=self.map_corpus_chunk, reducer=self.reduce_matches)]
+        return [
+            MRStep(
+                mapper_raw=self.map_corpus_chunk,
+                reducer_init=self.start_counting,
+                reducer=self.reduce_matches,
+                reducer_final=self.count_matches,
+            )
+        ]
 
     @staticmethod
     def warm_up() -> None:
@@ -128,6 +135,15 @@ class QueryJob(MRJob):  # type: ignore[misc]
         self.increment_counter(COUNTERS, "fingerprints", reading.fingerprints)
         self.increment_counter(COUNTERS, "search milliseconds", round(1000 * searching))
 
+    def start_counting(self) -> None:
+        """Begin a reduce task."""
+        self.matches = self.queries_matched = 0
+
+    def count_matches(self) -> None:
+        """End a reduce task: a counter costs a flush, so each is told once."""
+        self.increment_counter(COUNTERS, "matches", self.matches)
+        self.increment_counter(COUNTERS, "queries matched", self.queries_matched)
+
     def reduce_matches(self, key: int, blocks: Iterable[bytes]) -> Iterator[tuple[None, bytes]]:
         """Yield the result lines of one range of queries."""
         held: list[Matches] = []
@@ -141,8 +157,8 @@ class QueryJob(MRJob):  # type: ignore[misc]
                 # what is left are distinct pairs: merging again before they doubled gains nothing
                 limit = max(limit, 2 * pairs)
         matches = Matches.merged(held)
-        self.increment_counter(COUNTERS, "matches", len(matches))
-        self.increment_counter(COUNTERS, "queries matched", matches.query_starts.size)
+        self.matches += len(matches)
+        self.queries_matched += matches.query_starts.size
         yield None, format_lines(matches, self.options.with_distance)
 
     def _chunk(self, path: str, uri: str) -> Chunk:

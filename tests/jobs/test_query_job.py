@@ -73,6 +73,7 @@ def test_tables_too_large_for_the_memory_are_built_in_slices(corpus, side):
 
 def reduced(job, emitted):
     grouped = {}
+    job.start_counting()
     for key, block in emitted:
         grouped.setdefault(key, []).append(block)
     return "".join(
