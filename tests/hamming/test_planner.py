@@ -50,7 +50,7 @@ def test_the_smaller_side_is_indexed():
 def test_few_tables_until_buckets_are_too_crowded():
     assert plan(8_388_608, 1_000_000, 3).chosen.design.name == "4-tables"
     roomy = {"memory_bytes": 1 << 40}
-    assert plan(100_000_000, 100_000_000, 3, **roomy).chosen.design.name == "10-tables"
+    assert plan(100_000_000, 100_000_000, 3, **roomy).chosen.design.name == "6-tables-in-2"
     assert plan(8_388_608, 1, 3).chosen.design.name == "all-pairs"
 
 
