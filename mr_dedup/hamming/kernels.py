@@ -2,8 +2,9 @@
 
 A table is three arrays over the n indexed fingerprints, ordered by bucket:
 ``starts`` uint32[buckets + 1], ``signatures`` uint32[n + LANES] and ``slots`` uint32[n], the
-position of each in the array it was built from. The bucket of a fingerprint follows from its
-``key``, five uint64 (design.Hashing); fingerprints that agree in the masked bits share a bucket.
+position of each in the array it was built from. The bucket of a fingerprint follows from mask,
+first, fold, second and shift (design.Hashing); fingerprints that agree in the masked bits share
+one. A ``fold`` of None compiles to other code than a number.
 
 Nothing is validated here: search.py allocates and calls.
 """
@@ -25,10 +26,11 @@ _0, _1, _31, _32 = (np.uint64(n) for n in (0, 1, 31, 32))
 
 
 @njit(cache=True, nogil=True)
-def bucket_of(x, key):  # type: ignore[no-untyped-def]
+def bucket_of(x, mask, first, fold, second, shift):  # type: ignore[no-untyped-def]
     """Return the bucket, uint64, of fingerprint x."""
-    mask, first, fold, second, shift = key
     mixed = (x & mask) * first
+    if fold is None:
+        return mixed >> shift
     return ((mixed ^ (mixed >> fold)) * second) >> shift
 
 
@@ -45,16 +47,18 @@ def signature_of(x):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def build_table(fingerprints, key, starts, signatures, slots):  # type: ignore[no-untyped-def]
+def build_table(  # type: ignore[no-untyped-def]
+    fingerprints, mask, first, fold, second, shift, starts, signatures, slots
+):
     """Fill a table's three arrays by a counting sort on the bucket; O(n + buckets)."""
     starts[:] = uint32(0)
     for i in range(fingerprints.size):
-        starts[bucket_of(fingerprints[i], key) + _1] += uint32(1)
+        starts[bucket_of(fingerprints[i], mask, first, fold, second, shift) + _1] += uint32(1)
     for bucket in range(starts.size - 1):
         starts[bucket + 1] += starts[bucket]
     for i in range(fingerprints.size):
         x = fingerprints[i]
-        bucket = bucket_of(x, key)
+        bucket = bucket_of(x, mask, first, fold, second, shift)
         slot = starts[bucket]
         starts[bucket] = slot + uint32(1)
         signatures[slot] = signature_of(x)
@@ -66,7 +70,7 @@ def build_table(fingerprints, key, starts, signatures, slots):  # type: ignore[n
 
 
 @njit(cache=True, nogil=True)
-def partition(stream, key, ends, out):  # type: ignore[no-untyped-def]
+def partition(stream, mask, first, fold, second, shift, ends, out):  # type: ignore[no-untyped-def]
     """Copy ``stream`` uint64[n] to ``out`` uint64[n], grouped by the bucket's leading bits.
 
     ``ends`` uint64[parts + 1] is scratch. A probe in this order finds its buckets in the cache:
@@ -74,66 +78,65 @@ def partition(stream, key, ends, out):  # type: ignore[no-untyped-def]
     """
     ends[:] = _0
     for i in range(stream.size):
-        ends[bucket_of(stream[i], key) + _1] += _1
+        ends[bucket_of(stream[i], mask, first, fold, second, shift) + _1] += _1
     for part in range(ends.size - 1):
         ends[part + 1] += ends[part]
     for i in range(stream.size):
         x = stream[i]
-        part = bucket_of(x, key)
+        part = bucket_of(x, mask, first, fold, second, shift)
         out[ends[part]] = x
         ends[part] += _1
 
 
 @njit(cache=True, nogil=True)
 def scan_table(  # type: ignore[no-untyped-def]
-    stream, first, resume, key, starts, signatures, k, found, bases, lanes
+    stream, begin, mask, first, fold, second, shift, starts, signatures, k, found, bases, lanes
 ):
-    """Probe a table with ``stream[first:]``; write the groups of LANES that hold a candidate.
+    """Probe a table with ``stream[begin:]``; write the groups of LANES that hold a candidate.
 
     Writes the probing fingerprint to ``found`` uint64[m], the group's first slot to ``bases``
-    uint32[m] and the lanes within k bits to ``lanes`` uint32[m]. ``resume`` is the slot from
-    which stream[first] goes on, 0 for its whole bucket. Returns (written, first, resume): where
-    to go on after a flush, with first == stream.size at the end.
+    uint32[m] and the lanes within k bits to ``lanes`` uint32[m]. Returns (written, begin): where
+    to go on after a flush, stream.size at the end. m is at least the groups of the largest
+    bucket: a fingerprint whose groups no longer fit is left for the next call as a whole. To
+    resume inside a bucket instead cost every probe half as much again.
 
     Verification lives in another loop: with it inside, this one took 2.5 times as long.
     """
     written = _0
     capacity = uint64(found.size)
-    for i in range(first, stream.size):
+    for i in range(begin, stream.size):
         x = stream[i]
-        bucket = bucket_of(x, key)
+        bucket = bucket_of(x, mask, first, fold, second, shift)
         base = uint64(starts[bucket])
         end = uint64(starts[bucket + _1])
-        if resume > base:
-            base = resume
-        resume = _0
         signature = signature_of(x)
+        before = written
         while base < end:
             within = lanes_within(signatures, base, signature, k)
             if within != uint32(0):
                 if written == capacity:
-                    return written, uint64(i), base
+                    return before, uint64(i)
                 found[written] = x
                 bases[written] = uint32(base)
                 lanes[written] = within
                 written += _1
             base += _LANES
-    return written, uint64(stream.size), _0
+    return written, uint64(stream.size)
 
 
 @njit(cache=True, nogil=True)
-def verify(found, bases, lanes, count, indexed, slots, masks, table, k, out_stream, out_slots):  # type: ignore[no-untyped-def]
-    """Keep of ``count`` candidate groups the matches that no earlier table has found.
+def verify(found, bases, lanes, indexed, slots, masks, table, k, out_stream, out_slots):  # type: ignore[no-untyped-def]
+    """Keep of n candidate groups the matches that no earlier table has found.
 
     ``indexed`` uint64[n] are the fingerprints the tables were built from, ``slots`` uint32[n]
     this table's, ``masks`` uint64[tables] all the design's; ``table`` is this one's number. A
     pair belongs to the first table whose masked bits it shares: so each comes out once, without
-    a pass to drop repeats. Writes stream fingerprints to ``out_stream`` uint64[count * LANES]
-    and positions in ``indexed`` to ``out_slots`` uint32[count * LANES]; returns how many.
+    a pass to drop repeats. Writes stream fingerprints to ``out_stream`` uint64[n * LANES]
+    and positions in ``indexed`` to ``out_slots`` uint32[n * LANES]; returns how many.
     """
     written = _0
     n = uint64(slots.size)
-    for group in range(count):
+    for group in range(found.size):
         x = found[group]
         within = lanes[group]
         base = uint64(bases[group])

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from mr_dedup.hamming import kernels
 from mr_dedup.hamming.bit_order import BitOrder
-from mr_dedup.hamming.design import TableDesign
+from mr_dedup.hamming.design import Key, TableDesign
 from mr_dedup.hamming.distinct import distinct
 from mr_dedup.hamming.intrinsics import LANES
 from mr_dedup.hamming.matches import Matches
@@ -25,7 +25,6 @@ from mr_dedup.hamming.planner import (
 )
 
 Fingerprints = NDArray[np.uint64]
-Key = tuple[np.uint64, np.uint64, np.uint64, np.uint64, np.uint64]
 
 BLOCK_SIZE = 1 << 21
 """Corpus fingerprints probed at a time: 16 MB, long enough to amortise a pass over the tables."""
@@ -55,6 +54,7 @@ class _Table:
     starts: NDArray[np.uint32]
     signatures: NDArray[np.uint32]
     slots: NDArray[np.uint32]
+    largest: int
     heavy: dict[int, Tables]
 
 
@@ -93,7 +93,8 @@ class Tables:
             light = np.flatnonzero(~np.isin(buckets, list(heavy))).astype(np.uint32)
             starts, signatures, slots = _arrays(self._fingerprints[light], key)
             slots = light[slots]
-        return _Table(key, starts, signatures, slots, heavy)
+        largest = int(np.diff(starts).max())
+        return _Table(key, starts, signatures, slots, largest, heavy)
 
     def _finer_tables(self, members: Fingerprints) -> Tables | None:
         """Return tables over one bucket's members, or None where they would save too little."""
@@ -147,27 +148,29 @@ class Tables:
             parts = max(1, round(math.log2(self.size / _PART_SIZE)))
             coarser = max(int(table.key[-1]), 64 - parts)
             ends = np.empty((1 << (64 - coarser)) + 1, dtype=np.uint64)
-            kernels.partition(stream, (*table.key[:-1], np.uint64(coarser)), ends, scratch)
+            kernels.partition(stream, *table.key[:-1], np.uint64(coarser), ends, scratch)
             stream = scratch
         k = self.design.k
-        found = np.empty(_FLUSH, dtype=np.uint64)
-        bases = np.empty(_FLUSH, dtype=np.uint32)
-        lanes = np.empty(_FLUSH, dtype=np.uint32)
-        candidates = (found, bases, lanes)
+        capacity = max(_FLUSH, table.largest // LANES + 1)
+        found = np.empty(capacity, dtype=np.uint64)
+        bases = np.empty(capacity, dtype=np.uint32)
+        lanes = np.empty(capacity, dtype=np.uint32)
         out_stream = np.empty(_FLUSH * LANES, dtype=np.uint64)
         out_slots = np.empty(_FLUSH * LANES, dtype=np.uint32)
-        first, resume = np.uint64(0), np.uint64(0)
-        while first < stream.size:
-            count, first, resume = kernels.scan_table(
-                stream, np.uint64(first), np.uint64(resume), table.key,
-                table.starts, table.signatures, np.uint32(k), *candidates,
+        begin = 0
+        while begin < stream.size:
+            count, begin = kernels.scan_table(
+                stream, np.uint64(begin), *table.key, table.starts, table.signatures,
+                np.uint32(k), found, bases, lanes,
             )  # fmt: skip
-            written = kernels.verify(
-                *candidates, np.uint64(count), self._fingerprints, table.slots,
-                self._masks, np.uint64(number), np.uint64(k), out_stream, out_slots,
-            )  # fmt: skip
-            if written:
-                yield out_stream[:written].copy(), self._fingerprints[out_slots[:written]]
+            for start in range(0, count, _FLUSH):
+                part = slice(start, min(start + _FLUSH, count))
+                written = kernels.verify(
+                    found[part], bases[part], lanes[part], self._fingerprints, table.slots,
+                    self._masks, np.uint64(number), np.uint64(k), out_stream, out_slots,
+                )  # fmt: skip
+                if written:
+                    yield out_stream[:written].copy(), self._fingerprints[out_slots[:written]]
 
     def _probe_heavy(
         self, number: int, stream: Fingerprints
@@ -198,13 +201,15 @@ def _arrays(
     starts = np.empty((1 << (64 - int(key[-1]))) + 1, dtype=np.uint32)
     signatures = np.zeros(fingerprints.size + LANES, dtype=np.uint32)
     slots = np.empty(fingerprints.size, dtype=np.uint32)
-    kernels.build_table(fingerprints, key, starts, signatures, slots)
+    kernels.build_table(fingerprints, *key, starts, signatures, slots)
     return starts, signatures, slots
 
 
 def _buckets(fingerprints: Fingerprints, key: Key) -> NDArray[np.uint64]:
     mask, first, fold, second, shift = key
     mixed = (fingerprints & mask) * first
+    if fold is None:
+        return mixed >> shift
     return (mixed ^ mixed >> fold) * second >> shift
 
 
@@ -294,9 +299,10 @@ def probe(
 def warm_up() -> None:
     """Compile every kernel, or load it from numba's cache: once, before processes are forked."""
     values = np.arange(4, dtype=np.uint64)
-    order = BitOrder(tuple(reversed(range(64))))
-    tables = Tables(values, TableDesign.all_pairs(0), order)
-    list(tables.probe(values))
-    table = tables._tables[0]
     ends = np.empty(3, dtype=np.uint64)
-    kernels.partition(values, table.key, ends, values.copy())
+    order = BitOrder(tuple(reversed(range(64))))
+    for design in (TableDesign.paper_4(), TableDesign.paper_10()):  # keys in one run, in two
+        tables = Tables(values, design, order)
+        list(tables.probe(values))
+        key = tables._tables[0].key
+        kernels.partition(values, *key[:-1], np.uint64(63), ends, values.copy())

@@ -102,7 +102,9 @@ def test_hashing_spreads_uniform_keys_evenly(bits):
                 used = min(bits, width)
                 assert int(shift) == 64 - used
                 mixed = (fingerprints & mask) * first
-                sizes = np.bincount((mixed ^ mixed >> fold) * second >> shift).astype(float)
+                if fold is not None:
+                    mixed = (mixed ^ mixed >> fold) * second
+                sizes = np.bincount(mixed >> shift).astype(float)
                 seen.append((sizes**2).sum() / fingerprints.size)
                 run = f"{design.masks[table]:b}".strip("0")
                 colliding = 0.0 if set(run) == {"1"} else 2.0**-width

@@ -223,8 +223,8 @@ def test_kernels_use_vector_instructions_where_the_processor_has_them():
     features = binding.get_host_cpu_features()
     u64, u32 = types.uint64, types.uint32
     fresh = njit(search_module.kernels.scan_table.py_func)  # cached code cannot be inspected
-    scalars, table, buffers = (u64, u64), (u32[::1], u32[::1]), (u64[::1], u32[::1], u32[::1])
-    fresh.compile((u64[::1], *scalars, types.UniTuple(u64, 5), *table, u32, *buffers))
+    key, table = (u64, u64, types.none, u64, u64), (u32[::1], u32[::1])
+    fresh.compile((u64[::1], u64, *key, *table, u32, u64[::1], u32[::1], u32[::1]))
     assembly = "".join(fresh.inspect_asm().values())
     if features.get("avx2"):
         assert "ymm" in assembly or "zmm" in assembly
