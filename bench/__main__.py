@@ -19,8 +19,14 @@ BENCHMARKS = ("hamming", "scaling", "constants", "formats", "whole_command")
 def main(argv: Sequence[str] | None = None) -> int:
     """Run what ``argv`` asks for; return the exit code."""
     arguments = _parser().parse_args(argv)
-    print(describe(), flush=True)
     rounds = arguments.rounds or (3 if arguments.quick else 5)
+    print(describe())
+    print(
+        f"Medians of {rounds} interleaved rounds; ratios are medians of the rounds' own. Seconds "
+        "are one thread's processor time; for whole commands, the clock's. Memory is what a call "
+        "adds to its process at its peak, or what tables hold.",
+        flush=True,
+    )
     rows: list[Row] = []
     try:
         for name in arguments.only or BENCHMARKS:

@@ -1,8 +1,9 @@
 """The constants of the planner's cost model, fitted on this machine.
 
 Four tables over a million fingerprints, keyed by fewer and fewer bits, so that their buckets
-grow from half a group to dozens of groups. Nanoseconds a probe against groups a bucket are a straight
-line: its height is the planner's _PROBE, its slope _GROUP. Only their proportions matter there.
+grow from half a group to dozens of groups. Nanoseconds a probe and table over groups a bucket
+lie on a straight line: its height is the planner's _PROBE, its slope _GROUP. Only their
+proportions matter there.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bench.inputs import SEED, Fingerprints
 from bench.measure import Row, Timings, interleaved
@@ -52,7 +54,7 @@ def run(quick: bool, rounds: int) -> Iterator[Row]:
 
 
 def _line(
-    groups: np.ndarray, timings: Timings, widths: list[int], stream_size: int
+    groups: NDArray[np.float64], timings: Timings, widths: list[int], stream_size: int
 ) -> tuple[float, float]:
     """Return slope and height of nanoseconds a probe over groups, by relative least squares."""
     seconds = np.array([timings.median(f"probe {width}") for width in widths])

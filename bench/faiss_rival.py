@@ -28,10 +28,12 @@ class FaissIndex:
         faiss.omp_set_num_threads(1)
         self._k = k
         self._queries = queries
+        self._index: faiss.IndexBinary
         if multi_hash:
             # k + 1 hashes of a run of 64 / (k + 1) bits each: one of them is untouched
-            self._index = faiss.IndexBinaryMultiHash(64, k + 1, 64 // (k + 1))
-            self._index.nflip = 0
+            hashed = faiss.IndexBinaryMultiHash(64, k + 1, 64 // (k + 1))
+            hashed.nflip = 0
+            self._index = hashed
         else:
             self._index = faiss.IndexBinaryFlat(64)
         self._index.add(_bytes(queries))

@@ -7,15 +7,15 @@ against C by themselves. All must find the same pairs before anything is timed.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
+from typing import Protocol
 
 import numpy as np
 
 from bench import numpy_rival
 from bench.c_rival import CSearch
-from bench.inputs import Fingerprints, Inputs, make
-from bench.measure import Mismatch, Pairs, Row, interleaved, peak_bytes, require_equal
+from bench.inputs import Fingerprints, Inputs
+from bench.measure import Pairs, Row, cpu_clock, interleaved, peak_bytes, require_equal
 from mr_dedup.hamming.distinct import distinct
 from mr_dedup.hamming.matches import Matches
 from mr_dedup.hamming.planner import Plan, plan, spread_sample
@@ -32,32 +32,28 @@ def run(quick: bool, rounds: int) -> Iterator[Row]:
     corpus_size, query_size = (1 << 20, 1 << 17) if quick else (1 << 23, 1_000_000)
     multi_hash_probes, flat_probes = (2000, 16) if quick else (20_000, 256)
     warm_up()
-    inputs = make(corpus_size, query_size, K)
-    found = probe(inputs.corpus, inputs.queries, K)
-    require_planted(inputs, found)
+    inputs = Inputs.make(corpus_size, query_size, K)
+    corpus, queries = inputs.corpus(), inputs.queries
+    found = probe(corpus, queries, K)
+    inputs.planted.require_found(found)
     expected = (found.queries, found.corpus)
-    yield from _whole(inputs, expected, rounds)
-    yield from _faiss(inputs, expected, rounds, multi_hash=True, probes=multi_hash_probes)
-    yield from _faiss(inputs, expected, rounds, multi_hash=False, probes=flat_probes)
-    yield from _kernels(inputs, expected, rounds)
+    yield from _whole(corpus, queries, expected, rounds)
+    yield from _faiss(corpus, queries, expected, rounds, multi_hash=True, probes=multi_hash_probes)
+    yield from _faiss(corpus, queries, expected, rounds, multi_hash=False, probes=flat_probes)
+    yield from _kernels(corpus, queries, expected, rounds)
 
 
-def require_planted(inputs: Inputs, found: Matches) -> None:
-    """Raise Mismatch unless every planted pair was found."""
-    planted = Matches(inputs.planted_queries, inputs.planted)
-    if len(Matches.merged([found, planted])) != len(found):
-        raise Mismatch("a planted near-duplicate was not found")
-
-
-def _whole(inputs: Inputs, expected: Pairs, rounds: int) -> Iterator[Row]:
+def _whole(
+    corpus: Fingerprints, queries: Fingerprints, expected: Pairs, rounds: int
+) -> Iterator[Row]:
     cases: dict[str, Callable[[], object]] = {
-        _OURS: lambda: probe(inputs.corpus, inputs.queries, K),
-        "NumPy": lambda: numpy_rival.search(inputs.corpus, inputs.queries),
+        _OURS: lambda: probe(corpus, queries, K),
+        "NumPy": lambda: numpy_rival.search(corpus, queries),
     }
-    require_equal("NumPy", numpy_rival.search(inputs.corpus, inputs.queries), expected)
+    require_equal("NumPy", numpy_rival.search(corpus, queries), expected)
     timings = interleaved(cases, rounds, _NAME)
-    work = f"{inputs.corpus.size:,} x {inputs.queries.size:,}"
-    rate = inputs.corpus.size / timings.median(_OURS) / 1e6
+    work = f"{corpus.size:,} x {queries.size:,}"
+    rate = corpus.size / timings.median(_OURS) / 1e6
     notes = {_OURS: f"{expected[0].size:,} matches, {rate:.1f} million fingerprints a second"}
     for case, function in cases.items():
         yield Row(
@@ -72,29 +68,35 @@ def _whole(inputs: Inputs, expected: Pairs, rounds: int) -> Iterator[Row]:
 
 
 def _faiss(
-    inputs: Inputs, expected: Pairs, rounds: int, *, multi_hash: bool, probes: int
+    corpus: Fingerprints,
+    queries: Fingerprints,
+    expected: Pairs,
+    rounds: int,
+    *,
+    multi_hash: bool,
+    probes: int,
 ) -> Iterator[Row]:
     name = "faiss " + ("IndexBinaryMultiHash" if multi_hash else "IndexBinaryFlat")
     try:
         from bench.faiss_rival import FaissIndex
 
-        started = time.perf_counter()
-        index = FaissIndex(distinct(inputs.queries), K, multi_hash=multi_hash)
-        build_seconds = time.perf_counter() - started
+        started = cpu_clock()
+        index = FaissIndex(distinct(queries), K, multi_hash=multi_hash)
+        build_seconds = cpu_clock() - started
     except ImportError:
         yield Row(_NAME, name, note="skipped: faiss is not installed")
         return
-    sample = np.ascontiguousarray(spread_sample(inputs.corpus, probes))
+    sample = np.ascontiguousarray(spread_sample(corpus, probes))
     require_equal(name, _sorted([index.probe(sample)]), _of_corpus(expected, sample))
 
     def scaled() -> float:
-        started = time.perf_counter()
+        started = cpu_clock()
         index.probe(sample)
-        seconds = time.perf_counter() - started
-        return build_seconds + seconds * inputs.corpus.size / sample.size
+        seconds = cpu_clock() - started
+        return build_seconds + seconds * corpus.size / sample.size
 
     def ours() -> object:
-        return probe(inputs.corpus, inputs.queries, K)
+        return probe(corpus, queries, K)
 
     timings = interleaved({_OURS: ours, name: scaled}, rounds, name)
     yield Row(
@@ -103,7 +105,7 @@ def _faiss(
         timings.median(name),
         timings.ratio(name, _OURS),
         _OURS,
-        peak_bytes(lambda: FaissIndex(inputs.queries, K, multi_hash=multi_hash)),
+        peak_bytes(lambda: FaissIndex(queries, K, multi_hash=multi_hash)),
         f"scaled up from {sample.size:,} probes",
     )
 
@@ -114,15 +116,17 @@ def _of_corpus(expected: Pairs, sample: Fingerprints) -> Pairs:
     return expected[0][wanted], expected[1][wanted]
 
 
-def _kernels(inputs: Inputs, expected: Pairs, rounds: int) -> Iterator[Row]:
-    queries = distinct(inputs.queries)
-    planned = plan(inputs.corpus.size, queries.size, K, index="queries")
-    ours = _Steps(lambda: _tables(queries, planned), inputs.corpus)
+def _kernels(
+    corpus: Fingerprints, queries: Fingerprints, expected: Pairs, rounds: int
+) -> Iterator[Row]:
+    queries = distinct(queries)
+    planned = plan(corpus.size, queries.size, K, index="queries")
+    ours = _Steps(lambda: _tables(queries, planned), corpus)
     steps = {"tables": ours}
     in_c = CSearch.compile(K)
     if in_c is not None:
         design, bits = planned.chosen.design, planned.chosen.directory_bits
-        steps["C"] = _Steps(lambda: in_c.build(queries, design, bits), inputs.corpus)
+        steps["C"] = _Steps(lambda: in_c.build(queries, design, bits), corpus)
     for name, step in steps.items():
         step.build()
         require_equal(name, _sorted([(b, a) for a, b in step.pairs()]), expected)
@@ -151,10 +155,16 @@ def _tables(queries: Fingerprints, planned: Plan) -> Tables:
     return Tables(queries, planned.chosen.design, planned.chosen.order)
 
 
+class _Probed(Protocol):
+    """Tables, ours or in C."""
+
+    def probe(self, stream: Fingerprints) -> Iterator[Pairs]: ...
+
+
 class _Steps:
     """Building something that probes, and probing it with a corpus, each by itself."""
 
-    def __init__(self, build: Callable[[], Tables], corpus: Fingerprints) -> None:
+    def __init__(self, build: Callable[[], _Probed], corpus: Fingerprints) -> None:
         self._build = build
         self._corpus = corpus
 

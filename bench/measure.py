@@ -46,7 +46,7 @@ class Row:
 
     def cells(self) -> tuple[str, ...]:
         """Return the text of each cell."""
-        seconds = "" if self.seconds is None else f"{self.seconds:.3g}"
+        seconds = "" if self.seconds is None else f"{self.seconds:#.3g}"
         if self.seconds is not None and self.seconds >= 100:
             seconds = f"{self.seconds:,.0f}"
         ratio = "" if self.ratio is None else f"{self.ratio:.2f} x {self.of}"
@@ -70,6 +70,13 @@ class Mismatch(Exception):
     """Two searches disagree, or one lost what was planted: no time is worth printing."""
 
 
+cpu_clock = time.process_time
+"""For what runs in this process, on one thread: the time that others take does not count."""
+
+wall_clock = time.perf_counter
+"""For what runs in processes of its own, several at a time."""
+
+
 @dataclass
 class Timings:
     """Seconds of each case in each round, aligned."""
@@ -90,7 +97,12 @@ class Timings:
         return statistics.median(one / other for one, other in pairs)
 
 
-def interleaved(cases: Mapping[str, Callable[[], object]], rounds: int, name: str) -> Timings:
+def interleaved(
+    cases: Mapping[str, Callable[[], object]],
+    rounds: int,
+    name: str,
+    clock: Callable[[], float] = cpu_clock,
+) -> Timings:
     """Time every case once a round, ``rounds`` times, after a round that does not count.
 
     A case that returns a float has measured itself; its result is its seconds.
@@ -99,9 +111,9 @@ def interleaved(cases: Mapping[str, Callable[[], object]], rounds: int, name: st
     for number in tqdm(range(rounds + 1), desc=name, unit=" rounds", disable=None, leave=False):
         for case, function in cases.items():
             gc.collect()
-            started = time.perf_counter()
+            started = clock()
             result = function()
-            seconds = time.perf_counter() - started
+            seconds = clock() - started
             if number:
                 timings.add(case, result if isinstance(result, float) else seconds)
             del result

@@ -16,8 +16,8 @@ What else was tried, the whole search, as ratios to this one within a run (8,388
   signatures of the other half after the map: 1.1; signatures once more among queries that share
   a key: 0.95 to 1.0, for twice the code
 - no map, but such signatures in a table by key, which is larger than the cache: 1.2 to 1.5
-- four tables of 16 bits: 500 million candidates at 0.5 ns each in the cache (XOR, bitwise_count,
-  compare), but 15 ns a fingerprint and table to gather them: about 1.3
+- four tables of 16 bits: to compare their 500 million candidates, laid out in rows and in the
+  cache (XOR, bitwise_count, compare), takes 1.5 times as long as this search by itself
 - whole halves as keys, every query entered 33 times, with each bit flipped: 66 million entries
   in two maps of 512 MB, which take longer to fill than all of this search
 - sixteen tables of 28 bits, twenty of 31 to 33: 4 ns a fingerprint for each table more than ten
@@ -29,6 +29,8 @@ What else was tried, the whole search, as ratios to this one within a run (8,388
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -63,8 +65,8 @@ def search(corpus: Fingerprints, queries: Fingerprints) -> Pairs:
             rotation = 8 * (left_out + 1) % 32
             table = _Table(query_halves[half], queries, rotation, marked, directory)
             mask = np.uint64((0xFFFFFFFF ^ 0xFF << 8 * left_out) << 32 * half)
-            for candidates in _candidates(corpus_halves[half], corpus, table):
-                found += table.matches(*candidates, mask, earlier)
+            for candidates, keys in _candidates(corpus_halves[half], corpus, table):
+                found += table.matches(candidates, keys, mask, earlier)
             earlier.append(mask)
     return _merged(found)
 
@@ -129,7 +131,9 @@ class _Table:
         return found
 
 
-def _candidates(halves: Halves, corpus: Fingerprints, table: _Table):
+def _candidates(
+    halves: Halves, corpus: Fingerprints, table: _Table
+) -> Iterator[tuple[Fingerprints, Halves]]:
     """Yield the corpus fingerprints whose keys are marked, with their keys, _HELD or more."""
     keys, scratch = np.empty(_BLOCK, np.uint32), np.empty(_BLOCK, np.uint32)
     bytes_of, bits_of = np.empty(_BLOCK, np.int64), np.empty(_BLOCK, np.uint8)

@@ -20,6 +20,7 @@ from mr_dedup.hamming.design import TableDesign
 SOURCE = Path(__file__).with_name("search.c")
 
 _LANES = 32
+_NO_FOLD = 64
 _BLOCK = 1 << 21  # probed at a time; half as many cost a twentieth more, all at once no less
 _PART_SIZE = 1 << 12  # indexed fingerprints a part covers: 2**14 cost a tenth more
 _CAPACITY = 1 << 22
@@ -71,7 +72,8 @@ class CTables:
         self._arrays = []  # what the pointers point to
         for number, row in enumerate(self._tables):
             hashing = design.hashing(number, directory_bits)
-            row[:5] = hashing.mask, hashing.first, hashing.fold, hashing.second, hashing.shift
+            fold = _NO_FOLD if hashing.fold is None else hashing.fold
+            row[:5] = hashing.mask, hashing.first, fold, hashing.second, hashing.shift
             buckets = 1 << (64 - hashing.shift)
             starts = np.empty(buckets + 1, dtype=np.uint32)
             signatures = np.empty(indexed.size + _LANES, dtype=np.uint32)

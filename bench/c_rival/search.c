@@ -14,7 +14,7 @@
 #include <stdint.h>
 #include <string.h>
 
-enum { LANES = 32, BATCH = 64, GROUPS = 1 << 15 };
+enum { LANES = 32, BATCH = 64, GROUPS = 1 << 15, NO_FOLD = 64 };
 
 typedef struct {
     uint64_t mask, first, fold, second, shift;
@@ -35,11 +35,6 @@ typedef struct {
     uint64_t *probing, *indexed;
 } pairs;
 
-static inline uint64_t bucket_of(uint64_t x, hashing key) {
-    uint64_t mixed = (x & key.mask) * key.first;
-    return ((mixed ^ mixed >> key.fold) * key.second) >> key.shift;
-}
-
 /* Each bit of x flips one bit of its signature, so signatures are never further apart than
  * fingerprints. */
 static inline uint32_t signature_of(uint64_t x) {
@@ -50,7 +45,15 @@ static inline uint32_t signature_of(uint64_t x) {
 static inline uint64_t smaller(uint64_t a, uint64_t b) { return a < b ? a : b; }
 
 static inline void buckets_of(const uint64_t *stream, uint64_t n, hashing key, uint32_t *buckets) {
-    for (uint64_t i = 0; i < n; i++) buckets[i] = (uint32_t)bucket_of(stream[i], key);
+    if (key.fold == NO_FOLD) {
+        for (uint64_t i = 0; i < n; i++)
+            buckets[i] = (uint32_t)((stream[i] & key.mask) * key.first >> key.shift);
+        return;
+    }
+    for (uint64_t i = 0; i < n; i++) {
+        uint64_t mixed = (stream[i] & key.mask) * key.first;
+        buckets[i] = (uint32_t)((mixed ^ mixed >> key.fold) * key.second >> key.shift);
+    }
 }
 
 #if defined(__AVX512F__) && defined(__AVX512VPOPCNTDQ__)

@@ -59,6 +59,7 @@ _PORTS = (
 _JVM = [
     "-XX:+UseSerialGC",
     "-XX:TieredStopAtLevel=1",
+    "-XX:-UsePerfData",
     "--add-opens=java.base/java.lang=ALL-UNNAMED",
     "--add-opens=java.base/java.util=ALL-UNNAMED",
 ]
@@ -189,7 +190,7 @@ class Cluster:
 
     def _lay_out(self, lib: Path, ports: Mapping[str, int]) -> None:
         conf = self.home / "etc" / "hadoop"
-        for folder in (conf, self.home / "bin", self.logs / "userlogs", self.folder / "data"):
+        for folder in (conf, self.home / "bin", self.logs / "userlogs", self.folder / "data/tmp"):
             folder.mkdir(parents=True)
         shutil.copy2(HERE / "bin" / "hadoop", self.home / "bin")
         (self.home / "lib").symlink_to(lib)
@@ -218,6 +219,8 @@ class Cluster:
             *_JVM,
             self._mark(daemon.name),
             f"-Dmr_dedup.node={daemon.name}",
+            # their web servers unpack pages into it, and leave them there
+            f"-Djava.io.tmpdir={self.folder}/data/tmp",
             f"-Dhadoop.home.dir={self.home}",
             f"-Dhadoop.log.dir={self.logs}",
             "-cp",
@@ -267,7 +270,7 @@ class Cluster:
             names = f"{base}/jmx?qry=Hadoop:service=NameNode,name="
             info = _fetch(f"{names}NameNodeInfo")["beans"][0]
             system = _fetch(f"{names}FSNamesystem")["beans"][0]
-            return info["Safemode"] == "" and system["NumLiveDataNodes"] == NODES
+            return bool(info["Safemode"] == "" and system["NumLiveDataNodes"] == NODES)
 
         self._await("HDFS out of safe mode", ready, "namenode", "datanode")
         user = getpass.getuser()
@@ -371,12 +374,12 @@ def fetch_jars() -> Path:
 
 def _java() -> Path:
     """Return the Java home: JAVA_HOME, else that of the java command."""
-    if os.environ.get("JAVA_HOME"):
-        return Path(os.environ["JAVA_HOME"])
-    command = shutil.which("java")
+    home = os.environ.get("JAVA_HOME")
+    command = shutil.which(f"{home}/bin/java" if home else "java")
     if command is None:
-        raise ClusterError("no java command: Hadoop needs Java 17")
-    return Path(command).resolve().parent.parent
+        where = f" in JAVA_HOME, {home}" if home else ""
+        raise ClusterError(f"no java command{where}: Hadoop needs Java 17")
+    return Path(home) if home else Path(command).resolve().parent.parent
 
 
 def _free_ports(names: tuple[str, ...]) -> dict[str, int]:

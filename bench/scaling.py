@@ -1,0 +1,136 @@
+"""How the cost of a search grows with either side, and with the distribution of the values.
+
+One thread, k = 3. The corpus streams through the search a block at a time, and the time it takes
+to make is not counted. Ratios are of nanoseconds a corpus fingerprint to those of 8,388,608
+uniform fingerprints and 1,000,000 queries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from bench.inputs import Fingerprints, Inputs
+from bench.measure import Row, cpu_clock, interleaved
+from data_gen.distributions import Clustered, Distribution, Prefix, Uniform, Zipf
+from mr_dedup.hamming.distinct import distinct
+from mr_dedup.hamming.matches import Matches
+from mr_dedup.hamming.planner import SAMPLE_SIZE, Plan, plan, spread_sample
+from mr_dedup.hamming.search import BLOCK_SIZE, search, warm_up
+
+K = 3
+
+
+@dataclass(frozen=True)
+class _Case:
+    """A search: what it works on, and what it was planned as."""
+
+    name: str
+    inputs: Inputs
+    queries: Fingerprints
+    plan: Plan
+
+    @classmethod
+    def make(
+        cls, name: str, corpus_size: int, query_size: int, distribution: Distribution
+    ) -> _Case:
+        inputs = Inputs.make(corpus_size, query_size, K, distribution)
+        queries = distinct(inputs.queries)
+        planned = plan(
+            corpus_size,
+            queries.size,
+            K,
+            corpus_sample=_sample(inputs),
+            query_sample=spread_sample(queries),
+        )
+        return cls(name, inputs, queries, planned)
+
+    def matches(self) -> Matches:
+        """Return all matches, having checked that the planted ones are among them."""
+        parts = search(lambda: self.inputs.blocks(BLOCK_SIZE), self.queries, self.plan)
+        found = Matches.merged(list(parts))
+        self.inputs.planted.require_found(found)
+        return found
+
+    def seconds(self) -> float:
+        """Search; return the seconds it took, without those that making the corpus took."""
+        making = 0.0
+
+        def blocks() -> Iterator[Fingerprints]:
+            nonlocal making
+            started = cpu_clock()
+            for block in self.inputs.blocks(BLOCK_SIZE):
+                making += cpu_clock() - started
+                yield block
+                started = cpu_clock()
+            making += cpu_clock() - started
+
+        started = cpu_clock()
+        Matches.merged(list(search(blocks, self.queries, self.plan)))
+        return cpu_clock() - started - making
+
+
+def run(quick: bool, rounds: int) -> Iterator[Row]:
+    """Yield the table's rows; raises Mismatch where a planted near-duplicate is not found."""
+    warm_up()
+    yield from _rows("scaling", _sizes(quick), rounds)
+    yield from _rows("distributions", _distributions(quick), rounds)
+
+
+def _sizes(quick: bool) -> list[_Case]:
+    """Return the cases that differ in size, that with the middle sizes first."""
+    millions = 1 << 17 if quick else 1 << 20
+    corpus_size, query_size = 8 * millions, 100_000 if quick else 1_000_000
+    corpora = [(factor * millions, query_size) for factor in (1, 4, 16, 64)]
+    queries = [(corpus_size, size) for size in (query_size // 100, query_size // 10)]
+    sizes = [(corpus_size, query_size), *corpora, *queries, (corpus_size, corpus_size)]
+    return [
+        _Case.make(f"{corpus:,} x {queries:,}", corpus, queries, Uniform())
+        for corpus, queries in sizes
+    ]
+
+
+def _distributions(quick: bool) -> list[_Case]:
+    """Return the cases that differ in distribution, uniform first."""
+    corpus_size, query_size = (1 << 20, 100_000) if quick else (1 << 23, 1_000_000)
+    distributions: dict[str, Distribution] = {
+        "uniform": Uniform(),
+        "16 leading bits shared": Prefix(prefix_bits=16),
+        "24 leading bits shared": Prefix(prefix_bits=24),
+        "32 leading bits shared": Prefix(prefix_bits=32),
+        f"{query_size:,} clusters": Clustered(clusters=query_size),
+        f"Zipf over {query_size:,} values": Zipf(zipf_distinct=query_size),
+    }
+    return [
+        _Case.make(name, corpus_size, query_size, distribution)
+        for name, distribution in distributions.items()
+    ]
+
+
+def _rows(benchmark: str, cases: list[_Case], rounds: int) -> Iterator[Row]:
+    counts = {case.name: len(case.matches()) for case in cases}
+    timings = interleaved({case.name: case.seconds for case in cases}, rounds, benchmark)
+    base = cases[0]
+    for case in cases:
+        size, chosen = case.plan.corpus_size, case.plan.chosen
+        seconds = timings.median(case.name)
+        ratio = timings.ratio(case.name, base.name) * base.plan.corpus_size / size
+        slices = "" if chosen.slices == 1 else f" in {chosen.slices} slices"
+        order = "" if chosen.order.is_natural else ", bits spread"
+        yield Row(
+            benchmark,
+            case.name,
+            seconds,
+            None if case is base else ratio,
+            "the first",
+            chosen.memory_bytes,
+            f"{seconds / size * 1e9:.1f} ns a corpus fingerprint, {counts[case.name]:,} matches, "
+            f"{chosen.design.name} over the {chosen.index}{slices}{order}",
+        )
+
+
+def _sample(inputs: Inputs) -> Fingerprints:
+    """Return a sample of the corpus from one block: it is alike from end to end."""
+    return np.ascontiguousarray(spread_sample(next(inputs.blocks(BLOCK_SIZE)), SAMPLE_SIZE))
