@@ -34,7 +34,7 @@ RUNNERS = ("inline", "local")
 
 _MAX_REPORT_BYTES = 1 << 14
 
-_INTERRUPTS = (signal.SIGINT, signal.SIGTERM)
+_INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 # tqdm's monitor thread would be there when tasks are forked, and Python 3.12 warns of that
 tqdm.monitor_interval = 0
@@ -87,7 +87,7 @@ def run(
     engine = runner_class(job_class, num_cores=cores, **_without(job._runner_kwargs()))
     try:
         with engine.progress:
-            engine.run()
+            _run_engine(engine, staging)
         totals = {
             name: amount
             for step in engine.counters()
@@ -98,6 +98,14 @@ def run(
         yield JobResult(tuple(parts), totals)
     finally:
         engine.cleanup(mode=["ALL"])
+
+
+def _run_engine(engine: Any, staging: Path) -> None:
+    try:
+        engine.run()
+    except OSError as error:
+        # between tasks mrjob writes and sorts nowhere else
+        raise MrDedupError(f"temporary folder {staging}: {_os_reason(error)}") from error
 
 
 def _without(kwargs: dict[str, Any]) -> dict[str, Any]:
@@ -179,8 +187,9 @@ class _InlineRunner(_ReportingRunner, InlineMRJobRunner):  # type: ignore[misc]
                 task()
             except MrDedupError:
                 raise
-            except OSError as error:
-                raise MrDedupError(f"{self._task_name(number)}: {_os_reason(error)}") from error
+            except (OSError, MemoryError) as error:
+                reason = _expected_reason(error)
+                raise MrDedupError(f"{self._task_name(number)}: {reason}") from error
             self.progress.step()
 
 
@@ -313,9 +322,9 @@ def _run_and_exit(function: Callable[[], None], report: int) -> NoReturn:
         code = 0
     except BaseException as error:
         message = {
-            "expected": isinstance(error, (MrDedupError, OSError)),
+            "expected": isinstance(error, (MrDedupError, OSError, MemoryError)),
             "names_file": isinstance(error, FormatError),
-            "message": _os_reason(error) if isinstance(error, OSError) else _one_line(error),
+            "message": _expected_reason(error),
         }
         os.write(report, json.dumps(message).encode("ascii")[:_MAX_REPORT_BYTES])
     finally:
@@ -328,6 +337,12 @@ def _one_line(error: BaseException) -> str:
         return str(error)[:2000]
     frame = traceback.extract_tb(error.__traceback__)[-1]
     return f"{type(error).__name__}: {error} ({Path(frame.filename).name}:{frame.lineno})"[:2000]
+
+
+def _expected_reason(error: BaseException) -> str:
+    if isinstance(error, MemoryError):
+        return "memory was short; try fewer --cores or a smaller --table-memory"
+    return _os_reason(error) if isinstance(error, OSError) else _one_line(error)
 
 
 def _os_reason(error: OSError) -> str:

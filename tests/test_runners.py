@@ -33,6 +33,8 @@ class Acts(MRJob):
             raise MrDedupError("will not")
         if text == "disk full":
             raise OSError(28, "No space left on device")
+        if text == "memory":
+            raise MemoryError
         if text == "bug":
             raise ZeroDivisionError("one line\nand another")
         if text == "killed":
@@ -106,6 +108,12 @@ def test_a_task_that_fails_names_its_input(tmp_path):
 def test_a_full_disk_in_a_task_is_told(tmp_path, runner):
     with pytest.raises(MrDedupError, match=r"map task 0 on .*in put #0: No space left on device"):
         act(tmp_path, runner, "disk full", "b")
+
+
+@LOCAL_AND_INLINE
+def test_a_task_short_of_memory_is_told(tmp_path, runner):
+    with pytest.raises(MrDedupError, match=r"map task 1 on .*in put #1: memory was short; try"):
+        act(tmp_path, runner, "a", "memory")
 
 
 def test_a_bug_in_a_task_is_no_mistake_of_the_user(tmp_path):

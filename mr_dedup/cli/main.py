@@ -21,7 +21,7 @@ from mr_dedup.errors import MrDedupError
 # Each is a module of this package with HELP, add_arguments(parser) and run(arguments) -> int.
 COMMANDS = ("query", "plan", "convert", "inspect")
 
-_INTERRUPTS = (signal.SIGINT, signal.SIGTERM)
+_INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 EXIT_OK, EXIT_MISTAKE, EXIT_BUG, EXIT_INTERRUPTED = 0, 2, 70, 130
 
@@ -58,14 +58,16 @@ def _interrupt(signum: int, frame: FrameType | None) -> NoReturn:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; return its exit code."""
-    arguments = build_parser().parse_args(argv)
     # what was ignored from the start, as under nohup, stays ignored
     usual = {number: signal.getsignal(number) for number in _INTERRUPTS}
     for number, handler in usual.items():
         if handler is not signal.SIG_IGN:
             signal.signal(number, _interrupt)
     try:
-        return _run(arguments)
+        return _run(build_parser().parse_args(argv))
+    except KeyboardInterrupt:
+        _say("interrupted")
+        return EXIT_INTERRUPTED
     finally:
         for number, handler in usual.items():
             signal.signal(number, handler)
@@ -90,9 +92,6 @@ def _run(arguments: argparse.Namespace) -> int:
             raise
         _say(f"{error.filename or 'standard output'}: {error.strerror or error}")
         return EXIT_MISTAKE
-    except KeyboardInterrupt:
-        _say("interrupted")
-        return EXIT_INTERRUPTED
     except Exception as error:
         if arguments.debug:
             raise

@@ -75,7 +75,7 @@ def _report(plan: Plan, tasks: int, corpus: int) -> list[str]:
     lines += [
         "",
         f"chosen: {option.design.name}, tables over the {indexed}{slices}, probed by the {probing}",
-        f"  because it costs least: {option.candidates_per_probe:,.1f} candidates a probe, "
+        f"  the cheapest of these: {option.candidates_per_probe:,.1f} candidates a probe, "
         f"compared 32 at a time, {plan.candidates:.2e} a task",
         f"  memory a task: {_mebibytes(option.memory_bytes)} of tables, "
         f"and about 250 MB for Python, its libraries and blocks",

@@ -19,6 +19,8 @@ def expand(names: Iterable[str]) -> list[Path]:
     """
     files: list[Path] = []
     for name in names:
+        if not name:
+            raise MrDedupError("an input has no name: is a variable empty?")
         path = _local_path(name)
         if path.is_dir():
             found = sorted(p for p in path.iterdir() if p.is_file() and p.name[0] not in "._")

@@ -35,7 +35,7 @@ _MAX_DIRECTORY_BITS = 24  # 64 MB of starts a table
 
 MAX_CANDIDATES = 10**14
 """Comparisons past which a search is refused: about an hour of one core."""
-MAX_MATCHES = 10**10
+MAX_MATCHES = 2 * 10**9
 """Expected matches past which a search is refused: k is then too wide to tell pages apart."""
 
 DEFAULT_MEMORY_BYTES = 400 << 20
@@ -139,14 +139,17 @@ def plan(
             options += [_option(table_design, order, side, rates, *sizes) for side in sides]
     chosen = min(options, key=lambda option: option.nanoseconds)
     probing = corpus_size if chosen.index == "queries" else query_size
+    candidates = probing * chosen.candidates_per_probe
+    by_chance = corpus_size * query_size * _ball(k, _live_bits(corpus_sample))
     return Plan(
         corpus_size,
         query_size,
         k,
         chosen,
         tuple(options),
-        candidates=probing * chosen.candidates_per_probe,
-        random_matches=corpus_size * query_size * _ball(k, _live_bits(corpus_sample)),
+        candidates,
+        # every match is a candidate; a sample full of one popular value has few live bits
+        random_matches=min(by_chance, candidates),
     )
 
 

@@ -39,7 +39,7 @@ Fingerprints = NDArray[np.uint64]
 COUNTERS = "mr_dedup"
 """The group of the job's counters."""
 
-QUERIES_A_KEY = 8192
+QUERIES_A_KEY = 1024
 """Queries a reduce key covers, so that their matches fit in memory however many there are."""
 
 _HELD_PAIRS = 1 << 22

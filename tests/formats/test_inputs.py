@@ -37,6 +37,7 @@ def test_files_globs_folders_and_addresses(folder):
         ("*.fpz", r"\*.fpz: no such file"),
         ("file://host/a.longs", "names another machine, host"),
         ("empty", "empty: holds no files"),
+        ("", "an input has no name"),
     ],
 )
 def test_names_of_nothing_are_errors(folder, name, said):

@@ -79,6 +79,16 @@ def test_what_explodes_is_refused_with_its_numbers(corpus, queries, k, said):
     assert "\n" not in str(raised.value)
 
 
+def test_a_popular_value_is_no_explosion():
+    """Nine of ten pages are the empty one: a sample of them has few live bits, not few values."""
+    rng = np.random.default_rng(0)
+    corpus = np.zeros(100_000, dtype=np.uint64)
+    corpus[::10] = rng.integers(0, 2**64, 10_000, dtype=np.uint64)
+    queries = rng.integers(0, 2**64, 100_000, dtype=np.uint64)
+    samples = {"corpus_sample": spread_sample(corpus, 8191), "query_sample": spread_sample(queries)}
+    plan(8_388_608, 1_000_000, 3, **samples).refuse_explosion()
+
+
 def test_a_sample_is_spread_over_all_of_an_array():
     values = np.arange(100_000, dtype=np.uint64)
     sample = spread_sample(values, 1000)

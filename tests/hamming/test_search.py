@@ -97,8 +97,11 @@ ADVERSARIAL = {
 def test_adversarial_values_equal_brute_force(name, side):
     corpus, queries = ADVERSARIAL[name]
     for k in (0, 1, 3, 5):
-        found = probe(as_array(corpus), as_array(queries), k, index=side)
-        assert as_pairs(found) == pairs_within(corpus, queries, k), k
+        expected = pairs_within(corpus, queries, k)
+        # left to itself the planner compares all pairs of so few: two keyed designs as well
+        for design in [None, *list(designs_for(k))[1:3]]:
+            found = probe(as_array(corpus), as_array(queries), k, index=side, design=design)
+            assert as_pairs(found) == expected, (k, design)
 
 
 @deterministic
@@ -108,10 +111,12 @@ def test_adversarial_values_equal_brute_force(name, side):
     st.lists(st.sets(st.integers(0, 63), max_size=8), max_size=20),
     st.integers(0, 8),
     st.sampled_from(SIDES),
+    st.integers(0, 3),
 )
-def test_any_values_equal_brute_force(corpus, queries, flips, k, side):
+def test_any_values_equal_brute_force(corpus, queries, flips, k, side, choice):
     corpus = corpus + [flipped(q, bits) for q, bits in zip(queries, flips, strict=False)]
-    found = probe(as_array(corpus), as_array(queries), k, index=side)
+    design = [None, *designs_for(k)][choice % (1 + len(designs_for(k)))]
+    found = probe(as_array(corpus), as_array(queries), k, index=side, design=design)
     assert as_pairs(found) == pairs_within(corpus, queries, k)
 
 
@@ -189,13 +194,40 @@ def test_splits_and_slices_give_one_result(monkeypatch, parts, slices, side):
     assert pairs == pairs_within(corpus, queries, 3)
 
 
-def test_partitioned_streams_find_the_same(monkeypatch):
+@pytest.mark.parametrize("design", list(designs_for(3))[1:])
+def test_partitioned_streams_find_the_same(monkeypatch, design):
     monkeypatch.setattr(search_module, "_PARTITION_FROM", 16)
-    monkeypatch.setattr(search_module, "_PART_SIZE", 64)
+    monkeypatch.setattr(search_module, "_PART_SIZE", 16)
+    partitions = []
+    partition = search_module.kernels.partition
+
+    def watched(*arguments):
+        partition(*arguments)
+        stream, ends, out = arguments[0], arguments[-2], arguments[-1]
+        partitions.append(ends.size)
+        assert sorted(out.tolist()) == sorted(stream.tolist())
+
+    monkeypatch.setattr(search_module.kernels, "partition", watched)
     corpus, queries = planted(9, 3)
     for side in SIDES:
-        found = probe(as_array(corpus), as_array(queries), 3, index=side)
+        found = probe(as_array(corpus), as_array(queries), 3, index=side, design=design)
         assert as_pairs(found) == pairs_within(corpus, queries, 3)
+    assert min(partitions) > 3
+
+
+def test_more_than_a_partition_holds_end_to_end():
+    """The sizes at which streams are partitioned unasked; every query has a planted neighbour."""
+    rng = np.random.default_rng(12)
+    queries = rng.integers(0, 2**64, 200_000, dtype=np.uint64)
+    corpus = queries[::-1] ^ np.uint64(1 << 40 | 1 << 3)
+    tables = Tables(distinct(queries), TableDesign.paper_4(), BitOrder.natural())
+    found = [
+        pair
+        for stream, indexed in tables.probe(corpus)
+        for pair in zip(indexed.tolist(), stream.tolist(), strict=True)
+    ]
+    flip = 1 << 40 | 1 << 3
+    assert sorted(found) == sorted((query, query ^ flip) for query in queries.tolist())
 
 
 def test_repeated_blocks_are_collapsed_before_they_are_probed():
