@@ -10,6 +10,7 @@ with ones that share their leading 24 bits, at 100 million.
 from __future__ import annotations
 
 import contextlib
+import os
 import subprocess
 import sys
 import tempfile
@@ -70,6 +71,14 @@ class _DataSet:
         """Run the command to its end."""
         _run(self.command())
 
+    def processor_seconds(self) -> float:
+        """Run the command; return what it and all its tasks took of the processor."""
+        before = os.times()
+        self.run()
+        after = os.times()
+        user_seconds = after.children_user - before.children_user
+        return user_seconds + after.children_system - before.children_system
+
     def largest_task_bytes(self) -> int:
         """Run the command, watching; return the memory of its largest task.
 
@@ -113,6 +122,7 @@ def run(quick: bool, rounds: int) -> Iterator[Row]:
         )
         data.require_planted()
         memory = data.largest_task_bytes()
+        processor_seconds = data.processor_seconds()
     size = f"{chunks} x {chunk_size:,} x {query_size:,}"
     ratio = timings.ratio(command, kernels)
     yield Row(
@@ -122,7 +132,8 @@ def run(quick: bool, rounds: int) -> Iterator[Row]:
         ratio,
         kernels,
         memory,
-        f"{_limit_note(ratio, quick)}memory of the largest task",
+        f"{_limit_note(ratio, quick)}{processor_seconds:.1f} s of processor time in all; "
+        "memory of the largest task",
     )
     yield Row("whole command", kernels, timings.median(kernels))
 
