@@ -12,6 +12,14 @@ from numba.extending import intrinsic
 LANES = 32
 """Signatures tested by one call of :func:`lanes_within`; arrays carry this much padding."""
 
+PROBES = 8
+"""Fingerprints tested by one call of :func:`near_pairs`: one 512-bit register of them."""
+
+_PAIRS = PROBES // 2
+
+ALL_PAIRS = (1 << _PAIRS) - 1
+"""What :func:`near_pairs` returns if it rules out none."""
+
 
 @intrinsic
 def lanes_within(
@@ -38,18 +46,116 @@ def lanes_within(
         loaded = builder.load(pointer)
         loaded.align = 4
 
-        def splat(scalar: Any) -> Any:
-            undefined = ir.Constant(vector, ir.Undefined)
-            one = builder.insert_element(undefined, scalar, ir.Constant(lane, 0))
-            return builder.shuffle_vector(one, undefined, ir.Constant(vector, [0] * LANES))
-
-        population_count = cgutils.get_or_insert_function(
-            builder.module, ir.FunctionType(vector, [vector]), f"llvm.ctpop.v{LANES}i32"
-        )
-        distance = builder.call(population_count, [builder.xor(loaded, splat(probe_value))])
-        return builder.bitcast(builder.icmp_unsigned("<=", distance, splat(k_value)), mask)
+        xored = builder.xor(loaded, _splat(builder, probe_value, vector))
+        distance = _call(builder, f"llvm.ctpop.v{LANES}i32", xored)
+        near = builder.icmp_unsigned("<=", distance, _splat(builder, k_value, vector))
+        return builder.bitcast(near, mask)
 
     return signature, codegen
+
+
+@intrinsic
+def near_pairs(
+    typing_context: Any,
+    stream: Any,
+    start: Any,
+    mask: Any,
+    first: Any,
+    fold: Any,
+    second: Any,
+    shift: Any,
+    starts: Any,
+    signatures: Any,
+    k: Any,
+) -> tuple[Any, Any]:
+    """Return a uint32 whose bit p is set if stream[start + 2p] or the one after it is near.
+
+    A fingerprint is near if one of the LANES signatures from its bucket's start on is within k
+    bits of its own. All _PAIRS bits are set if one of the PROBES buckets holds more than LANES.
+    Reads stream[start : start + PROBES] unchecked; bucket and signature are kernels.bucket_of and
+    kernels.signature_of, eight at a time.
+
+    No branch: the minimum over two fingerprints' distances is compared once. A probe of four
+    tables over a million took 0.65 to 0.7 of the time of one bucket after another; with a bit for
+    each fingerprint 0.72 to 0.78, for sixteen at once 0.85.
+    """
+    fold_type = fold if isinstance(fold, types.NoneType) else types.uint64
+    signature = types.uint32(
+        stream, types.uint64, types.uint64, types.uint64, fold_type, types.uint64, types.uint64,
+        starts, signatures, types.uint32,
+    )  # fmt: skip
+
+    def codegen(context: Any, builder: Any, sig: Any, arguments: Any) -> Any:
+        word, half = ir.IntType(64), ir.IntType(32)
+        words, halves = ir.VectorType(word, PROBES), ir.VectorType(half, PROBES)
+        vector = ir.VectorType(half, LANES)
+
+        def data(number: int) -> Any:
+            return context.make_array(sig.args[number])(context, builder, arguments[number]).data
+
+        def number(position: int) -> Any:
+            return _splat(builder, arguments[position], words)
+
+        pointer = builder.gep(data(0), [arguments[1]])
+        probes = builder.load(builder.bitcast(pointer, words.as_pointer()))
+        probes.align = 8
+        mixed = builder.mul(builder.and_(probes, number(2)), number(3))
+        if not isinstance(sig.args[4], types.NoneType):
+            folded = builder.xor(mixed, builder.lshr(mixed, number(4)))
+            mixed = builder.mul(folded, number(5))
+        buckets = builder.lshr(mixed, number(6))
+        high = builder.lshr(probes, ir.Constant(words, [32] * PROBES))
+        rotated = builder.xor(
+            builder.shl(high, ir.Constant(words, [1] * PROBES)),
+            builder.lshr(high, ir.Constant(words, [31] * PROBES)),
+        )
+        own = builder.trunc(builder.xor(probes, rotated), halves)
+
+        starts_data, signatures_data = data(7), data(8)
+        longest: Any = ir.Constant(half, 0)
+        nearest: list[Any] = []
+        for probe in range(PROBES):
+            bucket = builder.extract_element(buckets, ir.Constant(half, probe))
+            pointer = builder.gep(starts_data, [bucket])
+            base = builder.load(pointer)
+            end = builder.load(builder.gep(pointer, [ir.Constant(half, 1)]))
+            longest = _call(builder, "llvm.umax.i32", longest, builder.sub(end, base))
+            pointer = builder.gep(signatures_data, [builder.zext(base, word)])
+            group = builder.load(builder.bitcast(pointer, vector.as_pointer()))
+            group.align = 4
+            spread = builder.shuffle_vector(
+                own, ir.Constant(halves, ir.Undefined), ir.Constant(vector, [probe] * LANES)
+            )
+            distance = _call(builder, f"llvm.ctpop.v{LANES}i32", builder.xor(group, spread))
+            if probe % 2:
+                distance = _call(builder, f"llvm.umin.v{LANES}i32", nearest.pop(), distance)
+            nearest.append(distance)
+        pairs: Any = ir.Constant(half, 0)
+        limit = _splat(builder, arguments[9], vector)
+        for pair, distance in enumerate(nearest):
+            lanes = builder.bitcast(builder.icmp_unsigned("<=", distance, limit), half)
+            near = builder.icmp_unsigned("!=", lanes, ir.Constant(half, 0))
+            bit = builder.shl(builder.zext(near, half), ir.Constant(half, pair))
+            pairs = builder.or_(pairs, bit)
+        too_long = builder.icmp_unsigned(">", longest, ir.Constant(half, LANES))
+        return builder.select(too_long, ir.Constant(half, ALL_PAIRS), pairs)
+
+    return signature, codegen
+
+
+def _splat(builder: Any, scalar: Any, vector: Any) -> Any:
+    """Return a vector that holds ``scalar`` in every lane."""
+    undefined = ir.Constant(vector, ir.Undefined)
+    lane = ir.IntType(32)
+    one = builder.insert_element(undefined, scalar, ir.Constant(lane, 0))
+    zeros = ir.Constant(ir.VectorType(lane, vector.count), [0] * vector.count)
+    return builder.shuffle_vector(one, undefined, zeros)
+
+
+def _call(builder: Any, name: str, *operands: Any) -> Any:
+    """Return LLVM's function ``name`` of operands of one type, which is the result's."""
+    kind = ir.FunctionType(operands[0].type, [operand.type for operand in operands])
+    return builder.call(cgutils.get_or_insert_function(builder.module, kind, name), operands)
 
 
 @intrinsic

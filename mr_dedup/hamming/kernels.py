@@ -15,14 +15,28 @@ import numpy as np
 from numba import njit, uint32, uint64
 
 from mr_dedup.hamming.intrinsics import (
+    ALL_PAIRS,
     LANES,
+    PROBES,
     lanes_within,
+    near_pairs,
     population_count,
     trailing_zeros,
 )
 
 _LANES = np.uint64(LANES)
-_0, _1, _31, _32 = (np.uint64(n) for n in (0, 1, 31, 32))
+_PROBES = np.uint64(PROBES)
+_ALL_PAIRS = np.uint32(ALL_PAIRS)
+_0, _1, _2, _31, _32 = (np.uint64(n) for n in (0, 1, 2, 31, 32))
+
+_SPAN = 1024
+"""Stream fingerprints filtered before the near ones are looked at: they stay in the cache."""
+
+_REST = np.uint64(16)
+"""Spans that go unfiltered after one of which the filter let more than half pass."""
+
+_SHORT_RUN = np.uint64(16)
+"""Length up to which a run is sorted by insertion."""
 
 
 @njit(cache=True, nogil=True)
@@ -96,70 +110,145 @@ def scan_table(  # type: ignore[no-untyped-def]
 
     Writes the probing fingerprint to ``found`` uint64[m], the group's first slot to ``bases``
     uint32[m] and the lanes within k bits to ``lanes`` uint32[m]. Returns (written, begin): where
-    to go on after a flush, stream.size at the end. m is at least the groups of the largest
-    bucket: a fingerprint whose groups no longer fit is left for the next call as a whole. To
-    resume inside a bucket instead cost every probe half as much again.
+    to go on after a flush, stream.size at the end. m is more than the groups of the largest
+    bucket: a fingerprint whose groups may not fit is left for the next call as a whole.
 
-    Verification lives in another loop: with it inside, this one took 2.5 times as long.
+    A span is filtered without a branch, eight fingerprints at a time, and what is near, listed;
+    then the list is gone through. Where most are near (crowded buckets, a corpus of near-
+    duplicates) the filter is idle for a while. Verification lives in another loop: with it
+    inside, this one took 2.5 times as long.
     """
     written = _0
-    capacity = uint64(found.size)
-    for i in range(begin, stream.size):
-        x = stream[i]
-        bucket = bucket_of(x, mask, first, fold, second, shift)
-        base = uint64(starts[bucket])
-        end = uint64(starts[bucket + _1])
-        signature = signature_of(x)
-        before = written
-        while base < end:
-            within = lanes_within(signatures, base, signature, k)
-            if within != uint32(0):
-                if written == capacity:
-                    return before, uint64(i)
-                found[written] = x
-                bases[written] = uint32(base)
-                lanes[written] = within
-                written += _1
-            base += _LANES
-    return written, uint64(stream.size)
+    size = uint64(stream.size)
+    at = np.empty(_SPAN // PROBES + 1, np.uint64)
+    pairs = np.empty(_SPAN // PROBES + 1, np.uint32)
+    resting = _0
+    span_begin = uint64(begin)
+    while span_begin < size:
+        span_end = min(span_begin + uint64(_SPAN), size)
+        i = span_begin
+        listed = _0
+        if resting > _0:
+            resting -= _1
+        else:
+            while i + _PROBES <= span_end:
+                near = near_pairs(
+                    stream, i, mask, first, fold, second, shift, starts, signatures, k
+                )
+                at[listed] = i
+                pairs[listed] = near
+                listed += uint64(near != uint32(0))
+                i += _PROBES
+            if listed > uint64(_SPAN // PROBES // 2):
+                resting = _REST
+        while i < span_end:
+            at[listed] = i
+            pairs[listed] = _ALL_PAIRS
+            listed += _1
+            i += _PROBES
+        for entry in range(listed):
+            near = pairs[entry]
+            while near != uint32(0):
+                one = at[entry] + _2 * uint64(trailing_zeros(near))
+                near &= near - uint32(1)
+                for i in range(one, min(one + _2, size)):
+                    x = stream[i]
+                    bucket = bucket_of(x, mask, first, fold, second, shift)
+                    base = uint64(starts[bucket])
+                    end = uint64(starts[bucket + _1])
+                    if written + (end - base + _LANES) // _LANES >= uint64(found.size):
+                        return written, i
+                    signature = signature_of(x)
+                    within = lanes_within(signatures, base, signature, k)
+                    found[written] = x
+                    bases[written] = uint32(base)
+                    lanes[written] = within
+                    # not a branch: it would be guessed wrong at every other near-duplicate
+                    written += uint64(within != uint32(0))
+                    base += _LANES
+                    while base < end:
+                        within = lanes_within(signatures, base, signature, k)
+                        if within != uint32(0):
+                            found[written] = x
+                            bases[written] = uint32(base)
+                            lanes[written] = within
+                            written += _1
+                        base += _LANES
+        span_begin = span_end
+    return written, size
 
 
 @njit(cache=True, nogil=True)
-def verify(found, bases, lanes, indexed, slots, masks, table, k, out_stream, out_slots):  # type: ignore[no-untyped-def]
+def verify(  # type: ignore[no-untyped-def]
+    found, bases, lanes, indexed, slots, masks, table, k, out_stream, out_indexed, positions
+):
     """Keep of n candidate groups the matches that no earlier table has found.
 
     ``indexed`` uint64[n] are the fingerprints the tables were built from, ``slots`` uint32[n]
     this table's, ``masks`` uint64[tables] all the design's; ``table`` is this one's number. A
     pair belongs to the first table whose masked bits it shares: so each comes out once, without
-    a pass to drop repeats. Writes stream fingerprints to ``out_stream`` uint64[n * LANES]
-    and positions in ``indexed`` to ``out_slots`` uint32[n * LANES]; returns how many.
+    a pass to drop repeats. Writes the pairs to ``out_stream`` and ``out_indexed``,
+    uint64[n * LANES] each, and returns how many. ``positions`` uint32[n * LANES] is scratch.
+
+    Lists the candidates, fetches them all, then tests them, so that the fetches, each a miss of
+    the cache, do not wait for one another: half the time of one loop.
     """
-    written = _0
+    listed = _0
     n = uint64(slots.size)
     for group in range(found.size):
-        x = found[group]
         within = lanes[group]
         base = uint64(bases[group])
         while within != uint32(0):
             slot = base + uint64(trailing_zeros(within))
             within &= within - uint32(1)
             if slot >= n:
+                break  # padding
+            out_stream[listed] = found[group]
+            positions[listed] = uint32(slot)
+            listed += _1
+    for i in range(listed):
+        positions[i] = slots[positions[i]]
+    for i in range(listed):
+        out_indexed[i] = indexed[positions[i]]
+    written = _0
+    for i in range(listed):
+        x, other = out_stream[i], out_indexed[i]
+        difference = x ^ other
+        # lanes past the bucket's end hold other buckets, whose masked bits differ
+        if difference & masks[table] != _0 or population_count(difference) > k:
+            continue
+        first = True
+        for earlier in range(table):
+            if difference & masks[earlier] == _0:
+                first = False
                 break
-            position = slots[slot]
-            difference = x ^ indexed[position]
-            # lanes past the bucket's end hold other buckets, whose masked bits differ
-            if difference & masks[table] != _0 or population_count(difference) > k:
-                continue
-            first = True
-            for earlier in range(table):
-                if difference & masks[earlier] == _0:
-                    first = False
-                    break
-            if first:
-                out_stream[written] = x
-                out_slots[written] = position
-                written += _1
+        if first:
+            out_stream[written] = x
+            out_indexed[written] = other
+            written += _1
     return written
+
+
+@njit(cache=True, nogil=True)
+def sort_runs(keys, values):  # type: ignore[no-untyped-def]
+    """Sort ``values`` int64[n] within every run of equal ``keys`` uint64[n], in place."""
+    size = uint64(keys.size)
+    begin = _0
+    while begin < size:
+        end = begin + _1
+        while end < size and keys[end] == keys[begin]:
+            end += _1
+        if end - begin > _SHORT_RUN:
+            values[begin:end].sort()
+        else:
+            for i in range(begin + _1, end):
+                value = values[i]
+                hole = uint64(i)
+                while hole > begin and values[hole - _1] > value:
+                    values[hole] = values[hole - _1]
+                    hole -= _1
+                values[hole] = value
+        begin = end
 
 
 @njit(cache=True, nogil=True)

@@ -21,13 +21,18 @@ class Matches:
         """Return the pairs of all parts, each once, ascending by query, then corpus.
 
         The order is that of signed numbers, as results are printed. O(n log n), 40 bytes a pair.
+        Sorting by query, then each query's run by itself, takes a third to a seventh of a lexsort.
         """
+        # numba takes half a second to import: those who only count matches do without
+        from mr_dedup.hamming.kernels import sort_runs
+
         if not parts:
             return cls(np.empty(0, np.uint64), np.empty(0, np.uint64))
         queries = np.concatenate([part.queries for part in parts])
         corpus = np.concatenate([part.corpus for part in parts])
-        order = np.lexsort((corpus.view(np.int64), queries.view(np.int64)))
+        order = np.argsort(queries.view(np.int64))
         queries, corpus = queries[order], corpus[order]
+        sort_runs(queries, corpus.view(np.int64))
         new = np.ones(queries.size, dtype=bool)
         new[1:] = (queries[1:] != queries[:-1]) | (corpus[1:] != corpus[:-1])
         return cls(queries[new], corpus[new])

@@ -25,9 +25,9 @@ SIDES: tuple[Side, ...] = get_args(Side)
 
 # Nanoseconds on one core of a Zen 5 at 2.6 GHz base; only their proportions matter. See
 # bench/hamming.py, which prints them for the machine it runs on.
-_BUILD = 10.0  # a fingerprint and table: hash, count, scatter
-_PROBE = 5.0  # a probing fingerprint and table: partition, hash, the bucket's first group
-_GROUP = 1.2  # each further group of 32 candidates
+_BUILD = 7.0  # a fingerprint and table: hash, count, scatter
+_PROBE = 4.0  # a probing fingerprint and table: partition, hash, the bucket's first group
+_GROUP = 1.1  # each further group of 32 candidates
 
 _GROUP_SIZE = 32
 _BUCKET = 16  # fingerprints a bucket of a directory should hold: half a group
@@ -61,11 +61,12 @@ class Option:
 
 @dataclass(frozen=True)
 class Plan:
-    """The cheapest option, the sizes it was chosen for, and the options it was chosen from."""
+    """The cheapest option, what it was chosen for, and the options it was chosen from."""
 
     corpus_size: int
     query_size: int
     k: int
+    memory_bytes: int
     chosen: Option
     options: tuple[Option, ...]
     candidates: float
@@ -119,14 +120,16 @@ def plan(
         raise ValueError(f"design for k = {k} must be one of {', '.join(designs)}, not {design!r}")
     considered = [designs[design]] if design else list(designs.values())
     orders = [BitOrder.natural()]
+    for_tables = memory_bytes
     if corpus_sample is None or query_sample is None:
         corpus_sample = query_sample = np.empty(0, dtype=np.uint64)
     elif _is_skewed(corpus_sample, query_sample):
+        for_tables = max(1, memory_bytes // 2)  # the other half is for heavy buckets' own
         orders.append(BitOrder.spread(np.concatenate([corpus_sample, query_sample])))
     else:
         corpus_sample = query_sample = corpus_sample[:0]
     sides = [side for side in SIDES if index in (None, side)]
-    sizes = (corpus_size, query_size, memory_bytes)
+    sizes = (corpus_size, query_size, for_tables)
     options: list[Option] = []
     for order in orders:
         pair = (order.apply(corpus_sample), order.apply(query_sample))
@@ -145,6 +148,7 @@ def plan(
         corpus_size,
         query_size,
         k,
+        memory_bytes,
         chosen,
         tuple(options),
         candidates,

@@ -29,45 +29,84 @@ Fingerprints = NDArray[np.uint64]
 BLOCK_SIZE = 1 << 21
 """Corpus fingerprints probed at a time: 16 MB, long enough to amortise a pass over the tables."""
 
-_FLUSH = 1 << 15
-"""Candidate groups verified at a time: their matches, at most 32 times as many, take 12 MB."""
+_FLUSH = 1 << 13
+"""Candidate groups verified at a time: their candidates, at most 32 times as many, take 5 MB."""
 
 _PARTITION_FROM = 1 << 17
 """Indexed fingerprints from which partitioning the stream pays: half a megabyte of signatures."""
 
-_PART_SIZE = 1 << 12
-"""Indexed fingerprints a part covers: their signatures take 16 KB of a first-level cache.
+_PART_SIZE = 1 << 11
+"""Indexed fingerprints a part covers: their signatures take 8 KB of a first-level cache.
 
-More parts scatter faster (256: 1.8 ns a fingerprint, 64: 3.3 ns, as writes to one part wait for
-one another). Without partitioning a probe takes half as long again at a million queries.
+More parts scatter faster (512: 1.6 ns a fingerprint, 256: 1.8, 64: 3.3, as writes to one part wait
+for one another). Without partitioning a probe takes half as long again at a million queries.
 """
 
 _HEAVY_BUCKET = 4096
-"""Fingerprints from which a bucket gets tables of its own, keyed by what differs inside it."""
+"""Fingerprints from which a bucket may get tables of its own, keyed by what differs inside it."""
+
+_HEAVY_PROBES = 1024
+"""Probes of a heavy bucket from which its own tables may pay.
+
+To scan a bucket costs a probe 0.04 ns for each fingerprint in it, to build four tables 40 ns.
+"""
 
 
 @dataclass(frozen=True)
 class _Table:
-    """One table, and the buckets of it that were too large and are searched by themselves."""
+    """One table, and what is known of its heavy buckets: tables to search them by, or None."""
 
     key: Key
     starts: NDArray[np.uint32]
     signatures: NDArray[np.uint32]
     slots: NDArray[np.uint32]
     largest: int
-    heavy: dict[int, Tables]
+    finer: dict[int, Tables | None]
+
+
+@dataclass(frozen=True)
+class _Buffers:
+    """What scanning and verifying write to, as the kernels name it."""
+
+    found: Fingerprints
+    bases: NDArray[np.uint32]
+    lanes: NDArray[np.uint32]
+    out_stream: Fingerprints
+    out_indexed: Fingerprints
+    positions: NDArray[np.uint32]
+
+    @classmethod
+    def for_groups(cls, groups: int) -> _Buffers:
+        """Return buffers for so many candidate groups, of which _FLUSH are verified at a time."""
+        candidates = _FLUSH * LANES
+        return cls(
+            np.empty(groups, dtype=np.uint64),
+            np.empty(groups, dtype=np.uint32),
+            np.empty(groups, dtype=np.uint32),
+            np.empty(candidates, dtype=np.uint64),
+            np.empty(candidates, dtype=np.uint64),
+            np.empty(candidates, dtype=np.uint32),
+        )
 
 
 class Tables:
     """All tables of a design over distinct fingerprints, in memory.
 
-    Takes 8 bytes a fingerprint, and in each table 8 more and half a byte of directory.
+    Takes 8 bytes a fingerprint, and in each table 8 more and half a byte of directory. A heavy
+    bucket that is probed often gets tables of its own, within ``memory_bytes``.
     """
 
-    def __init__(self, fingerprints: Fingerprints, design: TableDesign, order: BitOrder) -> None:
+    def __init__(
+        self,
+        fingerprints: Fingerprints,
+        design: TableDesign,
+        order: BitOrder,
+        memory_bytes: int = DEFAULT_MEMORY_BYTES,
+    ) -> None:
         """Build the tables of ``design`` over distinct ``fingerprints`` uint64[n], n < 2**32.
 
-        About 10 ns a fingerprint and table. Raises ValueError for too many fingerprints.
+        ``memory_bytes`` bounds all tables, but not below what ``design`` takes. About 8 ns a
+        fingerprint and table. Raises ValueError for too many fingerprints.
         """
         if fingerprints.size >= 1 << 32:
             raise ValueError(f"a set of tables holds less than 2**32, not {fingerprints.size}")
@@ -77,51 +116,26 @@ class Tables:
         self._masks = np.array(design.masks, dtype=np.uint64)
         bits = directory_bits_for(fingerprints.size, order)
         self._tables = [self._build(table, bits) for table in range(len(design.masks))]
+        self._memory_bytes = memory_bytes
+        self.nbytes = self._fingerprints.nbytes + sum(
+            array.nbytes
+            for table in self._tables
+            for array in (table.starts, table.signatures, table.slots)
+        )
+        """Bytes of all arrays, and what heavy buckets' own tables may take, once they are built."""
 
     def _build(self, table: int, directory_bits: int) -> _Table:
         key = self.design.hashing(table, directory_bits).key()
-        starts, signatures, slots = _arrays(self._fingerprints, key)
-        sizes = np.diff(starts)
-        heavy = {}
-        for bucket in np.flatnonzero(sizes > _HEAVY_BUCKET):
-            members = self._fingerprints[slots[starts[bucket] : starts[bucket + 1]]]
-            finer = self._finer_tables(members)
-            if finer is not None:
-                heavy[int(bucket)] = finer
-        if heavy:
-            buckets = _buckets(self._fingerprints, key)
-            light = np.flatnonzero(~np.isin(buckets, list(heavy))).astype(np.uint32)
-            starts, signatures, slots = _arrays(self._fingerprints[light], key)
-            slots = light[slots]
-        largest = int(np.diff(starts).max())
-        return _Table(key, starts, signatures, slots, largest, heavy)
-
-    def _finer_tables(self, members: Fingerprints) -> Tables | None:
-        """Return tables over one bucket's members, or None where they would save too little."""
-        if members.size == self._fingerprints.size:
-            return None  # what does not tell all of them apart will not do so a level down
-        sample = spread_sample(members)
-        size, k = members.size, self.design.k
-        finer = plan(size, size, k, index="queries", corpus_sample=sample, query_sample=sample)
-        if finer.chosen.candidates_per_probe > size / 4:
-            return None
-        return Tables(members, finer.chosen.design, finer.chosen.order)
+        starts = np.empty((1 << (64 - int(key[-1]))) + 1, dtype=np.uint32)
+        signatures = np.zeros(self.size + LANES, dtype=np.uint32)
+        slots = np.empty(self.size, dtype=np.uint32)
+        kernels.build_table(self._fingerprints, *key, starts, signatures, slots)
+        return _Table(key, starts, signatures, slots, int(np.diff(starts).max()), {})
 
     @property
     def size(self) -> int:
         """How many fingerprints are indexed."""
         return int(self._fingerprints.size)
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of all arrays."""
-        return self._fingerprints.nbytes + sum(
-            table.starts.nbytes
-            + table.signatures.nbytes
-            + table.slots.nbytes
-            + sum(tables.nbytes for tables in table.heavy.values())
-            for table in self._tables
-        )
 
     def probe(self, stream: Fingerprints) -> Iterator[tuple[Fingerprints, Fingerprints]]:
         """Yield the pairs (from ``stream`` uint64[n], indexed) within k bits, in blocks.
@@ -133,30 +147,43 @@ class Tables:
         if stream.size == 0 or self.size == 0:
             return
         scratch = np.empty_like(stream) if self.size >= _PARTITION_FROM else None
-        for number, table in enumerate(self._tables):
-            pairs = self._scan(number, stream, scratch)
-            if table.heavy:
-                pairs = itertools.chain(pairs, self._probe_heavy(number, stream))
-            for found, indexed in pairs:
+        groups = max(table.largest for table in self._tables) // LANES + 2
+        buffers = _Buffers.for_groups(max(_FLUSH, groups))
+        for number in range(len(self._tables)):
+            for found, indexed in self._probe_table(number, stream, scratch, buffers):
                 yield self.order.undo(found), self.order.undo(indexed)
 
+    def _probe_table(
+        self, number: int, stream: Fingerprints, scratch: Fingerprints | None, buffers: _Buffers
+    ) -> Iterator[tuple[Fingerprints, Fingerprints]]:
+        """Yield the pairs that belong to one table, in the tables' order of bits."""
+        table = self._tables[number]
+        if table.largest > _HEAVY_BUCKET:
+            buckets = _buckets(stream, table.key)
+            heavy = table.starts[buckets + 1] - table.starts[buckets] > _HEAVY_BUCKET
+            left = [stream[~heavy]]
+            for bucket, probes in _grouped(buckets[heavy], stream[heavy]):
+                finer = self._finer_tables(table, bucket, probes.size)
+                if finer is None:
+                    left.append(probes)
+                else:
+                    yield from self._probe_finer(number, finer, probes)
+            stream = np.concatenate(left)
+        yield from self._scan(number, stream, scratch, buffers)
+
     def _scan(
-        self, number: int, stream: Fingerprints, scratch: Fingerprints | None
+        self, number: int, stream: Fingerprints, scratch: Fingerprints | None, buffers: _Buffers
     ) -> Iterator[tuple[Fingerprints, Fingerprints]]:
         table = self._tables[number]
         if scratch is not None:
             parts = max(1, round(math.log2(self.size / _PART_SIZE)))
             coarser = max(int(table.key[-1]), 64 - parts)
             ends = np.empty((1 << (64 - coarser)) + 1, dtype=np.uint64)
-            kernels.partition(stream, *table.key[:-1], np.uint64(coarser), ends, scratch)
-            stream = scratch
+            out = scratch[: stream.size]
+            kernels.partition(stream, *table.key[:-1], np.uint64(coarser), ends, out)
+            stream = out
         k = self.design.k
-        capacity = max(_FLUSH, table.largest // LANES + 1)
-        found = np.empty(capacity, dtype=np.uint64)
-        bases = np.empty(capacity, dtype=np.uint32)
-        lanes = np.empty(capacity, dtype=np.uint32)
-        out_stream = np.empty(_FLUSH * LANES, dtype=np.uint64)
-        out_slots = np.empty(_FLUSH * LANES, dtype=np.uint32)
+        found, bases, lanes = buffers.found, buffers.bases, buffers.lanes
         begin = 0
         while begin < stream.size:
             count, begin = kernels.scan_table(
@@ -167,42 +194,52 @@ class Tables:
                 part = slice(start, min(start + _FLUSH, count))
                 written = kernels.verify(
                     found[part], bases[part], lanes[part], self._fingerprints, table.slots,
-                    self._masks, np.uint64(number), np.uint64(k), out_stream, out_slots,
+                    self._masks, np.uint64(number), np.uint64(k), buffers.out_stream,
+                    buffers.out_indexed, buffers.positions,
                 )  # fmt: skip
                 if written:
-                    yield out_stream[:written].copy(), self._fingerprints[out_slots[:written]]
+                    yield buffers.out_stream[:written].copy(), buffers.out_indexed[:written].copy()
 
-    def _probe_heavy(
-        self, number: int, stream: Fingerprints
+    def _finer_tables(self, table: _Table, bucket: int, probes: int) -> Tables | None:
+        """Return tables over a heavy bucket, or None where to scan it is cheaper or they too big.
+
+        They may take what memory is free; those that take up to half of it are kept.
+        """
+        if bucket in table.finer:
+            return table.finer[bucket]
+        members = table.slots[table.starts[bucket] : table.starts[bucket + 1]]
+        if probes < _HEAVY_PROBES or members.size == self.size:
+            return None  # what does not tell all of them apart will not do so a level down
+        fingerprints = self._fingerprints[members]
+        sample = spread_sample(fingerprints)
+        free = self._memory_bytes - self.nbytes
+        planned = plan(
+            probes, members.size, self.design.k, index="queries", memory_bytes=max(1, free // 2),
+            corpus_sample=sample, query_sample=sample,
+        )  # fmt: skip
+        chosen = planned.chosen
+        if chosen.slices > 1 or chosen.candidates_per_probe > members.size / 4:
+            table.finer[bucket] = None
+            return None
+        # as much again for heavy buckets of its own
+        budget = 2 * chosen.memory_bytes
+        finer = Tables(fingerprints, chosen.design, chosen.order, budget)
+        if budget <= free // 2:
+            table.finer[bucket] = finer
+            self.nbytes += budget
+        return finer
+
+    def _probe_finer(
+        self, number: int, finer: Tables, probes: Fingerprints
     ) -> Iterator[tuple[Fingerprints, Fingerprints]]:
-        """Probe the tables of a table's heavy buckets, keeping what belongs to this table."""
-        table = self._tables[number]
-        buckets = _buckets(stream, table.key)
-        touched = np.flatnonzero(np.isin(buckets, list(table.heavy)))
-        touched = touched[np.argsort(buckets[touched], kind="stable")]
-        edges = np.flatnonzero(np.diff(buckets[touched])) + 1
-        for group in np.split(touched, edges):
-            if group.size == 0:
-                continue
-            finer = table.heavy[int(buckets[group[0]])]
-            for found, indexed in finer.probe(stream[group]):
-                difference = found ^ indexed
-                mine = difference & self._masks[number] == 0
-                for earlier in range(number):
-                    mine &= difference & self._masks[earlier] != 0
-                if mine.any():
-                    yield found[mine], indexed[mine]
-
-
-def _arrays(
-    fingerprints: Fingerprints, key: Key
-) -> tuple[NDArray[np.uint32], NDArray[np.uint32], NDArray[np.uint32]]:
-    """Return the starts, signatures and slots of a table over ``fingerprints`` uint64[n]."""
-    starts = np.empty((1 << (64 - int(key[-1]))) + 1, dtype=np.uint32)
-    signatures = np.zeros(fingerprints.size + LANES, dtype=np.uint32)
-    slots = np.empty(fingerprints.size, dtype=np.uint32)
-    kernels.build_table(fingerprints, *key, starts, signatures, slots)
-    return starts, signatures, slots
+        """Probe the tables of one of a table's heavy buckets, keeping what belongs to the table."""
+        for found, indexed in finer.probe(probes):
+            difference = found ^ indexed
+            mine = difference & self._masks[number] == 0
+            for earlier in range(number):
+                mine &= difference & self._masks[earlier] != 0
+            if mine.any():
+                yield found[mine], indexed[mine]
 
 
 def _buckets(fingerprints: Fingerprints, key: Key) -> NDArray[np.uint64]:
@@ -211,6 +248,19 @@ def _buckets(fingerprints: Fingerprints, key: Key) -> NDArray[np.uint64]:
     if fold is None:
         return mixed >> shift
     return (mixed ^ mixed >> fold) * second >> shift
+
+
+def _grouped(
+    buckets: NDArray[np.uint64], probes: Fingerprints
+) -> Iterator[tuple[int, Fingerprints]]:
+    """Yield each bucket with the probes that fall into it."""
+    if buckets.size == 0:
+        return
+    order = np.argsort(buckets)
+    buckets, probes = buckets[order], probes[order]
+    edges = np.flatnonzero(buckets[1:] != buckets[:-1]) + 1
+    for start, stop in itertools.pairwise([0, *edges.tolist(), buckets.size]):
+        yield int(buckets[start]), probes[start:stop]
 
 
 def search(
@@ -227,13 +277,13 @@ def search(
     if chosen.index == "queries":
         for start in range(0, queries.size, plan.slice_size):
             slice_of = queries[start : start + plan.slice_size]
-            tables = Tables(slice_of, chosen.design, chosen.order)
+            tables = Tables(slice_of, chosen.design, chosen.order, plan.memory_bytes)
             for block in blocks():
                 for corpus, query in tables.probe(_collapsed(block)):
                     yield Matches(query, corpus)
     else:
         for slice_of in _regrouped(blocks(), plan.slice_size):
-            tables = Tables(distinct(slice_of), chosen.design, chosen.order)
+            tables = Tables(distinct(slice_of), chosen.design, chosen.order, plan.memory_bytes)
             for query, corpus in tables.probe(queries):
                 yield Matches(query, corpus)
 
@@ -306,3 +356,4 @@ def warm_up() -> None:
         list(tables.probe(values))
         key = tables._tables[0].key
         kernels.partition(values, *key[:-1], np.uint64(63), ends, values.copy())
+    Matches.merged([Matches(values, values)])

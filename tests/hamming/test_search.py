@@ -143,25 +143,63 @@ def test_two_hundred_thousand_that_share_leading_bits(shared_bits):
         assert as_pairs(found) == brute_force_arrays(corpus, queries, 3)
 
 
-def test_heavy_buckets_get_tables_of_their_own_and_lose_nothing(monkeypatch):
-    """Two clusters that share different bits: no order of bits serves both, splitting does."""
-    monkeypatch.setattr(search_module, "_HEAVY_BUCKET", 64)
-    rng = np.random.default_rng(3)
-    low = rng.integers(0, 2**28, 6000, dtype=np.uint64)
-    high = rng.integers(0, 2**28, 6000, dtype=np.uint64) << np.uint64(36)
-    uniform = rng.integers(0, 2**64, 6000, dtype=np.uint64)
-    corpus = distinct(np.concatenate([low, high, uniform]))
-    queries = np.concatenate(
-        [rng.choice(part, 60) ^ np.uint64(1 << 13) for part in (low, high, uniform)]
-    )
-    tables = Tables(corpus, TableDesign.paper_4(), BitOrder.natural())
-    assert any(table.heavy for table in tables._tables)
-    pairs = [
+def two_clusters(seed, size):
+    """Two clusters that share different bits, so that no order of bits serves both, and noise."""
+    rng = np.random.default_rng(seed)
+    low = rng.integers(0, 2**28, size, dtype=np.uint64)
+    high = rng.integers(0, 2**28, size, dtype=np.uint64) << np.uint64(36)
+    uniform = rng.integers(0, 2**64, size, dtype=np.uint64)
+    queries = [rng.choice(part, size // 4) ^ np.uint64(1 << 13) for part in (low, high, uniform)]
+    return distinct(np.concatenate([low, high, uniform])), distinct(np.concatenate(queries))
+
+
+def probed(tables, stream):
+    """Return all pairs (of the stream, indexed), with repeats if there are any."""
+    return [
         pair
-        for found, indexed in tables.probe(distinct(queries))
+        for found, indexed in tables.probe(stream)
         for pair in zip(found.tolist(), indexed.tolist(), strict=True)
     ]
+
+
+@pytest.mark.parametrize("probes", [1, 1 << 30])
+@pytest.mark.parametrize("memory", [1, 1 << 20, 1 << 30])
+def test_heavy_buckets_lose_nothing_whether_split_or_scanned(monkeypatch, probes, memory):
+    monkeypatch.setattr(search_module, "_HEAVY_BUCKET", 64)
+    monkeypatch.setattr(search_module, "_HEAVY_PROBES", probes)
+    corpus, queries = two_clusters(3, 6000)
+    tables = Tables(corpus, TableDesign.paper_4(), BitOrder.natural(), memory)
+    assert max(table.largest for table in tables._tables) > 64
+    pairs = probed(tables, queries)
     assert sorted(pairs) == sorted(brute_force_arrays(corpus, queries, 3))
+    assert sorted(probed(tables, queries)) == sorted(pairs), "a second probe finds the same"
+    split = any(finer for table in tables._tables for finer in table.finer.values())
+    assert split == (probes == 1 and memory > 1 << 20)
+
+
+@pytest.mark.parametrize("memory", [3 << 20, 6 << 20, 40 << 20])
+def test_tables_of_heavy_buckets_stay_within_the_memory(monkeypatch, memory):
+    """All tables that are kept, and those of one bucket more, fit the memory that was given."""
+    monkeypatch.setattr(search_module, "_HEAVY_BUCKET", 64)
+    monkeypatch.setattr(search_module, "_HEAVY_PROBES", 1)
+    alive, sizes = [], []
+
+    class Watched(Tables):
+        def __init__(self, *arguments):
+            super().__init__(*arguments)
+            alive.append(self)
+            sizes.append(sum(table.nbytes for table in alive))
+
+        def __del__(self):
+            alive.remove(self)
+
+    corpus, queries = two_clusters(4, 12_000)
+    tables = Tables(corpus, TableDesign.paper_4(), BitOrder.natural(), memory)
+    base = tables.nbytes
+    monkeypatch.setattr(search_module, "Tables", Watched)
+    assert sorted(probed(tables, queries)) == sorted(brute_force_arrays(corpus, queries, 3))
+    assert base + max(sizes, default=0) <= memory
+    assert bool(sizes) == (memory > 3 << 20), "with room there are some"
 
 
 @pytest.mark.parametrize("flush", [1, 2, 7, 64])
@@ -221,11 +259,7 @@ def test_more_than_a_partition_holds_end_to_end():
     queries = rng.integers(0, 2**64, 200_000, dtype=np.uint64)
     corpus = queries[::-1] ^ np.uint64(1 << 40 | 1 << 3)
     tables = Tables(distinct(queries), TableDesign.paper_4(), BitOrder.natural())
-    found = [
-        pair
-        for stream, indexed in tables.probe(corpus)
-        for pair in zip(indexed.tolist(), stream.tolist(), strict=True)
-    ]
+    found = [(indexed, stream) for stream, indexed in probed(tables, corpus)]
     flip = 1 << 40 | 1 << 3
     assert sorted(found) == sorted((query, query ^ flip) for query in queries.tolist())
 
