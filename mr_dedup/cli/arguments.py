@@ -5,8 +5,6 @@ from __future__ import annotations
 import argparse
 import re
 
-from mr_dedup.hamming.planner import DEFAULT_MEMORY_BYTES, SIDES
-
 _UNITS = {"": 1, "KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30, "TB": 1 << 40}
 
 
@@ -38,6 +36,8 @@ def positive(text: str) -> int:
 
 def add_search_arguments(parser: argparse.ArgumentParser) -> None:
     """Add what narrows a search: k, the side to index, the design, the memory."""
+    from mr_dedup.hamming.planner import DEFAULT_MEMORY_BYTES, SIDES
+
     parser.add_argument(
         "-k", type=int, default=3, help="largest Hamming distance of a near-duplicate (default 3)"
     )

@@ -1,9 +1,9 @@
 """Convert fingerprint files to another format, several into one.
 
-INPUT are files, globs or folders of longs (.longs), text (.txt, .tsv) or packed (.fpz)
-fingerprints, each also as .gz or .zst; OUT is what its ending says. Longs and text keep the order
-and the repeats of their inputs. A packed OUT is sorted and holds each fingerprint once: more than
-fit in 512 MB are sorted in runs, in a temporary folder beside OUT that takes 8 bytes each.
+INPUT are files, globs or folders (all files below) of longs (.longs), text (.txt, .tsv) or packed
+(.fpz) fingerprints, each also as .gz or .zst; OUT is what its ending says. Longs and text keep the
+order and the repeats of their inputs. A packed OUT is sorted and holds each fingerprint once: more
+than fit in 512 MB are sorted in runs, in a temporary folder beside OUT that takes 8 bytes each.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ import tempfile
 from collections.abc import Generator, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from mr_dedup.cli.streams import printable
 
 if TYPE_CHECKING:
     import numpy as np
@@ -77,7 +79,7 @@ def run(arguments: argparse.Namespace) -> int:
     each = f", {out.stat().st_size / writer.count:.3f} bytes each" if writer.count else ""
     print(
         f"mr-dedup: read {read.count:,} fingerprints from {sources}; "
-        f"wrote {writer.count:,} {kind} to {out}{each}",
+        f"wrote {writer.count:,} {kind} to {printable(str(out))}{each}",
         file=sys.stderr,
     )
     return 0
@@ -114,6 +116,7 @@ def _ascending(
     are merged from there.
     """
     from mr_dedup.formats import longs
+    from mr_dedup.formats.outputs import hidden_prefix
 
     with contextlib.ExitStack() as stack:
         folder = None
@@ -124,7 +127,7 @@ def _ascending(
                 yield from _without_repeats(pieces)
                 return
             if folder is None:
-                scratch = tempfile.TemporaryDirectory(prefix=f".{out.name}.", dir=out.parent)
+                scratch = tempfile.TemporaryDirectory(prefix=hidden_prefix(out), dir=out.parent)
                 folder = Path(stack.enter_context(scratch))
             runs.append(folder / str(len(runs)))
             with runs[-1].open("wb") as file:

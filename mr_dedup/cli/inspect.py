@@ -13,6 +13,8 @@ import argparse
 import json
 from typing import TYPE_CHECKING, Any
 
+from mr_dedup.cli.streams import printable
+
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
@@ -152,7 +154,7 @@ def _lines(report: dict[str, Any]) -> list[str]:
     distinct = "not known" if report["distinct"] is None else f"{report['distinct']:,}"
     each = report["bytes_per_fingerprint"]
     lines = [
-        str(report["path"]),
+        printable(report["path"]),
         f"  format        {', '.join(word for word in kind if word)}",
         f"  fingerprints  {report['count']:,}",
         f"  order         {report['order']}",
@@ -161,7 +163,7 @@ def _lines(report: dict[str, Any]) -> list[str]:
     ]
     if report["damage"]:
         lines[2] += " before the damage"
-        lines.append(f"  DAMAGED       {report['damage']}")
+        lines.append(f"  DAMAGED       {printable(report['damage'])}")
     if report["count"]:
         for name in ("smallest", "largest"):
             lines.append(f"  {name:13} {report[name]} ({report[name] % 2**64:#018x})")

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import importlib
-import os
 import signal
 import sys
 from collections.abc import Sequence
@@ -16,6 +15,7 @@ from types import FrameType
 from typing import NoReturn
 
 from mr_dedup import __version__
+from mr_dedup.cli.streams import abandon, dependable_streams, printable
 from mr_dedup.errors import MrDedupError
 
 # Each is a module of this package with HELP, add_arguments(parser) and run(arguments) -> int.
@@ -26,8 +26,12 @@ _INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 EXIT_OK, EXIT_MISTAKE, EXIT_BUG, EXIT_INTERRUPTED = 0, 2, 70, 130
 
 
-def build_parser() -> argparse.ArgumentParser:
-    """Return the parser of the whole command line."""
+def build_parser(argv: Sequence[str]) -> argparse.ArgumentParser:
+    """Return a parser of the command line ``argv``.
+
+    Only commands that it names get their arguments: those know of formats and designs, and to
+    import them with all they need takes half a second.
+    """
     parser = argparse.ArgumentParser(
         prog="mr-dedup", description="Find near-duplicates by fingerprints, as MapReduce."
     )
@@ -44,9 +48,18 @@ def build_parser() -> argparse.ArgumentParser:
             description=module.__doc__,
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
-        module.add_arguments(command)
         command.set_defaults(run=module.run)
+        if name in argv:
+            module.add_arguments(command)
+            command.set_defaults(format_options=_format_options(command))
     return parser
+
+
+def _format_options(command: argparse.ArgumentParser) -> list[str]:
+    """Return the options of ``command`` that name the format of a file."""
+    from mr_dedup.formats.fingerprint_files import FORMATS
+
+    return [action.option_strings[0] for action in command._actions if action.choices == FORMATS]
 
 
 def _interrupt(signum: int, frame: FrameType | None) -> NoReturn:
@@ -64,33 +77,46 @@ def main(argv: Sequence[str] | None = None) -> int:
         if handler is not signal.SIG_IGN:
             signal.signal(number, _interrupt)
     try:
-        return _run(build_parser().parse_args(argv))
-    except KeyboardInterrupt:
-        _say("interrupted")
-        return EXIT_INTERRUPTED
+        with dependable_streams():
+            return _complete(sys.argv[1:] if argv is None else argv)
     finally:
         for number, handler in usual.items():
             signal.signal(number, handler)
 
 
+def _complete(argv: Sequence[str]) -> int:
+    try:
+        try:
+            return _finish(_run(build_parser(argv).parse_args(argv)))
+        except SystemExit as ended:
+            # argparse has printed help, the version or a mistake
+            raise SystemExit(_finish(int(ended.code or EXIT_OK))) from None
+    except KeyboardInterrupt:
+        _say("interrupted")
+        return EXIT_INTERRUPTED
+
+
 def _run(arguments: argparse.Namespace) -> int:
     try:
         code: int = arguments.run(arguments)
-        sys.stdout.flush()
         return code
     except MrDedupError as error:
         if arguments.debug:
             raise
-        _say(str(error))
+        _say(f"{error}{_hint(error, arguments)}")
         return EXIT_MISTAKE
     except BrokenPipeError:
-        # the reader of our output left; point stdout elsewhere so that exit does not complain
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # the reader of our output left, which is no error
         return EXIT_OK
     except OSError as error:
         if arguments.debug:
             raise
         _say(f"{error.filename or 'standard output'}: {error.strerror or error}")
+        return EXIT_MISTAKE
+    except MemoryError as error:
+        if arguments.debug:
+            raise
+        _say(f"memory was short: {error}" if str(error) else "memory was short")
         return EXIT_MISTAKE
     except Exception as error:
         if arguments.debug:
@@ -99,6 +125,28 @@ def _run(arguments: argparse.Namespace) -> int:
         return EXIT_BUG
 
 
+def _hint(error: MrDedupError, arguments: argparse.Namespace) -> str:
+    """Return what the command offers against ``error``: the library knows no options."""
+    from mr_dedup.formats.fingerprint_files import UnknownFormatError
+
+    if not isinstance(error, UnknownFormatError):
+        return ""
+    return f"; name it with {' or '.join(arguments.format_options)}"
+
+
+def _finish(code: int) -> int:
+    """Write out what was printed; return ``code``, or that of a mistake if this fails."""
+    try:
+        sys.stdout.flush()
+    except OSError as error:
+        # else Python would try again at exit, and complain
+        abandon(sys.stdout)
+        has_reader = not isinstance(error, BrokenPipeError)
+        if has_reader and code not in (EXIT_MISTAKE, EXIT_BUG):
+            _say(f"standard output: {error.strerror}")
+            return EXIT_MISTAKE
+    return code
+
+
 def _say(message: str) -> None:
-    line = " ".join(message.split("\n"))
-    print(f"mr-dedup: error: {line}", file=sys.stderr)
+    print(f"mr-dedup: error: {printable(message)}", file=sys.stderr)

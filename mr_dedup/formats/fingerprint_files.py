@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from mr_dedup.errors import FormatError, MrDedupError
 from mr_dedup.formats import longs, text
+from mr_dedup.formats.file_kinds import kind_of
 from mr_dedup.formats.longs import ByteOrder
 from mr_dedup.formats.outputs import whole_file
 
@@ -50,6 +51,10 @@ _PIECE_BYTES = 1024
 
 # those pieces are small: joined before they are looked at
 _BUFFER_BYTES = 1 << 18
+
+
+class UnknownFormatError(MrDedupError):
+    """The ending of a name does not say what the file is, and nothing else does."""
 
 
 @dataclass(frozen=True)
@@ -83,14 +88,17 @@ class FingerprintFile:
 
         ``name`` is what the file is called where it came from, by default ``path``. Whether it
         is compressed is seen from ``path`` alone: a local copy that was unpacked on its way has
-        lost that ending. Raises MrDedupError if the ending says nothing, or ``path`` is a folder
-        or cannot be found. ``byte_order`` is that of longs.
+        lost that ending. ``byte_order`` is that of longs. Raises UnknownFormatError if the ending
+        says nothing, FormatError if ``path`` is no regular file (a pipe can be read only once, a
+        device without end), MrDedupError if it cannot be found.
         """
         path = Path(path)
         with _reading(path):
-            if path.is_dir():
-                raise MrDedupError(f"{path}: is a folder, expected a file of fingerprints")
-            path.stat()
+            kind = kind_of(path)
+        if kind != "file":
+            advice = "" if kind == "folder" else "; save what it gives in a file first"
+            reason = f"is a {kind}, expected a file of fingerprints{advice}"
+            raise FormatError(path, None, reason)
         chosen = format or format_by_ending(path if name is None else name)
         return cls(path, chosen, _compression_by_ending(path), byte_order)
 
@@ -132,7 +140,16 @@ class FingerprintFile:
         return self._blocks(start, stop, max_count)
 
     def read(self) -> NDArray[np.uint64]:
-        """Return all fingerprints, uint64[n], in the order of the file; raises as ``blocks``."""
+        """Return all fingerprints, uint64[n], in the order of the file.
+
+        Raises as ``blocks``, and MrDedupError if they do not fit into memory.
+        """
+        try:
+            return self._read()
+        except MemoryError as error:
+            raise MrDedupError(f"{self.path}: does not fit into memory") from error
+
+    def _read(self) -> NDArray[np.uint64]:
         if self.format == "packed":
             with _reading(self.path), self._open_packed() as reader:
                 return reader.read()
@@ -169,10 +186,14 @@ class FingerprintFile:
             with packed.open_packed(self.path) as reader:
                 yield reader
             return
-        with tempfile.TemporaryFile() as plain:
+        with _unpacking(self.path):
+            # not buffered: closing would try once more to write what found no room
+            plain = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 (closed below)
+        with plain:
             with self._open_stream() as stream:
-                shutil.copyfileobj(stream, plain)
-            plain.flush()
+                while piece := stream.read(_BUFFER_BYTES):
+                    with _unpacking(self.path):
+                        _write_fully(plain, piece)
             yield packed.PackedReader(plain, self.path)
 
 
@@ -205,8 +226,9 @@ def create(
     """Yield a writer of a fingerprint file that appears whole when the block ends, or not at all.
 
     Format and compression are as the ending of ``path`` says; ``format`` overrules it. Raises
-    MrDedupError if the ending says nothing, if ``path`` exists and not ``overwrite``, or if it
-    cannot be written. Bounded memory; a compressed packed file is first written beside ``path``.
+    UnknownFormatError if the ending says nothing, MrDedupError if ``path`` exists and not
+    ``overwrite``, or if it cannot be written. Bounded memory; a compressed packed file is first
+    written beside ``path``.
     """
     path = Path(path)
     chosen = format or format_by_ending(path)
@@ -236,7 +258,7 @@ _NO_FINGERPRINTS = np.empty(0, dtype=np.uint64)
 
 
 def format_by_ending(name: str | os.PathLike[str]) -> Format:
-    """Return the format that the ending of ``name`` stands for; MrDedupError if it is unknown."""
+    """Return the format that the ending of ``name`` stands for, or raise UnknownFormatError."""
     base = PurePosixPath(os.fspath(name))
     if base.suffix.lower() in _COMPRESSION_OF_ENDING:
         base = base.with_suffix("")
@@ -244,9 +266,9 @@ def format_by_ending(name: str | os.PathLike[str]) -> Format:
     if ending not in _FORMAT_OF_ENDING:
         known = ", ".join(_FORMAT_OF_ENDING)
         packings = " or ".join(_COMPRESSION_OF_ENDING)
-        raise MrDedupError(
-            f"{os.fspath(name)}: the format is not known by its ending ({known}, each perhaps with "
-            f"{packings} after it); an option such as --format names it"
+        raise UnknownFormatError(
+            f"{os.fspath(name)}: the format is not known by its ending "
+            f"({known}, each perhaps with {packings} after it)"
         )
     return _FORMAT_OF_ENDING[ending]
 
@@ -262,6 +284,22 @@ def _reading(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise MrDedupError(f"{path}: cannot be read: {error.strerror or error}") from error
+
+
+@contextlib.contextmanager
+def _unpacking(path: Path) -> Iterator[None]:
+    """Turn the errors of the temporary file that ``path`` is unpacked to into one line."""
+    try:
+        yield
+    except OSError as error:
+        reason = error.strerror or error
+        raise MrDedupError(f"{path}: cannot be unpacked to a temporary file: {reason}") from error
+
+
+def _write_fully(file: io.FileIO, content: bytes) -> None:
+    rest = memoryview(content)
+    while rest:
+        rest = rest[file.write(rest) :]
 
 
 def _regroup(blocks: Iterator[NDArray[np.uint64]], max_count: int) -> Iterator[NDArray[np.uint64]]:
@@ -333,6 +371,11 @@ class _Decompressed(io.RawIOBase):
     def _fill(self) -> bool:
         """Decompress another piece, which may yield nothing; return False at the end."""
         piece = self._compressed or self._file.read(_PIECE_BYTES)
+        if piece and self._may_be_padding():
+            piece = piece.lstrip(b"\0")
+            if not piece:
+                self._compressed = b""
+                return True
         if not piece:
             if self._decoder is None:
                 raise self._damage(f"an empty file is not {self._compression} data")
@@ -349,6 +392,10 @@ class _Decompressed(io.RawIOBase):
         self._content = memoryview(content)
         self._reached_bytes += len(content)
         return True
+
+    def _may_be_padding(self) -> bool:
+        """Return whether zeros mean nothing here: gzip(1) drops those that tapes add to members."""
+        return self._compression == "gzip" and self._decoder is not None and self._decoder.eof
 
     def _damage(self, reason: str) -> FormatError:
         return FormatError(self._path, f"decompressed byte {self._reached_bytes}", reason)

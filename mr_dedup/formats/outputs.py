@@ -4,22 +4,31 @@ from __future__ import annotations
 
 import contextlib
 import os
+import stat
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
 from mr_dedup.errors import MrDedupError
+from mr_dedup.formats.file_kinds import kind_of
+
+_PREFIX_CHARACTERS = 40
+"""How much of a name a temporary one repeats: one of 255 bytes leaves no room for more."""
 
 
 def refuse_existing(path: Path, overwrite: bool) -> None:
-    """Raise MrDedupError if ``path`` exists and may not be replaced, or its folder is missing."""
-    if path.is_dir():
-        raise MrDedupError(f"{path}: is a folder, expected the name of a file to write")
-    if path.exists() and not overwrite:
-        raise MrDedupError(f"{path}: exists; give --overwrite to replace it")
-    if not path.parent.is_dir():
-        raise MrDedupError(f"{path}: its folder {path.parent} does not exist")
+    """Raise MrDedupError if ``path`` may not be written, or not be replaced.
+
+    It is refused if it exists and not ``overwrite``; if it is a folder, a pipe, a socket or a
+    device, or a link to one or to nothing; and if its folder is missing or out of reach.
+    """
+    try:
+        reason = _obstacle(path, overwrite)
+    except OSError as error:
+        raise _cannot_be_written(path, error) from error
+    if reason:
+        raise MrDedupError(f"{path}: {reason}")
 
 
 @contextlib.contextmanager
@@ -27,26 +36,65 @@ def whole_file(path: Path, overwrite: bool = False) -> Iterator[BinaryIO]:
     """Yield a binary file that becomes ``path`` if, and only if, the block ends without an error.
 
     The bytes go to a temporary file in the same folder (same file system, so that the rename is
-    atomic). Raises MrDedupError if ``path`` exists and not ``overwrite``, and for every OSError
-    of the writing itself (disk full, no permission), naming ``path``.
+    atomic). Where ``path`` is a link, the file it leads to is replaced and the link stays; a file
+    that is replaced hands on its permissions. Raises MrDedupError as ``refuse_existing`` does,
+    before the block and again after it, and for every OSError of the writing itself (disk full,
+    no permission), naming ``path``.
     """
     refuse_existing(path, overwrite)
+    target = Path(os.path.realpath(path))
     try:
-        handle, aside = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
+        handle, aside = tempfile.mkstemp(
+            prefix=hidden_prefix(target), suffix=".part", dir=target.parent
+        )
     except OSError as error:
-        raise MrDedupError(f"{path}: cannot be written: {error.strerror}") from error
+        raise _cannot_be_written(path, error) from error
     try:
         with os.fdopen(handle, "wb") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        # mkstemp makes private files; a result gets the permissions any new file would
-        umask = os.umask(0)
-        os.umask(umask)
-        Path(aside).chmod(0o666 & ~umask)
-        Path(aside).replace(path)
+        # once more: much may have appeared while it was written
+        refuse_existing(path, overwrite)
+        Path(aside).chmod(_permissions(target))
+        Path(aside).replace(target)
     except BaseException as error:
         Path(aside).unlink(missing_ok=True)
-        if isinstance(error, OSError) and error.filename is None:
-            raise MrDedupError(f"{path}: cannot be written: {error.strerror}") from error
+        if isinstance(error, OSError) and error.filename in (None, aside):
+            raise _cannot_be_written(path, error) from error
         raise
+
+
+def hidden_prefix(path: Path) -> str:
+    """Return what the names of temporary files beside ``path`` begin with: ignored in folders."""
+    return f".{path.name[:_PREFIX_CHARACTERS]}."
+
+
+def _obstacle(path: Path, overwrite: bool) -> str | None:
+    """Return what there is against writing ``path``."""
+    try:
+        path.lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        if path.parent.is_dir():
+            return None
+        fault = "is no folder" if path.parent.exists() else "does not exist"
+        return f"its folder {path.parent} {fault}"
+    if not path.exists():
+        return "is a link that leads to no file; remove it first"
+    kind = kind_of(path)
+    if kind != "file":
+        return f"is a {kind}, expected the name of a file to write"
+    return None if overwrite else "exists; give --overwrite to replace it"
+
+
+def _permissions(target: Path) -> int:
+    """Return those of the file that is replaced, or else those that any new file gets."""
+    if target.exists():
+        return stat.S_IMODE(target.stat().st_mode)
+    umask = os.umask(0)
+    os.umask(umask)
+    return 0o666 & ~umask
+
+
+def _cannot_be_written(path: Path, error: OSError) -> MrDedupError:
+    return MrDedupError(f"{path}: cannot be written: {error.strerror or error}")

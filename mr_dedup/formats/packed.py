@@ -105,12 +105,6 @@ class PackedReader:
             for begin in range(max(start - rank, 0), end, max_count):
                 yield decoded[begin : min(begin + max_count, end)]
 
-    def block(self, index: int) -> NDArray[np.uint64]:
-        """Return the fingerprints of one block, uint64; FormatError if it is damaged."""
-        if not 0 <= index < self.block_count:
-            raise ValueError(f"index: expected 0 to {self.block_count - 1}, got {index}")
-        return self._decode(index, index + 1)
-
     def read(self) -> NDArray[np.uint64]:
         """Return all fingerprints, uint64[count]; FormatError if a block is damaged."""
         return self._decode(0, self.block_count)

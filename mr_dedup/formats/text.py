@@ -52,18 +52,8 @@ def read(file: Readable, path: str | os.PathLike[str]) -> Iterator[NDArray[np.ui
     or has more than MAX_LINE_BYTES; the blocks before it have then been yielded.
     """
     for line, block in _whole_lines(file, path):
-        yield _parse(block, path, line)
-
-
-def read_records(
-    file: Readable, path: str | os.PathLike[str]
-) -> Iterator[tuple[NDArray[np.uint64], list[str | None]]]:
-    """Yield fingerprints as ``read`` does, each array with as many ids; None where there is none.
-
-    Raises FormatError as ``read`` does, and where an id is not UTF-8.
-    """
-    for line, block in _whole_lines(file, path):
-        yield _parse(block, path, line), _ids(block, path, line)
+        fingerprints = _parse_at_once(block)
+        yield _parse_by_line(block, path, line) if fingerprints is None else fingerprints
 
 
 def write(file: BinaryIO, fingerprints: NDArray[np.uint64]) -> None:
@@ -91,11 +81,6 @@ def _whole_lines(file: Readable, path: str | os.PathLike[str]) -> Iterator[tuple
             raise _too_long(path, line)
     if rest:
         yield line, rest + b"\n"
-
-
-def _parse(block: bytes, path: str | os.PathLike[str], line: int) -> NDArray[np.uint64]:
-    fingerprints = _parse_at_once(block)
-    return _parse_by_line(block, path, line) if fingerprints is None else fingerprints
 
 
 def _parse_by_line(block: bytes, path: str | os.PathLike[str], line: int) -> NDArray[np.uint64]:
@@ -237,18 +222,6 @@ def _preceding(
     """Return the ``width_bytes`` bytes before each of ``ends``, a contiguous row each."""
     windows = np.lib.stride_tricks.sliding_window_view(buffer, width_bytes)
     return np.ascontiguousarray(windows[ends - width_bytes])
-
-
-def _ids(block: bytes, path: str | os.PathLike[str], line: int) -> list[str | None]:
-    ids: list[str | None] = []
-    for number, text in _numbered(block, line):
-        _, tab, id_bytes = text.partition(b"\t")
-        try:
-            ids.append(id_bytes.decode() if tab else None)
-        except UnicodeDecodeError:
-            reason = f"the id is not UTF-8: {_shown(id_bytes)}"
-            raise FormatError(path, f"line {number}", reason) from None
-    return ids
 
 
 def _numbered(block: bytes, line: int) -> Iterator[tuple[int, bytes]]:

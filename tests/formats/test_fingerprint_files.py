@@ -2,6 +2,8 @@
 
 import gzip
 import os
+import resource
+import socket
 import subprocess
 import sys
 import tracemalloc
@@ -15,7 +17,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mr_dedup.errors import FormatError, MrDedupError
-from mr_dedup.formats.fingerprint_files import BYTE_ORDERS, FORMATS, FingerprintFile, create
+from mr_dedup.formats import fingerprint_files
+from mr_dedup.formats.fingerprint_files import (
+    BYTE_ORDERS,
+    FORMATS,
+    FingerprintFile,
+    UnknownFormatError,
+    create,
+)
 
 deterministic = settings(derandomize=True, deadline=None, max_examples=25)
 
@@ -150,11 +159,25 @@ def test_an_explicit_format_overrules_the_ending(tmp_path):
 def test_unknown_endings_are_refused_with_the_known_ones(tmp_path, name):
     path = tmp_path / name
     path.touch()
-    message = r"by its ending \(\.longs, \.txt, \.tsv, \.fpz, .*\); an option such as --format"
-    with pytest.raises(MrDedupError, match=message):
+    message = r"by its ending \(\.longs, \.txt, \.tsv, \.fpz, .*\)$"
+    with pytest.raises(UnknownFormatError, match=message):
         FingerprintFile.detect(path)
-    with pytest.raises(MrDedupError, match=message), create(path, overwrite=True):
+    with pytest.raises(UnknownFormatError, match=message), create(path, overwrite=True):
         pass
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_only_regular_files_are_read(tmp_path, format):
+    # opening a pipe that nobody writes to would wait for ever
+    os.mkfifo(tmp_path / "pipe")
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(tmp_path / "socket"))
+    (tmp_path / "device").symlink_to("/dev/zero")
+    for kind in ("pipe", "socket", "device"):
+        path = tmp_path / kind
+        message = f"^{path}: is a {kind}, expected a file of fingerprints; save what it gives in a"
+        with pytest.raises(FormatError, match=message):
+            FingerprintFile.detect(path, format=format)
 
 
 def test_what_cannot_be_read_is_one_line(tmp_path):
@@ -177,6 +200,30 @@ def test_a_file_that_fails_while_it_is_read_is_one_line():
     # the one file that opens and then cannot be read: this process's unmapped address 0
     file = FingerprintFile(Path("/proc/self/mem"), "text")
     with pytest.raises(MrDedupError, match="/proc/self/mem: cannot be read: Input/output error"):
+        file.read()
+
+
+def test_no_room_to_unpack_is_told_from_a_file_that_cannot_be_read(tmp_path):
+    file = write(tmp_path / "x.fpz.gz", list(range(0, 2**63, 2**50)))
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, limits[1]))
+    try:
+        message = r"x\.fpz\.gz: cannot be unpacked to a temporary file: File too large"
+        with pytest.raises(MrDedupError, match=message):
+            file.read()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+
+
+@pytest.mark.parametrize("ending", [".longs", ".txt"])
+def test_what_does_not_fit_into_memory_is_named(tmp_path, monkeypatch, ending):
+    def exhausted(*arguments):
+        raise MemoryError
+
+    file = write(tmp_path / f"x{ending}", VALUES)
+    monkeypatch.setattr(fingerprint_files.np, "concatenate", exhausted)
+    monkeypatch.setattr(fingerprint_files.longs, "read_range", exhausted)
+    with pytest.raises(MrDedupError, match=rf"x\{ending}: does not fit into memory"):
         file.read()
 
 
@@ -246,6 +293,43 @@ def test_what_is_not_compressed_data_is_named(tmp_path, packing):
     path.write_bytes(compress(packing, b"1\n" * 50) + b"something else")
     with pytest.raises(FormatError, match=f"decompressed byte 100: not {kind} data, or damaged"):
         FingerprintFile.detect(path).read()
+
+
+@pytest.mark.parametrize("zeros", [1, 7, 511, 3000])
+@pytest.mark.parametrize("ending", [".longs", ".txt", ".fpz"])
+def test_gzip_members_may_be_padded_with_zeros(tmp_path, ending, zeros):
+    path = tmp_path / f"x{ending}.gz"
+    file = write(path, VALUES)
+    member, padding = path.read_bytes(), bytes(zeros)
+    path.write_bytes(member + padding)
+    assert file.read().tolist() == VALUES
+    content = gzip.decompress(member)
+    halves = [compress(".gz", content[:9]), compress(".gz", content[9:])]
+    path.write_bytes(halves[0] + padding + halves[1] + padding)
+    assert file.read().tolist() == VALUES
+    for rest, fault in (
+        (b"something else", "not gzip data, or damaged"),
+        (member[:-1], "the gzip data is cut short"),
+        (b"\x1f", "the gzip data is cut short"),
+    ):
+        path.write_bytes(member + padding + rest)
+        with pytest.raises(FormatError, match=f"decompressed byte .*: {fault}"):
+            file.read()
+
+
+def test_zstd_frames_may_not_be_padded_with_zeros(tmp_path):
+    path = tmp_path / "x.txt.zst"
+    path.write_bytes(compress(".zst", b"1\n") + bytes(8))
+    with pytest.raises(FormatError, match="decompressed byte 2: not zstd data, or damaged"):
+        FingerprintFile.detect(path).read()
+
+
+def test_skippable_zstd_frames_are_skipped(tmp_path):
+    # as pzstd writes them
+    path = tmp_path / "x.txt.zst"
+    skipped = b"\x50\x2a\x4d\x18" + (2000).to_bytes(4, "little") + bytes(2000)
+    path.write_bytes(skipped + compress(".zst", b"1\n") + skipped + compress(".zst", b"2\n"))
+    assert FingerprintFile.detect(path).read().tolist() == [1, 2]
 
 
 @compressions

@@ -213,16 +213,20 @@ def test_ranges_are_slices(values, block_size, start, stop, max_count):
     assert all(block.dtype == np.uint64 and 1 <= len(block) <= max_count for block in blocks)
 
 
+def block(opened, index):
+    """The fingerprints of one block."""
+    first = index * opened.block_size
+    (found,) = opened.blocks(first, first + opened.block_size)
+    return found.tolist()
+
+
 def test_blocks_decode_on_their_own():
     values = shaped("uniform", 200)
     opened = reader(write(values, 64))
     assert (opened.count, opened.block_size, opened.block_count) == (200, 64, 4)
     assert opened.lasts.tolist() == [values[63], values[127], values[191], values[199]]
     for index in (3, 0, 2, 1):
-        assert opened.block(index).tolist() == values[64 * index : 64 * index + 64]
-    for index in (-1, 4):
-        with pytest.raises(ValueError, match=f"index: expected 0 to 3, got {index}"):
-            opened.block(index)
+        assert block(opened, index) == values[64 * index : 64 * index + 64]
 
 
 def test_many_batches_of_blocks():
@@ -326,10 +330,10 @@ def test_a_damaged_block_does_not_hide_the_others():
     damaged = bytearray(GOOD)
     damaged[Layout(GOOD).entries[1][1]] ^= 1
     opened = reader(damaged)
-    assert opened.block(0).tolist() == SMALL[:32]
-    assert opened.block(2).tolist() == SMALL[64:]
+    assert block(opened, 0) == SMALL[:32]
+    assert block(opened, 2) == SMALL[64:]
     with pytest.raises(FormatError, match="block 1: its checksum is wrong"):
-        opened.block(1)
+        block(opened, 1)
 
 
 @pytest.mark.parametrize("content", [GOOD, write([])], ids=["small", "empty"])

@@ -57,10 +57,6 @@ def test_reads_what_int_reads(records, last_end, size):
         # blocks that begin and end anywhere
         patch.setattr(text, "_READ_BYTES", size)
         assert read_all(content) == meant(records)
-        found = list(text.read_records(io.BytesIO(content), "x.txt"))
-    assert [value for block, _ in found for value in block.tolist()] == meant(records)
-    ids = [record_id for _, block_ids in found for record_id in block_ids]
-    assert ids == [record_id for field, record_id, _ in records if field]
 
 
 fields = st.one_of(
@@ -182,16 +178,8 @@ def test_nothing_but_empty_lines_is_no_fingerprints(content):
     assert read_all(content) == []
 
 
-def test_an_id_that_is_not_utf8_is_named_only_where_ids_are_read():
-    content = b"1\tone\n2\t\xff\xfe\n"
-    assert read_all(content) == [1, 2]
-    with pytest.raises(FormatError, match=r"line 2: the id is not UTF-8: '\\xff\\xfe'"):
-        list(text.read_records(io.BytesIO(content), "x.txt"))
-
-
-def test_an_id_is_all_that_follows_the_first_tab():
-    (block,) = text.read_records(io.BytesIO("1\ta b\tc\n2\t\n3\n4\t你好\r\n".encode()), "x")
-    assert block[1] == ["a b\tc", "", None, "你好"]
+def test_an_id_is_whatever_follows_the_first_tab():
+    assert read_all(b"1\tone\n2\t\xff\xfe\n3\ta b\tc\r\n4\t\n5\n") == [1, 2, 3, 4, 5]
 
 
 @given(values=st.lists(values.map(lambda value: value % 2**64), max_size=50))

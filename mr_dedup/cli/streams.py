@@ -1,0 +1,80 @@
+"""The standard streams, whatever state a command finds them in, and what may be printed to them."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import sys
+from collections.abc import Iterator
+from typing import Any, TextIO
+
+
+@contextlib.contextmanager
+def dependable_streams() -> Iterator[None]:
+    """Make the standard streams fit for use until the block ends.
+
+    What was closed from the start is opened on the null device: stdin is empty, what is printed
+    to stderr is dropped, and what is printed to stdout fails with an OSError, for a result is not
+    to be lost in silence. stdout escapes what its encoding lacks. stderr never fails: nothing but
+    messages is lost with it.
+    """
+    _open_if_closed()
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
+    unfailing: Any = _Unfailing(sys.stderr)
+    with contextlib.redirect_stderr(unfailing):
+        yield
+
+
+def abandon(stream: TextIO) -> None:
+    """Drop what ``stream`` still holds and all it is given: its file becomes the null device."""
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, stream.fileno())
+    os.close(null)
+
+
+def printable(text: str) -> str:
+    """Return ``text`` on one line, what cannot be printed escaped, such as a byte not UTF-8."""
+    return "".join(
+        character if character.isprintable() else character.encode("unicode_escape").decode()
+        for character in text
+    )
+
+
+def _open_if_closed() -> None:
+    # otherwise the next file that is opened takes the number of a stream, and what is printed
+    # lands in it; stdout is opened for reading, so that writing to it fails
+    for name, flags, mode in (
+        ("stdin", os.O_RDONLY, "r"),
+        ("stdout", os.O_RDONLY, "w"),
+        ("stderr", os.O_WRONLY, "w"),
+    ):
+        if getattr(sys, name) is None:
+            number = os.open(os.devnull, flags)
+            os.set_inheritable(number, True)
+            errors = "backslashreplace"
+            setattr(sys, name, open(number, mode, errors=errors, closefd=False))  # noqa: SIM115
+
+
+class _Unfailing:
+    """A text stream whose failures stop nobody: after the first it is abandoned."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        try:
+            return self._stream.write(text)
+        except OSError:
+            abandon(self._stream)
+            return len(text)
+
+    def flush(self) -> None:
+        try:
+            self._stream.flush()
+        except OSError:
+            abandon(self._stream)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)

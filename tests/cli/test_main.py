@@ -1,0 +1,111 @@
+"""What every command shares: what it imports, what it says of mistakes, and its exit codes."""
+
+import subprocess
+import sys
+
+import pytest
+
+from mr_dedup.cli import inspect
+from mr_dedup.cli.main import COMMANDS, main
+
+HEAVY = {"numpy", "numba", "zstandard", "xxhash", "mrjob", "tqdm"}
+
+
+def imported(*arguments):
+    """The modules that a command line leaves imported, and what it prints."""
+    program = """
+import sys
+from mr_dedup.cli.main import main
+try:
+    main(sys.argv[1:])
+finally:
+    sys.stderr.write(" ".join(sys.modules))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program, *arguments], capture_output=True, text=True, check=False
+    )
+    return set(done.stderr.split()), done.stdout
+
+
+def test_the_version_and_the_help_need_no_heavy_imports():
+    modules, printed = imported("--version")
+    assert not modules & HEAVY
+    assert printed.startswith("mr-dedup 0.")
+    modules, printed = imported("--help")
+    assert not modules & HEAVY
+    for name in COMMANDS:
+        assert f"\n    {name} " in printed
+    # as it would be seen if it were not so
+    assert HEAVY & imported("inspect", "--help")[0] == {"numpy", "zstandard"}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_explains_itself(command, capsys):
+    with pytest.raises(SystemExit) as ended:
+        main([command, "--help"])
+    assert ended.value.code == 0
+    assert capsys.readouterr().out.startswith(f"usage: mr-dedup {command} ")
+
+
+@pytest.mark.parametrize("arguments", [[], ["frobnicate"], ["--frobnicate"], ["inspect"]])
+def test_other_words_are_refused_by_the_parser(arguments, capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    assert ended.value.code == 2
+    assert "mr-dedup" in capsys.readouterr().err
+
+
+def test_a_command_may_be_what_another_one_reads(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "plan").write_text("1\n")
+    assert main(["inspect", "plan", "--format", "text"]) == 0
+    assert capsys.readouterr().out.startswith("plan\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options"),
+    [
+        (["inspect", "x.dat"], "--format"),
+        (["convert", "x.dat", "-o", "y.txt"], "--from or --to"),
+        (["convert", "x.txt", "-o", "y.dat"], "--from or --to"),
+        (["query", "x.dat", "--queries", "x.txt"], "--corpus-format or --queries-format"),
+        (["query", "x.txt", "--queries", "x.dat"], "--corpus-format or --queries-format"),
+    ],
+)
+def test_an_unknown_ending_is_answered_with_options_the_command_has(
+    tmp_path, monkeypatch, capsys, arguments, options
+):
+    monkeypatch.chdir(tmp_path)
+    for name in ("x.dat", "x.txt"):
+        (tmp_path / name).write_text("1\n")
+    assert main(arguments) == 2
+    name = next(argument for argument in arguments if argument.endswith(".dat"))
+    assert capsys.readouterr().err == (
+        f"mr-dedup: error: {name}: the format is not known by its ending (.longs, .txt, .tsv, "
+        f".fpz, each perhaps with .gz or .zst after it); name it with {options}\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "said"),
+    [
+        (ZeroDivisionError("a\nb"), 70, "a bug in mr-dedup: ZeroDivisionError: a\\nb (--debug "),
+        (MemoryError("no 8 TiB"), 2, "memory was short: no 8 TiB"),
+        (MemoryError(), 2, "memory was short"),
+        (OSError(5, "Input/output error", "x"), 2, "x: Input/output error"),
+        (KeyboardInterrupt(), 130, "interrupted"),
+    ],
+)
+def test_whatever_happens_is_one_line_and_an_exit_code(monkeypatch, capsys, error, code, said):
+    def fail(arguments):
+        raise error
+
+    monkeypatch.setattr(inspect, "run", fail)
+    assert main(["inspect", "x"]) == code
+    output = capsys.readouterr()
+    assert output.out == ""
+    assert output.err.startswith(f"mr-dedup: error: {said}")
+    assert output.err.count("\n") == 1
+    if code in (2, 70):
+        with pytest.raises(type(error)):
+            main(["--debug", "inspect", "x"])
