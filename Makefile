@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 .DEFAULT_GOAL := help
 
 help: ## list these commands
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 12
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 14
 
 # PYTHON=python3.12 VENV=.venv312 make test: the same with another interpreter
 $(READY): setup.cfg pyproject.toml
@@ -20,8 +20,20 @@ setup: $(READY) ## make the virtual environment .venv with everything in it
 demo: $(READY) ## generate data, find its near-duplicates, compare with what was planted
 	@PATH="$(abspath $(BIN)):$$PATH" sh examples/find_near_duplicates.sh
 
-test: $(READY) ## run all tests
+test: $(READY) ## run all tests but those on Hadoop
 	$(BIN)/python -m pytest
+
+hadoop-up: $(READY) ## start a Hadoop on this machine (Java 17; Maven at first)
+	@$(BIN)/python tests/engines/hadoop/cluster.py up
+
+hadoop-down: $(READY) ## end it, and remove all it left
+	@$(BIN)/python tests/engines/hadoop/cluster.py down
+
+hadoop-test: $(READY) ## run the tests on Hadoop, on the one that is up or on their own
+	$(BIN)/python -m pytest -m hadoop
+
+hadoop-smoke: $(READY) ## run one job on Hadoop
+	$(BIN)/python -m pytest -m "hadoop and smoke" --durations=3
 
 lint: $(READY) ## check style and types: ruff, mypy strict
 	$(BIN)/ruff check .
@@ -50,4 +62,4 @@ clean: ## remove what these commands made
 	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -prune -exec rm -rf {} +
 
-.PHONY: help setup demo test lint examples bench bench-quick clean
+.PHONY: help setup demo test hadoop-up hadoop-down hadoop-test hadoop-smoke lint examples bench bench-quick clean

@@ -39,9 +39,9 @@ def run(quick: bool, rounds: int) -> Iterator[Row]:
             _COPY: lambda: np.copyto(destination, fingerprints),
             "packed, decoded": lambda: PackedReader(in_memory, "memory").read(),
             "packed, read": lambda: FingerprintFile.detect(packed).read(),
-            "packed, read in blocks": lambda: _read_blocks(packed),
+            "packed, read in batches": lambda: _read_batches(packed),
             "longs, read": lambda: FingerprintFile.detect(longs).read(),
-            "longs, read in blocks": lambda: _read_blocks(longs),
+            "longs, read in batches": lambda: _read_batches(longs),
             "packed, encoded": lambda: _encoded(fingerprints),
         }
         timings = interleaved(cases, rounds, "formats")
@@ -71,6 +71,6 @@ def _encoded(fingerprints: Fingerprints) -> io.BytesIO:
     return file
 
 
-def _read_blocks(path: Path) -> None:
-    for _ in FingerprintFile.detect(path).blocks():
+def _read_batches(path: Path) -> None:
+    for _ in FingerprintFile.detect(path).batches():
         pass

@@ -19,7 +19,7 @@ from bench.measure import Pairs, Row, cpu_clock, interleaved, peak_bytes, requir
 from mr_dedup.hamming.distinct import distinct
 from mr_dedup.hamming.matches import Matches
 from mr_dedup.hamming.planner import Plan, plan, spread_sample
-from mr_dedup.hamming.search import BLOCK_SIZE, Tables, probe, warm_up
+from mr_dedup.hamming.search import BATCH_SIZE, Tables, probe, warm_up
 
 K = numpy_rival.K
 
@@ -184,8 +184,8 @@ class _Steps:
         self._tables = self._build()
 
     def pairs(self) -> Iterator[Pairs]:
-        for start in range(0, self._corpus.size, BLOCK_SIZE):
-            yield from self._tables.probe(self._corpus[start : start + BLOCK_SIZE])
+        for start in range(0, self._corpus.size, BATCH_SIZE):
+            yield from self._tables.probe(self._corpus[start : start + BATCH_SIZE])
 
     def probe(self) -> None:
         for _ in self.pairs():

@@ -43,7 +43,7 @@ class Planted:
 
 @dataclass(frozen=True)
 class Inputs:
-    """A corpus that comes in blocks, as often as asked for, and what is searched for in it."""
+    """A corpus that comes in batches, as often as asked for, and what is searched for in it."""
 
     parameters: FingerprintParameters
     planted: Planted
@@ -71,7 +71,7 @@ class Inputs:
         """What is searched for."""
         return self.planted.queries
 
-    def blocks(self, size: int) -> Iterator[Fingerprints]:
+    def batches(self, size: int) -> Iterator[Fingerprints]:
         """Yield the corpus, ``size`` fingerprints at a time (a multiple of BLOCK_LONGS)."""
         pieces = corpus_blocks(self.parameters, self.planted.duplicates)
         while block := list(itertools.islice(pieces, size // BLOCK_LONGS)):
@@ -79,4 +79,4 @@ class Inputs:
 
     def corpus(self) -> Fingerprints:
         """Return the whole corpus."""
-        return np.concatenate(list(self.blocks(BLOCK_LONGS)))
+        return np.concatenate(list(self.batches(BLOCK_LONGS)))

@@ -18,7 +18,7 @@ from data_gen.distributions import Clustered, Distribution, Prefix, Uniform, Zip
 from mr_dedup.hamming.distinct import distinct
 from mr_dedup.hamming.matches import Matches
 from mr_dedup.hamming.planner import SAMPLE_SIZE, Plan, plan, spread_sample
-from mr_dedup.hamming.search import BLOCK_SIZE, search, warm_up
+from mr_dedup.hamming.search import BATCH_SIZE, search, warm_up
 
 K = 3
 
@@ -49,7 +49,7 @@ class _Case:
 
     def matches(self) -> Matches:
         """Return all matches, having checked that the planted ones are among them."""
-        parts = search(lambda: self.inputs.blocks(BLOCK_SIZE), self.queries, self.plan)
+        parts = search(lambda: self.inputs.batches(BATCH_SIZE), self.queries, self.plan)
         found = Matches.merged(list(parts))
         self.inputs.planted.require_found(found)
         return found
@@ -58,17 +58,17 @@ class _Case:
         """Search; return the seconds it took, without those that making the corpus took."""
         making = 0.0
 
-        def blocks() -> Iterator[Fingerprints]:
+        def batches() -> Iterator[Fingerprints]:
             nonlocal making
             started = cpu_clock()
-            for block in self.inputs.blocks(BLOCK_SIZE):
+            for block in self.inputs.batches(BATCH_SIZE):
                 making += cpu_clock() - started
                 yield block
                 started = cpu_clock()
             making += cpu_clock() - started
 
         started = cpu_clock()
-        Matches.merged(list(search(blocks, self.queries, self.plan)))
+        Matches.merged(list(search(batches, self.queries, self.plan)))
         return cpu_clock() - started - making
 
 
@@ -133,4 +133,4 @@ def _rows(benchmark: str, cases: list[_Case], rounds: int) -> Iterator[Row]:
 
 def _sample(inputs: Inputs) -> Fingerprints:
     """Return a sample of the corpus from one block: it is alike from end to end."""
-    return np.ascontiguousarray(spread_sample(next(inputs.blocks(BLOCK_SIZE)), SAMPLE_SIZE))
+    return np.ascontiguousarray(spread_sample(next(inputs.batches(BATCH_SIZE)), SAMPLE_SIZE))

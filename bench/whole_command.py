@@ -25,7 +25,7 @@ from bench.measure import Mismatch, Row, Timings, interleaved, status_bytes, wal
 from mr_dedup.formats.fingerprint_files import FingerprintFile
 from mr_dedup.hamming.distinct import distinct
 from mr_dedup.hamming.planner import plan, spread_sample
-from mr_dedup.hamming.search import BLOCK_SIZE, search, warm_up
+from mr_dedup.hamming.search import BATCH_SIZE, search, warm_up
 
 K = 3
 LIMIT = 4
@@ -196,8 +196,8 @@ def _kernel_seconds(data: _DataSet) -> float:
 
 
 def _blocks(chunk: Fingerprints) -> Iterator[Fingerprints]:
-    for start in range(0, chunk.size, BLOCK_SIZE):
-        yield chunk[start : start + BLOCK_SIZE]
+    for start in range(0, chunk.size, BATCH_SIZE):
+        yield chunk[start : start + BATCH_SIZE]
 
 
 def _children_bytes(pid: int) -> list[int]:

@@ -29,7 +29,7 @@ HELP = "convert fingerprint files between formats"
 RUN_COUNT = 1 << 26
 """Fingerprints sorted in memory at a time, 8 bytes each."""
 
-_BLOCK_COUNT = 1 << 20
+_BATCH_COUNT = 1 << 20
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -69,11 +69,11 @@ def run(arguments: argparse.Namespace) -> int:
     ]
     read = _Counted(files)
     with create(out, format=to_format, overwrite=arguments.overwrite) as writer:
-        wanted = _ascending(read.blocks(), out) if to_format == "packed" else read.blocks()
+        wanted = _ascending(read.batches(), out) if to_format == "packed" else read.batches()
         # closed here and now, whatever happens, so that temporary files never stay
-        with contextlib.closing(wanted) as blocks:
-            for block in blocks:
-                writer.write(block)
+        with contextlib.closing(wanted) as batches:
+            for batch in batches:
+                writer.write(batch)
     sources = "1 file" if len(files) == 1 else f"{len(files):,} files"
     kind = "distinct fingerprints" if to_format == "packed" else "fingerprints"
     each = f", {out.stat().st_size / writer.count:.3f} bytes each" if writer.count else ""
@@ -86,13 +86,13 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 class _Counted:
-    """The fingerprints of several files, block by block, with progress on a terminal."""
+    """The fingerprints of several files, batch by batch, with progress on a terminal."""
 
     def __init__(self, files: list[FingerprintFile]) -> None:
         self.count = 0
         self._files = files
 
-    def blocks(self) -> Generator[NDArray[np.uint64], None, None]:
+    def batches(self) -> Generator[NDArray[np.uint64], None, None]:
         from tqdm import tqdm
 
         counts = [file.count() for file in self._files]
@@ -101,16 +101,16 @@ class _Counted:
             total=total, unit=" fingerprints", unit_scale=True, leave=False, disable=None
         ) as bar:
             for file in self._files:
-                for block in file.blocks(max_count=_BLOCK_COUNT):
-                    self.count += len(block)
-                    bar.update(len(block))
-                    yield block
+                for batch in file.batches(max_count=_BATCH_COUNT):
+                    self.count += len(batch)
+                    bar.update(len(batch))
+                    yield batch
 
 
 def _ascending(
-    blocks: Iterable[NDArray[np.uint64]], out: Path
+    batches: Iterable[NDArray[np.uint64]], out: Path
 ) -> Generator[NDArray[np.uint64], None, None]:
-    """Yield the distinct fingerprints of ``blocks`` in ascending order.
+    """Yield the distinct fingerprints of ``batches`` in ascending order.
 
     Holds RUN_COUNT of them; where there are more, sorted runs go to a folder beside ``out`` and
     are merged from there.
@@ -121,9 +121,9 @@ def _ascending(
     with contextlib.ExitStack() as stack:
         folder = None
         runs: list[Path] = []
-        for batch in _sorted_batches(blocks):
-            pieces = (batch[i : i + _BLOCK_COUNT] for i in range(0, len(batch), _BLOCK_COUNT))
-            if folder is None and len(batch) < RUN_COUNT:
+        for run in _sorted_runs(batches):
+            pieces = (run[i : i + _BATCH_COUNT] for i in range(0, len(run), _BATCH_COUNT))
+            if folder is None and len(run) < RUN_COUNT:
                 yield from _without_repeats(pieces)
                 return
             if folder is None:
@@ -136,18 +136,18 @@ def _ascending(
         yield from _without_repeats(_merge(runs))
 
 
-def _sorted_batches(blocks: Iterable[NDArray[np.uint64]]) -> Iterator[NDArray[np.uint64]]:
-    """Yield what ``blocks`` hold, RUN_COUNT sorted together; each batch overwrites the last."""
+def _sorted_runs(batches: Iterable[NDArray[np.uint64]]) -> Iterator[NDArray[np.uint64]]:
+    """Yield what ``batches`` hold, RUN_COUNT sorted together; each run overwrites the last."""
     import numpy as np
 
     buffer = np.empty(RUN_COUNT, dtype=np.uint64)
     filled = 0
-    for block in blocks:
-        while len(block):
-            taken = block[: RUN_COUNT - filled]
+    for batch in batches:
+        while len(batch):
+            taken = batch[: RUN_COUNT - filled]
             buffer[filled : filled + len(taken)] = taken
             filled += len(taken)
-            block = block[len(taken) :]
+            batch = batch[len(taken) :]
             if filled == RUN_COUNT:
                 buffer.sort()
                 yield buffer
@@ -160,15 +160,15 @@ def _sorted_batches(blocks: Iterable[NDArray[np.uint64]]) -> Iterator[NDArray[np
 def _merge(runs: list[Path]) -> Iterator[NDArray[np.uint64]]:
     """Yield what files of ascending little-endian longs hold, in ascending order.
 
-    Holds a block of each. What is at most the smallest of their last fingerprints can have
-    nothing before it in a block not yet read, so it is taken from all of them and sorted.
+    Holds a batch of each. What is at most the smallest of their last fingerprints can have
+    nothing before it in a batch not yet read, so it is taken from all of them and sorted.
     """
     import numpy as np
 
     from mr_dedup.formats import longs
 
-    block_count = max(1, RUN_COUNT // (2 * len(runs) + 1))
-    readers = [longs.read_range(run, byte_order="little", max_count=block_count) for run in runs]
+    batch_count = max(1, RUN_COUNT // (2 * len(runs) + 1))
+    readers = [longs.read_range(run, byte_order="little", max_count=batch_count) for run in runs]
     heads = [next(reader) for reader in readers]
     while heads:
         bound = min(head[-1] for head in heads)
@@ -186,14 +186,14 @@ def _merge(runs: list[Path]) -> Iterator[NDArray[np.uint64]]:
                     heads[index] = following
 
 
-def _without_repeats(blocks: Iterable[NDArray[np.uint64]]) -> Iterator[NDArray[np.uint64]]:
-    """Yield the ascending ``blocks``, none of them empty, each fingerprint once."""
+def _without_repeats(batches: Iterable[NDArray[np.uint64]]) -> Iterator[NDArray[np.uint64]]:
+    """Yield the ascending ``batches``, none of them empty, each fingerprint once."""
     import numpy as np
 
     last = None
-    for block in blocks:
-        is_new = np.ones(len(block), dtype=bool)
-        is_new[1:] = block[1:] != block[:-1]
-        is_new[0] = last is None or block[0] != last
-        last = block[-1]
-        yield block[is_new]
+    for batch in batches:
+        is_new = np.ones(len(batch), dtype=bool)
+        is_new[1:] = batch[1:] != batch[:-1]
+        is_new[0] = last is None or batch[0] != last
+        last = batch[-1]
+        yield batch[is_new]

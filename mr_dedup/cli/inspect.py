@@ -26,7 +26,7 @@ HELP = "say what is in fingerprint files, and whether they are sound"
 EXIT_DAMAGED = 1
 
 # small, because what shares a block with damage is not seen
-_BLOCK_COUNT = 1 << 16
+_BATCH_COUNT = 1 << 16
 
 _BAR_COLUMNS = 40
 _MAX_BITS = 16
@@ -129,9 +129,9 @@ def _inspect(file: FingerprintFile, bits: int) -> dict[str, Any]:
         with tqdm(
             total=file.count(), unit=" fingerprints", unit_scale=True, leave=False, disable=None
         ) as bar:
-            for block in file.blocks(max_count=_BLOCK_COUNT):
-                survey.add(block)
-                bar.update(len(block))
+            for batch in file.batches(max_count=_BATCH_COUNT):
+                survey.add(batch)
+                bar.update(len(batch))
     except FormatError as error:
         damage = str(error)
     size_bytes = file.path.stat().st_size

@@ -78,7 +78,7 @@ def _report(plan: Plan, tasks: int, corpus: int) -> list[str]:
         f"  the cheapest of these: {option.candidates_per_probe:,.1f} candidates a probe, "
         f"compared 32 at a time, {plan.candidates:.2e} a task",
         f"  memory a task: {_mebibytes(option.memory_bytes)} of tables, "
-        f"and about 250 MB for Python, its libraries and blocks",
+        f"and about 250 MB for Python, its libraries and batches",
         f"  time: {seconds:,.2f} s a task, {seconds * tasks / 3600:,.2f} core hours in all",
         f"  matches by chance of uniform fingerprints: {random_matches:,.3g}",
     ]

@@ -11,6 +11,7 @@ import argparse
 import contextlib
 import heapq
 import mmap
+import os
 import shutil
 import sys
 import time
@@ -22,15 +23,18 @@ from typing import TYPE_CHECKING, BinaryIO
 from mr_dedup.cli.arguments import add_search_arguments, chosen, positive
 
 if TYPE_CHECKING:
-    from mr_dedup.formats.chunks import Chunk
+    from mr_dedup.formats.chunks import Chunk, Part
     from mr_dedup.formats.fingerprint_files import FingerprintFile
-    from mr_dedup.hamming.planner import Plan
-    from mr_dedup.runners import JobResult
+    from mr_dedup.formats.longs import ByteOrder
+    from mr_dedup.runners import Input, JobResult
 
 HELP = "find the near-duplicates of queries in a corpus of fingerprints"
 
 SMALL = 1 << 20
 """Corpus fingerprints up to which one process is quicker than several."""
+
+_CHUNK_A_QUERY = 4
+"""Fingerprints a chunk should have for each query, which every task sorts and indexes anew."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -51,7 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="inline: one process; local: all cores (default: local unless the corpus is small)",
     )
     parser.add_argument(
-        "--cores", type=positive, metavar="N", help="tasks at a time (default: as many as cores)"
+        "--cores", type=positive, metavar="N", help="tasks at a time, of local (default: all cores)"
     )
     parser.add_argument("--corpus-format", choices=FORMATS, help="if the names do not say")
     parser.add_argument("--queries-format", choices=FORMATS, help="if the name does not say")
@@ -63,35 +67,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Run the command; return its exit code."""
     from mr_dedup import runners
-    from mr_dedup.formats.chunks import cut_into_chunks
-    from mr_dedup.formats.fingerprint_files import FingerprintFile
-    from mr_dedup.formats.inputs import expand
-    from mr_dedup.formats.outputs import refuse_existing, whole_file
+    from mr_dedup.formats.chunks import Part
+    from mr_dedup.formats.outputs import whole_file
     from mr_dedup.jobs.query import QueryJob
 
     started = time.perf_counter()
-    if arguments.out:
-        refuse_existing(arguments.out, arguments.overwrite)
-    files = [
-        FingerprintFile.detect(
-            path, format=arguments.corpus_format, byte_order=arguments.byte_order
-        )
-        for path in expand(arguments.corpus)
-    ]
-    queries = FingerprintFile.detect(
-        Path(arguments.queries), format=arguments.queries_format, byte_order=arguments.byte_order
-    )
-    chunks = [chunk for file in files for chunk in cut_into_chunks(file)]
-    plan = _planned(chunks, queries, arguments)
-    runner = arguments.runner
-    if runner == "auto":
-        total = sum(chunk.approximate_size() for chunk in chunks)
-        runner = "inline" if total <= SMALL else "local"
+    files, queries_file = _inputs(arguments)
+    parts = [Part.whole(file) for file in files]
+    runner = _runner(arguments.runner, parts)
     with runners.staging_folder() as staging:
-        inputs = _staged(chunks, staging)
-        options = _job_options(arguments, _linked(queries, staging), queries.format)
+        queries = staging / "queries.longs"
+        query_count = _stage_queries(queries_file, queries, arguments.byte_order)
+        chunks = _chunks(parts, query_count, runner, arguments.cores)
+        _check_work(max(chunk.size for chunk in chunks), query_count, arguments)
         if runner == "local":
             QueryJob.warm_up()
+        options, inputs = _job_options(arguments, queries), _staged(chunks, staging)
         with runners.run(
             QueryJob, options, inputs, staging, runner=runner, cores=arguments.cores
         ) as result:
@@ -100,62 +91,104 @@ def run(arguments: argparse.Namespace) -> int:
                     _copy_ordered(result, out)
             else:
                 _copy_ordered(result, sys.stdout.buffer)
-            _summarise(plan, result, time.perf_counter() - started)
+            seconds = time.perf_counter() - started
+            _summarise(result.counters, len(files), query_count, arguments.k, seconds)
     return 0
 
 
-def _planned(
-    chunks: Sequence[Chunk], queries: FingerprintFile, arguments: argparse.Namespace
-) -> Plan:
-    """Return the plan of the task with the largest chunk, having checked queries and work."""
-    from mr_dedup.errors import FormatError, MrDedupError
-    from mr_dedup.hamming.distinct import distinct
-    from mr_dedup.hamming.planner import SAMPLE_SIZE, plan, spread_sample
+def _inputs(arguments: argparse.Namespace) -> tuple[list[FingerprintFile], FingerprintFile]:
+    """Return the files of the corpus and that of the queries; refuse an output that is either."""
+    from mr_dedup.errors import MrDedupError
+    from mr_dedup.formats.fingerprint_files import FingerprintFile
+    from mr_dedup.formats.inputs import expand
+    from mr_dedup.formats.outputs import refuse_existing
 
-    wanted = distinct(queries.read())
-    if wanted.size == 0:
-        raise FormatError(queries.path, None, "holds no queries")
-    largest = max(chunks, key=lambda chunk: chunk.approximate_size())
+    out = arguments.out
+    if out:
+        refuse_existing(out, arguments.overwrite)
+    order = arguments.byte_order
+    corpus = [
+        FingerprintFile.detect(path, format=arguments.corpus_format, byte_order=order)
+        for path in expand(arguments.corpus)
+    ]
+    queries = FingerprintFile.detect(
+        arguments.queries, format=arguments.queries_format, byte_order=order
+    )
+    if out and out.exists() and any(out.samefile(file.path) for file in [queries, *corpus]):
+        raise MrDedupError(f"{out}: is read as well; choose another name for the result")
+    return corpus, queries
+
+
+def _runner(wanted: str, parts: Sequence[Part]) -> str:
+    if wanted != "auto":
+        return wanted
+    return "inline" if sum(part.cost for part in parts) <= SMALL else "local"
+
+
+def _chunks(parts: Sequence[Part], queries: int, runner: str, cores: int | None) -> list[Chunk]:
+    """Return chunks for tasks that keep the cores busy and are long enough to pay."""
+    from mr_dedup.formats.chunks import CHUNK_FINGERPRINTS, chunk_size, cut_into_chunks
+
+    if runner == "inline":
+        return cut_into_chunks(parts, CHUNK_FINGERPRINTS)
+    cores = cores or len(os.sched_getaffinity(0))
+    return cut_into_chunks(parts, chunk_size(parts, cores, least=_CHUNK_A_QUERY * queries))
+
+
+def _check_work(corpus: int, queries: int, arguments: argparse.Namespace) -> None:
+    """Raise MrDedupError for options that contradict each other, and for endless work.
+
+    Without samples, so at once: each task plans by samples of what it reads, and refuses then.
+    """
+    from mr_dedup.errors import MrDedupError
+    from mr_dedup.hamming.planner import plan
+
     try:
         planned = plan(
-            largest.approximate_size(),
-            wanted.size,
+            corpus,
+            queries,
             arguments.k,
             index=chosen(arguments.index),
             design=chosen(arguments.design),
             memory_bytes=arguments.table_memory,
-            corpus_sample=largest.sample(SAMPLE_SIZE),
-            query_sample=spread_sample(wanted),
         )
     except ValueError as error:
         raise MrDedupError(str(error)) from error
     planned.refuse_explosion()
-    return planned
 
 
-def _linked(queries: FingerprintFile, staging: Path) -> Path:
-    """Return a link to the queries under a name that mrjob's own option syntax cannot misread."""
-    ending = {None: "", "gzip": ".gz", "zstd": ".zst"}[queries.compression]
-    link = staging / f"queries{ending}"
-    link.symlink_to(queries.path.resolve())
-    return link
+def _stage_queries(file: FingerprintFile, path: Path, byte_order: ByteOrder) -> int:
+    """Write the queries to ``path`` as distinct longs, for every task; return how many there are.
+
+    Tasks would otherwise each decompress or parse them, and sort them, anew.
+    """
+    from mr_dedup.errors import FormatError
+    from mr_dedup.formats.fingerprint_files import create
+    from mr_dedup.hamming.distinct import distinct
+
+    queries = distinct(file.read())
+    if queries.size == 0:
+        raise FormatError(file.path, None, "holds no queries")
+    with create(path, byte_order=byte_order) as out:
+        out.write(queries)
+    return out.count
 
 
-def _staged(chunks: Sequence[Chunk], staging: Path) -> list[Path]:
+def _staged(chunks: Sequence[Chunk], staging: Path) -> list[Input]:
     from mr_dedup.formats.chunks import DESCRIPTION_SUFFIX
+    from mr_dedup.runners import Input
 
     inputs = []
     for number, chunk in enumerate(chunks):
         path = staging / f"{number:06}{DESCRIPTION_SUFFIX}"
         path.write_text(chunk.describe())
-        inputs.append(path)
+        inputs.append(Input(str(path), chunk.name))
     return inputs
 
 
-def _job_options(arguments: argparse.Namespace, queries: Path, queries_format: str) -> list[str]:
-    options = ["--queries", str(queries), "--queries-format", queries_format]
-    options += ["-k", str(arguments.k), "--byte-order", arguments.byte_order]
-    options += ["--index", arguments.index, "--design", arguments.design]
+def _job_options(arguments: argparse.Namespace, queries: Path) -> list[str]:
+    options = ["--queries", str(queries), "--byte-order", arguments.byte_order]
+    options += ["-k", str(arguments.k), "--index", arguments.index, "--design", arguments.design]
     options += ["--table-bytes", str(arguments.table_memory)]
     return [*options, "--with-distance"] if arguments.with_distance else options
 
@@ -188,18 +221,33 @@ def _end_queries(part: Path) -> tuple[int, int]:
         return _query_of(lines[: lines.find(b"\n")]), _query_of(lines[last:])
 
 
-def _summarise(plan: Plan, result: JobResult, seconds: float) -> None:
-    counters = result.counters
+def _summarise(counters: dict[str, int], files: int, queries: int, k: int, seconds: float) -> None:
     fingerprints = counters.get("fingerprints", 0)
     if fingerprints == 0:
         print("mr-dedup: the corpus is empty", file=sys.stderr)
     rate = fingerprints / seconds / 1e6
     print(
-        f"mr-dedup: chunks: {counters.get('chunks', 0):,}, fingerprints: {fingerprints:,}, "
-        f"distinct queries: {plan.query_size:,}, k = {plan.k}, {plan.chosen.design.name} over the "
-        f"{plan.chosen.index}\n"
+        f"mr-dedup: files: {files:,}, fingerprints: {fingerprints:,}, "
+        f"distinct queries: {queries:,}, k = {k}, {_plans_used(counters)}\n"
         f"mr-dedup: {counters.get('matches', 0):,} matches of "
         f"{counters.get('queries matched', 0):,} queries in {seconds:.1f} s, "
         f"{rate:.1f} million fingerprints a second",
         file=sys.stderr,
+    )
+
+
+def _plans_used(counters: dict[str, int]) -> str:
+    """Return what the tasks searched with, and in how many chunks each if not all agreed."""
+    from mr_dedup.jobs.query import SEARCHED_WITH
+
+    used = {
+        name.removeprefix(SEARCHED_WITH): chunks
+        for name, chunks in counters.items()
+        if name.startswith(SEARCHED_WITH)
+    }
+    if len(used) == 1:
+        return next(iter(used))
+    ranked = sorted(used.items(), key=lambda item: (-item[1], item[0]))
+    return ", ".join(
+        f"{name} ({chunks:,} {'chunk' if chunks == 1 else 'chunks'})" for name, chunks in ranked
     )

@@ -120,7 +120,7 @@ class FingerprintFile:
             with self._open_packed() as reader:
                 return reader.count
 
-    def blocks(
+    def batches(
         self, start: int = 0, stop: int | None = None, max_count: int = 1 << 20
     ) -> Iterator[NDArray[np.uint64]]:
         """Yield the fingerprints, or a slice of them by rank, in the order of the file.
@@ -137,12 +137,12 @@ class FingerprintFile:
             raise ValueError(f"max_count: expected at least 1, got {max_count}")
         if (start or stop is not None) and not self.splittable:
             raise ValueError(f"start, stop: {self.path} can only be read from its beginning")
-        return self._blocks(start, stop, max_count)
+        return self._batches(start, stop, max_count)
 
     def read(self) -> NDArray[np.uint64]:
         """Return all fingerprints, uint64[n], in the order of the file.
 
-        Raises as ``blocks``, and MrDedupError if they do not fit into memory.
+        Raises as ``batches``, and MrDedupError if they do not fit into memory.
         """
         try:
             return self._read()
@@ -154,14 +154,16 @@ class FingerprintFile:
             with _reading(self.path), self._open_packed() as reader:
                 return reader.read()
         count = self.count()
-        blocks = list(self.blocks() if count is None else self.blocks(max_count=max(1, count)))
-        return blocks[0] if len(blocks) == 1 else np.concatenate([_NO_FINGERPRINTS, *blocks])
+        batches = list(self.batches() if count is None else self.batches(max_count=max(1, count)))
+        return batches[0] if len(batches) == 1 else np.concatenate([_NO_FINGERPRINTS, *batches])
 
-    def _blocks(self, start: int, stop: int | None, max_count: int) -> Iterator[NDArray[np.uint64]]:
+    def _batches(
+        self, start: int, stop: int | None, max_count: int
+    ) -> Iterator[NDArray[np.uint64]]:
         with _reading(self.path):
             if self.format == "packed":
                 with self._open_packed() as reader:
-                    yield from reader.blocks(start, stop, max_count)
+                    yield from reader.batches(start, stop, max_count)
             elif self.splittable:
                 yield from longs.read_range(self.path, start, stop, self.byte_order, max_count)
             else:
@@ -302,13 +304,13 @@ def _write_fully(file: io.FileIO, content: bytes) -> None:
         rest = rest[file.write(rest) :]
 
 
-def _regroup(blocks: Iterator[NDArray[np.uint64]], max_count: int) -> Iterator[NDArray[np.uint64]]:
+def _regroup(batches: Iterator[NDArray[np.uint64]], max_count: int) -> Iterator[NDArray[np.uint64]]:
     """Yield the same fingerprints in arrays of ``max_count``, the last of what is left."""
     waiting: list[NDArray[np.uint64]] = []
     count = 0
-    for block in blocks:
-        waiting.append(block)
-        count += len(block)
+    for batch in batches:
+        waiting.append(batch)
+        count += len(batch)
         if count >= max_count:
             joined = np.concatenate(waiting)
             whole = count // max_count * max_count

@@ -84,7 +84,7 @@ class PackedReader:
         self._words = np.empty(kernels.padded_words(words), dtype=_WORD)
         self._positions = kernels.position_scratch(self.block_size)
 
-    def blocks(
+    def batches(
         self, start: int = 0, stop: int | None = None, max_count: int = 1 << 20
     ) -> Iterator[NDArray[np.uint64]]:
         """Yield fingerprints ``start`` to ``stop`` (a slice of the file) in their order.

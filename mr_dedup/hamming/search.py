@@ -1,4 +1,4 @@
-"""Find all pairs of corpus and query within k bits, in memory, from blocks of any source."""
+"""Find all pairs of corpus and query within k bits, in memory, from batches of any source."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from mr_dedup.hamming.planner import (
 
 Fingerprints = NDArray[np.uint64]
 
-BLOCK_SIZE = 1 << 21
+BATCH_SIZE = 1 << 21
 """Corpus fingerprints probed at a time: 16 MB, long enough to amortise a pass over the tables."""
 
 _FLUSH = 1 << 13
@@ -138,7 +138,7 @@ class Tables:
         return int(self._fingerprints.size)
 
     def probe(self, stream: Fingerprints) -> Iterator[tuple[Fingerprints, Fingerprints]]:
-        """Yield the pairs (from ``stream`` uint64[n], indexed) within k bits, in blocks.
+        """Yield the pairs (from ``stream`` uint64[n], indexed) within k bits, in batches.
 
         Each yield is two aligned arrays uint64[m], m at most 2**20. A pair comes out once for
         each time its first member stands in the stream. A copy of the stream is made.
@@ -264,53 +264,55 @@ def _grouped(
 
 
 def search(
-    blocks: Callable[[], Iterator[Fingerprints]], queries: Fingerprints, plan: Plan
+    batches: Callable[[], Iterator[Fingerprints]], queries: Fingerprints, plan: Plan
 ) -> Iterator[Matches]:
-    """Yield all matches of a corpus that comes in blocks, as ``plan`` says, in parts.
+    """Yield all matches of a corpus that comes in batches, as ``plan`` says, in parts.
 
-    ``blocks()`` starts a pass over the corpus: there is one for each slice of indexed queries,
+    ``batches()`` starts a pass over the corpus: there is one for each slice of indexed queries,
     or a single one where the corpus is indexed. ``queries`` uint64[n] are distinct. A pair may
     come out more than once if the corpus repeats a fingerprint. In memory: one slice's tables
-    and one block.
+    and one batch.
     """
     chosen = plan.chosen
     if chosen.index == "queries":
         for start in range(0, queries.size, plan.slice_size):
             slice_of = queries[start : start + plan.slice_size]
             tables = Tables(slice_of, chosen.design, chosen.order, plan.memory_bytes)
-            for block in blocks():
-                for corpus, query in tables.probe(_collapsed(block)):
+            for batch in batches():
+                for corpus, query in tables.probe(_collapsed(batch)):
                     yield Matches(query, corpus)
+            del tables  # before the next are built
     else:
-        for slice_of in _regrouped(blocks(), plan.slice_size):
+        for slice_of in _regrouped(batches(), plan.slice_size):
             tables = Tables(distinct(slice_of), chosen.design, chosen.order, plan.memory_bytes)
             for query, corpus in tables.probe(queries):
                 yield Matches(query, corpus)
+            del tables  # before the next are built
 
 
-def _collapsed(block: Fingerprints) -> Fingerprints:
-    """Return a block, distinct if a sample of it repeats itself.
+def _collapsed(batch: Fingerprints) -> Fingerprints:
+    """Return a batch, distinct if a sample of it repeats itself.
 
     A million copies of an empty page are then one probe. Sorting costs 10 ns a fingerprint,
-    half a probe: too much to pay for blocks that hardly repeat.
+    half a probe: too much to pay for batches that hardly repeat.
     """
-    sample = spread_sample(block)
+    sample = spread_sample(batch)
     repeats = sample.size - distinct(sample).size
-    return distinct(block) if repeats > 0.02 * sample.size else block
+    return distinct(batch) if repeats > 0.02 * sample.size else batch
 
 
-def _regrouped(blocks: Iterator[Fingerprints], size: int) -> Iterator[Fingerprints]:
-    """Yield the same fingerprints in blocks of exactly ``size``, the last one shorter."""
+def _regrouped(batches: Iterator[Fingerprints], size: int) -> Iterator[Fingerprints]:
+    """Yield the same fingerprints in batches of exactly ``size``, the last one shorter."""
     waiting: list[Fingerprints] = []
     held = 0
-    for block in blocks:
-        while held + block.size >= size:
+    for batch in batches:
+        while held + batch.size >= size:
             cut = size - held
-            yield np.concatenate([*waiting, block[:cut]])
-            waiting, held, block = [], 0, block[cut:]
-        if block.size:
-            waiting.append(block)
-            held += block.size
+            yield np.concatenate([*waiting, batch[:cut]])
+            waiting, held, batch = [], 0, batch[cut:]
+        if batch.size:
+            waiting.append(batch)
+            held += batch.size
     if held:
         yield np.concatenate(waiting)
 
@@ -340,7 +342,7 @@ def probe(
         corpus_sample=spread_sample(corpus), query_sample=spread_sample(wanted),
     )  # fmt: skip
     planned.refuse_explosion()
-    step = BLOCK_SIZE
+    step = BATCH_SIZE
     starts = range(0, corpus.size, step)
     parts = list(search(lambda: (corpus[i : i + step] for i in starts), wanted, planned))
     return Matches.merged(parts)

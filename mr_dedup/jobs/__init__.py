@@ -1,1 +1,1 @@
-"""MRJob classes, one a module, each runnable alone, and the blocks they exchange."""
+"""MRJob classes, one a module, each runnable alone, and the batches they exchange."""

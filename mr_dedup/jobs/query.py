@@ -10,34 +10,47 @@ Runs alone, as any MRJob: python -m mr_dedup.jobs.query -r local --queries Q.lon
 
 from __future__ import annotations
 
+import contextlib
+import os
+import sys
 import time
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from pathlib import Path
+from typing import NoReturn
 
 import numpy as np
 from mrjob.job import MRJob
 from mrjob.step import MRStep
 from numpy.typing import NDArray
 
-from mr_dedup.errors import FormatError
-from mr_dedup.formats.chunks import DESCRIPTION_SUFFIX, Chunk, read_chunk
-from mr_dedup.formats.fingerprint_files import BYTE_ORDERS, FORMATS, FingerprintFile
+from mr_dedup.errors import FormatError, MrDedupError
+from mr_dedup.formats.chunks import DESCRIPTION_SUFFIX, Chunk, Part, read_chunk
+from mr_dedup.formats.fingerprint_files import (
+    BYTE_ORDERS,
+    FORMATS,
+    FingerprintFile,
+    format_by_ending,
+)
 from mr_dedup.hamming.distinct import distinct
 from mr_dedup.hamming.matches import Matches
 from mr_dedup.hamming.planner import (
     DEFAULT_MEMORY_BYTES,
     SAMPLE_SIZE,
     SIDES,
+    Plan,
     plan,
     spread_sample,
 )
-from mr_dedup.jobs.blocks import BlockProtocol, LinesProtocol, decode_matches, encode_matches
+from mr_dedup.jobs.batches import BatchProtocol, LinesProtocol, decode_matches, encode_matches
 
 Fingerprints = NDArray[np.uint64]
 
 COUNTERS = "mr_dedup"
 """The group of the job's counters."""
+
+SEARCHED_WITH = "chunks searched with "
+"""How the counters of the plans that tasks chose begin; the design and the side follow."""
 
 QUERIES_A_KEY = 1024
 """Queries a reduce key covers, so that their matches fit in memory however many there are."""
@@ -49,7 +62,7 @@ _HELD_PAIRS = 1 << 22
 class QueryJob(MRJob):  # type: ignore[misc]
     """See the module."""
 
-    INTERNAL_PROTOCOL = BlockProtocol
+    INTERNAL_PROTOCOL = BatchProtocol
     OUTPUT_PROTOCOL = LinesProtocol
 
     def configure_args(self) -> None:
@@ -72,10 +85,44 @@ class QueryJob(MRJob):  # type: ignore[misc]
         )
 
     def load_args(self, args: list[str]) -> None:
-        """Check the options that argparse cannot."""
+        """Check the options, as far as they can be without reading what they name.
+
+        A mistake ends the process with exit code 2 and one line, argparse's way; it raises
+        ValueError where the job was made by a program.
+        """
         super().load_args(args)
-        if not self.options.queries:
+        options = self.options
+        if not options.queries:
             self.arg_parser.error("--queries is required")
+        if options.table_bytes < 1:
+            self.arg_parser.error(f"--table-bytes must be at least 1, not {options.table_bytes}")
+        try:
+            self._plan(1, 1)
+            if not self.is_task():
+                self._check_queries()
+        except (ValueError, MrDedupError) as error:
+            self.arg_parser.error(str(error))
+        # mrjob's local runner would send itself to every task, and leave lock files in /tmp of that
+        if options.runner == "local" and options.bootstrap_mrjob is None:
+            options.bootstrap_mrjob = False
+
+    @classmethod
+    def run(cls) -> None:
+        """Run the job, or one of its tasks, from the command line.
+
+        A mistake that comes out in this process is one line and exit code 2, a reader that left
+        early none at all. A task in a process of its own fails with a traceback: by that mrjob
+        finds the reason in the logs of a cluster.
+        """
+        job = cls()
+        try:
+            if not job.is_task():
+                job._check_corpus()
+            job.execute()
+        except (MrDedupError, OSError) as error:
+            if job.is_task():
+                raise
+            _end_with(error)
 
     def steps(self) -> list[MRStep]:
         """Return the one step."""
@@ -97,22 +144,18 @@ class QueryJob(MRJob):  # type: ignore[misc]
         format_lines(Matches.merged([]))
 
     def map_corpus_chunk(self, path: str, uri: str) -> Iterator[tuple[int, bytes]]:
-        """Yield the matches of one chunk: a range of queries each, as blocks."""
+        """Yield the matches of one chunk: a range of queries each, as batches."""
+        with _errors_naming(uri, path):
+            yield from self._matches_of(self._chunk(path, uri))
+
+    def _matches_of(self, chunk: Chunk) -> Iterator[tuple[int, bytes]]:
         from mr_dedup.hamming.search import search
 
-        chunk = self._chunk(path, uri)
         queries = distinct(self._queries_file().read())
         if queries.size == 0:
             raise FormatError(self.options.queries, None, "holds no queries")
-        planned = plan(
-            chunk.approximate_size(),
-            queries.size,
-            self.options.k,
-            index=None if self.options.index == "auto" else self.options.index,
-            design=None if self.options.design == "auto" else self.options.design,
-            memory_bytes=self.options.table_bytes,
-            corpus_sample=chunk.sample(SAMPLE_SIZE),
-            query_sample=spread_sample(queries),
+        planned = self._plan(
+            chunk.size, queries.size, chunk.sample(SAMPLE_SIZE), spread_sample(queries)
         )
         planned.refuse_explosion()
         edges = np.sort(queries.view(np.int64))[::QUERIES_A_KEY]
@@ -120,20 +163,42 @@ class QueryJob(MRJob):  # type: ignore[misc]
         started = time.perf_counter()
         held: list[Matches] = []
         pairs = 0
-        for matches in search(reading.blocks, queries, planned):
+        for matches in search(reading.batches, queries, planned):
             held.append(matches)
             pairs += len(matches)
             if pairs >= _HELD_PAIRS:
                 held = [Matches.merged(held)]
                 pairs = len(held[0])
                 if pairs >= _HELD_PAIRS // 2:
-                    yield from _keyed_blocks(held[0], edges)
+                    yield from _keyed_batches(held[0], edges)
                     held, pairs = [], 0
         searching = time.perf_counter() - started - reading.seconds
-        yield from _keyed_blocks(Matches.merged(held), edges)
+        yield from _keyed_batches(Matches.merged(held), edges)
+        used = f"{planned.chosen.design.name} over the {planned.chosen.index}"
         self.increment_counter(COUNTERS, "chunks", 1)
+        self.increment_counter(COUNTERS, SEARCHED_WITH + used, 1)
         self.increment_counter(COUNTERS, "fingerprints", reading.fingerprints)
         self.increment_counter(COUNTERS, "search milliseconds", round(1000 * searching))
+
+    def _plan(
+        self,
+        corpus_size: int,
+        query_size: int,
+        corpus_sample: Fingerprints | None = None,
+        query_sample: Fingerprints | None = None,
+    ) -> Plan:
+        """Return the plan that the options allow; raises ValueError where they allow none."""
+        options = self.options
+        return plan(
+            corpus_size,
+            query_size,
+            options.k,
+            index=None if options.index == "auto" else options.index,
+            design=None if options.design == "auto" else options.design,
+            memory_bytes=options.table_bytes,
+            corpus_sample=corpus_sample,
+            query_sample=query_sample,
+        )
 
     def start_counting(self) -> None:
         """Begin a reduce task."""
@@ -144,12 +209,12 @@ class QueryJob(MRJob):  # type: ignore[misc]
         self.increment_counter(COUNTERS, "matches", self.matches)
         self.increment_counter(COUNTERS, "queries matched", self.queries_matched)
 
-    def reduce_matches(self, key: int, blocks: Iterable[bytes]) -> Iterator[tuple[None, bytes]]:
+    def reduce_matches(self, key: int, batches: Iterable[bytes]) -> Iterator[tuple[None, bytes]]:
         """Yield the result lines of one range of queries."""
         held: list[Matches] = []
         pairs, limit = 0, 2 * _HELD_PAIRS
-        for block in blocks:
-            held.append(decode_matches(block))
+        for batch in batches:
+            held.append(decode_matches(batch))
             pairs += len(held[-1])
             if pairs >= limit:
                 held = [Matches.merged(held)]
@@ -164,14 +229,29 @@ class QueryJob(MRJob):  # type: ignore[misc]
     def _chunk(self, path: str, uri: str) -> Chunk:
         if path.endswith(DESCRIPTION_SUFFIX):
             return read_chunk(Path(path))
-        return Chunk(
-            FingerprintFile.detect(
-                Path(path),
-                name=uri,
-                format=self.options.corpus_format,
-                byte_order=self.options.byte_order,
-            )
+        file = FingerprintFile.detect(
+            Path(path),
+            name=uri,
+            format=self.options.corpus_format,
+            byte_order=self.options.byte_order,
         )
+        return Chunk((Part.whole(file),))
+
+    def _check_corpus(self) -> None:
+        """End with a mistake if the corpus is to come from where mrjob would not leave it whole."""
+        from_stdin = not self.options.args or "-" in self.options.args
+        if from_stdin and self.options.corpus_format != "text":
+            # it adds a line end to what has none
+            self.arg_parser.error(
+                "no corpus files; standard input is read with --corpus-format text only"
+            )
+
+    def _check_queries(self) -> None:
+        """Raise MrDedupError if there is no file of queries, or nothing says its format."""
+        if "://" not in self.options.queries:
+            self._queries_file()
+        elif not self.options.queries_format:
+            format_by_ending(self.options.queries)
 
     def _queries_file(self) -> FingerprintFile:
         return FingerprintFile.detect(
@@ -189,27 +269,47 @@ class _Reading:
         self.seconds = 0.0
         self._chunk = chunk
 
-    def blocks(self) -> Iterator[Fingerprints]:
+    def batches(self) -> Iterator[Fingerprints]:
         """Yield the chunk's fingerprints from its start."""
-        from mr_dedup.hamming.search import BLOCK_SIZE
+        from mr_dedup.hamming.search import BATCH_SIZE
 
         self.fingerprints = 0
         started = time.perf_counter()
-        for block in self._chunk.blocks(BLOCK_SIZE):
+        for batch in self._chunk.batches(BATCH_SIZE):
             self.seconds += time.perf_counter() - started
-            self.fingerprints += block.size
-            yield block
+            self.fingerprints += batch.size
+            yield batch
             started = time.perf_counter()
         self.seconds += time.perf_counter() - started
 
 
-def _keyed_blocks(matches: Matches, edges: NDArray[np.int64]) -> Iterator[tuple[int, bytes]]:
-    """Yield ascending matches as blocks, keyed by the range of queries, from ``edges`` on."""
+@contextlib.contextmanager
+def _errors_naming(uri: str, path: str) -> Iterator[None]:
+    """Name damage in the local copy ``path`` of an input after what it is a copy of."""
+    try:
+        yield
+    except FormatError as error:
+        if Path(error.path) != Path(path):
+            raise
+        raise FormatError(uri, error.offset, error.reason) from error
+
+
+def _end_with(error: MrDedupError | OSError) -> NoReturn:
+    if isinstance(error, BrokenPipeError):
+        # to flush stdout at exit would fail again
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)
+    print(f"{Path(sys.argv[0]).name}: error: {error}", file=sys.stderr)
+    sys.exit(2)
+
+
+def _keyed_batches(matches: Matches, edges: NDArray[np.int64]) -> Iterator[tuple[int, bytes]]:
+    """Yield ascending matches as batches, keyed by the range of queries, from ``edges`` on."""
     keys = np.searchsorted(edges, matches.queries.view(np.int64), side="right") - 1
     starts = [0, *(np.flatnonzero(keys[1:] != keys[:-1]) + 1).tolist(), keys.size]
     for start, stop in pairwise(starts):
-        for block in encode_matches(matches.between(start, stop)):
-            yield int(keys[start]), block
+        for batch in encode_matches(matches.between(start, stop)):
+            yield int(keys[start]), batch
 
 
 def format_lines(matches: Matches, with_distance: bool = False) -> bytes:

@@ -102,7 +102,7 @@ def test_a_file_may_be_replaced_by_its_own_conversion(tmp_path):
 @pytest.mark.parametrize("shape", ["random", "ascending", "descending", "equal", "few"])
 def test_runs_sort_as_memory_does(tmp_path, monkeypatch, run_count, shape):
     monkeypatch.setattr(convert, "RUN_COUNT", run_count)
-    monkeypatch.setattr(convert, "_BLOCK_COUNT", 64)
+    monkeypatch.setattr(convert, "_BATCH_COUNT", 64)
     rng = random.Random(run_count)
     # a file open for each run: many short runs only of few fingerprints
     count = 1000 if run_count > 10 else 50 * run_count
@@ -131,7 +131,7 @@ def test_runs_are_held_beside_the_output_and_removed_after_a_failure(tmp_path, m
             yield np.array([value], dtype=np.uint64)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(FingerprintFile, "blocks", blocks)
+    monkeypatch.setattr(FingerprintFile, "batches", blocks)
     path = write(tmp_path / "x.longs", [1])
     assert main(["convert", str(path), "-o", str(out / "x.fpz")]) == 130
     assert seen[-1] == 9

@@ -67,8 +67,8 @@ def test_order_is_that_of_unsigned_numbers(tmp_path, capsys, values, order, dist
 
 
 def test_order_is_seen_across_blocks(tmp_path, capsys, monkeypatch):
-    whole = FingerprintFile.blocks
-    monkeypatch.setattr(FingerprintFile, "blocks", lambda file, max_count: whole(file, 0, None, 2))
+    whole = FingerprintFile.batches
+    monkeypatch.setattr(FingerprintFile, "batches", lambda file, max_count: whole(file, 0, None, 2))
     for values, order in (([1, 2, 3, 4], "strictly ascending"), ([1, 2, 2, 3], "ascending")):
         (report,) = reports(capsys, write(tmp_path / f"{order}.longs", values))
         assert report["order"] == order

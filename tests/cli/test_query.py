@@ -20,9 +20,11 @@ import zstandard
 
 from mr_dedup.cli.main import main
 from mr_dedup.cli.query import _copy_ordered
-from mr_dedup.formats import fingerprint_files
+from mr_dedup.formats import chunks, fingerprint_files
+from mr_dedup.hamming import search
 from mr_dedup.hamming.design import designs_for
 from mr_dedup.runners import RUNNERS, JobResult
+from tests.oracles import result_lines
 
 BOTH = pytest.mark.parametrize("runner", RUNNERS)
 
@@ -56,25 +58,106 @@ def queries(corpus):
     return corpus.folder / "queries.longs"
 
 
+@pytest.fixture
+def small_chunks(monkeypatch):
+    """Let the small corpora of the tests take several tasks, of at most 500 fingerprints each."""
+    monkeypatch.setattr(chunks, "CHUNK_FINGERPRINTS", 500)
+    monkeypatch.setattr(chunks, "_FILE_COST", 10)
+
+
+@pytest.fixture
+def staged(monkeypatch):
+    """The chunks of the queries that ran since, as their tasks read them."""
+    made = []
+    usual = chunks.Chunk.describe
+    monkeypatch.setattr(chunks.Chunk, "describe", lambda self: made.append(self) or usual(self))
+    return made
+
+
 @BOTH
 @pytest.mark.parametrize("parts", [1, 2, 7])
-def test_chunks_and_runners_give_one_answer(corpus, queries, capfd, runner, parts):
+def test_files_and_runners_give_one_answer(corpus, queries, capfd, staged, runner, parts):
     code, out, err = query(capfd, *corpus.split(parts), "--queries", queries, "-r", runner)
     assert code == 0
     assert out == corpus.lines()
-    assert f"chunks: {parts}, fingerprints: {len(corpus.corpus):,}" in err
+    assert len(staged) == 1
+    assert f"files: {parts}, fingerprints: {len(corpus.corpus):,}, distinct queries: 203" in err
 
 
+@BOTH
 @pytest.mark.parametrize("side", ["queries", "corpus"])
 @pytest.mark.parametrize("k", [0, 3, 6])
-def test_every_design_on_either_side_gives_one_answer(corpus, queries, capfd, k, side):
+def test_every_design_on_either_side_gives_one_answer(
+    corpus, queries, capfd, monkeypatch, staged, runner, k, side
+):
+    monkeypatch.setattr(chunks, "CHUNK_FINGERPRINTS", 1600)
     for design in designs_for(k):
-        code, out, _ = query(
-            capfd, *corpus.split(2), "--queries", queries, "-k", k, "--design", design,
-            "--index", side, "--with-distance",
+        staged.clear()
+        code, out, err = query(
+            capfd, corpus.folder / "corpus.longs", "--queries", queries, "-k", k,
+            "--design", design, "--index", side, "--with-distance", "-r", runner,
         )  # fmt: skip
         assert code == 0
         assert out == corpus.lines(k, with_distance=True)
+        assert f"k = {k}, {design} over the {side}\n" in err
+        assert len(staged) == 2
+
+
+@BOTH
+@pytest.mark.parametrize("side", ["queries", "corpus"])
+def test_tables_past_the_memory_are_built_in_slices(
+    corpus, queries, capfd, monkeypatch, runner, side
+):
+    sizes = []
+    usual = search.Tables.__init__
+
+    def noting(tables, fingerprints, *others):
+        sizes.append(fingerprints.size)
+        usual(tables, fingerprints, *others)
+
+    monkeypatch.setattr(search.Tables, "__init__", noting)
+    code, out, _ = query(
+        capfd, *corpus.split(2), "--queries", queries, "--index", side, "--table-memory", "4KB",
+        "--design", "4-tables", "-r", runner,
+    )  # fmt: skip
+    assert (code, out) == (0, corpus.lines())
+    if runner == "inline":  # a forked task notes in a memory of its own
+        assert len(sizes) > 1
+        assert max(sizes) * 44 <= 4096
+
+
+def test_thousands_of_tiny_files_share_a_few_tasks(capfd, tmp_path, staged):
+    rng = np.random.default_rng(3)
+    values = rng.integers(0, 2**64, 4000, dtype=np.uint64)
+    (tmp_path / "corpus").mkdir()
+    for number, part in enumerate(np.array_split(values, 2000)):
+        (tmp_path / "corpus" / f"{number:04}.longs").write_bytes(part.astype(">u8").tobytes())
+    (tmp_path / "q.longs").write_bytes(values[::40].astype(">u8").tobytes())
+    lines = result_lines((value, value) for value in values[::40].tolist())
+    for runner in RUNNERS:
+        staged.clear()
+        code, out, _ = query(
+            capfd, tmp_path / "corpus", "--queries", tmp_path / "q.longs", "-r", runner,
+            "--cores", 2,
+        )  # fmt: skip
+        assert (code, out) == (0, lines)
+        assert len(staged) <= 3
+        assert sum(len(chunk.parts) for chunk in staged) == 2000
+
+
+def test_chunks_that_are_searched_differently_are_told_apart(
+    corpus, queries, capfd, tmp_path, monkeypatch
+):
+    """Of a large chunk the queries are indexed, the small one is indexed itself."""
+    monkeypatch.setattr(chunks, "CHUNK_FINGERPRINTS", 3000)
+    (tmp_path / "few.longs").write_bytes(np.arange(3, dtype=">u8").tobytes())
+    code, _, err = query(capfd, corpus.folder / "corpus.longs", tmp_path / "few.longs",
+                         "--queries", queries)  # fmt: skip
+    assert code == 0
+    used = err.splitlines()[0].partition("k = 3, ")[2].split(", ")
+    assert len(used) == 2
+    assert "all-pairs over the corpus (1 chunk)" in used
+    assert sum("over the queries (1 chunk)" in name for name in used) == 1
 
 
 def test_every_format_globs_folders_and_odd_names_give_one_answer(
@@ -105,14 +188,30 @@ def test_every_format_globs_folders_and_odd_names_give_one_answer(
         assert out == corpus.lines()
 
 
-def test_large_files_are_shared_out_among_the_tasks(corpus, queries, capfd, monkeypatch):
-    monkeypatch.setattr("mr_dedup.formats.chunks.cut_into_chunks.__defaults__", (500,))
-    code, out, err = query(
-        capfd, corpus.folder / "corpus.longs", "--queries", queries, "-r", "local"
-    )
-    assert code == 0
-    assert out == corpus.lines()
-    assert f"chunks: {-(-len(corpus.corpus) // 500)}, " in err
+@BOTH
+def test_large_files_are_shared_out_among_the_tasks(
+    corpus, queries, capfd, small_chunks, staged, runner
+):
+    code, out, _ = query(capfd, corpus.folder / "corpus.longs", "--queries", queries, "-r", runner)
+    assert (code, out) == (0, corpus.lines())
+    assert len(staged) == -(-len(corpus.corpus) // 500)
+
+
+@BOTH
+def test_formats_that_no_name_tells_are_told(corpus, capfd, tmp_path, runner):
+    (tmp_path / "corpus").write_text("".join(f"{value:#018x}\n" for value in corpus.corpus))
+    (tmp_path / "queries.dat").write_bytes(np.array(corpus.queries, dtype=">u8").tobytes())
+    arguments = [tmp_path / "corpus", "--queries", tmp_path / "queries.dat", "-r", runner]
+    assert "corpus: the format is not known" in mistake(capfd, *arguments)
+    arguments += ["--corpus-format", "text"]
+    assert "queries.dat: the format is not known" in mistake(capfd, *arguments)
+    code, out, _ = query(capfd, *arguments, "--queries-format", "longs")
+    assert (code, out) == (0, corpus.lines())
+
+
+def test_a_wrong_format_is_named(corpus, queries, capfd):
+    line = mistake(capfd, corpus.split(1)[0], "--queries", queries, "--corpus-format", "packed")
+    assert "part-1-0.longs, header: " in line
 
 
 def test_little_endian_longs(corpus, capfd, tmp_path):
@@ -135,6 +234,19 @@ def test_out_is_written_whole_and_never_replaced_unasked(corpus, queries, capfd,
     assert query(capfd, *arguments, "--overwrite")[0] == 0
     assert out_file.read_text() == corpus.lines()
     assert sorted(tmp_path.iterdir()) == [out_file]
+
+
+def test_out_is_none_of_the_inputs(corpus, queries, capfd, tmp_path):
+    (tmp_path / "corpus.longs").symlink_to(corpus.split(1)[0])
+    for arguments in (
+        ["--queries", queries, "-o", tmp_path / "corpus.longs"],
+        ["--queries", tmp_path / "corpus.longs", "-o", corpus.split(1)[0]],
+    ):
+        before = Path(arguments[-1]).read_bytes()
+        line = mistake(capfd, corpus.folder / "corpus.longs", *corpus.split(1), "--overwrite",
+                       *arguments)  # fmt: skip
+        assert "is read as well; choose another name" in line
+        assert Path(arguments[-1]).read_bytes() == before
 
 
 def test_files_that_are_not_ascending_as_a_whole_are_merged(tmp_path):
@@ -233,6 +345,87 @@ def test_a_k_that_explodes_is_refused_before_work_starts(corpus, queries, capfd,
     monkeypatch.setattr("mr_dedup.hamming.planner.MAX_MATCHES", 1000)
     line = mistake(capfd, *corpus.split(1), "--queries", queries, "-k", "24")
     assert "choose a smaller k" in line
+
+
+@BOTH
+def test_work_that_explodes_for_a_skewed_chunk_is_refused_by_its_task(
+    queries, capfd, tmp_path, staged, runner
+):
+    """Uniform values would not match that often: only a sample of the chunk tells."""
+    rng = np.random.default_rng(4)
+    alike = rng.integers(0, 2**16, 200_000, dtype=np.uint64)
+    for name in ("corpus.longs", "q.longs"):
+        (tmp_path / name).write_bytes(np.unique(alike).astype(">u8").tobytes())
+    line = mistake(capfd, tmp_path / "corpus.longs", "--queries", tmp_path / "q.longs",
+                   "-k", "16", "-r", runner)  # fmt: skip
+    assert "pairs match by chance alone" in line
+    assert staged
+
+
+def test_debug_shows_where_an_error_came_from(corpus, queries, tmp_path):
+    (tmp_path / "bad.longs").write_bytes(bytes(9))
+    command = [sys.executable, "-m", "mr_dedup", "--debug", "query", str(tmp_path / "bad.longs"),
+               "--queries", str(queries)]  # fmt: skip
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode != 0
+    assert done.stderr.startswith("Traceback (most recent call last):")
+    assert "bad.longs, byte 8: ends inside a long" in done.stderr.splitlines()[-1]
+
+
+MEASURED_TASKS = """
+import resource, sys
+from pathlib import Path
+from mr_dedup.cli.main import main
+from mr_dedup.jobs.query import QueryJob
+
+usual = QueryJob.map_corpus_chunk
+
+def measured(job, path, uri):
+    yield from usual(job, path, uri)
+    with open(sys.argv[1], "a") as peaks:
+        print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, file=peaks)
+
+QueryJob.map_corpus_chunk = measured
+sys.exit(main(sys.argv[2:]))
+"""
+
+
+def peaks_of_tasks(folder, *arguments):
+    """Return the bytes that each task of a query took at most, by the system's count.
+
+    Each is a process of its own, forked; of a forked one that becomes another program, such as
+    sort, the system would count what its parent had.
+    """
+    peaks = folder / "peaks"
+    peaks.unlink(missing_ok=True)
+    subprocess.run(
+        [sys.executable, "-c", MEASURED_TASKS, peaks, "query", *map(str, arguments)],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    return [1024 * int(line) for line in peaks.read_text().split()]
+
+
+def test_a_task_holds_neither_the_corpus_nor_its_chunk(queries, tmp_path):
+    """Of 256 MB, in chunks of 64: a few batches of 16 MB, and the tables that are allowed."""
+    small, large = tmp_path / "small.longs", tmp_path / "large.longs"
+    small.write_bytes(bytes(800))
+    rng = np.random.default_rng(5)
+    with large.open("wb") as file:
+        for _ in range(4):
+            rng.integers(0, 2**64, 1 << 23, dtype=np.uint64).tofile(file)
+    arguments = ["--queries", queries, "-k", "2", "-o", tmp_path / "out.tsv", "--overwrite",
+                 "-r", "local", "--cores", "1"]  # fmt: skip
+    tables = ["--index", "corpus", "--table-memory", "32MB"]
+    (least,) = peaks_of_tasks(tmp_path, small, *arguments)
+    streamed = peaks_of_tasks(tmp_path, large, *arguments)
+    indexed = peaks_of_tasks(tmp_path, large, *arguments, *tables)
+    # at once: pytest keeps the folders of its last runs
+    large.unlink()
+    assert len(streamed) == len(indexed) == 4
+    assert max(streamed) - least < 48 << 20
+    # tables of all of a chunk would take nearly 300 MB; those of one slice, 32, are still there
+    # while those of the next are built
+    assert max(indexed) - least < 160 << 20
 
 
 def default_interrupts():

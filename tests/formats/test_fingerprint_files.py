@@ -73,7 +73,7 @@ def test_what_is_written_is_read(tmp_path_factory, ending, byte_order, values, m
     whole = file.read()
     assert whole.dtype == np.uint64
     assert whole.tolist() == values
-    blocks = list(file.blocks(max_count=max_count))
+    blocks = list(file.batches(max_count=max_count))
     assert joined(blocks) == values
     assert all(block.dtype == np.uint64 and 1 <= len(block) <= max_count for block in blocks)
     assert all(len(block) == max_count for block in blocks[:-1]) or file.format == "packed"
@@ -97,7 +97,7 @@ def test_order_and_repeats_are_kept(tmp_path, ending):
 def test_ranges_are_slices(tmp_path_factory, ending, values, start, stop, max_count):
     file = write(tmp_path_factory.getbasetemp() / f"range{ending}", values)
     assert file.splittable
-    assert joined(file.blocks(start, stop, max_count)) == values[start:stop]
+    assert joined(file.batches(start, stop, max_count)) == values[start:stop]
 
 
 @pytest.mark.parametrize("ending", [".txt", ".longs.gz", ".fpz.zst", ".txt.zst"])
@@ -106,16 +106,16 @@ def test_what_cannot_be_split_refuses_ranges(tmp_path, ending):
     assert not file.splittable
     for bounds in ((1, None), (0, 2), (0, 0)):
         with pytest.raises(ValueError, match="can only be read from its beginning"):
-            file.blocks(*bounds)
+            file.batches(*bounds)
 
 
 def test_misuse_is_refused_at_once(tmp_path):
     file = write(tmp_path / "x.longs", VALUES)
     for bounds in ((-1, None), (0, -1)):
         with pytest.raises(ValueError, match="start, stop: expected ranks from 0 on"):
-            file.blocks(*bounds)
+            file.batches(*bounds)
     with pytest.raises(ValueError, match="max_count: expected at least 1, got 0"):
-        file.blocks(max_count=0)
+        file.batches(max_count=0)
     for name in ("format", "compression", "byte_order"):
         with pytest.raises(ValueError, match=f"{name}: expected one of .*, got 'other'"):
             FingerprintFile(**{"path": file.path, "format": "longs", name: "other"})
@@ -193,7 +193,7 @@ def test_what_cannot_be_read_is_one_line(tmp_path):
                 gone.read()
             folder = FingerprintFile(tmp_path / "folder.longs", format, compression)
             with pytest.raises(MrDedupError, match="cannot be read: Is a directory"):
-                next(folder.blocks())
+                next(folder.batches())
 
 
 def test_a_file_that_fails_while_it_is_read_is_one_line():
@@ -236,7 +236,7 @@ def test_an_empty_file_is_no_fingerprints(tmp_path, ending):
     path.touch()
     file = FingerprintFile.detect(path)
     assert file.read().tolist() == []
-    assert list(file.blocks()) == []
+    assert list(file.batches()) == []
 
 
 @endings
@@ -244,7 +244,7 @@ def test_no_fingerprints_are_written_and_read(tmp_path, ending):
     file = write(tmp_path / f"x{ending}", [])
     assert file.read().dtype == np.uint64
     assert len(file.read()) == 0
-    assert list(file.blocks()) == []
+    assert list(file.batches()) == []
 
 
 @compressions
@@ -388,7 +388,7 @@ def test_memory_stays_bounded_however_well_a_file_is_compressed(tmp_path, packin
     file = FingerprintFile.detect(path)
     tracemalloc.start()
     try:
-        count = sum(len(block) for block in file.blocks(max_count=1 << 14))
+        count = sum(len(block) for block in file.batches(max_count=1 << 14))
         peak_bytes = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
@@ -400,7 +400,7 @@ def test_blocks_may_be_left_before_their_end(tmp_path):
     # an open file left to the garbage collector would warn, and warnings are errors
     for ending in ENDINGS:
         file = write(tmp_path / f"x{ending}", VALUES)
-        blocks = file.blocks(max_count=2)
+        blocks = file.batches(max_count=2)
         assert next(blocks).tolist() == VALUES[:2]
         blocks.close()
 

@@ -208,7 +208,7 @@ def test_random_fingerprints_take_half_a_bit_more_than_their_entropy():
 )
 @deterministic
 def test_ranges_are_slices(values, block_size, start, stop, max_count):
-    blocks = list(reader(write(values, block_size)).blocks(start, stop, max_count))
+    blocks = list(reader(write(values, block_size)).batches(start, stop, max_count))
     assert [value for block in blocks for value in block.tolist()] == values[start:stop]
     assert all(block.dtype == np.uint64 and 1 <= len(block) <= max_count for block in blocks)
 
@@ -216,7 +216,7 @@ def test_ranges_are_slices(values, block_size, start, stop, max_count):
 def block(opened, index):
     """The fingerprints of one block."""
     first = index * opened.block_size
-    (found,) = opened.blocks(first, first + opened.block_size)
+    (found,) = opened.batches(first, first + opened.block_size)
     return found.tolist()
 
 
@@ -233,7 +233,7 @@ def test_many_batches_of_blocks():
     values = shaped("uniform", 3 * packed._BATCH_COUNT // 2)
     opened = reader(write(values, 64))
     assert opened.read().tolist() == values
-    assert np.concatenate(list(opened.blocks(max_count=1000))).tolist() == values
+    assert np.concatenate(list(opened.batches(max_count=1000))).tolist() == values
 
 
 def test_a_file_on_the_disk(tmp_path):

@@ -1,11 +1,17 @@
 """The job run alone, as mrjob users run one, by mrjob's own runners."""
 
+import gzip
+import os
+import re
+import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from mr_dedup.errors import FormatError
 from mr_dedup.hamming import search
 from mr_dedup.hamming.matches import Matches
 from mr_dedup.jobs import query
@@ -13,9 +19,27 @@ from mr_dedup.jobs.query import QueryJob, format_lines
 from tests.oracles import result_lines
 
 
-def run_alone(*arguments, cwd):
-    command = [sys.executable, "-m", "mr_dedup.jobs.query", *map(str, arguments)]
-    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False)
+@pytest.fixture
+def run_alone(corpus, tmp_path):
+    """Run the job as a command in the corpus's folder; a run that ends well leaves nothing."""
+    temporary = tmp_path / "tmp"
+    temporary.mkdir()
+
+    def run(*arguments, stdin=subprocess.DEVNULL):
+        command = [sys.executable, "-m", "mr_dedup.jobs.query", "--no-conf", *map(str, arguments)]
+        done = subprocess.run(
+            command, cwd=corpus.folder, env={**os.environ, "TMPDIR": str(temporary)},
+            stdin=stdin, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        named = re.search(r"Creating temp directory (.*)", done.stderr)
+        if named:
+            # mrjob spells that path out, whatever TMPDIR says
+            assert not Path(f"/tmp/wrapper.lock.{Path(named[1]).name}").exists()
+        if done.returncode == 0:
+            assert list(temporary.iterdir()) == []
+        return done
+
+    return run
 
 
 def in_query_order(output):
@@ -25,39 +49,136 @@ def in_query_order(output):
     )
 
 
-@pytest.mark.parametrize("runner", ["inline", "local"])
-def test_the_job_runs_alone(corpus, runner):
-    queries = corpus.folder / "queries.longs"
-    done = run_alone(
-        "-r", runner, "--no-conf", "--queries", queries, *corpus.split(3), cwd=corpus.folder
-    )
+BOTH = pytest.mark.parametrize("runner", ["inline", "local"])
+
+
+@BOTH
+def test_the_job_runs_alone(corpus, run_alone, runner):
+    done = run_alone("-r", runner, "--queries", "queries.longs", *corpus.split(3))
     assert done.returncode == 0, done.stderr
     assert in_query_order(done.stdout) == corpus.lines()
     assert f"fingerprints={len(corpus.corpus)}" in done.stderr
     assert f"matches={corpus.lines().count(chr(9))}" in done.stderr
 
 
-def test_a_gzipped_chunk_is_read_whoever_unpacks_it(corpus):
+def test_a_gzipped_chunk_is_read_whoever_unpacks_it(corpus, run_alone):
     """mrjob's local runner unpacks .gz before the task, inline does not."""
-    import gzip
-
     packed = corpus.folder / "whole.longs.gz"
     packed.write_bytes(gzip.compress((corpus.folder / "corpus.longs").read_bytes()))
     for runner in ("inline", "local"):
-        done = run_alone("-r", runner, "--no-conf", "--queries", corpus.folder / "queries.longs",
-                         "-k", "2", "--with-distance", packed, cwd=corpus.folder)  # fmt: skip
+        done = run_alone("-r", runner, "--queries", "queries.longs", "-k", "2",
+                         "--with-distance", packed)  # fmt: skip
         assert done.returncode == 0, done.stderr
         assert in_query_order(done.stdout) == corpus.lines(2, with_distance=True)
 
 
-def test_queries_are_required(corpus):
-    done = run_alone("-r", "inline", "--no-conf", *corpus.split(1), cwd=corpus.folder)
+def test_formats_that_no_name_tells_are_told(corpus, run_alone, tmp_path):
+    shutil.copy(corpus.folder / "corpus.longs", tmp_path / "corpus")
+    (tmp_path / "queries").write_text("".join(f"{query}\n" for query in corpus.queries))
+    done = run_alone("--queries", tmp_path / "queries", "--queries-format", "text",
+                     "--corpus-format", "longs", tmp_path / "corpus")  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert in_query_order(done.stdout) == corpus.lines()
+
+
+def test_text_is_read_from_standard_input(corpus, run_alone, tmp_path):
+    text = tmp_path / "corpus.txt"
+    text.write_text("\n".join(map(str, corpus.corpus)))
+    with text.open() as stdin:
+        done = run_alone("--queries", "queries.longs", "--corpus-format", "text", stdin=stdin)
+    assert done.returncode == 0, done.stderr
+    assert in_query_order(done.stdout) == corpus.lines()
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["-k", "-1"], "k must be from 0 to 64, not -1"),
+        (["-k", "65"], "k must be from 0 to 64, not 65"),
+        (["--design", "5-tables"], "design for k = 3 must be one of all-pairs, 4-tables"),
+        (["-k", "2", "--design", "4-tables"], "design for k = 2 must be one of"),
+        (["--index", "both"], "argument --index: invalid choice: 'both'"),
+        (["--table-bytes", "0"], "--table-bytes must be at least 1, not 0"),
+        (["--queries", "missing.longs"], "missing.longs: cannot be read: No such file"),
+        (["--queries", "."], ".: is a folder, expected a file of fingerprints"),
+        (["--queries", "queries.dat"], "queries.dat: the format is not known by its ending"),
+        (["--queries", "hdfs:///queries.dat"], "hdfs:///queries.dat: the format is not known"),
+        (["missing.longs"], "missing.longs does not exist"),
+    ],
+)
+def test_mistakes_in_the_options_are_told_before_anything_starts(
+    corpus, run_alone, tmp_path, options, said
+):
+    (corpus.folder / "queries.dat").touch()
+    done = run_alone("-r", "local", "--queries", "queries.longs", "corpus.longs", *options)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert f"query.py: error: {said}" in done.stderr.replace("error: Input path", "error:")
+    assert "Traceback" not in done.stderr
+    assert list((tmp_path / "tmp").iterdir()) == []
+
+
+def test_queries_are_required(corpus, run_alone):
+    done = run_alone("corpus.longs")
     assert done.returncode == 2
-    assert "--queries is required" in done.stderr
+    assert "error: --queries is required" in done.stderr
+
+
+def test_a_corpus_is_required(corpus, run_alone):
+    for arguments in ([], ["-"], ["--corpus-format", "longs"]):
+        done = run_alone("--queries", "queries.longs", *arguments)
+        assert done.returncode == 2
+        assert "error: no corpus files; standard input is read with --cor" in done.stderr
+
+
+def test_options_of_a_job_made_by_a_program_raise(corpus):
+    with pytest.raises(ValueError, match="k must be from 0 to 64, not 70"):
+        QueryJob(["--queries", str(corpus.folder / "queries.longs"), "-k", "70"])
+    with pytest.raises(ValueError, match="--queries is required"):
+        QueryJob([])
+
+
+def test_a_reader_that_leaves_early_is_no_error(corpus, tmp_path):
+    command = [sys.executable, "-m", "mr_dedup.jobs.query", "--no-conf", "--quiet", "-k", "6",
+               "--queries", "queries.longs", "corpus.longs"]  # fmt: skip
+    with subprocess.Popen(
+        command, cwd=corpus.folder, env={**os.environ, "TMPDIR": str(tmp_path)},
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    ) as process:  # fmt: skip
+        process.stdout.close()
+        assert process.stderr.read() == ""
+    assert process.returncode == 0
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("damaged", ["corpus", "queries"])
+def test_damage_is_one_line_inline_and_named_in_the_log_of_local(
+    corpus, run_alone, tmp_path, damaged
+):
+    names = {"corpus": corpus.folder / "corpus.longs", "queries": corpus.folder / "queries.longs"}
+    names[damaged] = tmp_path / "bad.longs"
+    names[damaged].write_bytes(bytes(803))
+    arguments = ["--queries", names["queries"], names["corpus"]]
+    said = "bad.longs, byte 800: ends inside a long"
+    done = run_alone("-r", "inline", *arguments)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.splitlines()[-1].startswith("query.py: error: ")
+    assert said in done.stderr.splitlines()[-1]
+    assert "Traceback" not in done.stderr
+    done = run_alone("-r", "local", *arguments)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert said in done.stderr
+
+
+def test_damage_in_a_local_copy_is_told_of_what_was_copied(corpus, tmp_path):
+    copy = tmp_path / "input-12345.longs"
+    copy.write_bytes(bytes(803))
+    job = QueryJob(["--queries", str(corpus.folder / "queries.longs")])
+    with pytest.raises(FormatError, match=r"^hdfs:///pages/bad\.longs, byte 800: ends inside"):
+        list(job.map_corpus_chunk(str(copy), "hdfs:///pages/bad.longs"))
 
 
 def run_mapper(corpus, *options):
-    """One map task in this process: its (key, block) pairs."""
+    """One map task in this process: its (key, batch) pairs."""
     job = QueryJob(["--queries", str(corpus.folder / "queries.longs"), *options])
     job.sandbox()
     path = str(corpus.folder / "corpus.longs")
@@ -74,8 +195,8 @@ def test_tables_too_large_for_the_memory_are_built_in_slices(corpus, side):
 def reduced(job, emitted):
     grouped = {}
     job.start_counting()
-    for key, block in emitted:
-        grouped.setdefault(key, []).append(block)
+    for key, batch in emitted:
+        grouped.setdefault(key, []).append(batch)
     return "".join(
         text.decode()
         for key in sorted(grouped)

@@ -1,4 +1,4 @@
-"""Blocks on the wire: round trips, and damage that is noticed."""
+"""Batches on the wire: round trips, and damage that is noticed."""
 
 import base64
 
@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from mr_dedup.errors import MrDedupError
 from mr_dedup.hamming.matches import Matches
-from mr_dedup.jobs import blocks
-from mr_dedup.jobs.blocks import BlockProtocol, LinesProtocol, decode_matches, encode_matches
+from mr_dedup.jobs import batches
+from mr_dedup.jobs.batches import BatchProtocol, LinesProtocol, decode_matches, encode_matches
 
 longs = st.integers(0, (1 << 64) - 1)
 
@@ -26,39 +26,39 @@ def pairs_of(matches):
 
 @settings(derandomize=True, deadline=None)
 @given(st.lists(st.tuples(longs, longs), max_size=50), st.integers(1, 20))
-def test_any_pairs_come_back_from_lines_of_any_length(pairs, a_block):
-    blocks.PAIRS_A_BLOCK, usual = a_block, blocks.PAIRS_A_BLOCK
+def test_any_pairs_come_back_from_lines_of_any_length(pairs, a_batch):
+    batches.PAIRS_A_BATCH, usual = a_batch, batches.PAIRS_A_BATCH
     try:
         encoded = list(encode_matches(matches_of(pairs)))
     finally:
-        blocks.PAIRS_A_BLOCK = usual
-    assert len(encoded) == -(-len(pairs) // a_block)
-    assert [pair for block in encoded for pair in pairs_of(decode_matches(block))] == pairs
+        batches.PAIRS_A_BATCH = usual
+    assert len(encoded) == -(-len(pairs) // a_batch)
+    assert [pair for batch in encoded for pair in pairs_of(decode_matches(batch))] == pairs
 
 
 def test_every_damaged_character_is_noticed():
-    (block,) = encode_matches(matches_of([(1, 2), (3, (1 << 64) - 1)]))
-    for place in range(len(block)):
+    (batch,) = encode_matches(matches_of([(1, 2), (3, (1 << 64) - 1)]))
+    for place in range(len(batch)):
         for other in (b"A", b"z", b"!", b"\n"):
-            damaged = block[:place] + other + block[place + 1 :]
-            if damaged != block:
+            damaged = batch[:place] + other + batch[place + 1 :]
+            if damaged != batch:
                 with pytest.raises(MrDedupError, match="between tasks"):
                     decode_matches(damaged)
-    for length in range(len(block)):
+    for length in range(len(batch)):
         with pytest.raises(MrDedupError, match="between tasks"):
-            decode_matches(block[:length])
+            decode_matches(batch[:length])
 
 
 def test_another_version_is_named():
-    (block,) = encode_matches(matches_of([(1, 2)]))
-    raw = bytearray(base64.b64decode(block))
+    (batch,) = encode_matches(matches_of([(1, 2)]))
+    raw = bytearray(base64.b64decode(batch))
     raw[0] = 9
     with pytest.raises(MrDedupError, match="version 9, this mr_dedup reads 1"):
         decode_matches(base64.b64encode(raw))
 
 
 def test_lines_survive_what_hadoop_adds():
-    protocol = BlockProtocol()
+    protocol = BatchProtocol()
     line = protocol.write(17, b"QUJD")
     assert b"\n" not in line
     for ending in (b"", b"\t", b"\t\r\n"):
@@ -68,7 +68,7 @@ def test_lines_survive_what_hadoop_adds():
 
 
 def test_keys_sort_as_text_as_they_do_as_numbers():
-    lines = [BlockProtocol().write(key, b"x") for key in (0, 9, 10, 99, 100, 12345)]
+    lines = [BatchProtocol().write(key, b"x") for key in (0, 9, 10, 99, 100, 12345)]
     assert lines == sorted(lines)
 
 

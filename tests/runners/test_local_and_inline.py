@@ -1,7 +1,9 @@
-"""The runners: tasks that fail, are killed, are interrupted; what they leave behind."""
+"""The runners of this machine: tasks that fail, are killed, are interrupted; what they leave."""
 
 import os
+import shutil
 import signal
+import tempfile
 import time
 from pathlib import Path
 
@@ -117,7 +119,9 @@ def test_a_task_short_of_memory_is_told(tmp_path, runner):
 
 
 def test_a_bug_in_a_task_is_no_mistake_of_the_user(tmp_path):
-    expected = r"map task 0 .*: ZeroDivisionError: one line\nand another \(test_runners.py:\d+\)"
+    expected = (
+        r"map task 0 .*: ZeroDivisionError: one line\nand another \(test_local_and_inline.py:\d+\)"
+    )
     with pytest.raises(RuntimeError, match=expected):
         act(tmp_path, "local", "bug")
 
@@ -151,17 +155,43 @@ def test_an_interrupt_ends_the_running_tasks(tmp_path, interrupted_soon):
 
 
 def test_an_unknown_runner_is_named(tmp_path):
-    with pytest.raises(ValueError, match="inline, local, not 'cluster'"):
+    with pytest.raises(ValueError, match="inline, local, hadoop, not 'cluster'"):
         act(tmp_path, "cluster", "a")
 
 
-def test_staging_goes_with_its_contents():
-    with runners.staging_folder() as folder:
-        (folder / "x").write_text("x")
-    assert not folder.exists()
-
-
-def test_a_missing_temporary_folder_is_one_line(monkeypatch, tmp_path):
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "nowhere"))
-    with pytest.raises(MrDedupError, match="no temporary folder"), runners.staging_folder():
+@LOCAL_AND_INLINE
+def test_an_input_is_called_what_its_user_calls_it(tmp_path, runner):
+    [path] = inputs(tmp_path, "disk full")
+    given = runners.Input(str(path), "the crawl of May")
+    with (
+        pytest.raises(MrDedupError, match=r"^map task 0 on the crawl of May: No space left"),
+        runners.staging_folder() as staging,
+        runners.run(Acts, [], [given], staging, runner=runner),
+    ):
         pass
+
+
+def test_tasks_end_with_a_parent_that_is_killed(tmp_path):
+    """A parent that SIGKILL ends can end nothing itself."""
+    [path] = inputs(tmp_path, "slow")
+    pid = os.fork()
+    if pid == 0:
+        with runners.staging_folder() as staging, runners.run(Acts, [], [path], staging):
+            os._exit(0)
+    children = Path(f"/proc/{pid}/task/{pid}/children")
+    task = until(lambda: children.read_text().split())[0]
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+    until(lambda: not Path(f"/proc/{task}").exists())
+    shutil.rmtree(next(Path(tempfile.gettempdir()).iterdir()))
+
+
+def until(told, seconds=20):
+    """Wait until ``told`` returns something true, and return that."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        answer = told()
+        if answer:
+            return answer
+        time.sleep(0.02)
+    raise AssertionError(f"not in {seconds} s")

@@ -1,0 +1,112 @@
+"""Run an MRJob: in this process, on this machine's cores, or on a Hadoop cluster.
+
+``inline`` runs every task in this process. ``local`` forks a process a task: mrjob's own local
+runner starts a Python for each, which costs more than a 64 MB chunk takes to search. ``hadoop``
+hands the job to a cluster. This package is the one place that knows mrjob's ways.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from mrjob.job import MRJob
+
+from mr_dedup.errors import MrDedupError
+from mr_dedup.runners.inline import InlineRunner
+from mr_dedup.runners.local import ForkingRunner
+from mr_dedup.runners.model import HadoopSettings, Input, JobResult
+from mr_dedup.runners.staging import staging_folder
+
+__all__ = [
+    "CLUSTER_RUNNERS",
+    "RUNNERS",
+    "HadoopSettings",
+    "Input",
+    "JobResult",
+    "run",
+    "staging_folder",
+]
+
+RUNNERS = ("inline", "local")
+"""The runners of this machine."""
+
+CLUSTER_RUNNERS = ("hadoop",)
+"""The runners of clusters."""
+
+
+@contextlib.contextmanager
+def run(
+    job_class: type[MRJob],
+    options: Sequence[str],
+    inputs: Sequence[Path | Input],
+    staging: Path,
+    *,
+    runner: str = "local",
+    cores: int | None = None,
+    hadoop: HadoopSettings | None = None,
+) -> Iterator[JobResult]:
+    """Run a one-step job over ``inputs``, a map task each; yield what it left.
+
+    The result's files live until the block ends. ``cores`` bounds the tasks at a time of a runner
+    of this machine (all that this process may use); ``hadoop`` says more to that runner. Shows
+    progress on a terminal. Raises MrDedupError for every failure of a task that is not a bug,
+    naming the task's input, and for a cluster that cannot be had.
+    """
+    known = (*RUNNERS, *CLUSTER_RUNNERS)
+    if runner not in known:
+        raise ValueError(f"runner must be one of {', '.join(known)}, not {runner!r}")
+    logging.getLogger("mrjob").setLevel(logging.CRITICAL)
+    named = [item if isinstance(item, Input) else Input.file(item) for item in inputs]
+    if runner == "hadoop":
+        from mr_dedup.runners.hadoop import run_on_hadoop
+
+        with run_on_hadoop(
+            job_class, options, named, staging, hadoop or HadoopSettings()
+        ) as result:
+            yield result
+        return
+    arguments = ["-r", runner, "--no-conf", "--local-tmp-dir", str(staging), *options]
+    job = job_class([*arguments, *(item.place for item in named)])
+    engine = _local_engine(runner, job_class, job, named, cores)
+    try:
+        with engine.progress:
+            _run_engine(engine, staging)
+        parts = sorted(Path(engine.get_output_dir()).glob("part-*"))
+        yield JobResult(tuple(parts), _totals(engine.counters()))
+    finally:
+        engine.cleanup(mode=["ALL"])
+
+
+def _local_engine(
+    runner: str, job_class: type[MRJob], job: MRJob, inputs: Sequence[Input], cores: int | None
+) -> Any:
+    runner_class: Any = {"inline": InlineRunner, "local": ForkingRunner}[runner]
+    options = {key: value for key, value in job._runner_kwargs().items() if key != "mrjob_cls"}
+    options["num_cores"] = cores or len(os.sched_getaffinity(0))
+    engine = runner_class(job_class, **options)
+    engine.names = {item.place: item.name for item in inputs}
+    return engine
+
+
+def _run_engine(engine: Any, staging: Path) -> None:
+    try:
+        engine.run()
+    except OSError as error:
+        # between tasks mrjob writes and sorts nowhere else
+        named = f"{error.filename}: " if error.filename else ""
+        reason = f"{named}{error.strerror or error}"
+        raise MrDedupError(f"temporary folder {staging}: {reason}") from error
+
+
+def _totals(counters: Sequence[dict[str, dict[str, int]]]) -> dict[str, int]:
+    return {
+        name: amount
+        for step in counters
+        for group in step.values()
+        for name, amount in group.items()
+    }

@@ -1,0 +1,383 @@
+"""Run a job on Amazon EMR: mrjob's emr runner, made plain to read and quick to say what failed.
+
+The client puts what is local into S3, starts a cluster (or uses the one that mrjob.conf names),
+follows the job, fetches its output and takes away what it put there. What a task cannot do it
+tells by a file in S3, at once; the logs, which EMR copies to S3 when a cluster ends, tell the rest.
+
+Importing this needs boto3: see run_on_emr.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import shlex
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from mrjob.conf import combine_opts, load_opts_from_mrjob_conf
+from mrjob.emr import EMRJobRunner
+from mrjob.fs.composite import CompositeFilesystem
+from mrjob.fs.local import LocalFilesystem
+from mrjob.job import MRJob
+from mrjob.step import StepFailedException
+
+from mr_dedup.errors import MrDedupError
+from mr_dedup.runners.client_log import ClientLog
+from mr_dedup.runners.emr_logs import EmrLogs
+from mr_dedup.runners.failures import Failure, explain, read_failures
+from mr_dedup.runners.model import HadoopSettings, Input, JobResult
+from mr_dedup.runners.reporting import Progress
+from mr_dedup.runners.s3 import S3Files, aws_errors, default_region
+from mr_dedup.runners.shipping import ShippingRunner, job_arguments, own_counters, stage_inputs
+
+PYTHON = "python3.11"
+"""The Python of tasks: EMR 7 has it as a package; its own python3 is too old for us."""
+
+_DEFAULTS = {
+    "image_version": "7.5.0",
+    "applications": ["Hadoop"],
+    # made once an account, by aws emr create-default-roles; mrjob would make roles of its own
+    "iam_instance_profile": "EMR_EC2_DefaultRole",
+    "iam_service_role": "EMR_DefaultRole",
+    # S3 shows at once what was written to it
+    "cloud_fs_sync_secs": 0,
+    # inputs were listed already, logs are read by us, and mrjob is part of what nodes need
+    "check_input_paths": False,
+    "read_logs": True,
+    "bootstrap_mrjob": False,
+}
+
+_ENDED = ("TERMINATED", "TERMINATED_WITH_ERRORS")
+_ENDING = ("TERMINATING", *_ENDED)
+
+# the reasons for a cluster's end that lie in its steps
+_OF_STEPS = ("STEP_FAILURE", "ALL_STEPS_COMPLETED")
+
+_LOG_SECONDS = 900
+"""How long logs may take to be in S3: EMR copies them every five minutes, and at a cluster's end."""
+
+
+@contextlib.contextmanager
+def run_on_emr(
+    job_class: type[MRJob],
+    options: Sequence[str],
+    inputs: Sequence[Input],
+    staging: Path,
+    settings: HadoopSettings,
+) -> Iterator[JobResult]:
+    """Run a job on EMR; see mr_dedup.runners.run."""
+    staged = stage_inputs(inputs, staging)
+    arguments = ["-r", "emr", "--local-tmp-dir", str(staging)]
+    arguments += [*job_arguments(settings, staging), *options]
+    with aws_errors("Amazon EMR"):
+        engine = _engine(job_class, [*arguments, *staged], settings.conf)
+        engine.output = settings.output_dir
+        try:
+            engine.names = {
+                engine.staged_uri(place): item.name
+                for place, item in zip(staged, inputs, strict=True)
+                if not item.is_remote
+            }
+            with engine.progress:
+                engine.check_output(settings.overwrite)
+                engine.run()
+                parts = engine.deliver(staging / "output", settings.overwrite)
+                counters = engine.totals()
+            yield JobResult(parts, counters)
+        except StepFailedException as error:
+            raise engine.explained() from error
+        finally:
+            engine.cleanup(mode=["ALL"])
+
+
+def _engine(job_class: type[MRJob], arguments: Sequence[str], conf: Path | None) -> EmrRunner:
+    try:
+        job = job_class([*arguments])
+        return EmrRunner(**job._runner_kwargs())
+    except (OSError, ValueError, TypeError) as error:
+        raise MrDedupError(f"{conf or 'mrjob'}: {' '.join(str(error).split())}") from error
+
+
+def files_of_conf(conf: Path | None) -> S3Files:
+    """Return S3 as an mrjob.conf says it is reached; raises MrDedupError for one of no use."""
+    try:
+        loaded = load_opts_from_mrjob_conf("emr", str(conf)) if conf else []
+    except (OSError, ValueError, TypeError) as error:
+        raise MrDedupError(f"{conf}: {' '.join(str(error).split())}") from error
+    wanted = combine_opts({}, *(found for _, found in loaded if found))
+    names = ("aws_access_key_id", "aws_secret_access_key", "aws_session_token", "s3_endpoint")
+    region = wanted.get("region") or default_region()
+    return S3Files(s3_region=region, **{name: wanted.get(name) for name in names})
+
+
+class EmrRunner(ShippingRunner, EMRJobRunner):  # type: ignore[misc]
+    """mrjob's runner, with our scripts, bar and errors, and few calls of the services."""
+
+    def __init__(self, **options: Any) -> None:
+        self._clients: dict[str, Any] = {}
+        self.progress = Progress("%")
+        self.output: str | None = None
+        self.names: Mapping[str, str] = {}
+        super().__init__(**options)
+
+    # options
+
+    @classmethod
+    def _default_opts(cls) -> dict[str, Any]:
+        region = default_region()
+        return {**super()._default_opts(), **_DEFAULTS, **({"region": region} if region else {})}
+
+    def _combine_opts(self, opt_list: Sequence[dict[str, Any]]) -> dict[str, Any]:
+        opts: dict[str, Any] = super()._combine_opts(opt_list)
+        uses_own = opts["bootstrap"] or opts["bootstrap_actions"] or opts["cluster_id"]
+        if not (uses_own or opts["image_id"] or opts["python_bin"] or opts["task_python_bin"]):
+            opts["bootstrap"] = default_bootstrap()
+        return opts
+
+    def _default_python_bin(self, local: bool = False) -> list[str]:
+        return [PYTHON]
+
+    def _default_sh_bin(self) -> list[str]:
+        return ["/bin/sh"]
+
+    def _sh_pre_commands(self) -> list[str]:
+        return ["set -e"]
+
+    # the services
+
+    @property
+    def fs(self) -> CompositeFilesystem:
+        """The files in S3 and this machine's."""
+        if self._fs is None:
+            names = ("aws_access_key_id", "aws_secret_access_key", "aws_session_token")
+            files = S3Files(
+                s3_endpoint=self._opts["s3_endpoint"],
+                s3_region=self._opts["region"],
+                part_size=self._upload_part_size(),
+                **{name: self._opts[name] for name in names},
+            )
+            self._fs = CompositeFilesystem()
+            self._fs.add_fs("s3", files)
+            self._fs.add_fs("local", LocalFilesystem())
+        return self._fs
+
+    @property
+    def _files(self) -> S3Files:
+        files: S3Files = self.fs.s3
+        return files
+
+    def make_emr_client(self) -> Any:
+        """Return the client of EMR, one for all calls."""
+        if "emr" not in self._clients:
+            self._clients["emr"] = super().make_emr_client()
+        return self._clients["emr"]
+
+    # what goes to S3
+
+    @property
+    def _failures(self) -> str:
+        return f"{self._cloud_tmp_dir}failures"
+
+    def _upload_local_files(self) -> None:
+        self.progress.start("staging", 100)
+        super()._upload_local_files()
+
+    # the job
+
+    def _wait_for_steps_to_complete(self) -> None:
+        """Follow the steps one by one; raises StepFailedException for one that did not complete."""
+        for number, step in enumerate(self._steps_to_submit()):
+            if len(self._step_ids) <= number:
+                self._add_steps_to_cluster([step])
+            if not self._completes(self._step_ids[number]):
+                raise StepFailedException(step_num=number, num_steps=self._num_steps())
+
+    def _completes(self, step_id: str) -> bool:
+        """Wait for the end of a step; return whether it completed."""
+        while True:
+            state = self._step_state(step_id)
+            cluster = self._describe_cluster()["Status"]["State"]
+            if state not in ("PENDING", "RUNNING", "CANCEL_PENDING"):
+                return state == "COMPLETED"
+            if cluster in _ENDED:
+                return False
+            self._show(f"cluster {cluster.lower()}" if state == "PENDING" else "step running")
+            time.sleep(self._opts["check_cluster_every"])
+
+    def _step_state(self, step_id: str) -> str:
+        client = self.make_emr_client()
+        step = client.describe_step(ClusterId=self._cluster_id, StepId=step_id)["Step"]
+        state: str = step["Status"]["State"]
+        return state
+
+    def _show(self, phase: str) -> None:
+        self.progress.start(phase, 100)
+
+    def totals(self) -> dict[str, int]:
+        """Return the job's own counters by name, or none if nobody is to read the logs.
+
+        They are in the logs, for which this waits: ends the cluster, if it is the job's alone.
+        """
+        if not self._read_logs():
+            return {}
+        counters = []
+        for step_id in self._step_ids:
+            self._await_logs(step_id)
+            _, found = self._logs.client_log(step_id, self.progress)
+            counters.append(found.get("counters") or {})
+        return own_counters(counters)
+
+    # why it failed
+
+    @property
+    def _logs(self) -> EmrLogs:
+        return EmrLogs(self._files, self._s3_log_dir())
+
+    def explained(self) -> MrDedupError | RuntimeError:
+        """Return why the job failed, as an error for the user; a bug as RuntimeError."""
+        failures = read_failures(self._reports())
+        log = ClientLog(self.progress)
+        log.job_failure = self._given_up(failures)
+        if log.job_failure is None:
+            if told := self._cluster_failure():
+                return MrDedupError(told)
+            if self._read_logs():
+                self._await_logs(self._step_ids[-1])
+                log, said = self._logs.client_log(self._step_ids[-1], self.progress)
+                failures += self._logs.failures(said.get("application_id"))
+        why = explain(log, failures)
+        message = self.in_users_words(why.message)
+        return RuntimeError(message) if why.is_bug else MrDedupError(message)
+
+    def _given_up(self, failures: Sequence[Failure]) -> str | None:
+        """Return a task that was given up, as its reports tell: one of its last attempt."""
+        for failure in failures:
+            kind, number = failure.attempt.split("_")[-3::2]
+            name = f"mapreduce.{'map' if kind == 'm' else 'reduce'}.maxattempts"
+            if int(number) + 1 >= int(self._opts["jobconf"].get(name, 4)):
+                return failure.attempt.replace("attempt_", "task_").rpartition("_")[0]
+        return None
+
+    def _reports(self) -> str:
+        """Return what tasks that failed told."""
+        return "".join(self._files.read(uri) for uri in self._files.below(self._failures))
+
+    def _cluster_failure(self) -> str | None:
+        """Return why the cluster ended, if that is not for its steps."""
+        status = self._describe_cluster()["Status"]
+        change = status["StateChangeReason"]
+        if status["State"] not in _ENDING or change.get("Code") in _OF_STEPS:
+            return None
+        reason = change.get("Message") or status["State"]
+        return self._logs.bootstrap_failure(reason) or (
+            f"the cluster {self._cluster_id} ended: {reason}"
+        )
+
+    def _await_logs(self, step_id: str) -> None:
+        """Wait until the logs of a step are in S3, or have been waited for long enough."""
+        self._end_work()
+        deadline = time.monotonic() + _LOG_SECONDS
+        while time.monotonic() < deadline:
+            if self._is_ours:
+                state = self._describe_cluster()["Status"]["State"]
+                if state in _ENDED:
+                    return
+                self._show(f"cluster {state.lower()}")
+            else:
+                if self._logs.has_step(step_id):
+                    return
+                self._show("waiting for logs")
+            time.sleep(self._opts["check_cluster_every"])
+
+    # its output
+
+    def check_output(self, overwrite: bool) -> None:
+        """Raise MrDedupError if the output may not be written where it is to be."""
+        if self.output is not None:
+            self.output = self.output.rstrip("/")
+            if self._files.exists(self.output) and not overwrite:
+                raise MrDedupError(f"{self.output}: exists; give --overwrite to replace it")
+
+    def deliver(self, folder: Path, overwrite: bool) -> tuple[Path, ...]:
+        """Put the output where it is to be: at its URI, or into ``folder``; return its files."""
+        written = self._files.below(self._output_dir)
+        if self.output is None:
+            self._show("fetching")
+            folder.mkdir()
+            parts = [uri for uri in written if _name(uri).startswith("part-")]
+            for uri in parts:
+                self._files.get(uri, folder / _name(uri))
+            return tuple(folder / _name(uri) for uri in parts)
+        self._show("finishing")
+        if self._files.exists(self.output):
+            if not overwrite:
+                raise MrDedupError(f"{self.output}: came into being while the job ran")
+            self._files.remove(self.output)
+        self._copy(written, self.output)
+        return ()
+
+    def _copy(self, uris: Sequence[str], folder: str) -> None:
+        """Copy files into a folder, all or none; the mark of success last."""
+        try:
+            with ThreadPoolExecutor(8) as pool:
+                parts = [uri for uri in uris if _name(uri) != "_SUCCESS"]
+                targets = [f"{folder}/{_name(uri)}" for uri in parts]
+                list(pool.map(self._files.copy, parts, targets))
+            for uri in set(uris) - set(parts):
+                self._files.copy(uri, f"{folder}/{_name(uri)}")
+        except BaseException:
+            self._files.remove(folder)
+            raise
+
+    # the end
+
+    @property
+    def _is_ours(self) -> bool:
+        """Whether the cluster is there for this job alone."""
+        return bool(self._created_cluster and not self._opts["pool_clusters"])
+
+    def _end_work(self) -> None:
+        """End the cluster if it is ours, else what it still has to do for us."""
+        client = self.make_emr_client()
+        if self._is_ours:
+            client.terminate_job_flows(JobFlowIds=[self._cluster_id])
+        elif self._cluster_id and not self._ran_job and self._step_ids:
+            client.cancel_steps(
+                ClusterId=self._cluster_id,
+                StepIds=self._step_ids,
+                StepCancellationOption="TERMINATE_PROCESS",
+            )
+
+    def cleanup(self, mode: Any = None) -> None:
+        """End what runs, and take away what was put into S3.
+
+        The logs of a job that failed stay, as do those that mrjob.conf gives a place.
+        """
+        with contextlib.suppress(MrDedupError), aws_errors("Amazon EMR"):
+            self._end_work()
+        with contextlib.suppress(MrDedupError):
+            self._files.remove(self._cloud_tmp_dir)
+            if self._ran_job and self._is_ours and self._log_dir_is_temporary():
+                self._files.remove(self._s3_log_dir())
+        self._cleanup_local_tmp()
+        self._kill_ssh_tunnel()
+
+    def _log_dir_is_temporary(self) -> bool:
+        return bool(self._opts["cloud_log_dir"] == f"{self._opts['cloud_tmp_dir']}logs/")
+
+
+def default_bootstrap() -> list[str]:
+    """Return the commands that make a node of EMR 7 fit for our tasks."""
+    needed = [text for text in metadata.requires("mr-dedup") or () if "extra ==" not in text]
+    return [
+        f"sudo dnf install -y {PYTHON} {PYTHON}-pip",
+        f"sudo {PYTHON} -m pip install {shlex.join(needed)}",
+    ]
+
+
+def _name(uri: str) -> str:
+    return uri.rpartition("/")[2]

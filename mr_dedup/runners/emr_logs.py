@@ -1,0 +1,85 @@
+"""The logs that EMR copies to S3: of the streaming client, of tasks, of a cluster's start."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from mrjob.logs.step import _interpret_hadoop_jar_command_stderr
+
+from mr_dedup.runners.client_log import ClientLog
+from mr_dedup.runners.failures import Failure
+from mr_dedup.runners.reporting import Progress
+from mr_dedup.runners.s3 import S3Files
+
+_BOOTSTRAP_FAILED = re.compile(
+    r"\((?:including )?(?P<node>i-[0-9a-f]+).*\).*bootstrap action (?P<number>\d+)"
+)
+
+_ATTEMPT = re.compile(r"attempt_\d+_\d+_[mr]_\d+_\d+")
+_EXIT_CODE = re.compile(r"subprocess failed with code (\d+)")
+
+
+class EmrLogs:
+    """The logs of one cluster, below ``folder``, an address in S3."""
+
+    def __init__(self, files: S3Files, folder: str) -> None:
+        self._files = files
+        self._folder = folder.rstrip("/")
+
+    def has_step(self, step_id: str) -> bool:
+        """Return whether the client's log of a step is there."""
+        return bool(self._step_logs(step_id))
+
+    def client_log(self, step_id: str, progress: Progress) -> tuple[ClientLog, dict[str, Any]]:
+        """Return what the streaming client of a step said: as records, and as mrjob reads it."""
+        log = ClientLog(progress)
+        lines = [
+            line for uri in self._step_logs(step_id) for line in self._files.read(uri).splitlines()
+        ]
+        said: dict[str, Any] = _interpret_hadoop_jar_command_stderr(lines, record_callback=log.see)
+        return log, said
+
+    def _step_logs(self, step_id: str) -> list[str]:
+        """Return the parts of a client's log, in order: the latest has no date in its name."""
+        folder = f"{self._folder}/steps/{step_id}"
+        found = [uri for uri in self._files.below(folder) if "/syslog" in uri]
+        return sorted(found, key=lambda uri: (re.search(r"syslog(\.gz)?$", uri) is not None, uri))
+
+    def failures(self, application_id: str | None) -> list[Failure]:
+        """Return what the tasks of a job that failed wrote to stderr."""
+        if application_id is None:
+            return []
+        texts = {}
+        for uri in self._files.below(f"{self._folder}/containers/{application_id}"):
+            container, _, name = uri.rpartition("/")
+            texts[container, name.removesuffix(".gz")] = uri
+        found = []
+        for (container, name), uri in texts.items():
+            if name == "stderr" and (syslog := texts.get((container, "syslog"))):
+                failure = _failure(self._files.read(syslog), self._files.read(uri))
+                found += [failure] if failure else []
+        return found
+
+    def bootstrap_failure(self, reason: str) -> str | None:
+        """Return what a bootstrap action said, if by ``reason`` the cluster ended because of it."""
+        failed = _BOOTSTRAP_FAILED.search(reason)
+        if failed is None:
+            return None
+        number, node = failed["number"], failed["node"]
+        told = f"the cluster could not be set up: bootstrap action {number} failed on {node}"
+        folder = f"{self._folder}/node/{node}/bootstrap-actions/{number}"
+        said = ""
+        for uri in self._files.below(folder):
+            if "/stderr" in uri:
+                said = self._files.read(uri)
+        lines = [line.strip() for line in said.splitlines() if line.strip()]
+        return f"{told}: {lines[-1]}" if lines else f"{told}; {reason}"
+
+
+def _failure(syslog: str, stderr: str) -> Failure | None:
+    attempt, code = _ATTEMPT.search(syslog), _EXIT_CODE.search(syslog)
+    if attempt is None or code is None:
+        return None
+    said = re.split(r"^java\.lang\.RuntimeException: PipeMapRed", stderr, flags=re.M)[0]
+    return Failure(attempt[0], int(code[1]), "", "", said.strip("\n"))

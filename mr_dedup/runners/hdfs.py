@@ -1,0 +1,197 @@
+"""Files of a cluster by the ``hadoop fs`` command, every failure of it as one line.
+
+Each call starts a Java that takes one or two seconds: what can be asked at once is.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from mrjob.fs.hadoop import HadoopFilesystem
+
+from mr_dedup.errors import MrDedupError
+
+# a host that does not answer at all is asked twice for 20 s each, not 45 times
+_GENERIC = ["-D", "ipc.client.connect.max.retries.on.timeouts=1"]
+
+# permissions, replication (or -), owner, group, size, date, time, path
+_LISTED = re.compile(
+    r"(?P<kind>[-d])\S{9}\S?\s+\S+\s+\S+\s+\S+\s+(?P<size>\d+) "
+    r"\d{4}-\d\d-\d\d \d\d:\d\d (?P<uri>.+)"
+)
+
+_GLOB = re.compile(r"[*?\[{\\]")
+
+_COMMAND_SAYS = re.compile(
+    r"^-?(?:ls|mkdir|put|get|rm|mv|test|cat|copyToLocal|copyFromLocal): (?P<reason>.*)"
+)
+
+_REFUSED = re.compile(
+    r"Call From \S+ to (?P<address>\S+) failed on (?:connection|socket timeout) exception: "
+    r"[\w.]+: (?P<reason>[^;]*)"
+)
+
+
+class HadoopCommandError(MrDedupError):
+    """The hadoop command failed; ``reason`` is what it said, in one line."""
+
+    def __init__(self, message: str, reason: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
+@dataclass(frozen=True)
+class RemoteFile:
+    """A file on the cluster: its URI, and its size."""
+
+    uri: str
+    size_bytes: int
+
+
+class ClusterFilesystem(HadoopFilesystem):  # type: ignore[misc]
+    """mrjob's wrapper of ``hadoop fs``, with errors for users, and calls that do much at once."""
+
+    def invoke_hadoop(
+        self,
+        args: Sequence[str],
+        ok_returncodes: Iterable[int] | None = None,
+        ok_stderr: Iterable[re.Pattern[bytes]] | None = None,
+        return_stdout: bool = False,
+    ) -> bytes | int:
+        """Run the command; return its output or its exit code. See mrjob's.
+
+        Raises HadoopCommandError where mrjob raises CalledProcessError, and MrDedupError if there
+        is no such command.
+        """
+        if args[0] == "fs":
+            args = ["fs", *_GENERIC, *args[1:]]
+        command = [*self.get_hadoop_bin(), *args]
+        try:
+            done = subprocess.run(
+                command, stdin=subprocess.DEVNULL, capture_output=True, check=False
+            )
+        except OSError as error:
+            raise no_command(command[0], error) from error
+        fine = any(pattern.match(done.stderr) for pattern in ok_stderr or ())
+        if not fine and done.returncode not in (ok_returncodes or [0]):
+            reason = reason_of(done.stderr.decode("utf-8", "replace"))
+            shown = " ".join(command[1:2] + [word for word in args if word.startswith("-")][-1:])
+            raise HadoopCommandError(f"hadoop {shown}: {reason}", reason)
+        return done.stdout if return_stdout else done.returncode
+
+    def files(self, names: Sequence[str]) -> list[RemoteFile]:
+        """Return the files that ``names``, URIs of files, folders and globs, stand for.
+
+        In the order given, those of a folder or glob by path. Folders stand for the files in them
+        and in their sub-folders; what is called ``.…`` or ``_…`` in one is passed over, as Hadoop
+        does with ``_SUCCESS``. Raises MrDedupError for a name that stands for no file.
+        """
+        literal = [name for name in names if not _GLOB.search(name)]
+        listed = self._listing(literal) if literal else []
+        files = []
+        for name in names:
+            if _GLOB.search(name):
+                of_name = [file for file in self._listing([name]) if not _hidden(name, file.uri)]
+            else:
+                of_name = [file for file in listed if _is_in(name, file.uri)]
+            if not of_name:
+                raise MrDedupError(f"{name}: holds no files")
+            files += of_name
+        return files
+
+    def _listing(self, names: Sequence[str]) -> list[RemoteFile]:
+        try:
+            output = self.invoke_hadoop(["fs", "-ls", "-R", *names], return_stdout=True)
+        except HadoopCommandError as error:
+            missing = re.match(r"`(.*)': No such file or directory", error.reason)
+            if missing:
+                raise MrDedupError(f"{missing[1]}: no such file in the cluster") from error
+            raise MrDedupError(f"{_one_of(names)}: {error.reason}") from error
+        assert isinstance(output, bytes)
+        files = []
+        for line in output.decode("utf-8", "surrogateescape").splitlines():
+            entry = _LISTED.fullmatch(line)
+            if entry is None:
+                raise MrDedupError(f"{_one_of(names)}: cannot read its listing: {line!r}")
+            if entry["kind"] == "-":
+                files.append(RemoteFile(entry["uri"], int(entry["size"])))
+        return files
+
+    def exists(self, uri: str) -> bool:
+        """Return whether there is a file or folder ``uri``; raises HadoopCommandError."""
+        return self.invoke_hadoop(["fs", "-test", "-e", uri], ok_returncodes=[0, 1]) == 0
+
+    def put(self, local: str | Path, uri: str) -> None:
+        """Copy a local file or folder, as ``uri``; raises HadoopCommandError."""
+        # it takes a local name for a URI
+        self.invoke_hadoop(["fs", "-put", Path(local).absolute().as_uri(), uri])
+
+    def get(self, uri: str, local: Path) -> None:
+        """Copy a file or folder to ``local``; raises HadoopCommandError."""
+        self.invoke_hadoop(["fs", "-get", uri, local.absolute().as_uri()])
+
+    def rename(self, uri: str, new: str) -> None:
+        """Rename a folder, at once and as a whole; raises HadoopCommandError."""
+        self.invoke_hadoop(["fs", "-mv", uri, new])
+
+    def remove(self, uris: Sequence[str]) -> None:
+        """Remove files and folders with all in them, those there are; raises HadoopCommandError."""
+        self.invoke_hadoop(["fs", "-rm", "-R", "-f", "-skipTrash", *uris])
+
+    def read_all(self, glob: str) -> str:
+        """Return the texts of the files a glob stands for, one after the other."""
+        output = self.invoke_hadoop(["fs", "-cat", glob], return_stdout=True)
+        assert isinstance(output, bytes)
+        return output.decode("utf-8", "replace")
+
+
+def no_command(name: str, error: OSError) -> MrDedupError:
+    """Return the error for a hadoop command that cannot be run."""
+    return MrDedupError(
+        f"{name}: cannot run this hadoop command: {error.strerror}; it is looked for in "
+        "HADOOP_HOME and PATH, or --hadoop-bin names it"
+    )
+
+
+def reason_of(stderr: str) -> str:
+    """Return in one line what a failed ``hadoop`` command said on its stderr."""
+    lines = [line.strip() for line in stderr.splitlines() if line.strip()]
+    said = [match["reason"] for line in lines if (match := _COMMAND_SAYS.match(line))]
+    telling = [line for line in lines if not line.startswith(("at ", "..."))]
+    reason = said[0] if said else (telling[-1] if telling else "failed without a word")
+    return plain_reason(reason)
+
+
+def plain_reason(reason: str) -> str:
+    """Return a reason of Hadoop's without what helps nobody."""
+    refused = _REFUSED.search(reason)
+    if refused:
+        return f"the cluster cannot be reached at {refused['address']}: {refused['reason'].strip()}"
+    return reason
+
+
+def _is_in(name: str, uri: str) -> bool:
+    """Return whether a listed file is ``name``, or is in that folder and not to be passed over."""
+    folder = name.rstrip("/") + "/"
+    inside = uri.removeprefix(folder).split("/")
+    return uri == name or (uri.startswith(folder) and not _any_passed_over(inside))
+
+
+def _hidden(glob: str, uri: str) -> bool:
+    """Return whether a file is matched by a glob, or in a folder that is, yet to be passed over."""
+    # alternatives may hold slashes
+    *above, last = re.sub(r"\{[^{}]*\}", "", glob.rstrip("/")).split("/")
+    below = uri.split("/")[len(above) :]
+    return _any_passed_over(below[1:] if last.startswith((".", "_")) else below)
+
+
+def _any_passed_over(parts: Sequence[str]) -> bool:
+    return any(part.startswith((".", "_")) for part in parts)
+
+
+def _one_of(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{names[0]}, …"

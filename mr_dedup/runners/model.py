@@ -1,0 +1,70 @@
+"""What goes into a run of a job, and what comes out of it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+_URI = re.compile(r"(?!file:)[A-Za-z][A-Za-z0-9+.-]*://")
+
+
+def is_uri(place: str) -> bool:
+    """Return whether ``place`` is an address such as hdfs://…, which no local file has."""
+    return _URI.match(place) is not None
+
+
+@dataclass(frozen=True)
+class Input:
+    """What one map task reads: its path or URI, and what the user calls it in an error."""
+
+    place: str
+    name: str
+
+    @classmethod
+    def file(cls, path: Path) -> Input:
+        """Return the input that is a local file, called by its path."""
+        return cls(str(path), str(path))
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether the cluster reads it where it is."""
+        return is_uri(self.place)
+
+
+@dataclass(frozen=True)
+class JobResult:
+    """What a finished job left: its output files, in order, and its counters by name.
+
+    A job that was told where on a cluster to leave its output has no files here.
+    """
+
+    parts: tuple[Path, ...]
+    counters: dict[str, int]
+
+
+@dataclass(frozen=True)
+class HadoopSettings:
+    """How to run on a Hadoop cluster; what is not said is left to mrjob.conf and to the cluster.
+
+    ``output_dir`` is a URI for the result, fetched into JobResult.parts otherwise; it is replaced
+    only if ``overwrite``. ``properties`` are Hadoop's, ``NAME=VALUE``. ``archive`` is a packed
+    environment, a .tar.gz, .tgz, .tar or .zip here or on the cluster, unpacked as the folder
+    ``environment`` in the working folder of each task and put on its PYTHONPATH. ``python_bin`` is
+    the tasks' Python, ``hadoop_bin`` the client's command, ``conf`` an mrjob.conf.
+    """
+
+    output_dir: str | None = None
+    overwrite: bool = False
+    reducers: int | None = None
+    task_memory_bytes: int | None = None
+    properties: tuple[str, ...] = ()
+    archive: str | None = None
+    python_bin: str | None = None
+    hadoop_bin: str | None = None
+    conf: Path | None = None
+
+    def __post_init__(self) -> None:
+        for text in self.properties:
+            if not re.match(r"[^=\s]+=", text):
+                raise ValueError(f"properties: expected NAME=VALUE, got {text!r}")

@@ -1,0 +1,106 @@
+"""What runners share: a bar over the work, and errors that name a task's input."""
+
+from __future__ import annotations
+
+import json
+import traceback
+from pathlib import Path
+from typing import Any
+
+from tqdm import tqdm
+
+from mr_dedup.errors import MrDedupError
+
+_MAX_MESSAGE = 2000
+
+# tqdm's monitor thread would be there when tasks are forked, and Python 3.12 warns of that
+tqdm.monitor_interval = 0
+
+
+class Progress:
+    """A bar over the work of a job, on a terminal only."""
+
+    def __init__(self, unit: str = " tasks") -> None:
+        # drawn at every task, however quick
+        self._bar = tqdm(unit=unit, disable=None, leave=False, mininterval=0)
+
+    def start(self, phase: str, total: int) -> None:
+        """Begin a phase of ``total`` units."""
+        self._bar.set_description(phase, refresh=False)
+        self._bar.reset(total=total)
+
+    def step(self) -> None:
+        """One unit more is done."""
+        self._bar.update()
+
+    def reach(self, done: int) -> None:
+        """``done`` units of the phase are done."""
+        self._bar.update(done - self._bar.n)
+
+    def __enter__(self) -> Progress:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._bar.close()
+
+
+class ReportingRunner:
+    """Mixed into mrjob's runners of this machine: a bar over the tasks, and their inputs' names."""
+
+    progress: Progress
+    names: dict[str, str]
+    _phase = "map"
+
+    def _run_mappers_and_combiners(self, step_num: int, map_splits: Any) -> None:
+        self._phase = "map"
+        super()._run_mappers_and_combiners(step_num, map_splits)  # type: ignore[misc]
+
+    def _run_reducers(self, step_num: int, num_reducer_tasks: int) -> None:
+        self._phase = "reduce"
+        super()._run_reducers(step_num, num_reducer_tasks)  # type: ignore[misc]
+
+    def _task_name(self, number: int) -> str:
+        """Return what an error calls a task of the running phase: with the file it reads."""
+        if self._phase == "reduce":
+            return f"reduce task {number}"
+        manifest_line = Path(self._task_input_path("mapper", 0, number)).read_text()  # type: ignore[attr-defined]
+        path = input_path(manifest_line)
+        name = self.names.get(path, path)
+        return f"map task {number} on {_described_input(path) if name == path else name}"
+
+
+def input_path(manifest_line: str) -> str:
+    """Return the path in a line of mrjob's input manifest, ``offset TAB path``."""
+    return manifest_line.rstrip("\n").partition("\t")[2]
+
+
+def _described_input(path: str) -> str:
+    """Return the user's name for a task's input: what a chunk description stands for."""
+    try:
+        fields = json.loads(Path(path).read_text())
+        part = "" if fields["stop"] is None else f" [{fields['start']}:{fields['stop']}]"
+        return f"{fields['path']}{part}"
+    except (OSError, ValueError, KeyError, TypeError):
+        return path
+
+
+def expected_reason(error: BaseException) -> str:
+    """Return the error of a task as a line or two."""
+    if isinstance(error, MemoryError):
+        return "memory was short; try fewer --cores or a smaller --table-memory"
+    return os_reason(error) if isinstance(error, OSError) else _one_line(error)
+
+
+def os_reason(error: OSError) -> str:
+    """Return what the system said, and of which file."""
+    named = f"{error.filename}: " if error.filename else ""
+    return f"{named}{error.strerror or error}"
+
+
+def _one_line(error: BaseException) -> str:
+    """Return an error as one line; of a bug, where it happened too."""
+    if isinstance(error, MrDedupError):
+        return str(error)[:_MAX_MESSAGE]
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    place = f"{Path(frame.filename).name}:{frame.lineno}"
+    return f"{type(error).__name__}: {error} ({place})"[:_MAX_MESSAGE]

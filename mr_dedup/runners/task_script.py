@@ -1,0 +1,103 @@
+"""The shell scripts that stand between Hadoop streaming and the Python of a task.
+
+mrjob's own leave an address unquoted, a lock file on each node, and the reason of a failure where
+only the node's own log has it. These set up the node, fetch the task's input, run its command and,
+if that failed, write what it said into a folder of the job's on the cluster, for the client.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+
+CODE = "mr_dedup_code"
+"""The folder, in that of a task, where the shipped package is."""
+
+ENVIRONMENT = "environment"
+"""The folder, in that of a task, where a packed environment is."""
+
+_RUN_AND_REPORT = r"""
+# the script runs itself, so as to see all that goes wrong from its first line on
+if [ -z "${MR_DEDUP_TASK:-}" ]; then
+    export MR_DEDUP_TASK=1
+    { { sh "$0" "$@"; echo $? >task-code; } 2>&1 >&3 3>&- | tee task-stderr >&2; } 3>&1
+    code=$(cat task-code)
+    [ "$code" -eq 0 ] && exit
+    {
+        echo "failed: ${mapreduce_task_attempt_id:-} $code ${NM_HOST:-}"
+        cat task-input 2>/dev/null || echo
+        # one line a line: what the parts of the file begin with stays telling
+        grep -v '^reporter:' task-stderr | tail -n 200 | tail -c 16384 | sed 's/^/ /'
+    } | hadoop_command fs -put -f - "$FAILURES/${mapreduce_task_attempt_id:-unknown}" >&2
+    exit "$code"
+fi
+set -e
+"""
+
+_SET_UP_NODE = r"""
+# numba finds compiled kernels again only where the source has the path it had: a fixed one
+code=$PWD/$CODE
+cache=${NUMBA_CACHE_DIR:-/tmp/mr_dedup-$(id -u)}
+if mkdir -p -m 700 "$cache" 2>/dev/null && [ -O "$cache" ] && [ -w "$cache" ]; then
+    if [ ! -d "$cache/code-$DIGEST" ] && new=$(mktemp -d "$cache/new-XXXXXX"); then
+        cp -R "$code/." "$new"
+        # another task may have been quicker
+        mv -T "$new" "$cache/code-$DIGEST" 2>/dev/null || rm -rf "$new"
+    fi
+    [ ! -d "$cache/code-$DIGEST" ] || code=$cache/code-$DIGEST
+else
+    cache=$PWD/numba
+fi
+export NUMBA_CACHE_DIR="$cache"
+export PYTHONPATH="$code:$PWD/$ENVIRONMENT${PYTHONPATH:+:$PYTHONPATH}"
+"""
+
+_FETCH_AND_RUN = r"""
+# a line of the manifest: offset TAB address
+INPUT_URI=$(cut -f 2-)
+printf '%s\n' "$INPUT_URI" >task-input
+echo "reporter:status:reading $INPUT_URI" >&2
+name=${INPUT_URI##*/}
+# its endings say what is in it
+case $name in
+    *.*) INPUT_PATH=$PWD/input.${name#*.} ;;
+    *) INPUT_PATH=$PWD/input ;;
+esac
+# it takes a name for a glob
+literal=$(printf %s "$INPUT_URI" | sed 's/[][*?{}\\]/\\&/g')
+hadoop_command fs -copyToLocal "$literal" "$INPUT_PATH" >&2
+exec "$@" "$INPUT_PATH" "$INPUT_URI"
+"""
+
+_RUN = """
+exec "$@"
+"""
+
+
+def task_script(
+    hadoop: Sequence[str],
+    failures: str,
+    digest: str,
+    setup: Sequence[str],
+    *,
+    reads_manifest: bool,
+) -> list[str]:
+    """Return the lines of a script that runs its arguments as a task.
+
+    ``hadoop`` is the command on the nodes, ``failures`` the folder for reports, ``digest`` tells
+    one shipped package from another, ``setup`` are lines of the user's.
+    """
+    settings = [
+        f'hadoop_command() {{ {shlex.join(hadoop)} "$@"; }}',
+        f"FAILURES={shlex.quote(failures)}",
+        f"CODE={CODE} ENVIRONMENT={ENVIRONMENT} DIGEST={digest}",
+    ]
+    run = _FETCH_AND_RUN if reads_manifest else _RUN
+    return [
+        "# what Hadoop streaming runs for a task of mr_dedup",
+        *settings,
+        *_RUN_AND_REPORT.splitlines(),
+        *_SET_UP_NODE.splitlines(),
+        *setup,
+        *run.splitlines(),
+    ]
