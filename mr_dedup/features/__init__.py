@@ -1,0 +1,1 @@
+"""Features of texts: tokens, shingles, their hashes and weights."""

@@ -1,0 +1,246 @@
+"""The loops over a text: fold and cut it into tokens, hash its shingles, weigh them.
+
+Nothing is validated or allocated here: shingles.py does both. Texts are slices of a uint8 array of
+UTF-8, and never read outside it, whatever its bytes.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import int64, njit, uint8, uint32, uint64
+from numpy.typing import NDArray
+
+from mr_dedup.features.intrinsics import (
+    BLOCK_BYTES,
+    COPY_BYTES,
+    copy_lower,
+    non_ascii_mask,
+    trailing_zeros64,
+    word_mask,
+)
+from mr_dedup.features.unicode_table import CJK, OTHER, WORD
+from mr_dedup.features.xxh3 import xxh3_64
+
+_U = np.uint64
+_0, _1, _2, _3, _4 = (_U(n) for n in range(5))
+_BLOCK, _COPY = _U(BLOCK_BYTES), _U(COPY_BYTES)
+_SPACE = np.uint8(ord(" "))
+
+
+class Scratch(NamedTuple):
+    """What the features of one text are worked out in; for a text of b bytes:
+
+    ``text`` uint8[2 b + 2 COPY_BYTES], ``token_starts`` and ``token_stops`` uint32[b // 2 + 2];
+    for p tokens, or characters, at most: ``starts`` and ``stops`` uint32[p], ``hashes`` uint64[p]
+    and ``weights`` int32[p] rounded up to a multiple of 8, ``keys`` uint64[c] and ``times``
+    uint32[c], c a power of 2 and at least 2 p.
+    """
+
+    text: NDArray[np.uint8]
+    token_starts: NDArray[np.uint32]
+    token_stops: NDArray[np.uint32]
+    starts: NDArray[np.uint32]
+    stops: NDArray[np.uint32]
+    hashes: NDArray[np.uint64]
+    weights: NDArray[np.int32]
+    keys: NDArray[np.uint64]
+    times: NDArray[np.uint32]
+
+
+@njit(cache=True, nogil=True)
+def find_features(  # type: ignore[no-untyped-def]
+    content, begin, end, pages, entries, by_characters, length, steps, scratch
+):
+    """Work out the features of ``content[begin:end]``, written to ``scratch``.
+
+    Returns how many shingles there are, repeats counted, and how many tokens or characters each
+    has: ``length``, or fewer where there are only so many. Writes the hash of each and what it adds
+    to the weight of its feature.
+    """
+    tokens = normalise(
+        content, begin, end, pages, entries, scratch.text, scratch.token_starts, scratch.token_stops
+    )
+    if tokens == _0:
+        return _0, _0
+    pieces = tokens
+    if by_characters:
+        stop = uint64(scratch.token_stops[tokens - _1])
+        pieces = split_characters(scratch.text, stop, scratch.starts, scratch.stops)
+        count = hash_shingles(
+            scratch.text, scratch.starts, scratch.stops, pieces, length, scratch.hashes
+        )
+    else:
+        count = hash_shingles(
+            scratch.text, scratch.token_starts, scratch.token_stops, tokens, length, scratch.hashes
+        )
+    if steps.size == 1:
+        scratch.weights[:count] = steps[0]
+    else:
+        weigh_repeats(scratch.hashes, count, steps, scratch.weights, scratch.keys, scratch.times)
+    return count, min(length, pieces)
+
+
+@njit(cache=True, nogil=True)
+def normalise(content, begin, end, pages, entries, out, starts, stops):  # type: ignore[no-untyped-def]
+    """Write the tokens of ``content[begin:end]``, folded, to ``out``; return how many there are.
+
+    Token t is out[starts[t]:stops[t]]. Between two stands one space, or nothing if both are CJK
+    characters: so n tokens, with what is between them, are a slice. ``pages`` and ``entries`` are
+    the Unicode table; the others as in Scratch.
+
+    Where 64 bytes are all ASCII, letters and digits are found 64 at a time, and copied 16 at a
+    time; elsewhere it goes character by character.
+    """
+    size = uint64(content.size)
+    count = _0
+    o = _0
+    is_open = False  # whether token count - 1 may go on
+    is_cjk = False  # whether it is a CJK character
+    i = begin
+    while i < end:
+        if i + _BLOCK <= end and i + _BLOCK + _COPY <= size and non_ascii_mask(content, i) == _0:
+            mask = word_mask(content, i)
+            if is_open and mask & _1 == _0:
+                stops[count - _1] = uint32(o)
+                is_open = False
+            at = i
+            while mask != _0:
+                skipped = trailing_zeros64(mask)
+                length = trailing_zeros64(~(mask >> skipped))
+                at += skipped
+                if not is_open:
+                    if count > _0:
+                        out[o] = _SPACE
+                        o += _1
+                    starts[count] = uint32(o)
+                    count += _1
+                    is_cjk = False
+                for piece in range(_0, length, _COPY):
+                    copy_lower(content, at + uint64(piece), out, o + uint64(piece))
+                o += length
+                at += length
+                is_open = at == i + _BLOCK
+                if is_open:
+                    break
+                stops[count - _1] = uint32(o)
+                mask = mask >> skipped >> length
+            i += _BLOCK
+            continue
+        until = min(i + _BLOCK, end)
+        while i < until:
+            first = uint64(content[i])
+            width = _1
+            character = first
+            if first >= _U(0xC0):
+                width = _2 if first < _U(0xE0) else _3 if first < _U(0xF0) else _4
+                if i + width > end:
+                    width = end - i
+                character = first & (_U(0xFF) >> (width + _1))
+                for next_byte in range(_1, width):
+                    character = character << _U(6) | uint64(content[i + uint64(next_byte)]) & _U(63)
+                character = min(character, _U(0x10FFFF))
+            page = uint64(pages[character >> _U(8)])
+            entry = entries[page << _U(8) | character & _U(255)]
+            kind = entry & np.int32(3)
+            if is_open and kind != WORD:
+                stops[count - _1] = uint32(o)
+                is_open = False
+            if kind != OTHER:
+                if not is_open:
+                    if count > _0 and not (kind == CJK and is_cjk):
+                        out[o] = _SPACE
+                        o += _1
+                    starts[count] = uint32(o)
+                    count += _1
+                    is_cjk = kind == CJK
+                    is_open = not is_cjk
+                change = int64(entry >> np.int32(2))
+                if change == 0:
+                    for byte in range(width):
+                        out[o + uint64(byte)] = content[i + uint64(byte)]
+                    o += width
+                else:
+                    o = _encode(uint64(int64(character) + change), out, o)
+                if is_cjk:
+                    stops[count - _1] = uint32(o)
+            i += width
+    if is_open:
+        stops[count - _1] = uint32(o)
+    return count
+
+
+@njit(cache=True, nogil=True)
+def _encode(character, out, o):  # type: ignore[no-untyped-def]
+    """Write a code point as UTF-8 to ``out[o:]``; return where it ends."""
+    if character < _U(0x80):
+        out[o] = uint8(character)
+        return o + _1
+    if character < _U(0x800):
+        out[o] = uint8(_U(0xC0) | character >> _U(6))
+        out[o + _1] = uint8(_U(0x80) | character & _U(63))
+        return o + _2
+    if character < _U(0x10000):
+        out[o] = uint8(_U(0xE0) | character >> _U(12))
+        out[o + _1] = uint8(_U(0x80) | character >> _U(6) & _U(63))
+        out[o + _2] = uint8(_U(0x80) | character & _U(63))
+        return o + _3
+    out[o] = uint8(_U(0xF0) | character >> _U(18))
+    out[o + _1] = uint8(_U(0x80) | character >> _U(12) & _U(63))
+    out[o + _2] = uint8(_U(0x80) | character >> _U(6) & _U(63))
+    out[o + _3] = uint8(_U(0x80) | character & _U(63))
+    return o + _4
+
+
+@njit(cache=True, nogil=True)
+def split_characters(text, stop, starts, stops):  # type: ignore[no-untyped-def]
+    """Write where each character of ``text[:stop]`` starts and stops; return how many there are."""
+    count = _0
+    for i in range(stop):
+        if text[i] & uint8(0xC0) != uint8(0x80):
+            starts[count] = uint32(i)
+            if count > _0:
+                stops[count - _1] = uint32(i)
+            count += _1
+    if count > _0:
+        stops[count - _1] = uint32(stop)
+    return count
+
+
+@njit(cache=True, nogil=True)
+def hash_shingles(text, starts, stops, count, length, hashes):  # type: ignore[no-untyped-def]
+    """Write the hash of every ``length`` neighbouring tokens of ``count``; return how many.
+
+    Fewer tokens than ``length`` are one shingle; no tokens, none.
+    """
+    if count == _0:
+        return _0
+    shingles = count - length + _1 if count >= length else _1
+    last = min(length, count) - _1
+    for i in range(shingles):
+        hashes[i] = xxh3_64(text, uint64(starts[i]), uint64(stops[uint64(i) + last]))
+    return shingles
+
+
+@njit(cache=True, nogil=True)
+def weigh_repeats(hashes, count, steps, weights, keys, times):  # type: ignore[no-untyped-def]
+    """Write what each occurrence adds to the weight of its feature: steps[occurrences before it].
+
+    ``steps`` int32[s] ends with what every later one adds. ``keys`` uint64[c] and ``times``
+    uint32[c] are scratch, c a power of 2 and at least twice ``count``.
+    """
+    capacity = _2
+    while capacity < _2 * count:
+        capacity *= _2
+    times[:capacity] = uint32(0)
+    last = uint32(steps.size - 1)
+    for i in range(count):
+        feature = hashes[i]
+        slot = feature & (capacity - _1)
+        while times[slot] != uint32(0) and keys[slot] != feature:
+            slot = (slot + _1) & (capacity - _1)
+        keys[slot] = feature
+        before = times[slot]
+        times[slot] = before + uint32(1)
+        weights[i] = steps[min(before, last)]

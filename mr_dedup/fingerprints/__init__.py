@@ -1,0 +1,1 @@
+"""Fingerprints of feature sets."""

@@ -1,0 +1,141 @@
+"""Features of texts against a slow oracle that shares nothing with the kernels."""
+
+import sys
+import unicodedata
+
+import numpy as np
+import pytest
+import xxhash
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mr_dedup.features import unicode_table as table_module
+from mr_dedup.features.shingles import MAX_LENGTH, UNITS, WEIGHTINGS, FeatureOptions, features_of
+from mr_dedup.features.unicode_table import CJK, OTHER, WORD, unicode_table
+from tests.features import text_oracle
+
+deterministic = settings(derandomize=True, deadline=None, max_examples=400)
+# what this Python knows: the frozen table may know more
+known = st.characters(exclude_categories=["Cs", "Cn"])
+PIECES = ["Word ", "Straße", "中", "文", "x" * 63, " ", "—", "e\u0301"]
+texts = st.one_of(
+    st.text(known, max_size=40),
+    st.text(st.sampled_from("aB9 _-中文。éßİſ\u0301\n\t\0𝔘𠀀한あｱ"), max_size=300),
+    st.lists(st.sampled_from(PIECES), max_size=60).map("".join),
+)
+options = st.builds(
+    FeatureOptions, st.sampled_from(UNITS), st.integers(1, 5), st.sampled_from(WEIGHTINGS)
+)
+
+
+def compare(text, chosen):
+    found = features_of(text, chosen)
+    expected = text_oracle.weighted(text, chosen.unit, chosen.length, chosen.weighting)
+    assert found.shingles == tuple(expected)
+    assert found.weights.tolist() == [units / 64 for units in expected.values()]
+    hashes = [xxhash.xxh3_64_intdigest(shingle.encode()) for shingle in expected]
+    assert found.hashes.tolist() == hashes
+
+
+@deterministic
+@given(texts, options)
+def test_any_text_equals_the_oracle(text, chosen):
+    compare(text, chosen)
+
+
+@pytest.mark.parametrize("unit", UNITS)
+@pytest.mark.parametrize("shift", range(70))
+def test_tokens_across_the_edges_of_blocks_equal_the_oracle(unit, shift):
+    """ASCII goes 64 bytes at a time: every way for a token, or another script, to lie across."""
+    for filler in ("ab, ", "x", "é ", "中"):
+        text = "-" * shift + filler * 40 + "LONG" * 30 + " ende " + "中文x" + "q" * shift
+        compare(text, FeatureOptions(unit, 2, "tf"))
+
+
+@pytest.mark.parametrize(
+    ("text", "shingles"),
+    [
+        ("The CAT, the hat", ("the", "cat", "hat")),
+        ("don't re-do_it 3.5", ("don", "t", "re", "do", "it", "3", "5")),
+        ("Straße ΣΊΣΥΦΟΣ Ünïcode", ("straße", "σίσυφοσ", "ünïcode")),
+        ("我们是 ABC中国", ("我", "们", "是", "abc", "中", "国")),
+        ("カタカナひらがな", ("カ", "タ", "ナ", "ひ", "ら", "が", "な")),
+        ("한국어 텍스트", ("한국어", "텍스트")),
+        ("e\u0301te\u0301", ("e\u0301te\u0301",)),
+        ("", ()),
+        (" .,;-—\n\0", ()),
+    ],
+)
+def test_words(text, shingles):
+    assert features_of(text, FeatureOptions("words", 1, "tf")).shingles == shingles
+
+
+@pytest.mark.parametrize(
+    ("text", "unit", "length", "shingles"),
+    [
+        ("a b c", "words", 2, ("a b", "b c")),
+        ("a b", "words", 3, ("a b",)),
+        ("我们ab是", "words", 2, ("我们", "们 ab", "ab 是")),
+        ("a, b", "characters", 2, ("a ", " b")),
+        ("我们 是", "characters", 2, ("我们", "们是")),
+        ("ab", "characters", 5, ("ab",)),
+    ],
+)
+def test_shingles(text, unit, length, shingles):
+    assert features_of(text, FeatureOptions(unit, length, "tf")).shingles == shingles
+
+
+def test_the_table_equals_what_this_python_knows():
+    pages, entries = unicode_table()
+    exact = unicodedata.unidata_version == table_module.UNICODE_VERSION
+    for code in range(sys.maxunicode + 1):
+        character = chr(code)
+        if not exact and unicodedata.category(character) == "Cn":
+            continue
+        entry = int(entries[int(pages[code >> 8]) << 8 | code & 255])
+        kind = OTHER if unicodedata.category(character)[0] not in "LNM" else WORD
+        kind = CJK if text_oracle.is_cjk(character) else kind
+        assert (entry & 3, code + (entry >> 2)) == (kind, ord(text_oracle.fold(character))), code
+
+
+def test_the_table_is_the_frozen_one():
+    """Another table would give other fingerprints than those that users have kept."""
+    pages, entries = unicode_table()
+    content = pages.astype("<u2").tobytes() + entries.astype("<i4").tobytes()
+    assert xxhash.xxh3_64_hexdigest(content) == "9eb2844931c394f7"
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("words", FeatureOptions("words", 1)),
+        ("words:3", FeatureOptions("words", 3)),
+        ("characters:4", FeatureOptions("characters", 4)),
+    ],
+)
+def test_options_are_parsed(name, expected):
+    assert FeatureOptions.parse(name) == expected
+
+
+@pytest.mark.parametrize(
+    "name", ["", "lines", "words:", "words:x", "words:-1", "words:0", "words:2:3"]
+)
+def test_options_that_do_not_exist_are_refused(name):
+    with pytest.raises(ValueError, match=r"unit must be|length must be|features are"):
+        FeatureOptions.parse(name)
+
+
+def test_misuse_is_named():
+    with pytest.raises(ValueError, match=f"length must be from 1 to {MAX_LENGTH}, not 65"):
+        FeatureOptions("words", MAX_LENGTH + 1)
+    with pytest.raises(ValueError, match="weighting must be one of binary, tf, log-tf, not 'idf'"):
+        FeatureOptions("words", 1, "idf")
+    with pytest.raises(ValueError, match="character 1 is a lone surrogate"):
+        features_of("a\ud800", FeatureOptions())
+
+
+def test_a_feature_weighs_no_more_after_4095_occurrences():
+    chosen = FeatureOptions("words", 1, "log-tf")
+    assert features_of("a " * 5000, chosen).weights == features_of("a " * 4095, chosen).weights
+    assert features_of("a " * 4094, chosen).weights < features_of("a " * 4095, chosen).weights + 1
+    assert np.diff(FeatureOptions("words", 1, "log-tf").steps).max() <= 1

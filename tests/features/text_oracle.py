@@ -1,0 +1,77 @@
+"""The features of a text, the slow and obvious way, by Python's own Unicode tables."""
+
+import math
+import re
+import unicodedata
+from collections import Counter
+
+_CJK = re.compile(
+    "CJK (UNIFIED|COMPATIBILITY) IDEOGRAPH|(HALFWIDTH )?(HIRAGANA|KATAKANA) LETTER"
+    "|BOPOMOFO LETTER|IDEOGRAPHIC (ITERATION|NUMBER)"
+)
+
+
+def is_cjk(character):
+    in_word = unicodedata.category(character)[0] in "LNM"
+    return in_word and bool(_CJK.match(unicodedata.name(character, "")))
+
+
+def fold(character):
+    """One character for one: ß stays, for folding it would make two."""
+    return next(c for c in (character.casefold(), character.lower(), character) if len(c) == 1)
+
+
+def tokens(text):
+    """The tokens of a text, each with whether it is a CJK character."""
+    found = []
+    word = ""
+    for character in text + " ":
+        if is_cjk(character) or unicodedata.category(character)[0] not in "LNM":
+            if word:
+                found.append((word, False))
+            word = ""
+            if is_cjk(character):
+                found.append((fold(character), True))
+        else:
+            word += fold(character)
+    return found
+
+
+def pieces(text, unit):
+    """The normalised text, and where in it each word or character is."""
+    normalised, places, before_is_cjk = "", [], True
+    for token, token_is_cjk in tokens(text):
+        if normalised and not (before_is_cjk and token_is_cjk):
+            normalised += " "
+        places.append((len(normalised), len(normalised) + len(token)))
+        normalised += token
+        before_is_cjk = token_is_cjk
+    if unit == "characters":
+        places = [(i, i + 1) for i in range(len(normalised))]
+    return normalised, places
+
+
+def shingles(text, unit, length):
+    """Every shingle of a text, repeats too."""
+    normalised, places = pieces(text, unit)
+    if not places:
+        return []
+    if len(places) < length:
+        return [normalised]
+    return [
+        normalised[places[i][0] : places[i + length - 1][1]]
+        for i in range(len(places) - length + 1)
+    ]
+
+
+def weight(times, weighting):
+    """A feature's weight in 64ths; a logarithm of no more than 4,095 occurrences."""
+    if weighting == "binary":
+        return 64
+    return 64 * times if weighting == "tf" else round(64 * (1 + math.log(min(times, 4095))))
+
+
+def weighted(text, unit, length, weighting):
+    """Each feature of a text, in order of appearance, with its weight."""
+    counts = Counter(shingles(text, unit, length))
+    return {shingle: weight(times, weighting) for shingle, times in counts.items()}
