@@ -43,7 +43,7 @@ _STRIPE, _LAST_SECRET, _MERGE_SECRET = _U(64), _U(192 - 64 - 7), _U(11)
 _STRIPES_A_BLOCK = _U((192 - 64) // 8)
 
 _0, _1, _2, _3, _4, _8, _16, _32 = (_U(n) for n in (0, 1, 2, 3, 4, 8, 16, 32))
-_LOW = _U(0xFFFFFFFF)
+_LOW, _BYTE = _U(0xFFFFFFFF), _U(0xFF)
 
 
 def _secret64(start: int) -> np.uint64:
@@ -73,25 +73,55 @@ def xxh3_64(content, begin, end):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
+def xxh3_64_up_to_8(content, begin, length):  # type: ignore[no-untyped-def]
+    """Return the hash, uint64, of 1 to 8 bytes; reads eight from ``begin`` on, unchecked.
+
+    Both paths are computed and one is taken, without a branch: lengths of words cannot be guessed.
+    """
+    word = load64(content, begin)
+    last = word >> _8 * ((length - _4) & _U(7)) & _LOW
+    longer = _mixed_4_to_8((last + (word << _32)) ^ _FLIP_4_TO_8, length)
+    first, middle = word & _BYTE, word >> _8 * (length >> _1) & _BYTE
+    end = word >> _8 * (length - _1) & _BYTE
+    shorter = _mixed_1_to_3(first, middle, end, length)
+    chosen = _0 - uint64(length >= _4)
+    return longer & chosen | shorter & ~chosen
+
+
+@njit(cache=True, nogil=True)
+def xxh3_64_9_to_16(content, begin, length):  # type: ignore[no-untyped-def]
+    """Return the hash, uint64, of 9 to 16 bytes, unchecked."""
+    low = load64(content, begin) ^ _FLIP_LOW_9_TO_16
+    high = load64(content, begin + length - _8) ^ _FLIP_HIGH_9_TO_16
+    return _avalanche(length + byte_swapped(low) + high + folded_product(low, high))
+
+
+@njit(cache=True, nogil=True)
+def _mixed_4_to_8(mixed, length):  # type: ignore[no-untyped-def]
+    mixed ^= (mixed << _U(49) | mixed >> _U(15)) ^ (mixed << _U(24) | mixed >> _U(40))
+    mixed *= _PRIME_MX2
+    mixed ^= (mixed >> _U(35)) + length
+    mixed *= _PRIME_MX2
+    return mixed ^ mixed >> _U(28)
+
+
+@njit(cache=True, nogil=True)
+def _mixed_1_to_3(first, middle, last, length):  # type: ignore[no-untyped-def]
+    mixed = first << _16 | middle << _U(24) | last | length << _8
+    return _avalanche_xxh64(mixed ^ _FLIP_1_TO_3)
+
+
+@njit(cache=True, nogil=True)
 def _short(content, begin, length):  # type: ignore[no-untyped-def]
     if length > _8:
-        low = load64(content, begin) ^ _FLIP_LOW_9_TO_16
-        high = load64(content, begin + length - _8) ^ _FLIP_HIGH_9_TO_16
-        return _avalanche(length + byte_swapped(low) + high + folded_product(low, high))
+        return xxh3_64_9_to_16(content, begin, length)
     if length >= _4:
         both = load32(content, begin + length - _4) + (load32(content, begin) << _32)
-        mixed = both ^ _FLIP_4_TO_8
-        mixed ^= (mixed << _U(49) | mixed >> _U(15)) ^ (mixed << _U(24) | mixed >> _U(40))
-        mixed *= _PRIME_MX2
-        mixed ^= (mixed >> _U(35)) + length
-        mixed *= _PRIME_MX2
-        return mixed ^ mixed >> _U(28)
+        return _mixed_4_to_8(both ^ _FLIP_4_TO_8, length)
     if length > _0:
         first = uint64(content[begin])
         middle = uint64(content[begin + (length >> _1)])
-        last = uint64(content[begin + length - _1])
-        mixed = first << _16 | middle << _U(24) | last | length << _8
-        return _avalanche_xxh64(mixed ^ _FLIP_1_TO_3)
+        return _mixed_1_to_3(first, middle, uint64(content[begin + length - _1]), length)
     return _avalanche_xxh64(_EMPTY)
 
 
