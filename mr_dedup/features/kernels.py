@@ -223,7 +223,7 @@ def split_characters(text, stop, starts, stops):  # type: ignore[no-untyped-def]
 def hash_shingles(text, starts, stops, count, length, hashes):  # type: ignore[no-untyped-def]
     """Write the hash of every ``length`` neighbouring tokens of ``count``; return how many.
 
-    Fewer tokens than ``length`` are one shingle; no tokens, none. ``text`` is padded by eight bytes.
+    Fewer tokens than ``length`` are one shingle; no tokens, none. ``text`` has 8 bytes of padding.
     Shingles are sorted by the path that their size takes, a span at a time, for its branches would
     be guessed wrong: 4.6 ns a word instead of 14.
     """

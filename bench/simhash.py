@@ -1,0 +1,101 @@
+"""Simhash of texts against Python: a good reference, and the ``simhash`` package.
+
+One thread, made-up English and Chinese pages, features weighted 1 + ln t. The reference is what
+a careful user writes: a compiled regular expression, a Counter, xxhash for each distinct feature,
+NumPy for the votes. The package is given the reference's features and weights; it hashes with
+MD5, so its fingerprints are its own.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import pyarrow as pa
+import xxhash
+
+from bench.inputs import SEED
+from bench.measure import Mismatch, Row, interleaved, peak_bytes
+from data_gen.documents import Collection, DocumentParameters
+from mr_dedup.features.shingles import FeatureOptions
+from mr_dedup.fingerprints.simhash import simhash
+
+_NAME = "simhash"
+_OURS = "mr_dedup"
+# the vocabulary of data_gen has no combining marks: \w less the underscore is what a token is
+_TOKEN = re.compile(r"[\u3400-\u9fff]|[^\W_\u3400-\u9fff]+")
+
+
+def run(quick: bool, rounds: int) -> Iterator[Row]:
+    """Yield the table's rows; raises Mismatch where the reference finds other fingerprints."""
+    yield from _language("english", FeatureOptions("words", 1), quick, rounds)
+    yield from _language("english", FeatureOptions("words", 2), quick, rounds)
+    yield from _language("chinese", FeatureOptions("characters", 4), quick, rounds)
+
+
+def _language(language: str, options: FeatureOptions, quick: bool, rounds: int) -> Iterator[Row]:
+    parameters = DocumentParameters(200 if quick else 2000, 0, SEED, language=language)
+    pages = [document.page for document in Collection(parameters).documents()]
+    texts = ["\n".join(text for _, text in page.blocks()) for page in pages]
+    array = pa.array(texts, pa.large_string())
+    size = sum(len(text.encode()) for text in texts)
+    found = simhash(array, options)
+    if found.values.tolist() != [reference(text, options) for text in texts]:
+        raise Mismatch(f"{language}, {options}: the reference has other fingerprints")
+    cases: dict[str, Callable[[], object]] = {
+        _OURS: lambda: simhash(array, options),
+        "Python reference": lambda: [reference(text, options) for text in texts],
+    }
+    notes = {}
+    # whole weights above 255 overflow in it
+    prepared = [
+        {feature: weight / 64 for feature, weight in zip(*_weighted(text, options), strict=True)}
+        for text in texts
+    ]
+    try:
+        from simhash import Simhash
+
+        cases["simhash package"] = lambda: [Simhash(features).value for features in prepared]
+        notes["simhash package"] = "from features and weights, not from texts"
+    except ImportError:
+        yield Row(_NAME, "simhash package", note="skipped: it is not installed")
+    timings = interleaved(cases, rounds, f"{_NAME}, {language}")
+    for case, function in cases.items():
+        rate = size / timings.median(case) / 1e6
+        yield Row(
+            _NAME,
+            f"{case}, {language}, {options}",
+            timings.median(case),
+            None if case == _OURS else timings.ratio(case, _OURS),
+            _OURS,
+            peak_bytes(function),
+            "; ".join(filter(None, [f"{rate:,.1f} MB/s", notes.get(case, "")])),
+        )
+
+
+def reference(text: str, options: FeatureOptions) -> int:
+    """Return the simhash of one text of data_gen's."""
+    features, weights = _weighted(text, options)
+    hashes = np.array([xxhash.xxh3_64_intdigest(f.encode()) for f in features], "<u8")
+    bits = np.unpackbits(hashes.view(np.uint8).reshape(-1, 8), axis=1, bitorder="little")
+    units = np.array(weights)
+    ones = units @ bits
+    signs: np.ndarray = np.packbits(2 * ones > units.sum(), bitorder="little")
+    return int(signs.view("<u8")[0])
+
+
+def _weighted(text: str, options: FeatureOptions) -> tuple[list[str], list[int]]:
+    tokens = _TOKEN.findall(text.lower())
+    if options.unit == "characters":
+        # a space between two tokens, unless both are Chinese
+        joined = re.sub(r"(?<=[\u3400-\u9fff]) (?=[\u3400-\u9fff])", "", " ".join(tokens))
+        n = options.length
+        counts = Counter(joined[i : i + n] for i in range(len(joined) - n + 1))
+    elif options.length == 1:
+        counts = Counter(tokens)
+    else:
+        counts = Counter(map(" ".join, zip(*(tokens[i:] for i in range(options.length)))))  # noqa: B905 (the shortest ends it)
+    weights = 1 + np.log(np.fromiter(counts.values(), np.float64, len(counts)))
+    return list(counts), np.rint(64 * weights).astype(np.int64).tolist()
