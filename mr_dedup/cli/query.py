@@ -16,11 +16,19 @@ import shutil
 import sys
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
+from mr_dedup.cli import on_emr, on_hadoop
 from mr_dedup.cli.arguments import add_search_arguments, chosen, positive
+from mr_dedup.cli.on_hadoop import (
+    add_hadoop_arguments,
+    is_address,
+    refuse_hadoop_arguments,
+    staged_files,
+)
 
 if TYPE_CHECKING:
     from mr_dedup.formats.chunks import Chunk, Part
@@ -29,6 +37,11 @@ if TYPE_CHECKING:
     from mr_dedup.runners import Input, JobResult
 
 HELP = "find the near-duplicates of queries in a corpus of fingerprints"
+
+_RUNNERS = ("auto", "inline", "local", "hadoop", "emr")
+
+_CLUSTERS: dict[str, Any] = {"hadoop": on_hadoop, "emr": on_emr}
+"""What knows the arguments and the files of each runner of clusters."""
 
 SMALL = 1 << 20
 """Corpus fingerprints up to which one process is quicker than several."""
@@ -50,9 +63,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-r",
         "--runner",
-        choices=["auto", "inline", "local"],
+        type=_runner_name,
         default="auto",
-        help="inline: one process; local: all cores (default: local unless the corpus is small)",
+        metavar="{" + ",".join(_RUNNERS) + "}",
+        help="inline: one process; local: all cores (default: local unless the corpus is small); "
+        "hadoop: a cluster; emr: one that Amazon starts",
     )
     parser.add_argument(
         "--cores", type=positive, metavar="N", help="tasks at a time, of local (default: all cores)"
@@ -62,61 +77,123 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--byte-order", choices=BYTE_ORDERS, default="big", help="of longs (default big)"
     )
+    add_hadoop_arguments(parser)
+
+
+def _runner_name(text: str) -> str:
+    if text in ("dataproc", "spark"):
+        raise argparse.ArgumentTypeError(
+            f"mr-dedup query does not run on {text}; of mrjob's runners it knows "
+            f"{', '.join(_RUNNERS[1:])}"
+        )
+    if text not in _RUNNERS:
+        raise argparse.ArgumentTypeError(f"{text!r} is none of {', '.join(_RUNNERS)}")
+    return text
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command; return its exit code."""
     from mr_dedup import runners
-    from mr_dedup.formats.chunks import Part
-    from mr_dedup.formats.outputs import whole_file
+    from mr_dedup.formats.outputs import refuse_existing, whole_file
     from mr_dedup.jobs.query import QueryJob
 
     started = time.perf_counter()
-    files, queries_file = _inputs(arguments)
-    parts = [Part.whole(file) for file in files]
-    runner = _runner(arguments.runner, parts)
+    settings = None
+    if arguments.runner in _CLUSTERS:
+        settings = _CLUSTERS[arguments.runner].hadoop_settings(arguments)
+    else:
+        refuse_hadoop_arguments(arguments)
+    if arguments.out:
+        refuse_existing(arguments.out, arguments.overwrite)
     with runners.staging_folder() as staging:
-        queries = staging / "queries.longs"
-        query_count = _stage_queries(queries_file, queries, arguments.byte_order)
-        chunks = _chunks(parts, query_count, runner, arguments.cores)
-        _check_work(max(chunk.size for chunk in chunks), query_count, arguments)
-        if runner == "local":
+        prepare = _work_here if settings is None else _work_on_cluster
+        work = prepare(arguments, staging)
+        if work.runner == "local":
             QueryJob.warm_up()
-        options, inputs = _job_options(arguments, queries), _staged(chunks, staging)
         with runners.run(
-            QueryJob, options, inputs, staging, runner=runner, cores=arguments.cores
-        ) as result:
+            QueryJob, work.options, work.inputs, staging,
+            runner=work.runner, cores=arguments.cores, hadoop=settings,
+        ) as result:  # fmt: skip
             if arguments.out:
                 with whole_file(arguments.out, arguments.overwrite) as out:
                     _copy_ordered(result, out)
             else:
                 _copy_ordered(result, sys.stdout.buffer)
             seconds = time.perf_counter() - started
-            _summarise(result.counters, len(files), query_count, arguments.k, seconds)
+            _summarise(result.counters, work.files, work.queries, arguments.k, seconds)
     return 0
 
 
-def _inputs(arguments: argparse.Namespace) -> tuple[list[FingerprintFile], FingerprintFile]:
+@dataclass(frozen=True)
+class _Work:
+    """What is run: a task for each input, which hold so many files, for so many queries."""
+
+    runner: str
+    inputs: Sequence[Input]
+    options: Sequence[str]
+    files: int
+    queries: int
+
+
+def _work_here(arguments: argparse.Namespace, staging: Path) -> _Work:
+    """Prepare a run on this machine."""
+    from mr_dedup.formats.chunks import Part
+
+    files, queries_file = _inputs(arguments, arguments.corpus, arguments.queries)
+    parts = [Part.whole(file) for file in files]
+    runner = _runner(arguments.runner, parts)
+    queries = staging / "queries.longs"
+    query_count = _stage_queries(queries_file, queries, arguments.byte_order)
+    chunks = _chunks(parts, query_count, runner, arguments.cores)
+    _check_work(max(chunk.size for chunk in chunks), query_count, arguments)
+    options = _job_options(arguments, queries)
+    return _Work(runner, _staged(chunks, staging), options, len(files), query_count)
+
+
+def _work_on_cluster(arguments: argparse.Namespace, staging: Path) -> _Work:
+    """Prepare a run on a cluster: its files as they are, those of this machine to be sent."""
+    from mr_dedup.formats.chunks import CHUNK_FINGERPRINTS, Part, cut_into_chunks
+
+    cluster = _CLUSTERS[arguments.runner]
+    here = [name for name in arguments.corpus if not is_address(name)]
+    there = [name for name in arguments.corpus if is_address(name)]
+    queries_here = cluster.fetched(arguments.queries, staging, arguments)
+    files, queries_file = _inputs(arguments, here, queries_here)
+    remote, largest = cluster.remote_inputs(there, arguments)
+    queries = staging / "queries.longs"
+    query_count = _stage_queries(queries_file, queries, arguments.byte_order)
+    parts = [Part.whole(file) for file in files]
+    # of one format files stay apart: packed ones do not follow one another
+    runs = [[part] for part in parts] if arguments.corpus_format else [parts]
+    chunks = [chunk for run in runs for chunk in cut_into_chunks(run, CHUNK_FINGERPRINTS)]
+    largest = max([largest, *(chunk.size for chunk in chunks)])
+    _check_work(largest, query_count, arguments)
+    inputs = [*staged_files(chunks, staging, arguments), *remote]
+    options = _job_options(arguments, queries)
+    if arguments.corpus_format:
+        options += ["--corpus-format", arguments.corpus_format]
+    return _Work(arguments.runner, inputs, options, len(files) + len(remote), query_count)
+
+
+def _inputs(
+    arguments: argparse.Namespace, corpus: Sequence[str], queries: str
+) -> tuple[list[FingerprintFile], FingerprintFile]:
     """Return the files of the corpus and that of the queries; refuse an output that is either."""
     from mr_dedup.errors import MrDedupError
     from mr_dedup.formats.fingerprint_files import FingerprintFile
     from mr_dedup.formats.inputs import expand
-    from mr_dedup.formats.outputs import refuse_existing
 
-    out = arguments.out
-    if out:
-        refuse_existing(out, arguments.overwrite)
-    order = arguments.byte_order
-    corpus = [
+    out, order = arguments.out, arguments.byte_order
+    files = [
         FingerprintFile.detect(path, format=arguments.corpus_format, byte_order=order)
-        for path in expand(arguments.corpus)
+        for path in expand(corpus)
     ]
-    queries = FingerprintFile.detect(
-        arguments.queries, format=arguments.queries_format, byte_order=order
+    queries_file = FingerprintFile.detect(
+        queries, format=arguments.queries_format, byte_order=order
     )
-    if out and out.exists() and any(out.samefile(file.path) for file in [queries, *corpus]):
+    if out and out.exists() and any(out.samefile(file.path) for file in [queries_file, *files]):
         raise MrDedupError(f"{out}: is read as well; choose another name for the result")
-    return corpus, queries
+    return files, queries_file
 
 
 def _runner(wanted: str, parts: Sequence[Part]) -> str:
@@ -222,6 +299,13 @@ def _end_queries(part: Path) -> tuple[int, int]:
 
 
 def _summarise(counters: dict[str, int], files: int, queries: int, k: int, seconds: float) -> None:
+    if not counters:
+        print(
+            f"mr-dedup: files: {files:,}, distinct queries: {queries:,}, k = {k}, in "
+            f"{seconds:.1f} s; the logs of the cluster, which have the counts, were not read",
+            file=sys.stderr,
+        )
+        return
     fingerprints = counters.get("fingerprints", 0)
     if fingerprints == 0:
         print("mr-dedup: the corpus is empty", file=sys.stderr)

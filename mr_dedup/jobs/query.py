@@ -92,6 +92,10 @@ class QueryJob(MRJob):  # type: ignore[misc]
         """
         super().load_args(args)
         options = self.options
+        if options.runner == "spark":
+            self.arg_parser.error(
+                "-r spark hands mappers lines, and this job's read whole files; use -r hadoop"
+            )
         if not options.queries:
             self.arg_parser.error("--queries is required")
         if options.table_bytes < 1:
@@ -119,7 +123,7 @@ class QueryJob(MRJob):  # type: ignore[misc]
             if not job.is_task():
                 job._check_corpus()
             job.execute()
-        except (MrDedupError, OSError) as error:
+        except (MrDedupError, OSError, ImportError) as error:
             if job.is_task():
                 raise
             _end_with(error)
@@ -294,7 +298,7 @@ def _errors_naming(uri: str, path: str) -> Iterator[None]:
         raise FormatError(uri, error.offset, error.reason) from error
 
 
-def _end_with(error: MrDedupError | OSError) -> NoReturn:
+def _end_with(error: MrDedupError | OSError | ImportError) -> NoReturn:
     if isinstance(error, BrokenPipeError):
         # to flush stdout at exit would fail again
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,8 +1,9 @@
-"""Run an MRJob: in this process, on this machine's cores, or on a Hadoop cluster.
+"""Run an MRJob: in this process, on this machine's cores, on a Hadoop cluster, or on Amazon EMR.
 
 ``inline`` runs every task in this process. ``local`` forks a process a task: mrjob's own local
 runner starts a Python for each, which costs more than a 64 MB chunk takes to search. ``hadoop``
-hands the job to a cluster. This package is the one place that knows mrjob's ways.
+hands the job to a cluster, ``emr`` to one that it starts. This package is the one place that knows
+mrjob's ways.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ __all__ = [
 RUNNERS = ("inline", "local")
 """The runners of this machine."""
 
-CLUSTER_RUNNERS = ("hadoop",)
+CLUSTER_RUNNERS = ("hadoop", "emr")
 """The runners of clusters."""
 
 
@@ -53,21 +54,18 @@ def run(
     """Run a one-step job over ``inputs``, a map task each; yield what it left.
 
     The result's files live until the block ends. ``cores`` bounds the tasks at a time of a runner
-    of this machine (all that this process may use); ``hadoop`` says more to that runner. Shows
-    progress on a terminal. Raises MrDedupError for every failure of a task that is not a bug,
-    naming the task's input, and for a cluster that cannot be had.
+    of this machine (all that this process may use); ``hadoop`` says more to the runners of
+    clusters. Shows progress on a terminal. Raises MrDedupError for every failure of a task that is
+    not a bug, naming the task's input, and for a cluster that cannot be had.
     """
     known = (*RUNNERS, *CLUSTER_RUNNERS)
     if runner not in known:
         raise ValueError(f"runner must be one of {', '.join(known)}, not {runner!r}")
     logging.getLogger("mrjob").setLevel(logging.CRITICAL)
     named = [item if isinstance(item, Input) else Input.file(item) for item in inputs]
-    if runner == "hadoop":
-        from mr_dedup.runners.hadoop import run_on_hadoop
-
-        with run_on_hadoop(
-            job_class, options, named, staging, hadoop or HadoopSettings()
-        ) as result:
+    if runner in CLUSTER_RUNNERS:
+        run_on = _cluster_runner(runner)
+        with run_on(job_class, options, named, staging, hadoop or HadoopSettings()) as result:
             yield result
         return
     arguments = ["-r", runner, "--no-conf", "--local-tmp-dir", str(staging), *options]
@@ -80,6 +78,16 @@ def run(
         yield JobResult(tuple(parts), _totals(engine.counters()))
     finally:
         engine.cleanup(mode=["ALL"])
+
+
+def _cluster_runner(runner: str) -> Any:
+    if runner == "hadoop":
+        from mr_dedup.runners.hadoop import run_on_hadoop
+
+        return run_on_hadoop
+    from mr_dedup.runners.amazon import emr_module
+
+    return emr_module().run_on_emr
 
 
 def _local_engine(

@@ -18,6 +18,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+import yaml
 from mrjob.conf import combine_opts, load_opts_from_mrjob_conf
 from mrjob.emr import EMRJobRunner
 from mrjob.fs.composite import CompositeFilesystem
@@ -43,6 +44,8 @@ _DEFAULTS = {
     # made once an account, by aws emr create-default-roles; mrjob would make roles of its own
     "iam_instance_profile": "EMR_EC2_DefaultRole",
     "iam_service_role": "EMR_DefaultRole",
+    # a cluster ends with the last step it knows of
+    "add_steps_in_batch": True,
     # S3 shows at once what was written to it
     "cloud_fs_sync_secs": 0,
     # inputs were listed already, logs are read by us, and mrjob is part of what nodes need
@@ -51,6 +54,9 @@ _DEFAULTS = {
     "bootstrap_mrjob": False,
 }
 
+# mrjob takes whatever it is given for its options
+_NO_CONF = (OSError, ValueError, TypeError, AttributeError, yaml.YAMLError)
+
 _ENDED = ("TERMINATED", "TERMINATED_WITH_ERRORS")
 _ENDING = ("TERMINATING", *_ENDED)
 
@@ -58,7 +64,7 @@ _ENDING = ("TERMINATING", *_ENDED)
 _OF_STEPS = ("STEP_FAILURE", "ALL_STEPS_COMPLETED")
 
 _LOG_SECONDS = 900
-"""How long logs may take to be in S3: EMR copies them every five minutes, and at a cluster's end."""
+"""How long logs may take to be in S3: EMR copies them every five minutes, and at the end."""
 
 
 @contextlib.contextmanager
@@ -98,24 +104,56 @@ def _engine(job_class: type[MRJob], arguments: Sequence[str], conf: Path | None)
     try:
         job = job_class([*arguments])
         return EmrRunner(**job._runner_kwargs())
-    except (OSError, ValueError, TypeError) as error:
-        raise MrDedupError(f"{conf or 'mrjob'}: {' '.join(str(error).split())}") from error
+    except _NO_CONF as error:
+        raise _not_a_conf(conf, error) from error
 
 
-def files_of_conf(conf: Path | None) -> S3Files:
-    """Return S3 as an mrjob.conf says it is reached; raises MrDedupError for one of no use."""
-    try:
-        loaded = load_opts_from_mrjob_conf("emr", str(conf)) if conf else []
-    except (OSError, ValueError, TypeError) as error:
-        raise MrDedupError(f"{conf}: {' '.join(str(error).split())}") from error
-    wanted = combine_opts({}, *(found for _, found in loaded if found))
+def list_files(names: Sequence[str], conf: Path | None = None) -> list[tuple[str, int]]:
+    """Return URI and size in bytes of the files that URIs of files, folders and globs stand for.
+
+    ``conf``, an mrjob.conf, may say how S3 is reached. Raises MrDedupError for a name that stands
+    for none, and for an S3 out of reach.
+    """
+    return [(file.uri, file.size_bytes) for file in _files(conf).files(names)] if names else []
+
+
+def fetch(uri: str, path: Path, conf: Path | None = None) -> None:
+    """Copy a file in S3 to ``path``; raises MrDedupError."""
+    _files(conf).get(uri, path)
+
+
+def _files(conf: Path | None) -> S3Files:
+    wanted = _conf_options(conf)
     names = ("aws_access_key_id", "aws_secret_access_key", "aws_session_token", "s3_endpoint")
     region = wanted.get("region") or default_region()
     return S3Files(s3_region=region, **{name: wanted.get(name) for name in names})
 
 
+def _conf_options(conf: Path | None) -> dict[str, Any]:
+    """Return what an mrjob.conf says of EMR; raises MrDedupError for one that cannot be read."""
+    if conf is None:
+        return {}
+    if not conf.is_file():
+        raise MrDedupError(f"{conf}: no such file")
+    try:
+        loaded = [found or {} for _, found in load_opts_from_mrjob_conf("emr", str(conf))]
+        if not all(isinstance(found, dict) for found in loaded):
+            raise TypeError("what it says of emr is no mapping")
+        return dict(combine_opts({}, *loaded))
+    except _NO_CONF as error:
+        raise _not_a_conf(conf, error) from error
+
+
+def _not_a_conf(conf: Path | None, error: Exception) -> Exception:
+    if conf is None:
+        return error
+    return MrDedupError(f"{conf}: is no mrjob.conf: {' '.join(str(error).split())[:500]}")
+
+
 class EmrRunner(ShippingRunner, EMRJobRunner):  # type: ignore[misc]
     """mrjob's runner, with our scripts, bar and errors, and few calls of the services."""
+
+    _fs: Any
 
     def __init__(self, **options: Any) -> None:
         self._clients: dict[str, Any] = {}
@@ -182,11 +220,19 @@ class EmrRunner(ShippingRunner, EMRJobRunner):  # type: ignore[misc]
     def _failures(self) -> str:
         return f"{self._cloud_tmp_dir}failures"
 
+    def _check_output_not_exists(self) -> None:
+        """Do nothing: it is in the job's own folder, whose bucket may still have to be made."""
+
     def _upload_local_files(self) -> None:
         self.progress.start("staging", 100)
         super()._upload_local_files()
 
     # the job
+
+    def _add_tags(self, tags: Mapping[str, str], cluster_id: str) -> None:
+        """Tag a new cluster, but first know of it, so as to end it whatever comes."""
+        self._cluster_id, self._created_cluster = cluster_id, True
+        super()._add_tags(tags, cluster_id)
 
     def _wait_for_steps_to_complete(self) -> None:
         """Follow the steps one by one; raises StepFailedException for one that did not complete."""
@@ -273,13 +319,15 @@ class EmrRunner(ShippingRunner, EMRJobRunner):  # type: ignore[misc]
         if status["State"] not in _ENDING or change.get("Code") in _OF_STEPS:
             return None
         reason = change.get("Message") or status["State"]
-        return self._logs.bootstrap_failure(reason) or (
-            f"the cluster {self._cluster_id} ended: {reason}"
-        )
+        if change.get("Code") == "BOOTSTRAP_FAILURE" and self._read_logs():
+            self._await_logs(self._step_ids[-1])
+            return self._logs.bootstrap_failure(reason)
+        return f"the cluster {self._cluster_id} ended: {reason}"
 
     def _await_logs(self, step_id: str) -> None:
         """Wait until the logs of a step are in S3, or have been waited for long enough."""
-        self._end_work()
+        if self._is_ours:
+            self._end_work()
         deadline = time.monotonic() + _LOG_SECONDS
         while time.monotonic() < deadline:
             if self._is_ours:

@@ -61,25 +61,24 @@ class EmrLogs:
                 found += [failure] if failure else []
         return found
 
-    def bootstrap_failure(self, reason: str) -> str | None:
-        """Return what a bootstrap action said, if by ``reason`` the cluster ended because of it."""
+    def bootstrap_failure(self, reason: str) -> str:
+        """Return what the bootstrap action said for which, EMR's words, a cluster was given up."""
         failed = _BOOTSTRAP_FAILED.search(reason)
         if failed is None:
-            return None
+            return f"the cluster could not be set up: {reason}"
         number, node = failed["number"], failed["node"]
-        told = f"the cluster could not be set up: bootstrap action {number} failed on {node}"
         folder = f"{self._folder}/node/{node}/bootstrap-actions/{number}"
-        said = ""
-        for uri in self._files.below(folder):
-            if "/stderr" in uri:
-                said = self._files.read(uri)
+        logs = [uri for uri in self._files.below(folder) if "/stderr" in uri]
+        said = "\n".join(self._files.read(uri) for uri in logs)
         lines = [line.strip() for line in said.splitlines() if line.strip()]
-        return f"{told}: {lines[-1]}" if lines else f"{told}; {reason}"
+        told = f"the cluster could not be set up: bootstrap action {number} failed on {node}"
+        return f"{told}: {lines[-1] if lines else 'it did not say why'}"
 
 
 def _failure(syslog: str, stderr: str) -> Failure | None:
     attempt, code = _ATTEMPT.search(syslog), _EXIT_CODE.search(syslog)
     if attempt is None or code is None:
         return None
-    said = re.split(r"^java\.lang\.RuntimeException: PipeMapRed", stderr, flags=re.M)[0]
+    # what follows is Java's, or of a report that could not be written
+    said = re.split(r"^(?:java\.lang\.RuntimeException: PipeMapRed|put: )", stderr, flags=re.M)[0]
     return Failure(attempt[0], int(code[1]), "", "", said.strip("\n"))

@@ -107,7 +107,7 @@ def _of_task(failure: Failure) -> Explanation:
     said = failure.said
     if _TRACEBACK not in said:
         return Explanation(_shortened(f"{name}: {_without_traceback(failure)}"))
-    kind, message, place, raised_by_us = _last_raised(said)
+    kind, message, place = _last_raised(said)
     if kind.startswith(_OUR_ERRORS):
         named = kind == f"{_OUR_ERRORS}FormatError"
         return Explanation(_shortened(message if named else f"{name}: {message}"))
@@ -117,7 +117,7 @@ def _of_task(failure: Failure) -> Explanation:
         )
     if kind == "MemoryError":
         return Explanation(f"{name}: memory was short; try a larger --task-memory")
-    outage = kind in _OUTAGES or not raised_by_us
+    outage = kind in _OUTAGES
     where = f" on {failure.node}" if outage and failure.node else ""
     return Explanation(_shortened(f"{name}{where}: {kind}: {message} ({place})"), not outage)
 
@@ -133,17 +133,16 @@ def _without_traceback(failure: Failure) -> str:
     return f"{where}{plain_reason(last)}"
 
 
-def _last_raised(said: str) -> tuple[str, str, str, bool]:
-    """Return type, message and place of the last exception, and whether our code raised it."""
+def _last_raised(said: str) -> tuple[str, str, str]:
+    """Return type, message and place of the last exception."""
     lines = said[said.rindex(_TRACEBACK) :].splitlines()[1:]
     frames = [match for line in lines if (match := _FRAME.match(line))]
     start = next((n for n, line in enumerate(lines) if not line.startswith(" ")), len(lines))
     raised = _RAISED.fullmatch(" ".join(line.strip() for line in lines[start:]))
     place = f"{frames[-1]['path'].rpartition('/')[2]}:{frames[-1]['line']}" if frames else ""
-    ours = bool(frames) and "/mr_dedup/" in frames[-1]["path"]
     if raised is None:
-        return "error", " ".join(lines[start:]), place, ours
-    return raised["type"], raised["message"] or "", place, ours
+        return "error", " ".join(lines[start:]), place
+    return raised["type"], raised["message"] or "", place
 
 
 def _of_hadoop(said: str) -> str:

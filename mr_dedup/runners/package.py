@@ -13,11 +13,13 @@ _DATE = (2020, 1, 1, 0, 0, 0)
 
 
 def pack(path: Path) -> str:
-    """Write the package's sources to ``path``, a zip; return a digest of them, 16 characters."""
+    """Write the package to ``path``, a zip; return a digest of its content, 16 characters."""
     root = Path(mr_dedup.__file__).parent
     digest = hashlib.sha256()
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        for source in sorted(root.rglob("*.py")):
+        for source in sorted(root.rglob("*")):
+            if "__pycache__" in source.parts or not source.is_file():
+                continue
             name, content = f"{root.name}/{source.relative_to(root)}", source.read_bytes()
             digest.update(f"{name} {len(content)}\n".encode())
             digest.update(content)

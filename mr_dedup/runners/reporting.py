@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import traceback
 from pathlib import Path
 from typing import Any
@@ -65,23 +64,12 @@ class ReportingRunner:
             return f"reduce task {number}"
         manifest_line = Path(self._task_input_path("mapper", 0, number)).read_text()  # type: ignore[attr-defined]
         path = input_path(manifest_line)
-        name = self.names.get(path, path)
-        return f"map task {number} on {_described_input(path) if name == path else name}"
+        return f"map task {number} on {self.names.get(path, path)}"
 
 
 def input_path(manifest_line: str) -> str:
     """Return the path in a line of mrjob's input manifest, ``offset TAB path``."""
     return manifest_line.rstrip("\n").partition("\t")[2]
-
-
-def _described_input(path: str) -> str:
-    """Return the user's name for a task's input: what a chunk description stands for."""
-    try:
-        fields = json.loads(Path(path).read_text())
-        part = "" if fields["stop"] is None else f" [{fields['start']}:{fields['stop']}]"
-        return f"{fields['path']}{part}"
-    except (OSError, ValueError, KeyError, TypeError):
-        return path
 
 
 def expected_reason(error: BaseException) -> str:

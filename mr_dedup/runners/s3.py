@@ -21,7 +21,7 @@ from mr_dedup.runners.hdfs import RemoteFile
 
 _URI = re.compile(r"s3[an]?://(?P<bucket>[^/]+)(?:/(?P<key>.*))?", re.S)
 
-_GLOB = re.compile(r"[*?\[{]")
+_GLOB = re.compile(r"[*?\[{\\]")
 _GLOB_TOKEN = re.compile(r"\*|\?|\[!?\]?[^\]]*\]|\{|\}|,|\\?.", re.S)
 
 _NO_CREDENTIALS = (

@@ -16,6 +16,7 @@ import getpass
 import json
 import os
 import random
+import re
 import shutil
 import signal
 import socket
@@ -65,6 +66,10 @@ _JVM = [
 ]
 
 
+# Python warns of a process that nobody knows of any more; daemons outlive what started them
+_STARTED: dict[str, subprocess.Popen[bytes]] = {}
+
+
 class ClusterError(Exception):
     """The cluster cannot be had; the message says why."""
 
@@ -76,6 +81,19 @@ class Daemon:
     name: str
     main_class: str
     heap_mb: int
+
+
+@dataclass(frozen=True)
+class Work:
+    """A process of a job: its id, the nodemanager it runs on, its command line."""
+
+    pid: int
+    node: str
+    arguments: list[str]
+
+    def is_task(self, kind: str) -> bool:
+        """Return whether it is the Java of an attempt at a task, kind ``m`` or ``r``."""
+        return any(re.match(rf"attempt_\d+_\d+_{kind}_", word) for word in self.arguments)
 
 
 _NAMENODE = Daemon("namenode", "org.apache.hadoop.hdfs.server.namenode.NameNode", 256)
@@ -169,6 +187,57 @@ class Cluster:
             self._end_processes()
             raise
 
+    def kill(self, name: str) -> None:
+        """Kill a daemon, and what jobs run on a nodemanager, as a node that fails does."""
+        pid = self.running()[name]
+        on_node = [work for work in self.work() if work.node == name]
+        _signal_all([pid, *(work.pid for work in on_node)], signal.SIGKILL)
+        while name in self.running():
+            time.sleep(0.05)
+        started = _STARTED.pop(self._mark(name), None)
+        if started is not None:
+            started.wait()
+
+    def restore(self, name: str) -> None:
+        """Start a daemon that was killed; return when the cluster takes files and jobs again."""
+        daemon = next(daemon for daemon in DAEMONS if daemon.name == name)
+        ports = self._read_state()
+        self._start(_java(), daemon)
+        self._await_files(ports["namenode_web_port"])
+        self._await_jobs(ports["resourcemanager_web_port"])
+
+    def work(self) -> list[Work]:
+        """Return the processes of jobs that run on the nodes now."""
+        data = self.folder / "data"
+        return [
+            Work(pid, cwd.relative_to(data).parts[0], [part.decode() for part in arguments])
+            for pid, arguments, cwd in _processes()
+            if cwd is not None and data in cwd.parents
+        ]
+
+    def past_jobs(self) -> list[dict[str, Any]]:
+        """Return the finished jobs, the latest first, as the history server tells of them."""
+        base = f"{self.addresses['past jobs (historyserver)']}/ws/v1/history/mapreduce/jobs"
+        listed = (_fetch(base)["jobs"] or {}).get("job", [])
+        # it makes an object of a list of one
+        jobs = listed if isinstance(listed, list) else [listed]
+        jobs.sort(key=lambda job: job["submitTime"], reverse=True)
+        return [_fetch(f"{base}/{job['id']}")["job"] for job in jobs]
+
+    def properties(self, job_id: str) -> dict[str, str]:
+        """Return the configuration that a finished job had."""
+        base = f"{self.addresses['past jobs (historyserver)']}/ws/v1/history/mapreduce/jobs"
+        listed = _fetch(f"{base}/{job_id}/conf")["conf"]["property"]
+        # numbers come as such
+        return {entry["name"]: str(entry["value"]) for entry in listed}
+
+    def running_jobs(self) -> list[str]:
+        """Return the ids of the applications that have not ended."""
+        base = self.addresses["jobs (resourcemanager)"]
+        states = "NEW,NEW_SAVING,SUBMITTED,ACCEPTED,RUNNING"
+        listed = (_fetch(f"{base}/ws/v1/cluster/apps?states={states}")["apps"] or {}).get("app", [])
+        return [app["id"] for app in (listed if isinstance(listed, list) else [listed])]
+
     def down(self) -> None:
         """End all processes of the cluster, containers of jobs too, and remove its folder.
 
@@ -247,7 +316,7 @@ class Cluster:
 
     def _start(self, java: Path, daemon: Daemon) -> None:
         with self._log(daemon).open("ab") as log:
-            subprocess.Popen(
+            process = subprocess.Popen(
                 self._command(java, daemon),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
@@ -257,6 +326,7 @@ class Cluster:
                 # Ctrl-C at the terminal that started it is not for the cluster
                 start_new_session=True,
             )
+        _STARTED[self._mark(daemon.name)] = process
 
     def _daemon_environment(self, java: Path) -> dict[str, str]:
         # JAVA_HOME: containers start $JAVA_HOME/bin/java
@@ -301,13 +371,18 @@ class Cluster:
                     return
             except (OSError, ValueError, KeyError, IndexError):
                 pass  # not serving yet
-            running = self.running()
             for daemon in daemons:
-                if daemon.name not in running:
+                if self._has_ended(daemon):
                     raise self._failure(f"the {daemon.name} ended", daemon)
             if time.monotonic() > deadline:
                 raise self._failure(f"not {what} in {START_SECONDS} s", *daemons)
             time.sleep(0.25)
+
+    def _has_ended(self, daemon: Daemon) -> bool:
+        started = _STARTED.get(self._mark(daemon.name))
+        if started is not None:
+            return started.poll() is not None
+        return daemon.name not in self.running()
 
     def _failure(self, reason: str, *daemons: Daemon) -> ClusterError:
         lines = [reason]
@@ -326,14 +401,9 @@ class Cluster:
         while self.running() and time.monotonic() < deadline:
             time.sleep(0.1)
         # containers may start more, and end by themselves: until none is left
-        while remaining := [*self.running().values(), *self._containers()]:
+        while remaining := [*self.running().values(), *(work.pid for work in self.work())]:
             _signal_all(remaining, signal.SIGKILL)
             time.sleep(0.1)
-
-    def _containers(self) -> list[int]:
-        """Return the processes that work in the folder's data: those of jobs."""
-        data = self.folder / "data"
-        return [pid for pid, _, cwd in _processes() if cwd is not None and data in cwd.parents]
 
 
 def fetch_jars() -> Path:

@@ -1,0 +1,50 @@
+"""Which files in S3 a name stands for."""
+
+import pytest
+
+from mr_dedup.errors import MrDedupError
+from mr_dedup.runners.emr import fetch, list_files
+
+KEYS = ["a/1.longs", "a/2.longs", "a/sub/3.longs", "a/_old/4.longs", "a/_SUCCESS", "a/.5.longs",
+        "a/6.longs_$folder$", "a/7/", "ab/8.longs", "x*y/9.longs", "xzy/10.longs"]  # fmt: skip
+
+
+@pytest.fixture
+def conf(client):
+    for key in KEYS:
+        client.service.files.put(b"12345678", f"s3://{client.bucket}/{key}")
+    return client.conf()
+
+
+PATTERNS = {
+    "a/1.longs": [1],
+    "a": [1, 2, 3],
+    "a/": [1, 2, 3],
+    "a/*.longs": [1, 2],
+    "a/*": [1, 2, 3],
+    "a/[12].longs": [1, 2],
+    "a/[!2].longs": [1],
+    "a/{1,sub/3}.longs": [1, 3],
+    "a*/?.longs": [1, 2, 8],
+    "a/_old": [4],
+    "a/_o*": [4],
+    r"x\*y": [9],
+    "x*y": [9, 10],
+    "": [1, 2, 3, 8, 9, 10],
+}
+
+
+def test_a_name_stands_for_files(client, conf):
+    for pattern, numbers in PATTERNS.items():
+        found = list_files([f"s3://{client.bucket}/{pattern}"], conf)
+        names = [uri.rpartition("/")[2].removesuffix(".longs") for uri, _ in found]
+        assert (pattern, sorted(map(int, names))) == (pattern, numbers)
+        assert all(size_bytes == 8 for _, size_bytes in found)
+
+
+def test_a_file_is_fetched_or_named(client, conf, tmp_path):
+    fetch(f"s3://{client.bucket}/a/1.longs", tmp_path / "one", conf)
+    assert (tmp_path / "one").read_bytes() == b"12345678"
+    with pytest.raises(MrDedupError, match="a/none: no such file in S3"):
+        fetch(f"s3://{client.bucket}/a/none", tmp_path / "none", conf)
+    assert list_files([], conf) == []

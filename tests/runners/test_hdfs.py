@@ -1,0 +1,97 @@
+"""What the hadoop command says, made plain; the command is a stand-in that says it."""
+
+import pytest
+
+from mr_dedup.errors import MrDedupError
+from mr_dedup.runners.hdfs import ClusterFilesystem, HadoopCommandError, RemoteFile, reason_of
+
+
+@pytest.fixture
+def saying(tmp_path):
+    """Make a hadoop command that prints and fails as it is told; it notes its arguments."""
+
+    def make(out="", err="", code=0):
+        command = tmp_path / "hadoop"
+        (tmp_path / "out").write_text(out)
+        (tmp_path / "err").write_text(err)
+        command.write_text(
+            f"#!/bin/sh\nprintf '%s|' \"$@\" >>{tmp_path}/asked\necho >>{tmp_path}/asked\n"
+            f"cat {tmp_path}/out; cat {tmp_path}/err >&2; exit {code}\n"
+        )
+        command.chmod(0o755)
+        return ClusterFilesystem([str(command)])
+
+    return make
+
+
+LISTING = """\
+drwxr-xr-x   - a b          0 2026-11-21 12:52 hdfs:///c/sub
+-rw-r--r--   1 a b         16 2026-11-21 12:52 hdfs:///c/sub/x y.longs
+-rw-r--r--   1 a b          0 2026-11-21 12:52 hdfs:///c/_SUCCESS
+-rw-r--r--   1 a b          8 2026-11-21 12:52 hdfs:///c/_old/z.longs
+-rw-rw-rw-+  3 a b         24 2026-11-21 12:52 hdfs:///c/b.longs
+"""
+
+
+def test_a_folder_stands_for_what_is_under_it(saying):
+    assert saying(LISTING).files(["hdfs:///c/"]) == [
+        RemoteFile("hdfs:///c/sub/x y.longs", 16),
+        RemoteFile("hdfs:///c/b.longs", 24),
+    ]
+
+
+def test_a_glob_stands_for_what_it_matches(saying):
+    found = saying(LISTING).files(["hdfs:///{c,d/e}/*"])
+    assert [file.uri for file in found] == ["hdfs:///c/sub/x y.longs", "hdfs:///c/b.longs"]
+
+
+def test_a_file_that_is_named_is_taken_whatever_it_is_called(saying):
+    line = LISTING.splitlines()[2]
+    assert saying(line).files(["hdfs:///c/_SUCCESS"]) == [RemoteFile("hdfs:///c/_SUCCESS", 0)]
+
+
+def test_names_without_globs_are_asked_for_at_once(saying, tmp_path):
+    both = "\n".join(
+        f"-rw-r--r--   1 a b  8 2026-11-21 12:52 hdfs:///{name}.longs" for name in "ab"
+    )
+    found = saying(both).files(["hdfs:///b.longs", "hdfs:///a.longs"])
+    assert [file.uri for file in found] == ["hdfs:///b.longs", "hdfs:///a.longs"]
+    [asked] = (tmp_path / "asked").read_text().splitlines()
+    assert asked.endswith("-ls|-R|hdfs:///b.longs|hdfs:///a.longs|")
+
+
+@pytest.mark.parametrize(
+    ("out", "err", "code", "reason"),
+    [
+        ("", "ls: `hdfs:///c': No such file or directory\n", 1, "hdfs:///c: no such file in the"),
+        (LISTING.splitlines()[2], "", 0, "hdfs:///c: holds no files"),
+        ("what?", "", 0, "hdfs:///c: cannot read its listing: 'what?'"),
+        ("", "ls: Permission denied: user=x\n", 1, "hdfs:///c: Permission denied: user=x"),
+    ],
+)
+def test_what_cannot_be_listed_is_named(saying, out, err, code, reason):
+    with pytest.raises(MrDedupError) as raised:
+        saying(out, err, code).files(["hdfs:///c"])
+    assert str(raised.value).startswith(reason)
+
+
+def test_a_command_that_cannot_be_run_is_named(tmp_path):
+    with pytest.raises(MrDedupError, match="/hadoop: cannot run this hadoop command: No such file"):
+        ClusterFilesystem([f"{tmp_path}/hadoop"]).exists("hdfs:///x")
+
+
+def test_a_failure_says_which_command_and_why(saying, tmp_path):
+    with pytest.raises(HadoopCommandError, match=r"^hadoop fs -put: no room$"):
+        saying(err="INFO x\nput: no room\n\tat y\n", code=1).put(tmp_path / "a b", "hdfs:///x")
+    assert "|-put|file://" in (tmp_path / "asked").read_text()
+    assert "/a%20b|hdfs:///x|" in (tmp_path / "asked").read_text()
+
+
+def test_reasons_are_found_among_what_java_prints():
+    assert reason_of("ERROR: JAVA_HOME is not set.\n") == "ERROR: JAVA_HOME is not set."
+    assert reason_of("") == "failed without a word"
+    refused = (
+        "ls: Call From vm/127.0.0.1 to localhost:9 failed on connection exception: "
+        "java.net.ConnectException: Connection refused; For more details see:  http://x"
+    )
+    assert reason_of(refused) == "the cluster cannot be reached at localhost:9: Connection refused"

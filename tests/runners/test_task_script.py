@@ -1,0 +1,125 @@
+"""The scripts of tasks, run by a shell with a stand-in for the hadoop command."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from mr_dedup.runners.failures import read_failures
+from mr_dedup.runners.task_script import CODE, task_script
+
+# copies, and drops the backslashes that keep a name from being a glob
+_HADOOP = r"""#!/bin/sh
+shift
+case $1 in
+    -put) cat >"$4" ;;
+    -copyToLocal) cp "$(printf %s "$2" | sed 's/\\\(.\)/\1/g')" "$3" ;;
+esac
+"""
+
+
+@pytest.fixture
+def node(tmp_path):
+    """A node: the folder of a task, and a hadoop command over local files."""
+    work = tmp_path / "work folder"
+    (work / CODE / "mr_dedup").mkdir(parents=True)
+    (work / CODE / "mr_dedup" / "__init__.py").write_text("")
+    hadoop = tmp_path / "had oop"
+    hadoop.write_text(_HADOOP)
+    hadoop.chmod(0o755)
+    (tmp_path / "failures").mkdir()
+    return tmp_path
+
+
+def run(node, *command, manifest=None, shell="sh", **environment):
+    lines = task_script(
+        [str(node / "had oop")],
+        str(node / "failures"),
+        "d1",
+        ["echo set up >&2"],
+        reads_manifest=manifest is not None,
+    )
+    work = node / "work folder"
+    (work / "task.sh").write_text("\n".join(lines) + "\n")
+    return subprocess.run(
+        [shell, "task.sh", *command],
+        cwd=work,
+        env={
+            **os.environ,
+            "NUMBA_CACHE_DIR": str(node / "cache"),
+            "mapreduce_task_attempt_id": "attempt_1_2_m_000003_0",
+            "NM_HOST": "node-7",
+            **environment,
+        },
+        input=manifest,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def python(code):
+    return [sys.executable, "-c", code]
+
+
+@pytest.mark.parametrize("shell", ["sh", "bash"])
+def test_a_command_runs_between_its_streams(node, shell):
+    done = run(node, "sh", "-c", "cat; echo 'reporter:counter:a,b,1' >&2", shell=shell)
+    assert (done.returncode, done.stdout) == (0, "")
+    assert done.stderr == "set up\nreporter:counter:a,b,1\n"
+    assert list((node / "failures").iterdir()) == []
+
+
+def test_an_input_is_fetched_and_named_with_its_endings(node):
+    source = node / "odd [1]*? name.longs.gz"
+    source.write_text("content")
+    show = python("import sys; print(sys.argv[1:], open(sys.argv[1]).read())")
+    done = run(node, *show, manifest=f"17\t{source}\n")
+    assert done.returncode == 0, done.stderr
+    path = node / "work folder" / "input.longs.gz"
+    assert done.stdout == f"{[str(path), str(source)]} content\n"
+    assert f"reporter:status:reading {source}\n" in done.stderr
+
+
+def test_the_package_has_one_place_whatever_the_task(node):
+    show = python("import mr_dedup, os; print(mr_dedup.__file__, os.environ['NUMBA_CACHE_DIR'])")
+    for _ in range(2):
+        done = run(node, *show)
+        place = node / "cache" / "code-d1" / "mr_dedup" / "__init__.py"
+        assert done.stdout == f"{place} {node / 'cache'}\n"
+    assert [path.name for path in (node / "cache").iterdir()] == ["code-d1"]
+
+
+def test_without_a_place_to_keep_it_the_package_still_runs(node):
+    show = python("import mr_dedup; print(mr_dedup.__file__)")
+    done = run(node, *show, NUMBA_CACHE_DIR="/proc/none")
+    assert done.stdout == f"{node / 'work folder' / CODE / 'mr_dedup' / '__init__.py'}\n"
+
+
+def test_a_failure_is_reported_with_its_input(node):
+    source = node / "x.longs"
+    source.write_text("")
+    fail = python("import sys; print('reporter:status:x', file=sys.stderr); {}['a']")
+    done = run(node, *fail, manifest=f"0\t{source}\n")
+    assert done.returncode == 1
+    [failure] = read_failures((node / "failures" / "attempt_1_2_m_000003_0").read_text())
+    assert (failure.attempt, failure.code) == ("attempt_1_2_m_000003_0", 1)
+    assert (failure.node, failure.input) == ("node-7", str(source))
+    assert failure.said.endswith("KeyError: 'a'")
+    assert "reporter" not in failure.said
+
+
+def test_an_input_that_cannot_be_fetched_is_reported(node):
+    done = run(node, "true", manifest="0\t/no/such.longs\n")
+    assert done.returncode != 0
+    [failure] = read_failures((node / "failures" / "attempt_1_2_m_000003_0").read_text())
+    assert failure.input == "/no/such.longs"
+    assert "No such file" in failure.said
+
+
+def test_a_command_that_is_not_there_is_reported(node):
+    assert run(node, "/no/python").returncode == 127
+    [failure] = read_failures((node / "failures" / "attempt_1_2_m_000003_0").read_text())
+    assert (failure.code, failure.input) == (127, "")
+    assert "/no/python" in failure.said
