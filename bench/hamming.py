@@ -1,8 +1,9 @@
-"""The search for near-duplicates (k = 3) against its rivals: NumPy, faiss, the same in C.
+"""The search for near-duplicates (k = 3) against its rivals: NumPy, faiss, C.
 
 One thread, uniform fingerprints with planted near-duplicates. ``probe`` is the whole search, from
 two arrays to merged matches; the kernels' two steps, building tables and probing them, are held
-against C by themselves. All must find the same pairs before anything is timed.
+against C by themselves: the same tables and signatures, scanned bucket by bucket. All must find
+the same pairs before anything is timed.
 """
 
 from __future__ import annotations
