@@ -7,7 +7,9 @@ kind for what its Generator derives from it. So every draw here is spelled out, 
 
 from __future__ import annotations
 
+import functools
 import hashlib
+from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
@@ -20,6 +22,7 @@ Longs: TypeAlias = NDArray[np.uint64]
 BLOCK_LONGS = 1 << 16
 
 _ROUNDS = 6
+_CHOICES = 16
 
 
 class Stream:
@@ -31,9 +34,8 @@ class Stream:
     """
 
     def __init__(self, seed: int, purpose: str, block: int = 0) -> None:
-        word = int.from_bytes(hashlib.sha256(purpose.encode()).digest()[:8], "big")
         self._bits = np.random.Philox(
-            key=np.array([seed, word], dtype=np.uint64),
+            key=np.array([seed, _purpose_word(purpose)], dtype=np.uint64),
             counter=np.array([0, 0, 0, block], dtype=np.uint64),
         )
 
@@ -64,6 +66,34 @@ class Stream:
         return values
 
 
+@functools.lru_cache(maxsize=64)
+def _purpose_word(purpose: str) -> int:
+    return int.from_bytes(hashlib.sha256(purpose.encode()).digest()[:8], "big")
+
+
+class Choices:
+    """Single draws of a stream, as Python numbers: 0.1 microseconds each, not some as arrays."""
+
+    def __init__(self, stream: Stream) -> None:
+        self._stream = stream
+        self._drawn: list[int] = []
+
+    def below(self, bound: int) -> int:
+        """Return a number in 0..bound - 1, all as likely as ``Stream.below`` has them."""
+        if not self._drawn:
+            self._drawn = self._stream.raw(_CHOICES).tolist()
+        return ((self._drawn.pop() >> 32) * bound) >> 32
+
+    def shuffled(self, size: int) -> list[int]:
+        """Return 0..size - 1 in any order but the ascending one; ``size`` is 2 or more."""
+        order = list(range(size))
+        while order == sorted(order):
+            for last in range(size - 1, 0, -1):  # Fisher and Yates
+                other = self.below(last + 1)
+                order[last], order[other] = order[other], order[last]
+        return order
+
+
 def block_sizes(total: int) -> list[int]:
     """Return the sizes of the blocks of ``total`` values: all BLOCK_LONGS, but for the last."""
     whole, rest = divmod(total, BLOCK_LONGS)
@@ -88,33 +118,68 @@ def flip_masks(stream: Stream, flips: Longs) -> Longs:
     return masks
 
 
+@dataclass(frozen=True)
+class Permutation:
+    """A pseudorandom order of 0..size - 1, of which any part can be had alone, either way.
+
+    A Feistel network over the next even number of bits, walked on from values outside until one
+    is inside: nothing of length ``size`` is ever held. ``size`` is from 1 to 2**62. Costs about
+    0.1 microseconds a value.
+    """
+
+    keys: Longs
+    size: int
+
+    @classmethod
+    def drawn(cls, stream: Stream, size: int) -> Permutation:
+        """Return a permutation of 0..size - 1, by the next values of ``stream``."""
+        return cls(stream.raw(_ROUNDS), size)
+
+    def images(self, values: Longs) -> Longs:
+        """Return what the permutation makes of each of uint64[n] values in 0..size - 1."""
+        return self._walked(values, self.keys, backwards=False)
+
+    def preimages(self, values: Longs) -> Longs:
+        """Return what the permutation makes each of uint64[n] values in 0..size - 1 of."""
+        return self._walked(values, self.keys[::-1], backwards=True)
+
+    def _walked(self, values: Longs, keys: Longs, *, backwards: bool) -> Longs:
+        half_bits = max(1, (self.size.bit_length() + 1) // 2)
+        walked = _feistel(values, keys, half_bits, backwards=backwards)
+        # a Feistel network is a bijection of its domain, so a walk from inside ends inside, and
+        # no two walks meet; the domain is at most four times as large, so walks are short
+        while (outside := np.flatnonzero(walked >= np.uint64(self.size))).size:
+            walked[outside] = _feistel(walked[outside], keys, half_bits, backwards=backwards)
+        return walked
+
+
 def scattered(stream: Stream, size: int, count: int) -> Longs:
     """Return ``count`` distinct positions in 0..size - 1, spread evenly: uint64[count].
 
     They are the images of 0..count - 1 under a pseudorandom permutation of 0..size - 1, so that
-    count = size gives every position once, and nothing of length ``size`` is ever held: a Feistel
-    network over the next even number of bits, walked on from values outside until one is inside.
-    ``size`` is at most 2**62 and at least ``count``; costs about 0.1 microseconds a position.
+    count = size gives every position once. ``size`` is at most 2**62 and at least ``count``;
+    costs about 0.1 microseconds a position.
     """
-    half_bits = max(1, (size.bit_length() + 1) // 2)
-    keys = stream.raw(_ROUNDS)
+    permutation = Permutation.drawn(stream, size)
     positions = np.arange(count, dtype=np.uint64)
     for start in range(0, count, BLOCK_LONGS):  # a block at a time: small temporaries
-        block = _feistel(positions[start : start + BLOCK_LONGS], keys, half_bits)
-        # a Feistel network is a bijection of its domain, so a walk from inside ends inside, and
-        # no two walks meet; the domain is at most four times as large, so walks are short
-        while (outside := np.flatnonzero(block >= np.uint64(size))).size:
-            block[outside] = _feistel(block[outside], keys, half_bits)
-        positions[start : start + BLOCK_LONGS] = block
+        block = positions[start : start + BLOCK_LONGS]
+        positions[start : start + BLOCK_LONGS] = permutation.images(block)
     return positions
 
 
-def _feistel(values: Longs, keys: Longs, half_bits: int) -> Longs:
-    """Return the images of ``values`` under a permutation of 0..2**(2 half_bits) - 1."""
+def _feistel(values: Longs, keys: Longs, half_bits: int, *, backwards: bool) -> Longs:
+    """Return the images of ``values`` under a permutation of 0..2**(2 half_bits) - 1.
+
+    ``backwards`` undoes it, if ``keys`` are those of the way there, the last one first.
+    """
     shift, mask = np.uint64(half_bits), np.uint64((1 << half_bits) - 1)
     left, right = values >> shift, values & mask
     for key in keys:
-        left, right = right, left ^ (_mixed(right + key) & mask)
+        if backwards:
+            left, right = right ^ (_mixed(left + key) & mask), left
+        else:
+            left, right = right, left ^ (_mixed(right + key) & mask)
     return (left << shift) | right
 
 

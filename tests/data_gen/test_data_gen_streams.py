@@ -1,6 +1,7 @@
 """Streams against Philox written out in Python; flips and positions against their definitions."""
 
 import hashlib
+import itertools
 from collections import Counter
 
 import numpy as np
@@ -8,7 +9,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from data_gen.streams import BLOCK_LONGS, Stream, block_sizes, flip_masks, scattered
+from data_gen.streams import (
+    BLOCK_LONGS,
+    Choices,
+    Permutation,
+    Stream,
+    block_sizes,
+    flip_masks,
+    scattered,
+)
 
 repeatable = settings(derandomize=True, deadline=None, database=None, max_examples=60)
 
@@ -154,3 +163,54 @@ def test_positions_are_spread_over_the_whole_range() -> None:
     tenths = np.bincount((positions // np.uint64(10**8)).astype(np.int64))
     assert tenths.size == 10
     assert np.abs(tenths - 10_000).max() < 500
+
+
+# orders, of which any part can be had
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 4, 5, 63, 64, 65, 1000])
+@pytest.mark.parametrize("seed", range(3))
+def test_a_permutation_and_its_way_back(size: int, seed: int) -> None:
+    permutation = Permutation.drawn(Stream(seed, "order"), size)
+    values = np.arange(size, dtype=np.uint64)
+    images = permutation.images(values)
+    assert sorted(images.tolist()) == list(range(size))
+    assert permutation.preimages(images).tolist() == list(range(size))
+    assert permutation.images(permutation.preimages(values)).tolist() == list(range(size))
+    assert images.tolist() == scattered(Stream(seed, "order"), size, size).tolist()
+
+
+@repeatable
+@given(st.integers(1, 2**62), st.integers(0, 2**64 - 1), st.lists(st.integers(0, 2**62 - 1)))
+def test_permutations_of_any_size(size: int, seed: int, some: list[int]) -> None:
+    permutation = Permutation.drawn(Stream(seed, "order"), size)
+    values = np.array([value % size for value in some], dtype=np.uint64)
+    images = permutation.images(values)
+    assert (images < np.uint64(size)).all()
+    assert permutation.preimages(images).tolist() == values.tolist()
+    assert values.tolist() == [value % size for value in some]
+
+
+def test_choices_are_bounded_draws_one_at_a_time() -> None:
+    choices = Choices(Stream(4, "choices"))
+    raw = philox(4, "choices", 0, 48)
+    expected = [(value >> 32) * 1000 >> 32 for value in raw]
+    drawn = [choices.below(1000) for _ in range(48)]
+    assert drawn == [v for i in range(0, 48, 16) for v in reversed(expected[i : i + 16])]
+
+
+def test_choices_are_even() -> None:
+    choices = Choices(Stream(4, "choices"))
+    counts = Counter(choices.below(5) for _ in range(10_000))
+    assert set(counts) == set(range(5))
+    assert all(abs(count - 2000) < 200 for count in counts.values())
+    assert choices.below(1) == 0
+    assert 0 <= choices.below(2**32) < 2**32
+
+
+def test_shuffled_is_every_order_but_the_ascending_one_alike() -> None:
+    choices = Choices(Stream(4, "choices"))
+    counts = Counter(tuple(choices.shuffled(3)) for _ in range(5000))
+    assert set(counts) == set(itertools.permutations(range(3))) - {(0, 1, 2)}
+    assert all(abs(count - 1000) < 150 for count in counts.values())
+    assert choices.shuffled(2) == [1, 0]

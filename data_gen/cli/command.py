@@ -1,0 +1,124 @@
+"""The data-gen command: parses arguments, writes a data set, maps errors to exit codes.
+
+Exit codes: 0 done, 2 a mistake in the arguments or an output that cannot be written, 70 a bug of
+ours, 130 interrupted (Ctrl-C, or told to end). Whatever the code but 0, nothing is left behind.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import signal
+import sys
+from collections.abc import Iterator, Sequence
+from types import FrameType
+from typing import Any, NoReturn
+
+from data_gen.cli import documents, fingerprints
+from data_gen.cli.arguments import Mistake
+from data_gen.cli.standard_streams import give_up, say, sound_streams
+from data_gen.outputs import OutputError
+
+EXIT_OK, EXIT_MISTAKE, EXIT_BUG, EXIT_INTERRUPTED = 0, 2, 70, 130
+
+# Each has HELP, SHORT_OF_MEMORY, add_arguments(parser) and run(arguments).
+COMMANDS = {"fingerprints": fingerprints, "documents": documents}
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser that does not pass over in silence that its help cannot be printed."""
+
+    def print_help(self, file: Any = None) -> None:
+        (file or sys.stdout).write(self.format_help())
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """Return the parser of the whole command line."""
+    parser = _Parser(prog="data-gen", description="Make data sets whose near-duplicates are known.")
+    parser.add_argument(
+        "--debug", action="store_true", help="show the traceback of an error, for a bug report"
+    )
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    for name, module in COMMANDS.items():
+        command = commands.add_parser(
+            name,
+            help=module.HELP,
+            description=module.__doc__,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        module.add_arguments(command)
+        command.set_defaults(run=module.run, short_of_memory=module.SHORT_OF_MEMORY)
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line; return its exit code."""
+    with sound_streams():
+        try:
+            with _orderly_end():
+                return _run(_parsed(argv))
+        except KeyboardInterrupt:
+            say("interrupted")
+            return EXIT_INTERRUPTED
+
+
+def _parsed(argv: Sequence[str] | None) -> argparse.Namespace:
+    """Return the arguments; raise SystemExit where argparse has printed help or a mistake."""
+    try:
+        try:
+            return build_parser().parse_args(argv)
+        finally:
+            sys.stdout.flush()
+    except BrokenPipeError:  # the reader of the help has seen enough
+        give_up(sys.stdout)
+        raise SystemExit(EXIT_OK) from None
+    except OSError as error:
+        give_up(sys.stdout)
+        raise SystemExit(_fail(f"standard output: {error.strerror}", EXIT_MISTAKE)) from None
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    try:
+        arguments.run(arguments)
+        return EXIT_OK
+    except Exception as error:
+        if arguments.debug:
+            raise
+        if isinstance(error, (Mistake, OutputError)):
+            return _fail(str(error), EXIT_MISTAKE)
+        if isinstance(error, MemoryError):
+            return _fail(arguments.short_of_memory, EXIT_MISTAKE)
+        return _fail(
+            f"a bug in data-gen: {type(error).__name__}: {error} (--debug shows where)", EXIT_BUG
+        )
+
+
+@contextlib.contextmanager
+def _orderly_end() -> Iterator[None]:
+    """Turn the signals that end a program into one KeyboardInterrupt: half-done work is removed.
+
+    A second signal is ignored: it must not stop the clearing up. One that was ignored from the
+    start (nohup) stays so.
+    """
+
+    def interrupt(signum: int, frame: FrameType | None) -> NoReturn:
+        for each in before:
+            signal.signal(each, signal.SIG_IGN)
+        raise KeyboardInterrupt
+
+    before = {each: signal.getsignal(each) for each in _SIGNALS}
+    before = {each: was for each, was in before.items() if was not in (signal.SIG_IGN, None)}
+    try:
+        for each in before:
+            signal.signal(each, interrupt)
+        yield
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)
+
+
+def _fail(message: str, code: int) -> int:
+    say(f"error: {message}")
+    return code

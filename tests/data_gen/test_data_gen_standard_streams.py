@@ -1,0 +1,121 @@
+"""data-gen with streams that are closed, full or left, and folders whose names do not print."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+Shell = Callable[..., subprocess.CompletedProcess[bytes]]
+
+FINGERPRINTS = "fingerprints --queries 9 --corpus 99 --duplicates-per-query 1 -k 3 --seed 1"
+DOCUMENTS = "documents --documents 3 --duplicates-per-document 1 --seed 1"
+commands = pytest.mark.parametrize("arguments", [FINGERPRINTS, DOCUMENTS], ids=["fp", "doc"])
+# Python writes at once, or late: a failure then comes while printing, or at the end
+buffering = pytest.mark.parametrize("unbuffered", ["", "1"], ids=["late", "at once"])
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Shell:
+    """Run a line of shell in an empty folder, G being the command."""
+
+    def run(line: str, **environment: str) -> subprocess.CompletedProcess[bytes]:
+        return subprocess.run(
+            ["bash", "-o", "pipefail", "-c", line],
+            cwd=tmp_path,
+            env={**os.environ, "G": f"{sys.executable} -m data_gen", **environment},
+            capture_output=True,
+            check=False,
+            timeout=60,
+        )
+
+    return run
+
+
+@buffering
+@commands
+@pytest.mark.parametrize(
+    "streams", [">&-", "2>&-", "<&- >&- 2>&-", ">/dev/full", "2>/dev/full", ">/dev/full 2>&1"]
+)
+def test_a_data_set_is_written_whole_whatever_the_streams(
+    shell: Shell, tmp_path: Path, arguments: str, streams: str, unbuffered: str
+) -> None:
+    done = shell(f"$G {arguments} --out some {streams}", PYTHONUNBUFFERED=unbuffered)
+    assert (done.returncode, done.stdout) == (0, b"")
+    assert done.stderr.count(b"\n") == ("2>" not in streams)
+    usual = shell(f"$G {arguments} --out usual")
+    assert usual.returncode == 0
+    some, others = (
+        {path.name: path.read_bytes() for path in (tmp_path / name).iterdir()}
+        for name in ("some", "usual")
+    )
+    assert some == others
+
+
+@buffering
+@pytest.mark.parametrize("streams", ["2>&-", "2>/dev/full", ">&- 2>&-"])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        "",
+        "nothing",
+        r"documents $'--\xff'",
+        f"{DOCUMENTS} --length 1 --out some",
+        f"{FINGERPRINTS} --out no/folder",
+    ],
+)
+def test_a_mistake_ends_with_2_even_if_nobody_hears_of_it(
+    shell: Shell, tmp_path: Path, arguments: str, streams: str, unbuffered: str
+) -> None:
+    done = shell(f"$G {arguments} {streams}", PYTHONUNBUFFERED=unbuffered)
+    assert (done.returncode, done.stdout, done.stderr) == (2, b"", b"")
+    assert list(tmp_path.iterdir()) == []
+
+
+@buffering
+@pytest.mark.parametrize("arguments", ["--help", "documents --help"])
+@pytest.mark.parametrize(
+    ("target", "reason"),
+    [(">&-", "Bad file descriptor"), (">/dev/full", "No space left on device")],
+)
+def test_help_that_cannot_be_printed_is_one_line(
+    shell: Shell, arguments: str, target: str, reason: str, unbuffered: str
+) -> None:
+    done = shell(f"$G {arguments} {target}", PYTHONUNBUFFERED=unbuffered)
+    message = f"data-gen: error: standard output: {reason}\n"
+    assert (done.returncode, done.stderr.decode()) == (2, message)
+
+
+@buffering
+def test_a_reader_that_leaves_is_no_error(shell: Shell, unbuffered: str) -> None:
+    done = shell("$G documents --help | true", PYTHONUNBUFFERED=unbuffered)
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+
+
+ODD = b"\xff\n\x1b[31m\xc3\xa9"
+
+
+@commands
+@pytest.mark.parametrize(
+    ("locale", "accented"),
+    [
+        ({"LC_ALL": "C.UTF-8"}, "é"),
+        ({"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}, r"\udcc3\udca9"),
+        ({"LC_ALL": "C.UTF-8", "PYTHONIOENCODING": "ascii"}, r"\xe9"),
+    ],
+)
+def test_a_folder_of_any_name_is_written_and_named_on_one_line(
+    shell: Shell, tmp_path: Path, arguments: str, locale: dict[str, str], accented: str
+) -> None:
+    locale = {**locale, "ODD": os.fsdecode(ODD)}
+    name = rf"\udcff\n\x1b[31m{accented}"
+    done = shell(f'$G {arguments} --out "$ODD"', **locale)
+    assert done.returncode == 0
+    assert f" bytes in {name}, " in done.stderr.decode()
+    assert done.stderr.count(b"\n") == 1
+    assert os.listdir(os.fsencode(tmp_path)) == [ODD]  # noqa: PTH208 (bytes)
+    again = shell(f'$G {arguments} --out "$ODD"', **locale)
+    line = f"data-gen: error: {name}: is not empty; give --overwrite to replace it\n"
+    assert (again.returncode, again.stderr.decode()) == (2, line)
