@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import argparse
 import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from mr_dedup.hamming.planner import Plan
 
 _UNITS = {"": 1, "KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30, "TB": 1 << 40}
 
@@ -62,6 +66,27 @@ def add_search_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def chosen(value: str) -> str | None:
+def planned_for(corpus: int, queries: int, arguments: argparse.Namespace) -> Plan:
+    """Return the plan for so many fingerprints a side that the arguments of a search ask for.
+
+    Raises MrDedupError for arguments that contradict each other.
+    """
+    from mr_dedup.errors import MrDedupError
+    from mr_dedup.hamming.planner import plan
+
+    try:
+        return plan(
+            corpus,
+            queries,
+            arguments.k,
+            index=_chosen(arguments.index),
+            design=_chosen(arguments.design),
+            memory_bytes=arguments.table_memory,
+        )
+    except ValueError as error:
+        raise MrDedupError(str(error)) from error
+
+
+def _chosen(value: str) -> str | None:
     """Return None for ``auto``, which leaves the choice to the planner."""
     return None if value == "auto" else value

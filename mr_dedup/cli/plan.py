@@ -10,7 +10,7 @@ import argparse
 import math
 from typing import TYPE_CHECKING
 
-from mr_dedup.cli.arguments import add_search_arguments, byte_size, chosen, count
+from mr_dedup.cli.arguments import add_search_arguments, byte_size, count, planned_for
 
 if TYPE_CHECKING:
     from mr_dedup.hamming.planner import Option, Plan
@@ -38,21 +38,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command; return its exit code."""
-    from mr_dedup.errors import MrDedupError
-    from mr_dedup.hamming.planner import plan
-
     chunk = max(1, min(arguments.corpus, arguments.chunk_size // _FINGERPRINT_BYTES))
-    try:
-        planned = plan(
-            chunk,
-            arguments.queries,
-            arguments.k,
-            index=chosen(arguments.index),
-            design=chosen(arguments.design),
-            memory_bytes=arguments.table_memory,
-        )
-    except ValueError as error:
-        raise MrDedupError(str(error)) from error
+    planned = planned_for(chunk, arguments.queries, arguments)
     tasks = math.ceil(arguments.corpus / chunk)
     print("\n".join(_report(planned, tasks, arguments.corpus)))
     planned.refuse_explosion()

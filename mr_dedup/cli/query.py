@@ -19,14 +19,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
-from mr_dedup.cli import on_emr, on_hadoop
-from mr_dedup.cli.arguments import add_search_arguments, chosen, positive
-from mr_dedup.cli.on_hadoop import (
-    add_hadoop_arguments,
+from mr_dedup.cli.arguments import add_search_arguments, planned_for, positive
+from mr_dedup.cli.on_cluster import (
+    add_cluster_arguments,
+    cluster_settings,
+    fetched,
     is_address,
-    refuse_hadoop_arguments,
+    refuse_cluster_arguments,
+    remote_inputs,
     staged_files,
 )
 
@@ -34,14 +36,11 @@ if TYPE_CHECKING:
     from mr_dedup.formats.chunks import Chunk, Part
     from mr_dedup.formats.fingerprint_files import FingerprintFile
     from mr_dedup.formats.longs import ByteOrder
-    from mr_dedup.runners import Input, JobResult
+    from mr_dedup.runners import ClusterSettings, Input, JobResult
 
 HELP = "find the near-duplicates of queries in a corpus of fingerprints"
 
 _RUNNERS = ("auto", "inline", "local", "hadoop", "emr")
-
-_CLUSTERS: dict[str, Any] = {"hadoop": on_hadoop, "emr": on_emr}
-"""What knows the arguments and the files of each runner of clusters."""
 
 SMALL = 1 << 20
 """Corpus fingerprints up to which one process is quicker than several."""
@@ -77,7 +76,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--byte-order", choices=BYTE_ORDERS, default="big", help="of longs (default big)"
     )
-    add_hadoop_arguments(parser)
+    add_cluster_arguments(parser)
 
 
 def _runner_name(text: str) -> str:
@@ -99,20 +98,22 @@ def run(arguments: argparse.Namespace) -> int:
 
     started = time.perf_counter()
     settings = None
-    if arguments.runner in _CLUSTERS:
-        settings = _CLUSTERS[arguments.runner].hadoop_settings(arguments)
+    if arguments.runner in runners.CLUSTER_RUNNERS:
+        settings = cluster_settings(arguments)
     else:
-        refuse_hadoop_arguments(arguments)
+        refuse_cluster_arguments(arguments)
     if arguments.out:
         refuse_existing(arguments.out, arguments.overwrite)
     with runners.staging_folder() as staging:
-        prepare = _work_here if settings is None else _work_on_cluster
-        work = prepare(arguments, staging)
+        if settings is None:
+            work = _work_here(arguments, staging)
+        else:
+            work = _work_on_cluster(arguments, staging, settings)
         if work.runner == "local":
             QueryJob.warm_up()
         with runners.run(
             QueryJob, work.options, work.inputs, staging,
-            runner=work.runner, cores=arguments.cores, hadoop=settings,
+            runner=work.runner, cores=arguments.cores, cluster=settings,
         ) as result:  # fmt: skip
             if arguments.out:
                 with whole_file(arguments.out, arguments.overwrite) as out:
@@ -150,16 +151,17 @@ def _work_here(arguments: argparse.Namespace, staging: Path) -> _Work:
     return _Work(runner, _staged(chunks, staging), options, len(files), query_count)
 
 
-def _work_on_cluster(arguments: argparse.Namespace, staging: Path) -> _Work:
+def _work_on_cluster(
+    arguments: argparse.Namespace, staging: Path, settings: ClusterSettings
+) -> _Work:
     """Prepare a run on a cluster: its files as they are, those of this machine to be sent."""
     from mr_dedup.formats.chunks import CHUNK_FINGERPRINTS, Part, cut_into_chunks
 
-    cluster = _CLUSTERS[arguments.runner]
     here = [name for name in arguments.corpus if not is_address(name)]
     there = [name for name in arguments.corpus if is_address(name)]
-    queries_here = cluster.fetched(arguments.queries, staging, arguments)
+    queries_here = fetched(arguments.queries, staging, arguments.runner, settings)
     files, queries_file = _inputs(arguments, here, queries_here)
-    remote, largest = cluster.remote_inputs(there, arguments)
+    remote, largest = remote_inputs(there, arguments, settings)
     queries = staging / "queries.longs"
     query_count = _stage_queries(queries_file, queries, arguments.byte_order)
     parts = [Part.whole(file) for file in files]
@@ -217,21 +219,7 @@ def _check_work(corpus: int, queries: int, arguments: argparse.Namespace) -> Non
 
     Without samples, so at once: each task plans by samples of what it reads, and refuses then.
     """
-    from mr_dedup.errors import MrDedupError
-    from mr_dedup.hamming.planner import plan
-
-    try:
-        planned = plan(
-            corpus,
-            queries,
-            arguments.k,
-            index=chosen(arguments.index),
-            design=chosen(arguments.design),
-            memory_bytes=arguments.table_memory,
-        )
-    except ValueError as error:
-        raise MrDedupError(str(error)) from error
-    planned.refuse_explosion()
+    planned_for(corpus, queries, arguments).refuse_explosion()
 
 
 def _stage_queries(file: FingerprintFile, path: Path, byte_order: ByteOrder) -> int:

@@ -13,6 +13,7 @@ import logging
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from mrjob.job import MRJob
@@ -20,15 +21,20 @@ from mrjob.job import MRJob
 from mr_dedup.errors import MrDedupError
 from mr_dedup.runners.inline import InlineRunner
 from mr_dedup.runners.local import ForkingRunner
-from mr_dedup.runners.model import HadoopSettings, Input, JobResult
+from mr_dedup.runners.model import ClusterSettings, Input, JobResult, RemoteFile, is_uri
+from mr_dedup.runners.reporting import os_reason
 from mr_dedup.runners.staging import staging_folder
 
 __all__ = [
     "CLUSTER_RUNNERS",
     "RUNNERS",
-    "HadoopSettings",
+    "ClusterSettings",
     "Input",
     "JobResult",
+    "RemoteFile",
+    "fetch",
+    "is_uri",
+    "list_files",
     "run",
     "staging_folder",
 ]
@@ -49,12 +55,12 @@ def run(
     *,
     runner: str = "local",
     cores: int | None = None,
-    hadoop: HadoopSettings | None = None,
+    cluster: ClusterSettings | None = None,
 ) -> Iterator[JobResult]:
-    """Run a one-step job over ``inputs``, a map task each; yield what it left.
+    """Run a job over ``inputs``, a map task each; yield what it left.
 
     The result's files live until the block ends. ``cores`` bounds the tasks at a time of a runner
-    of this machine (all that this process may use); ``hadoop`` says more to the runners of
+    of this machine (all that this process may use); ``cluster`` says more to the runners of
     clusters. Shows progress on a terminal. Raises MrDedupError for every failure of a task that is
     not a bug, naming the task's input, and for a cluster that cannot be had.
     """
@@ -64,8 +70,8 @@ def run(
     logging.getLogger("mrjob").setLevel(logging.CRITICAL)
     named = [item if isinstance(item, Input) else Input.file(item) for item in inputs]
     if runner in CLUSTER_RUNNERS:
-        run_on = _cluster_runner(runner)
-        with run_on(job_class, options, named, staging, hadoop or HadoopSettings()) as result:
+        run_on = _cluster_module(runner).run_on
+        with run_on(job_class, options, named, staging, cluster or ClusterSettings()) as result:
             yield result
         return
     arguments = ["-r", runner, "--no-conf", "--local-tmp-dir", str(staging), *options]
@@ -80,14 +86,29 @@ def run(
         engine.cleanup(mode=["ALL"])
 
 
-def _cluster_runner(runner: str) -> Any:
-    if runner == "hadoop":
-        from mr_dedup.runners.hadoop import run_on_hadoop
+def list_files(names: Sequence[str], runner: str, cluster: ClusterSettings) -> list[RemoteFile]:
+    """Return the files that URIs of files, folders and globs stand for.
 
-        return run_on_hadoop
+    Raises MrDedupError for a name that stands for none, and for a cluster out of reach.
+    """
+    files: list[RemoteFile] = _cluster_module(runner).list_files(names, cluster)
+    return files
+
+
+def fetch(uri: str, path: Path, runner: str, cluster: ClusterSettings) -> None:
+    """Copy a file that a runner of clusters reaches to ``path``; raises MrDedupError."""
+    _cluster_module(runner).fetch(uri, path, cluster)
+
+
+def _cluster_module(runner: str) -> ModuleType:
+    """Return the module of a runner of clusters: its ``run_on``, ``list_files`` and ``fetch``."""
+    if runner == "hadoop":
+        from mr_dedup.runners import hadoop
+
+        return hadoop
     from mr_dedup.runners.amazon import emr_module
 
-    return emr_module().run_on_emr
+    return emr_module()
 
 
 def _local_engine(
@@ -106,9 +127,7 @@ def _run_engine(engine: Any, staging: Path) -> None:
         engine.run()
     except OSError as error:
         # between tasks mrjob writes and sorts nowhere else
-        named = f"{error.filename}: " if error.filename else ""
-        reason = f"{named}{error.strerror or error}"
-        raise MrDedupError(f"temporary folder {staging}: {reason}") from error
+        raise MrDedupError(f"temporary folder {staging}: {os_reason(error)}") from error
 
 
 def _totals(counters: Sequence[dict[str, dict[str, int]]]) -> dict[str, int]:

@@ -4,7 +4,7 @@ The client puts what is local into S3, starts a cluster (or uses the one that mr
 follows the job, fetches its output and takes away what it put there. What a task cannot do it
 tells by a file in S3, at once; the logs, which EMR copies to S3 when a cluster ends, tell the rest.
 
-Importing this needs boto3: see run_on_emr.
+Importing this needs boto3: see mr_dedup.runners.amazon.
 """
 
 from __future__ import annotations
@@ -18,22 +18,20 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-import yaml
-from mrjob.conf import combine_opts, load_opts_from_mrjob_conf
 from mrjob.emr import EMRJobRunner
 from mrjob.fs.composite import CompositeFilesystem
 from mrjob.fs.local import LocalFilesystem
 from mrjob.job import MRJob
+from mrjob.parse import is_s3_uri
 from mrjob.step import StepFailedException
 
 from mr_dedup.errors import MrDedupError
 from mr_dedup.runners.client_log import ClientLog
 from mr_dedup.runners.emr_logs import EmrLogs
-from mr_dedup.runners.failures import Failure, explain, read_failures
-from mr_dedup.runners.model import HadoopSettings, Input, JobResult
-from mr_dedup.runners.reporting import Progress
+from mr_dedup.runners.failures import Explanation, Failure, explain, read_failures
+from mr_dedup.runners.model import ClusterSettings, Input, JobResult, RemoteFile
 from mr_dedup.runners.s3 import S3Files, aws_errors, default_region
-from mr_dedup.runners.shipping import ShippingRunner, job_arguments, own_counters, stage_inputs
+from mr_dedup.runners.shipping import ShippingRunner, conf_options, engine_for, own_counters
 
 PYTHON = "python3.11"
 """The Python of tasks: EMR 7 has it as a package; its own python3 is too old for us."""
@@ -54,9 +52,6 @@ _DEFAULTS = {
     "bootstrap_mrjob": False,
 }
 
-# mrjob takes whatever it is given for its options
-_NO_CONF = (OSError, ValueError, TypeError, AttributeError, yaml.YAMLError)
-
 _ENDED = ("TERMINATED", "TERMINATED_WITH_ERRORS")
 _ENDING = ("TERMINATING", *_ENDED)
 
@@ -68,86 +63,37 @@ _LOG_SECONDS = 900
 
 
 @contextlib.contextmanager
-def run_on_emr(
+def run_on(
     job_class: type[MRJob],
     options: Sequence[str],
     inputs: Sequence[Input],
     staging: Path,
-    settings: HadoopSettings,
+    settings: ClusterSettings,
 ) -> Iterator[JobResult]:
     """Run a job on EMR; see mr_dedup.runners.run."""
-    staged = stage_inputs(inputs, staging)
-    arguments = ["-r", "emr", "--local-tmp-dir", str(staging)]
-    arguments += [*job_arguments(settings, staging), *options]
+    # starting asks S3 for a folder if mrjob.conf names none
     with aws_errors("Amazon EMR"):
-        engine = _engine(job_class, [*arguments, *staged], settings.conf)
-        engine.output = settings.output_dir
-        try:
-            engine.names = {
-                engine.staged_uri(place): item.name
-                for place, item in zip(staged, inputs, strict=True)
-                if not item.is_remote
-            }
-            with engine.progress:
-                engine.check_output(settings.overwrite)
-                engine.run()
-                parts = engine.deliver(staging / "output", settings.overwrite)
-                counters = engine.totals()
-            yield JobResult(parts, counters)
-        except StepFailedException as error:
-            raise engine.explained() from error
-        finally:
-            engine.cleanup(mode=["ALL"])
+        engine = engine_for(EmrRunner, job_class, options, inputs, staging, settings)
+        with engine.result(staging / "output", settings.overwrite) as result:
+            yield result
 
 
-def _engine(job_class: type[MRJob], arguments: Sequence[str], conf: Path | None) -> EmrRunner:
-    try:
-        job = job_class([*arguments])
-        return EmrRunner(**job._runner_kwargs())
-    except _NO_CONF as error:
-        raise _not_a_conf(conf, error) from error
+def list_files(names: Sequence[str], settings: ClusterSettings) -> list[RemoteFile]:
+    """Return the files that ``names`` stand for; see mr_dedup.runners.list_files."""
+    return _files(settings.conf).files(names) if names else []
 
 
-def list_files(names: Sequence[str], conf: Path | None = None) -> list[tuple[str, int]]:
-    """Return URI and size in bytes of the files that URIs of files, folders and globs stand for.
-
-    ``conf``, an mrjob.conf, may say how S3 is reached. Raises MrDedupError for a name that stands
-    for none, and for an S3 out of reach.
-    """
-    return [(file.uri, file.size_bytes) for file in _files(conf).files(names)] if names else []
-
-
-def fetch(uri: str, path: Path, conf: Path | None = None) -> None:
+def fetch(uri: str, path: Path, settings: ClusterSettings) -> None:
     """Copy a file in S3 to ``path``; raises MrDedupError."""
-    _files(conf).get(uri, path)
+    _files(settings.conf).get(uri, path)
 
 
 def _files(conf: Path | None) -> S3Files:
-    wanted = _conf_options(conf)
+    """Return the files in S3, which is reached as an mrjob.conf may say."""
+    wanted = conf_options(EmrRunner.alias, conf)
     names = ("aws_access_key_id", "aws_secret_access_key", "aws_session_token", "s3_endpoint")
     region = wanted.get("region") or default_region()
     return S3Files(s3_region=region, **{name: wanted.get(name) for name in names})
-
-
-def _conf_options(conf: Path | None) -> dict[str, Any]:
-    """Return what an mrjob.conf says of EMR; raises MrDedupError for one that cannot be read."""
-    if conf is None:
-        return {}
-    if not conf.is_file():
-        raise MrDedupError(f"{conf}: no such file")
-    try:
-        loaded = [found or {} for _, found in load_opts_from_mrjob_conf("emr", str(conf))]
-        if not all(isinstance(found, dict) for found in loaded):
-            raise TypeError("what it says of emr is no mapping")
-        return dict(combine_opts({}, *loaded))
-    except _NO_CONF as error:
-        raise _not_a_conf(conf, error) from error
-
-
-def _not_a_conf(conf: Path | None, error: Exception) -> Exception:
-    if conf is None:
-        return error
-    return MrDedupError(f"{conf}: is no mrjob.conf: {' '.join(str(error).split())[:500]}")
 
 
 class EmrRunner(ShippingRunner, EMRJobRunner):  # type: ignore[misc]
@@ -157,9 +103,6 @@ class EmrRunner(ShippingRunner, EMRJobRunner):  # type: ignore[misc]
 
     def __init__(self, **options: Any) -> None:
         self._clients: dict[str, Any] = {}
-        self.progress = Progress("%")
-        self.output: str | None = None
-        self.names: Mapping[str, str] = {}
         super().__init__(**options)
 
     # options
@@ -179,11 +122,18 @@ class EmrRunner(ShippingRunner, EMRJobRunner):  # type: ignore[misc]
     def _default_python_bin(self, local: bool = False) -> list[str]:
         return [PYTHON]
 
-    def _default_sh_bin(self) -> list[str]:
-        return ["/bin/sh"]
-
     def _sh_pre_commands(self) -> list[str]:
         return ["set -e"]
+
+    def _fix_s3_tmp_and_log_uri_opts(self) -> None:
+        for name in ("cloud_tmp_dir", "cloud_log_dir"):
+            folder = self._opts[name]
+            if folder and not is_s3_uri(folder):
+                # mrjob says which value is wrong, not of which option
+                raise ValueError(
+                    f"{name}: expected a folder in S3 such as s3://bucket/folder/, not {folder}"
+                )
+        super()._fix_s3_tmp_and_log_uri_opts()
 
     # the services
 
@@ -283,21 +233,19 @@ class EmrRunner(ShippingRunner, EMRJobRunner):  # type: ignore[misc]
     def _logs(self) -> EmrLogs:
         return EmrLogs(self._files, self._s3_log_dir())
 
-    def explained(self) -> MrDedupError | RuntimeError:
-        """Return why the job failed, as an error for the user; a bug as RuntimeError."""
+    def explanation(self) -> Explanation:
+        """Return why the job failed."""
         failures = read_failures(self._reports())
         log = ClientLog(self.progress)
         log.job_failure = self._given_up(failures)
         if log.job_failure is None:
             if told := self._cluster_failure():
-                return MrDedupError(told)
+                return Explanation(told)
             if self._read_logs():
                 self._await_logs(self._step_ids[-1])
                 log, said = self._logs.client_log(self._step_ids[-1], self.progress)
                 failures += self._logs.failures(said.get("application_id"))
-        why = explain(log, failures)
-        message = self.in_users_words(why.message)
-        return RuntimeError(message) if why.is_bug else MrDedupError(message)
+        return explain(log, failures)
 
     def _given_up(self, failures: Sequence[Failure]) -> str | None:
         """Return a task that was given up, as its reports tell: one of its last attempt."""

@@ -8,12 +8,12 @@ from __future__ import annotations
 import re
 import subprocess
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from mrjob.fs.hadoop import HadoopFilesystem
 
 from mr_dedup.errors import MrDedupError
+from mr_dedup.runners.model import RemoteFile
 
 # a host that does not answer at all is asked twice for 20 s each, not 45 times
 _GENERIC = ["-D", "ipc.client.connect.max.retries.on.timeouts=1"]
@@ -42,14 +42,6 @@ class HadoopCommandError(MrDedupError):
     def __init__(self, message: str, reason: str) -> None:
         super().__init__(message)
         self.reason = reason
-
-
-@dataclass(frozen=True)
-class RemoteFile:
-    """A file on the cluster: its URI, and its size."""
-
-    uri: str
-    size_bytes: int
 
 
 class ClusterFilesystem(HadoopFilesystem):  # type: ignore[misc]

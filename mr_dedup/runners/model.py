@@ -33,6 +33,14 @@ class Input:
 
 
 @dataclass(frozen=True)
+class RemoteFile:
+    """A file on a cluster: its URI, and its size."""
+
+    uri: str
+    size_bytes: int
+
+
+@dataclass(frozen=True)
 class JobResult:
     """What a finished job left: its output files, in order, and its counters by name.
 
@@ -44,14 +52,15 @@ class JobResult:
 
 
 @dataclass(frozen=True)
-class HadoopSettings:
-    """How to run on a Hadoop cluster; what is not said is left to mrjob.conf and to the cluster.
+class ClusterSettings:
+    """How to run on a cluster; what is not said is left to mrjob.conf and to the cluster.
 
     ``output_dir`` is a URI for the result, fetched into JobResult.parts otherwise; it is replaced
     only if ``overwrite``. ``properties`` are Hadoop's, ``NAME=VALUE``. ``archive`` is a packed
     environment, a .tar.gz, .tgz, .tar or .zip here or on the cluster, unpacked as the folder
     ``environment`` in the working folder of each task and put on its PYTHONPATH. ``python_bin`` is
-    the tasks' Python, ``hadoop_bin`` the client's command, ``conf`` an mrjob.conf.
+    the tasks' Python, ``hadoop_bin`` the client's command, which EMR needs none of, ``conf`` an
+    mrjob.conf.
     """
 
     output_dir: str | None = None

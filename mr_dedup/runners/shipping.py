@@ -1,23 +1,94 @@
-"""What a cluster is sent of us: the inputs, this package, the scripts that tasks run in."""
+"""What the runners of clusters share: what they send, how a run goes, whose words errors are in.
+
+A cluster is sent the inputs that are local, this package, and the scripts that tasks run in.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+
+import yaml
+from mrjob.bin import MRJobBinRunner
+from mrjob.conf import combine_opts, load_opts_from_mrjob_conf
+from mrjob.job import MRJob
+from mrjob.step import StepFailedException
 
 from mr_dedup.errors import MrDedupError
-from mr_dedup.runners.model import HadoopSettings, Input, is_uri
+from mr_dedup.runners.failures import Explanation
+from mr_dedup.runners.model import ClusterSettings, Input, JobResult, is_uri
 from mr_dedup.runners.package import pack
+from mr_dedup.runners.reporting import Progress
 from mr_dedup.runners.task_script import CODE, ENVIRONMENT, task_script
 
 _HADOOP_COUNTERS = re.compile(r"Counters$|^Map-Reduce Framework$|^Shuffle Errors$")
 
 _ARCHIVE_ENDINGS = (".tar.gz", ".tgz", ".tar", ".zip")
 
+# mrjob takes whatever it is given for its options
+_NO_CONF = (OSError, ValueError, TypeError, AttributeError, yaml.YAMLError)
 
-def stage_inputs(inputs: Sequence[Input], staging: Path) -> list[str]:
+Engine = TypeVar("Engine", bound="ShippingRunner")
+
+
+def engine_for(
+    engine_class: type[Engine],
+    job_class: type[MRJob],
+    options: Sequence[str],
+    inputs: Sequence[Input],
+    staging: Path,
+    settings: ClusterSettings,
+) -> Engine:
+    """Return what runs a job over ``inputs``; raises MrDedupError for settings that are wrong."""
+    staged = _stage_inputs(inputs, staging)
+    arguments = ["-r", engine_class.alias, "--local-tmp-dir", str(staging)]
+    arguments += [*_job_arguments(settings, staging), *options]
+    conf_options(engine_class.alias, settings.conf)
+    job = job_class([*arguments, *staged])
+    try:
+        engine = engine_class(**job._runner_kwargs())
+    except _NO_CONF as error:
+        if settings.conf is None:
+            raise
+        raise MrDedupError(f"{settings.conf}: {_of_setting(error)}") from error
+    engine.output = settings.output_dir
+    engine.names = {
+        engine.staged_uri(place): item.name
+        for place, item in zip(staged, inputs, strict=True)
+        if not item.is_remote
+    }
+    return engine
+
+
+def conf_options(alias: str, conf: Path | None) -> dict[str, Any]:
+    """Return what an mrjob.conf says of a runner; raises MrDedupError if it cannot be read."""
+    if conf is None:
+        return {}
+    if not conf.is_file():
+        raise MrDedupError(f"{conf}: no such file")
+    try:
+        loaded = [found or {} for _, found in load_opts_from_mrjob_conf(alias, str(conf))]
+        if not all(isinstance(found, dict) for found in loaded):
+            raise TypeError(f"what it says of {alias} is no mapping")
+        return dict(combine_opts({}, *loaded))
+    except _NO_CONF as error:
+        raise MrDedupError(f"{conf}: is no mrjob.conf: {_shortened(error)}") from error
+
+
+def _of_setting(error: Exception) -> str:
+    """Return what is wrong with a value of an mrjob.conf, by what mrjob raised for it."""
+    said = _shortened(error)
+    return said if isinstance(error, ValueError) else f"mrjob cannot use a value of it: {said}"
+
+
+def _shortened(error: BaseException) -> str:
+    return " ".join(str(error).split())[:500]
+
+
+def _stage_inputs(inputs: Sequence[Input], staging: Path) -> list[str]:
     """Return the inputs' URIs, and plain links to those that are local, in their order."""
     folder = staging / "inputs"
     folder.mkdir()
@@ -36,10 +107,8 @@ def stage_inputs(inputs: Sequence[Input], staging: Path) -> list[str]:
     return places
 
 
-def job_arguments(settings: HadoopSettings, staging: Path) -> list[str]:
-    """Return what mrjob is to be told of the settings; raises MrDedupError for a missing file."""
-    if settings.conf and not settings.conf.is_file():
-        raise MrDedupError(f"{settings.conf}: no such file")
+def _job_arguments(settings: ClusterSettings, staging: Path) -> list[str]:
+    """Return what mrjob is to be told of the settings; MrDedupError for an archive that is none."""
     arguments = ["--conf-path", str(settings.conf)] if settings.conf else ["--no-conf"]
     if settings.python_bin:
         arguments += ["--python-bin", settings.python_bin]
@@ -50,7 +119,7 @@ def job_arguments(settings: HadoopSettings, staging: Path) -> list[str]:
     return arguments
 
 
-def _properties(settings: HadoopSettings) -> Iterator[str]:
+def _properties(settings: ClusterSettings) -> Iterator[str]:
     if settings.reducers is not None:
         yield f"mapreduce.job.reduces={settings.reducers}"
     if settings.task_memory_bytes is not None:
@@ -75,20 +144,37 @@ def _plain_archive(archive: str, staging: Path) -> str:
     return str(link)
 
 
-class ShippingRunner:
+class ShippingRunner(MRJobBinRunner):  # type: ignore[misc]
     """Mixed into mrjob's runners of clusters: ships this package, and names what is the user's."""
 
-    names: Mapping[str, str]
-    """What the user calls each staged input, by its address."""
-
-    _digest = ""
-
-    # of mrjob's runners
-    _job_key: str
-    _setup: list[Any]
-    _upload_mgr: Any
-    _working_dir_mgr: Any
     _input_manifest_path: str | None
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.progress = Progress("%")
+        self.output: str | None = None
+        """The address that the result is to have, if it is to stay on the cluster."""
+        self.names: Mapping[str, str] = {}
+        """What the user calls each staged input, by its address."""
+        self._digest = ""
+
+    # what a runner has of its own
+
+    def check_output(self, overwrite: bool) -> None:
+        """Raise MrDedupError if the output may not be written where it is to be."""
+        raise NotImplementedError
+
+    def deliver(self, folder: Path, overwrite: bool) -> tuple[Path, ...]:
+        """Put the output where it is to be: at its URI, or into ``folder``; return its files."""
+        raise NotImplementedError
+
+    def totals(self) -> dict[str, int]:
+        """Return the job's own counters by name."""
+        raise NotImplementedError
+
+    def explanation(self) -> Explanation:
+        """Return why the job failed."""
+        raise NotImplementedError
 
     @property
     def _failures(self) -> str:
@@ -99,6 +185,39 @@ class ShippingRunner:
         """Return the hadoop command on the nodes."""
         return ["hadoop"]
 
+    # how a run goes
+
+    @contextlib.contextmanager
+    def result(self, folder: Path, overwrite: bool) -> Iterator[JobResult]:
+        """Run the job; yield what it left, fetched into ``folder`` unless it stays there.
+
+        Raises MrDedupError if it failed, RuntimeError if that is a bug. Nothing is left behind.
+        """
+        try:
+            with self.progress:
+                self.check_output(overwrite)
+                self.run()
+                parts = self.deliver(folder, overwrite)
+                counters = self.totals()
+            yield JobResult(parts, counters)
+        except StepFailedException as error:
+            why = self.explanation()
+            message = self.in_users_words(why.message)
+            raise (RuntimeError if why.is_bug else MrDedupError)(message) from error
+        finally:
+            self.cleanup(mode=["ALL"])
+
+    def in_users_words(self, message: str) -> str:
+        """Return a message with the user's names for what was staged for him."""
+        for uri, name in self.names.items():
+            message = message.replace(uri, name)
+        return message
+
+    # what is sent
+
+    def _default_sh_bin(self) -> list[str]:
+        return ["/bin/sh"]
+
     def staged_uri(self, path: str) -> str:
         """Return where a local input will be on the cluster."""
         uri: str = self._upload_mgr.add(path)
@@ -106,21 +225,21 @@ class ShippingRunner:
 
     def _create_input_manifest_if_needed(self) -> None:
         """Write the inputs' addresses; mrjob would list each of them again."""
-        if self._input_manifest_path is not None or not self._uses_input_manifest():  # type: ignore[attr-defined]
+        if self._input_manifest_path is not None or not self._uses_input_manifest():
             return
-        path = Path(self._get_local_tmp_dir()) / "input-manifest.txt"  # type: ignore[attr-defined]
-        addresses = [self._upload_mgr.uri(place) for place in self._get_input_paths()]  # type: ignore[attr-defined]
+        path = Path(self._get_local_tmp_dir()) / "input-manifest.txt"
+        addresses = [self._upload_mgr.uri(place) for place in self._get_input_paths()]
         content = "".join(f"{address}\n" for address in addresses)
         path.write_text(content, "utf-8", "surrogateescape")
         self._input_manifest_path = str(path)
         self._upload_mgr.add(str(path))
 
     def _create_setup_wrapper_scripts(self) -> None:
-        package = Path(self._get_local_tmp_dir()) / f"{CODE}.zip"  # type: ignore[attr-defined]
+        package = Path(self._get_local_tmp_dir()) / f"{CODE}.zip"
         self._digest = pack(package)
         self._working_dir_mgr.add("archive", str(package), name=CODE)
-        setup = self._py_files_setup() + self._setup  # type: ignore[attr-defined]
-        write = self._write_setup_script  # type: ignore[attr-defined]
+        setup = self._py_files_setup() + self._setup
+        write = self._write_setup_script
         self._setup_wrapper_script_path = write(setup, "task.sh", "task")
         self._manifest_setup_script_path = write(setup, "map-task.sh", "map task", manifest=True)
 
@@ -131,18 +250,12 @@ class ShippingRunner:
             self._task_hadoop(),
             self._failures,
             self._digest,
-            self._setup_cmd_content(setup) if setup else [],  # type: ignore[attr-defined]
+            self._setup_cmd_content(setup) if setup else [],
             reads_manifest=manifest,
         )
 
     def _jobconf_for_step(self, step_num: int) -> dict[str, str]:
-        return {"mapreduce.job.name": self._job_key, **super()._jobconf_for_step(step_num)}  # type: ignore[misc]
-
-    def in_users_words(self, message: str) -> str:
-        """Return a message with the user's names for what was staged for him."""
-        for uri, name in self.names.items():
-            message = message.replace(uri, name)
-        return message
+        return {"mapreduce.job.name": self._job_key, **super()._jobconf_for_step(step_num)}
 
 
 def own_counters(steps: Sequence[Mapping[str, Mapping[str, int]]]) -> dict[str, int]:

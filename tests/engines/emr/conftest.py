@@ -163,17 +163,6 @@ def client(service, aws, tmp_path, capfd, request) -> Iterator[Client]:
 
 
 @pytest.fixture
-def queries(corpus) -> Path:
-    return corpus.folder / "queries.longs"
-
-
-@pytest.fixture
-def parts(corpus) -> list[str]:
-    """The corpus as four files of longs."""
-    return corpus.split(4)
-
-
-@pytest.fixture
 def values(corpus) -> list[np.ndarray]:
     """The corpus in five arrays."""
     return np.array_split(np.array(corpus.corpus, dtype=np.uint64), 5)

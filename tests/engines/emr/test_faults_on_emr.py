@@ -45,10 +45,17 @@ def test_settings_that_cannot_be_meant_are_refused(client, folder, queries, tmp_
         assert f"{no_conf}: is no mrjob.conf: " in said
     said = client.mistake(folder, "--queries", queries, "--hadoop-bin", "hadoop")
     assert "--hadoop-bin: means nothing to EMR" in said
+    said = client.mistake(folder, "--queries", queries, "--output-dir", "/found")
+    assert "--output-dir /found: expected an address such as s3://bucket/found" in said
     said = client.mistake(folder, "--queries", queries, "--output-dir", "hdfs:///found")
     assert "hdfs:///found: expected an address such as s3://bucket/folder" in said
-    said = client.mistake(folder, "--queries", queries, "-c", client.conf(cloud_tmp_dir="/tmp"))
-    assert "Invalid S3 URI: '/tmp'" in said
+    for name, place in (("cloud_tmp_dir", "/tmp"), ("cloud_log_dir", "s3://bucket")):
+        conf = client.conf(**{name: place})
+        said = client.mistake(folder, "--queries", queries, "-c", conf)
+        assert said == (
+            f"mr-dedup: error: {conf}: {name}: expected a folder in S3 such as "
+            f"s3://bucket/folder/, not {place}\n"
+        )
     for runner in ("dataproc", "spark"):
         done = subprocess.run(
             [sys.executable, "-m", "mr_dedup", "query", folder, "--queries", queries, "-r", runner],

@@ -12,7 +12,7 @@ from mrjob.hadoop import HadoopJobRunner
 
 from mr_dedup import runners
 from mr_dedup.formats import fingerprint_files
-from mr_dedup.runners import HadoopSettings, Input
+from mr_dedup.runners import ClusterSettings, Input
 from mr_dedup.runners.package import pack
 from tests.engines.emr.chain_job import ChainJob
 from tests.engines.emr.service import CREDENTIALS
@@ -132,10 +132,10 @@ def test_a_chain_of_steps_runs_on_one_cluster(client, tmp_path):
     (tmp_path / "b.txt").write_text("that is the question\n")
     there = client.put(tmp_path / "b.txt")
     inputs = [Input.file(tmp_path / "a.txt"), Input(f"{there}/b.txt", f"{there}/b.txt")]
-    settings = HadoopSettings(conf=client.conf(), reducers=2)
+    settings = ClusterSettings(conf=client.conf(), reducers=2)
     with (
         runners.staging_folder() as staging,
-        runners.run(ChainJob, [], inputs, staging, runner="emr", hadoop=settings) as result,
+        runners.run(ChainJob, [], inputs, staging, runner="emr", cluster=settings) as result,
     ):
         lines = [line for part in result.parts for line in part.read_text().splitlines()]
     assert sorted(lines) == ["2\t4", "3\t2", "4\t1", "8\t1"]

@@ -3,6 +3,7 @@
 import pytest
 
 from mr_dedup.errors import MrDedupError
+from mr_dedup.runners import ClusterSettings
 from mr_dedup.runners.emr import fetch, list_files
 
 KEYS = ["a/1.longs", "a/2.longs", "a/sub/3.longs", "a/_old/4.longs", "a/_SUCCESS", "a/.5.longs",
@@ -10,10 +11,10 @@ KEYS = ["a/1.longs", "a/2.longs", "a/sub/3.longs", "a/_old/4.longs", "a/_SUCCESS
 
 
 @pytest.fixture
-def conf(client):
+def settings(client):
     for key in KEYS:
         client.service.files.put(b"12345678", f"s3://{client.bucket}/{key}")
-    return client.conf()
+    return ClusterSettings(conf=client.conf())
 
 
 PATTERNS = {
@@ -34,17 +35,17 @@ PATTERNS = {
 }
 
 
-def test_a_name_stands_for_files(client, conf):
+def test_a_name_stands_for_files(client, settings):
     for pattern, numbers in PATTERNS.items():
-        found = list_files([f"s3://{client.bucket}/{pattern}"], conf)
-        names = [uri.rpartition("/")[2].removesuffix(".longs") for uri, _ in found]
+        found = list_files([f"s3://{client.bucket}/{pattern}"], settings)
+        names = [file.uri.rpartition("/")[2].removesuffix(".longs") for file in found]
         assert (pattern, sorted(map(int, names))) == (pattern, numbers)
-        assert all(size_bytes == 8 for _, size_bytes in found)
+        assert all(file.size_bytes == 8 for file in found)
 
 
-def test_a_file_is_fetched_or_named(client, conf, tmp_path):
-    fetch(f"s3://{client.bucket}/a/1.longs", tmp_path / "one", conf)
+def test_a_file_is_fetched_or_named(client, settings, tmp_path):
+    fetch(f"s3://{client.bucket}/a/1.longs", tmp_path / "one", settings)
     assert (tmp_path / "one").read_bytes() == b"12345678"
     with pytest.raises(MrDedupError, match="a/none: no such file in S3"):
-        fetch(f"s3://{client.bucket}/a/none", tmp_path / "none", conf)
-    assert list_files([], conf) == []
+        fetch(f"s3://{client.bucket}/a/none", tmp_path / "none", settings)
+    assert list_files([], settings) == []

@@ -1,4 +1,4 @@
-"""What running on a Hadoop cluster adds to a command: arguments, and files that are in HDFS."""
+"""What running on a cluster adds to a command: arguments, and files that are there already."""
 
 from __future__ import annotations
 
@@ -12,16 +12,21 @@ from mr_dedup.cli.arguments import byte_size, positive
 
 if TYPE_CHECKING:
     from mr_dedup.formats.chunks import Chunk
-    from mr_dedup.runners import HadoopSettings, Input
+    from mr_dedup.runners import ClusterSettings, Input
+
+_EXAMPLES = {"hadoop": "hdfs:///found", "emr": "s3://bucket/found"}
+"""An address that each runner of clusters knows."""
 
 _COPIED_AT_ONCE = 1 << 20
 """Fingerprints that are in memory of a chunk that is written to a file."""
 
 
-def add_hadoop_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments that only ``-r hadoop`` has a use for, as a group of their own."""
+def add_cluster_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments that only runners of clusters have a use for, as a group of their own."""
     group = parser.add_argument_group(
-        "Hadoop", "with -r hadoop; CORPUS and FILE may then be addresses, as hdfs:///crawl/*.longs"
+        "clusters",
+        "with -r hadoop or -r emr; CORPUS and FILE may then be addresses, as hdfs:///crawl/*.longs "
+        "or s3://crawl/*.longs",
     )
     add = group.add_argument
     add("--output-dir", metavar="URI", help="leave the result there, in files of one reducer each")
@@ -32,27 +37,32 @@ def add_hadoop_arguments(parser: argparse.ArgumentParser) -> None:
     add("--archive", metavar="FILE",
         help="a packed environment for the tasks, .tar.gz, .tgz, .tar or .zip, here or an address; "
         "it becomes the folder 'environment' of each task, and is on its PYTHONPATH")  # fmt: skip
-    add("--python-bin", metavar="COMMAND", help="the tasks' Python (default python3)")
-    add("--hadoop-bin", metavar="COMMAND", help="(default: found by HADOOP_HOME or PATH)")
+    add("--python-bin", metavar="COMMAND",
+        help="the tasks' Python (default python3; on EMR python3.11)")  # fmt: skip
+    add("--hadoop-bin", metavar="COMMAND",
+        help="of -r hadoop alone (default: found by HADOOP_HOME or PATH)")  # fmt: skip
     add("-c", "--conf-path", type=Path, metavar="FILE", help="an mrjob.conf with more settings")
-    parser.set_defaults(hadoop_arguments={action.dest: action for action in group._group_actions})
+    parser.set_defaults(cluster_arguments={action.dest: action for action in group._group_actions})
 
 
-def hadoop_settings(arguments: argparse.Namespace) -> HadoopSettings:
+def cluster_settings(arguments: argparse.Namespace) -> ClusterSettings:
     """Return what the arguments say of the cluster; raises MrDedupError if they disagree."""
     from mr_dedup.errors import MrDedupError
-    from mr_dedup.runners import HadoopSettings
+    from mr_dedup.runners import ClusterSettings
 
+    if arguments.runner == "emr" and arguments.hadoop_bin is not None:
+        raise MrDedupError("--hadoop-bin: means nothing to EMR, which needs no such command here")
     if arguments.output_dir is not None:
         if not is_address(arguments.output_dir):
             raise MrDedupError(
-                f"--output-dir {arguments.output_dir}: expected an address such as hdfs:///found"
+                f"--output-dir {arguments.output_dir}: expected an address such as "
+                f"{_EXAMPLES[arguments.runner]}"
             )
         if arguments.out:
             raise MrDedupError("--output-dir, -o: a result goes to one of them, not to both")
     if arguments.cores is not None:
         raise MrDedupError("--cores: means nothing to a cluster; see --reducers and -D")
-    return HadoopSettings(
+    return ClusterSettings(
         output_dir=arguments.output_dir,
         overwrite=arguments.overwrite,
         reducers=arguments.reducers,
@@ -65,52 +75,56 @@ def hadoop_settings(arguments: argparse.Namespace) -> HadoopSettings:
     )
 
 
-def refuse_hadoop_arguments(arguments: argparse.Namespace) -> None:
-    """Raise MrDedupError for an argument, or an address, that needs ``-r hadoop``."""
+def refuse_cluster_arguments(arguments: argparse.Namespace) -> None:
+    """Raise MrDedupError for an argument, or an address, that needs a runner of clusters."""
     from mr_dedup.errors import MrDedupError
 
-    for name, action in arguments.hadoop_arguments.items():
+    for name, action in arguments.cluster_arguments.items():
         if getattr(arguments, name) is not None:
-            raise MrDedupError(f"{action.option_strings[-1]}: needs -r hadoop")
+            needed = "-r hadoop" if name == "hadoop_bin" else "-r hadoop or -r emr"
+            raise MrDedupError(f"{action.option_strings[-1]}: needs {needed}")
     for text in (*arguments.corpus, arguments.queries):
         if is_address(text):
-            raise MrDedupError(f"{text}: is on a cluster; give -r hadoop")
+            raise MrDedupError(f"{text}: is on a cluster; give -r hadoop or -r emr")
 
 
 def is_address(text: str) -> bool:
-    """Return whether ``text`` is an address on a cluster, ``hdfs://…`` and its like."""
-    return re.match(r"(?!file:)[A-Za-z][A-Za-z0-9+.-]*://", text) is not None
+    """Return whether ``text`` is an address on a cluster, as ``hdfs://…`` or ``s3://…``."""
+    from mr_dedup.runners import is_uri
+
+    return is_uri(text)
 
 
-def fetched(name: str, staging: Path, arguments: argparse.Namespace) -> str:
+def fetched(name: str, staging: Path, runner: str, settings: ClusterSettings) -> str:
     """Return a copy here of the file ``name`` if it is on the cluster, or ``name``."""
     if not is_address(name):
         return name
-    from mr_dedup.runners.hadoop import fetch
+    from mr_dedup.runners import fetch
 
     folder = staging / "fetched"
     folder.mkdir()
     path = folder / name.rpartition("/")[2]
-    fetch(name, path, arguments.hadoop_bin)
+    fetch(name, path, runner, settings)
     return str(path)
 
 
-def remote_inputs(names: Sequence[str], arguments: argparse.Namespace) -> tuple[list[Input], int]:
+def remote_inputs(
+    names: Sequence[str], arguments: argparse.Namespace, settings: ClusterSettings
+) -> tuple[list[Input], int]:
     """Return the files that addresses stand for, and how many fingerprints the largest may have.
 
     A task each, whatever their size. Raises MrDedupError for an address that stands for no file,
     UnknownFormatError for a file whose format nobody says.
     """
     from mr_dedup.formats.fingerprint_files import format_by_ending
-    from mr_dedup.runners import Input
-    from mr_dedup.runners.hadoop import list_files
+    from mr_dedup.runners import Input, list_files
 
-    files = list_files(names, arguments.hadoop_bin)
+    files = list_files(names, arguments.runner, settings)
     if arguments.corpus_format is None:
-        for uri, _ in files:
-            format_by_ending(uri)
-    largest = max((size_bytes // 8 for _, size_bytes in files), default=0)
-    return [Input(uri, uri) for uri, _ in files], largest
+        for file in files:
+            format_by_ending(file.uri)
+    largest = max((file.size_bytes // 8 for file in files), default=0)
+    return [Input(file.uri, file.uri) for file in files], largest
 
 
 def staged_files(
