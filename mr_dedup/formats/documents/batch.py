@@ -1,0 +1,191 @@
+"""Batches of documents: columns in Arrow's memory, so that kernels read texts where they lie."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from mr_dedup.formats.documents.options import ReadOptions
+
+_CHUNK_BYTES = 1 << 19
+"""Single documents are made columns when there are this many bytes of them."""
+
+_DOCUMENT_BYTES = 64
+"""What a document counts besides its text: empty ones must fill a batch too."""
+
+
+@dataclass(frozen=True)
+class DocumentBatch:
+    """Some documents, in the order of their files; every column has one entry a document.
+
+    ``ids`` and ``texts`` are LargeStringArrays, contiguous, without nulls.
+    ``files`` is a DictionaryArray of int32 to string: the name of each document's file.
+    ``places``, int64, is where in its file a record begins: a byte of the content, decompressed
+    where it was compressed; in Parquet the row; 0 where the file is the record. File and place
+    name a document for good, whatever its id and however the file was split.
+
+    ``fields`` is a Table of large_string columns, those of ``ReadOptions.fields``, null where a
+    record lacks one; None if there are none. ``records``, if kept, has the records as they came:
+    a LargeBinaryArray of JSON lines with their ends, of WARC records or of whole files; of
+    Parquet a Table with all columns.
+    """
+
+    ids: pa.LargeStringArray
+    texts: pa.LargeStringArray
+    files: pa.DictionaryArray
+    places: NDArray[np.int64]
+    fields: pa.Table | None = None
+    records: pa.LargeBinaryArray | pa.Table | None = None
+
+    def __post_init__(self) -> None:
+        columns = (self.ids, self.texts, self.files, self.places, self.fields, self.records)
+        lengths = {len(column) for column in columns if column is not None}
+        if len(lengths) != 1:
+            raise ValueError(f"columns: expected one length, got {sorted(lengths)}")
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def text_bytes(self) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
+        """Return offsets int64[n + 1] and the UTF-8 they cut, uint8: views, nothing is copied.
+
+        Text i is ``data[offsets[i]:offsets[i + 1]]``.
+        """
+        _, offsets, data = self.texts.buffers()
+        cuts = np.frombuffer(offsets, np.int64, len(self) + 1, 8 * self.texts.offset)
+        return cuts, np.frombuffer(data, np.uint8) if data else np.empty(0, np.uint8)
+
+
+@dataclass(frozen=True)
+class _Chunk:
+    """A run of documents, as columns; ``files`` are their numbers, int32."""
+
+    files: NDArray[np.int32]
+    ids: pa.LargeStringArray
+    texts: pa.LargeStringArray
+    places: NDArray[np.int64]
+    fields: Sequence[pa.LargeStringArray]
+    records: pa.LargeBinaryArray | pa.Table | None
+
+
+class BatchBuilder:
+    """Gathers documents, of one file after another, until they fill batches.
+
+    In memory: a batch, twice while its columns are joined, and one record or chunk more.
+    """
+
+    def __init__(self, options: ReadOptions) -> None:
+        self._options = options
+        self._clear()
+
+    def add_columns(
+        self,
+        file: str,
+        ids: pa.LargeStringArray,
+        texts: pa.LargeStringArray,
+        places: NDArray[np.int64],
+        fields: Sequence[pa.LargeStringArray] = (),
+        records: pa.LargeBinaryArray | pa.Table | None = None,
+    ) -> None:
+        """Take documents of one file as columns: one of ``fields`` for each of the options'."""
+        self._gather_singles()
+        files = np.full(len(ids), self._number(file), dtype=np.int32)
+        self._add(_Chunk(files, ids, texts, places, fields, records))
+
+    def add(
+        self,
+        file: str,
+        id: str,
+        text: str,
+        place: int,
+        fields: Sequence[str | None] = (),
+        record: bytes = b"",
+    ) -> None:
+        """Take one document; ``record`` counts only where the options keep records."""
+        if self._single_bytes >= _CHUNK_BYTES:
+            self._gather_singles()
+        self._singles.append((self._number(file), id, text, place, fields, record))
+        # characters, not bytes: it only says when to stop
+        self._single_bytes += len(id) + len(text) + _DOCUMENT_BYTES
+        self._single_bytes += sum(len(value or "") for value in fields)
+        self._single_bytes += len(record) if self._options.keep_records else 0
+
+    def full(self) -> Iterator[DocumentBatch]:
+        """Yield the batch that is due, if one is."""
+        if self._bytes + self._single_bytes >= self._options.batch_bytes:
+            yield from self.finish()
+
+    def finish(self) -> Iterator[DocumentBatch]:
+        """Yield what has been gathered, if anything."""
+        self._gather_singles()
+        if self._chunks:
+            batch = self._joined()
+            self._clear()
+            yield batch
+
+    def _clear(self) -> None:
+        self._numbers: dict[str, int] = {}
+        self._chunks: list[_Chunk] = []
+        self._bytes = 0
+        self._clear_singles()
+
+    def _clear_singles(self) -> None:
+        self._singles: list[tuple[int, str, str, int, Sequence[str | None], bytes]] = []
+        self._single_bytes = 0
+
+    def _number(self, file: str) -> int:
+        return self._numbers.setdefault(file, len(self._numbers))
+
+    def _add(self, chunk: _Chunk) -> None:
+        if not len(chunk.ids):
+            return
+        self._chunks.append(chunk)
+        self._bytes += chunk.ids.nbytes + chunk.texts.nbytes + _DOCUMENT_BYTES * len(chunk.ids)
+        self._bytes += sum(column.nbytes for column in chunk.fields)
+        self._bytes += 0 if chunk.records is None else chunk.records.nbytes
+
+    def _gather_singles(self) -> None:
+        if not self._singles:
+            return
+        files, ids, texts, places, fields, records = zip(*self._singles, strict=True)
+        self._clear_singles()
+        self._add(
+            _Chunk(
+                np.array(files, dtype=np.int32),
+                pa.array(ids, pa.large_string()),
+                pa.array(texts, pa.large_string()),
+                np.array(places, dtype=np.int64),
+                [pa.array(column, pa.large_string()) for column in zip(*fields, strict=True)],
+                pa.array(records, pa.large_binary()) if self._options.keep_records else None,
+            )
+        )
+
+    def _joined(self) -> DocumentBatch:
+        names = list(self._options.fields)
+        columns = [
+            pa.concat_arrays([chunk.fields[number] for chunk in self._chunks])
+            for number in range(len(names))
+        ]
+        return DocumentBatch(
+            ids=pa.concat_arrays([chunk.ids for chunk in self._chunks]),
+            texts=pa.concat_arrays([chunk.texts for chunk in self._chunks]),
+            files=pa.DictionaryArray.from_arrays(
+                np.concatenate([chunk.files for chunk in self._chunks]),
+                pa.array(self._numbers, pa.string()),
+            ),
+            places=np.concatenate([chunk.places for chunk in self._chunks]),
+            fields=pa.table(columns, names=names) if names else None,
+            records=_joined_records([chunk.records for chunk in self._chunks]),
+        )
+
+
+def _joined_records(
+    records: Sequence[pa.LargeBinaryArray | pa.Table | None],
+) -> pa.LargeBinaryArray | pa.Table | None:
+    if records[0] is None:
+        return None
+    return (pa.concat_tables if isinstance(records[0], pa.Table) else pa.concat_arrays)(records)

@@ -1,0 +1,210 @@
+"""Which files hold documents, what they are, and how they are shared out among tasks."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Literal, get_args
+from urllib.parse import unquote
+
+from mr_dedup.errors import FormatError, MrDedupError
+from mr_dedup.formats.file_kinds import kind_of
+from mr_dedup.formats.fingerprint_files import Compression, UnknownFormatError
+from mr_dedup.formats.inputs import expand
+
+DocumentFormat = Literal["jsonl", "parquet", "warc", "text", "html"]
+FORMATS: tuple[DocumentFormat, ...] = get_args(DocumentFormat)
+
+STANDARD_INPUT = "-"
+
+_FORMAT_OF_ENDING: dict[str, DocumentFormat] = {
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".json": "jsonl",
+    ".parquet": "parquet",
+    ".warc": "warc",
+    ".wet": "warc",
+    ".txt": "text",
+    ".md": "text",
+    ".markdown": "text",
+    ".html": "html",
+    ".htm": "html",
+    ".xhtml": "html",
+}
+_COMPRESSION_OF_ENDING: dict[str, Compression] = {".gz": "gzip", ".zst": "zstd"}
+_SPLITTABLE = ("jsonl", "parquet", "warc")
+
+
+@dataclass(frozen=True)
+class DocumentFile:
+    """A file of documents: where it is, what it is called, and how it is to be read.
+
+    ``name`` stands for the file in batches, rejects and errors, and is the id of a document that
+    is a file; what in it is not UTF-8 or not printable is escaped. ``path`` is None for standard
+    input. Raises ValueError for a format or compression that there is not.
+    """
+
+    path: Path | None
+    name: str
+    format: DocumentFormat
+    compression: Compression | None = None
+
+    def __post_init__(self) -> None:
+        if self.format not in FORMATS:
+            raise ValueError(f"format: expected one of {FORMATS}, got {self.format!r}")
+        if self.compression not in (None, *get_args(Compression)):
+            raise ValueError(f"compression: expected gzip, zstd or None, got {self.compression!r}")
+        if self.format == "parquet" and self.compression:
+            raise ValueError("compression: a Parquet file is compressed inside")
+        object.__setattr__(self, "name", _printable(self.name))
+
+    @classmethod
+    def detect(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        name: str | None = None,
+        format: DocumentFormat | None = None,
+    ) -> DocumentFile:
+        """Return the file at ``path``, its format by ``format`` or else by the ending of ``name``.
+
+        ``name`` is by default the path. Raises UnknownFormatError if the ending says nothing,
+        FormatError if ``path`` is no regular file, MrDedupError if it cannot be found.
+        """
+        path = Path(path)
+        name = str(path) if name is None else name
+        try:
+            kind = kind_of(path)
+        except OSError as error:
+            raise MrDedupError(f"{path}: cannot be read: {error.strerror or error}") from error
+        if kind != "file":
+            raise FormatError(path, None, f"is a {kind}, expected a file of documents")
+        compression = _COMPRESSION_OF_ENDING.get(path.suffix.lower())
+        found = format or _format_by_ending(name)
+        if found is None or (found == "parquet" and compression):
+            raise UnknownFormatError(
+                f"{name}: the format is not known by its ending ({', '.join(_FORMAT_OF_ENDING)}, "
+                "each but .parquet perhaps with .gz or .zst after it)"
+            )
+        return cls(path, name, found, compression)
+
+    @property
+    def splittable(self) -> bool:
+        """Whether ranges of it can be read by themselves."""
+        return self.path is not None and self.compression is None and self.format in _SPLITTABLE
+
+    def whole(self) -> DocumentPart:
+        """Return all of the file."""
+        return DocumentPart(self)
+
+    def parts(self, size_bytes: int) -> list[DocumentPart]:
+        """Return parts of about ``size_bytes`` that follow each other; the whole where it must be.
+
+        Parts of JSONL and WARC are ranges of bytes, of Parquet ranges of row groups. Raises
+        ValueError for a size below 1, MrDedupError if the file cannot be read, FormatError if it
+        is not Parquet.
+        """
+        if size_bytes < 1:
+            raise ValueError(f"size_bytes: expected at least 1, got {size_bytes}")
+        if not self.splittable:
+            return [self.whole()]
+        assert self.path is not None
+        if self.format == "parquet":
+            from mr_dedup.formats.documents.parquet import row_group_edges
+
+            edges = row_group_edges(self.path, self.name, size_bytes)
+        else:
+            try:
+                size = self.path.stat().st_size
+            except OSError as error:
+                raise MrDedupError(f"{self.name}: cannot be read: {error.strerror}") from error
+            count = max(1, -(-size // size_bytes))
+            edges = [size * number // count for number in range(count + 1)]
+        # the last one is open: a file may have grown
+        stops = [*edges[1:-1], None]
+        return [DocumentPart(self, *edge) for edge in zip(edges, stops, strict=False)]
+
+
+@dataclass(frozen=True)
+class DocumentPart:
+    """The records of a file that begin at ``start`` to ``stop``; to its end where that is None.
+
+    In bytes of JSONL and WARC, in row groups of Parquet. Whatever the cuts, parts that follow
+    each other have the documents of the file, in its order. Raises ValueError for a range of a
+    file that is not splittable.
+    """
+
+    file: DocumentFile
+    start: int = 0
+    stop: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.start < 0 or (self.stop is not None and self.stop < self.start):
+            raise ValueError(f"start, stop: expected a range, got {self.start}, {self.stop}")
+        if (self.start or self.stop is not None) and not self.file.splittable:
+            raise ValueError(f"start, stop: {self.file.name} can only be read as a whole")
+
+
+@dataclass(frozen=True)
+class Found:
+    """The files of documents that names stand for, and those of other kinds in their folders."""
+
+    files: list[DocumentFile]
+    passed_over: list[Path]
+
+
+def find_documents(names: Iterable[str], format: DocumentFormat | None = None) -> Found:
+    """Return the files of documents that ``names`` stand for, in order.
+
+    Names are as for ``inputs.expand``, or ``-``, standard input, which is JSONL. A file in a
+    folder is called by its path in it, if that folder is all that is named; else as it was named,
+    so that no two files have one name. ``format`` is that of all files; without it, those whose
+    ending says nothing are passed over in folders. Raises as ``expand`` and ``detect``, and
+    MrDedupError if ``-`` is repeated or nothing is left.
+    """
+    names = list(names)
+    found = Found([], [])
+    for name in names:
+        if name == STANDARD_INPUT:
+            if any(file.path is None for file in found.files):
+                raise MrDedupError("-: standard input can be read only once")
+            found.files.append(DocumentFile(None, "stdin", format or "jsonl"))
+            continue
+        folder = _folder(name)
+        for path in expand([name]):
+            if folder and format is None and _format_by_ending(path.name) is None:
+                found.passed_over.append(path)
+                continue
+            inside = folder is not None and len(names) == 1
+            called = str(path.relative_to(folder)) if folder and inside else str(path)
+            found.files.append(DocumentFile.detect(path, name=called, format=format))
+    if not found.files:
+        raise MrDedupError(f"{', '.join(names)}: holds no file of documents")
+    return found
+
+
+def _folder(name: str) -> Path | None:
+    """Return the folder that ``name`` is, or None."""
+    if name.startswith("file://"):
+        name = unquote(
+            name.removeprefix("file://").removeprefix("localhost"), errors="surrogateescape"
+        )
+    path = Path(name)
+    return path if name and path.is_dir() else None
+
+
+def _format_by_ending(name: str) -> DocumentFormat | None:
+    base = PurePosixPath(name)
+    if base.suffix.lower() in _COMPRESSION_OF_ENDING:
+        base = base.with_suffix("")
+    return _FORMAT_OF_ENDING.get(base.suffix.lower())
+
+
+def _printable(name: str) -> str:
+    """Return ``name`` on one line, with bytes that are not UTF-8 escaped."""
+    text = os.fsencode(name).decode("utf-8", "backslashreplace")
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)

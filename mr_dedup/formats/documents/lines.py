@@ -1,0 +1,122 @@
+"""Lines of a content, many at a time, whatever their length; ranges of them for map tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from mr_dedup.formats.documents.content import Content
+
+_READ_BYTES = 1 << 18
+"""Lines handed on together: of 64 KB to 8 MB the fastest to decode, for the cache holds it."""
+
+
+class LineBlock(NamedTuple):
+    """Whole lines, from byte ``offset`` of the content on: the first ``size`` of ``buffer``.
+
+    Each has its end; the last one of the content may lack it. The buffer is used again for the
+    next block. There is none, and ``size`` is 0, for one line that is too long.
+    """
+
+    offset: int
+    buffer: bytearray
+    size: int
+
+
+def line_blocks(
+    content: Content, start: int, stop: int | None, max_line_bytes: int
+) -> Iterator[LineBlock]:
+    """Yield the lines that begin at bytes ``start`` to ``stop``, in order.
+
+    So ranges that follow each other have each line once, wherever they are cut. ``content``
+    stands at its beginning; ``start`` is 0 unless it can be sought in. Blocks have about a
+    quarter of a megabyte, or one longer line; one that is longer than ``max_line_bytes`` and a
+    block is passed over without being held. Raises as ``Content.read``, after the whole lines
+    before.
+    """
+    lines = _Lines(content, stop, max_line_bytes)
+    if start:
+        # a line begins at start if the byte before it ends one
+        lines.begin_after_line(start - 1)
+    while stop is None or lines.offset < stop:
+        block = lines.next_block()
+        if block is None:
+            return
+        yield block
+        lines.drop(block)
+
+
+class _Lines:
+    """A buffer that is filled and emptied again and again.
+
+    Reading all into the same memory takes a third less time than fresh bytes, cut and joined.
+    """
+
+    def __init__(self, content: Content, stop: int | None, max_line_bytes: int) -> None:
+        self.offset = content.position
+        self._content = content
+        self._stop = stop
+        self._max_line_bytes = max_line_bytes
+        self._buffer = bytearray(2 * _READ_BYTES)
+        self._held = 0
+
+    def begin_after_line(self, offset: int) -> None:
+        """Go to the end of the line that holds byte ``offset``."""
+        self._content.seek(offset)
+        self.offset = offset
+        self._pass_over_line()
+
+    def next_block(self) -> LineBlock | None:
+        """Return the next lines, None at the end."""
+        seen = 0
+        while True:
+            end = self._end_of_lines(seen)
+            if end:
+                return LineBlock(self.offset, self._buffer, end)
+            seen = self._held
+            if seen > self._max_line_bytes + len(b"\r") and seen >= _READ_BYTES:
+                offset = self.offset
+                self._pass_over_line()
+                return LineBlock(offset, bytearray(), 0)
+            if not self._read():
+                return LineBlock(self.offset, self._buffer, seen) if seen else None
+
+    def drop(self, block: LineBlock) -> None:
+        """Have what follows ``block`` at the beginning of the buffer."""
+        self.offset += block.size
+        self._held -= block.size
+        # sizes first: assigning to a slice of another size would resize
+        rest = self._buffer[block.size : block.size + self._held]
+        if len(self._buffer) > 2 * _READ_BYTES >= 2 * self._held:
+            self._buffer = bytearray(2 * _READ_BYTES)
+        self._buffer[: len(rest)] = rest
+
+    def _end_of_lines(self, seen: int) -> int:
+        """Return where the last line that is wanted ends, 0 if none does from ``seen`` on."""
+        if self._stop is not None and self.offset + self._held >= self._stop:
+            # the line that holds the byte before stop is the last one to begin before it
+            end = self._buffer.find(b"\n", self._stop - 1 - self.offset, self._held) + 1
+            if end:
+                return end
+        return self._buffer.rfind(b"\n", seen, self._held) + 1
+
+    def _read(self) -> bool:
+        """Read on; return whether there was anything."""
+        if self._held + _READ_BYTES > len(self._buffer):
+            # not resized: whoever looks at the old one may do so
+            self._buffer = self._buffer + bytearray(len(self._buffer))
+        view = memoryview(self._buffer)[self._held : self._held + _READ_BYTES]
+        got = self._content.readinto(view)
+        self._held += got
+        return got > 0
+
+    def _pass_over_line(self) -> None:
+        """Go to the next line, or to the end, or to ``stop`` at least."""
+        self.offset += self._held
+        self._held = 0
+        while (self._stop is None or self.offset < self._stop) and self._read():
+            end = self._buffer.find(b"\n", 0, self._held) + 1
+            passed = end or self._held
+            self.drop(LineBlock(self.offset, self._buffer, passed))
+            if end:
+                return

@@ -1,0 +1,231 @@
+"""Documents in Parquet files: a row each."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from mr_dedup.errors import FormatError
+from mr_dedup.formats.documents.batch import BatchBuilder, DocumentBatch
+from mr_dedup.formats.documents.files import DocumentPart
+from mr_dedup.formats.documents.html_text import decode, text_of_html
+from mr_dedup.formats.documents.options import ReadOptions
+from mr_dedup.formats.documents.parquet_rows import ParquetRows, open_parquet
+from mr_dedup.formats.documents.rejects import Report
+
+
+def row_group_edges(path: Path, name: str, size_bytes: int) -> list[int]:
+    """Return row groups at which to cut a file into parts of about ``size_bytes``, ends included.
+
+    Raises as ``read_parquet``.
+    """
+    with open_parquet(path, name) as file:
+        sizes = file.group_bytes
+    edges = [0]
+    held = 0
+    for number, size in enumerate(sizes):
+        if held and held + size > size_bytes:
+            edges.append(number)
+            held = 0
+        held += size
+    return [*edges, len(sizes)]
+
+
+def read_parquet(
+    part: DocumentPart, options: ReadOptions, report: Report, builder: BatchBuilder
+) -> Iterator[DocumentBatch]:
+    """Yield the documents of the row groups ``part.start`` to ``part.stop``.
+
+    The last ones stay in ``builder``. Ids are of any type of text or integer, texts of text or
+    binary. A row is rejected for the reasons that a JSON line is. A document without an id, or
+    with an empty one, is called after its row. Raises FormatError where the file is damaged or
+    has no column of text, with the rows before it read, and MrDedupError if it cannot be read.
+
+    In memory: rows of about a batch, and the pages they are in of the columns that are read. Of
+    texts that a dictionary repeats there are no more at a time, unless records are kept.
+    """
+    assert part.file.path is not None
+    name = part.file.name
+    with open_parquet(part.file.path, name) as file:
+        columns = _columns(file, options, name)
+        reader = _Reader(columns, options, report, builder)
+        # as dictionaries texts are read at half the speed or more: still faster than JSON
+        wanted, repeated = (None, []) if options.keep_records else (columns.read, columns.texts)
+        starts = [0, *itertools.accumulate(file.group_rows)]
+        for group in range(len(file.group_rows))[part.start : part.stop]:
+            first = starts[group]
+            for rows in file.rows(group, wanted, repeated, options.batch_bytes):
+                reader.take(rows, first)
+                first += len(rows)
+                yield from builder.full()
+
+
+class _Columns:
+    """The columns that are there of those that the options name."""
+
+    def __init__(self, ids: list[str], texts: list[str], fields: list[str | None]) -> None:
+        self.ids = ids
+        self.texts = texts
+        self.fields = fields
+        self.read = list(dict.fromkeys([*ids, *texts, *filter(None, fields)]))
+
+
+def _columns(file: ParquetRows, options: ReadOptions, name: str) -> _Columns:
+    """Return the columns; raise FormatError if they are not what documents take."""
+    counts = Counter(file.columns)
+    ids = [id for id in options.id_names if id in counts]
+    texts = [text for text in (options.text_name, options.html_name) if text in counts]
+    fields = [field if field in counts else None for field in options.fields]
+    if not texts:
+        expected = f"{options.text_name!r} nor {options.html_name!r}"
+        raise FormatError(name, None, f"has neither a column {expected}")
+    columns = _Columns(ids, texts, fields)
+    for column in columns.read:
+        if counts[column] > 1:
+            raise FormatError(name, None, f"has {counts[column]} columns {column!r}")
+    for column in (*ids, *texts):
+        kind = file.schema.field(column).type
+        kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+        if not (_is_text(kind) or (column in ids and pa.types.is_integer(kind))):
+            raise FormatError(name, None, f"its column {column!r} is of type {kind}, not text")
+    return columns
+
+
+def _is_string(kind: pa.DataType) -> bool:
+    types = pa.types
+    return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind))
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    types = pa.types
+    is_binary = types.is_binary(kind) or types.is_large_binary(kind) or types.is_binary_view(kind)
+    return bool(is_binary or _is_string(kind))
+
+
+class _Reader:
+    """Takes rows of one file."""
+
+    def __init__(
+        self, columns: _Columns, options: ReadOptions, report: Report, builder: BatchBuilder
+    ) -> None:
+        self._columns = columns
+        self._options = options
+        self._report = report
+        self._builder = builder
+
+    def take(self, rows: pa.RecordBatch, first: int) -> None:
+        """Add ``rows``, the first of which is row ``first`` of the file."""
+        names = self._columns.read
+        columns: dict[str | None, pa.Array] = {name: _plain(rows.column(name)) for name in names}
+        # a field that is not there is null
+        columns[None] = pa.nulls(len(rows), pa.large_string())
+        places = np.arange(first, first + len(rows), dtype=np.int64)
+        found = self._at_once(columns)
+        if found is None:
+            sound, found = self._by_row(columns, places)
+            rows, places = rows.filter(pa.array(sound)), places[sound]
+        ids, texts, fields = found
+        records = pa.Table.from_batches([rows]) if self._options.keep_records else None
+        self._builder.add_columns(self._report.file, ids, texts, places, fields, records)
+
+    def _at_once(self, columns: Mapping[str | None, pa.Array]) -> _Found | None:
+        """Return ids, texts and fields of all rows; None if any is unusual."""
+        if not self._columns.ids or self._columns.texts[0] != self._options.text_name:
+            return None
+        ids = _as_text(columns[self._columns.ids[0]])
+        texts = _as_text(columns[self._columns.texts[0]])
+        fields = [_as_text(columns[name]) for name in self._columns.fields]
+        if ids is None or texts is None or ids.null_count or texts.null_count:
+            return None
+        if pc.min(pc.binary_length(ids)).as_py() == 0:
+            return None
+        if pc.max(pc.binary_length(texts)).as_py() > self._options.max_record_bytes:
+            return None
+        sound = [field for field in fields if field is not None]
+        return (ids, texts, sound) if len(sound) == len(fields) else None
+
+    def _by_row(
+        self, columns: Mapping[str | None, pa.Array], places: NDArray[np.int64]
+    ) -> tuple[NDArray[np.bool_], _Found]:
+        """Return which rows are sound, and ids, texts and fields of those."""
+        sound = np.zeros(len(places), dtype=bool)
+        found: list[tuple[str, str, list[str | None]]] = []
+        for number, place in enumerate(places.tolist()):
+            try:
+                id, text = self._id(columns, number), self._text(columns, number)
+                fields = [_value(columns[name][number]) for name in self._columns.fields]
+            except (ValueError, OverflowError, pa.ArrowException) as error:
+                is_utf8 = not isinstance(error, UnicodeDecodeError)
+                self._report.reject(place, str(error) if is_utf8 else "is not UTF-8")
+                continue
+            sound[number] = True
+            found.append((id or f"{self._report.file}:{place}", text, fields))
+        return sound, (
+            pa.array([id for id, _, _ in found], pa.large_string()),
+            pa.array([text for _, text, _ in found], pa.large_string()),
+            [
+                pa.array([fields[column] for _, _, fields in found], pa.large_string())
+                for column in range(len(self._columns.fields))
+            ],
+        )
+
+    def _id(self, columns: Mapping[str | None, pa.Array], number: int) -> str | None:
+        """Return the first id that is there and not empty."""
+        values = (_value(columns[name][number]) for name in self._columns.ids)
+        return next(filter(None, values), None)
+
+    def _text(self, columns: Mapping[str | None, pa.Array], number: int) -> str:
+        """Return the text of a row; raise ValueError if it has none that can be read."""
+        for name in self._columns.texts:
+            value = columns[name][number]
+            if not value.is_valid:
+                continue
+            data: bytes = value.as_buffer().to_pybytes()
+            if len(data) > self._options.max_record_bytes:
+                raise ValueError(f"is longer than {self._options.max_record_bytes} bytes")
+            if name == self._options.text_name:
+                return data.decode()
+            is_binary = not _is_string(value.type)
+            html = decode(data) if is_binary else data.decode()
+            return text_of_html(html, self._options.html)
+        names = self._options.text_name, self._options.html_name
+        raise ValueError("has neither {!r} nor {!r}".format(*names))
+
+
+_Found = tuple[pa.LargeStringArray, pa.LargeStringArray, Sequence[pa.LargeStringArray]]
+
+
+def _plain(column: pa.Array) -> pa.Array:
+    return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
+
+
+def _as_text(column: pa.Array) -> pa.LargeStringArray | None:
+    """Return a column as text; None if it is nested or not all of it is UTF-8."""
+    try:
+        texts = column.cast(pa.string()) if not _is_text(column.type) else column
+        texts = texts.cast(pa.large_string())
+        texts.validate(full=True)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        return None
+    return texts
+
+
+def _value(value: pa.Scalar) -> str | None:
+    """Return a value as text, what is nested as JSON; ValueError if it is not UTF-8."""
+    if not value.is_valid:
+        return None
+    if _is_text(value.type):
+        return str(value.as_buffer().to_pybytes(), "utf-8")
+    if not pa.types.is_nested(value.type):
+        with contextlib.suppress(pa.ArrowNotImplementedError):
+            return str(value.cast(pa.string()).as_py())
+    return msgspec.json.encode(value.as_py(), enc_hook=str).decode()

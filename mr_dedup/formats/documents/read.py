@@ -1,0 +1,82 @@
+"""Read documents from files of any format, in batches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from mr_dedup.errors import FormatError
+from mr_dedup.formats.documents.batch import BatchBuilder, DocumentBatch
+from mr_dedup.formats.documents.content import open_content
+from mr_dedup.formats.documents.files import DocumentFile, DocumentPart
+from mr_dedup.formats.documents.options import ReadOptions
+from mr_dedup.formats.documents.rejects import Rejects, Report
+
+_DEFAULTS = ReadOptions()
+
+
+def read_documents(
+    sources: Iterable[DocumentFile | DocumentPart],
+    rejects: Rejects,
+    options: ReadOptions = _DEFAULTS,
+) -> Iterator[DocumentBatch]:
+    """Yield the documents of ``sources``, in order, in batches of about ``options.batch_bytes``.
+
+    A batch may span files; with ``keep_records`` it ends with a file of Parquet. Bad records go
+    to ``rejects``, and so does the rest of a file that is damaged: what is before it is kept.
+    Equal ids are not looked for: that takes all of them in memory, and a document is known by
+    its file and place. Raises FormatError for the first reject if ``options.strict``, and
+    MrDedupError if a file cannot be read.
+
+    In memory: a batch, twice while it is joined, and one record, several times while it is
+    decoded: of a JSON line the line, its text as Python has it and as UTF-8, of HTML also its
+    tree, some 600 bytes a tag. Of Parquet see ``parquet.read_parquet``.
+    """
+    builder = BatchBuilder(options)
+    for source in sources:
+        part = source.whole() if isinstance(source, DocumentFile) else source
+        report = _report(part, rejects, options)
+        by_itself = options.keep_records and part.file.format == "parquet"
+        if by_itself:
+            yield from builder.finish()
+        try:
+            yield from _read(part, options, report, builder)
+        except FormatError as error:
+            report.damage(error)
+        if by_itself:
+            yield from builder.finish()
+    yield from builder.finish()
+
+
+def _report(part: DocumentPart, rejects: Rejects, options: ReadOptions) -> Report:
+    if part.file.format == "parquet":
+        unit = "row"
+    else:
+        unit = "decompressed byte" if part.file.compression else "byte"
+    return Report(part.file.name, unit, rejects, options.strict)
+
+
+def _read(
+    part: DocumentPart, options: ReadOptions, report: Report, builder: BatchBuilder
+) -> Iterator[DocumentBatch]:
+    file = part.file
+    # a reader is imported when it is needed: FastWARC and Resiliparse are not for JSONL
+    if file.format == "parquet":
+        from mr_dedup.formats.documents.parquet import read_parquet
+
+        yield from read_parquet(part, options, report, builder)
+    elif file.format == "warc":
+        from mr_dedup.formats.documents.warc import PIECE_BYTES, read_warc
+
+        with open_content(file.path, file.name, file.compression, PIECE_BYTES) as content:
+            yield from read_warc(content, part.start, part.stop, options, report, builder)
+    elif file.format == "jsonl":
+        from mr_dedup.formats.documents.jsonl import read_jsonl
+
+        with open_content(file.path, file.name, file.compression) as content:
+            yield from read_jsonl(content, part.start, part.stop, options, report, builder)
+    else:
+        from mr_dedup.formats.documents.pages import read_page
+
+        is_html = file.format == "html"
+        with open_content(file.path, file.name, file.compression) as content:
+            yield from read_page(content, is_html, options, report, builder)

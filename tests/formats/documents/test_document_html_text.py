@@ -1,0 +1,106 @@
+"""The text of HTML: what is in it, in which encoding, and what is refused."""
+
+import time
+
+import pytest
+
+from mr_dedup.formats.documents.html_text import HtmlError, decode, text_of_html
+
+PAGE = """<!doctype html><html><head><title>Title</title><style>p {color: red}</style>
+<script>var evil = "<p>no</p>";</script></head><body><nav><a href=/>Home</a></nav>
+<main><article><h1>Heading</h1><p onclick="js()">Some <b>bold</b> words &amp; more.</p>
+<script>more()</script><style>.x {}</style><noscript>turn it on</noscript></article></main>
+<footer>Imprint</footer></body></html>"""
+
+
+def test_main_content_and_the_whole_page():
+    assert text_of_html(PAGE, "main") == "Heading Some bold words & more."
+    assert text_of_html(PAGE, "page") == "Home Heading Some bold words & more. Imprint"
+
+
+def test_a_page_without_main_content_is_taken_whole():
+    html = "<body><nav>Only <a href=/>links</a> here</nav></body>"
+    assert text_of_html(html, "main") == text_of_html(html, "page") == "Only links here"
+
+
+@pytest.mark.parametrize("html", ["", "<", "<script>only()", "<style>a", "<!-- c -->", "<body>"])
+def test_pages_without_text(html):
+    assert text_of_html(html, "main").strip() in ("", "<")
+
+
+def test_odd_references_are_replaced():
+    text = text_of_html("<p>a&#xD800;b&#0;c&#x110000;d", "page")
+    text.encode()
+    assert text == "a\ufffdb\ufffdc\ufffdd"
+
+
+@pytest.mark.parametrize("tag", ["div", "ul><li", "b", "a", "table><tr><td", "span", "section"])
+@pytest.mark.parametrize("extent", ["main", "page"])
+def test_deep_nesting_takes_little_time_and_text(tag, extent):
+    html = f"<{tag}>x" * 50_000
+    begun = time.process_time()
+    text = text_of_html(html, extent)
+    assert time.process_time() - begun < 10
+    assert text.count("x") == 50_000
+    assert len(text) <= 4 * 50_000
+
+
+def test_depth_is_not_taken_from_elements_that_end_by_themselves():
+    html = "<body><nav>menu</nav>" + "<p>one<br><img><li>two" * 2_000
+    assert "menu" not in text_of_html(html, "main")
+
+
+def test_what_the_parser_would_choke_on_is_refused():
+    with pytest.raises(HtmlError, match="more than 500000 tags"):
+        text_of_html("<p>" * 500_001, "page")
+    for attribute in (' a{}="1"', " a{}", "/a{}=x", ' a{}="<"', " a{}='>'"):
+        html = "<p" + "".join(map(attribute.format, range(20_000))) + ">x"
+        with pytest.raises(HtmlError, match="attributes"):
+            text_of_html(html, "main")
+
+
+def test_long_tags_and_texts_that_are_fine():
+    json = '{"some": "words and spaces"}' * 10_000
+    html = f"<p data-x='{json}'>one</p><pre>" + "two words " * 20_000
+    assert text_of_html(html, "page").startswith("one two words")
+    assert "x" in text_of_html("<img src='data:" + "A" * 500_000 + "'>x", "page")
+
+
+CHINESE = "这是一个中文的网页内容，我们需要检测它的编码"
+JAPANESE = "これは日本語のテキストです。文字コードを検出します。"
+RUSSIAN = "Привет мир как дела сегодня"
+
+
+@pytest.mark.parametrize(
+    ("data", "charset", "text"),
+    [
+        ("ü早".encode(), None, "ü早"),
+        (b"\xef\xbb\xbf" + "ü".encode(), "latin1", "ü"),
+        ("ü早".encode("utf-16"), "utf-8", "ü早"),
+        (b"\xfe\xff" + "ü早".encode("utf-16-be"), None, "ü早"),
+        (CHINESE.encode("gbk"), "gb2312", CHINESE),
+        (CHINESE.encode("gbk"), None, CHINESE),
+        (JAPANESE.encode("shift_jis"), None, JAPANESE),
+        (JAPANESE.encode("euc-jp"), "EUC-JP", JAPANESE),
+        (RUSSIAN.encode("cp1251"), None, RUSSIAN),
+        (b'<meta charset="koi8-r">' + "мир".encode("koi8-r"), None, '<meta charset="koi8-r">мир'),
+        ("garçon déjà vu".encode("latin1"), "ISO-8859-1", "garçon déjà vu"),
+        ("garçon déjà vu".encode("latin1"), None, "garçon déjà vu"),
+        ("garçon 早".encode(), "iso-8859-1", "garçon 早"),
+        (b"plain " * 30_000 + "ü早".encode(), None, "plain " * 30_000 + "ü早"),
+        (b'<meta charset="utf-16">x', None, '<meta charset="utf-16">x'),
+        (b"a\xffb", "utf-8", "a\ufffdb"),
+        (b"abc", "no-such-charset", "abc"),
+        (b"abc", "rot13", "abc"),
+        (b"abc", "\xff", "abc"),
+        (b"abc", '"utf-8"', "abc"),
+        (b"", None, ""),
+    ],
+)
+def test_encodings(data, charset, text):
+    assert decode(data, charset) == text
+
+
+def test_any_byte_is_decoded():
+    for encoding in (None, "utf-8", "windows-1252", "gbk", "shift_jis", "iso-2022-jp", "big5"):
+        decode(bytes(range(256)), encoding).encode()

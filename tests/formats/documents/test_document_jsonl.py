@@ -1,0 +1,271 @@
+"""Documents as JSON lines: what is read, what is rejected, and where."""
+
+import gzip
+import itertools
+import json
+
+import pytest
+import zstandard
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mr_dedup.errors import FormatError
+from mr_dedup.formats.documents.files import DocumentFile, DocumentPart
+from tests.formats.documents.reading import cut_everywhere, read, small_blocks
+
+BAD = {
+    b"{": "is not JSON",
+    b"nonsense": "is not JSON",
+    b'{"id": "a", "text": "b",}': "is not JSON",
+    b'{"id": "a", "text": "b"} {}': "is not JSON",
+    b'{"id": "a", "text": "b"}{"id": "c", "text": "d"}': "is not JSON",
+    b'{"id": "a", "text": "raw \x00 byte"}': "is not JSON",
+    b'{"id": "a", "text": "\\ud800"}': "is not JSON",
+    b'{"id": "a", "text": "\\udc00\\ud800"}': "is not JSON",
+    b'{"id": "a", "text": "b", "score": NaN}': "is not JSON",
+    b"[1, 2]": "is not as expected",
+    b"null": "is not as expected",
+    b'"text"': "is not as expected",
+    b'{"id": "a", "text": 1}': "is not as expected",
+    b'{"id": "a", "text": ["b"]}': "is not as expected",
+    b'{"id": 1.5, "text": "b"}': "is not as expected",
+    b'{"id": true, "text": "b"}': "is not as expected",
+    b'{"id": {}, "text": "b"}': "is not as expected",
+    b'{"id": ' + b"1" * 5000 + b', "text": "b"}': "is not as expected",
+    b'{"id": "a"}': "has neither 'text' nor 'html'",
+    b'{"id": "a", "text": null}': "has neither 'text' nor 'html'",
+    b"{}": "has neither 'text' nor 'html'",
+    b'{"id": "a", "text": "\xff"}': "is not UTF-8",
+    b'{"id": "\xc3", "text": "b"}': "is not UTF-8",
+    b'{"id": "a", "text": "\xed\xa0\x80"}': "is not UTF-8",
+    b'{"id": "a", "text": "b", "x": ' + b"[" * 100_000 + b"]" * 100_000 + b"}": "is nested too",
+    b'{"id": "a", "text": "b", "x": ' + b'{"x":' * 100_000: "is nested too",
+    b"\xff\xfe{\x00": "is not JSON",
+}
+
+
+def write(tmp_path, *lines, name="a.jsonl", end=b"\n"):
+    path = tmp_path / name
+    path.write_bytes(b"".join(line + end for line in lines))
+    return path
+
+
+def test_ids_texts_and_places(tmp_path):
+    path = write(
+        tmp_path,
+        b'{"id": "a", "text": "one", "more": [1, {"text": "no"}]}',
+        b'{"text": "two", "url": "http://b/"}',
+        '{"id": "ü", "text": "早 \\u65e9 \\ud83d\\ude00 \\u0000"}'.encode(),
+        b'{"id": "d", "text": "", "html": "<p>unread"}',
+    )
+    reading = read(path)
+    assert reading.documents == [
+        ("a", "one", 0),
+        ("http://b/", "two", 56),
+        ("ü", "早 早 😀 \0", 92),
+        ("d", "", 147),
+    ]
+    assert reading.files == [str(path)] * 4
+    assert reading.rejects.count == 0
+
+
+@pytest.mark.parametrize(
+    ("record", "id"),
+    [
+        (b'{"id": 17, "text": ""}', "17"),
+        (b'{"id": -18446744073709551616, "text": ""}', "-18446744073709551616"),
+        (b'{"id": null, "url": "u", "text": ""}', "u"),
+        (b'{"id": "", "url": "u", "text": ""}', "u"),
+        (b'{"url": 5, "text": ""}', "5"),
+        (b'{"text": ""}', "docs.jsonl:1"),
+        (b'{"id": "", "text": ""}', "docs.jsonl:1"),
+        (b'{"id": "first", "id": "last", "text": ""}', "last"),
+    ],
+)
+def test_what_a_document_is_called(tmp_path, record, id):
+    path = write(tmp_path, b"", record)
+    assert read(DocumentFile(path, "docs.jsonl", "jsonl")).documents == [(id, "", 1)]
+
+
+def test_html_is_made_text(tmp_path):
+    path = write(tmp_path, b'{"id": "a", "html": "<title>t</title><p>one<script>two</script>"}')
+    assert read(path).texts == ["one"]
+
+
+def test_other_names(tmp_path):
+    path = write(tmp_path, b'{"doc": "a", "content": "b", "id": "no", "text": 3}')
+    reading = read(path, id_names=["key", "doc"], text_name="content")
+    assert reading.documents == [("a", "b", 0)]
+    assert read(path, id_names=[], text_name="content").ids == [f"{path}:0"]
+
+
+@pytest.mark.parametrize("bad", BAD, ids=range(len(BAD)))
+def test_a_bad_line_is_rejected_and_the_others_are_kept(tmp_path, bad):
+    good = [b'{"id": "%d", "text": "t"}' % number for number in range(3)]
+    path = write(tmp_path, good[0], bad, b" \t", b"", good[1], bad, good[2])
+    reading = read(path)
+    assert reading.ids == ["0", "1", "2"]
+    places = [f"line {n} (byte {at})" for n, at in ((2, 25), (6, 25 * 2 + len(bad) + 1 + 3 + 1))]
+    assert [reject.place for reject in reading.rejects.listed] == places
+    assert all(reject.file == str(path) for reject in reading.rejects.listed)
+    assert all(reject.reason.startswith(BAD[bad]) for reject in reading.rejects.listed)
+    with pytest.raises(FormatError) as error:
+        read(path, strict=True)
+    assert error.value.offset == places[0]
+
+
+def test_an_object_over_two_lines_is_no_document_even_if_the_count_is_right(tmp_path):
+    two = b'{"id": "a", "text": "b"}{"id": "c", "text": "d"}'
+    path = write(tmp_path, two, b'{"id": "e",', b' "text": "f"}')
+    reading = read(path)
+    assert reading.documents == []
+    assert reading.rejects.count == 3
+    path = write(tmp_path, two, b'{"x": {}', b', "y": {"z": 0}, "text": "f"}')
+    assert read(path).rejects.count == 3
+
+
+def test_members_that_are_not_read_need_not_be_utf8(tmp_path):
+    path = write(tmp_path, b'{"id": "a", "text": "b", "x": "\xff"}')
+    assert read(path).ids == ["a"]
+    assert read(path, fields=["x"]).reasons == [("line 1 (byte 0)", "is not UTF-8")]
+
+
+@pytest.mark.parametrize("end", [b"\n", b"\r\n"])
+@pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf"])
+def test_line_ends_and_byte_order_marks(tmp_path, end, mark):
+    path = tmp_path / "a.jsonl"
+    line = b'{"id": "a", "text": "b"}'
+    path.write_bytes(mark + line + end + end + line)
+    reading = read(path, keep_records=True)
+    first = len(mark)
+    assert reading.documents == [("a", "b", first), ("a", "b", first + 24 + 2 * len(end))]
+    assert reading.records == [line + end, line]
+
+
+@pytest.mark.parametrize("content", [b"", b"\n\n", b"\xef\xbb\xbf", b"  \r\n"])
+def test_files_with_nothing_in_them(tmp_path, content):
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(content)
+    reading = read(path)
+    assert (reading.documents, reading.rejects.count) == ([], 0)
+
+
+def test_fields_and_records(tmp_path):
+    lines = [
+        b'{"id": "a", "text": "t", "s": "x\\ty", "n": 1.50, "o": {"k": [1, 2]}}',
+        b'{"id": 7, "text": "t", "s": null, "b": false}',
+    ]
+    names = ["s", "n", "o", "b", "id", "text"]
+    reading = read(write(tmp_path, *lines), fields=names, keep_records=True)
+    assert reading.fields == [
+        dict(zip(names, ["x\ty", "1.50", '{"k": [1, 2]}', None, "a", "t"], strict=True)),
+        dict(zip(names, [None, None, None, "false", "7", "t"], strict=True)),
+    ]
+    assert reading.records == [line + b"\n" for line in lines]
+
+
+def test_lines_that_are_too_long(tmp_path, monkeypatch):
+    def line(id, length):
+        return b'{"id": "%s", "text": "%s"}' % (id, b"x" * (length - 23))
+
+    lines = [line(b"a", 100), line(b"b", 101), line(b"c", 100), line(b"d", 5000), line(b"e", 30)]
+    path = write(tmp_path, *lines, end=b"\r\n")
+    for size in (16, 64, 1000, 1 << 18):
+        with small_blocks(monkeypatch, size):
+            reading = read(path, max_record_bytes=100)
+        assert reading.ids == ["a", "c", "e"]
+        reason = "is longer than 100 bytes"
+        assert reading.reasons == [("line 2 (byte 102)", reason), ("line 4 (byte 307)", reason)]
+
+
+def test_batches_are_about_as_large_as_asked(tmp_path, monkeypatch):
+    lines = [b'{"id": "%d", "text": "%s"}' % (n, b"x" * 1000) for n in range(1000)]
+    path = write(tmp_path, *lines)
+    with small_blocks(monkeypatch, 2000):
+        reading = read(path, batch_bytes=100_000)
+    assert reading.ids == [str(n) for n in range(1000)]
+    assert max(reading.batches) < 100
+    assert min(reading.batches[:-1]) > 80
+
+
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
+
+
+@st.composite
+def lines_and_documents(draw):
+    """Lines, and for each its id and text, "bad", or None where it is blank."""
+    lines, expected = [], []
+    for _ in range(draw(st.integers(0, 12))):
+        kind = draw(st.sampled_from(["good", "good", "good", "html", "bad", "blank"]))
+        if kind == "good":
+            id, text = draw(TEXTS.filter(bool) | st.integers(0, 2**70)), draw(TEXTS)
+            more = draw(st.dictionaries(TEXTS.map("x".__add__), TEXTS, max_size=2))
+            record = {"id": id, "text": text, **more}
+            ascii = draw(st.booleans())
+            lines.append(json.dumps(record, ensure_ascii=ascii).encode())
+            expected.append((str(id), text))
+        elif kind == "html":
+            lines.append(b'{"url": "u", "html": "<b>h</b>"}')
+            expected.append(("u", "h"))
+        elif kind == "bad":
+            lines.append(draw(st.sampled_from(sorted(BAD, key=len)[:-5])))
+            expected.append("bad")
+        else:
+            lines.append(draw(st.sampled_from([b"", b" ", b"\t \r"])))
+            expected.append(None)
+    return lines, expected
+
+
+@given(
+    lines_and_documents(),
+    st.sampled_from([b"\n", b"\r\n"]),
+    st.booleans(),
+    st.lists(st.integers(0, 2000), max_size=3),
+    st.sampled_from([8, 40, 1 << 18]),
+)
+@settings(max_examples=300, deadline=None)
+def test_any_lines_cut_anywhere(tmp_path_factory, sample, end, whole_end, cuts, size):
+    lines, expected = sample
+    data = b"".join(line + end for line in lines)
+    path = tmp_path_factory.mktemp("lines") / "a.jsonl"
+    path.write_bytes(data if whole_end else data[: len(data) - len(end)])
+    places = [len(end.join([*lines[:n], b""])) for n in range(len(lines))]
+    documents = [
+        (*document, place)
+        for document, place in zip(expected, places, strict=True)
+        if document not in (None, "bad")
+    ]
+    bad = [place for kind, place in zip(expected, places, strict=True) if kind == "bad"]
+    file = DocumentFile.detect(path)
+    edges = [0, *sorted(cuts), None]
+    parts = [DocumentPart(file, *edge) for edge in itertools.pairwise(edges)]
+    with pytest.MonkeyPatch.context() as monkeypatch, small_blocks(monkeypatch, size):
+        for sources in ([path], parts):
+            reading = read(*sources)
+            assert reading.documents == documents
+            found = [reject.place.partition("byte ")[2] for reject in reading.rejects.listed]
+            assert [int(place.rstrip(")")) for place in found] == bad
+
+
+def test_every_cut_gives_the_same_documents(tmp_path, monkeypatch):
+    lines = [b'{"id": "a", "text": "b"}', b"", b"bad", b'{"text": "c"}', b"x" * 90, b'{"id": "d"}']
+    path = write(tmp_path, *lines, b'{"id": "e", "text": "f"}')
+    whole = read(path, max_record_bytes=80)
+    assert len(whole.documents) == 3
+    for size in (16, 1 << 18):
+        with small_blocks(monkeypatch, size):
+            for cut, reading in cut_everywhere(path):
+                assert reading.documents == whole.documents, cut
+                assert reading.rejects.count == whole.rejects.count, cut
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, zstandard.compress])
+def test_compressed_lines(tmp_path, monkeypatch, pack):
+    lines = [b'{"id": "%d", "text": "t%d"}\n' % (n, n) for n in range(500)]
+    path = tmp_path / ("a.jsonl.gz" if pack is gzip.compress else "a.jsonl.zst")
+    path.write_bytes(pack(b"".join(lines[:300])) + pack(b"") + pack(b"".join(lines[300:])))
+    for size in (16, 100, 1 << 16):
+        with small_blocks(monkeypatch, size):
+            assert read(path).texts == [f"t{n}" for n in range(500)]
+    path.write_bytes(pack(b"".join([lines[0], b"bad\n", lines[1]])))
+    assert read(path).reasons[0][0] == f"line 2 (decompressed byte {len(lines[0])})"

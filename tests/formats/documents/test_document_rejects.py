@@ -1,0 +1,71 @@
+"""Rejects and options: the count, the list, the file; what cannot be asked for."""
+
+import json
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from mr_dedup.errors import MrDedupError
+from mr_dedup.formats.documents.batch import DocumentBatch
+from mr_dedup.formats.documents.files import DocumentFile
+from mr_dedup.formats.documents.options import ReadOptions
+from mr_dedup.formats.documents.read import read_documents
+from mr_dedup.formats.documents.rejects import Reject, Rejects, rejects_file
+
+
+def test_all_are_counted_and_the_first_listed():
+    rejects = Rejects()
+    for number in range(2500):
+        rejects.add(Reject("a", f"byte {number}", "reason"))
+    assert rejects.count == 2500
+    assert rejects.listed == [Reject("a", f"byte {number}", "reason") for number in range(1000)]
+
+
+def test_the_file_appears_whole_with_a_line_a_reject(tmp_path):
+    docs = tmp_path / "a.jsonl"
+    docs.write_bytes(b'bad\n{"id": "a", "text": "b"}\n' * 2000)
+    path = tmp_path / "rejects.jsonl"
+    with rejects_file(path) as rejects:
+        assert sum(map(len, read_documents([DocumentFile(docs, "ü", "jsonl")], rejects))) == 2000
+        assert not path.exists()
+    lines = path.read_bytes().splitlines()
+    assert len(lines) == rejects.count == 2000
+    reason = "is not JSON: JSON is malformed: invalid character (byte 0)"
+    assert json.loads(lines[1]) == {"file": "ü", "place": "line 3 (byte 29)", "reason": reason}
+    with pytest.raises(MrDedupError, match="exists"), rejects_file(path):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("options", "parameter"),
+    [
+        ({"id_names": "id"}, "id_names"),
+        ({"id_names": ["id", "id"]}, "id_names"),
+        ({"id_names": ["text"]}, "id_names, text_name, html_name"),
+        ({"text_name": "html"}, "id_names, text_name, html_name"),
+        ({"text_name": ""}, "id_names, text_name, html_name"),
+        ({"fields": ["a", "a"]}, "fields"),
+        ({"fields": ['a"']}, "fields"),
+        ({"fields": ["a\n"]}, "fields"),
+        ({"fields": [1]}, "fields"),
+        ({"html": "all"}, "html"),
+        ({"max_record_bytes": 0}, "max_record_bytes"),
+        ({"batch_bytes": 2**31}, "batch_bytes"),
+    ],
+)
+def test_options_that_cannot_be(options, parameter):
+    with pytest.raises(ValueError, match=f"^{parameter}: expected"):
+        ReadOptions(**options)
+
+
+def test_a_batch_has_columns_of_one_length_and_views_of_a_slice():
+    texts = pa.array(["a", "bc", "def"], pa.large_string())
+    files = pa.array(["f", "f", "f"]).dictionary_encode()
+    batch = DocumentBatch(texts[1:], texts[1:], files[1:], np.arange(2))
+    cuts, data = batch.text_bytes()
+    assert [bytes(data[cuts[i] : cuts[i + 1]]) for i in range(2)] == [b"bc", b"def"]
+    empty = DocumentBatch(texts[:0], texts[:0], files[:0], np.arange(0))
+    assert [len(view) for view in empty.text_bytes()] == [1, 6]
+    with pytest.raises(ValueError, match="columns: expected one length"):
+        DocumentBatch(texts, texts[1:], files, np.arange(3))
