@@ -57,6 +57,16 @@ def test_the_readmes_sessions_are_what_happens(number, folder):
         assert printed == wanted, command
 
 
+@pytest.mark.parametrize("script", re.findall(r"```python\n(.*?)```", README, re.DOTALL))
+def test_the_readmes_scripts_run(script, tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", script], cwd=tmp_path, capture_output=True,
+        text=True, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("[")
+
+
 def test_the_readme_names_make_targets_that_exist():
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     named = set(re.findall(r"(?:^|`)make ([a-z-]+)", README, re.MULTILINE))
