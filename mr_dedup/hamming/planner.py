@@ -109,7 +109,7 @@ def plan(
     ``index`` and ``design`` (a name of design.designs_for) narrow the choice; samples uint64[s],
     drawn from all over their side, make it follow the values; ``memory_bytes`` bounds the
     tables of a slice. Raises ValueError for a k, side or design that does not exist. Takes
-    microseconds without samples, tens of milliseconds with skewed ones.
+    some milliseconds, and up to 0.2 s with skewed samples.
     """
     if not 0 <= k <= BITS:
         raise ValueError(f"k must be from 0 to {BITS}, not {k}")
