@@ -1,6 +1,7 @@
 """Small corpora on disk, with the answer brute force gives."""
 
 import random
+import signal
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -8,6 +9,14 @@ import numpy as np
 import pytest
 
 from tests.oracles import neighbour, pairs_within, result_lines
+
+
+@pytest.fixture(autouse=True, scope="session")
+def interrupts_that_reach_commands():
+    """Undo what a shell does to jobs in the background: they ignore Ctrl-C, and so do children."""
+    usual = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, usual)
 
 
 @dataclass(frozen=True)
