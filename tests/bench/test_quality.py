@@ -57,6 +57,7 @@ def test_recall_and_precision_equal_counting_by_hand(document_set, monkeypatch):
 def test_the_tables_are_printed(document_set, capsys, monkeypatch):
     _, folder = document_set
     monkeypatch.setattr(quality, "SEEDS", 2)
+    monkeypatch.setattr(quality, "_FEATURES", ("words:2",))
     assert quality.main([str(folder)]) == 0
     printed = capsys.readouterr().out
     assert "### planted\n25 documents, 8 pairs at 0.8 and above, 8 at 0.9." in printed
