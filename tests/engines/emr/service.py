@@ -164,7 +164,7 @@ class RunningCluster(models.Cluster):
         self.nodes = Nodes(self.folder / "node", self.service.url)
         self.jobs = 0
         self.service.clusters.append(self)
-        self.thread = threading.Thread(target=self._live, daemon=True)
+        self.thread = threading.Thread(target=self._live_or_fail, daemon=True)
         self.thread.start()
 
     def add_steps(self, steps: list[dict[str, Any]]) -> list[models.Step]:
@@ -196,6 +196,15 @@ class RunningCluster(models.Cluster):
                 self.state = "TERMINATING"
                 self.changed.notify_all()
         self.nodes.stop()
+
+    def _live_or_fail(self) -> None:
+        """Live; where this executor fails, end the cluster, so that no client waits for ever."""
+        try:
+            self._live()
+        except BaseException as error:
+            self.ending = ("INTERNAL_ERROR", f"the executor failed: {error!r}")
+            self.state = "TERMINATED_WITH_ERRORS"
+            raise
 
     def _live(self) -> None:
         self.state = "BOOTSTRAPPING"
