@@ -1,8 +1,8 @@
-"""Batches of matches: arrays on the lines that Hadoop streaming carries between tasks.
+"""Batches: arrays on the lines that Hadoop streaming carries between tasks.
 
-A line is ``key TAB base64(header + payload)``. The header, spelled here alone, has a version, a
-count and a checksum of the payload. Base64, because mrjob and streaming strip and split raw
-bytes at tabs and line ends.
+A line is ``key TAB base64(header + payload)``. The header, spelled here alone, has a version, the
+kind of what follows, a count and a checksum of the payload. Base64, because mrjob and streaming
+strip and split raw bytes at tabs and line ends.
 """
 
 from __future__ import annotations
@@ -10,47 +10,111 @@ from __future__ import annotations
 import base64
 import binascii
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from enum import IntEnum
 
 import numpy as np
 import xxhash
+from numpy.typing import NDArray
 
 from mr_dedup.errors import MrDedupError
 from mr_dedup.hamming.matches import Matches
 
-_HEADER = struct.Struct("<BIQ")  # version, pairs, xxh3_64 of the payload
-_VERSION = 1
+_HEADER = struct.Struct("<BBIQ")  # version, kind, count, checksum of all but the version
+_VERSION = 2
 
-PAIRS_A_BATCH = 1 << 18
-"""Pairs a line carries at most: 5.6 MB of base64."""
+ROWS_A_BATCH = 1 << 18
+"""Rows a line carries at most: of two columns 5.6 MB of base64."""
+
+
+class Kind(IntEnum):
+    """What a batch holds."""
+
+    MATCHES = 1
+    """Columns queries and corpus."""
+    FINGERPRINTS = 2
+    """One column."""
+    LABELS = 3
+    """Columns fingerprint and label."""
+    DOCUMENTS = 4
+    """Rows of documents, as an Arrow IPC stream."""
+    REJECTS = 5
+    """Rejected records, a line of JSON each."""
+
+
+def encode_columns(kind: Kind, columns: Sequence[NDArray[np.uint64]]) -> Iterator[bytes]:
+    """Yield columns of one length as base64 batches of at most ROWS_A_BATCH rows, in order."""
+    for start in range(0, len(columns[0]), ROWS_A_BATCH):
+        parts = [column[start : start + ROWS_A_BATCH].astype("<u8") for column in columns]
+        yield encode_bytes(kind, len(parts[0]), b"".join(part.tobytes() for part in parts))
+
+
+def decode_columns(kind: Kind, batch: bytes, width: int) -> list[NDArray[np.uint64]]:
+    """Return the ``width`` columns of one batch, uint64[n] each; raises as ``decode_bytes``."""
+    count, payload = decode_bytes(kind, batch)
+    if len(payload) != 8 * width * count:
+        raise _damaged("its length differs")
+    return list(np.frombuffer(payload, dtype="<u8").astype(np.uint64).reshape(width, count))
+
+
+def encode_bytes(kind: Kind, count: int, payload: bytes) -> bytes:
+    """Return ``payload``, which holds ``count`` rows, as a base64 batch."""
+    header = _HEADER.pack(_VERSION, kind, count, _checksum(kind, count, payload))
+    return base64.b64encode(header + payload)
+
+
+def decode_bytes(kind: Kind, batch: bytes) -> tuple[int, bytes]:
+    """Return count and payload of one batch.
+
+    Raises MrDedupError if it is damaged, or of another version or kind.
+    """
+    try:
+        raw = base64.b64decode(batch, validate=True)
+        version, found, count, checksum = _HEADER.unpack_from(raw)
+    except (binascii.Error, struct.error) as error:
+        raise _damaged(str(error)) from error
+    if version != _VERSION:
+        raise MrDedupError(
+            f"a batch between tasks has version {version}, this mr_dedup reads {_VERSION}: do all "
+            "nodes run the same version?"
+        )
+    payload = raw[_HEADER.size :]
+    # some bits of the last characters stand for nothing
+    rest = len(raw) % 3
+    if rest and base64.b64encode(raw[-rest:]) != batch[-4:]:
+        raise _damaged("its end differs")
+    if _checksum(found, count, payload) != checksum:
+        raise _damaged("its checksum differs")
+    if found != kind:
+        expected = kind.name.lower()
+        raise MrDedupError(f"a batch between tasks is of kind {found}, expected {expected}")
+    return count, payload
+
+
+def kind_of(batch: bytes) -> int:
+    """Return the kind of a batch by its first bytes; raises MrDedupError if it has none."""
+    try:
+        return base64.b64decode(batch[:4], validate=True)[1]
+    except (binascii.Error, IndexError) as error:
+        raise _damaged(str(error)) from error
 
 
 def encode_matches(matches: Matches) -> Iterator[bytes]:
-    """Yield the pairs as base64 batches of at most PAIRS_A_BATCH pairs, in their order."""
-    for start in range(0, len(matches), PAIRS_A_BATCH):
-        part = matches.between(start, start + PAIRS_A_BATCH)
-        payload = part.queries.astype("<u8").tobytes() + part.corpus.astype("<u8").tobytes()
-        header = _HEADER.pack(_VERSION, len(part), xxhash.xxh3_64_intdigest(payload))
-        yield base64.b64encode(header + payload)
+    """Yield the pairs as batches, in their order."""
+    return encode_columns(Kind.MATCHES, [matches.queries, matches.corpus])
 
 
 def decode_matches(batch: bytes) -> Matches:
-    """Return the pairs of one batch; raises MrDedupError if it is damaged or of another version."""
-    try:
-        raw = base64.b64decode(batch, validate=True)
-        version, count, checksum = _HEADER.unpack_from(raw)
-    except (binascii.Error, struct.error) as error:
-        raise MrDedupError(f"a batch of matches between tasks is damaged: {error}") from error
-    if version != _VERSION:
-        raise MrDedupError(
-            f"a batch of matches between tasks has version {version}, this mr_dedup reads "
-            f"{_VERSION}: do all nodes run the same version?"
-        )
-    payload = raw[_HEADER.size :]
-    if len(payload) != 16 * count or xxhash.xxh3_64_intdigest(payload) != checksum:
-        raise MrDedupError("a batch of matches between tasks is damaged: its checksum differs")
-    columns = np.frombuffer(payload, dtype="<u8").astype(np.uint64).reshape(2, count)
-    return Matches(columns[0], columns[1])
+    """Return the pairs of one batch; raises as ``decode_bytes``."""
+    return Matches(*decode_columns(Kind.MATCHES, batch, 2))
+
+
+def _checksum(kind: int, count: int, payload: bytes) -> int:
+    return xxhash.xxh3_64_intdigest(payload, seed=kind << 32 | count)
+
+
+def _damaged(reason: str) -> MrDedupError:
+    return MrDedupError(f"a batch between tasks is damaged: {reason}")
 
 
 class BatchProtocol:

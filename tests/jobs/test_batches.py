@@ -10,7 +10,18 @@ from hypothesis import strategies as st
 from mr_dedup.errors import MrDedupError
 from mr_dedup.hamming.matches import Matches
 from mr_dedup.jobs import batches
-from mr_dedup.jobs.batches import BatchProtocol, LinesProtocol, decode_matches, encode_matches
+from mr_dedup.jobs.batches import (
+    BatchProtocol,
+    Kind,
+    LinesProtocol,
+    decode_bytes,
+    decode_columns,
+    decode_matches,
+    encode_bytes,
+    encode_columns,
+    encode_matches,
+    kind_of,
+)
 
 longs = st.integers(0, (1 << 64) - 1)
 
@@ -27,11 +38,11 @@ def pairs_of(matches):
 @settings(derandomize=True, deadline=None)
 @given(st.lists(st.tuples(longs, longs), max_size=50), st.integers(1, 20))
 def test_any_pairs_come_back_from_lines_of_any_length(pairs, a_batch):
-    batches.PAIRS_A_BATCH, usual = a_batch, batches.PAIRS_A_BATCH
+    batches.ROWS_A_BATCH, usual = a_batch, batches.ROWS_A_BATCH
     try:
         encoded = list(encode_matches(matches_of(pairs)))
     finally:
-        batches.PAIRS_A_BATCH = usual
+        batches.ROWS_A_BATCH = usual
     assert len(encoded) == -(-len(pairs) // a_batch)
     assert [pair for batch in encoded for pair in pairs_of(decode_matches(batch))] == pairs
 
@@ -53,8 +64,27 @@ def test_another_version_is_named():
     (batch,) = encode_matches(matches_of([(1, 2)]))
     raw = bytearray(base64.b64decode(batch))
     raw[0] = 9
-    with pytest.raises(MrDedupError, match="version 9, this mr_dedup reads 1"):
+    with pytest.raises(MrDedupError, match="version 9, this mr_dedup reads 2"):
         decode_matches(base64.b64encode(raw))
+
+
+def test_a_batch_of_another_kind_is_refused_and_kinds_are_told_apart():
+    (labels,) = encode_columns(Kind.LABELS, [np.array([1], np.uint64), np.array([2], np.uint64)])
+    rejects = encode_bytes(Kind.REJECTS, 1, b"{}")
+    assert [kind_of(labels), kind_of(rejects)] == [Kind.LABELS, Kind.REJECTS]
+    with pytest.raises(MrDedupError, match="of kind 3, expected matches"):
+        decode_matches(labels)
+    with pytest.raises(MrDedupError, match="its length differs"):
+        decode_columns(Kind.LABELS, labels, 3)
+    with pytest.raises(MrDedupError, match="between tasks"):
+        kind_of(b"?")
+
+
+@settings(derandomize=True, deadline=None)
+@given(st.binary(max_size=100), st.integers(0, (1 << 32) - 1))
+def test_any_bytes_come_back(payload, count):
+    batch = encode_bytes(Kind.DOCUMENTS, count, payload)
+    assert decode_bytes(Kind.DOCUMENTS, batch) == (count, payload)
 
 
 def test_lines_survive_what_hadoop_adds():
