@@ -18,6 +18,7 @@ from mrjob.job import MRJob
 from mrjob.step import StepFailedException
 
 from mr_dedup.errors import MrDedupError
+from mr_dedup.jobs.inputs import quoted_name
 from mr_dedup.runners.failures import Explanation
 from mr_dedup.runners.model import ClusterSettings, Input, JobResult, is_uri
 from mr_dedup.runners.package import pack
@@ -94,8 +95,10 @@ def _stage_inputs(inputs: Sequence[Input], staging: Path) -> list[str]:
     folder.mkdir()
     places = []
     for number, item in enumerate(inputs):
-        if "\n" in item.place:
-            raise MrDedupError(f"{item.name!r}: a name with a line end cannot be used on a cluster")
+        if "\n" in item.place or (item.is_remote and "\t" in item.place):
+            raise MrDedupError(
+                f"{item.name!r}: a name with a line end or a tab cannot be used on a cluster"
+            )
         if item.is_remote:
             places.append(item.place)
         else:
@@ -224,12 +227,16 @@ class ShippingRunner(MRJobBinRunner):  # type: ignore[misc]
         return uri
 
     def _create_input_manifest_if_needed(self) -> None:
-        """Write the inputs' addresses; mrjob would list each of them again."""
+        """Write the inputs' addresses, numbers and names; mrjob would list each of them again."""
         if self._input_manifest_path is not None or not self._uses_input_manifest():
             return
         path = Path(self._get_local_tmp_dir()) / "input-manifest.txt"
         addresses = [self._upload_mgr.uri(place) for place in self._get_input_paths()]
-        content = "".join(f"{address}\n" for address in addresses)
+        names = [quoted_name(self.names.get(address, address)) for address in addresses]
+        content = "".join(
+            f"{address}\t{number}\t{name}\n"
+            for number, (address, name) in enumerate(zip(addresses, names, strict=True))
+        )
         path.write_text(content, "utf-8", "surrogateescape")
         self._input_manifest_path = str(path)
         self._upload_mgr.add(str(path))

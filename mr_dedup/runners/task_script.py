@@ -10,6 +10,8 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 
+from mr_dedup.jobs.inputs import NAME_VARIABLE, NUMBER_VARIABLE
+
 CODE = "mr_dedup_code"
 """The folder, in that of a task, where the shipped package is."""
 
@@ -53,8 +55,10 @@ export PYTHONPATH="$code:$PWD/$ENVIRONMENT${PYTHONPATH:+:$PYTHONPATH}"
 """
 
 _FETCH_AND_RUN = r"""
-# a line of the manifest: offset TAB address
-INPUT_URI=$(cut -f 2-)
+# a line of the manifest: offset TAB address TAB number TAB name
+line=$(cat)
+INPUT_URI=$(printf %s "$line" | cut -f 2)
+export $NUMBER="$(printf %s "$line" | cut -f 3)" $NAME="$(printf %s "$line" | cut -f 4)"
 printf '%s\n' "$INPUT_URI" >task-input
 echo "reporter:status:reading $INPUT_URI" >&2
 name=${INPUT_URI##*/}
@@ -91,6 +95,7 @@ def task_script(
         f'hadoop_command() {{ {shlex.join(hadoop)} "$@"; }}',
         f"FAILURES={shlex.quote(failures)}",
         f"CODE={CODE} ENVIRONMENT={ENVIRONMENT} DIGEST={digest}",
+        f"NUMBER={NUMBER_VARIABLE} NAME={NAME_VARIABLE}",
     ]
     run = _FETCH_AND_RUN if reads_manifest else _RUN
     return [

@@ -1,11 +1,15 @@
 """The scripts of tasks, run by a shell with a stand-in for the hadoop command."""
 
 import os
+import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
+import mr_dedup
+from mr_dedup.jobs.inputs import quoted_name
 from mr_dedup.runners.failures import read_failures
 from mr_dedup.runners.task_script import CODE, task_script
 
@@ -23,7 +27,7 @@ esac
 def node(tmp_path):
     """A node: the folder of a task, and a hadoop command over local files."""
     work = tmp_path / "work folder"
-    (work / CODE / "mr_dedup").mkdir(parents=True)
+    shutil.copytree(Path(mr_dedup.__file__).parent / "jobs", work / CODE / "mr_dedup" / "jobs")
     (work / CODE / "mr_dedup" / "__init__.py").write_text("")
     hadoop = tmp_path / "had oop"
     hadoop.write_text(_HADOOP)
@@ -80,6 +84,20 @@ def test_an_input_is_fetched_and_named_with_its_endings(node):
     path = node / "work folder" / "input.longs.gz"
     assert done.stdout == f"{[str(path), str(source)]} content\n"
     assert f"reporter:status:reading {source}\n" in done.stderr
+
+
+def test_a_task_is_told_the_number_and_the_name_of_its_input(node):
+    source = node / "x.longs"
+    source.write_text("")
+    tell = python(
+        "from mr_dedup.jobs import inputs as i; print(i.input_number(), i.input_name('-'))"
+    )
+    for name in ("a b*.jsonl", "hdfs://node:1/é%20\t.longs"):
+        manifest = f"5\t{source}\t12\t{quoted_name(name)}\n"
+        done = run(node, *tell, manifest=manifest)
+        assert done.stdout == f"12 {name}\n", done.stderr
+    done = run(node, *tell, manifest=f"5\t{source}\n")
+    assert done.stdout == "0 -\n"
 
 
 def test_the_package_has_one_place_whatever_the_task(node):
