@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,16 +21,23 @@ _COPIED_AT_ONCE = 1 << 20
 """Fingerprints that are in memory of a chunk that is written to a file."""
 
 
-def add_cluster_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments that only runners of clusters have a use for, as a group of their own."""
+def add_cluster_arguments(parser: argparse.ArgumentParser, *, reduces: bool = True) -> None:
+    """Add the arguments that only runners of clusters have a use for, as a group of their own.
+
+    Without those on the output of reducers for jobs that only map.
+    """
     group = parser.add_argument_group(
         "clusters",
-        "with -r hadoop or -r emr; CORPUS and FILE may then be addresses, as hdfs:///crawl/*.longs "
+        "with -r hadoop or -r emr; what is read may then have addresses, as hdfs:///crawl/*.longs "
         "or s3://crawl/*.longs",
     )
     add = group.add_argument
-    add("--output-dir", metavar="URI", help="leave the result there, in files of one reducer each")
-    add("--reducers", type=positive, metavar="N", help="reduce tasks (default: the cluster's)")
+    if reduces:
+        add("--output-dir", metavar="URI",
+            help="leave the result there, in files of one reducer each")  # fmt: skip
+        add("--reducers", type=positive, metavar="N", help="reduce tasks (default: the cluster's)")
+    else:
+        parser.set_defaults(output_dir=None, reducers=None)
     add("--task-memory", type=byte_size, metavar="SIZE", help="of a task (default: the cluster's)")
     add("-D", dest="properties", action="append", type=_property, metavar="NAME=VALUE",
         help="a property of the job, such as mapreduce.job.queuename=crawl")  # fmt: skip
@@ -75,15 +82,15 @@ def cluster_settings(arguments: argparse.Namespace) -> ClusterSettings:
     )
 
 
-def refuse_cluster_arguments(arguments: argparse.Namespace) -> None:
-    """Raise MrDedupError for an argument, or an address, that needs a runner of clusters."""
+def refuse_cluster_arguments(arguments: argparse.Namespace, names: Iterable[str]) -> None:
+    """Raise MrDedupError for an argument, or an address in ``names``, that needs a cluster."""
     from mr_dedup.errors import MrDedupError
 
     for name, action in arguments.cluster_arguments.items():
         if getattr(arguments, name) is not None:
             needed = "-r hadoop" if name == "hadoop_bin" else "-r hadoop or -r emr"
             raise MrDedupError(f"{action.option_strings[-1]}: needs {needed}")
-    for text in (*arguments.corpus, arguments.queries):
+    for text in names:
         if is_address(text):
             raise MrDedupError(f"{text}: is on a cluster; give -r hadoop or -r emr")
 

@@ -1,7 +1,8 @@
 """Print, for each query, the corpus fingerprints within k bits of it.
 
 CORPUS are files, globs or folders of longs (.longs), text (.txt, .tsv) or packed (.fpz)
-fingerprints, each also as .gz or .zst. A line a query that has near-duplicates:
+fingerprints, each also as .gz or .zst, or of Parquet (.parquet) with a column 'fingerprint'.
+A line a query that has near-duplicates:
 query TAB near-duplicate TAB near-duplicate…, signed decimals, ascending, each once.
 """
 
@@ -21,9 +22,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
-from mr_dedup.cli.arguments import add_search_arguments, planned_for, positive
+from mr_dedup.cli.arguments import add_search_arguments, planned_for
 from mr_dedup.cli.on_cluster import (
-    add_cluster_arguments,
     cluster_settings,
     fetched,
     is_address,
@@ -31,6 +31,7 @@ from mr_dedup.cli.on_cluster import (
     remote_inputs,
     staged_files,
 )
+from mr_dedup.cli.runner_arguments import add_runner_arguments
 
 if TYPE_CHECKING:
     from mr_dedup.formats.chunks import Chunk, Part
@@ -39,8 +40,6 @@ if TYPE_CHECKING:
     from mr_dedup.runners import ClusterSettings, Input, JobResult
 
 HELP = "find the near-duplicates of queries in a corpus of fingerprints"
-
-_RUNNERS = ("auto", "inline", "local", "hadoop", "emr")
 
 SMALL = 1 << 20
 """Corpus fingerprints up to which one process is quicker than several."""
@@ -59,35 +58,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--with-distance", action="store_true", help="print near-duplicate:bits")
     parser.add_argument("-o", "--out", type=Path, metavar="OUT", help="write here, not to stdout")
     parser.add_argument("--overwrite", action="store_true", help="replace OUT if it exists")
-    parser.add_argument(
-        "-r",
-        "--runner",
-        type=_runner_name,
-        default="auto",
-        metavar="{" + ",".join(_RUNNERS) + "}",
-        help="inline: one process; local: all cores (default: local unless the corpus is small); "
-        "hadoop: a cluster; emr: one that Amazon starts",
-    )
-    parser.add_argument(
-        "--cores", type=positive, metavar="N", help="tasks at a time, of local (default: all cores)"
-    )
     parser.add_argument("--corpus-format", choices=FORMATS, help="if the names do not say")
     parser.add_argument("--queries-format", choices=FORMATS, help="if the name does not say")
     parser.add_argument(
         "--byte-order", choices=BYTE_ORDERS, default="big", help="of longs (default big)"
     )
-    add_cluster_arguments(parser)
-
-
-def _runner_name(text: str) -> str:
-    if text in ("dataproc", "spark"):
-        raise argparse.ArgumentTypeError(
-            f"mr-dedup query does not run on {text}; of mrjob's runners it knows "
-            f"{', '.join(_RUNNERS[1:])}"
-        )
-    if text not in _RUNNERS:
-        raise argparse.ArgumentTypeError(f"{text!r} is none of {', '.join(_RUNNERS)}")
-    return text
+    add_runner_arguments(parser, "query", "the corpus is")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -101,7 +77,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.runner in runners.CLUSTER_RUNNERS:
         settings = cluster_settings(arguments)
     else:
-        refuse_cluster_arguments(arguments)
+        refuse_cluster_arguments(arguments, (*arguments.corpus, arguments.queries))
     if arguments.out:
         refuse_existing(arguments.out, arguments.overwrite)
     with runners.staging_folder() as staging:
@@ -155,7 +131,7 @@ def _work_on_cluster(
     arguments: argparse.Namespace, staging: Path, settings: ClusterSettings
 ) -> _Work:
     """Prepare a run on a cluster: its files as they are, those of this machine to be sent."""
-    from mr_dedup.formats.chunks import CHUNK_FINGERPRINTS, Part, cut_into_chunks
+    from mr_dedup.formats.chunks import CHUNK_FINGERPRINTS, Chunk, Part, cut_into_chunks
 
     here = [name for name in arguments.corpus if not is_address(name)]
     there = [name for name in arguments.corpus if is_address(name)]
@@ -165,9 +141,13 @@ def _work_on_cluster(
     queries = staging / "queries.longs"
     query_count = _stage_queries(queries_file, queries, arguments.byte_order)
     parts = [Part.whole(file) for file in files]
-    # of one format files stay apart: packed ones do not follow one another
-    runs = [[part] for part in parts] if arguments.corpus_format else [parts]
-    chunks = [chunk for run in runs for chunk in cut_into_chunks(run, CHUNK_FINGERPRINTS)]
+    if arguments.corpus_format == "parquet":
+        # what is told to be Parquet is sent whole: of a part there is only a copy as longs
+        chunks = [Chunk((part,)) for part in parts]
+    else:
+        # of one format files stay apart: packed ones do not follow one another
+        runs = [[part] for part in parts] if arguments.corpus_format else [parts]
+        chunks = [chunk for run in runs for chunk in cut_into_chunks(run, CHUNK_FINGERPRINTS)]
     largest = max([largest, *(chunk.size for chunk in chunks)])
     _check_work(largest, query_count, arguments)
     inputs = [*staged_files(chunks, staging, arguments), *remote]

@@ -10,8 +10,9 @@ from __future__ import annotations
 import base64
 import binascii
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from enum import IntEnum
+from pathlib import Path
 
 import numpy as np
 import xxhash
@@ -22,6 +23,8 @@ from mr_dedup.hamming.matches import Matches
 
 _HEADER = struct.Struct("<BBIQ")  # version, kind, count, checksum of all but the version
 _VERSION = 2
+
+_KEY_BYTES = 32
 
 ROWS_A_BATCH = 1 << 18
 """Rows a line carries at most: of two columns 5.6 MB of base64."""
@@ -131,6 +134,24 @@ class BatchProtocol:
             return int(key), batch.rstrip(b"\t\r\n")
         except ValueError as error:
             raise MrDedupError("a line between tasks has no number for a key") from error
+
+
+def read_batches(parts: Iterable[Path]) -> Iterator[tuple[int, bytes]]:
+    """Yield keys and batches of the files that tasks left, those with smaller keys first.
+
+    Each file is to have one key. In memory: a line.
+    """
+    protocol = BatchProtocol()
+    keys = {}
+    for part in parts:
+        with part.open("rb") as file:
+            first = file.readline(_KEY_BYTES)
+        if first:
+            keys[part], _ = protocol.read(first)
+    for part in sorted(keys, key=keys.__getitem__):
+        with part.open("rb") as file:
+            for line in file:
+                yield protocol.read(line)
 
 
 class LinesProtocol:

@@ -10,21 +10,16 @@ Runs alone, as any MRJob: python -m mr_dedup.jobs.query -r local --queries Q.lon
 
 from __future__ import annotations
 
-import contextlib
-import os
-import sys
 import time
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from pathlib import Path
-from typing import NoReturn
 
 import numpy as np
-from mrjob.job import MRJob
 from mrjob.step import MRStep
 from numpy.typing import NDArray
 
-from mr_dedup.errors import FormatError, MrDedupError
+from mr_dedup.errors import FormatError
 from mr_dedup.formats.chunks import DESCRIPTION_SUFFIX, Chunk, Part, read_chunk
 from mr_dedup.formats.fingerprint_files import (
     BYTE_ORDERS,
@@ -43,11 +38,9 @@ from mr_dedup.hamming.planner import (
     spread_sample,
 )
 from mr_dedup.jobs.batches import BatchProtocol, LinesProtocol, decode_matches, encode_matches
+from mr_dedup.jobs.job import COUNTERS, Job, errors_naming
 
 Fingerprints = NDArray[np.uint64]
-
-COUNTERS = "mr_dedup"
-"""The group of the job's counters."""
 
 SEARCHED_WITH = "chunks searched with "
 """How the counters of the plans that tasks chose begin; the design and the side follow."""
@@ -59,7 +52,7 @@ _HELD_PAIRS = 1 << 22
 """Pairs held before they are merged, and sent on if that does not shrink them: 64 MB."""
 
 
-class QueryJob(MRJob):  # type: ignore[misc]
+class QueryJob(Job):
     """See the module."""
 
     INTERNAL_PROTOCOL = BatchProtocol
@@ -84,49 +77,16 @@ class QueryJob(MRJob):  # type: ignore[misc]
             help="memory for a task's tables; queries that need more are probed in slices",
         )
 
-    def load_args(self, args: list[str]) -> None:
-        """Check the options, as far as they can be without reading what they name.
-
-        A mistake ends the process with exit code 2 and one line, argparse's way; it raises
-        ValueError where the job was made by a program.
-        """
-        super().load_args(args)
+    def check_options(self) -> None:
+        """Raise ValueError or MrDedupError for options that cannot be."""
         options = self.options
-        if options.runner == "spark":
-            self.arg_parser.error(
-                "-r spark hands mappers lines, and this job's read whole files; use -r hadoop"
-            )
         if not options.queries:
-            self.arg_parser.error("--queries is required")
+            raise ValueError("--queries is required")
         if options.table_bytes < 1:
-            self.arg_parser.error(f"--table-bytes must be at least 1, not {options.table_bytes}")
-        try:
-            self._plan(1, 1)
-            if not self.is_task():
-                self._check_queries()
-        except (ValueError, MrDedupError) as error:
-            self.arg_parser.error(str(error))
-        # mrjob's local runner would send itself to every task, and leave lock files in /tmp of that
-        if options.runner == "local" and options.bootstrap_mrjob is None:
-            options.bootstrap_mrjob = False
-
-    @classmethod
-    def run(cls) -> None:
-        """Run the job, or one of its tasks, from the command line.
-
-        A mistake that comes out in this process is one line and exit code 2, a reader that left
-        early none at all. A task in a process of its own fails with a traceback: by that mrjob
-        finds the reason in the logs of a cluster.
-        """
-        job = cls()
-        try:
-            if not job.is_task():
-                job._check_corpus()
-            job.execute()
-        except (MrDedupError, OSError, ImportError) as error:
-            if job.is_task():
-                raise
-            _end_with(error)
+            raise ValueError(f"--table-bytes must be at least 1, not {options.table_bytes}")
+        self._plan(1, 1)
+        if not self.is_task():
+            self._check_queries()
 
     def steps(self) -> list[MRStep]:
         """Return the one step."""
@@ -149,7 +109,7 @@ class QueryJob(MRJob):  # type: ignore[misc]
 
     def map_corpus_chunk(self, path: str, uri: str) -> Iterator[tuple[int, bytes]]:
         """Yield the matches of one chunk: a range of queries each, as batches."""
-        with _errors_naming(uri, path):
+        with errors_naming(uri, path):
             yield from self._matches_of(self._chunk(path, uri))
 
     def _matches_of(self, chunk: Chunk) -> Iterator[tuple[int, bytes]]:
@@ -241,7 +201,7 @@ class QueryJob(MRJob):  # type: ignore[misc]
         )
         return Chunk((Part.whole(file),))
 
-    def _check_corpus(self) -> None:
+    def check_inputs(self) -> None:
         """End with a mistake if the corpus is to come from where mrjob would not leave it whole."""
         from_stdin = not self.options.args or "-" in self.options.args
         if from_stdin and self.options.corpus_format != "text":
@@ -285,26 +245,6 @@ class _Reading:
             yield batch
             started = time.perf_counter()
         self.seconds += time.perf_counter() - started
-
-
-@contextlib.contextmanager
-def _errors_naming(uri: str, path: str) -> Iterator[None]:
-    """Name damage in the local copy ``path`` of an input after what it is a copy of."""
-    try:
-        yield
-    except FormatError as error:
-        if Path(error.path) != Path(path):
-            raise
-        raise FormatError(uri, error.offset, error.reason) from error
-
-
-def _end_with(error: MrDedupError | OSError | ImportError) -> NoReturn:
-    if isinstance(error, BrokenPipeError):
-        # to flush stdout at exit would fail again
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(0)
-    print(f"{Path(sys.argv[0]).name}: error: {error}", file=sys.stderr)
-    sys.exit(2)
 
 
 def _keyed_batches(matches: Matches, edges: NDArray[np.int64]) -> Iterator[tuple[int, bytes]]:

@@ -1,0 +1,117 @@
+"""Options of what reads documents: how to read them, which features they have.
+
+The same for commands and for the jobs that they run, which are given them one by one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from mr_dedup.formats.documents.files import FORMATS
+from mr_dedup.formats.documents.options import MAX_RECORD_BYTES, ReadOptions
+
+if TYPE_CHECKING:
+    from mr_dedup.features.shingles import FeatureOptions
+
+OPTION_OF_PARAMETER = {
+    "id_names": "--id-field",
+    "text_name": "--text-field",
+    "html_name": "--html-field",
+    "html": "--html",
+    "max_record_bytes": "--max-record-size",
+    "features": "--features",
+    "unit": "--features",
+    "length": "--features",
+    "weighting": "--weights",
+    "stop_words": "--stop-words",
+    "stem": "--stem",
+    "segment": "--segment",
+}
+"""Which option sets a parameter of ReadOptions or FeatureOptions, for errors that name one."""
+
+Add = Callable[..., Any]
+"""What takes the arguments of ``argparse.ArgumentParser.add_argument``."""
+
+
+def add_reading_options(add: Add, size: Callable[[str], int] = int) -> None:
+    """Declare by ``add`` how documents are read; ``size`` understands a number of bytes."""
+    add("--id-field", action="append", metavar="NAME",
+        help="the field that is a document's id; of several, the first that a record has "
+        "(default: id, then url)")  # fmt: skip
+    add("--text-field", default="text", metavar="NAME",
+        help="the field that is its text (default text)")  # fmt: skip
+    add("--html-field", default="html", metavar="NAME",
+        help="the field that is its HTML, read where there is no text (default html)")  # fmt: skip
+    add("--html", choices=("main", "page"), default="main",
+        help="take the main content of HTML, or all of it (default main)")  # fmt: skip
+    add("--format", choices=FORMATS, help="of all files, if their names do not say")
+    add("--max-record-size", type=size, metavar="SIZE", default=MAX_RECORD_BYTES,
+        help="reject records that are larger (default 64MB)")  # fmt: skip
+    add("--strict", action="store_true",
+        help="end with an error at the first record that cannot be read")  # fmt: skip
+
+
+def add_feature_options(add: Add) -> None:
+    """Declare by ``add`` which features a text has."""
+    add("--features", default="words:1", metavar="words:N|characters:N",
+        help="shingles of so many words or characters (default words:1)")  # fmt: skip
+    # no choices: to know them takes numba, which takes half a second
+    add("--weights", default="log-tf", metavar="WEIGHTING",
+        help="what a feature that occurs t times weighs: binary, 1; tf, t; log-tf, 1 + ln t "
+        "(default log-tf)")  # fmt: skip
+    add("--stop-words", metavar="LANGUAGE",
+        help="leave out the commonest words of a language, as en (default: none)")  # fmt: skip
+    add("--stem", metavar="LANGUAGE",
+        help="take words for their stems, by Snowball's rules for a language, as english "
+        "(default: as they are)")  # fmt: skip
+    add("--segment", metavar="LANGUAGE",
+        help="cut Chinese, zh, into its words (default: into characters)")  # fmt: skip
+
+
+def read_options(
+    options: argparse.Namespace, fields: Sequence[str] = (), keep_records: bool = False
+) -> ReadOptions:
+    """Return how the options say that documents are read; ValueError if they cannot be."""
+    return ReadOptions(
+        id_names=options.id_field or ReadOptions.id_names,
+        text_name=options.text_field,
+        html_name=options.html_field,
+        html=options.html,
+        fields=fields,
+        keep_records=keep_records,
+        max_record_bytes=options.max_record_size,
+        strict=options.strict,
+    )
+
+
+def feature_options(options: argparse.Namespace) -> FeatureOptions:
+    """Return which features the options ask for; ValueError if there are no such."""
+    from mr_dedup.features.shingles import FeatureOptions
+
+    return dataclasses.replace(
+        FeatureOptions.parse(options.features, options.weights),
+        stop_words=options.stop_words,
+        stem=options.stem,
+        segment=options.segment,
+    )
+
+
+def reading_arguments(options: argparse.Namespace) -> list[str]:
+    """Return the arguments that tell a job how documents are read."""
+    told = [f"--id-field={name}" for name in options.id_field or ()]
+    told += [f"--text-field={options.text_field}", f"--html-field={options.html_field}"]
+    told += [f"--html={options.html}", f"--max-record-size={options.max_record_size}"]
+    told += [f"--format={options.format}"] if options.format else []
+    return [*told, "--strict"] if options.strict else told
+
+
+def feature_arguments(options: argparse.Namespace) -> list[str]:
+    """Return the arguments that tell a job which features a text has."""
+    told = [f"--features={options.features}", f"--weights={options.weights}"]
+    for name in ("stop_words", "stem", "segment"):
+        value = getattr(options, name)
+        told += [f"{OPTION_OF_PARAMETER[name]}={value}"] if value is not None else []
+    return told

@@ -1,0 +1,126 @@
+"""What jobs over documents share: their options, how a task reads its input, what it rejects."""
+
+from __future__ import annotations
+
+import tempfile
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO
+
+from mr_dedup.errors import MrDedupError
+from mr_dedup.formats.documents.chunks import (
+    BUNDLE_SUFFIX,
+    DESCRIPTION_SUFFIX,
+    DocumentChunk,
+    read_chunk,
+    unbundle,
+)
+from mr_dedup.formats.documents.files import DocumentFile
+from mr_dedup.formats.documents.options import ReadOptions
+from mr_dedup.jobs.batches import Kind, encode_bytes
+from mr_dedup.jobs.document_options import (
+    add_feature_options,
+    add_reading_options,
+    feature_options,
+    read_options,
+)
+from mr_dedup.jobs.inputs import input_name, input_number
+from mr_dedup.jobs.job import COUNTERS, Job
+
+if TYPE_CHECKING:
+    from mr_dedup.features.shingles import FeatureOptions
+    from mr_dedup.formats.documents.batch import DocumentBatch
+    from mr_dedup.formats.documents.rejects import Rejects
+
+REJECTED = "rejected records"
+"""The counter of records that could not be read."""
+
+PASSED_OVER = "passed over: "
+"""How the counters of sound records that are no documents begin; the reason follows."""
+
+_SPOOLED_BYTES = 1 << 20
+_REJECTS_BYTES = 4 << 20
+
+
+class DocumentJob(Job):
+    """A job whose map tasks read documents: a chunk of them, or a file."""
+
+    def configure_args(self) -> None:
+        """Declare the job's options beside mrjob's own."""
+        super().configure_args()
+        add_reading_options(self.add_passthru_arg)
+        add_feature_options(self.add_passthru_arg)
+
+    def check_options(self) -> None:
+        """Raise ValueError or MrDedupError for options that cannot be."""
+        self.read_options()
+        self.feature_options()
+
+    def check_inputs(self) -> None:
+        """Raise MrDedupError for inputs that cannot be."""
+        if not self.options.args or "-" in self.options.args:
+            # mrjob would copy it to a file whose name says nothing
+            raise MrDedupError("no files of documents; mr-dedup reads them from standard input")
+
+    def read_options(self) -> ReadOptions:
+        """Return how documents are to be read."""
+        return read_options(self.options)
+
+    def feature_options(self) -> FeatureOptions:
+        """Return which features texts have."""
+        return feature_options(self.options)
+
+    def chunk(self, path: str, uri: str) -> DocumentChunk:
+        """Return what a task is to read, by the arguments of a ``mapper_raw``."""
+        if path.endswith(DESCRIPTION_SUFFIX):
+            return read_chunk(Path(path))
+        if path.endswith(BUNDLE_SUFFIX):
+            return unbundle(Path(path), Path.cwd() / "unpacked")
+        file = DocumentFile.detect(path, name=input_name(uri), format=self.options.format)
+        return DocumentChunk(input_number(), (file.whole(),))
+
+
+class TaskReading:
+    """The documents of a chunk as one task reads them, and what it has to tell of them.
+
+    ``batches`` yields the documents; ``rejects`` afterwards the rejected records, and ``count``
+    tells how many there were. In memory: a batch; rejects beyond a megabyte go to a temporary file.
+    """
+
+    def __init__(self, job: DocumentJob, chunk: DocumentChunk) -> None:
+        self.documents = self.text_bytes = 0
+        self._job = job
+        self._chunk = chunk
+        self._kept = tempfile.SpooledTemporaryFile(max_size=_SPOOLED_BYTES)  # noqa: SIM115 (rejects() closes it)
+        self._rejected = 0
+        self._passed_over: Counter[str] = Counter()
+
+    def batches(self) -> Iterator[DocumentBatch]:
+        """Yield the documents; raises as ``read_documents``."""
+        from mr_dedup.formats.documents.read import read_documents
+        from mr_dedup.formats.documents.rejects import Rejects
+
+        file: BinaryIO = self._kept  # type: ignore[assignment]
+        rejects: Rejects = Rejects(file)
+        for batch in read_documents(self._chunk.parts, rejects, self._job.read_options()):
+            self.documents += len(batch)
+            self.text_bytes += batch.texts.nbytes
+            yield batch
+        self._rejected = rejects.count
+        self._passed_over = Counter(rejects.passed_over)
+
+    def rejects(self) -> Iterator[bytes]:
+        """Yield the rejected records as batches of lines of JSON, once ``batches`` has ended."""
+        self._kept.seek(0)
+        with self._kept:
+            while lines := self._kept.readlines(_REJECTS_BYTES):
+                yield encode_bytes(Kind.REJECTS, len(lines), b"".join(lines))
+
+    def count(self) -> None:
+        """Tell the job's counters."""
+        counts = {"documents": self.documents, "bytes of text": self.text_bytes}
+        counts[REJECTED] = self._rejected
+        counts |= {PASSED_OVER + why: amount for why, amount in self._passed_over.items()}
+        for name, amount in counts.items():
+            self._job.increment_counter(COUNTERS, name, amount)

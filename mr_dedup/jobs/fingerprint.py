@@ -1,0 +1,155 @@
+"""The fingerprint job: documents to their simhashes (paper section 2), computed in the cluster.
+
+A map task reads one chunk of documents; nothing is to be reduced. Run by a command its output are
+batches, in the order of the documents; run alone it prints a line a document that has a
+fingerprint, ``fingerprint TAB id``:
+python -m mr_dedup.jobs.fingerprint -r local pages.jsonl.gz
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from mrjob.step import MRStep
+
+from mr_dedup.errors import MrDedupError
+from mr_dedup.formats.documents.options import ReadOptions
+from mr_dedup.jobs.batches import BatchProtocol, Kind, LinesProtocol, decode_bytes, encode_bytes
+from mr_dedup.jobs.document_options import read_options
+from mr_dedup.jobs.documents import DocumentJob, TaskReading
+from mr_dedup.jobs.inputs import input_name
+from mr_dedup.jobs.job import COUNTERS, errors_naming
+
+if TYPE_CHECKING:
+    from mr_dedup.fingerprints.simhash import Fingerprints
+    from mr_dedup.formats.documents.batch import DocumentBatch
+
+WITHOUT_FEATURES = "documents without features"
+"""The counter of documents that have no fingerprint."""
+
+COLUMNS = ("id", "fingerprint", "length", "file", "place")
+"""The columns of rows of documents, before the fields that are kept."""
+
+_COMPRESSED = pa.ipc.IpcWriteOptions(compression="zstd")
+
+
+class FingerprintJob(DocumentJob):
+    """See the module."""
+
+    def configure_args(self) -> None:
+        """Declare the job's options beside mrjob's own."""
+        super().configure_args()
+        add = self.add_passthru_arg
+        add("--keep-field", action="append", metavar="NAME", help="hand this field on")
+        add("--as-batches", action="store_true", help="write batches for mr_dedup, not lines")
+
+    def check_options(self) -> None:
+        """Raise ValueError or MrDedupError for options that cannot be."""
+        super().check_options()
+        for name in self.options.keep_field or ():
+            if name in COLUMNS:
+                raise ValueError(f"--keep-field: {name} is the name of a column that is written")
+
+    def output_protocol(self) -> BatchProtocol | LinesProtocol:
+        """Return the protocol of what the job writes."""
+        return BatchProtocol() if self.options.as_batches else LinesProtocol()
+
+    def steps(self) -> list[MRStep]:
+        """Return the one step."""
+        return [MRStep(mapper_raw=self.map_documents)]
+
+    def read_options(self) -> ReadOptions:
+        """Return how documents are to be read."""
+        return read_options(self.options, self.options.keep_field or ())
+
+    @staticmethod
+    def warm_up() -> None:
+        """Load what tasks need, compiled: once, before they are forked."""
+        from mr_dedup.features.shingles import FeatureOptions
+        from mr_dedup.fingerprints.simhash import simhash
+
+        simhash(pa.array(["a text"], pa.large_string()), FeatureOptions())
+
+    def map_documents(self, path: str, uri: str) -> Iterator[tuple[int | None, bytes]]:
+        """Yield the fingerprints of one chunk, as batches with the chunk's number, or as lines."""
+        from mr_dedup.fingerprints.simhash import simhash
+
+        with errors_naming(input_name(uri), path):
+            chunk = self.chunk(path, uri)
+        options = self.feature_options()
+        reading = TaskReading(self, chunk)
+        empty = 0
+        for batch in reading.batches():
+            fingerprints = simhash(batch.texts, options)
+            empty += int(np.count_nonzero(~fingerprints.exist))
+            if self.options.as_batches:
+                yield chunk.number, encode_documents(table_of(batch, fingerprints))
+            else:
+                yield None, format_lines(batch.ids, fingerprints)
+        for rejects in reading.rejects():
+            if self.options.as_batches:
+                yield chunk.number, rejects
+        reading.count()
+        self.increment_counter(COUNTERS, WITHOUT_FEATURES, empty)
+
+
+def table_of(batch: DocumentBatch, fingerprints: Fingerprints) -> pa.Table:
+    """Return documents as rows without their texts.
+
+    Columns ``id``, ``fingerprint`` (int64, null where there is none), ``length`` (int64, bytes of
+    text), ``file`` and ``place`` as in DocumentBatch, then its fields.
+    """
+    offsets, _ = batch.text_bytes()
+    columns = {
+        "id": batch.ids,
+        "fingerprint": pa.array(fingerprints.values.view(np.int64), mask=~fingerprints.exist),
+        "length": pa.array(np.diff(offsets)),
+        "file": batch.files,
+        "place": pa.array(batch.places),
+    }
+    table = pa.table(columns)
+    for name in batch.fields.column_names if batch.fields is not None else ():
+        table = table.append_column(name, batch.fields[name])
+    return table
+
+
+def encode_documents(table: pa.Table) -> bytes:
+    """Return rows of documents as a batch."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema, options=_COMPRESSED) as writer:
+        writer.write_table(table)
+    return encode_bytes(Kind.DOCUMENTS, table.num_rows, sink.getvalue().to_pybytes())
+
+
+def decode_documents(batch: bytes) -> pa.Table:
+    """Return the rows of one batch; raises MrDedupError if it is damaged."""
+    count, payload = decode_bytes(Kind.DOCUMENTS, batch)
+    try:
+        table = pa.ipc.open_stream(payload).read_all()
+    except pa.ArrowException as error:
+        raise MrDedupError(f"a batch between tasks is damaged: {error}") from error
+    if table.num_rows != count:
+        raise MrDedupError("a batch between tasks is damaged: its length differs")
+    return table
+
+
+def format_lines(ids: pa.LargeStringArray, fingerprints: Fingerprints) -> bytes:
+    """Return ``fingerprint TAB id`` a line for the documents that have one, signed decimals.
+
+    In ids a backslash, a TAB and line ends are written as escapes.
+    """
+    exist = pa.array(fingerprints.exist)
+    printed = pa.array(fingerprints.values.view(np.int64)).filter(exist).cast(pa.large_string())
+    shown = ids.filter(exist)
+    for character, escape in (("\\", "\\\\"), ("\t", "\\t"), ("\n", "\\n"), ("\r", "\\r")):
+        shown = pc.replace_substring(shown, character, escape)
+    lines = pc.binary_join_element_wise(printed, shown, "\t")
+    return "".join(f"{line}\n" for line in lines.to_pylist()).encode()
+
+
+if __name__ == "__main__":
+    FingerprintJob.run()
