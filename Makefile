@@ -20,8 +20,15 @@ setup: $(READY) ## make the virtual environment .venv with everything in it
 demo: $(READY) ## generate data, find its near-duplicates, compare with what was planted
 	@PATH="$(abspath $(BIN)):$$PATH" sh examples/find_near_duplicates.sh
 
-test: $(READY) ## run all tests but those on Hadoop
+test: $(READY) ## run all tests but those on Hadoop and in a browser
 	$(BIN)/python -m pytest
+
+$(VENV)/.browser-ready: $(READY)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[browser]'
+	touch $@
+
+browser-test: $(VENV)/.browser-ready ## look at the report in Chromium (apt-get install chromium)
+	$(BIN)/python -m pytest -m browser
 
 hadoop-up: $(READY) ## start a Hadoop on this machine (Java 17; Maven at first)
 	@$(BIN)/python tests/engines/hadoop/cluster.py up
@@ -62,4 +69,4 @@ clean: ## remove what these commands made
 	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -prune -exec rm -rf {} +
 
-.PHONY: help setup demo test hadoop-up hadoop-down hadoop-test hadoop-smoke lint examples bench bench-quick clean
+.PHONY: help setup demo test browser-test hadoop-up hadoop-down hadoop-test hadoop-smoke lint examples bench bench-quick clean

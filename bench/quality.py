@@ -161,7 +161,8 @@ def measure(
 
 
 def _options() -> list[FeatureOptions]:
-    return [FeatureOptions.parse(f, w) for f, w in itertools.product(_FEATURES, WEIGHTINGS)]
+    every = (FeatureOptions.parse(f, w) for f, w in itertools.product(_FEATURES, WEIGHTINGS))
+    return [options for options in every if not options.by_rarity]
 
 
 def main(argv: Sequence[str] | None = None) -> int:

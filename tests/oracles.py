@@ -16,6 +16,17 @@ def pairs_within(corpus: Iterable[int], queries: Iterable[int], k: int) -> set[t
     return {(q, c) for q in set(queries) for c in corpus if bin(q ^ c).count("1") <= k}
 
 
+def pairs_among(values: Iterable[int], k: int) -> set[tuple[int, int]]:
+    """Every pair of different values within k bits, the smaller as a signed number first."""
+    ordered = sorted(set(values), key=signed)
+    return {
+        (x, y)
+        for position, x in enumerate(ordered)
+        for y in ordered[position + 1 :]
+        if bin(x ^ y).count("1") <= k
+    }
+
+
 def signed(x: int) -> int:
     return x - (1 << 64) if x >> 63 else x
 

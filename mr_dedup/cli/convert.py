@@ -1,9 +1,10 @@
 """Convert fingerprint files to another format, several into one.
 
 INPUT are files, globs or folders (all files below) of longs (.longs), text (.txt, .tsv) or packed
-(.fpz) fingerprints, each also as .gz or .zst; OUT is what its ending says. Longs and text keep the
-order and the repeats of their inputs. A packed OUT is sorted and holds each fingerprint once: more
-than fit in 512 MB are sorted in runs, in a temporary folder beside OUT that takes 8 bytes each.
+(.fpz) fingerprints, each also as .gz or .zst, or of Parquet (.parquet) with a column 'fingerprint';
+OUT is what its ending says, but not Parquet. Longs and text keep the order and the repeats of their
+inputs; ids stay behind. A packed OUT is sorted and holds each fingerprint once: more than fit in
+512 MB are sorted in runs, in a temporary folder beside OUT that takes 8 bytes each.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ _BATCH_COUNT = 1 << 20
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments to ``parser``."""
-    from mr_dedup.formats.fingerprint_files import BYTE_ORDERS, FORMATS
+    from mr_dedup.formats.fingerprint_files import BYTE_ORDERS, FORMATS, WRITTEN_FORMATS
 
     parser.add_argument("inputs", nargs="+", metavar="INPUT", help="files, globs or folders")
     parser.add_argument("-o", "--out", type=Path, required=True, metavar="OUT", help="write here")
@@ -42,7 +43,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--from", dest="from_format", choices=FORMATS, help="format of INPUT, if names do not say"
     )
     parser.add_argument(
-        "--to", dest="to_format", choices=FORMATS, help="format of OUT, if its name does not say"
+        "--to",
+        dest="to_format",
+        choices=WRITTEN_FORMATS,
+        help="format of OUT, if its name does not say",
     )
     parser.add_argument(
         "--byte-order",
@@ -55,12 +59,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command; return its exit code."""
-    from mr_dedup.formats.fingerprint_files import FingerprintFile, create, format_by_ending
+    from mr_dedup.formats.fingerprint_files import FingerprintFile, create, format_to_write
     from mr_dedup.formats.inputs import expand
     from mr_dedup.formats.outputs import refuse_existing
 
     out: Path = arguments.out
-    to_format = arguments.to_format or format_by_ending(out)
+    to_format = format_to_write(out, arguments.to_format)
     # before the work rather than after it
     refuse_existing(out, arguments.overwrite)
     files = [

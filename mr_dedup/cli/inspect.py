@@ -2,9 +2,9 @@
 
 For each FILE (or glob, or folder): format, number of fingerprints, their order as unsigned
 numbers, how many are distinct if that can be told, size, smallest and largest, and how they are
-spread over their leading bits (uniform simhashes are flat). Reads every byte; where a file is
-damaged the report covers what was read before, says what the damage is and where, and the
-command ends with exit code 1.
+spread over their leading bits (uniform simhashes are flat). Reads every byte, of Parquet those of
+the column 'fingerprint'; where a file is damaged the report covers what was read before, says what
+the damage is and where, and the command ends with exit code 1.
 """
 
 from __future__ import annotations

@@ -19,7 +19,17 @@ from mr_dedup.cli.streams import abandon, dependable_streams, printable
 from mr_dedup.errors import MrDedupError
 
 # Each is a module of this package with HELP, add_arguments(parser) and run(arguments) -> int.
-COMMANDS = ("query", "plan", "convert", "inspect")
+COMMANDS = (
+    "query",
+    "fingerprint",
+    "idf",
+    "dedup",
+    "plan",
+    "convert",
+    "inspect",
+    "distance",
+    "evaluate",
+)
 
 _INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -57,9 +67,14 @@ def build_parser(argv: Sequence[str]) -> argparse.ArgumentParser:
 
 def _format_options(command: argparse.ArgumentParser) -> list[str]:
     """Return the options of ``command`` that name the format of a file."""
-    from mr_dedup.formats.fingerprint_files import FORMATS
+    from mr_dedup.formats.documents.files import FORMATS as DOCUMENT_FORMATS
+    from mr_dedup.formats.fingerprint_files import FORMATS, WRITTEN_FORMATS
 
-    return [action.option_strings[0] for action in command._actions if action.choices == FORMATS]
+    return [
+        action.option_strings[0]
+        for action in command._actions
+        if action.choices in (FORMATS, WRITTEN_FORMATS, DOCUMENT_FORMATS)
+    ]
 
 
 def _interrupt(signum: int, frame: FrameType | None) -> NoReturn:

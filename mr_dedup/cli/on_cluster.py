@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import re
-from collections.abc import Iterable, Sequence
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,23 +23,26 @@ _COPIED_AT_ONCE = 1 << 20
 """Fingerprints that are in memory of a chunk that is written to a file."""
 
 
-def add_cluster_arguments(parser: argparse.ArgumentParser, *, reduces: bool = True) -> None:
+def add_cluster_arguments(
+    parser: argparse.ArgumentParser, *, reduces: bool = True, leaves: bool = True
+) -> None:
     """Add the arguments that only runners of clusters have a use for, as a group of their own.
 
-    Without those on the output of reducers for jobs that only map.
+    Those of reducers only where jobs have such, an address for the output only where it may be
+    left on the cluster.
     """
+    parser.set_defaults(output_dir=None, reducers=None)
     group = parser.add_argument_group(
         "clusters",
         "with -r hadoop or -r emr; what is read may then have addresses, as hdfs:///crawl/*.longs "
         "or s3://crawl/*.longs",
     )
     add = group.add_argument
-    if reduces:
+    if reduces and leaves:
         add("--output-dir", metavar="URI",
             help="leave the result there, in files of one reducer each")  # fmt: skip
+    if reduces:
         add("--reducers", type=positive, metavar="N", help="reduce tasks (default: the cluster's)")
-    else:
-        parser.set_defaults(output_dir=None, reducers=None)
     add("--task-memory", type=byte_size, metavar="SIZE", help="of a task (default: the cluster's)")
     add("-D", dest="properties", action="append", type=_property, metavar="NAME=VALUE",
         help="a property of the job, such as mapreduce.job.queuename=crawl")  # fmt: skip
@@ -65,6 +70,7 @@ def cluster_settings(arguments: argparse.Namespace) -> ClusterSettings:
                 f"--output-dir {arguments.output_dir}: expected an address such as "
                 f"{_EXAMPLES[arguments.runner]}"
             )
+        _check_output(arguments.output_dir.rstrip("/"), MrDedupError)
         if arguments.out:
             raise MrDedupError("--output-dir, -o: a result goes to one of them, not to both")
     if arguments.cores is not None:
@@ -100,6 +106,51 @@ def is_address(text: str) -> bool:
     from mr_dedup.runners import is_uri
 
     return is_uri(text)
+
+
+def output_place(text: str) -> Path | str:
+    """Return ``text``, the name of an output, as a path here, or as it is if it is an address."""
+    if not is_address(text):
+        return Path(text)
+    _check_output(text, argparse.ArgumentTypeError)
+    return text
+
+
+@contextlib.contextmanager
+def delivered(
+    place: Path | str,
+    arguments: argparse.Namespace,
+    staging: Path,
+    settings: ClusterSettings | None,
+) -> Iterator[Path]:
+    """Yield where to write an output, which is then put to ``place`` if that is on the cluster.
+
+    It appears there whole when the block ends without an error. If nothing was written, one of an
+    earlier run goes if it may be overwritten. Raises MrDedupError if it may not, before the block.
+    """
+    from mr_dedup import runners
+    from mr_dedup.errors import MrDedupError
+    from mr_dedup.formats.outputs import refuse_existing
+
+    if isinstance(place, Path):
+        refuse_existing(place, arguments.overwrite)
+        yield place
+        return
+    assert settings is not None
+    if not settings.overwrite and runners.exists(place, arguments.runner, settings):
+        raise MrDedupError(f"{place}: exists; give --overwrite to replace it")
+    path = Path(tempfile.mkdtemp(dir=staging)) / place.rpartition("/")[2]
+    yield path
+    if path.exists():
+        runners.put(path, place, arguments.runner, settings)
+    elif settings.overwrite:
+        runners.remove_file(place, arguments.runner, settings)
+
+
+def _check_output(address: str, error: Callable[[str], Exception]) -> None:
+    """Raise an error for an output that Hadoop's commands would take for several, or for none."""
+    if re.search(r"[*?\[\]{}\\\t\n]", address) or not address.rpartition("/")[2]:
+        raise error(f"{address}: is no plain name of an output")
 
 
 def fetched(name: str, staging: Path, runner: str, settings: ClusterSettings) -> str:

@@ -11,18 +11,21 @@ from __future__ import annotations
 import argparse
 import contextlib
 import heapq
+import itertools
 import mmap
 import os
 import shutil
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from mr_dedup.cli.arguments import add_search_arguments, planned_for
+from mr_dedup.cli.document_arguments import add_feature_arguments, add_reading_arguments
+from mr_dedup.cli.identified import identified_lines
 from mr_dedup.cli.on_cluster import (
     cluster_settings,
     fetched,
@@ -31,6 +34,8 @@ from mr_dedup.cli.on_cluster import (
     remote_inputs,
     staged_files,
 )
+from mr_dedup.cli.query_documents import Sides, with_fingerprints
+from mr_dedup.cli.rejects import rejects_beside, rejects_output
 from mr_dedup.cli.runner_arguments import add_runner_arguments
 
 if TYPE_CHECKING:
@@ -53,7 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     from mr_dedup.formats.fingerprint_files import BYTE_ORDERS, FORMATS
 
     parser.add_argument("corpus", nargs="+", metavar="CORPUS", help="files, globs or folders")
-    parser.add_argument("--queries", required=True, metavar="FILE", help="the query fingerprints")
+    parser.add_argument("--queries", required=True, metavar="FILE", help="the queries")
     add_search_arguments(parser)
     parser.add_argument("--with-distance", action="store_true", help="print near-duplicate:bits")
     parser.add_argument("-o", "--out", type=Path, metavar="OUT", help="write here, not to stdout")
@@ -63,13 +68,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--byte-order", choices=BYTE_ORDERS, default="big", help="of longs (default big)"
     )
+    parser.add_argument(
+        "--print-fingerprints", action="store_true", help="print these even where there are ids"
+    )
+    parser.add_argument(
+        "--rejects", type=Path, metavar="FILE",
+        help="where records of documents go that cannot be read (default: OUT.rejects.jsonl)",
+    )  # fmt: skip
+    add_feature_arguments(parser)
+    add_reading_arguments(parser)
     add_runner_arguments(parser, "query", "the corpus is")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command; return its exit code."""
     from mr_dedup import runners
-    from mr_dedup.formats.outputs import refuse_existing, whole_file
+    from mr_dedup.errors import MrDedupError
+    from mr_dedup.formats.outputs import refuse_existing
     from mr_dedup.jobs.query import QueryJob
 
     started = time.perf_counter()
@@ -80,25 +95,49 @@ def run(arguments: argparse.Namespace) -> int:
         refuse_cluster_arguments(arguments, (*arguments.corpus, arguments.queries))
     if arguments.out:
         refuse_existing(arguments.out, arguments.overwrite)
-    with runners.staging_folder() as staging:
+    rejects_path = arguments.rejects or (rejects_beside(arguments.out) if arguments.out else None)
+    with (
+        runners.staging_folder() as staging,
+        rejects_output(rejects_path, arguments.overwrite) as rejects,
+    ):
+        sides = with_fingerprints(arguments, staging, settings, rejects)
+        if sides.have_ids and arguments.output_dir:
+            raise MrDedupError(
+                "--output-dir: results with ids are put together here; give -o, or "
+                "--print-fingerprints"
+            )
         if settings is None:
-            work = _work_here(arguments, staging)
+            work = _work_here(sides, staging)
         else:
-            work = _work_on_cluster(arguments, staging, settings)
+            work = _work_on_cluster(sides, staging, settings)
         if work.runner == "local":
             QueryJob.warm_up()
         with runners.run(
             QueryJob, work.options, work.inputs, staging,
             runner=work.runner, cores=arguments.cores, cluster=settings,
         ) as result:  # fmt: skip
-            if arguments.out:
-                with whole_file(arguments.out, arguments.overwrite) as out:
+            with _output(arguments) as out:
+                if sides.have_ids:
+                    _write_identified(result, work, arguments.with_distance, out)
+                else:
                     _copy_ordered(result, out)
-            else:
-                _copy_ordered(result, sys.stdout.buffer)
             seconds = time.perf_counter() - started
-            _summarise(result.counters, work.files, work.queries, arguments.k, seconds)
+            for line in (*sides.said, *rejects.summary()):
+                print(line, file=sys.stderr)
+            _summarise(result.counters, work, arguments.k, seconds)
     return 0
+
+
+@contextlib.contextmanager
+def _output(arguments: argparse.Namespace) -> Iterator[BinaryIO]:
+    """Yield where the result is written."""
+    from mr_dedup.formats.outputs import whole_file
+
+    if not arguments.out:
+        yield sys.stdout.buffer
+        return
+    with whole_file(arguments.out, arguments.overwrite) as out:
+        yield out
 
 
 @dataclass(frozen=True)
@@ -108,14 +147,17 @@ class _Work:
     runner: str
     inputs: Sequence[Input]
     options: Sequence[str]
-    files: int
+    corpus: Sequence[FingerprintFile]
+    remote_files: int
+    queries_file: FingerprintFile
     queries: int
 
 
-def _work_here(arguments: argparse.Namespace, staging: Path) -> _Work:
+def _work_here(sides: Sides, staging: Path) -> _Work:
     """Prepare a run on this machine."""
     from mr_dedup.formats.chunks import Part
 
+    arguments = sides.arguments
     files, queries_file = _inputs(arguments, arguments.corpus, arguments.queries)
     parts = [Part.whole(file) for file in files]
     runner = _runner(arguments.runner, parts)
@@ -123,16 +165,16 @@ def _work_here(arguments: argparse.Namespace, staging: Path) -> _Work:
     query_count = _stage_queries(queries_file, queries, arguments.byte_order)
     chunks = _chunks(parts, query_count, runner, arguments.cores)
     _check_work(max(chunk.size for chunk in chunks), query_count, arguments)
-    options = _job_options(arguments, queries)
-    return _Work(runner, _staged(chunks, staging), options, len(files), query_count)
+    options = _job_options(sides, queries)
+    inputs = _staged(chunks, staging)
+    return _Work(runner, inputs, options, files, 0, queries_file, query_count)
 
 
-def _work_on_cluster(
-    arguments: argparse.Namespace, staging: Path, settings: ClusterSettings
-) -> _Work:
+def _work_on_cluster(sides: Sides, staging: Path, settings: ClusterSettings) -> _Work:
     """Prepare a run on a cluster: its files as they are, those of this machine to be sent."""
     from mr_dedup.formats.chunks import CHUNK_FINGERPRINTS, Chunk, Part, cut_into_chunks
 
+    arguments = sides.arguments
     here = [name for name in arguments.corpus if not is_address(name)]
     there = [name for name in arguments.corpus if is_address(name)]
     queries_here = fetched(arguments.queries, staging, arguments.runner, settings)
@@ -151,10 +193,10 @@ def _work_on_cluster(
     largest = max([largest, *(chunk.size for chunk in chunks)])
     _check_work(largest, query_count, arguments)
     inputs = [*staged_files(chunks, staging, arguments), *remote]
-    options = _job_options(arguments, queries)
+    options = _job_options(sides, queries)
     if arguments.corpus_format:
         options += ["--corpus-format", arguments.corpus_format]
-    return _Work(arguments.runner, inputs, options, len(files) + len(remote), query_count)
+    return _Work(arguments.runner, inputs, options, files, len(remote), queries_file, query_count)
 
 
 def _inputs(
@@ -231,11 +273,22 @@ def _staged(chunks: Sequence[Chunk], staging: Path) -> list[Input]:
     return inputs
 
 
-def _job_options(arguments: argparse.Namespace, queries: Path) -> list[str]:
+def _job_options(sides: Sides, queries: Path) -> list[str]:
+    arguments = sides.arguments
     options = ["--queries", str(queries), "--byte-order", arguments.byte_order]
     options += ["-k", str(arguments.k), "--index", arguments.index, "--design", arguments.design]
     options += ["--table-bytes", str(arguments.table_memory)]
-    return [*options, "--with-distance"] if arguments.with_distance else options
+    # results with ids have distances put in afterwards
+    in_job = arguments.with_distance and not sides.have_ids
+    return [*options, "--with-distance"] if in_job else options
+
+
+def _write_identified(result: JobResult, work: _Work, with_distance: bool, out: BinaryIO) -> None:
+    """Write the result's lines with ids for fingerprints."""
+    with contextlib.ExitStack() as stack:
+        files = [stack.enter_context(part.open("rb")) for part in result.parts]
+        lines = itertools.chain.from_iterable(files)
+        out.writelines(identified_lines(lines, [work.queries_file], work.corpus, with_distance))
 
 
 def _copy_ordered(result: JobResult, out: BinaryIO) -> None:
@@ -266,11 +319,13 @@ def _end_queries(part: Path) -> tuple[int, int]:
         return _query_of(lines[: lines.find(b"\n")]), _query_of(lines[last:])
 
 
-def _summarise(counters: dict[str, int], files: int, queries: int, k: int, seconds: float) -> None:
+def _summarise(counters: dict[str, int], work: _Work, k: int, seconds: float) -> None:
+    files = f"files: {len(work.corpus) + work.remote_files:,}"
+    queries = f"distinct queries: {work.queries:,}, k = {k}"
     if not counters:
         print(
-            f"mr-dedup: files: {files:,}, distinct queries: {queries:,}, k = {k}, in "
-            f"{seconds:.1f} s; the logs of the cluster, which have the counts, were not read",
+            f"mr-dedup: {files}, {queries}, in {seconds:.1f} s; the logs of the cluster, which "
+            "have the counts, were not read",
             file=sys.stderr,
         )
         return
@@ -279,8 +334,7 @@ def _summarise(counters: dict[str, int], files: int, queries: int, k: int, secon
         print("mr-dedup: the corpus is empty", file=sys.stderr)
     rate = fingerprints / seconds / 1e6
     print(
-        f"mr-dedup: files: {files:,}, fingerprints: {fingerprints:,}, "
-        f"distinct queries: {queries:,}, k = {k}, {_plans_used(counters)}\n"
+        f"mr-dedup: {files}, fingerprints: {fingerprints:,}, {queries}, {_plans_used(counters)}\n"
         f"mr-dedup: {counters.get('matches', 0):,} matches of "
         f"{counters.get('queries matched', 0):,} queries in {seconds:.1f} s, "
         f"{rate:.1f} million fingerprints a second",

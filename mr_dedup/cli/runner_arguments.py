@@ -12,11 +12,17 @@ RUNNERS = ("auto", "inline", "local", "hadoop", "emr")
 
 
 def add_runner_arguments(
-    parser: argparse.ArgumentParser, command: str, small: str, *, reduces: bool = True
+    parser: argparse.ArgumentParser,
+    command: str,
+    small: str,
+    *,
+    reduces: bool = True,
+    leaves: bool = True,
 ) -> None:
     """Add where the jobs of ``command`` run; locally unless what it reads is ``small``.
 
-    Jobs that only map have no use for some arguments.
+    Jobs that only map have no use for some arguments, nor has a command that puts its result
+    together here for an address to leave it at.
     """
     parser.add_argument(
         "-r",
@@ -30,7 +36,7 @@ def add_runner_arguments(
     parser.add_argument(
         "--cores", type=positive, metavar="N", help="tasks at a time, of local (default: all cores)"
     )
-    add_cluster_arguments(parser, reduces=reduces)
+    add_cluster_arguments(parser, reduces=reduces, leaves=leaves)
 
 
 def _runner_name(command: str, text: str) -> str:

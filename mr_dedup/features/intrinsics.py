@@ -1,4 +1,4 @@
-"""Instructions on bytes that numba has no name for: unaligned loads, wide products, byte masks."""
+"""Instructions on bytes that numba has no name for: unaligned loads, wide products, letters."""
 
 from __future__ import annotations
 
@@ -8,24 +8,19 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-BLOCK_BYTES = 64
-"""Bytes tested by one call of :func:`word_mask`: a bit each of a uint64."""
+from mr_dedup.formats.byte_intrinsics import (
+    BLOCK_BYTES,
+    BYTE,
+    WORD,
+    address,
+    loaded,
+    stored,
+)
 
 COPY_BYTES = 16
 """Bytes moved by one call of :func:`copy_lower`; outputs carry this much padding."""
 
-_BYTE, _HALF, _WORD, _DOUBLE = (ir.IntType(bits) for bits in (8, 32, 64, 128))
-
-
-def _pointer(context: Any, builder: Any, kind: Any, array: Any, start: Any) -> Any:
-    """Return the address of ``array[start]``, an array of type ``kind``."""
-    return builder.gep(context.make_array(kind)(context, builder, array).data, [start])
-
-
-def _loaded(builder: Any, pointer: Any, kind: Any) -> Any:
-    value = builder.load(builder.bitcast(pointer, kind.as_pointer()))
-    value.align = 1
-    return value
+_HALF, _DOUBLE = ir.IntType(32), ir.IntType(128)
 
 
 @intrinsic
@@ -33,7 +28,7 @@ def load64(typing_context: Any, content: Any, start: Any) -> tuple[Any, Any]:
     """Return content[start : start + 8] as a little-endian uint64; unchecked."""
 
     def codegen(context: Any, builder: Any, sig: Any, arguments: Any) -> Any:
-        return _loaded(builder, _pointer(context, builder, sig.args[0], *arguments), _WORD)
+        return loaded(builder, address(context, builder, sig.args[0], *arguments), WORD)
 
     return types.uint64(content, types.uint64), codegen
 
@@ -43,8 +38,8 @@ def load32(typing_context: Any, content: Any, start: Any) -> tuple[Any, Any]:
     """Return content[start : start + 4] as a little-endian number, uint64; unchecked."""
 
     def codegen(context: Any, builder: Any, sig: Any, arguments: Any) -> Any:
-        pointer = _pointer(context, builder, sig.args[0], *arguments)
-        return builder.zext(_loaded(builder, pointer, _HALF), _WORD)
+        pointer = address(context, builder, sig.args[0], *arguments)
+        return builder.zext(loaded(builder, pointer, _HALF), WORD)
 
     return types.uint64(content, types.uint64), codegen
 
@@ -56,7 +51,7 @@ def folded_product(typing_context: Any, one: Any, other: Any) -> tuple[Any, Any]
     def codegen(context: Any, builder: Any, sig: Any, arguments: Any) -> Any:
         wide = builder.mul(*(builder.zext(number, _DOUBLE) for number in arguments))
         high = builder.lshr(wide, ir.Constant(_DOUBLE, 64))
-        return builder.trunc(builder.xor(wide, high), _WORD)
+        return builder.trunc(builder.xor(wide, high), WORD)
 
     return types.uint64(types.uint64, types.uint64), codegen
 
@@ -67,16 +62,6 @@ def byte_swapped(typing_context: Any, number: Any) -> tuple[Any, Any]:
 
     def codegen(context: Any, builder: Any, sig: Any, arguments: Any) -> Any:
         return builder.bswap(arguments[0])
-
-    return types.uint64(types.uint64), codegen
-
-
-@intrinsic
-def trailing_zeros64(typing_context: Any, number: Any) -> tuple[Any, Any]:
-    """Return the position of the lowest bit set in a uint64, uint64; 64 if it is 0."""
-
-    def codegen(context: Any, builder: Any, sig: Any, arguments: Any) -> Any:
-        return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 0))
 
     return types.uint64(types.uint64), codegen
 
@@ -97,29 +82,29 @@ def word_mask(typing_context: Any, content: Any, start: Any) -> tuple[Any, Any]:
     """Return a uint64 whose bit j tells whether content[start + j] is an ASCII letter or digit."""
 
     def codegen(context: Any, builder: Any, sig: Any, arguments: Any) -> Any:
-        vector = ir.VectorType(_BYTE, BLOCK_BYTES)
-        pointer = _pointer(context, builder, sig.args[0], *arguments)
-        characters = _loaded(builder, pointer, vector)
+        vector = ir.VectorType(BYTE, BLOCK_BYTES)
+        pointer = address(context, builder, sig.args[0], *arguments)
+        characters = loaded(builder, pointer, vector)
         lower = builder.or_(characters, _bytes_of(vector, 0x20))
         letter = _in_range(builder, lower, "a", 26)
         digit = _in_range(builder, characters, "0", 10)
-        return builder.bitcast(builder.or_(letter, digit), _WORD)
+        return builder.bitcast(builder.or_(letter, digit), WORD)
 
     return types.uint64(content, types.uint64), codegen
 
 
-@intrinsic
-def non_ascii_mask(typing_context: Any, content: Any, start: Any) -> tuple[Any, Any]:
-    """Return a uint64: bit j is set if content[start + j] is 128 or more; unchecked."""
-
+def _copy_lower(count: int) -> Any:
     def codegen(context: Any, builder: Any, sig: Any, arguments: Any) -> Any:
-        vector = ir.VectorType(_BYTE, BLOCK_BYTES)
-        pointer = _pointer(context, builder, sig.args[0], *arguments)
-        characters = _loaded(builder, pointer, vector)
-        negative = builder.icmp_signed("<", characters, _bytes_of(vector, 0))
-        return builder.bitcast(negative, _WORD)
+        vector = ir.VectorType(BYTE, count)
+        source = address(context, builder, sig.args[0], *arguments[:2])
+        characters = loaded(builder, source, vector)
+        upper = _in_range(builder, characters, "A", 26)
+        case = builder.select(upper, _bytes_of(vector, 0x20), _bytes_of(vector, 0))
+        target = address(context, builder, sig.args[2], *arguments[2:])
+        stored(builder, builder.or_(characters, case), target)
+        return context.get_dummy_value()
 
-    return types.uint64(content, types.uint64), codegen
+    return codegen
 
 
 @intrinsic
@@ -127,18 +112,12 @@ def copy_lower(
     typing_context: Any, content: Any, start: Any, out: Any, begin: Any
 ) -> tuple[Any, Any]:
     """Copy COPY_BYTES bytes from content[start] to out[begin], ASCII letters in lower case."""
+    return types.void(content, types.uint64, out, types.uint64), _copy_lower(COPY_BYTES)
 
-    def codegen(context: Any, builder: Any, sig: Any, arguments: Any) -> Any:
-        vector = ir.VectorType(_BYTE, COPY_BYTES)
-        source = _pointer(context, builder, sig.args[0], arguments[0], arguments[1])
-        target = _pointer(context, builder, sig.args[2], arguments[2], arguments[3])
-        characters = _loaded(builder, source, vector)
-        upper = _in_range(builder, characters, "A", 26)
-        case = builder.select(upper, _bytes_of(vector, 0x20), _bytes_of(vector, 0))
-        stored = builder.store(
-            builder.or_(characters, case), builder.bitcast(target, vector.as_pointer())
-        )
-        stored.align = 1
-        return context.get_dummy_value()
 
-    return types.void(content, types.uint64, out, types.uint64), codegen
+@intrinsic
+def copy_block_lower(
+    typing_context: Any, content: Any, start: Any, out: Any, begin: Any
+) -> tuple[Any, Any]:
+    """Copy BLOCK_BYTES bytes from content[start] to out[begin], ASCII letters in lower case."""
+    return types.void(content, types.uint64, out, types.uint64), _copy_lower(BLOCK_BYTES)

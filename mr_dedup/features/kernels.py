@@ -12,21 +12,16 @@ import numpy as np
 from numba import int64, njit, uint8, uint32, uint64
 from numpy.typing import NDArray
 
-from mr_dedup.features.intrinsics import (
-    BLOCK_BYTES,
-    COPY_BYTES,
-    copy_lower,
-    non_ascii_mask,
-    trailing_zeros64,
-    word_mask,
-)
+from mr_dedup.features.intrinsics import COPY_BYTES, copy_lower, word_mask
 from mr_dedup.features.unicode_table import CJK, OTHER, WORD
 from mr_dedup.features.xxh3 import xxh3_64, xxh3_64_9_to_16, xxh3_64_up_to_8
+from mr_dedup.formats.byte_intrinsics import BLOCK_BYTES, below_mask, trailing_zeros64
 
 _U = np.uint64
 _0, _1, _2, _3, _4 = (_U(n) for n in range(5))
 _BLOCK, _COPY = _U(BLOCK_BYTES), _U(COPY_BYTES)
-_SPACE = np.uint8(ord(" "))
+_ALL = ~_0
+_SPACE, _NOT_ASCII = np.uint8(ord(" ")), np.uint8(0x80)
 _SPAN = 512
 """Shingles that are sorted by size together."""
 
@@ -102,7 +97,8 @@ def normalise(content, begin, end, pages, entries, out, starts, stops):  # type:
     is_cjk = False  # whether it is a CJK character
     i = begin
     while i < end:
-        if i + _BLOCK <= end and i + _BLOCK + _COPY <= size and non_ascii_mask(content, i) == _0:
+        is_block = i + _BLOCK <= end and i + _BLOCK + _COPY <= size
+        if is_block and below_mask(content, i, _NOT_ASCII) == _ALL:
             mask = word_mask(content, i)
             if is_open and mask & _1 == _0:
                 stops[count - _1] = uint32(o)
@@ -132,24 +128,7 @@ def normalise(content, begin, end, pages, entries, out, starts, stops):  # type:
             continue
         until = min(i + _BLOCK, end)
         while i < until:
-            first = uint64(content[i])
-            width = _1
-            character = first
-            if first & _U(0xF0) == _U(0xE0) and i + _3 <= end:
-                width = _3
-                character = (
-                    (first & _U(15)) << _U(12)
-                    | (uint64(content[i + _1]) & _U(63)) << _U(6)
-                    | uint64(content[i + _2]) & _U(63)
-                )
-            elif first >= _U(0xC0):
-                width = _2 if first < _U(0xE0) else _3 if first < _U(0xF0) else _4
-                if i + width > end:
-                    width = end - i
-                character = first & (_U(0xFF) >> (width + _1))
-                for next_byte in range(_1, width):
-                    character = character << _U(6) | uint64(content[i + uint64(next_byte)]) & _U(63)
-                character = min(character, _U(0x10FFFF))
+            character, width = decode(content, i, end)
             page = uint64(pages[character >> _U(8)])
             entry = entries[page << _U(8) | character & _U(255)]
             kind = entry & np.int32(3)
@@ -173,7 +152,7 @@ def normalise(content, begin, end, pages, entries, out, starts, stops):  # type:
                         out[o + uint64(byte)] = content[min(i + uint64(byte), end - _1)]
                     o += width
                 else:
-                    o = _encode(uint64(int64(character) + change), out, o)
+                    o = encode(uint64(int64(character) + change), out, o)
                 if is_cjk:
                     stops[count - _1] = uint32(o)
             i += width
@@ -183,7 +162,27 @@ def normalise(content, begin, end, pages, entries, out, starts, stops):  # type:
 
 
 @njit(cache=True, nogil=True)
-def _encode(character, out, o):  # type: ignore[no-untyped-def]
+def decode(content, i, end):  # type: ignore[no-untyped-def]
+    """Return the code point at ``content[i]``, and how many bytes before ``end`` it takes."""
+    first = uint64(content[i])
+    if first & _U(0xF0) == _U(0xE0) and i + _3 <= end:
+        return (
+            (first & _U(15)) << _U(12)
+            | (uint64(content[i + _1]) & _U(63)) << _U(6)
+            | uint64(content[i + _2]) & _U(63)
+        ), _3
+    if first < _U(0xC0):
+        return first, _1
+    width = _2 if first < _U(0xE0) else _3 if first < _U(0xF0) else _4
+    width = min(width, end - i)
+    character = first & (_U(0xFF) >> (width + _1))
+    for next_byte in range(_1, width):
+        character = character << _U(6) | uint64(content[i + uint64(next_byte)]) & _U(63)
+    return min(character, _U(0x10FFFF)), width
+
+
+@njit(cache=True, nogil=True)
+def encode(character, out, o):  # type: ignore[no-untyped-def]
     """Write a code point as UTF-8 to ``out[o:]``; return where it ends."""
     if character < _U(0x80):
         out[o] = uint8(character)

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from dataclasses import dataclass
 from typing import Literal, get_args
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from mr_dedup.features import kernels
+from mr_dedup.features.document_frequencies import IDF_ONE, DocumentFrequencies, weighing
+from mr_dedup.features.frequency_kernels import weigh_by_rarity
 from mr_dedup.features.intrinsics import COPY_BYTES
-from mr_dedup.features.unicode_table import unicode_table
+from mr_dedup.features.preparation import check_languages, prepare, table_for
 
 Unit = Literal["words", "characters"]
-Weighting = Literal["binary", "tf", "log-tf"]
+Weighting = Literal["binary", "tf", "log-tf", "tf-idf", "log-tf-idf"]
 UNITS: tuple[Unit, ...] = get_args(Unit)
 WEIGHTINGS: tuple[Weighting, ...] = get_args(Weighting)
 
@@ -35,12 +39,21 @@ class FeatureOptions:
     The text is first normalised: folded to one case, cut into tokens (runs of letters, numbers and
     combining marks; each CJK character by itself), and these joined by a space, or nothing between
     two CJK characters. A shingle is a slice of that over ``length`` tokens or characters. A feature
-    that occurs t times weighs 1 (binary), t (tf) or 1 + ln t (log-tf).
+    that occurs t times weighs 1 (binary), t (tf) or 1 + ln t (log-tf); with -idf at the end that
+    times its inverse document frequency, for which frequencies must be given.
+
+    On request, before that: ``segment`` cuts Chinese ("zh") into its words, ``stop_words`` leaves
+    out those of a language ("en"), ``stem`` replaces words by their stems ("english", as Snowball
+    calls its rules). These need the extra ``words``; features are the same only with the same
+    versions of its libraries.
     """
 
     unit: Unit = "words"
     length: int = 1
     weighting: Weighting = "log-tf"
+    stop_words: str | None = None
+    stem: str | None = None
+    segment: str | None = None
 
     def __post_init__(self) -> None:
         if self.unit not in UNITS:
@@ -50,6 +63,7 @@ class FeatureOptions:
         if self.weighting not in WEIGHTINGS:
             names = ", ".join(WEIGHTINGS)
             raise ValueError(f"weighting must be one of {names}, not {self.weighting!r}")
+        check_languages(self)
 
     @classmethod
     def parse(cls, text: str, weighting: str = "log-tf") -> FeatureOptions:
@@ -60,17 +74,46 @@ class FeatureOptions:
         return cls(unit, int(length or 1), weighting)  # type: ignore[arg-type]
 
     def __str__(self) -> str:
-        return f"{self.unit}:{self.length}, {self.weighting}"
+        return f"{self.unit}:{self.length}, {self.weighting}{self._asked}"
+
+    @property
+    def unweighted(self) -> str:
+        """Which features these are, whatever they weigh."""
+        return f"{self.unit}:{self.length}{self._asked}"
+
+    @property
+    def _asked(self) -> str:
+        asked = (
+            f", {name} {language}"
+            for name, language in (
+                ("stop words", self.stop_words),
+                ("stem", self.stem),
+                ("segment", self.segment),
+            )
+            if language is not None
+        )
+        return "".join(asked)
+
+    @property
+    def by_rarity(self) -> bool:
+        """Whether weights depend on in how many documents a feature occurs."""
+        return self.weighting.endswith("-idf")
 
     @property
     def steps(self) -> NDArray[np.int32]:
         """What each further occurrence adds to a feature's weight, in 64ths."""
-        if self.weighting == "tf":
+        if self.weighting in ("tf", "tf-idf"):
             return np.array([_ONE], np.int32)
         if self.weighting == "binary":
             return np.array([_ONE, 0], np.int32)
-        totals = [0, *(round(_ONE * (1 + math.log(t))) for t in range(1, _MOST + 1))]
-        return np.array([*np.diff(totals), 0], np.int32)
+        return _logarithmic_steps()
+
+
+@functools.cache
+def _logarithmic_steps() -> NDArray[np.int32]:
+    """Return what the occurrences of a feature that weighs 1 + ln t add; they take 8 ms."""
+    totals = [0, *(round(_ONE * (1 + math.log(t))) for t in range(1, _MOST + 1))]
+    return np.array([*np.diff(totals), 0], np.int32)
 
 
 def scratch_for(size_bytes: int, options: FeatureOptions) -> kernels.Scratch:
@@ -100,6 +143,27 @@ def scratch_for(size_bytes: int, options: FeatureOptions) -> kernels.Scratch:
     )
 
 
+def slices_of(
+    texts: pa.LargeStringArray, options: FeatureOptions
+) -> tuple[NDArray[np.uint8], NDArray[np.uint64], NDArray[np.uint64]]:
+    """Return the UTF-8 of n prepared texts, and where each starts and stops, uint64[n].
+
+    A null starts where it stops. Raises ValueError for another type of array.
+    """
+    if not isinstance(texts, pa.LargeStringArray):
+        raise ValueError(f"texts must be a pyarrow LargeStringArray, not {type(texts).__name__}")
+    texts = prepare(texts, options)
+    _, offsets, content = texts.buffers()
+    edges = np.zeros(1, np.uint64)
+    if len(texts):
+        edges = np.frombuffer(offsets, np.uint64, len(texts) + 1, 8 * texts.offset)
+    starts, stops = edges[:-1], edges[1:]
+    if texts.null_count:
+        # what lies under a null is not defined
+        stops = np.where(texts.is_null().to_numpy(zero_copy_only=False), starts, stops)
+    return np.frombuffer(content or b"", np.uint8), starts, stops
+
+
 @dataclass(frozen=True)
 class Features:
     """The features of a text: ``shingles``, each once, ``hashes`` uint64[n], ``weights``."""
@@ -109,27 +173,35 @@ class Features:
     weights: NDArray[np.float64]
 
 
-def features_of(text: str, options: FeatureOptions) -> Features:
+def features_of(
+    text: str, options: FeatureOptions, frequencies: DocumentFrequencies | None = None
+) -> Features:
     """Return the features of one text, in the order in which they first occur.
 
     To explain, not to compute with: about a microsecond a feature. Raises ValueError for a text
-    with lone surrogates.
+    with lone surrogates, and as ``document_frequencies.weighing``.
     """
+    table = weighing(options, frequencies)
     try:
-        content = np.frombuffer(text.encode(), np.uint8)
+        texts = pa.array([text], pa.large_string())
     except UnicodeEncodeError as error:
         raise ValueError(f"text: character {error.start} is a lone surrogate") from error
+    content = np.frombuffer(prepare(texts, options)[0].as_buffer(), np.uint8)
     scratch = scratch_for(content.size, options)
     by_characters = options.unit == "characters"
     count, length = kernels.find_features(
-        content, np.uint64(0), np.uint64(content.size), *unicode_table(), by_characters,
+        content, np.uint64(0), np.uint64(content.size), *table_for(options), by_characters,
         np.uint64(options.length), options.steps, scratch,
     )  # fmt: skip
+    one = _ONE
+    if options.by_rarity:
+        weigh_by_rarity(scratch.hashes, scratch.weights, count, table)
+        one *= IDF_ONE
     totals: dict[int, float] = {}
     shingles: dict[int, str] = {}
     for i in range(count):
         key = int(scratch.hashes[i])
-        totals[key] = totals.get(key, 0) + int(scratch.weights[i]) / _ONE
+        totals[key] = totals.get(key, 0) + int(scratch.weights[i]) / one
         if key not in shingles:
             place = slice(scratch.starts[i], scratch.stops[i + length - 1])
             shingles[key] = scratch.text[place].tobytes().decode()

@@ -9,7 +9,9 @@ from llvmlite import ir
 from numba import int64, njit, types, uint64
 from numba.extending import intrinsic
 
+from mr_dedup.features.frequency_kernels import weigh_by_rarity
 from mr_dedup.features.kernels import find_features
+from mr_dedup.features.word_kernels import find_words
 
 _BITS = 64
 _TOGETHER = 8
@@ -17,6 +19,9 @@ _U = np.uint64
 _0, _1 = _U(0), _U(1)
 _FLUSH = _U(1 << 12)
 """Features whose weights are summed in 32 bits: a weight is less than 2**19."""
+
+WORD_WEIGHTS = 1 << 31
+"""What the weights of all words of a text must be less than together for :func:`simhash_words`."""
 
 
 @intrinsic
@@ -101,6 +106,7 @@ def simhash_texts(  # type: ignore[no-untyped-def]
     length,
     steps,
     scratch,
+    idf_table,
     values,
     occurrences,
 ):
@@ -111,5 +117,26 @@ def simhash_texts(  # type: ignore[no-untyped-def]
             content, starts[i], stops[i], pages, entries, by_characters, length, steps, scratch
         )
         occurrences[i] = count
+        if idf_table.unknown > 0:
+            weigh_by_rarity(scratch.hashes, scratch.weights, count, idf_table)
         if count > _0:
             values[i] = simhash(scratch.hashes, scratch.weights, count, sums, lanes)
+
+
+@njit(cache=True, nogil=True)
+def simhash_words(  # type: ignore[no-untyped-def]
+    content, starts, stops, pages, entries, totals, scratch, idf_table, values, occurrences
+):
+    """Write the simhash of the words of each content[starts[i]:stops[i]], and how many it has.
+
+    As ``simhash_texts`` would, in half of the time; ``totals`` as in ``find_words``.
+    """
+    sums, lanes = np.empty(_BITS, np.int64), np.empty(_BITS, np.int32)
+    for i in range(stops.size):
+        occurrences[i], distinct = find_words(
+            content, starts[i], stops[i], pages, entries, totals, scratch
+        )
+        if idf_table.unknown > 0:
+            weigh_by_rarity(scratch.hashes, scratch.weights, distinct, idf_table)
+        if distinct > _0:
+            values[i] = simhash(scratch.hashes, scratch.weights, distinct, sums, lanes)

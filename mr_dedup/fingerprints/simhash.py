@@ -8,8 +8,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from mr_dedup.features.shingles import FeatureOptions, scratch_for
-from mr_dedup.features.unicode_table import unicode_table
+from mr_dedup.features.document_frequencies import DocumentFrequencies, weighing
+from mr_dedup.features.frequency_kernels import IdfTable
+from mr_dedup.features.preparation import table_for
+from mr_dedup.features.shingles import FeatureOptions, scratch_for, slices_of
+from mr_dedup.features.word_kernels import word_scratch_for
 from mr_dedup.fingerprints import kernels
 
 
@@ -30,31 +33,44 @@ class Fingerprints:
         return self.occurrences > 0
 
 
-def simhash(texts: pa.LargeStringArray, options: FeatureOptions) -> Fingerprints:
+def simhash(
+    texts: pa.LargeStringArray,
+    options: FeatureOptions,
+    frequencies: DocumentFrequencies | None = None,
+) -> Fingerprints:
     """Return the simhash of every text; a null is a text without features.
 
     Each feature's hash votes with its weight on each bit, and a bit is 1 where the votes for it
     are more than half: a tie is 0. Hundreds of megabytes a second. Memory: that of the longest
-    text's scratch. Raises ValueError for another type of array.
+    text's scratch. Raises ValueError for another type of array, and as
+    ``document_frequencies.weighing``.
     """
-    if not isinstance(texts, pa.LargeStringArray):
-        raise ValueError(f"texts must be a pyarrow LargeStringArray, not {type(texts).__name__}")
-    count = len(texts)
-    _, offsets, content = texts.buffers()
-    starts = np.zeros(1, np.uint64)
-    if count:
-        starts = np.frombuffer(offsets, np.uint64, count + 1, 8 * texts.offset)
-    data = np.frombuffer(content or b"", np.uint8)
-    if texts.null_count:
-        # what lies under a null is not defined
-        stops = np.where(texts.is_null().to_numpy(zero_copy_only=False), starts[:-1], starts[1:])
-    else:
-        stops = starts[1:]
-    longest = int((stops - starts[:-1]).max(initial=0))
-    values, occurrences = np.zeros(count, np.uint64), np.zeros(count, np.uint64)
+    table = weighing(options, frequencies)
+    content, starts, stops = slices_of(texts, options)
+    longest = int((stops - starts).max(initial=0))
+    values, occurrences = np.zeros((2, stops.size), np.uint64)
+    if _is_of_few_words(longest, options, table):
+        totals = np.append(np.int32(0), options.steps.cumsum(dtype=np.int32))
+        kernels.simhash_words(
+            content, starts, stops, *table_for(options), totals, word_scratch_for(longest), table,
+            values, occurrences,
+        )  # fmt: skip
+        return Fingerprints(values, occurrences)
     kernels.simhash_texts(
-        data, starts, stops, *unicode_table(), options.unit == "characters",
-        np.uint64(options.length), options.steps, scratch_for(longest, options),
+        content, starts, stops, *table_for(options), options.unit == "characters",
+        np.uint64(options.length), options.steps, scratch_for(longest, options), table,
         values, occurrences,
     )  # fmt: skip
     return Fingerprints(values, occurrences)
+
+
+def _is_of_few_words(size_bytes: int, options: FeatureOptions, table: IdfTable) -> bool:
+    """Return whether features are single words, and a text of that size has few enough of them.
+
+    Half a million times 64 for a text of a megabyte; the limit is one of 67 MB, without idf.
+    """
+    if options.unit != "words" or options.length != 1:
+        return False
+    occurrences = size_bytes // 2 + 1
+    most = int(options.steps.max()) * max(1, int(table.unknown))
+    return occurrences * most < kernels.WORD_WEIGHTS

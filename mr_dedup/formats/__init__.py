@@ -1,1 +1,1 @@
-"""Data at rest: fingerprints as longs, as text and packed; docs/formats.md has the layouts."""
+"""Data at rest: fingerprints as longs, text, packed, Parquet; docs/formats.md has the layouts."""

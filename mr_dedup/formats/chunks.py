@@ -42,6 +42,13 @@ DESCRIPTION_SUFFIX = ".chunk.json"
 _SAMPLE_RUNS = 64
 """Places from which a sample is read."""
 
+_PARQUET_RUNS = 8
+"""Those in a Parquet file, where all is decoded that is before a place in its row group.
+
+From 64 places a sample took as long as reading 4 million rows, in groups of a million rows 5 times
+as long as reading 8 million.
+"""
+
 _NO_FINGERPRINTS = np.empty(0, dtype=np.uint64)
 
 
@@ -49,8 +56,8 @@ _NO_FINGERPRINTS = np.empty(0, dtype=np.uint64)
 class Part:
     """The fingerprints ``start`` to ``stop`` of a file; all of them where ``stop`` is None.
 
-    ``size`` is how many there are, or, of a file that must be read to count them, its bytes / 8:
-    more than there are but in highly compressed files.
+    ``size`` is how many there are, of Parquet with the rows that have none; or, of a file that
+    must be read to count them, its bytes / 8: more than there are but in highly compressed files.
     """
 
     file: FingerprintFile
@@ -95,11 +102,13 @@ class Part:
     def sample(self, runs: int, length: int) -> Iterator[Fingerprints]:
         """Yield ``runs`` runs of ``length`` fingerprints, evenly spaced, or fewer where it ends.
 
-        From its beginning where the file cannot be read in parts.
+        Of Parquet fewer and longer ones. From its beginning where the file cannot be read in parts.
         """
         if not self.file.splittable:
             yield next(self.file.batches(max_count=runs * length), _NO_FINGERPRINTS)
             return
+        if self.file.format == "parquet" and runs > _PARQUET_RUNS:
+            length, runs = runs * length // _PARQUET_RUNS, _PARQUET_RUNS
         last = max(0, self.size - length)
         for offset in np.linspace(0, last, runs).astype(np.int64).tolist():
             start = self.start + offset

@@ -1,7 +1,8 @@
 """Fingerprint files of any format, compressed or not, read and written as arrays of uint64.
 
 The ending of a name says what the file is: ``.longs``, ``.txt`` or ``.tsv``, ``.fpz``, each
-perhaps followed by ``.gz`` or ``.zst``. numba is imported only for packed files and to write text.
+perhaps followed by ``.gz`` or ``.zst``, or ``.parquet``, which is only read here. numba is imported
+only for packed files and to write text, pyarrow only for Parquet and ids.
 """
 
 from __future__ import annotations
@@ -29,12 +30,19 @@ from mr_dedup.formats.longs import ByteOrder
 from mr_dedup.formats.outputs import whole_file
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from mr_dedup.formats.fingerprint_parquet import TableReader
     from mr_dedup.formats.packed import PackedReader
 
-Format = Literal["longs", "text", "packed"]
+WrittenFormat = Literal["longs", "text", "packed"]
+Format = Literal[WrittenFormat, "parquet"]
 Compression = Literal["gzip", "zstd"]
 
 FORMATS: tuple[Format, ...] = get_args(Format)
+WRITTEN_FORMATS: tuple[WrittenFormat, ...] = get_args(WrittenFormat)
+"""Those that ``create`` writes: a row of Parquet says more of a document than its fingerprint."""
+
 BYTE_ORDERS: tuple[ByteOrder, ...] = get_args(ByteOrder)
 
 _FORMAT_OF_ENDING: dict[str, Format] = {
@@ -42,6 +50,7 @@ _FORMAT_OF_ENDING: dict[str, Format] = {
     ".txt": "text",
     ".tsv": "text",
     ".fpz": "packed",
+    ".parquet": "parquet",
 }
 _COMPRESSION_OF_ENDING: dict[str, Compression] = {".gz": "gzip", ".zst": "zstd"}
 
@@ -74,6 +83,8 @@ class FingerprintFile:
         ):
             if value not in known:
                 raise ValueError(f"{parameter}: expected one of {known}, got {value!r}")
+        if self.format == "parquet" and self.compression:
+            raise ValueError("compression: a Parquet file is compressed inside")
 
     @classmethod
     def detect(
@@ -90,7 +101,7 @@ class FingerprintFile:
         is compressed is seen from ``path`` alone: a local copy that was unpacked on its way has
         lost that ending. ``byte_order`` is that of longs. Raises UnknownFormatError if the ending
         says nothing, FormatError if ``path`` is no regular file (a pipe can be read only once, a
-        device without end), MrDedupError if it cannot be found.
+        device without end) or Parquet in gzip or zstd, MrDedupError if it cannot be found.
         """
         path = Path(path)
         with _reading(path):
@@ -100,23 +111,35 @@ class FingerprintFile:
             reason = f"is a {kind}, expected a file of fingerprints{advice}"
             raise FormatError(path, None, reason)
         chosen = format or format_by_ending(path if name is None else name)
-        return cls(path, chosen, _compression_by_ending(path), byte_order)
+        compression = _compression_by_ending(path)
+        if chosen == "parquet" and compression:
+            raise _compressed_parquet(path)
+        return cls(path, chosen, compression, byte_order)
 
     @property
     def splittable(self) -> bool:
         """Whether a range of fingerprints can be read without reading what is before it."""
         return self.compression is None and self.format != "text"
 
+    @property
+    def has_ids(self) -> bool:
+        """Whether there may be ids beside the fingerprints: in text and Parquet."""
+        return self.format in ("text", "parquet")
+
     def count(self) -> int | None:
         """Return the number of fingerprints where that is cheap: if splittable; else None.
 
-        Raises FormatError, or MrDedupError if the file cannot be read.
+        Of Parquet that of rows, some of which may have none. Raises FormatError, or MrDedupError
+        if the file cannot be read.
         """
         if not self.splittable:
             return None
         with _reading(self.path):
             if self.format == "longs":
                 return longs.count(self.path)
+            if self.format == "parquet":
+                with self._open_table() as table:
+                    return table.row_count
             with self._open_packed() as reader:
                 return reader.count
 
@@ -125,11 +148,13 @@ class FingerprintFile:
     ) -> Iterator[NDArray[np.uint64]]:
         """Yield the fingerprints, or a slice of them by rank, in the order of the file.
 
+        In Parquet ranks are those of rows, and rows without a fingerprint are passed over.
+
         Each array is uint64, fresh and of 1 to ``max_count`` fingerprints; memory is bounded by
-        it and by 64 MB for decompression. A compressed packed file is unpacked to a temporary
-        file first. Raises ValueError for a range of a file that is not splittable, or a negative
-        one; while iterating, FormatError where the data is damaged and MrDedupError if the file
-        cannot be read.
+        it and by 64 MB for decompression, or a page of Parquet. A compressed packed file is
+        unpacked to a temporary file first. Raises ValueError for a range of a file that is not
+        splittable, or a negative one; while iterating, FormatError where the data is damaged and
+        MrDedupError if the file cannot be read.
         """
         if start < 0 or (stop is not None and stop < 0):
             raise ValueError(f"start, stop: expected ranks from 0 on, got {start}, {stop}")
@@ -138,6 +163,21 @@ class FingerprintFile:
         if (start or stop is not None) and not self.splittable:
             raise ValueError(f"start, stop: {self.path} can only be read from its beginning")
         return self._batches(start, stop, max_count)
+
+    def identified(
+        self, max_count: int = 1 << 20
+    ) -> Iterator[tuple[NDArray[np.uint64], pa.LargeStringArray]]:
+        """Yield the fingerprints with their ids, as long as them, null where there is none.
+
+        In batches of 1 to ``max_count``, in the order of the file. In text ids are what follows
+        the first TAB of a line, with bytes that are not UTF-8 escaped as ``\\xff``; in Parquet the
+        column ``id``, if there is one. Raises ValueError for other formats, and as ``batches``.
+        """
+        if not self.has_ids:
+            raise ValueError(f"format: {self.format} files have no ids")
+        if max_count < 1:
+            raise ValueError(f"max_count: expected at least 1, got {max_count}")
+        return self._identified(max_count)
 
     def read(self) -> NDArray[np.uint64]:
         """Return all fingerprints, uint64[n], in the order of the file.
@@ -164,6 +204,9 @@ class FingerprintFile:
             if self.format == "packed":
                 with self._open_packed() as reader:
                     yield from reader.batches(start, stop, max_count)
+            elif self.format == "parquet":
+                with self._open_table() as table:
+                    yield from _regroup(table.batches(start, stop), max_count)
             elif self.splittable:
                 yield from longs.read_range(self.path, start, stop, self.byte_order, max_count)
             else:
@@ -173,12 +216,31 @@ class FingerprintFile:
                     else:
                         yield from _regroup(text.read(stream, self.path), max_count)
 
+    def _identified(
+        self, max_count: int
+    ) -> Iterator[tuple[NDArray[np.uint64], pa.LargeStringArray]]:
+        with _reading(self.path), contextlib.ExitStack() as stack:
+            if self.format == "parquet":
+                pairs = stack.enter_context(self._open_table()).identified()
+            else:
+                stream = stack.enter_context(self._open_stream())
+                pairs = text.read_identified(stream, self.path)
+            for fingerprints, ids in pairs:
+                for start in range(0, len(fingerprints), max_count):
+                    batch = slice(start, start + max_count)
+                    yield fingerprints[batch].copy(), ids[batch]
+
     def _open_stream(self) -> io.RawIOBase | io.BufferedIOBase:
         """Open the file for reading its content once, decompressed."""
         file = self.path.open("rb", buffering=0)
         if self.compression is None:
             return file
         return io.BufferedReader(_Decompressed(file, self), _BUFFER_BYTES)
+
+    def _open_table(self) -> contextlib.AbstractContextManager[TableReader]:
+        from mr_dedup.formats.fingerprint_parquet import open_table
+
+        return open_table(self.path)
 
     @contextlib.contextmanager
     def _open_packed(self) -> Iterator[PackedReader]:
@@ -202,19 +264,43 @@ class FingerprintFile:
 class FingerprintWriter:
     """Takes the fingerprints of a file that ``create`` is writing."""
 
-    def __init__(self, write: Callable[[NDArray[np.uint64]], None]) -> None:
+    def __init__(
+        self,
+        write: Callable[[NDArray[np.uint64]], None],
+        write_identified: Callable[[NDArray[np.uint64], pa.LargeStringArray], None] | None = None,
+    ) -> None:
         self.count = 0
         self._write = write
+        self._write_identified = write_identified
 
     def write(self, fingerprints: NDArray[np.uint64]) -> None:
         """Append ``fingerprints``, uint64[n]; to packed files only strictly ascending ones.
 
         Raises ValueError for another dtype or order.
         """
-        if fingerprints.dtype != np.uint64:
-            raise ValueError(f"fingerprints: expected uint64, got {fingerprints.dtype}")
+        self._check(fingerprints)
         self._write(fingerprints)
         self.count += len(fingerprints)
+
+    def write_identified(self, fingerprints: NDArray[np.uint64], ids: pa.LargeStringArray) -> None:
+        """Append ``fingerprints``, uint64[n], with their ``ids``, large_string[n]; text only.
+
+        A null is no id. TAB, CR and LF in ids are written as ``\\t``, ``\\r`` and ``\\n``. Raises
+        ValueError for another format, type or length, MrDedupError for an id that no line holds.
+        """
+        if self._write_identified is None:
+            raise ValueError("ids: only text files take ids")
+        self._check(fingerprints)
+        if len(ids) != len(fingerprints) or str(ids.type) != "large_string":
+            raise ValueError(
+                f"ids: expected large_string[{len(fingerprints)}], got {ids.type}[{len(ids)}]"
+            )
+        self._write_identified(fingerprints, ids)
+        self.count += len(fingerprints)
+
+    def _check(self, fingerprints: NDArray[np.uint64]) -> None:
+        if fingerprints.dtype != np.uint64:
+            raise ValueError(f"fingerprints: expected uint64, got {fingerprints.dtype}")
 
 
 @contextlib.contextmanager
@@ -228,18 +314,20 @@ def create(
     """Yield a writer of a fingerprint file that appears whole when the block ends, or not at all.
 
     Format and compression are as the ending of ``path`` says; ``format`` overrules it. Raises
-    UnknownFormatError if the ending says nothing, MrDedupError if ``path`` exists and not
-    ``overwrite``, or if it cannot be written. Bounded memory; a compressed packed file is first
-    written beside ``path``.
+    as ``format_to_write``, and MrDedupError if ``path`` exists and not ``overwrite``, or if it
+    cannot be written. Bounded memory; a compressed packed file is first written beside ``path``.
     """
     path = Path(path)
-    chosen = format or format_by_ending(path)
+    chosen = format_to_write(path, format)
     compression = _compression_by_ending(path)
     with whole_file(path, overwrite) as file, _compressing(file, compression) as stream:
         if chosen == "longs":
             yield FingerprintWriter(lambda block: longs.write(stream, block, byte_order))
         elif chosen == "text":
-            yield FingerprintWriter(lambda block: text.write(stream, block))
+            yield FingerprintWriter(
+                lambda block: text.write(stream, block),
+                lambda block, ids: text.write_identified(stream, path, block, ids),
+            )
         else:
             from mr_dedup.formats import packed
 
@@ -260,9 +348,13 @@ _NO_FINGERPRINTS = np.empty(0, dtype=np.uint64)
 
 
 def format_by_ending(name: str | os.PathLike[str]) -> Format:
-    """Return the format that the ending of ``name`` stands for, or raise UnknownFormatError."""
+    """Return the format that the ending of ``name`` stands for.
+
+    Raises UnknownFormatError if it stands for none, FormatError for Parquet in gzip or zstd.
+    """
     base = PurePosixPath(os.fspath(name))
-    if base.suffix.lower() in _COMPRESSION_OF_ENDING:
+    is_compressed = base.suffix.lower() in _COMPRESSION_OF_ENDING
+    if is_compressed:
         base = base.with_suffix("")
     ending = base.suffix.lower()
     if ending not in _FORMAT_OF_ENDING:
@@ -270,9 +362,29 @@ def format_by_ending(name: str | os.PathLike[str]) -> Format:
         packings = " or ".join(_COMPRESSION_OF_ENDING)
         raise UnknownFormatError(
             f"{os.fspath(name)}: the format is not known by its ending "
-            f"({known}, each perhaps with {packings} after it)"
+            f"({known}, each but .parquet perhaps with {packings} after it)"
         )
+    if is_compressed and _FORMAT_OF_ENDING[ending] == "parquet":
+        raise _compressed_parquet(name)
     return _FORMAT_OF_ENDING[ending]
+
+
+def format_to_write(path: str | os.PathLike[str], format: Format | None = None) -> WrittenFormat:
+    """Return the format that ``create`` writes: ``format``, or what the ending stands for.
+
+    Raises as ``format_by_ending``, and MrDedupError for Parquet.
+    """
+    chosen = format or format_by_ending(path)
+    if chosen == "parquet":
+        raise MrDedupError(
+            f"{os.fspath(path)}: Parquet is written by mr-dedup fingerprint only; expected one of "
+            f"{', '.join(WRITTEN_FORMATS)}"
+        )
+    return chosen
+
+
+def _compressed_parquet(path: str | os.PathLike[str]) -> FormatError:
+    return FormatError(path, None, "is Parquet inside gzip or zstd; unpack it first")
 
 
 def _compression_by_ending(path: Path) -> Compression | None:

@@ -6,7 +6,8 @@ digits. What follows the first TAB of a line is its id. Lines end with LF or CR 
 may lack it. Empty lines are skipped, but counted in line numbers; spaces are not allowed.
 
 A block of lines is parsed in a few NumPy passes, 5 times faster than ``int`` a line; only a block
-that turns out to hold a mistake is read again line by line, to say where and what it is.
+that turns out to hold a mistake is read again line by line, to say where and what it is. pyarrow
+is imported only for ids.
 """
 
 from __future__ import annotations
@@ -14,17 +15,23 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
-from typing import BinaryIO, Protocol
+from typing import TYPE_CHECKING, BinaryIO, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mr_dedup.errors import FormatError
+from mr_dedup.errors import FormatError, MrDedupError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 MAX_LINE_BYTES = 1 << 16
 _READ_BYTES = 1 << 18
 _SHOWN_BYTES = 40
 _WRITE_COUNT = 1 << 14
+
+_ESCAPES = {"\t": r"\t", "\r": r"\r", "\n": r"\n"}
+"""How ids are written that would end their line, or look as if they did."""
 
 _MAX_DIGITS = 20
 _DECIMAL = re.compile(rb"-?[0-9]+")
@@ -52,8 +59,18 @@ def read(file: Readable, path: str | os.PathLike[str]) -> Iterator[NDArray[np.ui
     or has more than MAX_LINE_BYTES; the blocks before it have then been yielded.
     """
     for line, block in _whole_lines(file, path):
-        fingerprints = _parse_at_once(block)
-        yield _parse_by_line(block, path, line) if fingerprints is None else fingerprints
+        yield _parse(block, path, line)
+
+
+def read_identified(
+    file: Readable, path: str | os.PathLike[str]
+) -> Iterator[tuple[NDArray[np.uint64], pa.LargeStringArray]]:
+    """Yield the fingerprints as ``read`` does, and their ids, null where a line has none.
+
+    Bytes of an id that are not UTF-8 are escaped, as ``\\xff``.
+    """
+    for line, block in _whole_lines(file, path):
+        yield _parse(block, path, line), _ids(block)
 
 
 def write(file: BinaryIO, fingerprints: NDArray[np.uint64]) -> None:
@@ -65,6 +82,37 @@ def write(file: BinaryIO, fingerprints: NDArray[np.uint64]) -> None:
     for start in range(0, len(fingerprints), _WRITE_COUNT):
         part = fingerprints[start : start + _WRITE_COUNT]
         file.write(signed_decimals(part, ends[: len(part)]))
+
+
+def write_identified(
+    file: BinaryIO,
+    path: str | os.PathLike[str],
+    fingerprints: NDArray[np.uint64],
+    ids: pa.LargeStringArray,
+) -> None:
+    """Append ``fingerprints`` (uint64) and, after a TAB, their ``ids``; without it if null.
+
+    TAB, CR and LF in an id are written as ``\\t``, ``\\r`` and ``\\n``. Nothing else is changed,
+    and reading takes ids as they stand: those of others may hold a backslash. Raises
+    MrDedupError, naming ``path``, if a line would be longer than is read.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    tab, newline, nothing = (pa.scalar(text, pa.large_string()) for text in ("\t", "\n", ""))
+    for start in range(0, len(fingerprints), _WRITE_COUNT):
+        part = ids[start : start + _WRITE_COUNT]
+        for character, escape in _ESCAPES.items():
+            part = pc.replace_substring(part, character, escape)
+        signed = fingerprints[start : start + _WRITE_COUNT].view(np.int64)
+        decimals = pa.array(signed).cast(pa.large_string())
+        lines = pc.binary_join_element_wise(decimals, part, tab, null_handling="skip")
+        longest = pc.max(pc.binary_length(lines)).as_py()
+        if longest > MAX_LINE_BYTES:
+            reason = f"an id makes a line of {longest} bytes, and {MAX_LINE_BYTES} are the most"
+            raise MrDedupError(f"{path}: {reason}")
+        _, _, content = pc.binary_join_element_wise(lines, nothing, newline).buffers()
+        file.write(content)
 
 
 def _whole_lines(file: Readable, path: str | os.PathLike[str]) -> Iterator[tuple[int, bytes]]:
@@ -81,6 +129,12 @@ def _whole_lines(file: Readable, path: str | os.PathLike[str]) -> Iterator[tuple
             raise _too_long(path, line)
     if rest:
         yield line, rest + b"\n"
+
+
+def _parse(block: bytes, path: str | os.PathLike[str], line: int) -> NDArray[np.uint64]:
+    """Parse whole lines, the first of which has number ``line``."""
+    fingerprints = _parse_at_once(block)
+    return _parse_by_line(block, path, line) if fingerprints is None else fingerprints
 
 
 def _parse_by_line(block: bytes, path: str | os.PathLike[str], line: int) -> NDArray[np.uint64]:
@@ -114,20 +168,9 @@ def _parse_by_line(block: bytes, path: str | os.PathLike[str], line: int) -> NDA
 def _parse_at_once(block: bytes) -> NDArray[np.uint64] | None:
     """Parse whole lines together; return None if any is not as it should be."""
     buffer = np.frombuffer(_PADDING + block + _PADDING, dtype=np.uint8)
-    separators = np.flatnonzero((buffer == _NEWLINE) | (buffer == _TAB))
-    is_newline = buffer[separators] == _NEWLINE
-    newlines = separators[is_newline]
-    starts = np.concatenate(([len(_PADDING)], newlines[:-1] + 1))
-    if (newlines - starts).max() > MAX_LINE_BYTES:
+    starts, ends, newlines = _lines(buffer)
+    if (newlines - starts).max(initial=0) > MAX_LINE_BYTES:
         return None
-    # a field ends at the first separator of its line: the one after the newline before
-    ends = separators[np.concatenate(([True], is_newline[:-1]))]
-    until_newline = ends == newlines
-    ends -= until_newline & (buffer[ends - 1] == _RETURN)
-    blank = until_newline & (ends <= starts)
-    if blank.any():
-        starts, ends = starts[~blank], ends[~blank]
-
     negative = buffer[starts] == _MINUS
     lengths = ends - starts - negative
     is_hex = (ends - starts == _HEX_LENGTH) & (buffer[starts] == _ZERO) & (buffer[starts + 1] == _X)
@@ -142,6 +185,53 @@ def _parse_at_once(block: bytes) -> NDArray[np.uint64] | None:
     fingerprints[is_decimal] = decimals
     fingerprints[is_hex] = hexes
     return fingerprints
+
+
+def _lines(
+    buffer: NDArray[np.uint8],
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Return where each line begins that is not empty, where its fingerprint and it itself end."""
+    separators = np.flatnonzero((buffer == _NEWLINE) | (buffer == _TAB))
+    is_newline = buffer[separators] == _NEWLINE
+    newlines = separators[is_newline]
+    starts = np.concatenate(([len(_PADDING)], newlines[:-1] + 1))
+    # a field ends at the first separator of its line: the one after the newline before
+    ends = separators[np.concatenate(([True], is_newline[:-1]))]
+    until_newline = ends == newlines
+    ends -= until_newline & (buffer[ends - 1] == _RETURN)
+    blank = until_newline & (ends <= starts)
+    if blank.any():
+        return starts[~blank], ends[~blank], newlines[~blank]
+    return starts, ends, newlines
+
+
+def _ids(block: bytes) -> pa.LargeStringArray:
+    """Return what follows the first TAB of each line that is not empty, null where there is none.
+
+    The lines are whole and sound. All ids are copied at once, by a mask of their bytes.
+    """
+    import pyarrow as pa
+
+    buffer = np.frombuffer(_PADDING + block, dtype=np.uint8)
+    _, ends, newlines = _lines(buffer)
+    has_id = buffer[ends] == _TAB
+    starts = np.where(has_id, ends + 1, newlines)
+    stops = newlines - (has_id & (buffer[newlines - 1] == _RETURN))
+    depths = np.zeros(len(buffer), dtype=np.int8)
+    depths[starts] += 1
+    depths[stops] -= 1
+    data = buffer[depths.cumsum(dtype=np.int8).view(np.bool_)]
+    offsets = np.concatenate(([0], np.cumsum(stops - starts)))
+    exist = np.packbits(has_id, bitorder="little")
+    buffers = [pa.py_buffer(part) for part in (exist, offsets, data)]
+    ids = pa.Array.from_buffers(pa.large_binary(), len(has_id), buffers)
+    try:
+        return ids.cast(pa.large_string())
+    except pa.ArrowInvalid:
+        decoded = [
+            None if id is None else id.decode(errors="backslashreplace") for id in ids.to_pylist()
+        ]
+        return pa.array(decoded, pa.large_string())
 
 
 def _digit_masks() -> NDArray[np.uint64]:

@@ -19,6 +19,8 @@ import numpy as np
 BITS = 64
 """The width of a fingerprint."""
 
+_ALL_BITS = (1 << BITS) - 1
+
 _FOLD = 33
 """How far hashing folds leading bits down.
 
@@ -181,6 +183,23 @@ class Hashing:
             np.uint64, (self.mask, self.first, self.second, self.shift)
         )
         return mask, first, fold, second, shift
+
+    @property
+    def bits(self) -> int:
+        """The number of bits of a bucket."""
+        return BITS - self.shift
+
+    def digits(self, leading: int, bits: int) -> Hashing:
+        """Return the hashing whose buckets are the ``bits`` bits after the ``leading`` ones.
+
+        ``bits`` is from 1 on. Past those that a key fills, all bits are 0.
+        """
+        first, second = self.first, self.second
+        if self.fold is None:
+            first = first << leading & _ALL_BITS
+        else:
+            second = second << leading & _ALL_BITS
+        return Hashing(self.mask, first, self.fold, second, BITS - bits)
 
 
 def _golden(width: int) -> int:

@@ -21,11 +21,13 @@ from mr_dedup.hamming.intrinsics import (
     lanes_within,
     near_pairs,
     population_count,
+    prefetch,
     trailing_zeros,
 )
 
 _LANES = np.uint64(LANES)
 _PROBES = np.uint64(PROBES)
+_LINE = np.uint64(8)
 _ALL_PAIRS = np.uint32(ALL_PAIRS)
 _0, _1, _2, _31, _32 = (np.uint64(n) for n in (0, 1, 2, 31, 32))
 
@@ -64,7 +66,10 @@ def signature_of(x):  # type: ignore[no-untyped-def]
 def build_table(  # type: ignore[no-untyped-def]
     fingerprints, mask, first, fold, second, shift, starts, signatures, slots
 ):
-    """Fill a table's three arrays by a counting sort on the bucket; O(n + buckets)."""
+    """Fill a table's three arrays by a counting sort on the bucket; O(n + buckets).
+
+    ``signatures`` of uint64 hold the fingerprints themselves.
+    """
     starts[:] = uint32(0)
     for i in range(fingerprints.size):
         starts[bucket_of(fingerprints[i], mask, first, fold, second, shift) + _1] += uint32(1)
@@ -75,7 +80,7 @@ def build_table(  # type: ignore[no-untyped-def]
         bucket = bucket_of(x, mask, first, fold, second, shift)
         slot = starts[bucket]
         starts[bucket] = slot + uint32(1)
-        signatures[slot] = signature_of(x)
+        signatures[slot] = x if signatures.itemsize == 8 else uint64(signature_of(x))
         slots[slot] = uint32(i)
     # the scatter moved every start to its bucket's end, which is the next bucket's start
     for bucket in range(starts.size - 1, 0, -1):
@@ -87,8 +92,10 @@ def build_table(  # type: ignore[no-untyped-def]
 def partition(stream, mask, first, fold, second, shift, ends, out):  # type: ignore[no-untyped-def]
     """Copy ``stream`` uint64[n] to ``out`` uint64[n], grouped by the bucket's leading bits.
 
-    ``ends`` uint64[parts + 1] is scratch. A probe in this order finds its buckets in the cache:
-    2 ns a fingerprint that save 5 to 30 once a table is larger than the second-level cache.
+    Part p then ends at ``ends[p]``; ``ends`` uint64[parts + 1]. A probe in this order finds its
+    buckets in the cache: 2 ns a fingerprint that save 5 to 30 once a table is larger than the
+    second-level cache. The line after the one that is written is on its way by then, so that no
+    write waits for the memory.
     """
     ends[:] = _0
     for i in range(stream.size):
@@ -98,8 +105,10 @@ def partition(stream, mask, first, fold, second, shift, ends, out):  # type: ign
     for i in range(stream.size):
         x = stream[i]
         part = bucket_of(x, mask, first, fold, second, shift)
-        out[ends[part]] = x
-        ends[part] += _1
+        end = ends[part]
+        out[end] = x
+        prefetch(out, end + _LINE)
+        ends[part] = end + _1
 
 
 @njit(cache=True, nogil=True)
@@ -210,11 +219,21 @@ def verify(  # type: ignore[no-untyped-def]
         positions[i] = slots[positions[i]]
     for i in range(listed):
         out_indexed[i] = indexed[positions[i]]
+    # lanes past the bucket's end hold other buckets, whose masked bits differ
+    return keep_own(out_stream, out_indexed, listed, masks, table, k)
+
+
+@njit(cache=True, nogil=True)
+def keep_own(left, right, count, masks, table, k):  # type: ignore[no-untyped-def]
+    """Keep of the first ``count`` pairs those within k bits that belong to a table.
+
+    ``left`` and ``right`` uint64[n] are aligned and changed in place, ``masks`` uint64[tables] the
+    design's. A pair belongs to the first table whose masked bits it shares. Returns how many stay.
+    """
     written = _0
-    for i in range(listed):
-        x, other = out_stream[i], out_indexed[i]
+    for i in range(count):
+        x, other = left[i], right[i]
         difference = x ^ other
-        # lanes past the bucket's end hold other buckets, whose masked bits differ
         if difference & masks[table] != _0 or population_count(difference) > k:
             continue
         first = True
@@ -223,8 +242,8 @@ def verify(  # type: ignore[no-untyped-def]
                 first = False
                 break
         if first:
-            out_stream[written] = x
-            out_indexed[written] = other
+            left[written] = x
+            right[written] = other
             written += _1
     return written
 

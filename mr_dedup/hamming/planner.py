@@ -28,10 +28,21 @@ SIDES: tuple[Side, ...] = get_args(Side)
 _BUILD = 7.0  # a fingerprint and table: hash, count, scatter
 _PROBE = 4.0  # a probing fingerprint and table: partition, hash, the bucket's first group
 _GROUP = 1.1  # each further group of 32 candidates
+_JOIN = 5.5  # a fingerprint of a self-join and table: partition, order, what follows it first
+_FOLLOWING = 0.45  # each further group of 32 that follow it in its bucket
+_SELECT = 2.5  # a fingerprint, table and slice of a self-join: is it of the slice?
+_MOVE = 4.0  # to bring a fingerprint's bits into an order
 
 _GROUP_SIZE = 32
 _BUCKET = 16  # fingerprints a bucket of a directory should hold: half a group
 _MAX_DIRECTORY_BITS = 24  # 64 MB of starts a table
+
+WHOLE_FROM = 6
+"""The k from which a self-join compares whole fingerprints, in twice the time.
+
+Of uniform ones 1 in 3,700 is within 6 bits of another by 32-bit signatures, 1 in 40 within 10:
+to look at those then takes the longer.
+"""
 
 MAX_CANDIDATES = 10**14
 """Comparisons past which a search is refused: about an hour of one core."""
@@ -111,14 +122,9 @@ def plan(
     tables of a slice. Raises ValueError for a k, side or design that does not exist. Takes
     some milliseconds, and up to 0.2 s with skewed samples.
     """
-    if not 0 <= k <= BITS:
-        raise ValueError(f"k must be from 0 to {BITS}, not {k}")
+    considered = _considered(k, design)
     if index is not None and index not in SIDES:
         raise ValueError(f"index must be one of {', '.join(SIDES)}, not {index!r}")
-    designs = designs_for(k)
-    if design is not None and design not in designs:
-        raise ValueError(f"design for k = {k} must be one of {', '.join(designs)}, not {design!r}")
-    considered = [designs[design]] if design else list(designs.values())
     orders = [BitOrder.natural()]
     for_tables = memory_bytes
     if corpus_sample is None or query_sample is None:
@@ -155,6 +161,45 @@ def plan(
         # every match is a candidate; a sample full of one popular value has few live bits
         random_matches=min(by_chance, candidates),
     )
+
+
+def plan_self(
+    size: int,
+    k: int,
+    *,
+    design: str | None = None,
+    memory_bytes: int = DEFAULT_MEMORY_BYTES,
+    sample: Fingerprints | None = None,
+) -> Plan:
+    """Return the plan for all pairs within ``k`` bits among ``size`` distinct fingerprints.
+
+    As ``plan`` does; corpus and queries of the plan are the same ``size``, its index is the
+    corpus, and its candidates are those that follow a fingerprint in its buckets: each pair once.
+    """
+    considered = _considered(k, design)
+    orders = [BitOrder.natural()]
+    if sample is None or not _is_skewed(sample, sample):
+        sample = np.empty(0, dtype=np.uint64)
+    else:
+        memory_bytes = max(1, memory_bytes // 2)  # the other half is for heavy buckets' own
+        # first, as it is likely the better: then most designs in the other need no rates
+        orders.insert(0, BitOrder.spread(sample))
+    options: list[Option] = []
+    for order in orders:
+        moved = order.apply(sample)
+        for table_design in considered:
+            least = _self_option(table_design, order, None, size, memory_bytes)
+            if sample.size and options and least.nanoseconds > _cheapest(options):
+                continue
+            rates = [_repeated_key_rate(mask, moved) for mask in table_design.masks]
+            options.append(_self_option(table_design, order, rates, size, memory_bytes))
+    chosen = min(options, key=lambda option: option.nanoseconds)
+    candidates = size * chosen.candidates_per_probe
+    by_chance = size * size / 2 * _ball(k, _live_bits(sample))
+    return Plan(
+        size, size, k, memory_bytes, chosen, tuple(options), candidates,
+        random_matches=min(by_chance, candidates),
+    )  # fmt: skip
 
 
 def spread_sample(fingerprints: Fingerprints, size: int = SAMPLE_SIZE) -> Fingerprints:
@@ -203,6 +248,46 @@ def _option(
     )
 
 
+def _self_option(
+    design: TableDesign,
+    order: BitOrder,
+    rates: Sequence[float] | None,
+    size: int,
+    memory_bytes: int,
+) -> Option:
+    """Return the option with its cost; without ``rates``, as if no two shared a key."""
+    rates = rates or [0.0] * len(design.masks)
+    bits = directory_bits_for(size, order)
+    # the partitioned copy; where bits move or not all fit at once, another of what it is made from
+    copied_bytes = size * (8 if order.is_natural else 16)
+    slices = 1 if copied_bytes <= memory_bytes else math.ceil(16 * size / memory_bytes)
+    following = [size * max(rate, 2.0**-bits) / 2 for rate in rates]
+    group = _FOLLOWING if design.k < WHOLE_FROM else 2 * _FOLLOWING
+    join = sum(_JOIN + group * each / _GROUP_SIZE for each in following)
+    moves = 0 if order.is_natural else 1 if slices == 1 else 2 * slices * len(rates)
+    selects = 0 if slices == 1 else slices * len(rates)
+    return Option(
+        design,
+        order,
+        "corpus",
+        bits,
+        slices,
+        memory_bytes=copied_bytes if slices == 1 else math.ceil(size / slices) * 16,
+        candidates_per_probe=sum(following),
+        nanoseconds=size * (join + _MOVE * moves + _SELECT * selects),
+    )
+
+
+def _considered(k: int, design: str | None) -> list[TableDesign]:
+    """Return the designs for ``k``, or the one that is named; raises ValueError if it is none."""
+    if not 0 <= k <= BITS:
+        raise ValueError(f"k must be from 0 to {BITS}, not {k}")
+    designs = designs_for(k)
+    if design is not None and design not in designs:
+        raise ValueError(f"design for k = {k} must be one of {', '.join(designs)}, not {design!r}")
+    return [designs[design]] if design else list(designs.values())
+
+
 def _cheapest(options: Sequence[Option]) -> float:
     return min(option.nanoseconds for option in options)
 
@@ -224,6 +309,17 @@ def _shared_key_rate(mask: int, corpus_sample: Fingerprints, query_sample: Finge
     # a fingerprint that is in both samples says nothing of how alike different ones are
     shared -= _equal_pairs(corpus_sample, query_sample)
     return max(uniform, shared / (corpus_sample.size * query_sample.size))
+
+
+def _repeated_key_rate(mask: int, sample: Fingerprints) -> float:
+    """Return how probably two different fingerprints share their masked bits."""
+    uniform = 2.0 ** -mask.bit_count()
+    if sample.size == 0 or mask == 0:
+        return uniform
+    keys = np.sort(sample & np.uint64(mask))
+    starts = np.flatnonzero(keys[1:] != keys[:-1]) + 1
+    runs = np.diff(starts, prepend=0, append=keys.size)
+    return max(uniform, float(runs @ runs - keys.size) / keys.size**2)
 
 
 def _equal_pairs(one: Fingerprints, other: Fingerprints) -> int:

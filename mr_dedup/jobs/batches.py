@@ -9,9 +9,12 @@ from __future__ import annotations
 
 import base64
 import binascii
+import contextlib
+import heapq
 import struct
 from collections.abc import Iterable, Iterator, Sequence
 from enum import IntEnum
+from operator import itemgetter
 from pathlib import Path
 
 import numpy as np
@@ -43,6 +46,12 @@ class Kind(IntEnum):
     """Rows of documents, as an Arrow IPC stream."""
     REJECTS = 5
     """Rejected records, a line of JSON each."""
+    FREQUENCIES = 6
+    """Columns feature and documents."""
+    COUNT = 7
+    """One number."""
+    QUESTIONS = 8
+    """Columns fingerprint and the partition that asks for its label."""
 
 
 def encode_columns(kind: Kind, columns: Sequence[NDArray[np.uint64]]) -> Iterator[bytes]:
@@ -125,7 +134,7 @@ class BatchProtocol:
 
     def write(self, key: int, batch: bytes) -> bytes:
         """Return the line without its end."""
-        return b"%08d\t%s" % (key, batch)
+        return b"%024d\t%s" % (key, batch)
 
     def read(self, line: bytes) -> tuple[int, bytes]:
         """Return key and batch; a trailing tab, which real Hadoop may add, is dropped."""
@@ -152,6 +161,17 @@ def read_batches(parts: Iterable[Path]) -> Iterator[tuple[int, bytes]]:
         with part.open("rb") as file:
             for line in file:
                 yield protocol.read(line)
+
+
+def merged_batches(parts: Iterable[Path]) -> Iterator[tuple[int, bytes]]:
+    """Yield keys and batches of the files that reducers left, ascending by key.
+
+    In each file keys ascend. In memory: a line of each.
+    """
+    with contextlib.ExitStack() as stack:
+        files = [stack.enter_context(part.open("rb")) for part in parts]
+        lines = (map(BatchProtocol().read, file) for file in files)
+        yield from heapq.merge(*lines, key=itemgetter(0))
 
 
 class LinesProtocol:

@@ -8,12 +8,15 @@ from __future__ import annotations
 import argparse
 import dataclasses
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mr_dedup.errors import MrDedupError
 from mr_dedup.formats.documents.files import FORMATS
 from mr_dedup.formats.documents.options import MAX_RECORD_BYTES, ReadOptions
 
 if TYPE_CHECKING:
+    from mr_dedup.features.document_frequencies import DocumentFrequencies
     from mr_dedup.features.shingles import FeatureOptions
 
 OPTION_OF_PARAMETER = {
@@ -54,21 +57,32 @@ def add_reading_options(add: Add, size: Callable[[str], int] = int) -> None:
         help="end with an error at the first record that cannot be read")  # fmt: skip
 
 
-def add_feature_options(add: Add) -> None:
-    """Declare by ``add`` which features a text has."""
+def add_feature_options(add: Add, add_file: Add | None = None, *, weights: bool = True) -> None:
+    """Declare by ``add`` which features a text has, and unless they do not matter their weights.
+
+    ``add_file`` declares what is a file that a job's tasks need, if that takes more.
+    """
     add("--features", default="words:1", metavar="words:N|characters:N",
         help="shingles of so many words or characters (default words:1)")  # fmt: skip
-    # no choices: to know them takes numba, which takes half a second
-    add("--weights", default="log-tf", metavar="WEIGHTING",
-        help="what a feature that occurs t times weighs: binary, 1; tf, t; log-tf, 1 + ln t "
-        "(default log-tf)")  # fmt: skip
+    if weights:
+        _add_weights(add, add_file or add)
     add("--stop-words", metavar="LANGUAGE",
-        help="leave out the commonest words of a language, as en (default: none)")  # fmt: skip
+        help="leave out the stop words of a language, as en (default: none)")  # fmt: skip
     add("--stem", metavar="LANGUAGE",
         help="take words for their stems, by Snowball's rules for a language, as english "
         "(default: as they are)")  # fmt: skip
     add("--segment", metavar="LANGUAGE",
         help="cut Chinese, zh, into its words (default: into characters)")  # fmt: skip
+
+
+def _add_weights(add: Add, add_file: Add) -> None:
+    # no choices: to know them takes numba, which takes half a second
+    add("--weights", default="log-tf", metavar="WEIGHTING",
+        help="what a feature that occurs t times weighs: binary, 1; tf, t; log-tf, 1 + ln t; "
+        "tf-idf and log-tf-idf, these times its rarity (default log-tf)")  # fmt: skip
+    add_file("--idf", metavar="FILE",
+        help="in how many documents each feature occurs, as mr-dedup idf writes it: needed by "
+        "--weights that end in -idf")  # fmt: skip
 
 
 def read_options(
@@ -88,15 +102,55 @@ def read_options(
 
 
 def feature_options(options: argparse.Namespace) -> FeatureOptions:
-    """Return which features the options ask for; ValueError if there are no such."""
+    """Return which features the options ask for; ValueError if there are no such.
+
+    Those declared without weights ask for binary ones.
+    """
     from mr_dedup.features.shingles import FeatureOptions
 
-    return dataclasses.replace(
-        FeatureOptions.parse(options.features, options.weights),
+    weights, idf = getattr(options, "weights", "binary"), getattr(options, "idf", None)
+    chosen = dataclasses.replace(
+        FeatureOptions.parse(options.features, weights),
         stop_words=options.stop_words,
         stem=options.stem,
         segment=options.segment,
     )
+    if chosen.by_rarity and idf is None:
+        raise ValueError(f"--weights {weights}: needs --idf, a file of mr-dedup idf")
+    if idf is not None and not chosen.by_rarity:
+        raise ValueError(f"--idf: means nothing to --weights {weights}")
+    return chosen
+
+
+def document_frequencies(options: argparse.Namespace) -> DocumentFrequencies | None:
+    """Return the document frequencies that the options name; None if they name none.
+
+    Raises MrDedupError for those that cannot be read, or are of other features.
+    """
+    if options.idf is None:
+        return None
+    from mr_dedup.features.document_frequencies import DocumentFrequencies
+
+    path = Path(options.idf)
+    try:
+        status = path.stat()
+        file = (status.st_dev, status.st_ino, status.st_mtime_ns)
+    except OSError:
+        # to read it will say what is wrong
+        file = (0, 0, 0)
+    if file not in _frequencies_read:
+        found = DocumentFrequencies.read(path)
+        _frequencies_read.clear()
+        _frequencies_read[file] = found
+    try:
+        _frequencies_read[file].refuse_others(feature_options(options))
+    except MrDedupError as error:
+        raise MrDedupError(f"{path}: {error}") from error
+    return _frequencies_read[file]
+
+
+_frequencies_read: dict[tuple[int, int, int], DocumentFrequencies] = {}
+"""What was read last, by its file: tasks that a process runs, or forks, do not read it again."""
 
 
 def reading_arguments(options: argparse.Namespace) -> list[str]:
@@ -109,9 +163,9 @@ def reading_arguments(options: argparse.Namespace) -> list[str]:
 
 
 def feature_arguments(options: argparse.Namespace) -> list[str]:
-    """Return the arguments that tell a job which features a text has."""
-    told = [f"--features={options.features}", f"--weights={options.weights}"]
-    for name in ("stop_words", "stem", "segment"):
-        value = getattr(options, name)
-        told += [f"{OPTION_OF_PARAMETER[name]}={value}"] if value is not None else []
+    """Return the arguments that tell a job which features a text has, but for the file --idf."""
+    told = [f"--features={options.features}"]
+    for name in ("weights", "stop_words", "stem", "segment"):
+        value = getattr(options, name, None)
+        told += [f"--{name.replace('_', '-')}={value}"] if value is not None else []
     return told

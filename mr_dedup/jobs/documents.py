@@ -16,19 +16,21 @@ from mr_dedup.formats.documents.chunks import (
     read_chunk,
     unbundle,
 )
-from mr_dedup.formats.documents.files import DocumentFile
+from mr_dedup.formats.documents.files import DocumentFile, DocumentPart
 from mr_dedup.formats.documents.options import ReadOptions
 from mr_dedup.jobs.batches import Kind, encode_bytes
 from mr_dedup.jobs.document_options import (
     add_feature_options,
     add_reading_options,
+    document_frequencies,
     feature_options,
     read_options,
 )
-from mr_dedup.jobs.inputs import input_name, input_number
+from mr_dedup.jobs.inputs import LINES, input_name, input_order, lines_of_part
 from mr_dedup.jobs.job import COUNTERS, Job
 
 if TYPE_CHECKING:
+    from mr_dedup.features.document_frequencies import DocumentFrequencies
     from mr_dedup.features.shingles import FeatureOptions
     from mr_dedup.formats.documents.batch import DocumentBatch
     from mr_dedup.formats.documents.rejects import Rejects
@@ -46,11 +48,14 @@ _REJECTS_BYTES = 4 << 20
 class DocumentJob(Job):
     """A job whose map tasks read documents: a chunk of them, or a file."""
 
+    weighs_features = True
+    """Whether it makes a difference to the job what features weigh."""
+
     def configure_args(self) -> None:
         """Declare the job's options beside mrjob's own."""
         super().configure_args()
         add_reading_options(self.add_passthru_arg)
-        add_feature_options(self.add_passthru_arg)
+        add_feature_options(self.add_passthru_arg, self.add_file_arg, weights=self.weighs_features)
 
     def check_options(self) -> None:
         """Raise ValueError or MrDedupError for options that cannot be."""
@@ -71,14 +76,26 @@ class DocumentJob(Job):
         """Return which features texts have."""
         return feature_options(self.options)
 
+    def document_frequencies(self) -> DocumentFrequencies | None:
+        """Return what texts are weighed by besides their own features; None if by nothing."""
+        return document_frequencies(self.options)
+
     def chunk(self, path: str, uri: str) -> DocumentChunk:
-        """Return what a task is to read, by the arguments of a ``mapper_raw``."""
+        """Return what a task is to read, by the arguments of a ``mapper_raw``.
+
+        On a cluster it is an input as it is, a bundle of several, or the lines of a part of one,
+        which come by standard input.
+        """
         if path.endswith(DESCRIPTION_SUFFIX):
             return read_chunk(Path(path))
+        if path == LINES:
+            lines = lines_of_part(uri)
+            part = DocumentPart(DocumentFile(None, input_name(uri), "jsonl"), placed=lines)
+            return DocumentChunk(input_order(lines.start), (part,))
         if path.endswith(BUNDLE_SUFFIX):
-            return unbundle(Path(path), Path.cwd() / "unpacked")
+            return DocumentChunk(input_order(), unbundle(Path(path), Path.cwd() / "unpacked").parts)
         file = DocumentFile.detect(path, name=input_name(uri), format=self.options.format)
-        return DocumentChunk(input_number(), (file.whole(),))
+        return DocumentChunk(input_order(), (file.whole(),))
 
 
 class TaskReading:
@@ -92,9 +109,15 @@ class TaskReading:
         self.documents = self.text_bytes = 0
         self._job = job
         self._chunk = chunk
-        self._kept = tempfile.SpooledTemporaryFile(max_size=_SPOOLED_BYTES)  # noqa: SIM115 (rejects() closes it)
+        self._kept = tempfile.SpooledTemporaryFile(max_size=_SPOOLED_BYTES)  # noqa: SIM115 (__exit__ closes it)
         self._rejected = 0
         self._passed_over: Counter[str] = Counter()
+
+    def __enter__(self) -> TaskReading:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._kept.close()
 
     def batches(self) -> Iterator[DocumentBatch]:
         """Yield the documents; raises as ``read_documents``."""
@@ -113,9 +136,8 @@ class TaskReading:
     def rejects(self) -> Iterator[bytes]:
         """Yield the rejected records as batches of lines of JSON, once ``batches`` has ended."""
         self._kept.seek(0)
-        with self._kept:
-            while lines := self._kept.readlines(_REJECTS_BYTES):
-                yield encode_bytes(Kind.REJECTS, len(lines), b"".join(lines))
+        while lines := self._kept.readlines(_REJECTS_BYTES):
+            yield encode_bytes(Kind.REJECTS, len(lines), b"".join(lines))
 
     def count(self) -> None:
         """Tell the job's counters."""

@@ -8,12 +8,12 @@ python -m mr_dedup.jobs.fingerprint -r local pages.jsonl.gz
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import io
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from mrjob.step import MRStep
 
 from mr_dedup.errors import MrDedupError
@@ -25,6 +25,8 @@ from mr_dedup.jobs.inputs import input_name
 from mr_dedup.jobs.job import COUNTERS, errors_naming
 
 if TYPE_CHECKING:
+    from mr_dedup.features.document_frequencies import DocumentFrequencies
+    from mr_dedup.features.shingles import FeatureOptions
     from mr_dedup.fingerprints.simhash import Fingerprints
     from mr_dedup.formats.documents.batch import DocumentBatch
 
@@ -50,9 +52,7 @@ class FingerprintJob(DocumentJob):
     def check_options(self) -> None:
         """Raise ValueError or MrDedupError for options that cannot be."""
         super().check_options()
-        for name in self.options.keep_field or ():
-            if name in COLUMNS:
-                raise ValueError(f"--keep-field: {name} is the name of a column that is written")
+        check_kept(self.options.keep_field or ())
 
     def output_protocol(self) -> BatchProtocol | LinesProtocol:
         """Return the protocol of what the job writes."""
@@ -67,12 +67,15 @@ class FingerprintJob(DocumentJob):
         return read_options(self.options, self.options.keep_field or ())
 
     @staticmethod
-    def warm_up() -> None:
+    def warm_up(
+        options: FeatureOptions | None = None, frequencies: DocumentFrequencies | None = None
+    ) -> None:
         """Load what tasks need, compiled: once, before they are forked."""
         from mr_dedup.features.shingles import FeatureOptions
         from mr_dedup.fingerprints.simhash import simhash
 
-        simhash(pa.array(["a text"], pa.large_string()), FeatureOptions())
+        texts = pa.array(["a text"], pa.large_string())
+        simhash(texts, options or FeatureOptions(), frequencies)
 
     def map_documents(self, path: str, uri: str) -> Iterator[tuple[int | None, bytes]]:
         """Yield the fingerprints of one chunk, as batches with the chunk's number, or as lines."""
@@ -80,21 +83,28 @@ class FingerprintJob(DocumentJob):
 
         with errors_naming(input_name(uri), path):
             chunk = self.chunk(path, uri)
-        options = self.feature_options()
-        reading = TaskReading(self, chunk)
+        options, frequencies = self.feature_options(), self.document_frequencies()
         empty = 0
-        for batch in reading.batches():
-            fingerprints = simhash(batch.texts, options)
-            empty += int(np.count_nonzero(~fingerprints.exist))
+        with TaskReading(self, chunk) as reading:
+            for batch in reading.batches():
+                fingerprints = simhash(batch.texts, options, frequencies)
+                empty += int(np.count_nonzero(~fingerprints.exist))
+                if self.options.as_batches:
+                    yield chunk.number, encode_documents(table_of(batch, fingerprints))
+                else:
+                    yield None, format_lines(batch.ids, fingerprints)
             if self.options.as_batches:
-                yield chunk.number, encode_documents(table_of(batch, fingerprints))
-            else:
-                yield None, format_lines(batch.ids, fingerprints)
-        for rejects in reading.rejects():
-            if self.options.as_batches:
-                yield chunk.number, rejects
+                for rejects in reading.rejects():
+                    yield chunk.number, rejects
         reading.count()
         self.increment_counter(COUNTERS, WITHOUT_FEATURES, empty)
+
+
+def check_kept(fields: Sequence[str]) -> None:
+    """Raise ValueError for a field that is called as a column which is written anyway."""
+    for name in fields:
+        if name in COLUMNS:
+            raise ValueError(f"--keep-field: {name} is the name of a column that is written")
 
 
 def table_of(batch: DocumentBatch, fingerprints: Fingerprints) -> pa.Table:
@@ -112,8 +122,9 @@ def table_of(batch: DocumentBatch, fingerprints: Fingerprints) -> pa.Table:
         "place": pa.array(batch.places),
     }
     table = pa.table(columns)
-    for name in batch.fields.column_names if batch.fields is not None else ():
-        table = table.append_column(name, batch.fields[name])
+    if batch.fields is not None:
+        for name in batch.fields.column_names:
+            table = table.append_column(name, batch.fields[name])
     return table
 
 
@@ -138,17 +149,13 @@ def decode_documents(batch: bytes) -> pa.Table:
 
 
 def format_lines(ids: pa.LargeStringArray, fingerprints: Fingerprints) -> bytes:
-    """Return ``fingerprint TAB id`` a line for the documents that have one, signed decimals.
+    """Return ``fingerprint TAB id`` a line for the documents that have one, signed decimals."""
+    from mr_dedup.formats import text
 
-    In ids a backslash, a TAB and line ends are written as escapes.
-    """
-    exist = pa.array(fingerprints.exist)
-    printed = pa.array(fingerprints.values.view(np.int64)).filter(exist).cast(pa.large_string())
-    shown = ids.filter(exist)
-    for character, escape in (("\\", "\\\\"), ("\t", "\\t"), ("\n", "\\n"), ("\r", "\\r")):
-        shown = pc.replace_substring(shown, character, escape)
-    lines = pc.binary_join_element_wise(printed, shown, "\t")
-    return "".join(f"{line}\n" for line in lines.to_pylist()).encode()
+    lines = io.BytesIO()
+    exist = fingerprints.exist
+    text.write_identified(lines, "output", fingerprints.values[exist], ids.filter(pa.array(exist)))
+    return lines.getvalue()
 
 
 if __name__ == "__main__":

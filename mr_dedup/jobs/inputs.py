@@ -3,10 +3,39 @@
 from __future__ import annotations
 
 import os
+import shlex
+import subprocess
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import quote, unquote
+
+from mr_dedup.errors import MrDedupError
+
+if TYPE_CHECKING:
+    from mr_dedup.formats.documents.lines import PlacedLines
 
 NUMBER_VARIABLE = "MR_DEDUP_INPUT_NUMBER"
 NAME_VARIABLE = "MR_DEDUP_INPUT_NAME"
+
+BYTES_VARIABLE = "MR_DEDUP_INPUT_BYTES"
+"""Of an input that is split."""
+
+HADOOP_VARIABLE = "MR_DEDUP_HADOOP"
+"""The hadoop command on the nodes, for a shell."""
+
+START_VARIABLE = "mapreduce_map_input_start"
+LENGTH_VARIABLE = "mapreduce_map_input_length"
+"""Which bytes of its input a task has: Hadoop's own."""
+
+LINES = "-"
+"""What a task is told in place of a path where lines of its input come by standard input."""
+
+LONGEST_LINE_BYTES = 64 << 20
+"""Lines that are as long do not come so: the Java beside a task has little memory."""
+
+_START_BITS = 48
+"""Of a byte in a file: no file system has larger ones."""
 
 
 def quoted_name(name: str) -> str:
@@ -23,3 +52,42 @@ def input_name(uri: str) -> str:
 def input_number() -> int:
     """Return which of the job's inputs this task's is, from 0; 0 if nobody said."""
     return int(os.environ.get(NUMBER_VARIABLE) or 0)
+
+
+def input_order(start: int = 0) -> int:
+    """Return a number that sorts what tasks leave: by their inputs, parts of one by ``start``."""
+    return (input_number() << _START_BITS) + start
+
+
+def lines_of_part(uri: str) -> PlacedLines:
+    """Return which lines of the input at ``uri`` a task has that reads them by standard input."""
+    from mr_dedup.formats.documents.lines import PlacedLines
+
+    start = int(os.environ[START_VARIABLE])
+    return PlacedLines(
+        start,
+        start + int(os.environ[LENGTH_VARIABLE]),
+        int(os.environ[BYTES_VARIABLE]),
+        LONGEST_LINE_BYTES,
+        partial(fetched, uri),
+    )
+
+
+def fetched(uri: str) -> Path:
+    """Return a copy in the task's folder of a file on the cluster; MrDedupError if there is none.
+
+    Not of one whose name holds what the hadoop command takes for a glob.
+    """
+    path = Path.cwd() / "whole-input"
+    done = subprocess.run(
+        [*shlex.split(os.environ[HADOOP_VARIABLE]), "fs", "-copyToLocal", uri, str(path)],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        errors="replace",
+        check=False,
+    )
+    if done.returncode != 0:
+        said = done.stderr.strip().rpartition("\n")[2]
+        raise MrDedupError(f"cannot be fetched as a whole: {said}")
+    return path

@@ -45,6 +45,10 @@ class Job(MRJob):  # type: ignore[misc]
     def check_inputs(self) -> None:
         """Raise MrDedupError for inputs that cannot be; only where the job is run alone."""
 
+    @staticmethod
+    def warm_up() -> None:
+        """Load what tasks need, compiled: once, before they are forked."""
+
     @classmethod
     def run(cls) -> None:
         """Run the job, or one of its tasks, from the command line.

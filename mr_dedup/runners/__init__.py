@@ -32,9 +32,13 @@ __all__ = [
     "Input",
     "JobResult",
     "RemoteFile",
+    "exists",
     "fetch",
     "is_uri",
     "list_files",
+    "put",
+    "remove",
+    "remove_file",
     "run",
     "staging_folder",
 ]
@@ -100,8 +104,32 @@ def fetch(uri: str, path: Path, runner: str, cluster: ClusterSettings) -> None:
     _cluster_module(runner).fetch(uri, path, cluster)
 
 
+def exists(uri: str, runner: str, cluster: ClusterSettings) -> bool:
+    """Return whether there is a file or folder that a runner of clusters reaches as ``uri``."""
+    found: bool = _cluster_module(runner).exists(uri, cluster)
+    return found
+
+
+def put(path: Path, uri: str, runner: str, cluster: ClusterSettings) -> None:
+    """Copy a file to where a runner of clusters reaches it as ``uri``: whole, or not at all.
+
+    Raises MrDedupError, also if there is such a file and not ``cluster.overwrite``.
+    """
+    _cluster_module(runner).put(path, uri, cluster)
+
+
+def remove(uri: str, runner: str, cluster: ClusterSettings) -> None:
+    """Remove a folder that a runner of clusters reaches, if there is one; raises MrDedupError."""
+    _cluster_module(runner).remove(uri, cluster)
+
+
+def remove_file(uri: str, runner: str, cluster: ClusterSettings) -> None:
+    """Remove a file that a runner of clusters reaches, if there is one; raises MrDedupError."""
+    _cluster_module(runner).remove_file(uri, cluster)
+
+
 def _cluster_module(runner: str) -> ModuleType:
-    """Return the module of a runner of clusters: its ``run_on``, ``list_files`` and ``fetch``."""
+    """Return the module of a runner of clusters, which has what is called here."""
     if runner == "hadoop":
         from mr_dedup.runners import hadoop
 

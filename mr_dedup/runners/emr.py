@@ -52,6 +52,9 @@ _DEFAULTS = {
     "bootstrap_mrjob": False,
 }
 
+_PART_BYTES = 100 << 20
+"""Of a file that is put into S3, at a time: in one go it takes none of more than 5 GB."""
+
 _ENDED = ("TERMINATED", "TERMINATED_WITH_ERRORS")
 _ENDING = ("TERMINATING", *_ENDED)
 
@@ -88,16 +91,45 @@ def fetch(uri: str, path: Path, settings: ClusterSettings) -> None:
     _files(settings.conf).get(uri, path)
 
 
+def exists(uri: str, settings: ClusterSettings) -> bool:
+    """Return whether S3 has a file or folder ``uri``; raises MrDedupError."""
+    return _files(settings.conf).exists(uri)
+
+
+def put(path: Path, uri: str, settings: ClusterSettings) -> None:
+    """Copy a file to S3, as ``uri``; see mr_dedup.runners.put."""
+    files = _files(settings.conf)
+    if not settings.overwrite and files.exists(uri):
+        raise MrDedupError(f"{uri}: came into being meanwhile; nothing written")
+    # what is put there shows when it is whole
+    files.put(str(path), uri)
+
+
+def remove_file(uri: str, settings: ClusterSettings) -> None:
+    """Remove a file from S3, if there is one; raises MrDedupError."""
+    _files(settings.conf).remove_file(uri)
+
+
+def remove(uri: str, settings: ClusterSettings) -> None:
+    """Remove a folder in S3, if there is one; raises MrDedupError."""
+    _files(settings.conf).remove(uri)
+
+
 def _files(conf: Path | None) -> S3Files:
     """Return the files in S3, which is reached as an mrjob.conf may say."""
     wanted = conf_options(EmrRunner.alias, conf)
     names = ("aws_access_key_id", "aws_secret_access_key", "aws_session_token", "s3_endpoint")
     region = wanted.get("region") or default_region()
-    return S3Files(s3_region=region, **{name: wanted.get(name) for name in names})
+    return S3Files(
+        s3_region=region, part_size=_PART_BYTES, **{name: wanted.get(name) for name in names}
+    )
 
 
 class EmrRunner(ShippingRunner, EMRJobRunner):  # type: ignore[misc]
     """mrjob's runner, with our scripts, bar and errors, and few calls of the services."""
+
+    # the arguments of a step may have 10,280
+    most_split_characters = 5_000
 
     _fs: Any
 
@@ -134,6 +166,13 @@ class EmrRunner(ShippingRunner, EMRJobRunner):  # type: ignore[misc]
                     f"{name}: expected a folder in S3 such as s3://bucket/folder/, not {folder}"
                 )
         super()._fix_s3_tmp_and_log_uri_opts()
+
+    def get_hadoop_version(self) -> str:
+        """Return the Hadoop of the cluster; of one that is still to be started, of any EMR 7.
+
+        mrjob asks for it to know what properties are called, and has no answer before the start.
+        """
+        return super().get_hadoop_version() or "3"
 
     # the services
 

@@ -55,8 +55,39 @@ def list_files(names: Sequence[str], settings: ClusterSettings) -> list[RemoteFi
 
 def fetch(uri: str, path: Path, settings: ClusterSettings) -> None:
     """Copy a file of a cluster to ``path``; raises MrDedupError."""
-    try:
+    with _errors_naming(uri):
         _filesystem(settings.hadoop_bin).get(uri, path)
+
+
+def exists(uri: str, settings: ClusterSettings) -> bool:
+    """Return whether a cluster has a file or folder ``uri``; raises MrDedupError."""
+    with _errors_naming(uri):
+        return _filesystem(settings.hadoop_bin).exists(uri)
+
+
+def put(path: Path, uri: str, settings: ClusterSettings) -> None:
+    """Copy a file to a cluster, as ``uri``; see mr_dedup.runners.put."""
+    with _errors_naming(uri):
+        _filesystem(settings.hadoop_bin).put_whole(path, uri, settings.overwrite)
+
+
+def remove_file(uri: str, settings: ClusterSettings) -> None:
+    """Remove a file of a cluster, if there is one; raises MrDedupError."""
+    with _errors_naming(uri):
+        _filesystem(settings.hadoop_bin).remove_file(uri)
+
+
+def remove(uri: str, settings: ClusterSettings) -> None:
+    """Remove a folder of a cluster, if there is one; raises MrDedupError."""
+    with _errors_naming(uri):
+        _filesystem(settings.hadoop_bin).remove([uri])
+
+
+@contextlib.contextmanager
+def _errors_naming(uri: str) -> Iterator[None]:
+    """Raise what the hadoop command says in the block as MrDedupError, naming ``uri``."""
+    try:
+        yield
     except HadoopCommandError as error:
         raise MrDedupError(f"{uri}: {error.reason}") from error
 
@@ -67,6 +98,9 @@ def _filesystem(hadoop_bin: str | None) -> ClusterFilesystem:
 
 class HadoopRunner(ShippingRunner, HadoopJobRunner):  # type: ignore[misc]
     """mrjob's runner, with few calls of the hadoop command, our scripts, bar and errors."""
+
+    # tasks have all of them in one variable, which may have 128 KB
+    most_split_characters = 100_000
 
     def __init__(self, **options: Any) -> None:
         self._both: CompositeFilesystem = None

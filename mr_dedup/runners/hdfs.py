@@ -5,7 +5,9 @@ Each call starts a Java that takes one or two seconds: what can be asked at once
 
 from __future__ import annotations
 
+import contextlib
 import re
+import secrets
 import subprocess
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -122,17 +124,45 @@ class ClusterFilesystem(HadoopFilesystem):  # type: ignore[misc]
         # it takes a local name for a URI
         self.invoke_hadoop(["fs", "-put", Path(local).absolute().as_uri(), uri])
 
+    def put_whole(self, local: Path, uri: str, overwrite: bool) -> None:
+        """Copy a local file, as ``uri``: all of it, or nothing; its folder is made if need be.
+
+        Raises HadoopCommandError, also if it is there and not ``overwrite``, or is a folder.
+        """
+        folder, _, name = uri.rpartition("/")
+        # beside it, hidden from Hadoop: renamed when it is whole
+        aside = f"{folder}/_{name}.{secrets.token_hex(4)}"
+        try:
+            try:
+                self.put(local, aside)
+            except HadoopCommandError:
+                # asked for only now: mostly the folder is there
+                self.mkdir(folder)
+                self.put(local, aside)
+            if overwrite:
+                self.remove_file(uri)
+            self.rename(aside, uri)
+        except BaseException:
+            with contextlib.suppress(MrDedupError):
+                self.remove_file(aside)
+            raise
+
     def get(self, uri: str, local: Path) -> None:
         """Copy a file or folder to ``local``; raises HadoopCommandError."""
         self.invoke_hadoop(["fs", "-get", uri, local.absolute().as_uri()])
 
     def rename(self, uri: str, new: str) -> None:
-        """Rename a folder, at once and as a whole; raises HadoopCommandError."""
+        """Rename a file or folder, at once and as a whole; raises HadoopCommandError."""
         self.invoke_hadoop(["fs", "-mv", uri, new])
 
     def remove(self, uris: Sequence[str]) -> None:
         """Remove files and folders with all in them, those there are; raises HadoopCommandError."""
         self.invoke_hadoop(["fs", "-rm", "-R", "-f", "-skipTrash", *uris])
+
+    def remove_file(self, uri: str) -> None:
+        """Remove a file, if there is one; raises HadoopCommandError, also for a folder."""
+        literal = re.sub(r"[][*?{}\\]", r"\\\g<0>", uri)
+        self.invoke_hadoop(["fs", "-rm", "-f", "-skipTrash", literal])
 
     def read_all(self, glob: str) -> str:
         """Return the texts of the files a glob stands for, one after the other."""

@@ -16,10 +16,15 @@ def is_uri(place: str) -> bool:
 
 @dataclass(frozen=True)
 class Input:
-    """What one map task reads: its path or URI, and what the user calls it in an error."""
+    """What one map task reads: its path or URI, and what the user calls it in an error.
+
+    ``lines_bytes`` is the size of a file of lines that several tasks may share: a cluster hands
+    each of them the lines of a part, if it is large. 0 for all else.
+    """
 
     place: str
     name: str
+    lines_bytes: int = 0
 
     @classmethod
     def file(cls, path: Path) -> Input:

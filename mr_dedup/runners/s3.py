@@ -177,6 +177,11 @@ class S3Files(S3Filesystem):  # type: ignore[misc]
         with aws_errors(new):
             self._get_s3_key(new).copy({"Bucket": bucket, "Key": key})
 
+    def remove_file(self, uri: str) -> None:
+        """Remove a file, if there is one."""
+        with aws_errors(uri):
+            self._get_s3_key(uri).delete()
+
     def remove(self, folder: str) -> None:
         """Remove a folder with all in it, if there is one."""
         bucket, key = split_uri(folder)

@@ -10,7 +10,19 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 
-from mr_dedup.jobs.inputs import NAME_VARIABLE, NUMBER_VARIABLE
+from mr_dedup.jobs.inputs import (
+    BYTES_VARIABLE,
+    HADOOP_VARIABLE,
+    LINES,
+    NAME_VARIABLE,
+    NUMBER_VARIABLE,
+)
+
+MANIFEST = ".manifest"
+"""What names of files end with that name inputs, a line each: address TAB number TAB name."""
+
+SPLIT_INPUTS = "split-inputs.tsv"
+"""The file, in the folder of a task, with such lines for the inputs that are split, TAB size."""
 
 CODE = "mr_dedup_code"
 """The folder, in that of a task, where the shipped package is."""
@@ -55,12 +67,32 @@ export PYTHONPATH="$code:$PWD/$ENVIRONMENT${PYTHONPATH:+:$PYTHONPATH}"
 """
 
 _FETCH_AND_RUN = r"""
-# a line of the manifest: offset TAB address TAB number TAB name
-line=$(cat)
+# what is read: a line of a manifest, or lines of a file that is split, which are found by its name
+case ${mapreduce_map_input_file:-} in
+    *$MANIFEST | '')
+        line=$(cat)
+        INPUT_PATH= ;;
+    *)
+        place=${mapreduce_map_input_file#*://}
+        line=$(while IFS= read -r line; do
+            address=${line%%$TAB*}
+            address=${address#*://}
+            # it has the host only if that was said
+            case $place in "$address" | "${place%%/*}$address") printf '\t%s' "$line" ;; esac
+        done <$SPLIT_INPUTS)
+        if [ -z "$line" ]; then
+            echo "no input has the address $mapreduce_map_input_file" >&2
+            exit 1
+        fi
+        INPUT_PATH=$LINES ;;
+esac
+# offset TAB address TAB number TAB name, and TAB size of what is split
 INPUT_URI=$(printf %s "$line" | cut -f 2)
 export $NUMBER="$(printf %s "$line" | cut -f 3)" $NAME="$(printf %s "$line" | cut -f 4)"
+export $BYTES="$(printf %s "$line" | cut -f 5)"
 printf '%s\n' "$INPUT_URI" >task-input
 echo "reporter:status:reading $INPUT_URI" >&2
+[ -z "$INPUT_PATH" ] || exec "$@" "$INPUT_PATH" "$INPUT_URI"
 name=${INPUT_URI##*/}
 # its endings say what is in it
 case $name in
@@ -95,7 +127,9 @@ def task_script(
         f'hadoop_command() {{ {shlex.join(hadoop)} "$@"; }}',
         f"FAILURES={shlex.quote(failures)}",
         f"CODE={CODE} ENVIRONMENT={ENVIRONMENT} DIGEST={digest}",
-        f"NUMBER={NUMBER_VARIABLE} NAME={NAME_VARIABLE}",
+        f"export {HADOOP_VARIABLE}={shlex.quote(shlex.join(hadoop))}",
+        f"NUMBER={NUMBER_VARIABLE} NAME={NAME_VARIABLE} BYTES={BYTES_VARIABLE} LINES={LINES}",
+        f"MANIFEST={MANIFEST} SPLIT_INPUTS={SPLIT_INPUTS} TAB='\t'",
     ]
     run = _FETCH_AND_RUN if reads_manifest else _RUN
     return [

@@ -4,6 +4,8 @@ import gzip
 import random
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from mr_dedup.cli import convert
@@ -16,6 +18,11 @@ ENDINGS = [".longs", ".txt", ".fpz", ".longs.gz", ".tsv.zst", ".fpz.zst"]
 
 
 def write(path, values):
+    if path.suffix == ".parquet":
+        fingerprints = pa.array([None, *values], pa.uint64())
+        ids = [f"page {number}" for number in range(len(fingerprints))]
+        pq.write_table(pa.table({"id": ids, "fingerprint": fingerprints}), path)
+        return path
     if ".fpz" in path.suffixes:
         values = sorted(set(values))
     with create(path) as writer:
@@ -31,7 +38,7 @@ def names(folder):
     return sorted(path.name for path in folder.iterdir())
 
 
-@pytest.mark.parametrize("source", ENDINGS)
+@pytest.mark.parametrize("source", [*ENDINGS, ".parquet"])
 @pytest.mark.parametrize("target", ENDINGS)
 def test_every_format_to_every_other(tmp_path, capsys, source, target):
     path = write(tmp_path / f"in{source}", VALUES)
@@ -165,6 +172,19 @@ def test_mistakes_are_one_line_and_write_nothing(tmp_path, capsys):
     assert "out.xyz: the format is not known" in failure(capsys, good, "-o", tmp_path / "out.xyz")
     assert "good.longs: exists; give --overwrite" in failure(capsys, good, "-o", good)
     assert "is a folder" in failure(capsys, good, "-o", tmp_path, "--to", "text")
+    (tmp_path / "there.parquet").touch()
+    for name in ("out.parquet", "there.parquet"):
+        assert f"{name}: Parquet is written by mr-dedup fingerprint only" in failure(
+            capsys, good, "-o", tmp_path / name
+        )
+    (tmp_path / "there.parquet").unlink()
+    documents = tmp_path / "documents.parquet"
+    pq.write_table(pa.table({"id": ["a"], "text": ["b"]}), documents)
+    assert (
+        "documents.parquet: has no column 'fingerprint'; its columns are 'id', 'text'"
+        in failure(capsys, documents, "-o", out)
+    )
+    documents.unlink()
     missing = tmp_path / "missing" / "x.fpz"
     assert "does not exist" in failure(capsys, good, "-o", missing)
     assert names(tmp_path) == before

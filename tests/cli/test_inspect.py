@@ -5,6 +5,8 @@ import json
 import random
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from mr_dedup.cli.main import main
@@ -75,6 +77,19 @@ def test_order_is_seen_across_blocks(tmp_path, capsys, monkeypatch):
     (report,) = reports(capsys, write(tmp_path / "x.longs", [1, 9, 8, 10]))
     assert (report["order"], report["distinct"]) == ("unsorted", None)
     assert (report["smallest"], report["largest"]) == (1, 10)
+
+
+def test_parquet(tmp_path, capsys):
+    path = tmp_path / "x.parquet"
+    fingerprints = pa.array([5, None, -1], pa.int64())
+    pq.write_table(pa.table({"id": ["a", "b", "c"], "fingerprint": fingerprints}), path)
+    (report,) = reports(capsys, path)
+    assert (report["format"], report["count"], report["damage"]) == ("parquet", 2, None)
+    assert (report["smallest"], report["largest"]) == (5, -1)
+    assert report["bytes_per_fingerprint"] == path.stat().st_size / 2
+    path.write_bytes(path.read_bytes()[:-1])
+    (report,) = reports(capsys, path, code=1)
+    assert "x.parquet: the Parquet data is damaged" in report["damage"]
 
 
 @pytest.mark.parametrize("bits", [1, 2, 16])

@@ -1,5 +1,6 @@
 """What every command shares: what it imports, what it says of mistakes, and its exit codes."""
 
+import re
 import subprocess
 import sys
 
@@ -34,7 +35,7 @@ def test_the_version_and_the_help_need_no_heavy_imports():
     modules, printed = imported("--help")
     assert not modules & HEAVY
     for name in COMMANDS:
-        assert f"\n    {name} " in printed
+        assert re.search(rf"\n    {name}\s", printed)
     # as it would be seen if it were not so
     assert HEAVY & imported("inspect", "--help")[0] == {"numpy", "zstandard"}
 
@@ -55,6 +56,9 @@ def test_other_words_are_refused_by_the_parser(arguments, capsys):
     assert "mr-dedup" in capsys.readouterr().err
 
 
+_OF_QUERY = "--corpus-format or --queries-format or --format"
+
+
 def test_a_command_may_be_what_another_one_reads(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "plan").write_text("1\n")
@@ -68,8 +72,8 @@ def test_a_command_may_be_what_another_one_reads(tmp_path, monkeypatch, capsys):
         (["inspect", "x.dat"], "--format"),
         (["convert", "x.dat", "-o", "y.txt"], "--from or --to"),
         (["convert", "x.txt", "-o", "y.dat"], "--from or --to"),
-        (["query", "x.dat", "--queries", "x.txt"], "--corpus-format or --queries-format"),
-        (["query", "x.txt", "--queries", "x.dat"], "--corpus-format or --queries-format"),
+        (["query", "x.dat", "--queries", "x.txt"], _OF_QUERY),
+        (["query", "x.txt", "--queries", "x.dat"], _OF_QUERY),
     ],
 )
 def test_an_unknown_ending_is_answered_with_options_the_command_has(
@@ -82,7 +86,8 @@ def test_an_unknown_ending_is_answered_with_options_the_command_has(
     name = next(argument for argument in arguments if argument.endswith(".dat"))
     assert capsys.readouterr().err == (
         f"mr-dedup: error: {name}: the format is not known by its ending (.longs, .txt, .tsv, "
-        f".fpz, each perhaps with .gz or .zst after it); name it with {options}\n"
+        ".fpz, .parquet, each but .parquet perhaps with .gz or .zst after it); "
+        f"name it with {options}\n"
     )
 
 

@@ -15,11 +15,15 @@ import time
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import zstandard
 
+from mr_dedup import runners
 from mr_dedup.cli.main import main
 from mr_dedup.cli.query import _copy_ordered
+from mr_dedup.errors import MrDedupError
 from mr_dedup.formats import chunks, fingerprint_files
 from mr_dedup.hamming import search
 from mr_dedup.hamming.design import designs_for
@@ -164,7 +168,7 @@ def test_every_format_globs_folders_and_odd_names_give_one_answer(
     corpus, queries, capfd, tmp_path, monkeypatch
 ):
     values = np.array(corpus.corpus, dtype=np.uint64)
-    parts = np.array_split(values, 6)
+    parts = np.array_split(values, 7)
     folder = tmp_path / "odd #1 é"
     folder.mkdir()
     (folder / "_SUCCESS").write_text("no fingerprints")
@@ -179,6 +183,8 @@ def test_every_format_globs_folders_and_odd_names_give_one_answer(
     lines = "".join(f"{value:#018x}\tpage {i}\n" for i, value in enumerate(parts[4].tolist()))
     (tmp_path / "d-2.tsv.zst").write_bytes(zstandard.compress(lines.encode()))
     (tmp_path / "e e.longs").write_bytes(parts[5].astype(">u8").tobytes())
+    rows = pa.table({"id": [f"page {i}" for i in range(parts[6].size)], "fingerprint": parts[6]})
+    pq.write_table(rows, folder / "f.parquet")
     monkeypatch.chdir(tmp_path)
     address = (tmp_path / "e e.longs").as_uri()
     for runner in RUNNERS:
@@ -189,12 +195,57 @@ def test_every_format_globs_folders_and_odd_names_give_one_answer(
 
 
 @BOTH
+@pytest.mark.parametrize("ending", [".longs", ".parquet"])
 def test_large_files_are_shared_out_among_the_tasks(
-    corpus, queries, capfd, small_chunks, staged, runner
+    corpus, queries, capfd, tmp_path, small_chunks, staged, runner, ending
 ):
-    code, out, _ = query(capfd, corpus.folder / "corpus.longs", "--queries", queries, "-r", runner)
+    path = corpus.folder / "corpus.longs"
+    if ending == ".parquet":
+        path = tmp_path / "corpus.parquet"
+        values = np.array(corpus.corpus, dtype=np.uint64).view(np.int64)
+        pq.write_table(pa.table({"fingerprint": values}), path, row_group_size=1024)
+    code, out, _ = query(capfd, path, "--queries", queries, "-r", runner)
     assert (code, out) == (0, corpus.lines())
     assert len(staged) == -(-len(corpus.corpus) // 500)
+
+
+def test_queries_in_parquet(corpus, capfd, tmp_path):
+    rows = [*corpus.queries, None]
+    ids = [f"page {number}" for number in range(len(rows))]
+    table = pa.table({"id": ids, "fingerprint": pa.array(rows, pa.uint64())})
+    pq.write_table(table, tmp_path / "q.parquet")
+    arguments = [*corpus.split(1), "--queries", tmp_path / "q.parquet"]
+    code, out, err = query(capfd, *arguments, "--print-fingerprints")
+    assert (code, out) == (0, corpus.lines())
+    assert "distinct queries: 203" in err
+    code, out, err = query(capfd, *arguments)
+    signed = {str(value - (value >> 63 << 64)): id for value, id in zip(rows[:-1], ids[:-1])}  # noqa: B905 (as long)
+    lines = (line.split("\t") for line in corpus.lines().splitlines())
+    by_id = {signed[first]: "\t".join([signed[first], *rest]) + "\n" for first, *rest in lines}
+    assert (code, out) == (0, "".join(by_id[id] for id in ids if id in by_id))
+    pq.write_table(table.select(["id"]), tmp_path / "q.parquet")
+    line = mistake(capfd, *corpus.split(1), "--queries", tmp_path / "q.parquet")
+    assert "q.parquet: has no column 'fingerprint'; its columns are 'id'" in line
+
+
+def test_a_cluster_is_sent_what_is_told_to_be_parquet_whole(
+    corpus, queries, capfd, tmp_path, monkeypatch, small_chunks
+):
+    sent = []
+
+    def noting(job, options, inputs, *others, **settings):
+        sent.append(sorted(Path(each.place).name for each in inputs))
+        raise MrDedupError("this far")
+
+    monkeypatch.setattr(runners, "run", noting)
+    values = np.array(corpus.corpus, dtype=np.uint64)
+    for name in ("a.parquet", "b"):
+        pq.write_table(pa.table({"fingerprint": values}), tmp_path / name)
+    arguments = [tmp_path / "a.parquet", "--queries", queries, "-r", "hadoop"]
+    assert "this far" in mistake(capfd, *arguments)
+    assert "this far" in mistake(capfd, tmp_path / "b", *arguments, "--corpus-format", "parquet")
+    parts = -(-values.size // 500)
+    assert sent == [[f"{number:06}.longs" for number in range(parts)], ["a.parquet", "b"]]
 
 
 @BOTH

@@ -17,6 +17,7 @@ from tests.features import text_oracle
 deterministic = settings(derandomize=True, deadline=None, max_examples=400)
 # what this Python knows: the frozen table may know more
 known = st.characters(exclude_categories=["Cs", "Cn"])
+WITHOUT_IDF = [name for name in WEIGHTINGS if not name.endswith("-idf")]
 PIECES = ["Word ", "Straße", "中", "文", "x" * 63, " ", "—", "e\u0301"]
 texts = st.one_of(
     st.text(known, max_size=40),
@@ -24,7 +25,7 @@ texts = st.one_of(
     st.lists(st.sampled_from(PIECES), max_size=60).map("".join),
 )
 options = st.builds(
-    FeatureOptions, st.sampled_from(UNITS), st.integers(1, 5), st.sampled_from(WEIGHTINGS)
+    FeatureOptions, st.sampled_from(UNITS), st.integers(1, 5), st.sampled_from(WITHOUT_IDF)
 )
 
 
@@ -128,7 +129,7 @@ def test_options_that_do_not_exist_are_refused(name):
 def test_misuse_is_named():
     with pytest.raises(ValueError, match=f"length must be from 1 to {MAX_LENGTH}, not 65"):
         FeatureOptions("words", MAX_LENGTH + 1)
-    with pytest.raises(ValueError, match="weighting must be one of binary, tf, log-tf, not 'idf'"):
+    with pytest.raises(ValueError, match=r"weighting must be one of binary, tf, .*, not 'idf'"):
         FeatureOptions("words", 1, "idf")
     with pytest.raises(ValueError, match="character 1 is a lone surrogate"):
         features_of("a\ud800", FeatureOptions())

@@ -1,9 +1,15 @@
 """The features of a text, the slow and obvious way, by Python's own Unicode tables."""
 
+import functools
 import math
 import re
 import unicodedata
 from collections import Counter
+from itertools import groupby
+
+import rjieba
+import Stemmer
+import stopwordsiso
 
 _CJK = re.compile(
     "CJK (UNIFIED|COMPATIBILITY) IDEOGRAPH|(HALFWIDTH )?(HIRAGANA|KATAKANA) LETTER"
@@ -37,10 +43,42 @@ def tokens(text):
     return found
 
 
-def pieces(text, unit):
+def words_of_chinese(text):
+    """The tokens of a text, with the words that a run of CJK characters is cut into."""
+    found = []
+    for in_run, characters in groupby(text, is_cjk):
+        run = "".join(characters)
+        words = [word for word, _, _ in rjieba.tokenize(run)] if in_run else []
+        found += [("".join(map(fold, word)), False) for word in words] or tokens(run)
+    return found
+
+
+@functools.cache
+def runs_of_stop_words(language, segment):
+    """The tokens of each stop word."""
+    found = [prepared(word, segment=segment) for word in stopwordsiso.stopwords(language)]
+    return [[token for token, _ in run] for run in found]
+
+
+def prepared(text, stop_words=None, stem=None, segment=None):
+    """The tokens of a text that are left when stop words are gone, as stems, Chinese as words."""
+    found = words_of_chinese(text) if segment else tokens(text)
+    covered = set()
+    for run in runs_of_stop_words(stop_words, segment) if stop_words else ():
+        for start in range(len(found) - len(run) + 1):
+            if [token for token, _ in found[start : start + len(run)]] == run:
+                covered.update(range(start, start + len(run)))
+    found = [token for place, token in enumerate(found) if place not in covered]
+    if stem:
+        stemmer = Stemmer.Stemmer(stem)
+        found = [(stemmer.stemWord(token) or token, is_cjk) for token, is_cjk in found]
+    return found
+
+
+def pieces(text, unit, **asked):
     """The normalised text, and where in it each word or character is."""
     normalised, places, before_is_cjk = "", [], True
-    for token, token_is_cjk in tokens(text):
+    for token, token_is_cjk in prepared(text, **asked):
         if normalised and not (before_is_cjk and token_is_cjk):
             normalised += " "
         places.append((len(normalised), len(normalised) + len(token)))
@@ -51,9 +89,9 @@ def pieces(text, unit):
     return normalised, places
 
 
-def shingles(text, unit, length):
+def shingles(text, unit, length, **asked):
     """Every shingle of a text, repeats too."""
-    normalised, places = pieces(text, unit)
+    normalised, places = pieces(text, unit, **asked)
     if not places:
         return []
     if len(places) < length:
@@ -71,7 +109,7 @@ def weight(times, weighting):
     return 64 * times if weighting == "tf" else round(64 * (1 + math.log(min(times, 4095))))
 
 
-def weighted(text, unit, length, weighting):
+def weighted(text, unit, length, weighting, **asked):
     """Each feature of a text, in order of appearance, with its weight."""
-    counts = Counter(shingles(text, unit, length))
+    counts = Counter(shingles(text, unit, length, **asked))
     return {shingle: weight(times, weighting) for shingle, times in counts.items()}

@@ -4,6 +4,8 @@ import json
 from itertools import pairwise
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -21,10 +23,13 @@ from mr_dedup.formats.chunks import (
 from mr_dedup.formats.fingerprint_files import FingerprintFile
 
 VALUES = np.unique(np.random.default_rng(0).integers(0, 2**64, 5000, dtype=np.uint64))
-NAMES = ["a.longs", "a.fpz", "a.txt", "a.longs.gz", "a.fpz.zst"]
+NAMES = ["a.longs", "a.fpz", "a.txt", "a.longs.gz", "a.fpz.zst", "a.parquet"]
 
 
 def written(path, values):
+    if path.suffix == ".parquet":
+        pq.write_table(pa.table({"fingerprint": values}), path, row_group_size=300)
+        return FingerprintFile.detect(path)
     with fingerprint_files.create(path) as out:
         out.write(values)
     return FingerprintFile.detect(path)
@@ -163,6 +168,22 @@ def test_a_sample_is_from_all_over_where_the_file_can_be_split(file):
         if file.splittable:
             assert sample[0] == held[0]
             assert sample[-1] >= held[-20]
+
+
+def test_rows_without_fingerprints_are_in_no_chunk(tmp_path):
+    rows = pa.array([None if n % 3 else n for n in range(5000)], pa.int64())
+    pq.write_table(pa.table({"fingerprint": rows}), tmp_path / "a.parquet", row_group_size=700)
+    whole = Part.whole(FingerprintFile.detect(tmp_path / "a.parquet"))
+    assert whole.size == 5000
+    for size in (100, 999, 5000):
+        made = cut_into_chunks([whole], size)
+        assert len(made) == -(-5000 // size)
+        assert joined(made, 60).tolist() == list(range(0, 5000, 3))
+    sample = Chunk((whole,)).sample(640).tolist()
+    assert set(sample) <= set(range(0, 5000, 3))
+    assert len(sample) > 200
+    assert sample[0] == 0
+    assert sample[-1] >= 4990
 
 
 def test_a_sample_is_from_all_files(several):

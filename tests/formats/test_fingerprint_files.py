@@ -1,5 +1,6 @@
 """One protocol over all formats and compressions; compressed data cut, changed and joined."""
 
+import contextlib
 import gzip
 import os
 import resource
@@ -11,6 +12,8 @@ import zlib
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import zstandard
 from hypothesis import given, settings
@@ -21,10 +24,12 @@ from mr_dedup.formats import fingerprint_files
 from mr_dedup.formats.fingerprint_files import (
     BYTE_ORDERS,
     FORMATS,
+    WRITTEN_FORMATS,
     FingerprintFile,
     UnknownFormatError,
     create,
 )
+from mr_dedup.formats.fingerprint_parquet import create_table
 
 deterministic = settings(derandomize=True, deadline=None, max_examples=25)
 
@@ -33,11 +38,14 @@ ENDINGS = [
     for stem in (".longs", ".txt", ".tsv", ".fpz", ".LONGS", ".Txt")
     for packing in ("", ".gz", ".zst", ".GZ")
 ]
+ENDINGS += [".parquet", ".PARQUET"]
+IDENTIFIED = [".txt", ".tsv.gz", ".txt.zst", ".parquet"]
 COMPRESSED = [".gz", ".zst"]
 VALUES = [0, 1, 2**63 - 1, 2**63, 2**64 - 2, 2**64 - 1]
 
 endings = pytest.mark.parametrize("ending", ENDINGS)
 compressions = pytest.mark.parametrize("packing", COMPRESSED)
+identified = pytest.mark.parametrize("ending", IDENTIFIED)
 fingerprint_sets = st.sets(st.integers(0, 2**64 - 1) | st.sampled_from(VALUES), max_size=50)
 
 
@@ -45,8 +53,35 @@ def array(values):
     return np.array(values, dtype=np.uint64)
 
 
+class Rows:
+    """Writes rows of Parquet as ``create`` writes other formats."""
+
+    def __init__(self, table):
+        self._table = table
+
+    def write(self, fingerprints):
+        count = len(fingerprints)
+        ids = pa.array([f"page {number}" for number in range(count)], pa.large_string())
+        self._table.write(ids, fingerprints, np.ones(count, bool), np.arange(count))
+
+    @property
+    def count(self):
+        return self._table.rows
+
+
+@contextlib.contextmanager
+def creating(path, overwrite=False, **options):
+    """Whatever writes files of that ending."""
+    if path.suffix.lower() != ".parquet":
+        with create(path, overwrite=overwrite, **options) as writer:
+            yield writer
+        return
+    with create_table(path, "words:1, log-tf", overwrite=overwrite) as table:
+        yield Rows(table)
+
+
 def write(path, values, **options):
-    with create(path, overwrite=True, **options) as writer:
+    with creating(path, overwrite=True, **options) as writer:
         writer.write(array(values[:3]))
         writer.write(array(values[3:]))
     assert writer.count == len(values)
@@ -86,7 +121,7 @@ def test_order_and_repeats_are_kept(tmp_path, ending):
     assert write(tmp_path / f"x{ending}", values).read().tolist() == values
 
 
-@pytest.mark.parametrize("ending", [".longs", ".fpz"])
+@pytest.mark.parametrize("ending", [".longs", ".fpz", ".parquet"])
 @given(
     values=fingerprint_sets.map(sorted),
     start=st.integers(0, 60),
@@ -119,6 +154,8 @@ def test_misuse_is_refused_at_once(tmp_path):
     for name in ("format", "compression", "byte_order"):
         with pytest.raises(ValueError, match=f"{name}: expected one of .*, got 'other'"):
             FingerprintFile(**{"path": file.path, "format": "longs", name: "other"})
+    with pytest.raises(ValueError, match="compression: a Parquet file is compressed inside"):
+        FingerprintFile(file.path, "parquet", "gzip")
 
 
 # which file is what
@@ -130,11 +167,13 @@ def test_misuse_is_refused_at_once(tmp_path):
         ("a.longs", None, "longs", None),
         ("a.tsv.zst", None, "text", "zstd"),
         ("a.b.fpz.gz", None, "packed", "gzip"),
+        ("a.parquet", None, "parquet", None),
         # a local copy, as it came or unpacked on its way
         ("copy.txt.gz", "hdfs:///data/part 1.txt.gz", "text", "gzip"),
         ("copy.txt", "s3://bucket/part.txt.gz", "text", None),
         ("part-00000", "/data/part.longs", "longs", None),
         ("part-00000.gz", "/data/part.longs.gz", "longs", "gzip"),
+        ("part-00000", "s3://bucket/part.parquet", "parquet", None),
     ],
 )
 def test_the_ending_says_what_a_file_is(tmp_path, path, name, format, compression):
@@ -159,11 +198,21 @@ def test_an_explicit_format_overrules_the_ending(tmp_path):
 def test_unknown_endings_are_refused_with_the_known_ones(tmp_path, name):
     path = tmp_path / name
     path.touch()
-    message = r"by its ending \(\.longs, \.txt, \.tsv, \.fpz, .*\)$"
+    message = r"by its ending \(\.longs, \.txt, \.tsv, \.fpz, \.parquet, .*\)$"
     with pytest.raises(UnknownFormatError, match=message):
         FingerprintFile.detect(path)
     with pytest.raises(UnknownFormatError, match=message), create(path, overwrite=True):
         pass
+
+
+@compressions
+def test_parquet_is_not_compressed_from_outside(tmp_path, packing):
+    path = tmp_path / f"x.parquet{packing}"
+    path.touch()
+    message = rf"x\.parquet{packing}: is Parquet inside gzip or zstd; unpack it first"
+    for options in ({}, {"format": "parquet"}, {"name": "x.parquet"}):
+        with pytest.raises(FormatError, match=message):
+            FingerprintFile.detect(path, **options)
 
 
 @pytest.mark.parametrize("format", FORMATS)
@@ -187,7 +236,7 @@ def test_what_cannot_be_read_is_one_line(tmp_path):
         FingerprintFile.detect(tmp_path, format="longs")
     (tmp_path / "folder.longs").mkdir()
     for format in FORMATS:
-        for compression in (None, "gzip", "zstd"):
+        for compression in (None,) if format == "parquet" else (None, "gzip", "zstd"):
             gone = FingerprintFile(tmp_path / "gone", format, compression)
             with pytest.raises(MrDedupError, match="gone: cannot be read: No such file"):
                 gone.read()
@@ -215,7 +264,7 @@ def test_no_room_to_unpack_is_told_from_a_file_that_cannot_be_read(tmp_path):
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
 
 
-@pytest.mark.parametrize("ending", [".longs", ".txt"])
+@pytest.mark.parametrize("ending", [".longs", ".txt", ".parquet"])
 def test_what_does_not_fit_into_memory_is_named(tmp_path, monkeypatch, ending):
     def exhausted(*arguments):
         raise MemoryError
@@ -409,7 +458,7 @@ def test_blocks_may_be_left_before_their_end(tmp_path):
 
 
 def test_equal_content_makes_equal_files(tmp_path):
-    for ending in (".longs.gz", ".txt.zst", ".fpz.gz", ".fpz"):
+    for ending in (".longs.gz", ".txt.zst", ".fpz.gz", ".fpz", ".parquet"):
         write(tmp_path / f"a{ending}", VALUES)
         write(tmp_path / f"b{ending}", VALUES)
         assert (tmp_path / f"a{ending}").read_bytes() == (tmp_path / f"b{ending}").read_bytes()
@@ -429,7 +478,7 @@ def test_a_failure_leaves_nothing_behind(tmp_path, ending):
     path = tmp_path / f"x{ending}"
 
     def interrupted():
-        with create(path) as writer:
+        with creating(path) as writer:
             writer.write(array(VALUES))
             raise KeyboardInterrupt
 
@@ -445,7 +494,15 @@ def test_packed_files_take_no_other_order(tmp_path, ending):
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("format", FORMATS)
+def test_parquet_is_written_by_others(tmp_path):
+    for name, format in (("x.parquet", None), ("x.parquet", "parquet"), ("x.longs", "parquet")):
+        message = f"{name}: Parquet is written by mr-dedup fingerprint only; expected one of longs"
+        with pytest.raises(MrDedupError, match=message), create(tmp_path / name, format=format):
+            pass
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("format", WRITTEN_FORMATS)
 def test_other_dtypes_are_refused(tmp_path, format):
     with (
         pytest.raises(ValueError, match="fingerprints: expected uint64, got int64"),
@@ -462,8 +519,100 @@ def test_an_existing_file_is_kept_unless_told_otherwise(tmp_path):
     assert write(path, [2]).read().tolist() == [2]
 
 
-def test_only_packed_files_need_numba(tmp_path):
-    for ending in (".longs", ".txt", ".longs.gz", ".txt.zst", ".fpz"):
+# ids
+
+
+def write_identified(path, values, ids):
+    """A text file of ours, a Parquet file of others."""
+    ids = pa.array(ids, pa.large_string())
+    if path.suffix == ".parquet":
+        pq.write_table(pa.table({"id": ids, "fingerprint": array(values)}), path)
+    else:
+        with create(path, overwrite=True) as writer:
+            writer.write_identified(array(values[:3]), ids[:3])
+            writer.write_identified(array(values[3:]), ids[3:])
+        assert writer.count == len(values)
+    return FingerprintFile.detect(path)
+
+
+id_texts = st.text(st.characters(blacklist_characters="\t\r\n", blacklist_categories=["Cs"]))
+
+
+@identified
+@given(
+    pairs=st.lists(st.tuples(st.integers(0, 2**64 - 1), st.none() | id_texts), max_size=30),
+    max_count=st.integers(1, 40),
+)
+@deterministic
+def test_fingerprints_keep_their_ids(tmp_path_factory, ending, pairs, max_count):
+    values, ids = [value for value, _ in pairs], [id for _, id in pairs]
+    file = write_identified(tmp_path_factory.getbasetemp() / f"ids{ending}", values, ids)
+    assert file.has_ids
+    assert file.read().tolist() == values
+    batches = list(file.identified(max_count))
+    for fingerprints, found in batches:
+        assert (fingerprints.dtype, found.type) == (np.uint64, pa.large_string())
+        assert fingerprints.flags.writeable
+        assert 1 <= len(fingerprints) == len(found) <= max_count
+    assert [value for batch, _ in batches for value in batch.tolist()] == values
+    assert [id for _, found in batches for id in found.to_pylist()] == ids
+
+
+@identified
+def test_fingerprints_without_ids_have_null_ones(tmp_path, ending):
+    path = tmp_path / f"x{ending}"
+    if ending == ".parquet":
+        pq.write_table(pa.table({"fingerprint": array(VALUES)}), path)
+        file = FingerprintFile.detect(path)
+    else:
+        file = write(path, VALUES)
+    ((fingerprints, ids),) = file.identified()
+    assert fingerprints.tolist() == VALUES
+    assert ids.to_pylist() == [None] * len(VALUES)
+
+
+@pytest.mark.parametrize("ending", [".longs", ".fpz", ".longs.gz", ".fpz.zst"])
+def test_other_formats_have_no_ids(tmp_path, ending):
+    file = write(tmp_path / f"x{ending}", VALUES)
+    assert not file.has_ids
+    with pytest.raises(ValueError, match=f"format: {file.format} files have no ids"):
+        file.identified()
+    ids = pa.array(["a"], pa.large_string())
+    with (
+        pytest.raises(ValueError, match="ids: only text files take ids"),
+        create(tmp_path / f"y{ending}") as writer,
+    ):
+        writer.write_identified(array([1]), ids)
+
+
+def test_misuse_of_ids_is_refused(tmp_path):
+    file = write(tmp_path / "x.txt", VALUES)
+    with pytest.raises(ValueError, match="max_count: expected at least 1, got 0"):
+        file.identified(0)
+    two = pa.array(["a", "b"], pa.large_string())
+    for values, ids, message in (
+        (array([1]), two, r"ids: expected large_string\[1\], got large_string\[2\]"),
+        (array([1, 2]), two.cast(pa.string()), r"ids: expected large_string\[2\], got string\[2\]"),
+        (np.array([1, 2]), two, "fingerprints: expected uint64, got int64"),
+    ):
+        with pytest.raises(ValueError, match=message), create(tmp_path / "y.txt") as writer:
+            writer.write_identified(values, ids)
+    assert not (tmp_path / "y.txt").exists()
+
+
+def test_identified_batches_may_be_left_before_their_end(tmp_path):
+    for ending in IDENTIFIED:
+        file = write_identified(tmp_path / f"x{ending}", VALUES, ["a"] * len(VALUES))
+        batches = file.identified(max_count=2)
+        assert next(batches)[0].tolist() == VALUES[:2]
+        batches.close()
+
+
+# what is imported
+
+
+def test_only_packed_files_need_numba_and_only_parquet_pyarrow(tmp_path):
+    for ending in (".longs", ".txt", ".longs.gz", ".txt.zst", ".fpz", ".parquet"):
         write(tmp_path / f"x{ending}", VALUES)
     program = """
 import sys
@@ -474,7 +623,9 @@ for ending in (".longs", ".txt", ".longs.gz", ".txt.zst"):
         pass
 print("numba" in sys.modules)
 FingerprintFile.detect("x.fpz").read()
-print("numba" in sys.modules)
+print("numba" in sys.modules, "pyarrow" in sys.modules)
+FingerprintFile.detect("x.parquet").read()
+print("pyarrow" in sys.modules)
 """
     path = os.pathsep.join([str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", "")])
     result = subprocess.run(
@@ -485,4 +636,4 @@ print("numba" in sys.modules)
         text=True,
         check=True,
     )
-    assert result.stdout == "False\nTrue\n"
+    assert result.stdout == "False\nTrue False\nTrue\n"

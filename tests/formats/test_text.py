@@ -4,11 +4,12 @@ import io
 import re
 
 import numpy as np
+import pyarrow as pa
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
-from mr_dedup.errors import FormatError
+from mr_dedup.errors import FormatError, MrDedupError
 from mr_dedup.formats import text
 
 deterministic = settings(derandomize=True, deadline=None, max_examples=200)
@@ -199,3 +200,112 @@ def test_writes_every_length_and_more_than_a_piece():
     text.write(file, np.array(values, dtype=np.uint64))
     assert [int(line) % 2**64 for line in file.getvalue().split()] == values
     assert read_all(file.getvalue()) == values
+
+
+# ids
+
+
+def read_identified(content):
+    """All fingerprints of a text with their ids."""
+    pairs = []
+    for fingerprints, ids in text.read_identified(io.BytesIO(content), "x.txt"):
+        ids.validate(full=True)
+        pairs += zip(fingerprints.tolist(), ids.to_pylist(), strict=True)
+    return pairs
+
+
+id_bytes = st.binary(max_size=12) | st.text(max_size=8).map(str.encode)
+
+
+@given(
+    records=st.lists(
+        st.tuples(values.map(lambda value: b"%d" % value), st.none() | id_bytes) | st.none()
+    ),
+    end=st.sampled_from([b"\n", b"\r\n"]),
+    last_end=st.booleans(),
+    size=st.integers(1, 300),
+)
+@example(records=[(b"1", b"\xff"), (b"2", None)], end=b"\n", last_end=True, size=300)
+@example(records=[(b"1", b""), (b"2", b"\t\r"), None], end=b"\r\n", last_end=True, size=300)
+@deterministic
+def test_reads_the_ids_that_partition_finds(records, end, last_end, size):
+    lines = [b"" if record is None else b"\t".join(filter_none(record)) for record in records]
+    content = b"".join(line + end for line in lines)
+    if not last_end:
+        content = content.removesuffix(end)
+    expected = []
+    # an id of any bytes may hold line ends of its own
+    for line in content.split(b"\n"):
+        field, tab, id = line.removesuffix(b"\r").partition(b"\t")
+        if field + tab:
+            expected.append((field, id.decode(errors="backslashreplace") if tab else None))
+    assume(all(re.fullmatch(rb"-?[0-9]+", field) for field, _ in expected))
+    assume(all(-(2**63) <= int(field) < 2**64 for field, _ in expected))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(text, "_READ_BYTES", size)
+        assert read_identified(content) == [(int(field) % 2**64, id) for field, id in expected]
+
+
+def filter_none(record):
+    return [part for part in record if part is not None]
+
+
+def test_a_mistake_is_named_where_ids_are_read_too():
+    with pytest.raises(FormatError, match="line 3: expected a fingerprint"):
+        read_identified(b"1\ta\n\nx\tb\n")
+
+
+def test_hex_fingerprints_have_ids_too():
+    assert read_identified(b"0x00000000000000ff\ta\n7\tb") == [(255, "a"), (7, "b")]
+
+
+def write_identified(values, ids):
+    file = io.BytesIO()
+    array = np.array(values, dtype=np.uint64)
+    text.write_identified(file, "x.txt", array, pa.array(ids, pa.large_string()))
+    return file.getvalue()
+
+
+@given(
+    pairs=st.lists(
+        st.tuples(
+            values.map(lambda value: value % 2**64),
+            st.none() | st.text(st.characters(blacklist_categories=["Cs"]), max_size=8),
+        ),
+        max_size=50,
+    ),
+    count=st.integers(1, 60),
+)
+@example(pairs=[(1, "a\tb\r\nc\\t"), (2, ""), (3, None)], count=60)
+@deterministic
+def test_writes_ids_with_what_would_end_their_lines_escaped(pairs, count):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(text, "_WRITE_COUNT", count)
+        content = write_identified([value for value, _ in pairs], [id for _, id in pairs])
+    shown = []
+    for value, id in pairs:
+        for character, escape in (("\t", "\\t"), ("\r", "\\r"), ("\n", "\\n")):
+            id = None if id is None else id.replace(character, escape)
+        shown.append((value, id))
+    signed = [value - 2**64 if value >= 2**63 else value for value, _ in shown]
+    lines = [
+        f"{value}\n" if id is None else f"{value}\t{id}\n"
+        for value, (_, id) in zip(signed, shown, strict=True)
+    ]
+    assert content.decode() == "".join(lines)
+    assert read_identified(content) == shown
+
+
+def test_ids_of_a_slice_are_written():
+    ids = pa.array(["a", "b", None, "d"], pa.large_string())[1:]
+    file = io.BytesIO()
+    text.write_identified(file, "x.txt", np.array([1, 2, 3], dtype=np.uint64), ids)
+    assert file.getvalue() == b"1\tb\n2\n3\td\n"
+
+
+def test_an_id_is_as_long_as_a_line_allows_and_no_longer():
+    longest = "i" * (text.MAX_LINE_BYTES - 2)
+    assert read_identified(write_identified([3, 1], ["a", longest])) == [(3, "a"), (1, longest)]
+    message = f"x.txt: an id makes a line of {text.MAX_LINE_BYTES + 1} bytes"
+    with pytest.raises(MrDedupError, match=message):
+        write_identified([3, 1], ["a", longest + "i"])

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from mr_dedup.hamming.design import TableDesign, cut, designs_for, mask_of
+from mr_dedup.hamming.kernels import bucket_of
 
 # Example 3.1 of the paper: designs for 64 bits and k = 3, with their p_i
 PAPER = [
@@ -131,3 +132,24 @@ def test_misuse_is_named():
         TableDesign.grouped(3, 2, 32)
     with pytest.raises(ValueError, match="nested"):
         TableDesign.nested(0)
+
+
+@pytest.mark.parametrize("directory_bits", [1, 5, 16, 24])
+@pytest.mark.parametrize("leading", [1, 4, 12])
+def test_digits_of_a_bucket_are_its_bits(directory_bits, leading):
+    """Leading digits and those after them put together are the bucket by as many bits."""
+    values = np.random.default_rng(1).integers(0, 2**64, 500, dtype=np.uint64)
+    for design in designs_for(3).values():
+        for table, width in enumerate(design.key_widths):
+            hashing = design.hashing(table, directory_bits)
+            assert hashing.bits == max(1, min(directory_bits, width))
+            both = buckets(values, hashing.digits(0, leading + 3).key())
+            head = buckets(values, hashing.digits(0, leading).key())
+            tail = buckets(values, hashing.digits(leading, 3).key())
+            assert (both == head << np.uint64(3) | tail).all()
+            assert (buckets(values, hashing.digits(0, hashing.bits).key())
+                    == buckets(values, hashing.key())).all()  # fmt: skip
+
+
+def buckets(values, key):
+    return np.array([bucket_of(x, *key) for x in values], dtype=np.uint64)

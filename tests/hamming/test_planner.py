@@ -1,5 +1,7 @@
 """The planner: costs that grow as they should, memory that is kept to, choices that make sense."""
 
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -7,7 +9,7 @@ from hypothesis import strategies as st
 
 from mr_dedup.errors import MrDedupError
 from mr_dedup.hamming.design import designs_for
-from mr_dedup.hamming.planner import plan, spread_sample
+from mr_dedup.hamming.planner import plan, plan_self, spread_sample
 from mr_dedup.hamming.search import Tables
 from tests.oracles import hamming
 
@@ -96,3 +98,56 @@ def test_a_sample_is_spread_over_all_of_an_array():
     assert sample[-1] > 98_000
     assert spread_sample(values[:10], 1000).size == 10
     assert spread_sample(values[:0], 1000).size == 0
+
+
+@deterministic
+@given(sizes, st.integers(0, 12), st.integers(10**4, 10**9))
+def test_a_self_join_takes_the_cheapest_design_within_the_memory(size, k, memory):
+    planned = plan_self(size, k, memory_bytes=memory)
+    assert [o.design.name for o in planned.options] == list(designs_for(k))
+    assert planned.chosen.nanoseconds == min(o.nanoseconds for o in planned.options)
+    assert planned.corpus_size == planned.query_size == size
+    for option in planned.options:
+        assert option.memory_bytes <= memory + 16
+        assert option.slices * option.memory_bytes >= 8 * size
+
+
+def test_more_tables_as_a_self_join_grows():
+    chosen = [plan_self(1 << n, 3, memory_bytes=1 << 50).chosen.design for n in range(4, 40)]
+    names = list(dict.fromkeys(design.name for design in chosen))
+    assert names[:4] == ["all-pairs", "4-tables", "6-tables-in-2", "8-tables-in-2"]
+    tables = [len(design.masks) for design in chosen]
+    assert tables == sorted(tables)
+    assert plan_self(16_000_000, 3).chosen.design.name == "4-tables"
+    assert plan_self(64_000_000, 3).chosen.design.name == "6-tables-in-2"
+
+
+def test_a_self_join_counts_each_pair_once():
+    assert plan_self(1000, 3, design="all-pairs").candidates == 1000 * 500
+    rng = np.random.default_rng(5)
+    values = rng.choice(2**16, 1500, replace=False).astype(np.uint64)
+    found = sum(
+        hamming(x, y) <= 2 for x, y in itertools.combinations(values.tolist(), 2)
+    )
+    planned = plan_self(values.size, 2, sample=values)
+    assert 0.8 * found < planned.random_matches < 1.2 * found
+
+
+def test_a_skewed_sample_changes_the_plan_of_a_self_join_and_a_uniform_one_does_not():
+    uniform = np.random.default_rng(1).integers(0, 2**64, 200_000, dtype=np.uint64)
+    assert plan_self(4_000_000, 3, sample=spread_sample(uniform)) == plan_self(4_000_000, 3)
+    skewed = plan_self(4_000_000, 3, sample=spread_sample(uniform >> np.uint64(32)))
+    assert not skewed.chosen.order.is_natural
+    natural = [o.nanoseconds for o in skewed.options if o.order.is_natural]
+    assert skewed.chosen.nanoseconds < min(natural) / 3
+
+
+def test_a_self_join_that_explodes_is_refused():
+    with pytest.raises(MrDedupError, match="pairs match by chance alone"):
+        plan_self(8_388_608, 24).refuse_explosion()
+    with pytest.raises(MrDedupError, match="compares about"):
+        plan_self(10**10, 5).refuse_explosion()
+    with pytest.raises(ValueError, match="k must be from 0 to 64, not -1"):
+        plan_self(10, -1)
+    with pytest.raises(ValueError, match="design for k = 3 must be one of"):
+        plan_self(10, 3, design="5-tables")

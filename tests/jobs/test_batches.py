@@ -21,6 +21,7 @@ from mr_dedup.jobs.batches import (
     encode_columns,
     encode_matches,
     kind_of,
+    merged_batches,
 )
 
 longs = st.integers(0, (1 << 64) - 1)
@@ -98,8 +99,22 @@ def test_lines_survive_what_hadoop_adds():
 
 
 def test_keys_sort_as_text_as_they_do_as_numbers():
-    lines = [BatchProtocol().write(key, b"x") for key in (0, 9, 10, 99, 100, 12345)]
+    keys = (0, 9, 10, 99, 100, 12345, 10**8, 1 << 64)
+    lines = [BatchProtocol().write(key, b"x") for key in keys]
     assert lines == sorted(lines)
+
+
+def test_what_reducers_left_is_merged_by_key(tmp_path):
+    """However keys were dealt out: by ranges, or by hash."""
+    protocol = BatchProtocol()
+    for name, keys in (("part-0", [1, 1, 7, 300]), ("part-1", []), ("part-2", [0, 7, 8])):
+        lines = [protocol.write(key, f"{name} {n}".encode()) for n, key in enumerate(keys)]
+        (tmp_path / name).write_bytes(b"".join(line + b"\n" for line in lines))
+    found = list(merged_batches(sorted(tmp_path.iterdir())))
+    assert [key for key, _ in found] == [0, 1, 1, 7, 7, 8, 300]
+    assert [batch for key, batch in found if key == 1] == [b"part-0 0", b"part-0 1"]
+    assert found[0] == (0, b"part-2 0")
+    assert list(merged_batches([])) == []
 
 
 def test_result_text_ends_where_mrjob_ends_it():

@@ -9,6 +9,8 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from mr_dedup.errors import FormatError
@@ -70,6 +72,15 @@ def test_a_gzipped_chunk_is_read_whoever_unpacks_it(corpus, run_alone):
                          "--with-distance", packed)  # fmt: skip
         assert done.returncode == 0, done.stderr
         assert in_query_order(done.stdout) == corpus.lines(2, with_distance=True)
+
+
+def test_parquet_is_read_by_its_name(corpus, run_alone, tmp_path):
+    for name, values in (("c", corpus.corpus), ("q", corpus.queries)):
+        table = pa.table({"fingerprint": pa.array([*values, None], pa.uint64())})
+        pq.write_table(table, tmp_path / f"{name}.parquet")
+    done = run_alone("-r", "local", "--queries", tmp_path / "q.parquet", tmp_path / "c.parquet")
+    assert done.returncode == 0, done.stderr
+    assert in_query_order(done.stdout) == corpus.lines()
 
 
 def test_formats_that_no_name_tells_are_told(corpus, run_alone, tmp_path):

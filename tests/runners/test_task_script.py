@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 import mr_dedup
-from mr_dedup.jobs.inputs import quoted_name
+from mr_dedup.jobs.inputs import LINES, quoted_name
 from mr_dedup.runners.failures import read_failures
-from mr_dedup.runners.task_script import CODE, task_script
+from mr_dedup.runners.task_script import CODE, MANIFEST, SPLIT_INPUTS, task_script
 
 # copies, and drops the backslashes that keep a name from being a glob
 _HADOOP = r"""#!/bin/sh
@@ -29,6 +29,7 @@ def node(tmp_path):
     work = tmp_path / "work folder"
     shutil.copytree(Path(mr_dedup.__file__).parent / "jobs", work / CODE / "mr_dedup" / "jobs")
     (work / CODE / "mr_dedup" / "__init__.py").write_text("")
+    shutil.copy(Path(mr_dedup.__file__).parent / "errors.py", work / CODE / "mr_dedup")
     hadoop = tmp_path / "had oop"
     hadoop.write_text(_HADOOP)
     hadoop.chmod(0o755)
@@ -98,6 +99,62 @@ def test_a_task_is_told_the_number_and_the_name_of_its_input(node):
         assert done.stdout == f"12 {name}\n", done.stderr
     done = run(node, *tell, manifest=f"5\t{source}\n")
     assert done.stdout == "0 -\n"
+
+
+SPLIT = """hdfs:///there/a b.jsonl	3	hdfs:///there/a%20b.jsonl	70
+hdfs://host:1/x.jsonl	5	here.jsonl	90
+"""
+
+
+@pytest.mark.parametrize(
+    ("address", "told"),
+    [
+        ("hdfs://any:9000/there/a b.jsonl", "3 hdfs:///there/a b.jsonl 70"),
+        ("hdfs:///there/a b.jsonl", "3 hdfs:///there/a b.jsonl 70"),
+        ("hdfs://host:1/x.jsonl", "5 here.jsonl 90"),
+    ],
+)
+@pytest.mark.parametrize("shell", ["sh", "bash"])
+def test_lines_of_a_file_that_is_split_are_not_fetched(node, shell, address, told):
+    (node / "work folder" / SPLIT_INPUTS).write_text(SPLIT)
+    tell = python(
+        "import os, sys; from mr_dedup.jobs import inputs as i; print(sys.argv[1:], "
+        "i.input_number(), i.input_name(''), os.environ[i.BYTES_VARIABLE], sys.stdin.read())"
+    )
+    lines = "0	{}\n3	{}\n"
+    done = run(node, *tell, manifest=lines, shell=shell, mapreduce_map_input_file=address)
+    number = told[0]
+    [uri] = [line.split("	")[0] for line in SPLIT.splitlines() if f"	{number}	" in line]
+    assert done.stdout == f"{[LINES, uri]} {told} {lines}\n", done.stderr
+    assert f"reporter:status:reading {uri}\n" in done.stderr
+
+
+def test_a_manifest_is_known_by_its_name(node):
+    source = node / "x.longs"
+    source.write_text("content")
+    (node / "work folder" / SPLIT_INPUTS).write_text(SPLIT)
+    show = python("import sys; print(open(sys.argv[1]).read())")
+    place = f"hdfs://host:1/tmp/inputs-000001{MANIFEST}"
+    done = run(node, *show, manifest=f"0	{source}	1	x\n", mapreduce_map_input_file=place)
+    assert done.stdout == "content\n", done.stderr
+
+
+def test_lines_of_a_file_that_nobody_knows_are_reported(node):
+    (node / "work folder" / SPLIT_INPUTS).write_text(SPLIT)
+    address = "hdfs://other:1/x.jsonl"
+    assert run(node, "true", manifest="0	{}\n", mapreduce_map_input_file=address).returncode == 1
+    [failure] = read_failures((node / "failures" / "attempt_1_2_m_000003_0").read_text())
+    assert failure.said.endswith(f"no input has the address {address}")
+
+
+def test_a_file_that_is_split_can_be_had_as_a_whole(node):
+    source = node / "x y.jsonl"
+    source.write_text("content")
+    fetch = "from mr_dedup.jobs.inputs import fetched as f; print(open(f({!r})).read())"
+    done = run(node, *python(fetch.format(str(source))))
+    assert done.stdout == "content\n", done.stderr
+    done = run(node, *python(fetch.format("/no/such.jsonl")))
+    assert "MrDedupError: cannot be fetched as a whole: cp: " in done.stderr
 
 
 def test_the_package_has_one_place_whatever_the_task(node):

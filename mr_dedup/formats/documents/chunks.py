@@ -69,13 +69,14 @@ def cut_into_chunks(
     """Return chunks of all documents of ``files``, in order, each of about ``size_bytes``.
 
     Larger files are cut, where they can be and ``split``; consecutive ones that have less together
-    share a chunk. Raises as ``DocumentFile.parts``.
+    share a chunk. A damaged file is left whole, for its reader to tell. Raises MrDedupError for a
+    file that cannot be read.
     """
     chunks: list[tuple[DocumentPart, ...]] = []
     waiting: list[DocumentPart] = []
     cost = 0
     for file in files:
-        parts = file.parts(size_bytes) if split else [file.whole()]
+        parts = _parts_of(file, size_bytes) if split else [file.whole()]
         part_cost = _FILE_BYTES + _size(file) // len(parts)
         for part in parts:
             if waiting and cost + part_cost > size_bytes:
@@ -86,6 +87,13 @@ def cut_into_chunks(
     if waiting:
         chunks.append(tuple(waiting))
     return [DocumentChunk(number, parts) for number, parts in enumerate(chunks)]
+
+
+def _parts_of(file: DocumentFile, size_bytes: int) -> list[DocumentPart]:
+    try:
+        return file.parts(size_bytes)
+    except FormatError:
+        return [file.whole()]
 
 
 def chunk_bytes(files: Sequence[DocumentFile], cores: int) -> int:

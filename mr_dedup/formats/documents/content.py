@@ -9,11 +9,10 @@ from __future__ import annotations
 import contextlib
 import io
 import os
-import sys
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Protocol, cast
+from typing import Protocol
 
 import zstandard
 
@@ -135,10 +134,12 @@ def open_content(
     a time. Raises MrDedupError if it cannot be opened.
     """
     if path is None:
-        if sys.stdin is None:
-            raise MrDedupError("standard input is closed")
-        stdin = cast(io.BufferedReader, sys.stdin.buffer)
-        yield Content(_plain(stdin.read1, piece_bytes), name, stdin.readinto)
+        # by its number: sys.stdin may be what mrjob put there for a task
+        try:
+            stdin = io.FileIO(0, closefd=False)
+        except OSError as error:
+            raise MrDedupError("standard input is closed") from error
+        yield Content(_plain(stdin.read, piece_bytes), name, stdin.readinto)
         return
     with _reading(name):
         file = path.open("rb", buffering=0)

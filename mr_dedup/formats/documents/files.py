@@ -6,13 +6,16 @@ import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import Literal, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 from urllib.parse import unquote
 
 from mr_dedup.errors import FormatError, MrDedupError
 from mr_dedup.formats.file_kinds import kind_of
 from mr_dedup.formats.fingerprint_files import Compression, UnknownFormatError
 from mr_dedup.formats.inputs import expand
+
+if TYPE_CHECKING:
+    from mr_dedup.formats.documents.lines import PlacedLines
 
 DocumentFormat = Literal["jsonl", "parquet", "warc", "text", "html"]
 FORMATS: tuple[DocumentFormat, ...] = get_args(DocumentFormat)
@@ -82,7 +85,7 @@ class DocumentFile:
         if kind != "file":
             raise FormatError(path, None, f"is a {kind}, expected a file of documents")
         compression = _COMPRESSION_OF_ENDING.get(path.suffix.lower())
-        found = format or _format_by_ending(name)
+        found = format or format_by_ending(name)
         if found is None or (found == "parquet" and compression):
             raise UnknownFormatError(
                 f"{name}: the format is not known by its ending ({', '.join(_FORMAT_OF_ENDING)}, "
@@ -132,15 +135,19 @@ class DocumentPart:
     """The records of a file that begin at ``start`` to ``stop``; to its end where that is None.
 
     In bytes of JSONL and WARC, in row groups of Parquet. Whatever the cuts, parts that follow
-    each other have the documents of the file, in its order. Raises ValueError for a range of a
-    file that is not splittable.
+    each other have the documents of the file, in its order. With ``placed`` it is those lines of a
+    file of JSONL, and they come by standard input. Raises ValueError for a range of a file that is
+    not splittable.
     """
 
     file: DocumentFile
     start: int = 0
     stop: int | None = None
+    placed: PlacedLines | None = None
 
     def __post_init__(self) -> None:
+        if self.placed and (self.file.path is not None or self.file.format != "jsonl"):
+            raise ValueError(f"placed: expected JSONL from standard input, got {self.file}")
         if self.start < 0 or (self.stop is not None and self.stop < self.start):
             raise ValueError(f"start, stop: expected a range, got {self.start}, {self.stop}")
         if (self.start or self.stop is not None) and not self.file.splittable:
@@ -174,7 +181,7 @@ def find_documents(names: Iterable[str], format: DocumentFormat | None = None) -
             continue
         folder = _folder(name)
         for path in expand([name]):
-            if folder and format is None and _format_by_ending(path.name) is None:
+            if folder and format is None and format_by_ending(path.name) is None:
                 found.passed_over.append(path)
                 continue
             inside = folder is not None and len(names) == 1
@@ -195,11 +202,22 @@ def _folder(name: str) -> Path | None:
     return path if name and path.is_dir() else None
 
 
-def _format_by_ending(name: str) -> DocumentFormat | None:
+def format_by_ending(name: str) -> DocumentFormat | None:
+    """Return the format that the ending of a file's name tells, or None."""
     base = PurePosixPath(name)
     if base.suffix.lower() in _COMPRESSION_OF_ENDING:
         base = base.with_suffix("")
     return _FORMAT_OF_ENDING.get(base.suffix.lower())
+
+
+def is_plain_jsonl(name: str, format: DocumentFormat | None = None) -> bool:
+    """Return whether a file is JSONL that nothing takes for compressed, by its name alone.
+
+    ``format`` is that of all files, if it is told: an ending is not needed then.
+    """
+    ending = PurePosixPath(name).suffix.lower()
+    told = format == "jsonl" and not ending
+    return told or (format in (None, "jsonl") and _FORMAT_OF_ENDING.get(ending) == "jsonl")
 
 
 def _printable(name: str) -> str:

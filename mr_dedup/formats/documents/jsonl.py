@@ -11,8 +11,8 @@ orjson or msgspec and Arrow take 1.2 to 1.5 times as long as in blocks; ``pyarro
 from __future__ import annotations
 
 import codecs
-import itertools
-from collections.abc import Iterator
+import contextlib
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any
@@ -23,29 +23,23 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from mr_dedup.formats.documents.batch import BatchBuilder, DocumentBatch
-from mr_dedup.formats.documents.content import Content
 from mr_dedup.formats.documents.html_text import HtmlError, text_of_html
-from mr_dedup.formats.documents.lines import LineBlock, line_blocks
+from mr_dedup.formats.documents.json_text_kernels import TextTaker
+from mr_dedup.formats.documents.lines import LineBlock
 from mr_dedup.formats.documents.options import ReadOptions
 from mr_dedup.formats.documents.rejects import Report
 
-_NEWLINE, _RETURN, _OPEN, _CLOSE = b"\n\r{}"
 _BLANKS = b" \t\r\n"
-
-_PROBE_BYTES = 1 << 12
-_MANY_LINES = 12
-"""From so many in the first ones on, finding lines together beats finding them one by one."""
 
 
 def read_jsonl(
-    content: Content,
-    start: int,
-    stop: int | None,
+    blocks: Iterable[LineBlock],
+    first_line: int | None,
     options: ReadOptions,
     report: Report,
     builder: BatchBuilder,
 ) -> Iterator[DocumentBatch]:
-    """Yield the documents of the lines that begin at bytes ``start`` to ``stop``.
+    """Yield the documents of lines, the first of which has that number in its file, if known.
 
     The last ones stay in ``builder``. Blank lines are passed over, and a byte order mark. A line
     is rejected that is longer than the options allow, is not JSON (RFC 8259: lone surrogates and
@@ -53,8 +47,8 @@ def read_jsonl(
     not UTF-8 in what is read of it. A document without an id, or with an empty one, is called
     after its place.
     """
-    reader = _Reader(options, report, builder, line=None if start else 1)
-    for block in line_blocks(content, start, stop, options.max_record_bytes):
+    reader = _Reader(options, report, builder, first_line)
+    for block in blocks:
         if not block.size:
             reader.reject_long(block.offset)
         else:
@@ -101,6 +95,7 @@ class _Reader:
             gc=False,
         )
         self._decoder: msgspec.json.Decoder[Any] = msgspec.json.Decoder(record)
+        self._text_taker = TextTaker(options.text_name)
         self._get_ids = [attrgetter(names.attributes[name]) for name in options.id_names]
         self._get_text = attrgetter(names.attributes[options.text_name])
         self._get_html = attrgetter(names.attributes[options.html_name])
@@ -116,41 +111,49 @@ class _Reader:
         begin = 0
         if block.offset == 0 and block.buffer.startswith(codecs.BOM_UTF8):
             begin = len(codecs.BOM_UTF8)
-        edges = _edges(block, begin)
-        if self._take_at_once(block, edges):
-            self._count(len(edges) - 1)
+        if self._take_at_once(block, begin):
             return
-        for start, stop in itertools.pairwise(edges.tolist()):
-            self._take_line(bytes(block.buffer[start:stop]), block.offset + start)
+        while begin < block.size:
+            end = block.buffer.find(b"\n", begin, block.size) + 1 or block.size
+            self._take_line(bytes(block.buffer[begin:end]), block.offset + begin)
+            begin = end
 
-    def _take_at_once(self, block: LineBlock, edges: NDArray[np.int64]) -> bool:
-        """Add all lines of a block; return False, with nothing added, if any is unusual."""
-        if np.diff(edges).max(initial=0) > self._options.max_record_bytes:
+    def _take_at_once(self, block: LineBlock, begin: int) -> bool:
+        """Add all lines from ``begin`` on; return False, with none added, if any is unusual."""
+        taken = self._text_taker.take(block.buffer, begin, block.size)
+        if taken is None or np.diff(taken.edges).max() > self._options.max_record_bytes:
             return False
-        if not _are_objects(block, edges):
-            return False
-        data = memoryview(block.buffer)[edges[0] : block.size]
+        places = taken.edges[:-1] + block.offset
         try:
-            records = self._decoder.decode_lines(data)
+            records = self._decoder.decode_lines(taken.rest)
             # objects that begin and end with their lines, and as many: one each
-            if len(records) != len(edges) - 1:
+            if len(records) != len(places):
                 return False
-            texts = pa.array(list(map(self._get_text, records)), pa.large_string())
-            ids = list(map(self._get_ids[0], records)) if self._get_ids else [""]
-            if texts.null_count or not all(ids):
-                return False
-            id_column = pa.array(ids, pa.large_string())
             fields = [
                 pa.array([_field_text(get(record)) for record in records], pa.large_string())
-                for get in self._get_fields
+                if name != self._options.text_name
+                else taken.texts
+                for name, get in zip(self._options.fields, self._get_fields, strict=True)
             ]
-        # a TypeError is for an id that is an integer
-        except (ValueError, TypeError, RecursionError):
+        except (ValueError, RecursionError):
             return False
-        lines = _slices(data, edges - edges[0]) if self._options.keep_records else None
-        places = edges[:-1] + block.offset
-        self._builder.add_columns(self._report.file, id_column, texts, places, fields, lines)
+        ids = self._ids(records, places)
+        lines = _slices(block, taken.edges) if self._options.keep_records else None
+        self._builder.add_columns(self._report.file, ids, taken.texts, places, fields, lines)
+        self._count(len(records))
         return True
+
+    def _ids(self, records: list[Any], places: NDArray[np.int64]) -> pa.LargeStringArray:
+        ids = list(map(self._get_ids[0], records)) if self._get_ids else [None]
+        if all(ids):
+            # a TypeError is for an id that is an integer
+            with contextlib.suppress(TypeError):
+                return pa.array(ids, pa.large_string())
+        return pa.array(list(map(self._id, records, places.tolist())), pa.large_string())
+
+    def _id(self, record: Any, place: int) -> str:
+        ids = (_text_of_id(get(record)) for get in self._get_ids)
+        return next(filter(None, ids), f"{self._report.file}:{place}")
 
     def _take_line(self, line: bytes, offset: int) -> None:
         if len(line.rstrip(b"\r\n")) > self._options.max_record_bytes:
@@ -159,13 +162,12 @@ class _Reader:
         if line.strip(_BLANKS):
             try:
                 record = self._decoder.decode(line)
-                id = next(filter(None, (_text_of_id(get(record)) for get in self._get_ids)), "")
+                id = self._id(record, offset)
                 fields = [_field_text(get(record)) for get in self._get_fields]
                 text = self._text(record)
             except (ValueError, RecursionError) as error:
                 self._reject(offset, _reason(error))
             else:
-                id = id or f"{self._report.file}:{offset}"
                 self._builder.add(self._report.file, id, text, offset, fields, line)
         self._count(1)
 
@@ -192,33 +194,10 @@ class _NoTextError(ValueError):
     """A record that is sound but has no text; says so in the words of a reject."""
 
 
-def _edges(block: LineBlock, begin: int) -> NDArray[np.int64]:
-    """Return where lines begin, the first at ``begin``, and where the last ends: int64[n + 1]."""
-    buffer, size = block.buffer, block.size
-    if buffer.count(b"\n", 0, min(size, _PROBE_BYTES)) < _MANY_LINES:
-        edges = [begin]
-        while end := buffer.find(b"\n", edges[-1], size) + 1:
-            edges.append(end)
-        found = np.array(edges)
-    else:
-        newlines = np.flatnonzero(np.frombuffer(buffer, np.uint8, size) == _NEWLINE)
-        found = np.concatenate(([begin], newlines + 1))
-    return found if found[-1] == size else np.append(found, size)
-
-
-def _are_objects(block: LineBlock, edges: NDArray[np.int64]) -> bool:
-    """Return whether each line begins with { and ends with }: no object goes on in the next."""
-    buffer = np.frombuffer(block.buffer, np.uint8, block.size)
-    ends = edges[1:] - 1
-    ends = ends - (buffer[ends] == _NEWLINE)
-    # of an empty line this is the end of the one before, but its beginning is no object
-    ends = ends - (buffer[ends] == _RETURN)
-    return bool(((buffer[edges[:-1]] == _OPEN) & (buffer[ends] == _CLOSE)).all())
-
-
-def _slices(data: memoryview, edges: NDArray[np.int64]) -> pa.LargeBinaryArray:
-    """Return copies of the slices of ``data`` between ``edges``."""
-    buffers = [None, pa.py_buffer(edges), pa.py_buffer(bytes(data))]
+def _slices(block: LineBlock, edges: NDArray[np.int64]) -> pa.LargeBinaryArray:
+    """Return copies of the slices of a block between ``edges``."""
+    data = bytes(memoryview(block.buffer)[: edges[-1]])
+    buffers = [None, pa.py_buffer(edges), pa.py_buffer(data)]
     return pa.LargeBinaryArray.from_buffers(pa.large_binary(), len(edges) - 1, buffers)
 
 

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import NamedTuple
+import codecs
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, NamedTuple
 
-from mr_dedup.formats.documents.content import Content
+from mr_dedup.errors import MrDedupError
+from mr_dedup.formats.documents.content import Content, open_content
 
 _READ_BYTES = 1 << 18
 """Lines handed on together: of 64 KB to 8 MB the fastest to decode, for the cache holds it."""
+
+_PLACE_BYTES = 24
+"""What a place before a line takes at most, with its TAB."""
 
 
 class LineBlock(NamedTuple):
@@ -44,6 +51,109 @@ def line_blocks(
             return
         yield block
         lines.drop(block)
+
+
+@dataclass(frozen=True)
+class PlacedLines:
+    """The lines of a part of a file as Hadoop's TextInputFormat hands them to a task.
+
+    They are those that begin behind byte ``start``, or at 0, and up to ``stop``, but none of
+    ``longest_bytes`` or more; each comes after the byte at which it begins and a TAB. The file has
+    ``file_bytes``, and ``fetch`` returns a copy of it.
+    """
+
+    start: int
+    stop: int
+    file_bytes: int
+    longest_bytes: int
+    fetch: Callable[[], Path]
+
+
+def placed_line_blocks(
+    stream: BinaryIO, lines: PlacedLines, name: str, max_line_bytes: int
+) -> Iterator[LineBlock]:
+    """Yield the lines of a part, which come by ``stream``, as :func:`line_blocks` would.
+
+    Where one is missing, it and all behind it are read from a copy of the file ``name``: that is
+    slow, but rare, and in memory there is never more. Raises as ``line_blocks`` and ``fetch``, and
+    MrDedupError for a line that comes without its place.
+    """
+    handed = _HandedLines(stream, lines, name, max_line_bytes)
+    yield from handed.blocks()
+    if handed.end > min(lines.stop, lines.file_bytes - 1):
+        return
+    # who writes to it would fail if nobody read
+    while stream.read(_READ_BYTES):
+        pass
+    with open_content(lines.fetch(), name) as content:
+        yield from line_blocks(content, handed.end, lines.stop + 1, max_line_bytes)
+
+
+class _HandedLines:
+    """Lines that come with their places, as long as they follow each other, up to ``end``."""
+
+    def __init__(
+        self, stream: BinaryIO, lines: PlacedLines, name: str, max_line_bytes: int
+    ) -> None:
+        self.end = lines.start + 1 if lines.start else 0
+        self._stream = stream
+        self._lines = lines
+        self._name = name
+        # what has more is too long, whatever its end
+        self._most_bytes = _PLACE_BYTES + max(max_line_bytes + len(b"\r\n"), _READ_BYTES)
+        self._buffer = bytearray()
+        self._came = 0
+
+    def blocks(self) -> Iterator[LineBlock]:
+        """Yield the lines up to the first that is missing."""
+        while line := self._stream.readline(self._most_bytes):
+            tab = line.find(b"\t", 0, _PLACE_BYTES)
+            if not line[: max(tab, 0)].isdigit():
+                raise MrDedupError(f"{self._name}: a line came to its task without its place")
+            if not self._is_next(int(line[:tab])):
+                break
+            self._came += 1
+            is_long = len(line) == self._most_bytes and not line.endswith(b"\n")
+            if is_long or len(self._buffer) >= _READ_BYTES:
+                yield from self._gathered()
+            if is_long:
+                yield LineBlock(self.end, bytearray(), 0)
+                self.end += len(line) - (tab + 1) + self._pass_over_line()
+            else:
+                self._buffer += memoryview(line)[tab + 1 :]
+                self.end += len(line) - (tab + 1)
+        if self._came == 1 and self._buffer and not self._lines.start:
+            # of a byte order mark only the gap is left that it leaves before the next line
+            self.end = 0
+            return
+        yield from self._gathered()
+
+    def _is_next(self, place: int) -> bool:
+        """Return whether the line at ``place`` follows those before, and have ``end`` there."""
+        start = self._lines.start
+        if self._came == 0 and start:
+            # a line of which the part before has the beginning ends there, and no longer one
+            found = start < place < start + self._lines.longest_bytes
+        else:
+            gap = place - self.end
+            found = gap == 0 or (self._came == 1 and not start and gap == len(codecs.BOM_UTF8))
+        if found:
+            self.end = place
+        return found
+
+    def _gathered(self) -> Iterator[LineBlock]:
+        if self._buffer:
+            yield LineBlock(self.end - len(self._buffer), self._buffer, len(self._buffer))
+            self._buffer = bytearray()
+
+    def _pass_over_line(self) -> int:
+        """Go to the next line; return how many bytes there were."""
+        passed = 0
+        while rest := self._stream.readline(_READ_BYTES):
+            passed += len(rest)
+            if rest.endswith(b"\n"):
+                break
+        return passed
 
 
 class _Lines:

@@ -19,8 +19,8 @@ from mr_dedup.formats.documents.batch import BatchBuilder, DocumentBatch
 from mr_dedup.formats.documents.files import DocumentPart
 from mr_dedup.formats.documents.html_text import decode, text_of_html
 from mr_dedup.formats.documents.options import ReadOptions
-from mr_dedup.formats.documents.parquet_rows import ParquetRows, open_parquet
 from mr_dedup.formats.documents.rejects import Report
+from mr_dedup.formats.parquet_rows import ParquetRows, open_parquet
 
 
 def row_group_edges(path: Path, name: str, size_bytes: int) -> list[int]:

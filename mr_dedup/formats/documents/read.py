@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Iterator
 
 from mr_dedup.errors import FormatError
 from mr_dedup.formats.documents.batch import BatchBuilder, DocumentBatch
 from mr_dedup.formats.documents.content import open_content
 from mr_dedup.formats.documents.files import DocumentFile, DocumentPart
+from mr_dedup.formats.documents.lines import LineBlock, line_blocks, placed_line_blocks
 from mr_dedup.formats.documents.options import ReadOptions
 from mr_dedup.formats.documents.rejects import Rejects, Report
 
 _DEFAULTS = ReadOptions()
+
+_STDIN_BYTES = 1 << 18
 
 
 def read_documents(
@@ -72,11 +76,25 @@ def _read(
     elif file.format == "jsonl":
         from mr_dedup.formats.documents.jsonl import read_jsonl
 
-        with open_content(file.path, file.name, file.compression) as content:
-            yield from read_jsonl(content, part.start, part.stop, options, report, builder)
+        with _line_blocks(part, options.max_record_bytes) as blocks:
+            first_line = None if part.start or part.placed else 1
+            yield from read_jsonl(blocks, first_line, options, report, builder)
     else:
         from mr_dedup.formats.documents.pages import read_page
 
         is_html = file.format == "html"
         with open_content(file.path, file.name, file.compression) as content:
             yield from read_page(content, is_html, options, report, builder)
+
+
+@contextlib.contextmanager
+def _line_blocks(part: DocumentPart, max_line_bytes: int) -> Iterator[Iterator[LineBlock]]:
+    """Yield the lines of a part."""
+    file = part.file
+    if part.placed:
+        # by its number: sys.stdin may be what mrjob put there for a task
+        with open(0, "rb", _STDIN_BYTES, closefd=False) as stream:
+            yield placed_line_blocks(stream, part.placed, file.name, max_line_bytes)
+    else:
+        with open_content(file.path, file.name, file.compression) as content:
+            yield line_blocks(content, part.start, part.stop, max_line_bytes)

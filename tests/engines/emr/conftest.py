@@ -103,9 +103,13 @@ class Client:
 
     def run(self, *arguments: object) -> tuple[int, str, str]:
         """Run mr-dedup query on EMR in this process; return exit code, output, errors."""
+        return self.command("query", *arguments)
+
+    def command(self, name: str, *arguments: object) -> tuple[int, str, str]:
+        """Run a command on EMR in this process; return exit code, output, errors."""
         if "-c" not in arguments:
             arguments = (*arguments, "-c", self.conf())
-        code = main(["query", *map(str, arguments), "-r", "emr"])
+        code = main([name, *map(str, arguments), "-r", "emr"])
         said = self.capfd.readouterr()
         for secret in CREDENTIALS.values():
             assert secret not in said.err

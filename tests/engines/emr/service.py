@@ -10,6 +10,7 @@ writes S3 by HTTP, sets the states that clients see, and copies logs to S3 when 
 from __future__ import annotations
 
 import contextlib
+import fnmatch
 import gzip
 import sys
 import threading
@@ -74,7 +75,9 @@ class Files:
         ]
 
     def inputs(self, uri: str) -> list[str]:
-        """Return the files that an address stands for: itself, or what is in that folder."""
+        """Return the files that an address stands for: itself, a glob's, or what is in a folder."""
+        if "*" in uri:
+            return fnmatch.filter(self.below(uri.partition("*")[0]), uri)
         inside = [found for found in self.below(uri) if found.startswith(f"{uri.rstrip('/')}/")]
         shown = [found for found in inside if not found.rpartition("/")[2].startswith(("_", "."))]
         return [uri] if uri in self.below(uri) else shown
@@ -260,6 +263,8 @@ class RunningCluster(models.Cluster):
         logs.mkdir(parents=True)
         command, *words = step.args
         assert (step.jar, command) == ("command-runner.jar", "hadoop-streaming")
+        # what EMR takes
+        assert len(" ".join(step.args)) <= 10_280
         state = "COMPLETED"
         syslog = ""
         try:

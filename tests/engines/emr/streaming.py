@@ -13,9 +13,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tests import text_input
 from tests.engines.emr.nodes import Nodes
 
 _N_LINES = "org.apache.hadoop.mapred.lib.NLineInputFormat"
+_TEXT = "org.apache.hadoop.mapred.TextInputFormat"
+
+_BLOCK_BYTES = 64 << 20
 
 _TASKS_AT_A_TIME = 2
 
@@ -102,7 +106,7 @@ class Job:
             maps = self._phase("m", self._arguments.others["mapper"], splits)
             parts = maps
             if self._arguments.reducers:
-                reduces = list(self._sorted(maps))
+                reduces = [(given, {}) for given in self._sorted(maps)]
                 parts = self._phase("r", self._arguments.others["reducer"], reduces)
             for number, part in enumerate(parts):
                 self._files.put(_as_text_output(part), f"{output}/part-{number:05}")
@@ -134,19 +138,46 @@ class Job:
                     path.mkdir()
                     subprocess.run(["tar", "-xf", packed, "-C", path], check=True)
 
-    def _splits(self) -> Iterator[bytes]:
+    def _splits(self) -> Iterator[tuple[bytes, dict[str, str]]]:
+        """Yield what each map task is given, and what more its environment has."""
         for named in self._arguments.inputs:
             if not self._files.exists(named):
                 raise StepError(f"Input path does not exist: {named}")
-        for uri in (uri for named in self._arguments.inputs for uri in self._files.inputs(named)):
-            content = self._files.get(uri)
-            if self._arguments.others.get("inputformat") != _N_LINES:
-                yield content
-                continue
-            offset = 0
-            for line in content.splitlines(keepends=True):
-                yield b"%d\t%s" % (offset, line)
-                offset += len(line)
+        uris = [uri for named in self._arguments.inputs for uri in self._files.inputs(named)]
+        contents = [self._files.get(uri) for uri in uris]
+        wanted = self._arguments.others.get("inputformat")
+        if wanted == _TEXT:
+            yield from self._text_splits(uris, contents)
+        elif wanted == _N_LINES:
+            for content in contents:
+                offset = 0
+                for line in content.splitlines(keepends=True):
+                    yield b"%d\t%s" % (offset, line), {}
+                    offset += len(line)
+        else:
+            yield from ((content, {}) for content in contents)
+
+    def _text_splits(
+        self, uris: Sequence[str], contents: Sequence[bytes]
+    ) -> Iterator[tuple[bytes, dict[str, str]]]:
+        told = self._arguments.properties
+        assert told["stream.map.input.ignoreKey"] == "false"
+        assert told["textinputformat.record.delimiter"] == "\n"
+        least = int(told["mapreduce.input.fileinputformat.split.minsize"])
+        longest = int(told["mapreduce.input.linerecordreader.line.maxlength"])
+        maps = int(told["mapreduce.job.maps"])
+        files = text_input.splits([len(content) for content in contents], maps, least, _BLOCK_BYTES)
+        for uri, content, parts in zip(uris, contents, files, strict=True):
+            for start, length in parts:
+                lines = text_input.lines(content, start, length, longest)
+                yield (
+                    b"".join(b"%d\t%s\n" % line for line in lines),
+                    {
+                        "mapreduce_map_input_file": uri,
+                        "mapreduce_map_input_start": str(start),
+                        "mapreduce_map_input_length": str(length),
+                    },
+                )
 
     def _sorted(self, maps: Sequence[Path]) -> Iterator[bytes]:
         """Yield the input of each reducer; of equal keys, the last task's come first."""
@@ -159,20 +190,24 @@ class Job:
             share.sort(key=lambda item: item[0])
             yield b"".join(line + b"\n" for _, line in share)
 
-    def _phase(self, kind: str, command: str, inputs: Sequence[bytes]) -> list[Path]:
+    def _phase(
+        self, kind: str, command: str, inputs: Sequence[tuple[bytes, dict[str, str]]]
+    ) -> list[Path]:
         with ThreadPoolExecutor(_TASKS_AT_A_TIME) as pool:
             tasks = [
-                pool.submit(self._task, kind, number, command, given)
-                for number, given in enumerate(inputs)
+                pool.submit(self._task, kind, number, command, given, told)
+                for number, (given, told) in enumerate(inputs)
             ]
             return [task.result() for task in tasks]
 
-    def _task(self, kind: str, number: int, command: str, given: bytes) -> Path:
+    def _task(
+        self, kind: str, number: int, command: str, given: bytes, told: dict[str, str]
+    ) -> Path:
         for attempt in range(self._arguments.attempts(kind)):
             if self.failed:
                 raise StepError("a task failed before")
             name = f"attempt_{self.id}_{kind}_{number:06}_{attempt}"
-            done = self._attempt(name, command, given)
+            done = self._attempt(name, command, given, told)
             if done is not None:
                 return done
         self.failed = True
@@ -184,7 +219,7 @@ class Job:
         )
         raise StepError("Job not successful!")
 
-    def _attempt(self, name: str, command: str, given: bytes) -> Path | None:
+    def _attempt(self, name: str, command: str, given: bytes, told: dict[str, str]) -> Path | None:
         container = f"container_{self.id}_01_{next(self._containers):06}"
         folder, logs = self._folder / container, self._logs / container
         folder.mkdir()
@@ -198,7 +233,7 @@ class Job:
             ended = self._nodes.run(
                 shlex.split(command),
                 folder,
-                environment=self._task_environment(name),
+                environment={**self._task_environment(name), **told},
                 stdin=stdin,
                 stdout=out,
                 stderr=errors,

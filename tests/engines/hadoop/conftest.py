@@ -66,9 +66,9 @@ class Client:
         self.hadoop("fs", "-put", *uris, f"{self.folder}/{name}")
         return self.folder
 
-    def start(self, *arguments, python=sys.executable, **options) -> subprocess.Popen:
-        """Start mr-dedup query on the cluster."""
-        command = [sys.executable, "-m", "mr_dedup", "query", *map(str, arguments), "-r", "hadoop"]
+    def start(self, *arguments, name="query", python=sys.executable, **options) -> subprocess.Popen:
+        """Start a command of mr-dedup on the cluster."""
+        command = [sys.executable, "-m", "mr_dedup", name, *map(str, arguments), "-r", "hadoop"]
         return subprocess.Popen(
             [*command, "--python-bin", python],
             env=self.environment,
@@ -85,8 +85,15 @@ class Client:
         assert running.returncode == 0, err
         return out
 
+    def fingerprint(self, *arguments, **options) -> str:
+        """Run mr-dedup fingerprint on the cluster; return what it says."""
+        running = self.start(*arguments, name="fingerprint", **options)
+        out, err = running.communicate()
+        assert (running.returncode, out) == (0, ""), err
+        return err
+
     def mistake(self, *arguments, **options) -> str:
-        """Run a query that must fail for a reason the user can do something about; return it."""
+        """Run a command that must fail for a reason the user can do something about; return it."""
         running = self.start(*arguments, **options)
         out, err = running.communicate()
         assert (running.returncode, out) == (2, ""), err

@@ -3,6 +3,8 @@
 import contextlib
 import gzip
 import itertools
+import os
+import tempfile
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -81,6 +83,24 @@ def small_blocks(monkeypatch, size=16):
         patch.setattr(content, "_GZIP_OUT_BYTES", size)
         patch.setattr(content, "_ZSTD_BYTES", size)
         yield
+
+
+@contextlib.contextmanager
+def standard_input(content):
+    """Have ``content`` on standard input, the file of number 0; None closes it."""
+    usual = os.dup(0)
+    try:
+        if content is None:
+            os.close(0)
+        else:
+            with tempfile.TemporaryFile() as file:
+                file.write(content)
+                file.seek(0)
+                os.dup2(file.fileno(), 0)
+        yield
+    finally:
+        os.dup2(usual, 0)
+        os.close(usual)
 
 
 def bomb(size: int) -> bytes:

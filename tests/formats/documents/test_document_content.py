@@ -1,9 +1,7 @@
 """Content: all that is before damage, then the damage; bombs in small pieces."""
 
 import gzip
-import io
 import random
-import sys
 import zlib
 
 import pytest
@@ -13,7 +11,7 @@ from hypothesis import strategies as st
 
 from mr_dedup.errors import FormatError, MrDedupError
 from mr_dedup.formats.documents.content import open_content
-from tests.formats.documents.reading import read, small_blocks
+from tests.formats.documents.reading import read, small_blocks, standard_input
 
 LINES = [b'{"id": "%d", "text": "%s"}\n' % (n, random.Random(n).randbytes(30).hex().encode())
          for n in range(2000)]  # fmt: skip
@@ -144,11 +142,10 @@ def test_any_content_comes_back(tmp_path_factory, data, size, gz):
         assert everything(path, "gzip" if gz else "zstd", size) == (data, None)
 
 
-def test_standard_input_and_files_that_cannot_be_read(tmp_path, monkeypatch):
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"some input")))
-    assert everything(None) == (b"some input", None)
-    monkeypatch.setattr(sys, "stdin", None)
-    with pytest.raises(MrDedupError, match="standard input is closed"):
+def test_standard_input_and_files_that_cannot_be_read(tmp_path):
+    with standard_input(b"some input"):
+        assert everything(None) == (b"some input", None)
+    with standard_input(None), pytest.raises(MrDedupError, match="standard input is closed"):
         everything(None)
     with pytest.raises(MrDedupError, match="name: cannot be read: No such file"):
         everything(tmp_path / "none")

@@ -1,9 +1,7 @@
 """Which files hold documents, what they are called, and documents that are files."""
 
 import gzip
-import io
 import os
-import sys
 from pathlib import Path
 
 import pytest
@@ -12,7 +10,7 @@ import zstandard
 from mr_dedup.errors import FormatError, MrDedupError
 from mr_dedup.formats.documents.files import DocumentFile, DocumentPart, find_documents
 from mr_dedup.formats.fingerprint_files import UnknownFormatError
-from tests.formats.documents.reading import read
+from tests.formats.documents.reading import read, standard_input
 
 
 @pytest.mark.parametrize(
@@ -106,13 +104,13 @@ def test_names_that_stand_for_nothing(tmp_path):
     assert [file.format for file in found.files] == ["text"] * 3
 
 
-def test_standard_input_is_jsonl(monkeypatch):
+def test_standard_input_is_jsonl():
     lines = b'{"text": "a"}\n{"id": "b", "text": "b"}\n'
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(lines)))
     (file,) = find_documents(["-"]).files
     assert not file.splittable
     assert file.parts(1) == [file.whole()]
-    assert read(file).documents == [("stdin:0", "a", 0), ("b", "b", 14)]
+    with standard_input(lines):
+        assert read(file).documents == [("stdin:0", "a", 0), ("b", "b", 14)]
 
 
 def test_names_that_are_not_utf8_or_not_printable(tmp_path):

@@ -1,0 +1,282 @@
+"""Explain how near two documents are: fingerprints, distance, and the features that made them.
+
+A and B are files of one document each (.txt, .md, .html, .jsonl, …, also as .gz or .zst), or with
+--in the ids of two documents in files, globs and folders of such. Bit 0 of a fingerprint is the
+least significant. Jaccard is the share of features that both have; by weight, the sum of the
+smaller weights over that of the larger ones.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from mr_dedup.cli.arguments import count
+from mr_dedup.cli.document_arguments import (
+    add_feature_arguments,
+    add_reading_arguments,
+    document_frequencies,
+    feature_options,
+    read_options,
+)
+from mr_dedup.cli.streams import printable
+
+if TYPE_CHECKING:
+    from mr_dedup.features.document_frequencies import DocumentFrequencies
+    from mr_dedup.features.shingles import FeatureOptions
+    from mr_dedup.formats.documents.batch import DocumentBatch
+    from mr_dedup.formats.documents.options import ReadOptions
+    from mr_dedup.formats.documents.rejects import Rejects
+
+HELP = "explain how near two documents are, and by which features"
+
+# small, because reading stops after the batch in which both ids are found
+_BATCH_BYTES = 1 << 20
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments to ``parser``."""
+    parser.add_argument("first", metavar="A", help="a file; with --in an id")
+    parser.add_argument("second", metavar="B", help="another")
+    parser.add_argument(
+        "--in",
+        dest="sources",
+        nargs="+",
+        metavar="DOCS",
+        help="files, globs or folders of documents, read until both ids are found",
+    )
+    parser.add_argument(
+        "--top",
+        type=count,
+        default=20,
+        metavar="N",
+        help="print so many features of each kind, the heaviest (default 20)",
+    )
+    parser.add_argument("--json", action="store_true", help="print a JSON object")
+    add_reading_arguments(parser)
+    add_feature_arguments(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the command; return its exit code."""
+    options, features = read_options(arguments), feature_options(arguments)
+    frequencies = document_frequencies(arguments)
+    names = [arguments.first, arguments.second]
+    if arguments.sources:
+        documents = _documents_by_id(names, arguments, options)
+    else:
+        documents = _documents_of_files(names, arguments, options)
+    report = _report(documents, features, frequencies, arguments.top)
+    print(json.dumps(report, indent=2) if arguments.json else "\n".join(_lines(report)))
+    return 0
+
+
+@dataclass(frozen=True)
+class _Document:
+    """A document, what it was asked for by, and where it is."""
+
+    name: str
+    file: str
+    place: int
+    text: str
+
+
+def _documents_of_files(
+    names: Sequence[str], arguments: argparse.Namespace, options: ReadOptions
+) -> list[_Document]:
+    """Return the documents that the files are; MrDedupError where one holds none or several."""
+    from mr_dedup.errors import MrDedupError
+    from mr_dedup.formats.documents.files import STANDARD_INPUT, find_documents
+    from mr_dedup.formats.documents.read import read_documents
+    from mr_dedup.formats.documents.rejects import Rejects
+
+    if list(names) == [STANDARD_INPUT] * 2:
+        raise MrDedupError("-: standard input can be read only once")
+    strict = dataclasses.replace(options, strict=True)
+    documents = []
+    for name in names:
+        files = find_documents([name], arguments.format).files
+        held: list[_Document] = []
+        for batch in read_documents(files, Rejects(), strict):
+            held += [_document(name, batch, row) for row in range(min(2, len(batch)))]
+            if len(held) > 1:
+                raise MrDedupError(f"{name}: holds several documents; give two ids, and --in")
+        if not held:
+            raise MrDedupError(f"{name}: holds no document")
+        documents += held
+    return documents
+
+
+def _documents_by_id(
+    ids: Sequence[str], arguments: argparse.Namespace, options: ReadOptions
+) -> list[_Document]:
+    """Return the documents of these ids; MrDedupError for one that is not there, or twice."""
+    from tqdm import tqdm
+
+    from mr_dedup.errors import MrDedupError
+    from mr_dedup.formats.documents.files import find_documents
+    from mr_dedup.formats.documents.read import read_documents
+    from mr_dedup.formats.documents.rejects import Rejects
+
+    sources = find_documents(arguments.sources, arguments.format)
+    options = dataclasses.replace(options, batch_bytes=_BATCH_BYTES)
+    found: dict[str, list[_Document]] = {id: [] for id in ids}
+    rejects = Rejects()
+    read = 0
+    with tqdm(unit=" documents", unit_scale=True, leave=False, disable=None) as bar:
+        for batch in read_documents(sources.files, rejects, options):
+            read += len(batch)
+            bar.update(len(batch))
+            for row, id in enumerate(batch.ids.to_pylist()):
+                if id in found:
+                    found[id].append(_document(id, batch, row))
+            if all(found.values()):
+                break
+    _tell_of(rejects)
+    for id, documents in found.items():
+        if not documents:
+            others = len(sources.passed_over)
+            more = f"; {_counted(others, 'file')} of other kinds not read" if others else ""
+            raise MrDedupError(f"no document has the id {id!r}, of {read:,} read{more}")
+        if len(documents) > 1:
+            places = " and ".join(f"{document.file}:{document.place}" for document in documents[:2])
+            raise MrDedupError(f"several documents have the id {id!r}: {places}")
+    return [found[id][0] for id in ids]
+
+
+def _tell_of(rejects: Rejects) -> None:
+    """Print how many records could not be read, and why the first, if there are any."""
+    for first in rejects.listed[:1]:
+        place = "" if first.place is None else f", {first.place}"
+        print(
+            f"mr-dedup: {_counted(rejects.count, 'record')} could not be read, the first: "
+            f"{printable(first.file)}{place}: {printable(first.reason)}",
+            file=sys.stderr,
+        )
+
+
+def _document(name: str, batch: DocumentBatch, row: int) -> _Document:
+    file, text = batch.files[row].as_py(), batch.texts[row].as_py()
+    return _Document(name, file, int(batch.places[row]), text)
+
+
+def _report(
+    documents: Sequence[_Document],
+    options: FeatureOptions,
+    frequencies: DocumentFrequencies | None,
+    top: int,
+) -> dict[str, Any]:
+    import pyarrow as pa
+
+    from mr_dedup.features.document_frequencies import described
+    from mr_dedup.features.shingles import features_of
+    from mr_dedup.fingerprints.simhash import simhash
+
+    texts = pa.array([document.text for document in documents], pa.large_string())
+    found = simhash(texts, options, frequencies)
+    values = [
+        int(value) if exists else None
+        for value, exists in zip(found.values, found.exist, strict=True)
+    ]
+    weights = []
+    for document in documents:
+        features = features_of(document.text, options, frequencies)
+        weights.append(dict(zip(features.shingles, features.weights.tolist(), strict=True)))
+    return {
+        "features": described(options, frequencies),
+        "documents": [
+            {
+                "name": document.name,
+                "file": document.file,
+                "place": document.place,
+                "fingerprint": None if value is None else value - (value >> 63 << 64),
+                "hex": None if value is None else f"{value:#018x}",
+                "features": len(weighed),
+                "weight": sum(weighed.values()),
+            }
+            for document, value, weighed in zip(documents, values, weights, strict=True)
+        ],
+        **_distance(values[0], values[1]),
+        **_comparison(weights[0], weights[1], top),
+    }
+
+
+def _distance(first: int | None, second: int | None) -> dict[str, Any]:
+    if first is None or second is None:
+        return {"distance": None, "differing_bits": None}
+    bits = [bit for bit in range(64) if (first ^ second) >> bit & 1]
+    return {"distance": len(bits), "differing_bits": bits}
+
+
+def _comparison(first: dict[str, float], second: dict[str, float], top: int) -> dict[str, Any]:
+    """Return what two documents' features have in common, and the heaviest of each kind."""
+    both = {
+        feature: (first.get(feature, 0.0), second.get(feature, 0.0)) for feature in first | second
+    }
+    ranked = sorted(both.items(), key=lambda item: (-max(item[1]), item[0]))
+    shared = [(feature, weights) for feature, weights in ranked if all(weights)]
+    only_first = [(feature, weights) for feature, weights in ranked if not weights[1]]
+    only_second = [(feature, weights) for feature, weights in ranked if not weights[0]]
+    least, most = (sum(map(choice, both.values())) for choice in (min, max))
+    return {
+        "jaccard": len(shared) / len(both) if both else None,
+        "weighted_jaccard": least / most if both else None,
+        **{
+            name: {
+                "count": len(features),
+                "heaviest": [
+                    {"feature": feature, "weights": list(weights)}
+                    for feature, weights in features[:top]
+                ],
+            }
+            for name, features in (
+                ("shared", shared),
+                ("only_in_a", only_first),
+                ("only_in_b", only_second),
+            )
+        },
+    }
+
+
+def _lines(report: dict[str, Any]) -> Iterator[str]:
+    """Yield the report as lines of text."""
+    yield f"compared by {report['features']}"
+    for letter, document in zip("AB", report["documents"], strict=True):
+        yield f"{letter}  {printable(document['name'])}"
+        if document["name"] != document["file"]:
+            yield f"   place        {printable(document['file'])}:{document['place']}"
+        if document["fingerprint"] is None:
+            yield "   has no features, so no fingerprint"
+        else:
+            yield f"   fingerprint  {document['fingerprint']} ({document['hex']})"
+            yield f"   features     {document['features']:,}, of weight {document['weight']:,.3f}"
+    if report["distance"] is not None:
+        bits = ", ".join(map(str, report["differing_bits"]))
+        yield f"distance  {_counted(report['distance'], 'bit')}{': ' if bits else ''}{bits}"
+    if report["jaccard"] is not None:
+        yield f"Jaccard   {report['jaccard']:.4f}, by weight {report['weighted_jaccard']:.4f}"
+    shared = report["shared"]
+    weights = ", with their weights in A and in B" if shared["heaviest"] else ""
+    yield f"shared: {_counted(shared['count'], 'feature')}{weights}"
+    yield from _feature_lines(**shared)
+    for letter in "AB":
+        own = report[f"only_in_{letter.lower()}"]
+        yield f"in {letter} alone: {_counted(own['count'], 'feature')}"
+        yield from _feature_lines(**own)
+
+
+def _feature_lines(count: int, heaviest: list[dict[str, Any]]) -> Iterator[str]:
+    for entry in heaviest:
+        weights = " ".join(f"{weight:9.3f}" if weight else " " * 9 for weight in entry["weights"])
+        yield f"  {weights}  {printable(entry['feature'])}"
+    if count > len(heaviest):
+        yield f"  and {count - len(heaviest):,} more"
+
+
+def _counted(count: int, name: str) -> str:
+    return f"{count:,} {name}" if count == 1 else f"{count:,} {name}s"

@@ -1,0 +1,109 @@
+"""Arguments of the commands that read documents: how to read them, which features they have."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mr_dedup.cli.arguments import byte_size
+from mr_dedup.cli.on_cluster import is_address
+
+if TYPE_CHECKING:
+    from mr_dedup.features.document_frequencies import DocumentFrequencies
+    from mr_dedup.features.shingles import FeatureOptions
+    from mr_dedup.formats.documents.options import ReadOptions
+
+
+def add_reading_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments that say how documents are read, as a group of their own."""
+    from mr_dedup.jobs.document_options import add_reading_options
+
+    add_reading_options(parser.add_argument_group("reading documents").add_argument, byte_size)
+
+
+def read_options(
+    arguments: argparse.Namespace, fields: Sequence[str] = (), keep_records: bool = False
+) -> ReadOptions:
+    """Return how the arguments say that documents are read; MrDedupError if they cannot be."""
+    from mr_dedup.jobs import document_options
+
+    try:
+        return document_options.read_options(arguments, fields, keep_records)
+    except ValueError as error:
+        parameters, colon, reason = str(error).partition(": ")
+        raise _mistake(parameters.split(", "), colon + reason) from error
+
+
+def add_feature_arguments(parser: argparse.ArgumentParser, *, weights: bool = True) -> None:
+    """Add the arguments that say which features a text has, as a group of their own.
+
+    With what they weigh, unless it does not matter.
+    """
+    from mr_dedup.jobs.document_options import add_feature_options
+
+    group = parser.add_argument_group(
+        "features", "fingerprints can be compared only if made with the same"
+    )
+    add_feature_options(group.add_argument, weights=weights)
+
+
+def feature_options(arguments: argparse.Namespace) -> FeatureOptions:
+    """Return which features the arguments ask for; MrDedupError if there are no such."""
+    from mr_dedup.jobs import document_options
+
+    try:
+        return document_options.feature_options(arguments)
+    except ValueError as error:
+        parameter, space, reason = str(error).partition(" ")
+        raise _mistake([parameter], space + reason) from error
+
+
+def document_frequencies(arguments: argparse.Namespace) -> DocumentFrequencies | None:
+    """Return the document frequencies that the arguments name; None if they name none.
+
+    Raises MrDedupError for those that cannot be read, or are of other features.
+    """
+    from mr_dedup.errors import MrDedupError
+    from mr_dedup.jobs import document_options
+
+    if arguments.idf and is_address(arguments.idf):
+        raise MrDedupError(f"--idf {arguments.idf}: expected a file here, which goes with the job")
+    # mistakes in them are told first
+    feature_options(arguments)
+    return document_options.document_frequencies(arguments)
+
+
+def described_features(arguments: argparse.Namespace) -> str:
+    """Return what fingerprints are made from: they can be compared only if it is the same."""
+    from mr_dedup.features.document_frequencies import described
+
+    return described(feature_options(arguments), document_frequencies(arguments))
+
+
+def shipped_frequencies(arguments: argparse.Namespace, staging: Path) -> list[str]:
+    """Return the argument that hands a job the document frequencies, if any are named.
+
+    They are to have been read before. Raises MrDedupError if they are where the result goes.
+    """
+    from mr_dedup.errors import MrDedupError
+
+    if arguments.idf is None:
+        return []
+    out: Path | str | None = arguments.out
+    if isinstance(out, Path) and out.exists() and out.samefile(arguments.idf):
+        raise MrDedupError(f"{out}: is read as well; choose another name for the result")
+    # a name that mrjob cannot misread
+    link = staging / "frequencies.parquet"
+    link.symlink_to(Path(arguments.idf).absolute())
+    return [f"--idf={link}"]
+
+
+def _mistake(parameters: Sequence[str], reason: str) -> Exception:
+    """Return the error of the library, in which parameters are called by their options."""
+    from mr_dedup.errors import MrDedupError
+    from mr_dedup.jobs.document_options import OPTION_OF_PARAMETER
+
+    names = [OPTION_OF_PARAMETER.get(name, name) for name in parameters]
+    return MrDedupError(", ".join(dict.fromkeys(names)) + reason)

@@ -1,0 +1,201 @@
+"""From the documents that a command's arguments name to the inputs of its map tasks."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mr_dedup.cli.on_cluster import is_address
+
+if TYPE_CHECKING:
+    from mr_dedup.errors import MrDedupError
+    from mr_dedup.formats.documents.chunks import DocumentChunk
+    from mr_dedup.formats.documents.files import DocumentFile
+    from mr_dedup.runners import ClusterSettings, Input
+
+SMALL_BYTES = 16 << 20
+"""Bytes of files up to which one process is quicker than several."""
+
+_BUNDLED_BYTES = 16 << 20
+"""Files that are smaller share a task of a cluster, which takes seconds to start."""
+
+
+@dataclass(frozen=True)
+class DocumentWork:
+    """What is run: a task for each input; so many files, and files of other kinds not read.
+
+    ``paths`` are the files of this machine.
+    """
+
+    runner: str
+    inputs: Sequence[Input]
+    files: int
+    passed_over: int
+    paths: Sequence[Path]
+
+
+def prepare(
+    documents: Sequence[str],
+    arguments: argparse.Namespace,
+    staging: Path,
+    settings: ClusterSettings | None,
+) -> DocumentWork:
+    """Return what a run over ``documents`` takes, what it needs put into ``staging``.
+
+    On a cluster the documents of this machine come first. Raises MrDedupError for names that
+    stand for no documents, and FormatError as ``find_documents``.
+    """
+    here = [name for name in documents if not is_address(name)]
+    there = [name for name in documents if is_address(name)]
+    files, passed_over = _found(here, arguments)
+    paths = [file.path for file in files if file.path is not None]
+    if settings is None:
+        runner = _local_runner(arguments.runner, files)
+        inputs = _described(files, runner, arguments.cores, staging)
+        return DocumentWork(runner, inputs, len(files), passed_over, paths)
+    _refuse_stdin(files, f"-r {arguments.runner}")
+    inputs = _shipped(files, staging, arguments)
+    remote, others = _remote_inputs(there, arguments, settings)
+    return DocumentWork(
+        arguments.runner,
+        [*inputs, *remote],
+        len(files) + len(remote),
+        passed_over + others,
+        paths,
+    )
+
+
+def _found(names: Sequence[str], arguments: argparse.Namespace) -> tuple[list[DocumentFile], int]:
+    """Return the files of documents, and how many of other kinds are beside them."""
+    from mr_dedup.formats.documents.files import find_documents
+
+    if not names:
+        return [], 0
+    found = find_documents(names, arguments.format)
+    out: Path | str | None = arguments.out
+    if (
+        isinstance(out, Path)
+        and out.exists()
+        and any(file.path and out.samefile(file.path) for file in found.files)
+    ):
+        raise _is_read_as_well(out)
+    return found.files, len(found.passed_over)
+
+
+def _is_read_as_well(out: Path | str) -> MrDedupError:
+    from mr_dedup.errors import MrDedupError
+
+    return MrDedupError(f"{out}: is read as well; choose another name for the result")
+
+
+def _local_runner(wanted: str, files: Sequence[DocumentFile]) -> str:
+    from mr_dedup.formats.documents.chunks import total_bytes
+
+    if any(file.path is None for file in files):
+        if wanted != "auto":
+            _refuse_stdin(files, f"-r {wanted}" if wanted != "inline" else None)
+        return "inline"
+    if wanted != "auto":
+        return wanted
+    return "inline" if total_bytes(files) <= SMALL_BYTES else "local"
+
+
+def _refuse_stdin(files: Sequence[DocumentFile], option: str | None) -> None:
+    from mr_dedup.errors import MrDedupError
+
+    if option and any(file.path is None for file in files):
+        raise MrDedupError(f"{option}: standard input is read by one process, -r inline")
+
+
+def _described(
+    files: Sequence[DocumentFile], runner: str, cores: int | None, staging: Path
+) -> list[Input]:
+    """Return descriptions of chunks for tasks that keep the cores busy."""
+    from mr_dedup.formats.documents.chunks import (
+        CHUNK_BYTES,
+        DESCRIPTION_SUFFIX,
+        chunk_bytes,
+        cut_into_chunks,
+    )
+    from mr_dedup.runners import Input
+
+    cores = cores or len(os.sched_getaffinity(0))
+    size = CHUNK_BYTES if runner == "inline" else chunk_bytes(files, cores)
+    inputs = []
+    for chunk in cut_into_chunks(files, size):
+        path = staging / f"{chunk.number:06}{DESCRIPTION_SUFFIX}"
+        path.write_text(chunk.describe())
+        inputs.append(Input(str(path), chunk.name))
+    return inputs
+
+
+def _shipped(
+    files: Sequence[DocumentFile], staging: Path, arguments: argparse.Namespace
+) -> list[Input]:
+    """Return the inputs of a cluster's tasks: files as they are, small ones in bundles."""
+    from mr_dedup.formats.documents.chunks import (
+        BUNDLE_SUFFIX,
+        bundle,
+        cut_into_chunks,
+        total_bytes,
+    )
+    from mr_dedup.runners import Input
+
+    inputs = []
+    for chunk in cut_into_chunks(files, _BUNDLED_BYTES, split=False):
+        if _goes_as_it_is(chunk, arguments):
+            file = chunk.parts[0].file
+            lines_bytes = _lines_bytes(str(file.path), total_bytes([file]), arguments)
+            inputs.append(Input(str(file.path), file.name, lines_bytes))
+            continue
+        path = staging / f"{chunk.number:06}{BUNDLE_SUFFIX}"
+        bundle(chunk, path)
+        inputs.append(Input(str(path), chunk.name))
+    return inputs
+
+
+def _goes_as_it_is(chunk: DocumentChunk, arguments: argparse.Namespace) -> bool:
+    """Return whether its only file tells by itself, or is told by an option, what it is."""
+    from mr_dedup.formats.documents.files import format_by_ending
+
+    file = chunk.parts[0].file
+    assert file.path is not None
+    known = arguments.format is not None or format_by_ending(file.path.name) == file.format
+    return len(chunk.parts) == 1 and known
+
+
+def _remote_inputs(
+    names: Sequence[str], arguments: argparse.Namespace, settings: ClusterSettings
+) -> tuple[list[Input], int]:
+    """Return the files of documents that addresses stand for, and how many of other kinds.
+
+    Raises MrDedupError for addresses that stand for none.
+    """
+    from mr_dedup.errors import MrDedupError
+    from mr_dedup.formats.documents.files import format_by_ending
+    from mr_dedup.runners import Input, list_files
+
+    if not names:
+        return [], 0
+    files = list_files(names, arguments.runner, settings)
+    known = [file for file in files if arguments.format or format_by_ending(file.uri)]
+    if not known:
+        raise MrDedupError(f"{', '.join(names)}: holds no file of documents; see --format")
+    if any(file.uri == arguments.out for file in known):
+        raise _is_read_as_well(arguments.out)
+    inputs = [
+        Input(file.uri, file.uri, _lines_bytes(file.uri, file.size_bytes, arguments))
+        for file in known
+    ]
+    return inputs, len(files) - len(known)
+
+
+def _lines_bytes(name: str, size_bytes: int, arguments: argparse.Namespace) -> int:
+    """Return the size of a file of whose lines each task may have some; 0 of others."""
+    from mr_dedup.formats.documents.files import is_plain_jsonl
+
+    return size_bytes if is_plain_jsonl(name, arguments.format) else 0

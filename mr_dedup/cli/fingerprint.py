@@ -1,0 +1,250 @@
+"""Compute the simhash fingerprints of documents.
+
+DOCS are files, globs or folders of JSON lines (.jsonl), Parquet, WARC, text (.txt, .md) or HTML,
+each but Parquet also as .gz or .zst; - is standard input. OUT is what its ending says: .parquet has
+a row a document (id, fingerprint, length, and the fields that are kept), .tsv or .txt lines of
+fingerprint TAB id, .longs the fingerprints alone. A document without features has no fingerprint:
+null in Parquet, left out elsewhere.
+
+Records that cannot be read are counted and kept in OUT.rejects.jsonl, with file, place and reason.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mr_dedup.cli.document_arguments import (
+    add_feature_arguments,
+    add_reading_arguments,
+    described_features,
+    document_frequencies,
+    feature_options,
+    read_options,
+    shipped_frequencies,
+)
+from mr_dedup.cli.document_inputs import DocumentWork, prepare
+from mr_dedup.cli.on_cluster import (
+    cluster_settings,
+    delivered,
+    output_place,
+    refuse_cluster_arguments,
+)
+from mr_dedup.cli.rejects import RejectsOutput, rejects_beside, rejects_output
+from mr_dedup.cli.runner_arguments import add_runner_arguments
+from mr_dedup.cli.streams import printable
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+    from mr_dedup.formats.fingerprint_files import FingerprintWriter
+    from mr_dedup.formats.fingerprint_parquet import TableWriter
+    from mr_dedup.runners import ClusterSettings, JobResult
+
+HELP = "compute the fingerprints of documents"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments to ``parser``."""
+    parser.add_argument("documents", nargs="+", metavar="DOCS", help="files, globs or folders; -")
+    parser.add_argument(
+        "-o", "--out", type=output_place, required=True, metavar="OUT",
+        help="write here; on a cluster it may be an address",
+    )  # fmt: skip
+    parser.add_argument(
+        "--keep-field", action="append", default=[], metavar="NAME",
+        help="a field of the documents that OUT, a .parquet, has as well; may be repeated",
+    )  # fmt: skip
+    parser.add_argument(
+        "--rejects", type=output_place, metavar="FILE",
+        help="where records go that cannot be read (default: OUT.rejects.jsonl)",
+    )  # fmt: skip
+    parser.add_argument("--overwrite", action="store_true", help="replace OUT if it exists")
+    add_feature_arguments(parser)
+    add_reading_arguments(parser)
+    add_runner_arguments(parser, "fingerprint", "the files are", reduces=False)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the command; return its exit code."""
+    from mr_dedup import runners
+
+    started = time.perf_counter()
+    settings = None
+    if arguments.runner in runners.CLUSTER_RUNNERS:
+        settings = cluster_settings(arguments)
+    else:
+        outputs = [str(place) for place in (arguments.out, arguments.rejects) if place]
+        refuse_cluster_arguments(arguments, [*arguments.documents, *outputs])
+    place = arguments.out
+    format = _format_of(place, arguments.keep_field)
+    rejects_place = arguments.rejects or rejects_beside(place)
+    with (
+        runners.staging_folder() as staging,
+        delivered(place, arguments, staging, settings) as out,
+        delivered(rejects_place, arguments, staging, settings) as rejects_path,
+        rejects_output(rejects_path, arguments.overwrite, str(rejects_place)) as rejects,
+    ):
+        work = prepare(arguments.documents, arguments, staging, settings)
+        with fingerprinted(arguments, work, staging, settings, arguments.keep_field) as result:
+            features = described_features(arguments)
+            with _writer(out, format, features, arguments) as write:
+                copy_rows(result, write, rejects)
+    _summarise(result.counters, work, rejects, time.perf_counter() - started, place)
+    return 0
+
+
+@contextlib.contextmanager
+def fingerprinted(
+    arguments: argparse.Namespace,
+    work: DocumentWork,
+    staging: Path,
+    settings: ClusterSettings | None,
+    fields: Sequence[str] = (),
+) -> Iterator[JobResult]:
+    """Compute the fingerprints of documents as the arguments say; yield what the tasks left."""
+    from mr_dedup import runners
+    from mr_dedup.jobs.document_options import feature_arguments, reading_arguments
+    from mr_dedup.jobs.fingerprint import FingerprintJob
+
+    # mistakes in them are told before the work
+    read_options(arguments, fields)
+    features, frequencies = feature_options(arguments), document_frequencies(arguments)
+    options = [*reading_arguments(arguments), *feature_arguments(arguments), "--as-batches"]
+    options += [f"--keep-field={name}" for name in fields]
+    options += shipped_frequencies(arguments, staging)
+    if work.runner == "local":
+        FingerprintJob.warm_up(features, frequencies)
+    with runners.run(
+        FingerprintJob, options, work.inputs, staging,
+        runner=work.runner, cores=arguments.cores, cluster=settings,
+    ) as result:  # fmt: skip
+        yield result
+
+
+def copy_rows(result: JobResult, write: Callable[[pa.Table], None], rejects: RejectsOutput) -> None:
+    """Hand the rows that tasks left to ``write``, in the order of the documents."""
+    from mr_dedup.jobs.batches import Kind, kind_of, read_batches
+    from mr_dedup.jobs.fingerprint import decode_documents
+
+    for _, batch in read_batches(result.parts):
+        if kind_of(batch) == Kind.REJECTS:
+            rejects.add(batch)
+        else:
+            write(decode_documents(batch))
+
+
+def _format_of(out: Path | str, fields: Sequence[str]) -> str:
+    """Return the format of ``out``; raises MrDedupError if it cannot be written."""
+    from mr_dedup.errors import MrDedupError
+    from mr_dedup.formats.fingerprint_files import UnknownFormatError, format_by_ending
+    from mr_dedup.jobs.fingerprint import check_kept
+
+    try:
+        format = format_by_ending(out)
+        check_kept(fields)
+    except UnknownFormatError as error:
+        endings = "expected a name that ends in .parquet, .tsv, .txt or .longs"
+        raise MrDedupError(f"{out}: {endings}") from error
+    except ValueError as error:
+        raise MrDedupError(str(error)) from error
+    if format == "packed":
+        raise MrDedupError(f"{out}: write .longs, then mr-dedup convert makes it packed")
+    if fields and format != "parquet":
+        raise MrDedupError(f"--keep-field: needs OUT to be a .parquet, not {out}")
+    return format
+
+
+@contextlib.contextmanager
+def _writer(
+    out: Path, format: str, features: str, arguments: argparse.Namespace
+) -> Iterator[Callable[[pa.Table], None]]:
+    """Yield what writes rows of documents to ``out``, which appears whole when the block ends."""
+    if format == "parquet":
+        with table_writer(out, features, arguments.keep_field, arguments.overwrite) as write:
+            yield write
+        return
+    from mr_dedup.formats.fingerprint_files import create
+
+    with create(out, overwrite=arguments.overwrite) as file:
+        yield partial(_write_to_file, file, format == "text")
+
+
+@contextlib.contextmanager
+def table_writer(
+    out: Path, features: str, fields: Sequence[str] = (), overwrite: bool = False
+) -> Iterator[Callable[[pa.Table], None]]:
+    """Yield what writes rows of documents to a Parquet file."""
+    from mr_dedup.formats.fingerprint_parquet import create_table
+
+    with create_table(out, features, fields, overwrite) as table:
+        yield partial(_write_to_table, table, list(fields))
+
+
+def _write_to_table(table: TableWriter, fields: list[str], rows: pa.Table) -> None:
+    values, exist = _fingerprints(rows)
+    lengths = rows["length"].to_numpy()
+    kept = rows.select(fields) if fields else None
+    table.write(rows["id"].combine_chunks(), values, exist, lengths, kept)
+
+
+def _write_to_file(file: FingerprintWriter, with_ids: bool, rows: pa.Table) -> None:
+    values, exist = _fingerprints(rows)
+    if with_ids:
+        file.write_identified(values[exist], rows["id"].filter(exist).combine_chunks())
+    else:
+        file.write(values[exist])
+
+
+def _fingerprints(rows: pa.Table) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
+    """Return the fingerprints of rows, and which of them exist."""
+    import numpy as np
+
+    column = rows["fingerprint"]
+    return column.fill_null(0).to_numpy().view(np.uint64), column.is_valid().to_numpy()
+
+
+def _summarise(
+    counters: dict[str, int],
+    work: DocumentWork,
+    rejects: RejectsOutput,
+    seconds: float,
+    out: Path | str,
+) -> None:
+    said = documents_read(counters, work, rejects.count) + rejects.summary()
+    said.append(f"mr-dedup: wrote {printable(str(out))} in {seconds:.1f} s")
+    if counters:
+        said[-1] += f", {counters['bytes of text'] / seconds / 1e6:,.1f} MB of text a second"
+    print("\n".join(said), file=sys.stderr)
+
+
+def documents_read(counters: dict[str, int], work: DocumentWork, rejected: int) -> list[str]:
+    """Return lines that say what was read; less where the counters of a cluster are not known."""
+    from mr_dedup.jobs.documents import PASSED_OVER
+    from mr_dedup.jobs.fingerprint import WITHOUT_FEATURES
+
+    said = [f"mr-dedup: files: {work.files:,}"]
+    if work.passed_over:
+        said[0] += f" ({work.passed_over:,} of other kinds passed over)"
+    if counters:
+        said[0] += (
+            f", documents: {counters['documents']:,}, text: {counters['bytes of text'] / 1e6:,.1f} "
+            "MB, "
+        )
+        if WITHOUT_FEATURES in counters:
+            said[0] += f"without features: {counters[WITHOUT_FEATURES]:,}, "
+        said[0] += f"rejected: {rejected:,}"
+        said += [
+            f"mr-dedup: passed over {amount:,} records, for their {name.removeprefix(PASSED_OVER)}"
+            for name, amount in sorted(counters.items())
+            if name.startswith(PASSED_OVER)
+        ]
+    return said

@@ -1,0 +1,129 @@
+"""Results of a query with the ids of documents in place of their fingerprints."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+    from mr_dedup.formats.fingerprint_files import FingerprintFile
+
+_LINES_AT_ONCE = 1 << 14
+
+
+@dataclass(frozen=True)
+class _Documents:
+    """Documents by their fingerprints: ``values`` uint64[n], ascending, and the id of each.
+
+    Those of one fingerprint are in the order of their files.
+    """
+
+    values: NDArray[np.uint64]
+    ids: list[str]
+
+    def of(self, value: np.uint64) -> list[str]:
+        """Return the ids of the documents that have a fingerprint."""
+        start, stop = (self.values.searchsorted(value, side) for side in ("left", "right"))
+        return self.ids[start:stop]
+
+
+@dataclass(frozen=True)
+class _Pairs:
+    """What was found: ``queries`` and ``corpus``, uint64[m], ascending by query."""
+
+    queries: NDArray[np.uint64]
+    corpus: NDArray[np.uint64]
+
+
+def identified_lines(
+    lines: Iterable[bytes],
+    queries: Sequence[FingerprintFile],
+    corpus: Sequence[FingerprintFile],
+    with_distance: bool,
+) -> Iterator[bytes]:
+    """Yield a line a query document, in their order: its id, and those of its near-duplicates.
+
+    ``lines`` are a query's results without distances. A document without an id is called by its
+    fingerprint; near-duplicates are ascending by fingerprint. Reads both sides once more. In
+    memory: 16 bytes a pair of fingerprints, and the ids of what was found.
+    """
+    import numpy as np
+
+    found = _parsed(lines)
+    in_corpus = _documents(corpus, np.unique(found.corpus))
+    wanted = np.unique(found.queries)
+    for value, id in _named(queries, wanted):
+        start, stop = (found.queries.searchsorted(value, side) for side in ("left", "right"))
+        names = [id]
+        for other in found.corpus[start:stop]:
+            bits = f":{(value ^ other).bit_count()}" if with_distance else ""
+            names += [name + bits for name in in_corpus.of(other)]
+        yield ("\t".join(names) + "\n").encode()
+
+
+def _parsed(lines: Iterable[bytes]) -> _Pairs:
+    import numpy as np
+
+    numbers: list[NDArray[np.int64]] = []
+    counts: list[int] = []
+    for line in lines:
+        values = np.array(line.split(b"\t"), dtype=np.int64)
+        numbers.append(values)
+        counts.append(len(values) - 1)
+    queries = np.repeat(np.array([v[0] for v in numbers], np.int64), counts).view(np.uint64)
+    corpus = np.concatenate([np.empty(0, np.int64), *(v[1:] for v in numbers)]).view(np.uint64)
+    order = np.argsort(queries, kind="stable")
+    return _Pairs(queries[order], corpus[order])
+
+
+def _documents(files: Sequence[FingerprintFile], wanted: NDArray[np.uint64]) -> _Documents:
+    import numpy as np
+
+    values, ids = [], []
+    for value, id in _named(files, wanted):
+        values.append(value)
+        ids.append(id)
+    found = np.array(values, np.uint64)
+    order = np.argsort(found, kind="stable")
+    return _Documents(found[order], [ids[i] for i in order])
+
+
+def _named(
+    files: Sequence[FingerprintFile], wanted: NDArray[np.uint64]
+) -> Iterator[tuple[np.uint64, str]]:
+    """Yield the documents whose fingerprints are in ``wanted``, ascending, and their names.
+
+    TAB and line ends in ids are written as escapes.
+    """
+    import pyarrow as pa
+
+    for file in files:
+        batches = file.identified() if file.has_ids else _without_ids(file)
+        for values, ids in batches:
+            places = wanted.searchsorted(values)
+            places[places == wanted.size] = 0
+            chosen = wanted[places] == values if wanted.size else values < 0
+            for value, id in zip(
+                values[chosen], ids.filter(pa.array(chosen)).to_pylist(), strict=True
+            ):
+                yield value, _escaped(id) if id is not None else str(value.astype("int64"))
+
+
+def _without_ids(
+    file: FingerprintFile,
+) -> Iterator[tuple[NDArray[np.uint64], pa.LargeStringArray]]:
+    """Yield the fingerprints of a file without ids, each once, ascending as they are printed."""
+    import numpy as np
+    import pyarrow as pa
+
+    values = np.unique(file.read().view(np.int64)).view(np.uint64)
+    yield values, pa.nulls(len(values), pa.large_string())
+
+
+def _escaped(id: str) -> str:
+    return id.replace("\t", "\\t").replace("\n", "\\n").replace("\r", "\\r")

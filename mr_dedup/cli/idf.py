@@ -1,0 +1,160 @@
+"""Count in how many documents each feature occurs, for weights that rare features have more of.
+
+DOCS are files, globs or folders of JSON lines (.jsonl), Parquet, WARC, text (.txt, .md) or HTML,
+each but Parquet also as .gz or .zst; - is standard input. OUT, a .parquet, is for the --idf of
+other commands, whose features must be the same. A feature that fewer documents have than
+--min-documents is left out, and taken for one of the most frequent that were.
+
+Records that cannot be read are counted and kept in OUT.rejects.jsonl, with file, place and reason.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mr_dedup.cli.arguments import positive
+from mr_dedup.cli.document_arguments import (
+    add_feature_arguments,
+    add_reading_arguments,
+    feature_options,
+    read_options,
+)
+from mr_dedup.cli.document_inputs import DocumentWork, prepare
+from mr_dedup.cli.fingerprint import documents_read
+from mr_dedup.cli.on_cluster import cluster_settings, output_place, refuse_cluster_arguments
+from mr_dedup.cli.rejects import RejectsOutput, rejects_beside, rejects_output
+from mr_dedup.cli.runner_arguments import add_runner_arguments
+from mr_dedup.cli.streams import printable
+
+if TYPE_CHECKING:
+    from mr_dedup.features.document_frequencies import DocumentFrequencies
+    from mr_dedup.runners import ClusterSettings, JobResult
+
+HELP = "count in how many documents each feature occurs"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments to ``parser``."""
+    parser.add_argument("documents", nargs="+", metavar="DOCS", help="files, globs or folders; -")
+    parser.add_argument(
+        "-o", "--out", type=output_place, required=True, metavar="OUT", help="write here"
+    )
+    parser.add_argument(
+        "--min-documents", type=positive, default=2, metavar="N",
+        help="leave out features that fewer documents have (default 2)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--rejects", type=Path, metavar="FILE",
+        help="where records go that cannot be read (default: OUT.rejects.jsonl)",
+    )  # fmt: skip
+    parser.add_argument("--overwrite", action="store_true", help="replace OUT if it exists")
+    add_feature_arguments(parser, weights=False)
+    add_reading_arguments(parser)
+    add_runner_arguments(parser, "idf", "the files are", leaves=False)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the command; return its exit code."""
+    from mr_dedup import runners
+    from mr_dedup.formats.outputs import refuse_existing
+
+    started = time.perf_counter()
+    settings = None
+    if arguments.runner in runners.CLUSTER_RUNNERS:
+        settings = cluster_settings(arguments)
+    else:
+        refuse_cluster_arguments(arguments, arguments.documents)
+    _check_out(arguments.out)
+    refuse_existing(arguments.out, arguments.overwrite)
+    rejects_path = arguments.rejects or rejects_beside(arguments.out)
+    with (
+        runners.staging_folder() as staging,
+        rejects_output(rejects_path, arguments.overwrite) as rejects,
+    ):
+        work = prepare(arguments.documents, arguments, staging, settings)
+        with _counted(arguments, work, staging, settings) as result:
+            found = _frequencies(result, arguments, rejects)
+            found.write(arguments.out, arguments.overwrite)
+    said = documents_read(result.counters, work, rejects.count) + rejects.summary()
+    said.append(_features_kept(found, result.counters))
+    seconds = time.perf_counter() - started
+    said.append(f"mr-dedup: wrote {printable(str(arguments.out))} in {seconds:.1f} s")
+    print("\n".join(said), file=sys.stderr)
+    return 0
+
+
+@contextlib.contextmanager
+def _counted(
+    arguments: argparse.Namespace,
+    work: DocumentWork,
+    staging: Path,
+    settings: ClusterSettings | None,
+) -> Iterator[JobResult]:
+    """Count features as the arguments say; yield what the reducers left."""
+    from mr_dedup import runners
+    from mr_dedup.jobs.document_frequencies import DocumentFrequenciesJob
+    from mr_dedup.jobs.document_options import feature_arguments, reading_arguments
+
+    # mistakes in them are told before the work
+    read_options(arguments)
+    feature_options(arguments)
+    options = [*reading_arguments(arguments), *feature_arguments(arguments), "--as-batches"]
+    options += [f"--min-documents={arguments.min_documents}"]
+    if work.runner == "local":
+        DocumentFrequenciesJob.warm_up()
+    with runners.run(
+        DocumentFrequenciesJob, options, work.inputs, staging,
+        runner=work.runner, cores=arguments.cores, cluster=settings,
+    ) as result:  # fmt: skip
+        yield result
+
+
+def _check_out(out: Path | str) -> None:
+    """Raise MrDedupError for a place where no other command would look for it."""
+    from mr_dedup.errors import MrDedupError
+
+    if isinstance(out, str):
+        raise MrDedupError(f"{out}: expected a file here, which goes with the jobs that need it")
+    if out.suffix.lower() != ".parquet":
+        raise MrDedupError(f"{out}: expected a name that ends in .parquet")
+
+
+def _frequencies(
+    result: JobResult, arguments: argparse.Namespace, rejects: RejectsOutput
+) -> DocumentFrequencies:
+    """Return what the reducers left, but for rejects, which are handed on. 32 bytes a feature."""
+    import numpy as np
+
+    from mr_dedup.features.document_frequencies import DocumentFrequencies
+    from mr_dedup.jobs.batches import Kind, kind_of, merged_batches
+    from mr_dedup.jobs.document_frequencies import decode_counts, decoded_count
+
+    documents = 0
+    held = [(np.empty(0, np.uint64),) * 2]
+    for _, batch in merged_batches(result.parts):
+        kind = kind_of(batch)
+        if kind == Kind.REJECTS:
+            rejects.add(batch)
+        elif kind == Kind.COUNT:
+            documents += decoded_count(batch)
+        else:
+            held.append(decode_counts(batch))
+    hashes, counts = (np.concatenate(column) for column in zip(*held, strict=True))
+    return DocumentFrequencies(
+        feature_options(arguments).unweighted, documents, arguments.min_documents, hashes, counts
+    )
+
+
+def _features_kept(found: DocumentFrequencies, counters: dict[str, int]) -> str:
+    """Return a line on them, without how many there were if the cluster did not tell."""
+    counted = f" of {counters['features']:,}" if counters else ""
+    return (
+        f"mr-dedup: {found.hashes.size:,}{counted} features are in {found.minimum:,} or more of "
+        f"{found.documents:,} documents"
+    )

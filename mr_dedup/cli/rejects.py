@@ -1,0 +1,75 @@
+"""The file of records that could not be read: there if, and only if, there were any."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO, TypeVar
+
+from mr_dedup.cli.streams import printable
+
+Place = TypeVar("Place", Path, str)
+
+
+class RejectsOutput:
+    """Takes batches of rejected records, and counts them."""
+
+    def __init__(
+        self, path: Path | None, overwrite: bool, name: str, stack: contextlib.ExitStack
+    ) -> None:
+        self.count = 0
+        self._name = name
+        self._path = path
+        self._overwrite = overwrite
+        self._stack = stack
+        self._file: BinaryIO | None = None
+
+    def add(self, batch: bytes) -> None:
+        """Append a batch of Kind.REJECTS; raises MrDedupError if it is damaged."""
+        from mr_dedup.formats.outputs import whole_file
+        from mr_dedup.jobs.batches import Kind, decode_bytes
+
+        count, lines = decode_bytes(Kind.REJECTS, batch)
+        self.count += count
+        if self._path is None:
+            return
+        if self._file is None:
+            self._file = self._stack.enter_context(whole_file(self._path, self._overwrite))
+        self._file.write(lines)
+
+    def summary(self) -> list[str]:
+        """Return a line that says how many there were, and where they are; none if none."""
+        if not self.count:
+            return []
+        where = "give --rejects FILE to keep them, and why"
+        if self._path is not None:
+            where = f"{printable(self._name)} says why"
+        return [f"mr-dedup: {self.count:,} records could not be read; {where}"]
+
+
+@contextlib.contextmanager
+def rejects_output(
+    path: Path | None, overwrite: bool, name: str | None = None
+) -> Iterator[RejectsOutput]:
+    """Yield what writes rejected records to ``path``, which appears whole when the block ends.
+
+    Without a path they are counted only; ``name`` is what the user calls it, if not so. One of an
+    earlier run goes if it may be overwritten and there are none now. Raises MrDedupError as
+    ``outputs.refuse_existing``.
+    """
+    from mr_dedup.formats.outputs import refuse_existing
+
+    if path is not None:
+        refuse_existing(path, overwrite)
+    with contextlib.ExitStack() as stack:
+        output = RejectsOutput(path, overwrite, name or str(path), stack)
+        yield output
+    if path is not None and overwrite and not output.count:
+        path.unlink(missing_ok=True)
+
+
+def rejects_beside(out: Place) -> Place:
+    """Return the name of the rejects of what is read for ``out``, a path or an address."""
+    name = f"{out}.rejects.jsonl"
+    return Path(name) if isinstance(out, Path) else name

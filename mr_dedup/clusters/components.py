@@ -1,0 +1,124 @@
+"""Connected components: which fingerprints a chain of near-duplicates joins.
+
+The nodes of the graph are fingerprints, its edges pairs of them. The label of a node is the
+smallest fingerprint of its component; smaller, and ascending, mean the order of signed numbers, in
+which fingerprints are printed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mr_dedup.clusters import components_kernels as kernels
+
+Fingerprints = NDArray[np.uint64]
+
+_LEAST_WAITING = 1 << 20
+"""Edges that wait until they are worth a pass over the forest: 16 MB."""
+
+
+@dataclass(frozen=True)
+class Labels:
+    """Distinct ``nodes`` uint64[n], ascending, and aligned with them their ``labels`` uint64[n].
+
+    As a graph, pairs of a node and its label are a forest of stars with the same components.
+    """
+
+    nodes: Fingerprints
+    labels: Fingerprints
+
+    @property
+    def roots(self) -> NDArray[np.bool_]:
+        """Which nodes are the smallest of their components, bool[n]."""
+        roots: NDArray[np.bool_] = self.nodes == self.labels
+        return roots
+
+    def __len__(self) -> int:
+        return int(self.nodes.size)
+
+
+def components(left: Fingerprints, right: Fingerprints) -> Labels:
+    """Return the components of the graph whose edges are ``left[i]`` to ``right[i]``, uint64[m].
+
+    An edge from a node to itself says that the node is there; edges may repeat. Union-find with
+    path halving, over the ranks of nodes. Nearly linear, 70 ns an edge at a million edges, 130 at
+    16 million; 17 bytes an edge and up to 28 a node beside the arguments. Raises ValueError for
+    arrays of other types or lengths, and for 2**32 - 1 nodes or more.
+
+    Nodes are sorted, and ranks found by a hash table: np.searchsorted takes four times as long in
+    all, and a directory over the leading bits is as fast until values share a prefix of 28 bits,
+    then nine times slower.
+    """
+    _check(left, right)
+    nodes = _distinct(left, right)
+    if nodes.size >= kernels.VACANT:
+        raise ValueError(f"left, right: expected less than 2**32 - 1 nodes, got {nodes.size}")
+    # two to four slots a node
+    bits = nodes.size.bit_length() + 1
+    shift = np.uint64(64 - bits)
+    table = np.full(1 << bits, kernels.VACANT, dtype=np.uint32)
+    kernels.fill_table(nodes, shift, table)
+    parents = np.arange(nodes.size, dtype=np.uint32)
+    kernels.unite(left, right, nodes, shift, table, parents)
+    labels = np.empty_like(nodes)
+    kernels.name_roots(nodes, parents, labels)
+    return Labels(nodes, labels)
+
+
+class UnionFind:
+    """Takes edges in batches, and knows the components of all of them.
+
+    Holds a forest of stars over the nodes, and the latest edges until there are as many of them as
+    of nodes: each edge is gone over about twice. In memory: up to 100 bytes a node, and what
+    ``components`` takes for a million edges.
+    """
+
+    def __init__(self) -> None:
+        self._labels = components(*np.empty((2, 0), np.uint64))
+        self._waiting: list[tuple[Fingerprints, Fingerprints]] = []
+        self._size = 0
+
+    def add(self, left: Fingerprints, right: Fingerprints) -> None:
+        """Add edges, as those of ``components``; the arrays are kept, not copied.
+
+        Raises ValueError as ``components``, for too many nodes perhaps later.
+        """
+        _check(left, right)
+        self._waiting.append((left, right))
+        self._size += left.size
+        if self._size >= max(_LEAST_WAITING, len(self._labels)):
+            self.labels()
+
+    def labels(self) -> Labels:
+        """Return the components of the edges so far; raises ValueError for too many nodes."""
+        if self._waiting:
+            held = [(self._labels.nodes, self._labels.labels), *self._waiting]
+            left, right = (np.concatenate(ends) for ends in zip(*held, strict=True))
+            self._waiting, self._size = [], 0
+            self._labels = components(left, right)
+        return self._labels
+
+
+def warm_up() -> None:
+    """Compile every kernel, or load it from numba's cache: once, before processes are forked."""
+    components(np.zeros(1, np.uint64), np.ones(1, np.uint64))
+
+
+def _check(left: Fingerprints, right: Fingerprints) -> None:
+    for name, ends in (("left", left), ("right", right)):
+        if ends.ndim != 1 or ends.dtype != np.uint64:
+            raise ValueError(f"{name} must be uint64[m], not {ends.dtype}{list(ends.shape)}")
+    if left.size != right.size:
+        raise ValueError(f"left, right: expected as many of both, got {left.size}, {right.size}")
+
+
+def _distinct(left: Fingerprints, right: Fingerprints) -> Fingerprints:
+    """Return all values, ascending as signed numbers, each once."""
+    values = np.concatenate([left, right]).view(np.int64)
+    values.sort()
+    new = np.ones(values.size, dtype=bool)
+    np.not_equal(values[1:], values[:-1], out=new[1:])
+    return values[new].view(np.uint64)

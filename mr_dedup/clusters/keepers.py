@@ -1,0 +1,161 @@
+"""Which document of a cluster is kept: orders of preference, read off columns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from mr_dedup.clusters.documents import ClusteredDocuments
+from mr_dedup.clusters.field_values import numbers, times
+
+_UP, _DOWN = "ascending", "descending"
+
+_READ: dict[str, tuple[Callable[[pa.LargeStringArray], list[pa.Array]], str]] = {
+    "newest": (times, _DOWN),
+    "oldest": (times, _UP),
+    "highest": (numbers, _DOWN),
+    "lowest": (numbers, _UP),
+}
+"""What makes sort keys of a field's values, and which way they go."""
+
+KINDS = ("first", "longest", "shortest", *_READ, "prefer")
+"""The kinds of preferences."""
+
+
+@dataclass(frozen=True)
+class Preference:
+    """One step of a policy: ``kind`` is one of KINDS.
+
+    ``field`` names what newest, oldest, highest, lowest and prefer look at; ``values`` are those
+    that prefer puts first. Raises ValueError for what does not go together.
+    """
+
+    kind: str
+    field: str | None = None
+    values: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.kind not in KINDS:
+            names = ", ".join(KINDS)
+            raise ValueError(f"a preference is one of {names}, not {self.kind!r}")
+        takes_field = self.kind in _READ or self.kind == "prefer"
+        if takes_field and not self.field:
+            raise ValueError(f"{self.kind} needs a field, as in {self.kind}:date")
+        if not takes_field and self.field is not None:
+            raise ValueError(f"{self.kind} takes no field, got {self.field!r}")
+        if (self.kind == "prefer") != bool(self.values):
+            raise ValueError(f"{self}: prefer, and prefer alone, needs values: prefer:lang=en,de")
+        if "" in self.values or len(set(self.values)) != len(self.values):
+            raise ValueError(f"{self}: expected distinct values, none of them empty")
+
+    @classmethod
+    def parse(cls, text: str) -> Preference:
+        """Return what ``text`` names, such as longest, newest:date, prefer:lang=en,de."""
+        kind, colon, field = text.partition(":")
+        values: tuple[str, ...] = ()
+        if kind == "prefer":
+            field, equals, listed = field.partition("=")
+            values = tuple(listed.split(",")) if equals else ()
+        return cls(kind, field if colon else None, values)
+
+    def __str__(self) -> str:
+        name = self.kind if self.field is None else f"{self.kind}:{self.field}"
+        return f"{name}={','.join(self.values)}" if self.values else name
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """Documents by a policy: ``order`` int64[n] are their positions, best first.
+
+    ``missing`` and ``unreadable`` say, for each preference by a field, how many documents do not
+    have it, and how many have what is no time or number: they come after all others.
+    """
+
+    order: NDArray[np.int64]
+    missing: dict[str, int]
+    unreadable: dict[str, int]
+
+
+@dataclass(frozen=True)
+class KeepPolicy:
+    """Preferences, the first one first; what they leave equal goes by id, then file and place.
+
+    So documents have one order, however they came and whatever their ids. ``first`` is the order
+    in which documents are read; ``longest`` and ``shortest`` go by the bytes of the text;
+    ``newest:FIELD`` and ``oldest:FIELD`` by times, ``highest:FIELD`` and ``lowest:FIELD`` by
+    numbers, as field_values.py reads them; ``prefer:FIELD=VALUE,VALUE`` by which value comes
+    earlier in the list. Documents without a usable value come last.
+    """
+
+    preferences: tuple[Preference, ...]
+
+    @classmethod
+    def parse(cls, texts: Sequence[str]) -> KeepPolicy:
+        """Return the policy that ``texts`` name, such as ["newest:date", "longest"].
+
+        Raises ValueError for what is no preference, and for no preference at all.
+        """
+        if isinstance(texts, str) or not texts:
+            raise ValueError(f"policy: expected one preference or more, got {texts!r}")
+        return cls(tuple(Preference.parse(text) for text in texts))
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """The names of the fields that :meth:`rank` needs, each once."""
+        named = [step.field for step in self.preferences if step.field is not None]
+        return tuple(dict.fromkeys(named))
+
+    def __str__(self) -> str:
+        return ", ".join(map(str, self.preferences))
+
+    def rank(self, documents: ClusteredDocuments) -> Ranking:
+        """Return all documents, of whichever clusters, best first.
+
+        One sort by all keys: 0.3 s for a million documents, 1 s where ids decide; to read times
+        takes 2 s a million, and 1.5 ms at least: rank many clusters at once. 8 bytes a document
+        and key. Raises ValueError for a field that the documents lack.
+        """
+        names = [] if documents.fields is None else documents.fields.column_names
+        for field in self.fields:
+            if field not in names:
+                raise ValueError(f"fields: {self} needs {field!r}, the documents have {names}")
+        keys: list[tuple[pa.Array, str]] = []
+        missing: dict[str, int] = {}
+        unreadable: dict[str, int] = {}
+        for step in self.preferences:
+            if step.field is None:
+                keys += _keys_of_documents(step.kind, documents)
+                continue
+            assert documents.fields is not None
+            values = documents.fields[step.field].combine_chunks()
+            found = _keys_of_values(step, values)
+            missing[str(step)] = values.null_count
+            if step.kind in _READ:
+                unreadable[str(step)] = found[0][0].null_count - values.null_count
+            keys += found
+        last = (documents.ids, documents.files, documents.places)
+        keys += [(pa.array(column), _UP) for column in last]
+        table = pa.table([key for key, _ in keys], names=[str(i) for i in range(len(keys))])
+        # nulls, values that cannot be used, come last whichever way a key goes
+        sort_keys = [(str(i), way) for i, (_, way) in enumerate(keys)]
+        order = pc.sort_indices(table, sort_keys=sort_keys).to_numpy().astype(np.int64)
+        return Ranking(order, missing, unreadable)
+
+
+def _keys_of_documents(kind: str, documents: ClusteredDocuments) -> list[tuple[pa.Array, str]]:
+    if kind == "first":
+        return [(pa.array(documents.files), _UP), (pa.array(documents.places), _UP)]
+    return [(pa.array(documents.text_bytes), _DOWN if kind == "longest" else _UP)]
+
+
+def _keys_of_values(step: Preference, values: pa.LargeStringArray) -> list[tuple[pa.Array, str]]:
+    if step.kind == "prefer":
+        wanted = pa.array(step.values, pa.large_string())
+        return [(pc.index_in(values, value_set=wanted), _UP)]
+    read, way = _READ[step.kind]
+    return [(key, way) for key in read(values)]

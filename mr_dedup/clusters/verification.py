@@ -1,0 +1,176 @@
+"""How similar texts truly are: the Jaccard similarity of their sets of shingles."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import xxhash
+from numpy.typing import NDArray
+
+from mr_dedup.clusters import verification_kernels as kernels
+from mr_dedup.features.preparation import table_for
+from mr_dedup.features.shingles import FeatureOptions, scratch_for, slices_of
+
+SHINGLES = FeatureOptions("words", 3, "binary")
+"""What texts are compared by: 3 words; of CJK characters, each of which is a word, 5 are usual."""
+
+MOST_SHINGLES = 1 << 14
+"""Shingles of a text from which on it is known by a sample of so many: 128 KB a text."""
+
+_UNWEIGHTED = np.array([1], np.int32)
+"""One step: repeats need not be told apart."""
+
+_FLUSH = 1 << 18
+"""Hashes gathered at a time: 2 MB."""
+
+
+@dataclass(frozen=True)
+class ShingleSets:
+    """The sets of shingles of n texts, as hashes.
+
+    Set i is ``hashes[offsets[i]:offsets[i + 1]]``, ascending, each hash once: ``offsets``
+    int64[n + 1] from 0 on, ``hashes`` uint64[m]. ``sizes`` int64[n] is how many shingles a text
+    has; if more than ``most``, its set is cut to the ``most`` smallest. 8 bytes a hash.
+
+    Similarity is exact between whole sets. The smallest hashes of two sets together are a random
+    sample, without repeats, of all their shingles (k minimum values: Beyer and others, SIGMOD
+    2007), so where a set was cut, similarity is the share of ``most`` of these or more. It is off
+    by e or more with a probability of at most 2 exp(-2 most e**2) (Hoeffding, for draws without
+    replacement): 0.02 in 4 of a million pairs. The standard error is about
+    sqrt(J (1 - J) / most), 0.003 at J = 0.8.
+
+    Raises ValueError for columns of other types or lengths.
+    """
+
+    offsets: NDArray[np.int64]
+    sizes: NDArray[np.int64]
+    hashes: NDArray[np.uint64]
+    most: int
+
+    def __post_init__(self) -> None:
+        for name, dtype in (("offsets", np.int64), ("sizes", np.int64), ("hashes", np.uint64)):
+            column = getattr(self, name)
+            if column.dtype != dtype or column.ndim != 1:
+                raise ValueError(f"{name}: expected {np.dtype(dtype)}[n], got {column.dtype}")
+        if self.most < 1:
+            raise ValueError(f"most must be at least 1, not {self.most}")
+        ends = np.minimum(self.sizes, self.most).cumsum()
+        if not np.array_equal(self.offsets, np.append(0, ends)):
+            raise ValueError("offsets: expected sums of sizes, each at most most")
+        if self.hashes.size != self.offsets[-1]:
+            raise ValueError(f"hashes: expected {self.offsets[-1]}, got {self.hashes.size}")
+
+    def __len__(self) -> int:
+        return int(self.sizes.size)
+
+    @classmethod
+    def joined(cls, parts: Sequence[ShingleSets]) -> ShingleSets:
+        """Return the sets of all ``parts``, in their order; ValueError if ``most`` differs."""
+        limits = {part.most for part in parts}
+        if len(limits) != 1:
+            raise ValueError(f"parts: expected sets cut at one size, got {sorted(limits)}")
+        sizes = np.concatenate([part.sizes for part in parts])
+        most = limits.pop()
+        return cls(
+            _offsets(sizes, most), sizes, np.concatenate([part.hashes for part in parts]), most
+        )
+
+    def take(self, rows: NDArray[np.int64]) -> ShingleSets:
+        """Return the sets of ``rows`` int64[m], in their order; a copy."""
+        sizes = self.sizes[rows]
+        offsets = _offsets(sizes, self.most)
+        # a hash's place here, less where its set starts here, plus where it starts there
+        starts = np.repeat(self.offsets[rows] - offsets[:-1], np.diff(offsets))
+        hashes = self.hashes[starts + np.arange(starts.size)]
+        return ShingleSets(offsets, sizes, hashes, self.most)
+
+    def jaccard(self, first: NDArray[np.int64], second: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return the similarity of sets first[p] and second[p], float64[m]; 0 to an empty set.
+
+        1.3 ns for each hash of either, 0.1 to 0.5 microseconds a pair of 100 to 300 words. Raises
+        ValueError for rows that are no int64[m], or not there.
+        """
+        for name, rows in (("first", first), ("second", second)):
+            if rows.dtype != np.int64 or rows.shape != first.shape or rows.ndim != 1:
+                raise ValueError(f"{name}: expected int64[m], got {rows.dtype}{list(rows.shape)}")
+            if rows.size and not 0 <= rows.min() <= rows.max() < len(self):
+                raise ValueError(f"{name}: expected rows from 0 to {len(self) - 1}")
+        out = np.empty(first.size, np.float64)
+        kernels.jaccard(*self.arrays, first.view(np.uint64), second.view(np.uint64), out)
+        return out
+
+    @property
+    def arrays(self) -> tuple[NDArray[np.uint64], NDArray[np.uint64], NDArray[np.uint64]]:
+        """Offsets, sizes and hashes as kernels take them: unsigned, and not to be written to.
+
+        Arrow's arrays are read-only, and for any other mix kernels would be compiled anew.
+        """
+        views = self.offsets.view(np.uint64), self.sizes.view(np.uint64), self.hashes.view()
+        for view in views:
+            view.flags.writeable = False
+        return views
+
+
+def _offsets(sizes: NDArray[np.int64], most: int) -> NDArray[np.int64]:
+    offsets = np.zeros(sizes.size + 1, np.int64)
+    np.cumsum(np.minimum(sizes, most), out=offsets[1:])
+    return offsets
+
+
+def shingle_sets(
+    texts: pa.LargeStringArray, options: FeatureOptions = SHINGLES, most: int = MOST_SHINGLES
+) -> ShingleSets:
+    """Return the set of shingles of every text; that of a null is empty.
+
+    The weighting of ``options`` does not matter. Texts of fewer tokens than a shingle has are one
+    shingle. Memory: the sets, twice while they are put together, and the longest text's scratch.
+    Raises ValueError for another type of array, and for a ``most`` below 1.
+    """
+    if most < 1:
+        raise ValueError(f"most must be at least 1, not {most}")
+    content, starts, stops = slices_of(texts, options)
+    scratch = scratch_for(int((stops - starts).max(initial=0)), options)
+    reserve = min(most, scratch.hashes.size)
+    buffer = np.empty(_FLUSH + reserve, np.uint64)
+    sizes = np.empty(starts.size, np.uint64)
+    parts = [np.empty(0, np.uint64)]
+    begin = 0
+    while begin < starts.size:
+        begin, written = kernels.fill_sets(
+            content, starts, stops, np.uint64(begin), *table_for(options),
+            options.unit == "characters", np.uint64(options.length), _UNWEIGHTED, scratch,
+            np.uint64(reserve), np.uint64(most), sizes, buffer,
+        )  # fmt: skip
+        parts.append(buffer[:written].copy())
+    whole = sizes.view(np.int64)
+    return ShingleSets(_offsets(whole, most), whole, np.concatenate(parts), most)
+
+
+def text_hashes(texts: pa.LargeStringArray) -> NDArray[np.uint64]:
+    """Return the XXH3 of every text, uint64[n, 2]: 128 bits, so equal ones mean equal texts.
+
+    About half a microsecond a text, and 10 GB a second. That of a null is that of an empty text.
+    """
+    content, starts, stops = slices_of(texts, SHINGLES)
+    view = content.data
+    slices = zip(starts.tolist(), stops.tolist(), strict=True)
+    digests = [xxhash.xxh3_128_digest(view[start:stop]) for start, stop in slices]
+    return np.frombuffer(b"".join(digests), np.uint64).reshape(-1, 2)
+
+
+def number_texts(
+    hashes: NDArray[np.uint64],
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the number of each text, int64[n], and the first text of every number, int64[d].
+
+    ``hashes`` uint64[n, 2] are those of :func:`text_hashes`; equal ones have one number, from 0 on.
+    """
+    order = np.lexsort(hashes.T)
+    new = np.ones(order.size, bool)
+    new[1:] = (hashes[order[1:]] != hashes[order[:-1]]).any(axis=1)
+    numbers = np.empty(order.size, np.int64)
+    numbers[order] = np.cumsum(new) - 1
+    return numbers, order[new]

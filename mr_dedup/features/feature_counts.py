@@ -1,0 +1,106 @@
+"""Count in how many documents each feature occurs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from mr_dedup.features import frequency_kernels as kernels
+from mr_dedup.features.document_frequencies import DocumentFrequencies
+from mr_dedup.features.preparation import table_for
+from mr_dedup.features.shingles import FeatureOptions, scratch_for, slices_of
+
+Counts = tuple[NDArray[np.uint64], NDArray[np.uint64]]
+"""Hashes of features, strictly ascending, and in how many documents each is."""
+
+HELD_FEATURES = 3 << 20
+"""Features that are counted before they are handed on: 200 MB at most, while that is done."""
+
+_FIRST_SLOTS = 1 << 16
+
+
+def count_features(
+    batches: Iterable[pa.LargeStringArray], options: FeatureOptions, held: int = HELD_FEATURES
+) -> Iterator[Counts]:
+    """Yield how many of the texts each feature occurs in; ``merged`` adds up what is yielded.
+
+    As soon as ``held`` features are known they are yielded, after the text that is being counted,
+    and counting starts anew. 10 to 30 ns a token; in memory 32 to 64 bytes a feature held, and the
+    scratch of the longest text.
+    """
+    table, used, before = _empty(_FIRST_SLOTS), 0, 0
+    for texts in batches:
+        content, starts, stops = slices_of(texts, options)
+        scratch = scratch_for(int((stops - starts).max(initial=0)), options)
+        done = 0
+        while done < stops.size:
+            done, used = kernels.count_texts(
+                content, starts, stops, *table_for(options), options.unit == "characters",
+                np.uint64(options.length), _EVERY_OCCURRENCE, scratch, np.uint64(done),
+                np.uint64(before), table, np.uint64(used), np.uint64(held),
+            )  # fmt: skip
+            if 2 * used == table.keys.size:
+                table = _grown(table)
+            elif used >= held:
+                yield _counts(table)
+                table, used = _empty(_FIRST_SLOTS), 0
+        before += stops.size
+    yield _counts(table)
+
+
+_EVERY_OCCURRENCE = np.ones(1, np.int32)
+"""Weights are not looked at: those of which each occurrence adds the same take no time."""
+
+
+def merged(parts: Sequence[Counts]) -> Counts:
+    """Return the sums of counts, each feature once."""
+    hashes = np.concatenate([hashes for hashes, _ in parts])
+    # stable: it merges runs that are in order
+    order = np.argsort(hashes, kind="stable")
+    hashes = hashes[order]
+    starts = np.flatnonzero(np.append(True, hashes[1:] != hashes[:-1])[: hashes.size])
+    counts = np.concatenate([counts for _, counts in parts])[order]
+    return hashes[starts], np.add.reduceat(counts, starts) if starts.size else counts
+
+
+def document_frequencies(
+    batches: Iterable[pa.LargeStringArray], options: FeatureOptions, minimum: int = 2
+) -> DocumentFrequencies:
+    """Return the frequencies of features that ``minimum`` or more of the texts have.
+
+    A null is a document without features. In memory all features, also those that fewer have.
+    """
+    documents = 0
+
+    def counted() -> Iterator[pa.LargeStringArray]:
+        nonlocal documents
+        for texts in batches:
+            documents += len(texts)
+            yield texts
+
+    hashes, counts = merged(list(count_features(counted(), options)))
+    kept = counts >= minimum
+    return DocumentFrequencies(options.unweighted, documents, minimum, hashes[kept], counts[kept])
+
+
+def _empty(slots: int) -> kernels.CountTable:
+    # zeros cost nothing until they are touched
+    return kernels.CountTable(
+        np.empty(slots, np.uint64), np.zeros(slots, np.uint32), np.zeros(slots, np.uint32)
+    )
+
+
+def _grown(table: kernels.CountTable) -> kernels.CountTable:
+    larger = _empty(2 * table.keys.size)
+    kernels.move(table, larger)
+    return larger
+
+
+def _counts(table: kernels.CountTable) -> Counts:
+    taken = np.flatnonzero(table.counts)
+    hashes = table.keys[taken]
+    order = np.argsort(hashes)
+    return hashes[order], table.counts[taken][order].astype(np.uint64)

@@ -1,0 +1,127 @@
+"""The keep job: documents read once more, and handed on, as they came, if they are kept.
+
+A map task reads a chunk of documents and hands on the records of those that are kept; nothing is
+to be reduced. Which they are it is told by a file, a bit a document in the order of all.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from mrjob.step import MRStep
+from numpy.typing import NDArray
+
+from mr_dedup.errors import FormatError, MrDedupError
+from mr_dedup.formats.documents.options import ReadOptions
+from mr_dedup.jobs.batches import BatchProtocol
+from mr_dedup.jobs.document_options import read_options
+from mr_dedup.jobs.documents import DocumentJob, TaskReading
+from mr_dedup.jobs.fingerprint import encode_documents
+from mr_dedup.jobs.inputs import input_name
+from mr_dedup.jobs.job import COUNTERS, errors_naming
+
+if TYPE_CHECKING:
+    from mr_dedup.formats.documents.batch import DocumentBatch
+
+FILE_KEY = b"mr_dedup.file"
+"""Where rows of Parquet say which file they came from; other records have a column for it."""
+
+_RANGES_KEY = b"mr_dedup.ranges"
+
+
+class KeepJob(DocumentJob):
+    """See the module."""
+
+    OUTPUT_PROTOCOL = BatchProtocol
+
+    def configure_args(self) -> None:
+        """Declare the job's options beside mrjob's own."""
+        super().configure_args()
+        self.add_file_arg("--kept", help="which documents are kept (required)")
+
+    def check_options(self) -> None:
+        """Raise ValueError or MrDedupError for options that cannot be."""
+        super().check_options()
+        if not self.options.kept:
+            raise ValueError("--kept is required")
+
+    def read_options(self) -> ReadOptions:
+        """Return how documents are to be read."""
+        return read_options(self.options, keep_records=True)
+
+    def steps(self) -> list[MRStep]:
+        """Return the one step."""
+        return [MRStep(mapper_raw=self.map_documents)]
+
+    def map_documents(self, path: str, uri: str) -> Iterator[tuple[int, bytes]]:
+        """Yield the kept records of one chunk, in order, with the chunk's number."""
+        with errors_naming(input_name(uri), path):
+            chunk = self.chunk(path, uri)
+        kept = Kept.read(Path(self.options.kept)).of(chunk.number)
+        done = handed_on = 0
+        with TaskReading(self, chunk) as reading:
+            for batch in reading.batches():
+                mask = kept[done : done + len(batch)]
+                done += len(batch)
+                if len(mask) != len(batch):
+                    break
+                if mask.any():
+                    handed_on += int(mask.sum())
+                    yield chunk.number, encode_documents(_records(batch, mask))
+        if done != len(kept):
+            raise MrDedupError(f"{chunk.name}: has other documents than when it was first read")
+        self.increment_counter(COUNTERS, "documents kept", handed_on)
+
+
+class Kept:
+    """Which documents are kept, bool[n], in the order of all; those of a chunk by its number."""
+
+    def __init__(self, kept: NDArray[np.bool_], ranges: dict[int, tuple[int, int]]) -> None:
+        """Take where the documents of each chunk that has any start and stop."""
+        self._kept = kept
+        self._ranges = ranges
+
+    def of(self, chunk: int) -> NDArray[np.bool_]:
+        """Return which documents of a chunk are kept; none if it has none."""
+        start, stop = self._ranges.get(chunk, (0, 0))
+        return self._kept[start:stop]
+
+    @classmethod
+    def read(cls, path: Path) -> Kept:
+        """Return what ``write`` wrote; raises FormatError where it is damaged."""
+        try:
+            table = pq.read_table(path, page_checksum_verification=True)
+            ranges = json.loads(table.schema.metadata[_RANGES_KEY])
+            kept = table["kept"].to_numpy()
+        except (pa.ArrowException, OSError, KeyError, TypeError, ValueError) as error:
+            raise FormatError(path, None, f"does not say what is kept: {error}") from error
+        return cls(kept, {int(chunk): tuple(range) for chunk, range in ranges.items()})
+
+    def write(self, path: Path) -> None:
+        """Write it to ``path``, Parquet with checksums."""
+        table = pa.table({"kept": self._kept})
+        table = table.replace_schema_metadata({_RANGES_KEY: json.dumps(self._ranges)})
+        pq.write_table(table, path, write_page_checksum=True)
+
+
+def _records(batch: DocumentBatch, mask: Sequence[bool] | NDArray[np.bool_]) -> pa.Table:
+    """Return the records of a batch that ``mask`` chooses."""
+    chosen = pa.array(mask)
+    if isinstance(batch.records, pa.Table):
+        # of Parquet a batch has one file
+        rows = batch.records.filter(chosen)
+        name = batch.files.dictionary[batch.files.indices[0].as_py()].as_py()
+        metadata = {**(rows.schema.metadata or {}), FILE_KEY: name.encode()}
+        return rows.replace_schema_metadata(metadata)
+    assert batch.records is not None
+    return pa.table({"file": batch.files.filter(chosen), "record": batch.records.filter(chosen)})
+
+
+if __name__ == "__main__":
+    KeepJob.run()

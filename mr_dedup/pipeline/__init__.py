@@ -1,0 +1,1 @@
+"""Chains of jobs: stages that a killed run goes on from."""

@@ -1,0 +1,116 @@
+"""Files of the documents that are kept: one for each file that was read, in its format."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+from typing import BinaryIO, cast
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import zstandard
+
+from mr_dedup.jobs.keep import FILE_KEY
+
+_LINES = (".jsonl", ".ndjson", ".json")
+
+
+class KeptDocuments:
+    """Writes records below ``folder``, those of one file after the other; a context manager.
+
+    A file is called as the one it was read from, if that is a name below a folder, else by the last
+    part of that; of two that would be one, the second gets a number. ``names`` are those written.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.names: list[str] = []
+        self._folder = folder
+        self._open: contextlib.ExitStack = contextlib.ExitStack()
+        self._source: str | None = None
+        self._records: BinaryIO | None = None
+        self._rows: pq.ParquetWriter | None = None
+
+    def __enter__(self) -> KeptDocuments:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._open.close()
+
+    def write(self, table: pa.Table) -> None:
+        """Append a batch of the keep job."""
+        metadata = table.schema.metadata or {}
+        if FILE_KEY in metadata:
+            self._write_rows(table, metadata[FILE_KEY].decode())
+            return
+        files, records = table["file"].to_pylist(), table["record"].to_pylist()
+        for source, record in zip(files, records, strict=True):
+            self._write_record(source, record)
+
+    def _write_rows(self, table: pa.Table, source: str) -> None:
+        kept = {k: v for k, v in table.schema.metadata.items() if k != FILE_KEY}
+        table = table.replace_schema_metadata(kept or None)
+        if source != self._source or self._rows is None:
+            path = self._begin(source)
+            self._rows = self._open.enter_context(
+                pq.ParquetWriter(path, table.schema, compression="zstd")
+            )
+        self._rows.write_table(table)
+
+    def _write_record(self, source: str, record: bytes) -> None:
+        if source != self._source or self._records is None:
+            path = self._begin(source)
+            self._records = self._open.enter_context(_packing(path))
+        self._records.write(record)
+        if _is_lines(source) and not record.endswith(b"\n"):
+            # the last line of a file need not end
+            self._records.write(b"\n")
+
+    def _begin(self, source: str) -> Path:
+        """End the file before; return the path of the one for ``source``."""
+        self._open.close()
+        self._open = contextlib.ExitStack()
+        self._records = self._rows = None
+        self._source = source
+        name = self._free_name(source)
+        self.names.append(name)
+        path = self._folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return path
+
+    def _free_name(self, source: str) -> str:
+        # standard input is JSON lines
+        source = "stdin.jsonl" if source == "stdin" else source
+        plain = PurePosixPath(source)
+        inside = "://" not in source and not plain.is_absolute() and ".." not in plain.parts
+        name = plain if inside else PurePosixPath(plain.name)
+        number, free = 1, name
+        while str(free) in self.names:
+            number += 1
+            stem, dot, endings = name.name.partition(".")
+            free = name.with_name(f"{stem}-{number}{dot}{endings}")
+        return str(free)
+
+
+@contextlib.contextmanager
+def _packing(path: Path) -> Iterator[BinaryIO]:
+    """Yield what writes ``path``, compressed as its ending says; equal content, equal bytes."""
+    with path.open("wb") as file:
+        if path.suffix.lower() == ".gz":
+            with gzip.GzipFile("", "wb", 6, file, mtime=0) as packed:
+                yield cast(BinaryIO, packed)
+        elif path.suffix.lower() == ".zst":
+            with zstandard.ZstdCompressor(write_checksum=True).stream_writer(
+                file, closefd=False
+            ) as packed:
+                yield cast(BinaryIO, packed)
+        else:
+            yield file
+
+
+def _is_lines(source: str) -> bool:
+    name = PurePosixPath(source)
+    if name.suffix.lower() in (".gz", ".zst"):
+        name = name.with_suffix("")
+    return source == "stdin" or name.suffix.lower() in _LINES

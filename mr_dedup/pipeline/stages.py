@@ -1,0 +1,121 @@
+"""Stages of a long run: each leaves files and an entry in a manifest, so that it can go on later.
+
+A stage is done once, if its files are still what they were. What the run is of, its inputs and
+options, is in the manifest too: with others it is another run.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import xxhash
+
+from mr_dedup.errors import FormatError, MrDedupError
+from mr_dedup.formats.outputs import whole_file
+
+_MANIFEST = "manifest.json"
+_VERSION = 1
+_READ_BYTES = 1 << 20
+
+
+class Stages:
+    """The stages of a run in a folder of its own.
+
+    ``run`` says what is run, by names that a user knows; JSON types only. An unfinished run in the
+    folder goes on if ``resume``. Raises MrDedupError if it is of something else, FormatError if its
+    manifest is damaged.
+    """
+
+    def __init__(self, folder: Path, run: Mapping[str, Any], *, resume: bool) -> None:
+        self.folder = folder
+        self._path = folder / _MANIFEST
+        self._run = json.loads(json.dumps(run))
+        self._done: dict[str, dict[str, Any]] = {}
+        if resume and self._path.exists():
+            self._done = self._read()
+            return
+        if resume and not folder.exists():
+            raise MrDedupError(f"{folder}: holds no run to go on with")
+        # what was killed before it had a manifest has done nothing yet
+        folder.mkdir(exist_ok=resume)
+        self._write()
+
+    def is_done(self, stage: str) -> bool:
+        """Return whether a stage was finished, and all it left is still as it was."""
+        entry = self._done.get(stage)
+        if entry is None:
+            return False
+        return all(
+            (self.folder / name).is_file() and checksum(self.folder / name) == expected
+            for name, expected in entry["files"].items()
+        )
+
+    def values(self, stage: str) -> dict[str, Any]:
+        """Return what a finished stage had to tell."""
+        values: dict[str, Any] = self._done[stage]["values"]
+        return values
+
+    def finish(self, stage: str, files: Sequence[str], values: Mapping[str, Any]) -> None:
+        """Note that a stage is done, which files of the folder it left, and what it tells.
+
+        Later stages are to be done again: they were made from what was there before.
+        """
+        names = list(self._done)
+        for later in names[names.index(stage) :] if stage in names else ():
+            del self._done[later]
+        sums = {name: checksum(self.folder / name) for name in files}
+        self._done[stage] = {"files": sums, "values": json.loads(json.dumps(values))}
+        self._write()
+
+    def _read(self) -> dict[str, dict[str, Any]]:
+        try:
+            found = json.loads(self._path.read_bytes())
+            version, run, done = found["version"], found["run"], found["done"]
+        except (ValueError, KeyError, TypeError) as error:
+            raise FormatError(self._path, None, f"is damaged: {error}") from error
+        if version != _VERSION:
+            raise MrDedupError(f"{self._path}: is of version {version}, this is {_VERSION}")
+        for name in dict.fromkeys((*run, *self._run)):
+            before, now = run.get(name), self._run.get(name)
+            if before != now:
+                raise MrDedupError(
+                    f"--resume: {name} was {_shown(before)}, is {_shown(now)}; that is another run"
+                )
+        return dict(done)
+
+    def _write(self) -> None:
+        manifest = {"version": _VERSION, "run": self._run, "done": self._done}
+        with whole_file(self._path, overwrite=True) as file:
+            file.write(json.dumps(manifest, indent=1).encode() + b"\n")
+
+
+def has_finished(folder: Path, stage: str) -> bool:
+    """Return whether a run in ``folder`` finished a stage, whatever became of its files."""
+    try:
+        return stage in json.loads((folder / _MANIFEST).read_bytes())["done"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
+
+
+def checksum(path: Path) -> str:
+    """Return the XXH3-128 of a file, in hex; about the rate of reading it."""
+    digest = xxhash.xxh3_128()
+    with path.open("rb") as file:
+        while piece := file.read(_READ_BYTES):
+            digest.update(piece)
+    return digest.hexdigest()
+
+
+def identity(path: Path) -> list[Any]:
+    """Return what tells a file from a changed one without reading it: name, size, time."""
+    status = os.stat(path)  # noqa: PTH116 (nanoseconds)
+    return [str(path), status.st_size, status.st_mtime_ns]
+
+
+def _shown(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= 200 else f"{text[:200]}…"

@@ -1,0 +1,142 @@
+"""What the report of a de-duplication shows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True)
+class Totals:
+    """What became of all documents.
+
+    Each that was ``read`` is ``kept``, or ``dropped`` for one of some reasons. Those
+    ``without_features`` are among the kept; the ``rejected`` records were never read as documents.
+    Raises ValueError for numbers that do not add up.
+    """
+
+    read: int
+    rejected: int
+    without_features: int
+    kept: int
+    dropped: Mapping[str, int]
+
+    def __post_init__(self) -> None:
+        for name in ("read", "rejected", "without_features", "kept"):
+            if getattr(self, name) < 0:
+                raise ValueError(f"{name} must be at least 0, not {getattr(self, name)}")
+        for reason, count in self.dropped.items():
+            if count < 0:
+                raise ValueError(f"dropped[{reason!r}] must be at least 0, not {count}")
+        if self.kept + self.all_dropped != self.read:
+            raise ValueError(
+                f"kept, dropped: {self.kept} and {self.all_dropped} are not the {self.read} read"
+            )
+        if self.without_features > self.kept:
+            raise ValueError(
+                f"without_features: expected at most the {self.kept} kept, "
+                f"got {self.without_features}"
+            )
+
+    @property
+    def all_dropped(self) -> int:
+        """Dropped documents, whatever the reason."""
+        return sum(self.dropped.values())
+
+
+class Share(NamedTuple):
+    """Of so many documents that have a value in a field, how many were dropped."""
+
+    value: str
+    documents: int
+    dropped: int
+
+
+class LargeCluster(NamedTuple):
+    """A cluster, how many documents it has and keeps, and the ids of some."""
+
+    cluster: int
+    documents: int
+    kept: int
+    examples: Sequence[str]
+
+
+class Sample(NamedTuple):
+    """A dropped document beside its keeper; ``similarity`` None if texts were not compared."""
+
+    id: str
+    keeper: str
+    distance: int
+    similarity: float | None
+    text: str
+    keeper_text: str
+
+
+@dataclass(frozen=True)
+class ReportData:
+    """All that a report shows; tables are shown in the order given.
+
+    ``options`` say what was run, a name and a value each. ``cluster_sizes`` int64[c] are those of
+    clusters of two documents and more; ``distances`` uint8[d], in bits, and ``similarities``
+    float64[d], NaN where texts were not compared, those of dropped documents to their keepers.
+    ``fingerprints`` uint64[f] are all, or a sample. ``shares`` are by field, or ``"host"``.
+
+    Raises ValueError for columns of other types, and for numbers that cannot be.
+    """
+
+    title: str
+    options: Sequence[tuple[str, str]]
+    totals: Totals
+    cluster_sizes: NDArray[np.int64]
+    distances: NDArray[np.uint8]
+    similarities: NDArray[np.float64]
+    fingerprints: NDArray[np.uint64]
+    shares: Sequence[tuple[str, Sequence[Share]]] = ()
+    largest: Sequence[LargeCluster] = ()
+    samples: Sequence[Sample] = ()
+
+    def __post_init__(self) -> None:
+        self._check_columns()
+        for field, values in self.shares:
+            for value, documents, dropped in values:
+                if not 0 <= dropped <= documents or not documents:
+                    raise ValueError(f"shares: {dropped} of {documents} for {field} {value!r}")
+        for cluster, documents, kept, _ in self.largest:
+            if not 0 <= kept <= documents:
+                raise ValueError(f"largest: {kept} of {documents} kept of cluster {cluster}")
+        for sample in self.samples:
+            if not 0 <= sample.distance <= 64:
+                raise ValueError(f"samples: a distance of {sample.distance} bits")
+            if sample.similarity is not None and not 0 <= sample.similarity <= 1:
+                raise ValueError(f"samples: a similarity of {sample.similarity}")
+
+    def _check_columns(self) -> None:
+        for name, dtype in (
+            ("cluster_sizes", np.int64),
+            ("distances", np.uint8),
+            ("similarities", np.float64),
+            ("fingerprints", np.uint64),
+        ):
+            column = getattr(self, name)
+            if column.dtype != dtype or column.ndim != 1:
+                raise ValueError(f"{name}: expected {np.dtype(dtype)}[n], got {column.dtype}")
+        if (self.cluster_sizes < 2).any():
+            raise ValueError(f"cluster_sizes: expected 2 and more, got {self.cluster_sizes.min()}")
+        if self.distances.size and self.distances.max() > 64:
+            raise ValueError(f"distances: expected at most 64 bits, got {self.distances.max()}")
+        if self.distances.size != self.totals.all_dropped:
+            raise ValueError(
+                f"distances: expected one for each of {self.totals.all_dropped} dropped "
+                f"documents, got {self.distances.size}"
+            )
+        if self.similarities.shape != self.distances.shape:
+            raise ValueError(
+                f"similarities: expected {self.distances.size}, got {self.similarities.size}"
+            )
+        known = self.similarities[~np.isnan(self.similarities)]
+        if ((known < 0) | (known > 1)).any():
+            raise ValueError(f"similarities: expected 0 to 1, got {known.min()} to {known.max()}")

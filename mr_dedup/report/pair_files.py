@@ -1,0 +1,157 @@
+"""Pairs of documents by their ids, read from text: a pair a line, its ids parted by a TAB.
+
+Lines end with LF or CR LF; empty ones are skipped. A first line that begins with the fields id_a
+and id_b names the columns. Columns behind those that are read may hold anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from mr_dedup.errors import FormatError
+from mr_dedup.formats.documents.content import Content, open_content
+from mr_dedup.formats.documents.lines import line_blocks
+from mr_dedup.formats.fingerprint_files import Compression
+
+MAX_LINE_BYTES = 1 << 30
+"""A line is in memory as a whole: it may list all that one document is alike."""
+
+_HEADER = ["id_a", "id_b"]
+_COMPRESSION_OF_ENDING: dict[str, Compression] = {".gz": "gzip", ".zst": "zstd"}
+
+
+@dataclass(frozen=True)
+class DocumentPairs:
+    """n pairs of documents as they were listed: the ids of ``first`` and ``second``, none null."""
+
+    first: pa.LargeStringArray
+    second: pa.LargeStringArray
+
+    def __len__(self) -> int:
+        return len(self.first)
+
+
+@dataclass(frozen=True)
+class TruePairs(DocumentPairs):
+    """Pairs that are known: ``similarities`` float64[n] from 0 to 1, no pair with two of them."""
+
+    similarities: NDArray[np.float64]
+
+
+def read_pairs(path: Path | None, *, as_matches: bool = False) -> DocumentPairs:
+    """Read pairs, from standard input if ``path`` is None.
+
+    ``as_matches`` takes each further field of a line for an id too, of which the first is one of
+    a pair, as ``query`` prints what it found. Takes a microsecond a line, and its ids twice in
+    memory. Raises FormatError, naming the file and the line, for what is no pair, and MrDedupError
+    for a file that cannot be read.
+    """
+    name = "stdin" if path is None else str(path)
+    parts = [_no_ids(), _no_ids()]
+    for number, rows in _rows(path, name):
+        for line, row in enumerate(rows, number):
+            if row and (len(row) < 2 or not all(row[:2]) or (as_matches and not all(row))):
+                raise FormatError(name, f"line {line}", "expected two ids, parted by a TAB")
+        rows = [row if as_matches else row[:2] for row in rows if row]
+        parts.append(_ids([row[0] for row in rows for _ in row[1:]]))
+        parts.append(_ids([id for row in rows for id in row[1:]]))
+    return DocumentPairs(pa.concat_arrays(parts[::2]), pa.concat_arrays(parts[1::2]))
+
+
+def read_truth(path: Path) -> TruePairs:
+    """Read pairs with their similarities, as ``data-gen documents`` writes them.
+
+    The time and memory are as for read_pairs, and so is what is raised; FormatError also for a
+    similarity that is no number from 0 to 1, a document with itself, and a pair that comes with two
+    similarities.
+    """
+    name = str(path)
+    firsts, seconds, lines = [_no_ids()], [_no_ids()], [np.empty(0, np.int64)]
+    similarities = [np.empty(0, np.float64)]
+    for number, rows in _rows(path, name):
+        values = [_similarity(row, name, line) for line, row in enumerate(rows, number) if row]
+        similarities.append(np.array(values, np.float64))
+        lines.append(number + np.flatnonzero([bool(row) for row in rows]))
+        firsts.append(_ids([row[0] for row in rows if row]))
+        seconds.append(_ids([row[1] for row in rows if row]))
+    truth = TruePairs(
+        pa.concat_arrays(firsts), pa.concat_arrays(seconds), np.concatenate(similarities)
+    )
+    _refuse_contradictions(truth, np.concatenate(lines), name)
+    return truth
+
+
+def _rows(path: Path | None, name: str) -> Iterator[tuple[int, list[list[str]]]]:
+    """Yield the number of a line, and the fields of those from it on, some lines at a time.
+
+    An empty line has none, and so has one that names the columns.
+    """
+    compression = _COMPRESSION_OF_ENDING.get(path.suffix.lower()) if path else None
+    with open_content(path, name, compression) as content:
+        for number, text in _texts(content, name):
+            lines = [line.removesuffix("\r") for line in text.removesuffix("\n").split("\n")]
+            rows = [line.split("\t") if line else [] for line in lines]
+            if number == 1:
+                rows[0][:1] = [id.removeprefix("\ufeff") for id in rows[0][:1]]
+                rows[0] = [] if rows[0][:2] == _HEADER else rows[0]
+            yield number, rows
+
+
+def _texts(content: Content, name: str) -> Iterator[tuple[int, str]]:
+    """Yield the number of a line, and whole lines from it on."""
+    number = 1
+    for block in line_blocks(content, 0, None, MAX_LINE_BYTES):
+        if not block.size:
+            raise FormatError(name, f"line {number}", f"is longer than {MAX_LINE_BYTES} bytes")
+        lines = bytes(memoryview(block.buffer)[: block.size])
+        try:
+            text = lines.decode()
+        except UnicodeDecodeError as error:
+            line = number + lines.count(b"\n", 0, error.start)
+            raise FormatError(name, f"line {line}", "is not UTF-8") from error
+        yield number, text
+        number += lines.count(b"\n")
+
+
+def _similarity(row: list[str], name: str, line: int) -> float:
+    """Return the similarity of a row of the truth; FormatError if it is none."""
+    place = f"line {line}"
+    if len(row) < 3 or not all(row[:2]):
+        raise FormatError(name, place, "expected two ids and their similarity, parted by TABs")
+    if row[0] == row[1]:
+        raise FormatError(name, place, "pairs a document with itself")
+    try:
+        value = float(row[2])
+    except ValueError:
+        value = -1.0
+    if not 0 <= value <= 1:
+        raise FormatError(name, place, f"{row[2]!r} is no similarity from 0 to 1")
+    return value
+
+
+def _refuse_contradictions(truth: TruePairs, lines: NDArray[np.int64], name: str) -> None:
+    """Raise FormatError if a pair comes with two similarities."""
+    ids = pa.concat_arrays([truth.first, truth.second]).dictionary_encode()
+    numbers = ids.indices.to_numpy().astype(np.int64).reshape(2, -1)
+    keys = numbers.min(axis=0) * len(ids.dictionary) + numbers.max(axis=0)
+    order = np.argsort(keys, kind="stable")
+    again = keys[order[1:]] == keys[order[:-1]]
+    other = truth.similarities[order[1:]] != truth.similarities[order[:-1]]
+    for place in np.flatnonzero(again & other)[:1]:
+        first, second = lines[order[place]], lines[order[place + 1]]
+        reason = f"has the pair of line {first} with another similarity"
+        raise FormatError(name, f"line {second}", reason)
+
+
+def _ids(ids: list[str]) -> pa.LargeStringArray:
+    return pa.array(ids, pa.large_string())
+
+
+def _no_ids() -> pa.LargeStringArray:
+    return _ids([])

@@ -1,0 +1,78 @@
+"""Large files of lines, which Hadoop splits among map tasks itself.
+
+A task is handed the lines of a part by TextInputFormat, which reads it where its blocks lie. For
+an input that is not split there is a file with one line, its address: one job takes both kinds.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping
+
+from mr_dedup.errors import MrDedupError
+from mr_dedup.jobs.inputs import LONGEST_LINE_BYTES
+
+SPLIT_BYTES = 128 << 20
+"""What a part has unless the job says: a block, where the cluster does not say otherwise."""
+
+INPUT_FORMAT = "org.apache.hadoop.mapred.TextInputFormat"
+
+_SIZE = "mapreduce.input.fileinputformat.split.maxsize"
+
+_PLAIN = re.compile(r"[\w./:@%+=~ -]+", re.ASCII)
+"""Addresses that are the same as arguments, in the job's configuration and in its environment.
+
+Others hold globs or commas there, or what a node may have no characters for.
+"""
+
+
+def split_bytes(properties: Mapping[str, str]) -> int:
+    """Return the size of parts that a job's properties ask for; MrDedupError if it is none."""
+    told = str(properties.get(_SIZE, SPLIT_BYTES))
+    if not re.fullmatch(r"[1-9][0-9]*", told, re.ASCII):
+        raise MrDedupError(f"{_SIZE}={told}: expected a number of bytes")
+    return int(told)
+
+
+def to_be_split(sizes: Mapping[str, int], size_bytes: int, most_characters: int) -> list[str]:
+    """Return the addresses of the files that have more than ``size_bytes``, in their order.
+
+    ``sizes`` has all inputs, with 0 for what cannot be split. Left out are files whose addresses
+    Hadoop may take for others, and the smaller ones once addresses have ``most_characters``.
+    """
+    paths = Counter(map(_path, sizes))
+    chosen = set()
+    left = most_characters
+    for address in sorted(sizes, key=sizes.__getitem__, reverse=True):
+        if sizes[address] <= size_bytes:
+            break
+        if _is_plain(address) and paths[_path(address)] == 1 and len(address) < left:
+            chosen.add(address)
+            left -= len(address) + 1
+    return [address for address in sizes if address in chosen]
+
+
+def job_properties(total_bytes: int, size_bytes: int) -> dict[str, str]:
+    """Return what makes Hadoop cut files of ``total_bytes`` into parts of about ``size_bytes``.
+
+    And hand their lines to tasks, each after its place; a CR does not end one.
+    """
+    return {
+        "mapreduce.job.maps": str(-(-total_bytes // size_bytes)),
+        "mapreduce.input.fileinputformat.split.minsize": str(size_bytes),
+        "mapreduce.input.linerecordreader.line.maxlength": str(LONGEST_LINE_BYTES),
+        "stream.map.input.ignoreKey": "false",
+        "textinputformat.record.delimiter": "\n",
+    }
+
+
+def _is_plain(address: str) -> bool:
+    # Hadoop passes over files whose names begin so, even if it is told of them
+    hidden = address.rpartition("/")[2].startswith((".", "_"))
+    return not hidden and _PLAIN.fullmatch(address) is not None
+
+
+def _path(address: str) -> str:
+    """Return the address without file system and host."""
+    return address.partition("://")[2].partition("/")[2]

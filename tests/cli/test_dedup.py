@@ -1,0 +1,447 @@
+"""mr-dedup dedup from outside: its decisions against brute force, its files, its faults."""
+
+import gzip
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from mr_dedup.cli.main import main
+from mr_dedup.features.shingles import FeatureOptions
+from mr_dedup.formats.documents import chunks
+from mr_dedup.runners import RUNNERS
+from tests.features import text_oracle
+from tests.fingerprints.test_simhash import oracle
+from tests.formats.documents.test_document_warc import page
+
+BOTH = pytest.mark.parametrize("runner", RUNNERS)
+DEFAULTS = FeatureOptions()
+
+
+def dedup(capfd, *arguments):
+    """Run the command in this process; return exit code, output, errors."""
+    code = main(["dedup", *map(str, arguments)])
+    captured = capfd.readouterr()
+    return code, captured.out, captured.err
+
+
+def done(capfd, *arguments):
+    code, out, err = dedup(capfd, *arguments)
+    assert (code, out) == (0, ""), err
+    return err
+
+
+def mistake(capfd, *arguments):
+    code, out, err = dedup(capfd, *arguments)
+    assert (code, out) == (2, "")
+    assert err.splitlines()[-1].startswith("mr-dedup: error: ")
+    return err.splitlines()[-1]
+
+
+def made_up_documents(seed, count=60):
+    """Documents of which many are near-duplicates of others, in chains too; some are equal."""
+    rng = random.Random(seed)
+    words = [f"w{number}" for number in range(400)]
+    documents = []
+    for number in range(count):
+        if documents and rng.random() < 0.6:
+            text = rng.choice(documents)["text"].split()
+            for _ in range(rng.choice([0, 1, 2, 5])):
+                if text:
+                    text[rng.randrange(len(text))] = rng.choice(words)
+        else:
+            text = rng.choices(words, k=rng.choice([0, 3, 20, 60]))
+        documents.append(
+            {"id": f"d{number % 50}", "text": " ".join(text), "score": str(rng.randrange(4))}
+        )
+    return documents
+
+
+def similarity(one, other):
+    sets = [set(text_oracle.shingles(text, "words", 3)) for text in (one, other)]
+    return len(sets[0] & sets[1]) / len(sets[0] | sets[1])
+
+
+def expected(documents, k, threshold=0.8, rank=None):
+    """Return for each document its keeper and why, by brute force; ``rank`` sorts documents."""
+    values = [oracle(document["text"], DEFAULTS) for document in documents]
+    numbers = [n for n, value in enumerate(values) if value is not None]
+    cluster = {n: n for n in numbers}
+    for n in numbers:
+        for m in numbers:
+            if (values[n] ^ values[m]).bit_count() <= k and cluster[n] != cluster[m]:
+                old, new = cluster[m], cluster[n]
+                cluster = {i: new if c == old else c for i, c in cluster.items()}
+    decided = [(n, "kept: without features") for n in range(len(documents))]
+    key = rank or (lambda n: n)
+    for label in set(cluster.values()):
+        members = sorted((n for n in numbers if cluster[n] == label), key=key)
+        keepers = []
+        for n in members:
+            text = documents[n]["text"]
+            found = [(-similarity(text, documents[m]["text"]), i, m) for i, m in enumerate(keepers)]
+            best = min(found, default=(0, 0, n))
+            if threshold is None and keepers:
+                decided[n] = (members[0], "dropped: same cluster")
+                continue
+            if -best[0] >= (threshold or 2):
+                exact = text == documents[best[2]]["text"]
+                decided[n] = (best[2], "dropped: same text" if exact else "dropped: near-duplicate")
+                continue
+            keepers.append(n)
+            reason = "kept: unlike every keeper of its cluster"
+            if len(members) == 1:
+                reason = "kept: alone"
+            elif len(keepers) == 1:
+                reason = "kept: first of its cluster"
+            decided[n] = (n, reason)
+    return decided
+
+
+def write_jsonl(path, documents):
+    path.write_text("".join(json.dumps(document) + "\n" for document in documents))
+    return path
+
+
+def check(out, documents, decided):
+    """Assert that a result is what was expected of it."""
+    table = pq.read_table(out / "decisions.parquet")
+    assert table["id"].to_pylist() == [document["id"] for document in documents]
+    assert table["keeper"].to_pylist() == [documents[keeper]["id"] for keeper, _ in decided]
+    assert table["reason"].to_pylist() == [reason for _, reason in decided]
+    for n, (keeper, reason) in enumerate(decided):
+        values = [oracle(documents[m]["text"], DEFAULTS) for m in (n, keeper)]
+        row = table.slice(n, 1).to_pylist()[0]
+        if reason.startswith("kept"):
+            assert (row["distance"], row["similarity"]) == (None, None)
+            continue
+        assert row["distance"] == (values[0] ^ values[1]).bit_count()
+        if row["similarity"] is not None:
+            both = similarity(documents[n]["text"], documents[keeper]["text"])
+            assert row["similarity"] == pytest.approx(both)
+    summary = json.loads((out / "summary.json").read_text())
+    kept = [n for n, (_, reason) in enumerate(decided) if reason.startswith("kept")]
+    assert summary["read"] == len(documents)
+    assert summary["kept"] == len(kept)
+    assert summary["read"] == summary["kept"] + summary["dropped"]
+    return kept
+
+
+@pytest.fixture
+def small_chunks(monkeypatch):
+    monkeypatch.setattr(chunks, "CHUNK_BYTES", 2000)
+    monkeypatch.setattr(chunks, "_LEAST_BYTES", 2000)
+    monkeypatch.setattr(chunks, "_FILE_BYTES", 10)
+
+
+@BOTH
+@pytest.mark.parametrize("seed", [1, 3, 4])
+def test_decisions_equal_brute_force(tmp_path, capfd, small_chunks, runner, seed):
+    documents = made_up_documents(seed)
+    path = write_jsonl(tmp_path / "docs.jsonl", documents)
+    done(capfd, path, "-o", tmp_path / "out", "-r", runner, "--cores", 3)
+    kept = check(tmp_path / "out", documents, expected(documents, 7))
+    assert 5 < len(kept) < 55
+    lines = path.read_text().splitlines(keepends=True)
+    assert (tmp_path / "out" / "documents" / "docs.jsonl").read_text() == "".join(
+        lines[n] for n in kept
+    )
+    assert sorted(file.name for file in (tmp_path / "out").iterdir()) == [
+        "clusters.parquet", "decisions.parquet", "documents", "rejects.jsonl", "summary.json",
+    ]  # fmt: skip
+
+
+def test_splits_make_no_difference(tmp_path, capfd, small_chunks):
+    documents = made_up_documents(4)
+    outs = []
+    for number, counts in enumerate([(60,), (1, 2, 57), (20, 20, 20)]):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        first = 0
+        for part, count in enumerate(counts):
+            write_jsonl(folder / f"{part}.jsonl", documents[first : first + count])
+            first += count
+        outs.append(tmp_path / f"out-{number}")
+        done(capfd, folder, "-o", outs[-1], "-r", "local", "--cores", 2)
+    for name in ("decisions.parquet", "clusters.parquet"):
+        assert len({(out / name).read_bytes() for out in outs}) == 1
+
+
+def by_score(documents):
+    return lambda n: (-int(documents[n]["score"]), documents[n]["id"], n)
+
+
+def by_length(documents):
+    return lambda n: (-len(documents[n]["text"].encode()), documents[n]["id"], n)
+
+
+@pytest.mark.parametrize(
+    ("policies", "rank"),
+    [
+        (["first"], lambda documents: lambda n: n),
+        (["highest:score"], by_score),
+        (["longest"], by_length),
+        (["lowest:none", "highest:score"], by_score),
+    ],
+)
+def test_keepers_are_chosen_by_policy(tmp_path, capfd, policies, rank):
+    documents = made_up_documents(5)
+    path = write_jsonl(tmp_path / "docs.jsonl", documents)
+    keep = [f"--keep={policy}" for policy in policies]
+    done(capfd, path, "-o", tmp_path / "out", *keep)
+    check(tmp_path / "out", documents, expected(documents, 7, rank=rank(documents)))
+
+
+@pytest.mark.parametrize(("verify", "k"), [("0.5", 3), ("1.0", 10), ("off", 3)])
+def test_verification_is_as_asked_for(tmp_path, capfd, verify, k):
+    documents = made_up_documents(6)
+    path = write_jsonl(tmp_path / "docs.jsonl", documents)
+    done(capfd, path, "-o", tmp_path / "out", "--verify", verify, "-k", k, "--keep", "first")
+    threshold = None if verify == "off" else float(verify)
+    decided = expected(documents, k, threshold, rank=lambda n: n)
+    check(tmp_path / "out", documents, decided)
+
+
+def test_formats_come_out_as_they_came_in(tmp_path, capfd):
+    folder = tmp_path / "in"
+    (folder / "pages").mkdir(parents=True)
+    text = " ".join(f"w{n}" for n in range(50))
+    rows = [{"id": "p1", "text": text, "n": 1}, {"id": "p2", "text": "other words", "n": None}]
+    table = pa.Table.from_pylist(rows).replace_schema_metadata({b"kept": b"metadata"})
+    pq.write_table(table, folder / "a.parquet")
+    (folder / "b.jsonl.gz").write_bytes(
+        gzip.compress(json.dumps({"id": "j1", "text": text, "more": [1, {"a": None}]}).encode())
+    )
+    (folder / "c.jsonl").write_text('{"id": "j2", "text": "unlike all",  "odd":1e400}')
+    (folder / "d.warc").write_bytes(page(1, f"<p>{text}".encode()) + page(2, b"<p>its own page"))
+    (folder / "pages" / "e.txt").write_text(f"{text}!")
+    (folder / "pages" / "f.html").write_text("<p>a page of its own kind")
+    out = tmp_path / "out"
+    done(capfd, folder, "-o", out, "--keep", "first")
+    kept = sorted(str(p.relative_to(out)) for p in (out / "documents").rglob("*") if p.is_file())
+    assert kept == [
+        "documents/a.parquet", "documents/c.jsonl", "documents/d.warc", "documents/pages/f.html",
+    ]  # fmt: skip
+    assert pq.read_table(out / "documents" / "a.parquet").equals(table, check_metadata=True)
+    assert (out / "documents" / "c.jsonl").read_text() == (folder / "c.jsonl").read_text() + "\n"
+    assert (out / "documents" / "d.warc").read_bytes() == page(2, b"<p>its own page")
+    assert (out / "documents" / "pages" / "f.html").read_bytes() == (
+        folder / "pages" / "f.html"
+    ).read_bytes()
+
+
+def test_names_that_leave_the_folder_or_repeat_find_a_place(tmp_path, capfd, monkeypatch):
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        write_jsonl(tmp_path / name / "a.jsonl", [{"id": name, "text": f"text of {name} alone"}])
+    monkeypatch.chdir(tmp_path / "one")
+    out = tmp_path / "out"
+    done(capfd, "../two/a.jsonl", tmp_path / "one" / "a.jsonl", "-o", out)
+    assert sorted(path.name for path in (out / "documents").iterdir()) == ["a-2.jsonl", "a.jsonl"]
+
+
+def test_bad_records_are_kept_and_nothing_else_is_lost(tmp_path, capfd):
+    path = tmp_path / "docs.jsonl"
+    path.write_text('{"id": "a", "text": "one"}\nbad\n{"id": "b", "text": "two"}\n')
+    said = done(capfd, path, "-o", tmp_path / "out")
+    assert "rejected: 1" in said
+    (reject,) = (tmp_path / "out" / "rejects.jsonl").read_text().splitlines()
+    assert json.loads(reject)["place"] == "line 2 (byte 27)"
+    kept = (tmp_path / "out" / "documents" / "docs.jsonl").read_text()
+    assert kept == '{"id": "a", "text": "one"}\n{"id": "b", "text": "two"}\n'
+
+
+def test_what_cannot_be_is_one_line(tmp_path, capfd):
+    path = write_jsonl(tmp_path / "docs.jsonl", [{"text": "a"}])
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "mine.txt").write_text("precious")
+    out = tmp_path / "out"
+    for arguments, said in [
+        ([tmp_path / "no.jsonl", "-o", out], "no.jsonl: no such file"),
+        ([path, "-o", tmp_path / "no" / "out"], "its folder"),
+        ([path, "-o", tmp_path / "full"], "exists; give --overwrite"),
+        ([path, "-o", tmp_path / "full", "--overwrite"], "is no result of mr-dedup dedup"),
+        ([path, "-o", out, "--keep", "best"], "best"),
+        ([path, "-o", out, "-k", "65"], "65"),
+        ([path, "-o", out, "--shingles", "words:0"], "0"),
+        ([path, "-o", out, "--resume"], "holds no run to go on with"),
+    ]:
+        assert said in mistake(capfd, *arguments), arguments
+        assert not out.exists()
+    assert (tmp_path / "full" / "mine.txt").read_text() == "precious"
+
+
+def files_of(folder):
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
+
+
+def test_a_result_is_replaced_only_on_demand(tmp_path, capfd):
+    path = write_jsonl(tmp_path / "docs.jsonl", made_up_documents(7))
+    out = tmp_path / "out"
+    done(capfd, path, "-o", out)
+    before = files_of(out)
+    assert "exists; give --overwrite" in mistake(capfd, path, "-o", out)
+    done(capfd, path, "-o", out, "--overwrite")
+    assert files_of(out) == before
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["docs.jsonl", "out"]
+
+
+@pytest.fixture(scope="module")
+def many(tmp_path_factory):
+    """A file of some thousand documents, and the result of an undisturbed run."""
+    folder = tmp_path_factory.mktemp("many")
+    documents = [
+        {**document, "id": f"{seed}-{document['id']}"}
+        for seed in range(40)
+        for document in made_up_documents(seed)
+    ]
+    path = write_jsonl(folder / "docs.jsonl", documents)
+    assert main(["dedup", str(path), "-o", str(folder / "out"), "-r", "local"]) == 0
+    return path, files_of(folder / "out")
+
+
+@pytest.mark.parametrize("moment", [0.3, 0.8, 1.2, 1.6, 2.0, 2.5])
+def test_a_killed_run_goes_on(many, tmp_path, moment):
+    path, undisturbed = many
+    out = tmp_path / "out"
+    command = [sys.executable, "-m", "mr_dedup", "dedup", str(path), "-o", str(out), "-r", "local"]
+    process = subprocess.Popen(command, stderr=subprocess.DEVNULL, start_new_session=True)
+    time.sleep(moment)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    if not out.exists():
+        unfinished = (tmp_path / ".out.unfinished").exists()
+        # before there is anything to go on with, a run begins
+        subprocess.run([*command, *["--resume"] * unfinished], check=True, capture_output=True)
+    assert files_of(out) == undisturbed
+    assert [p.name for p in tmp_path.iterdir()] == ["out"]
+
+
+def test_a_run_killed_when_its_result_was_there_is_ended(tmp_path, capfd, monkeypatch):
+    path = write_jsonl(tmp_path / "docs.jsonl", made_up_documents(9))
+    out, unfinished = tmp_path / "out", tmp_path / ".out.unfinished"
+    stopped_after("keep", path, out, monkeypatch, capfd)
+    (unfinished / "result").rename(out)
+    assert "was complete" in done(capfd, path, "-o", out, "--resume")
+    assert not unfinished.exists()
+    # before it had a manifest nothing was done
+    (tmp_path / ".new.unfinished").mkdir()
+    done(capfd, path, "-o", tmp_path / "new", "--resume")
+
+
+def stopped_after(stage, path, out, monkeypatch, capfd):
+    """Run until ``stage`` is done, and no further."""
+    from mr_dedup.pipeline.stages import Stages
+
+    usual = Stages.finish
+
+    def finish(self, name, *told):
+        usual(self, name, *told)
+        if name == stage:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Stages, "finish", finish)
+        code, _, err = dedup(capfd, path, "-o", out)
+    assert code == 130
+    assert "--resume goes on with it" in err
+    assert not out.exists()
+
+
+def test_a_changed_option_input_or_intermediate_is_noticed(tmp_path, capfd, monkeypatch):
+    documents = made_up_documents(8)
+    path = write_jsonl(tmp_path / "docs.jsonl", documents)
+    out, unfinished = tmp_path / "out", tmp_path / ".out.unfinished"
+    stopped_after("resolve", path, out, monkeypatch, capfd)
+    assert "--resume: k was 7, is 3" in mistake(capfd, path, "-o", out, "--resume", "-k", 3)
+    assert "--resume: verify was 0.8, is 0.5" in mistake(
+        capfd, path, "-o", out, "--resume", "--verify", 0.5
+    )
+    assert "a run for it did not end; --resume" in mistake(capfd, path, "-o", out)
+    # a damaged intermediate is made again
+    for name in ("rows.parquet", "labels.parquet", "result/decisions.parquet", "kept.parquet"):
+        content = bytearray((unfinished / name).read_bytes())
+        content[len(content) // 2] ^= 1
+        (unfinished / name).write_bytes(content)
+    done(capfd, path, "-o", out, "--resume")
+    check(out, documents, expected(documents, 7))
+    stopped_after("cluster", path, tmp_path / "out2", monkeypatch, capfd)
+    write_jsonl(path, documents[:-1])
+    assert "--resume: files was" in mistake(capfd, path, "-o", tmp_path / "out2", "--resume")
+    manifest = tmp_path / ".out2.unfinished" / "manifest.json"
+    manifest.write_bytes(manifest.read_bytes()[:-20])
+    assert "manifest.json: is damaged" in mistake(capfd, path, "-o", tmp_path / "out2", "--resume")
+    done(capfd, path, "-o", tmp_path / "out2", "--overwrite")
+
+
+# what users of other tools complain of
+
+
+def test_empty_documents_do_not_collapse(tmp_path, capfd):
+    documents = [{"id": str(n), "text": ["", "...", " \n"][n % 3]} for n in range(9)]
+    path = write_jsonl(tmp_path / "docs.jsonl", documents)
+    done(capfd, path, "-o", tmp_path / "out")
+    table = pq.read_table(tmp_path / "out" / "decisions.parquet")
+    assert set(table["reason"].to_pylist()) == {"kept: without features"}
+    assert table["cluster"].null_count == 9
+
+
+def test_boilerplate_does_not_join_what_is_unlike(tmp_path, capfd):
+    frame = " ".join(f"menu{n}" for n in range(60))
+    documents = [
+        {"id": f"{n:02}", "text": f"{frame} " + " ".join(f"own{n}x{i}" for i in range(n % 20))}
+        for n in range(40)
+    ]
+    path = write_jsonl(tmp_path / "docs.jsonl", documents)
+    done(capfd, path, "-o", tmp_path / "out", "-k", 20)
+    decided = expected(documents, 20)
+    check(tmp_path / "out", documents, decided)
+    for n, (keeper, reason) in enumerate(decided):
+        if reason.startswith("dropped"):
+            assert similarity(documents[n]["text"], documents[keeper]["text"]) >= 0.8
+
+
+def test_a_short_text_matches_only_its_like(tmp_path, capfd):
+    texts = ["yes", "no", "yes", "ok", "yes no", "no yes"]
+    documents = [{"id": str(n), "text": text} for n, text in enumerate(texts)]
+    path = write_jsonl(tmp_path / "docs.jsonl", documents)
+    done(capfd, path, "-o", tmp_path / "out", "-k", 30)
+    table = pq.read_table(tmp_path / "out" / "decisions.parquet")
+    assert table["keeper"].to_pylist() == ["0", "1", "0", "3", "4", "5"]
+
+
+@pytest.mark.parametrize("text", ["هذا نص عربي قصير عن الطقس", "这是关于天气的一篇短文章"])
+def test_texts_of_every_script_have_tokens(tmp_path, capfd, text):
+    documents = [{"id": str(n), "text": t} for n, t in enumerate([text, text + "!", "another one"])]
+    path = write_jsonl(tmp_path / "docs.jsonl", documents)
+    done(capfd, path, "-o", tmp_path / "out")
+    table = pq.read_table(tmp_path / "out" / "decisions.parquet")
+    assert table["keeper"].to_pylist() == ["0", "0", "2"]
+    assert table["reason"].to_pylist()[1] == "dropped: near-duplicate"
+
+
+def test_two_documents_of_one_id_are_two(tmp_path, capfd):
+    documents = [{"id": "x", "text": t} for t in ("a text of five words", "other words", "a text")]
+    path = write_jsonl(tmp_path / "docs.jsonl", documents)
+    done(capfd, path, "-o", tmp_path / "out")
+    assert len((tmp_path / "out" / "documents" / "docs.jsonl").read_text().splitlines()) == 3
+
+
+def test_a_file_without_documents(tmp_path, capfd):
+    path = tmp_path / "docs.jsonl"
+    path.write_text("")
+    done(capfd, path, "-o", tmp_path / "out")
+    assert len(pq.read_table(tmp_path / "out" / "decisions.parquet")) == 0
+    assert Path(tmp_path / "out" / "documents").is_dir()

@@ -1,0 +1,443 @@
+"""Decisions against comparing all with all, by sets of strings."""
+
+import dataclasses
+import itertools
+import random
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mr_dedup.clusters import decision_kernels, verification_kernels
+from mr_dedup.clusters import decisions as decisions_module
+from mr_dedup.clusters.decisions import THRESHOLD, Reason, resolve
+from mr_dedup.clusters.documents import ClusteredDocuments
+from mr_dedup.clusters.keepers import KeepPolicy
+from mr_dedup.clusters.verification import MOST_SHINGLES, ShingleSets, shingle_sets
+from mr_dedup.features.shingles import FeatureOptions
+from tests.clusters.clustered import Page, columns
+from tests.clusters.sketch_oracle import estimate
+from tests.features import text_oracle
+
+deterministic = settings(derandomize=True, deadline=None, max_examples=150)
+SHINGLES = FeatureOptions("words", 2)
+THRESHOLDS = [None, 1e-9, 0.2, 1 / 3, 0.5, 2 / 3, 0.8, 0.9, 1.0]
+READ_FIRST = KeepPolicy.parse(["first"])
+
+
+@dataclasses.dataclass(frozen=True)
+class Decided:
+    """What is decided on a page, which file and place name, as its keeper."""
+
+    keeper: tuple[int, int]
+    similarity: float | None
+    distance: int | None
+    reason: str
+
+
+def shingles(page):
+    return frozenset(text_oracle.shingles(page.text, SHINGLES.unit, SHINGLES.length))
+
+
+def oracle(pages, threshold):
+    """What is to be decided on pages that come best first, by (file, place)."""
+    sets = {page: shingles(page) for page in pages}
+    members = [page for page in pages if page.exists and (threshold is None or sets[page])]
+    decided, keepers, first_of_text = {}, {}, {}
+    for page in members:
+        found = keepers.setdefault(page.cluster, [])
+        # pages of one text stand where the first of them stands
+        first = first_of_text.setdefault((page.cluster, page.text), page)
+        if first is not page:
+            decided[page] = decided[first]
+        elif threshold is None:
+            decided[page] = found[0] if found else page
+            found[:] = found or [page]
+        else:
+            likeness = [jaccard(sets[page], sets[keeper]) for keeper in found]
+            best = max(likeness, default=-1)
+            decided[page] = found[likeness.index(best)] if best >= threshold else page
+            if best < threshold:
+                found.append(page)
+    sizes = {page.cluster: sum(p.cluster == page.cluster for p in members) for page in members}
+    return {
+        (page.file, page.place): explained(page, decided.get(page), keepers, sizes, threshold, sets)
+        for page in pages
+    }
+
+
+def explained(page, keeper, keepers, sizes, threshold, sets):
+    if keeper is None:
+        return Decided((page.file, page.place), None, None, "kept: without features")
+    if keeper is page:
+        reason = "unlike every keeper of its cluster"
+        if keepers[page.cluster][0] is page:
+            reason = "alone" if sizes[page.cluster] == 1 else "first of its cluster"
+        return Decided((page.file, page.place), None, None, f"kept: {reason}")
+    distance = bin(page.fingerprint ^ keeper.fingerprint).count("1")
+    similarity, reason = None, "same cluster"
+    if keeper.text == page.text:
+        similarity, reason = 1.0, "same text"
+    elif threshold is not None:
+        similarity, reason = jaccard(sets[page], sets[keeper]), "near-duplicate"
+    return Decided((keeper.file, keeper.place), similarity, distance, f"dropped: {reason}")
+
+
+def jaccard(a, b):
+    return len(a & b) / len(a | b)
+
+
+def decided(pages, threshold, policy=READ_FIRST):
+    """The library's decisions on pages, by (file, place)."""
+    documents, texts = columns(pages)
+    sets = None if threshold is None else shingle_sets(texts, SHINGLES)
+    found = resolve(documents, policy.rank(documents).order, sets, threshold)
+    rows = found.table(documents).to_pylist()
+    for page, row, keeper in zip(pages, rows, found.keepers, strict=True):
+        assert row["id"] == page.id
+        assert row["keeper"] == pages[keeper].id
+        assert row["cluster"] == (None if "without" in row["reason"] else page.cluster)
+    assert found.kept.tolist() == [row["reason"].startswith("kept") for row in rows]
+    return {
+        (page.file, page.place): Decided(
+            (pages[keeper].file, pages[keeper].place),
+            row["similarity"],
+            row["distance"],
+            row["reason"],
+        )
+        for page, row, keeper in zip(pages, rows, found.keepers, strict=True)
+    }
+
+
+def in_order_of_reading(pages):
+    return sorted(pages, key=lambda page: (page.file, page.place))
+
+
+@pytest.fixture(params=[1, 3, 32], ids="few={}".format)
+def few(request, monkeypatch):
+    """From how many keepers on an index is used: it must decide as comparing all does."""
+    monkeypatch.setattr(decisions_module, "_FEW", request.param)
+
+
+WORDS = st.sampled_from(["a", "b", "c", "D", "é", "中", "文", "the", "—"])
+variants = st.tuples(
+    st.lists(WORDS, max_size=14), st.lists(st.tuples(st.integers(0, 13), WORDS), max_size=3)
+).map(lambda made: " ".join(changed(*made)))
+
+
+def changed(words, changes):
+    words = list(words)
+    for place, word in changes:
+        words[place : place + 1] = [word]
+    return words
+
+
+@st.composite
+def some_pages(draw):
+    """Pages that are variants of few texts, in few clusters, with ids that repeat."""
+    bases = draw(st.lists(st.lists(WORDS, min_size=4, max_size=20), min_size=1, max_size=3))
+    change = st.lists(st.tuples(st.integers(0, 19), WORDS), max_size=3)
+    texts = draw(
+        st.lists(
+            st.one_of(
+                st.builds(changed, st.sampled_from(bases), change).map(" ".join),
+                variants,
+            ),
+            min_size=1,
+            max_size=25,
+        )
+    )
+    return [
+        Page(
+            id=draw(st.sampled_from("xyz")),
+            text=text,
+            file=draw(st.integers(0, 2)),
+            place=place,
+            cluster=draw(st.sampled_from([0, 0, 7, 2**64 - 1])),
+            fingerprint=draw(st.sampled_from([0, 1, 2**63, 2**64 - 1])),
+            exists=draw(st.integers(0, 9)) > 0,
+        )
+        for place, text in enumerate(texts)
+    ]
+
+
+@pytest.mark.usefixtures("few")
+@settings(deterministic, max_examples=80)
+@given(some_pages(), st.sampled_from(THRESHOLDS), st.randoms(use_true_random=False))
+def test_any_pages_are_decided_on_as_by_comparing_all(pages, threshold, rng):
+    expected = oracle(in_order_of_reading(pages), threshold)
+    assert decided(pages, threshold) == expected
+    rng.shuffle(pages)
+    assert decided(pages, threshold) == expected
+
+
+def test_each_cluster_is_decided_on_as_if_it_were_alone():
+    rng = random.Random(1)
+    pages = [
+        Page(str(n), " ".join(rng.choices("abcdef", k=6)), place=n, cluster=rng.randrange(40))
+        for n in range(600)
+    ]
+    together = decided(pages, 0.5)
+    for cluster in range(40):
+        alone = decided([page for page in pages if page.cluster == cluster], 0.5)
+        assert alone.items() <= together.items()
+
+
+def test_the_policy_says_who_is_kept():
+    pages = [
+        Page("short", "a b c d e f g h", place=0, fields={"date": "2024"}),
+        Page("long", "a b c d e f g h i", place=1, fields={"date": "2023"}),
+        Page("other", "x y z", place=2, fields={"date": "2022"}),
+    ]
+    for name, kept in {"longest": {1, 2}, "newest:date": {0, 2}, "shortest": {0, 2}}.items():
+        found = decided(pages, 0.8, KeepPolicy.parse([name]))
+        assert {place for (_, place), page in found.items() if page.keeper == (0, place)} == kept
+
+
+def test_a_chain_does_not_drop_what_is_unlike_its_keeper():
+    words = [f"w{n}" for n in range(60)]
+    a, b, c = (" ".join(words[start : start + 40]) for start in (0, 4, 8))
+    pages = [Page(text=text, place=place) for place, text in enumerate((a, b, c))]
+    found = decided(pages, 0.8)
+    assert [found[0, place].keeper for place in range(3)] == [(0, 0), (0, 0), (0, 2)]
+    assert found[0, 2].reason == "kept: unlike every keeper of its cluster"
+    assert {page.keeper for page in decided(pages, None).values()} == {(0, 0)}
+
+
+def test_of_several_keepers_the_most_similar_is_the_one_and_of_equal_ones_the_first():
+    texts = ["a b c d e", "f g h i j", "a b c d e f g h i j", "f g h i j a b c d e"]
+    pages = [Page(text=text, place=place) for place, text in enumerate(texts)]
+    found = decided(pages, 0.4)
+    assert [found[0, place].keeper for place in range(4)] == [(0, 0), (0, 1), (0, 0), (0, 0)]
+    nearer = [*pages[:2], Page(text="f g h i j a b c", place=9)]
+    assert decided(nearer, 0.4)[0, 9].keeper == (0, 1)
+
+
+def test_copies_of_a_dropped_page_are_dropped_for_its_keeper():
+    pages = [Page(text="a b c d e f g h", place=0)]
+    pages += [Page(text="a b c d e f g h i", place=place) for place in range(1, 4)]
+    pages += [Page(text="a b c d e f g h", place=9)]
+    found = decided(pages, 0.8)
+    assert {page.keeper for page in found.values()} == {(0, 0)}
+    assert [found[0, place].reason for place in (1, 2, 3)] == ["dropped: near-duplicate"] * 3
+    assert (found[0, 9].reason, found[0, 9].similarity) == ("dropped: same text", 1.0)
+
+
+def test_the_same_shingles_in_another_text_are_a_near_duplicate_of_similarity_1():
+    pages = [Page(text="A b, c!", place=0), Page(text="a b c", place=1)]
+    found = decided(pages, 1.0)
+    assert found[0, 1] == Decided((0, 0), 1.0, 0, "dropped: near-duplicate")
+
+
+def documents_of(clusters, texts):
+    """Documents of these clusters and text numbers, in the order in which they were read."""
+    n = len(texts)
+    return ClusteredDocuments(
+        ids=pa.array(map(str, range(n)), pa.large_string()),
+        files=np.zeros(n, np.int64),
+        places=np.arange(n),
+        text_bytes=np.zeros(n, np.int64),
+        clusters=np.array(clusters, np.uint64),
+        fingerprints=np.zeros(n, np.uint64),
+        exist=np.ones(n, np.bool_),
+        texts=np.array(texts, np.int64),
+    )
+
+
+def sets_of(lists, most=MOST_SHINGLES):
+    kept = [sorted(numbers)[:most] for numbers in lists]
+    sizes = np.array([len(numbers) for numbers in lists], np.int64)
+    offsets = np.append(0, np.minimum(sizes, most).cumsum())
+    return ShingleSets(offsets, sizes, np.array(list(itertools.chain(*kept)), np.uint64), most)
+
+
+def crowds():
+    """Crowded clusters of every kind: sets of numbers, by name."""
+    rng = random.Random(5)
+
+    def new(count):
+        return [rng.getrandbits(64) for _ in range(count)]
+
+    boilerplate, almost_all, phrases = new(30), new(46), new(80)
+    alike = [new(60) for _ in range(30)]
+    return {
+        "unlike": [new(60) for _ in range(180)],
+        "half the same": [boilerplate + new(30) for _ in range(180)],
+        "almost alike": [almost_all + new(14) for _ in range(180)],
+        "few phrases": [rng.sample(phrases, 40) for _ in range(180)],
+        "near-duplicates": [
+            rng.sample(base, 60 - change) + new(change)
+            for base in alike
+            for change in (0, 1, 3, 6, 8, 12, 20)
+        ],
+        # 0.8 alike to a hash, where what is not in common is rarest
+        "at the threshold": [
+            core + new(more)
+            for core in (new(8 * n) for n in range(1, 9) for _ in range(9))
+            for more in (len(core) // 8, len(core) // 8, 0, len(core) // 4)
+        ],
+        # where these are cut, each has hashes that the other has not, or not up to there
+        "subsets": [
+            core + new(more)
+            for core in (new(size) for size in range(40, 130))
+            for more in (0, len(core) // 6, len(core) // 5)
+        ],
+        "prefixes": [boilerplate[: size % 31] + phrases[: 1 + size % 80] for size in range(180)],
+        "of all sizes": [rng.sample(phrases, 1 + n % 80) for n in range(180)],
+        "of one": [[n % 17] for n in range(100)],
+    }
+
+
+CROWDS = crowds()
+
+
+def by_comparing_all(sets, most, threshold):
+    """The position of each set's keeper."""
+    keepers, found = [], []
+    for place, numbers in enumerate(sets):
+        likeness = [estimate(sets[keeper], numbers, most) for keeper in keepers]
+        best = max(likeness, default=-1)
+        found.append(keepers[likeness.index(best)] if best >= threshold else place)
+        if best < threshold:
+            keepers.append(place)
+    return found
+
+
+@pytest.mark.parametrize("name", CROWDS)
+@pytest.mark.parametrize("threshold", [0.3, 0.8, 1.0])
+def test_crowded_clusters_are_decided_on_as_by_comparing_all(name, threshold, monkeypatch):
+    monkeypatch.setattr(decisions_module, "_FIRST_ENTRIES", 64)  # so that the index grows
+    sets = [frozenset(numbers) for numbers in CROWDS[name]]
+    random.Random(name).shuffle(sets)
+    sets = list(dict.fromkeys(sets))
+    n = len(sets)
+    for most in (MOST_SHINGLES, 35):  # 35: many sets are cut
+        found = resolve(
+            documents_of([0] * n, range(n)), np.arange(n), sets_of(sets, most), threshold
+        )
+        assert found.keepers.tolist() == by_comparing_all(sets, most, threshold), most
+
+
+def test_crowded_clusters_are_decided_on_beside_others():
+    sets = [numbers for name in ("unlike", "few phrases") for numbers in CROWDS[name]]
+    sets += [CROWDS["unlike"][0], CROWDS["few phrases"][0][:-1]]
+    n = len(sets)
+    clusters = [n_ // 180 for n_ in range(n)]
+    order = np.random.default_rng(1).permutation(n)
+    found = resolve(documents_of(clusters, range(n)), order, sets_of(sets))
+    for cluster in range(3):
+        members = [place for place in order if clusters[place] == cluster]
+        alone = by_comparing_all(
+            [frozenset(sets[place]) for place in members], MOST_SHINGLES, THRESHOLD
+        )
+        assert found.keepers[members].tolist() == [members[keeper] for keeper in alone]
+
+
+def test_the_order_and_the_parts_in_which_documents_come_do_not_matter():
+    sets = [numbers for name in ("near-duplicates", "few phrases") for numbers in CROWDS[name]]
+    n = len(sets)
+    places = np.arange(n)
+    expected = resolve(documents_of([0] * n, places), places, sets_of(sets, 50)).keepers
+    rng = np.random.default_rng(2)
+    for parts in (1, 2, 7):
+        came = rng.permutation(n)
+        documents = dataclasses.replace(documents_of([0] * n, places), places=came)
+        joined = ShingleSets.joined(
+            [sets_of([sets[i] for i in part], 50) for part in np.array_split(came, parts)]
+        )
+        found = resolve(documents, READ_FIRST.rank(documents).order, joined)
+        assert came[found.keepers[np.argsort(came)]].tolist() == expected.tolist()
+
+
+def test_what_is_dropped_has_a_keeper_that_is_like_it_and_keepers_are_unlike():
+    rng = random.Random(6)
+    base = [f"w{n}" for n in range(40)]
+    pages = []
+    for place in range(300):
+        words = list(base)
+        for _ in range(rng.randrange(12)):
+            words[rng.randrange(40)] = f"w{rng.randrange(60)}"
+        pages.append(Page(str(rng.randrange(9)), " ".join(words), place=place))
+    found = decided(pages, 0.6, KeepPolicy.parse(["longest"]))
+    sets = {(page.file, page.place): shingles(page) for page in pages}
+    keepers = {page for page, decision in found.items() if decision.keeper == page}
+    assert 1 < len(keepers) < 200
+    for page, decision in found.items():
+        assert decision.keeper in keepers
+        if page not in keepers:
+            assert decision.similarity == jaccard(sets[page], sets[decision.keeper]) >= 0.6
+    for one, other in itertools.combinations(keepers, 2):
+        assert jaccard(sets[one], sets[other]) < 0.6
+
+
+def test_a_hundred_thousand_copies_and_ten_thousand_unlike_texts():
+    rng = np.random.default_rng(7)
+    sizes = np.full(10_000, 50)
+    hashes = np.sort(rng.integers(0, 2**64, (10_000, 50), dtype=np.uint64), axis=1).ravel()
+    sets = ShingleSets(np.arange(10_001) * 50, sizes, hashes, MOST_SHINGLES)
+    texts = np.concatenate([np.zeros(100_000, np.int64), np.arange(10_000)])
+    n = texts.size
+    found = resolve(documents_of([3] * n, texts), np.arange(n), sets)
+    counts = dict(zip(*np.unique(found.reasons, return_counts=True), strict=True))
+    assert counts == {Reason.FIRST: 1, Reason.UNLIKE: 9_999, Reason.SAME_TEXT: 100_000}
+    assert (found.keepers[found.reasons == Reason.SAME_TEXT] == 0).all()
+
+
+def test_without_verification_nothing_need_be_known_of_texts():
+    documents = dataclasses.replace(documents_of([1, 1, 2], [0, 0, 0]), texts=None)
+    found = resolve(documents, np.array([1, 0, 2]), threshold=None)
+    assert found.keepers.tolist() == [1, 1, 2]
+    assert found.table(documents).column("similarity").null_count == 3
+    assert [Reason(reason).text for reason in found.reasons] == [
+        "dropped: same cluster",
+        "kept: first of its cluster",
+        "kept: alone",
+    ]
+
+
+def test_no_documents():
+    for threshold in (None, 0.8):
+        found = resolve(documents_of([], []), np.arange(0), sets_of([]), threshold)
+        assert len(found) == 0
+        assert found.table(documents_of([], [])).num_rows == 0
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"threshold": 0.0}, "threshold must be above 0 and at most 1, not 0.0"),
+        ({"threshold": 1.5}, "threshold must be above 0 and at most 1, not 1.5"),
+        ({"threshold": float("nan")}, "threshold must be above 0 and at most 1, not nan"),
+        ({"order": np.array([0, 0])}, "order: expected a permutation of 2 positions"),
+        ({"order": np.array([0])}, "order: expected a permutation of 2 positions"),
+        ({"sets": None}, "threshold 0.8: to verify takes documents.texts and sets"),
+        ({"sets": sets_of([[1]])}, "texts: expected numbers of 1 sets, got up to 1"),
+    ],
+)
+def test_misuse_is_named(changes, reason):
+    arguments = {"order": np.arange(2), "sets": sets_of([[1], [2]]), "threshold": 0.8, **changes}
+    with pytest.raises(ValueError, match=reason):
+        resolve(documents_of([0, 0], [0, 1]), **arguments)
+
+
+def test_after_a_warm_up_nothing_is_left_to_compile():
+    decisions_module.warm_up()
+    kernels = (decision_kernels, verification_kernels)
+    compiled = {
+        f"{module.__name__}.{name}": kernel
+        for module in kernels
+        for name, kernel in vars(module).items()
+        if hasattr(kernel, "signatures")
+    }
+    assert "mr_dedup.clusters.decision_kernels.decide_many" in compiled
+    before = {name: len(kernel.signatures) for name, kernel in compiled.items()}
+    sets = [CROWDS["few phrases"][n] for n in range(100)]
+    read_only = sets_of(sets)
+    for column in (read_only.offsets, read_only.hashes):
+        column.flags.writeable = False
+    resolve(documents_of([0] * 100, range(100)), np.arange(100), read_only, 0.3)
+    read_only.jaccard(np.arange(100), np.arange(100))
+    shingle_sets(pa.array(["a b c"], pa.large_string()), FeatureOptions("characters", 3))
+    assert {name: len(kernel.signatures) for name, kernel in compiled.items()} == before

@@ -1,0 +1,189 @@
+"""The fingerprint job run alone, and what its tasks hand over."""
+
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from mr_dedup.errors import MrDedupError
+from mr_dedup.features.shingles import FeatureOptions
+from mr_dedup.fingerprints.simhash import Fingerprints
+from mr_dedup.jobs.batches import (
+    BatchProtocol,
+    Kind,
+    decode_bytes,
+    encode_bytes,
+    kind_of,
+    read_batches,
+)
+from mr_dedup.jobs.fingerprint import (
+    FingerprintJob,
+    decode_documents,
+    encode_documents,
+    format_lines,
+)
+from mr_dedup.jobs.inputs import (
+    BYTES_VARIABLE,
+    HADOOP_VARIABLE,
+    LENGTH_VARIABLE,
+    LINES,
+    NUMBER_VARIABLE,
+    START_VARIABLE,
+)
+from tests import text_input
+from tests.fingerprints.test_simhash import oracle
+
+TEXTS = ["one page", "另一个网页", "", "page one, once more"]
+
+
+@pytest.fixture
+def folder(tmp_path):
+    for number in range(3):
+        lines = [
+            json.dumps({"id": f"{number}-{place}\t", "text": f"{text} {number if text else ''}"})
+            for place, text in enumerate(TEXTS)
+        ]
+        (tmp_path / f"{number}.jsonl").write_text("\n".join([*lines, "bad"]) + "\n")
+    return tmp_path
+
+
+def run_alone(folder, *arguments):
+    command = [sys.executable, "-m", "mr_dedup.jobs.fingerprint", "--no-conf", *arguments]
+    return subprocess.run(
+        command, cwd=folder, env=dict(os.environ), stdin=subprocess.DEVNULL,
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("runner", ["inline", "local"])
+def test_the_job_runs_alone(folder, runner):
+    done = run_alone(folder, "-r", runner, "0.jsonl", "1.jsonl", "2.jsonl")
+    assert done.returncode == 0, done.stderr
+    expected = []
+    for number in range(3):
+        for place, text in enumerate(TEXTS):
+            value = oracle(f"{text} {number if text else ''}", FeatureOptions())
+            if value is not None:
+                expected.append(f"{value - (value >> 63 << 64)}\t{number}-{place}\\t")
+    assert sorted(done.stdout.splitlines()) == sorted(expected)
+    for counter in ("documents=12", "documents without features=3", "rejected records=3"):
+        assert counter in done.stderr
+
+
+def test_mistakes_are_one_line(folder):
+    for arguments, said in [
+        (["-r", "inline", "--features", "none", "0.jsonl"], "unit must be one of"),
+        (["-r", "inline"], "no files of documents"),
+        (["-r", "inline", "--strict", "0.jsonl"], "line 5 (byte"),
+        (["-r", "spark", "0.jsonl"], "-r spark"),
+        (["-r", "inline", "--keep-field", "id", "0.jsonl"], "--keep-field: id is the name"),
+    ]:
+        done = run_alone(folder, *arguments)
+        assert done.returncode == 2, arguments
+        assert said in done.stderr.splitlines()[-1], done.stderr
+        assert "Traceback" not in done.stderr
+
+
+def test_rows_survive_the_wire_and_damage_is_noticed():
+    table = pa.table({"id": pa.array(["a", "b"], pa.large_string()), "place": [1, 2]})
+    batch = encode_documents(table)
+    assert decode_documents(batch) == table
+    with pytest.raises(MrDedupError, match="between tasks"):
+        decode_documents(batch[:100] + b"+/+/" + batch[104:])
+    for count, payload in ((3, None), (2, b"no Arrow")):
+        sound = encode_bytes(Kind.DOCUMENTS, count, payload or _payload(table))
+        with pytest.raises(MrDedupError, match="between tasks is damaged"):
+            decode_documents(sound)
+
+
+def _payload(table):
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return sink.getvalue().to_pybytes()
+
+
+def test_batches_are_read_in_the_order_of_their_keys(tmp_path):
+    protocol = BatchProtocol()
+    for name, key in (("part-0", 12), ("part-1", 3), ("part-2", 123_456_789)):
+        lines = [protocol.write(key, encode_bytes(Kind.REJECTS, n, b"x" * n)) for n in (1, 2)]
+        (tmp_path / name).write_bytes(b"".join(line + b"\n" for line in lines))
+    (tmp_path / "part-3").write_bytes(b"")
+    found = list(read_batches(sorted(tmp_path.iterdir())))
+    assert [key for key, _ in found] == [3, 3, 12, 12, 123_456_789, 123_456_789]
+    assert found[0][1] == encode_bytes(Kind.REJECTS, 1, b"x")
+
+
+def test_lines_hold_any_id():
+    ids = pa.array(["a\tb", "c\nd\r", "back\\slash", "none", "ü"], pa.large_string())
+    values = np.array([1, 1 << 63, (1 << 64) - 1, 7, 0], np.uint64)
+    found = format_lines(ids, Fingerprints(values, np.array([1, 1, 1, 0, 1], np.uint64)))
+    assert found.decode().split("\n") == [
+        "1\ta\\tb", "-9223372036854775808\tc\\nd\\r", "-1\tback\\slash", "0\tü", "",
+    ]  # fmt: skip
+
+
+def test_the_job_is_made_by_programs_too():
+    with pytest.raises(ValueError, match="--keep-field: length is the name"):
+        FingerprintJob(["-r", "inline", "--keep-field", "length", "x.jsonl"])
+
+
+def run_task(folder, number, path, uri, stdin=b"", **environment):
+    """Run one map task as a cluster would; return the file that it leaves."""
+    command = [sys.executable, "-m", "mr_dedup.jobs.fingerprint", "--mapper", "--as-batches"]
+    done = subprocess.run(
+        [*command, path, uri], cwd=folder, input=stdin, capture_output=True, check=False,
+        env={**os.environ, NUMBER_VARIABLE: str(number), **environment},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr.decode()
+    left = folder / f"part-{len(list(folder.glob('part-*'))):05}"
+    left.write_bytes(done.stdout)
+    return left
+
+
+# what the hadoop command does that is called with fs -copyToLocal
+COPY = 'import shutil, sys; shutil.copy(sys.argv[3].removeprefix("file://"), sys.argv[4])'
+
+
+def test_tasks_that_share_a_file_leave_what_one_would(folder):
+    content = (folder / "0.jsonl").read_bytes()
+    uri = (folder / "0.jsonl").as_uri()
+    whole = [
+        run_task(folder, number, f"{name}.jsonl", uri.replace("0.jsonl", f"{name}.jsonl"))
+        for number, name in ((6, 1), (7, 0), (8, 2))
+    ]
+    shared = [whole[0], whole[2]]
+    # one line is missing, as if it were too long for Hadoop
+    missing = content.index(b"\n") + 1
+    [parts] = text_input.splits([len(content)], 1, 70, 1)
+    assert len(parts) > 2
+    for start, length in reversed(parts):
+        lines = text_input.lines(content, start, length, 1000)
+        told = {START_VARIABLE: start, LENGTH_VARIABLE: length, BYTES_VARIABLE: len(content)}
+        stdin = b"".join(b"%d\t%s\n" % line for line in lines if line[0] != missing)
+        environment = {name: str(value) for name, value in told.items()}
+        environment[HADOOP_VARIABLE] = f"{sys.executable} -c '{COPY}'"
+        shared.append(run_task(folder, 7, LINES, uri, stdin, **environment))
+        (folder / "whole-input").unlink(missing_ok=True)
+    rows, rejects = read_left(whole)
+    assert read_left(shared)[0] == rows
+    (before, why), (place, why), (behind, why) = rejects
+    assert place.startswith("line 5 (byte ")
+    # of a part the numbers of lines are not known
+    assert read_left(shared)[1] == [(before, why), (place[8:-1], why), (behind, why)]
+
+
+def read_left(files):
+    """Return the rows that tasks left, and the places and reasons of rejects."""
+    rows, rejects = [], []
+    for _, batch in read_batches(files):
+        if kind_of(batch) == Kind.DOCUMENTS:
+            rows += decode_documents(batch).to_pylist()
+        else:
+            _, lines = decode_bytes(Kind.REJECTS, batch)
+            rejects += [json.loads(line) for line in lines.splitlines()]
+    return rows, [(reject["place"], reject["reason"]) for reject in rejects]

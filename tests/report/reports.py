@@ -1,0 +1,59 @@
+"""Reports to look at, and what is on a page, read by a parser that forgives nothing."""
+
+import io
+from xml.etree import ElementTree
+
+import numpy as np
+
+from mr_dedup.report.data import LargeCluster, ReportData, Sample, Share, Totals
+from mr_dedup.report.html import write_report
+
+HOSTILE = (
+    "<script>alert(1)</script></style></title>--><!-- ]]> \"'><img src=https://evil.example/x "
+    "onerror=alert(2)> &lt; &amp; \0\x07\x1b[31m\x7f\x85 \u202egnp.exe\u2066 \ud800\udfff \ufffe\r"
+)
+
+
+def report(**changes) -> ReportData:
+    """Seven documents of which three were dropped, in two clusters; with ``changes``."""
+    fields = {
+        "title": "Seven pages",
+        "options": [("k", "3 bits"), ("keep", "first")],
+        "totals": Totals(7, 2, 1, 4, {"dropped: near-duplicate": 2, "dropped: same text": 1}),
+        "cluster_sizes": np.array([3, 2]),
+        "distances": np.array([0, 2, 2], np.uint8),
+        "similarities": np.array([1.0, 0.85, np.nan]),
+        "fingerprints": np.array([0, 1 << 63, 5, 7], np.uint64),
+        "shares": [("host", [Share("a.example", 4, 3), Share("b.example", 3, 0)])],
+        "largest": [LargeCluster(-5, 3, 1, ["first", "second"])],
+        "samples": [Sample("second", "first", 2, 0.85, "one two three", "one 2 three")],
+    }
+    return ReportData(**fields | changes)
+
+
+def hostile_report(text=HOSTILE) -> ReportData:
+    """The same with ``text`` wherever a text can be."""
+    return report(
+        title=text,
+        options=[(text, text)],
+        totals=Totals(7, 2, 1, 4, {text: 3}),
+        shares=[(text, [Share(text, 3, 1)])],
+        largest=[LargeCluster(1, 3, 1, [text])],
+        samples=[Sample(text, text, 2, None, f"{text} a b", f"{text} b c")],
+    )
+
+
+def written(data: ReportData) -> bytes:
+    file = io.BytesIO()
+    write_report(file, data)
+    return file.getvalue()
+
+
+def elements(page: bytes) -> ElementTree.Element:
+    """The page as a tree: it is XML as well, so that a parser sees the least mistake."""
+    return ElementTree.fromstring(page)
+
+
+def shown(element: ElementTree.Element) -> str:
+    """The text of an element and all in it, white space as a reader sees it."""
+    return " ".join("".join(element.itertext()).split())

@@ -1,0 +1,83 @@
+"""Decisions read back, and files that are none."""
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from mr_dedup.errors import FormatError, MrDedupError
+from mr_dedup.report.decision_file import read_decisions
+
+
+def written(folder, ids, keepers, **others):
+    path = folder / "decisions.parquet"
+    pq.write_table(pa.table({"id": ids, "keeper": keepers, **others}), path, row_group_size=2)
+    return path
+
+
+def refusal(path):
+    with pytest.raises(FormatError) as error:
+        read_decisions(path)
+    assert "\n" not in str(error.value)
+    return str(error.value)
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string()])
+def test_a_file_or_the_folder_it_is_in(tmp_path, kind):
+    ids = pa.array(["a", "b", "ç", "d", "e"], kind)
+    path = written(tmp_path, ids, pa.array(["a", "a", "ç", "ç", "a"], kind), reason=["x"] * 5)
+    for named in (path, tmp_path):
+        decided = read_decisions(named)
+        assert decided.ids.to_pylist() == ["a", "b", "ç", "d", "e"]
+        assert decided.keepers.tolist() == [0, 0, 2, 2, 0]
+        assert decided.kept.tolist() == [True, False, True, False, False]
+
+
+def test_no_documents(tmp_path):
+    nothing = pa.array([], pa.large_string())
+    decided = read_decisions(written(tmp_path, nothing, nothing))
+    assert (len(decided.ids), decided.keepers.dtype) == (0, np.int64)
+
+
+@pytest.mark.parametrize(
+    ("ids", "keepers", "reason"),
+    [
+        (list("abca"), list("abca"), "row 3: has the id 'a' of row 0"),
+        (list("abc"), list("axc"), "row 1: its keeper 'x' is no document of the file"),
+        (list("abc"), list("bcc"), "row 0: its keeper 'b' is not kept"),
+        (["a", None], ["a", "a"], "its column 'id' has rows without an id"),
+        (["a", "b"], ["a", None], "its column 'keeper' has rows without an id"),
+        (["a", "b"], [[1], [2]], "its column 'keeper' is not of text"),
+    ],
+)
+def test_decisions_that_cannot_be(tmp_path, ids, keepers, reason):
+    path = written(tmp_path, ids, keepers)
+    assert refusal(path) in (f"{path}, {reason}", f"{path}: {reason}")
+
+
+def test_other_files(tmp_path):
+    path = tmp_path / "x.parquet"
+    pq.write_table(pa.table({"id": ["a"]}), path)
+    assert refusal(path) == f"{path}: is no file of decisions: it has no column 'keeper'"
+    path.write_bytes(b"PAR1 and no more")
+    assert refusal(path).startswith(f"{path}: the Parquet data is damaged: ")
+    with pytest.raises(MrDedupError, match=r"decisions\.parquet: cannot be read: No such file"):
+        read_decisions(tmp_path)
+
+
+def test_every_byte_that_is_changed_is_noticed_or_harmless(tmp_path):
+    path = written(tmp_path, list("abcdef"), list("aaccef"))
+    pq.write_table(pq.read_table(path), path, write_page_checksum=True)
+    expected = read_decisions(path)
+    sound = path.read_bytes()
+    noticed = 0
+    for place in range(0, len(sound), 7):
+        path.write_bytes(sound[:place] + bytes([sound[place] ^ 0x20]) + sound[place + 1 :])
+        try:
+            found = read_decisions(path)
+        except FormatError:
+            noticed += 1
+        else:
+            assert found.ids == expected.ids
+            assert found.keepers.tolist() == [0, 0, 2, 2, 4, 5]
+    assert noticed > 10
