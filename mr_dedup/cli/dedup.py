@@ -2,7 +2,8 @@
 
 DOCS are as for mr-dedup fingerprint. OUT becomes a folder with documents/, the kept ones in the
 format and with every field they came in; decisions.parquet, why each document was kept or dropped,
-and for whom; clusters.parquet; summary.json; and rejects.jsonl, records that could not be read.
+and for whom; clusters.parquet; summary.json; report.html, to look at; and rejects.jsonl, records
+that could not be read.
 
 Documents whose fingerprints are within k bits of one another, directly or over others, are a
 cluster. Of each its keeper is chosen by --keep; another one is dropped only if its own text is as
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
 
 HELP = "keep one of each cluster of near-duplicate documents"
 
-SUMMARY = "summary.json"
+SUMMARY, REPORT = "summary.json", "report.html"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -60,6 +61,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "similarity to a keeper's; off drops all but one of a cluster (default 0.8)")  # fmt: skip
     add("--shingles", default="words:3", metavar="words:N|characters:N",
         help="what texts are compared by (default words:3)")  # fmt: skip
+    add("--share-by", action="append", default=[], metavar="FIELD",
+        help="have the report tell how many near-duplicates each value of it has")  # fmt: skip
     add("--resume", action="store_true", help="go on with a run that did not end")
     add("--overwrite", action="store_true", help="replace OUT, and forget an unfinished run")
     add_feature_arguments(parser)
@@ -82,6 +85,7 @@ def _similarity(text: str) -> float | None:
 def run(arguments: argparse.Namespace) -> int:
     """Run the command; return its exit code."""
     from mr_dedup import runners
+    from mr_dedup.cli.dedup_report import write_dedup_report
     from mr_dedup.formats.outputs import whole_file
     from mr_dedup.pipeline.dedup import RESULT, dedup
     from mr_dedup.pipeline.stages import Stages
@@ -109,6 +113,9 @@ def run(arguments: argparse.Namespace) -> int:
         except BaseException:
             _say(f"{work_folder}: what is done so far; --resume goes on with it")
             raise
+    shown = _shown_options(arguments)
+    with whole_file(work_folder / RESULT / REPORT, overwrite=True) as file:
+        write_dedup_report(file, work_folder, summary, shown, arguments.share_by)
     with whole_file(work_folder / RESULT / SUMMARY, overwrite=True) as file:
         file.write(json.dumps(summary, indent=1).encode() + b"\n")
     _publish(work_folder, out)
@@ -123,25 +130,44 @@ def _options(arguments: argparse.Namespace) -> DedupOptions:
     from mr_dedup.features.shingles import FeatureOptions
     from mr_dedup.hamming.planner import plan_self
     from mr_dedup.jobs.document_options import feature_arguments, reading_arguments
+    from mr_dedup.jobs.fingerprint import check_kept
     from mr_dedup.pipeline.dedup import DedupOptions
 
     keep = arguments.keep or ["first"]
     try:
         policy = KeepPolicy.parse(keep)
+        check_kept(arguments.share_by, "--share-by")
         FeatureOptions.parse(arguments.shingles, "binary")
         plan_self(1, arguments.k)
     except ValueError as error:
         raise MrDedupError(str(error)) from error
     read_options(arguments, policy.fields, keep_records=True)
+    read_options(arguments, arguments.share_by)
     document_frequencies(arguments)
     return DedupOptions(
         arguments.k,
         keep,
         arguments.verify,
         arguments.shingles,
+        arguments.share_by,
         reading_arguments(arguments),
         feature_arguments(arguments),
     )
+
+
+def _shown_options(arguments: argparse.Namespace) -> list[tuple[str, str]]:
+    """Return what was run, as a report tells it."""
+    from mr_dedup import __version__
+
+    return [
+        ("documents", ", ".join(arguments.documents)),
+        ("features", described_features(arguments)),
+        ("k", str(arguments.k)),
+        ("keep", ", ".join(arguments.keep or ["first"])),
+        ("verify", "off" if arguments.verify is None else str(arguments.verify)),
+        ("shingles", arguments.shingles),
+        ("mr_dedup", __version__),
+    ]
 
 
 def _check_output(out: Path, work_folder: Path, arguments: argparse.Namespace) -> None:
@@ -188,6 +214,7 @@ def _run_of(
         "keep": list(options.keep),
         "verify": options.verify,
         "shingles": options.shingles,
+        "share-by": list(options.share_by),
         "reading": list(options.reading),
         "features": described_features(arguments),
     }

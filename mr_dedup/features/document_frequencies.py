@@ -49,6 +49,9 @@ _METADATA = tuple(
 _GROUP_ROWS = 1 << 20
 _BATCH_BYTES = 1 << 24
 
+_MOST_ROWS_A_BYTE = 64
+"""What is announced beyond that is damage: features that lie evenly take a 25th of a byte."""
+
 _DIGITS = 60
 """Of the decimal numbers that idfs are rounded by: 40 more than whole numbers of 64 bits have."""
 
@@ -86,20 +89,20 @@ class DocumentFrequencies:
         """Return what ``write`` wrote.
 
         Raises FormatError for a file that is damaged or of another kind, MrDedupError if it cannot
-        be read. In memory 32 bytes a feature while it is read.
+        be read.
         """
         with open_parquet(Path(path), str(path)) as file:
             if not file.schema.equals(_SCHEMA):
                 names = ", ".join(map(repr, file.columns[:5])) or "none"
                 reason = f"holds no document frequencies, its columns are {names}"
                 raise FormatError(path, None, reason)
-            columns = _columns(file)
+            hashes, counts = _columns(file, Path(path))
         metadata = file.schema.metadata or {}
         try:
             features, documents, minimum, digest = (
                 metadata.get(key.encode(), b"").decode() for key in _METADATA
             )
-            found = cls(features, int(documents), int(minimum), *columns)
+            found = cls(features, int(documents), int(minimum), hashes, counts)
         except ValueError as error:
             raise FormatError(path, None, f"its metadata are damaged: {error}") from error
         if found.digest != digest:
@@ -169,12 +172,22 @@ class DocumentFrequencies:
         return dict(zip(_METADATA, values, strict=True))
 
 
-def _columns(file: ParquetRows) -> list[NDArray[np.uint64]]:
-    pieces: list[tuple[NDArray[np.uint64], ...]] = [(np.empty(0, np.uint64),) * 2]
+def _columns(file: ParquetRows, path: Path) -> NDArray[np.uint64]:
+    """Return the columns of a file, uint64[2, n]."""
+    total = sum(file.group_rows)
+    if total > _MOST_ROWS_A_BYTE * path.stat().st_size:
+        raise FormatError(path, None, f"is too small for the {total} features that it announces")
+    columns = np.empty((len(_SCHEMA), total), np.uint64)
+    start = 0
     for group in range(len(file.group_rows)):
         for rows in file.rows(group, None, [], _BATCH_BYTES):
-            pieces.append(tuple(column.to_numpy() for column in rows.columns))
-    return [np.concatenate(column) for column in zip(*pieces, strict=True)]
+            stop = start + len(rows)
+            if stop > total:
+                raise FormatError(path, None, f"holds more than the {total} features it announces")
+            for column, values in zip(columns, rows.columns, strict=True):
+                column[start:stop] = values.to_numpy()
+            start = stop
+    return columns
 
 
 def inverse_frequencies(counts: NDArray[np.uint64], documents: int) -> NDArray[np.int32]:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 WITHOUT_FEATURES = "documents without features"
 """The counter of documents that have no fingerprint."""
 
-COLUMNS = ("id", "fingerprint", "length", "file", "place")
+COLUMNS = ("id", "fingerprint", "length", "file", "place", "chunk")
 """The columns of rows of documents, before the fields that are kept."""
 
 _COMPRESSED = pa.ipc.IpcWriteOptions(compression="zstd")
@@ -100,11 +100,11 @@ class FingerprintJob(DocumentJob):
         self.increment_counter(COUNTERS, WITHOUT_FEATURES, empty)
 
 
-def check_kept(fields: Sequence[str]) -> None:
+def check_kept(fields: Sequence[str], option: str = "--keep-field") -> None:
     """Raise ValueError for a field that is called as a column which is written anyway."""
     for name in fields:
         if name in COLUMNS:
-            raise ValueError(f"--keep-field: {name} is the name of a column that is written")
+            raise ValueError(f"{option}: {name} is the name of a column that is written")
 
 
 def table_of(batch: DocumentBatch, fingerprints: Fingerprints) -> pa.Table:

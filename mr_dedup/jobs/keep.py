@@ -1,7 +1,8 @@
 """The keep job: documents read once more, and handed on, as they came, if they are kept.
 
-A map task reads a chunk of documents and hands on the records of those that are kept; nothing is
-to be reduced. Which they are it is told by a file, a bit a document in the order of all.
+A map task reads a chunk of documents and hands on the records of those that are kept, and a few
+texts that are to be shown; nothing is to be reduced. Which they are it is told by a file, two bits
+a document in the order of all.
 """
 
 from __future__ import annotations
@@ -60,17 +61,21 @@ class KeepJob(DocumentJob):
         return [MRStep(mapper_raw=self.map_documents)]
 
     def map_documents(self, path: str, uri: str) -> Iterator[tuple[int, bytes]]:
-        """Yield the kept records of one chunk, in order, with the chunk's number."""
+        """Yield the kept records of one chunk, in order, and what is to be shown of it."""
         with errors_naming(input_name(uri), path):
             chunk = self.chunk(path, uri)
-        kept = Kept.read(Path(self.options.kept)).of(chunk.number)
+        kept, shown = Kept.read(Path(self.options.kept)).of(chunk.number)
         done = handed_on = 0
         with TaskReading(self, chunk) as reading:
             for batch in reading.batches():
                 mask = kept[done : done + len(batch)]
-                done += len(batch)
                 if len(mask) != len(batch):
+                    done += len(batch)
                     break
+                rows = np.flatnonzero(shown[done : done + len(batch)])
+                if rows.size:
+                    yield chunk.number, encode_documents(_texts(batch, rows, done))
+                done += len(batch)
                 if mask.any():
                     handed_on += int(mask.sum())
                     yield chunk.number, encode_documents(_records(batch, mask))
@@ -80,17 +85,26 @@ class KeepJob(DocumentJob):
 
 
 class Kept:
-    """Which documents are kept, bool[n], in the order of all; those of a chunk by its number."""
+    """Which documents are kept, and whose texts are to be shown; those of a chunk by its number.
 
-    def __init__(self, kept: NDArray[np.bool_], ranges: dict[int, tuple[int, int]]) -> None:
+    ``kept`` and ``shown`` are bool[n], in the order of all documents.
+    """
+
+    def __init__(
+        self,
+        kept: NDArray[np.bool_],
+        shown: NDArray[np.bool_],
+        ranges: dict[int, tuple[int, int]],
+    ) -> None:
         """Take where the documents of each chunk that has any start and stop."""
         self._kept = kept
+        self._shown = shown
         self._ranges = ranges
 
-    def of(self, chunk: int) -> NDArray[np.bool_]:
-        """Return which documents of a chunk are kept; none if it has none."""
-        start, stop = self._ranges.get(chunk, (0, 0))
-        return self._kept[start:stop]
+    def of(self, chunk: int) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Return which documents of a chunk are kept, and which are shown."""
+        these = slice(*self._ranges.get(chunk, (0, 0)))
+        return self._kept[these], self._shown[these]
 
     @classmethod
     def read(cls, path: Path) -> Kept:
@@ -98,16 +112,22 @@ class Kept:
         try:
             table = pq.read_table(path, page_checksum_verification=True)
             ranges = json.loads(table.schema.metadata[_RANGES_KEY])
-            kept = table["kept"].to_numpy()
+            kept, shown = table["kept"].to_numpy(), table["shown"].to_numpy()
         except (pa.ArrowException, OSError, KeyError, TypeError, ValueError) as error:
             raise FormatError(path, None, f"does not say what is kept: {error}") from error
-        return cls(kept, {int(chunk): tuple(range) for chunk, range in ranges.items()})
+        return cls(kept, shown, {int(chunk): tuple(range) for chunk, range in ranges.items()})
 
     def write(self, path: Path) -> None:
         """Write it to ``path``, Parquet with checksums."""
-        table = pa.table({"kept": self._kept})
+        table = pa.table({"kept": self._kept, "shown": self._shown})
         table = table.replace_schema_metadata({_RANGES_KEY: json.dumps(self._ranges)})
         pq.write_table(table, path, write_page_checksum=True)
+
+
+def _texts(batch: DocumentBatch, rows: NDArray[np.int64], first: int) -> pa.Table:
+    """Return the texts of some rows of a batch whose first is row ``first`` of its chunk."""
+    texts = batch.texts.take(pa.array(rows))
+    return pa.table({"row": rows + first, "text": texts})
 
 
 def _records(batch: DocumentBatch, mask: Sequence[bool] | NDArray[np.bool_]) -> pa.Table:

@@ -170,6 +170,8 @@ class ResolveJob(DocumentJob):
                 "row": table["row"],
                 "cluster": documents.clusters,
                 "keeper": documents.ids.take(pa.array(decisions.keepers)),
+                "keeper chunk": documents.files[decisions.keepers],
+                "keeper row": documents.places[decisions.keepers],
                 "distance": decisions.distances,
                 "similarity": decisions.similarities,
                 "reason": decisions.reasons,

@@ -4,12 +4,14 @@ Each stage is a job over the documents or a computation over their fingerprints,
 
 fingerprint  rows.parquet       a row a document: chunk, id, fingerprint, length; rejects.jsonl
 cluster      labels.parquet     the fingerprints that several documents or their neighbours have
-resolve      kept.parquet       which are kept; decisions.parquet, clusters.parquet
-keep         documents/         the kept documents, as they came
+resolve      kept.parquet       which are kept; decisions.parquet, clusters.parquet; samples.json
+keep         documents/         the kept documents, as they came; shown.json, texts of the samples
 """
 
 from __future__ import annotations
 
+import json
+import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
@@ -41,6 +43,7 @@ RESULT = "result"
 """The folder, in that of the stages, that becomes the result."""
 
 ROWS, LABELS, KEPT = "rows.parquet", "labels.parquet", "kept.parquet"
+SAMPLES, SHOWN = "samples.json", "shown.json"
 REJECTS = f"{RESULT}/rejects.jsonl"
 DECISIONS, CLUSTERS = f"{RESULT}/decisions.parquet", f"{RESULT}/clusters.parquet"
 DOCUMENTS = f"{RESULT}/documents"
@@ -50,6 +53,9 @@ _GROUP_BYTES = 16 << 20
 
 _MOST_REDUCE_KEYS = 4096
 
+_SAMPLES = 12
+"""Dropped documents that are shown beside their keepers."""
+
 
 @dataclass(frozen=True)
 class DedupOptions:
@@ -57,13 +63,14 @@ class DedupOptions:
 
     ``k`` bits between fingerprints of one cluster's documents; ``keep`` policies; ``verify`` the
     least similarity to a keeper, None if texts are not compared; ``shingles`` what by;
-    ``reading`` and ``features`` are arguments for jobs.
+    ``share_by`` fields that ROWS has as well; ``reading`` and ``features`` are arguments for jobs.
     """
 
     k: int
     keep: Sequence[str]
     verify: float | None
     shingles: str
+    share_by: Sequence[str] = field(default_factory=tuple)
     reading: Sequence[str] = field(default_factory=tuple)
     features: Sequence[str] = field(default_factory=tuple)
 
@@ -89,10 +96,10 @@ def dedup(stages: Stages, options: DedupOptions, run_job: RunJob) -> dict[str, A
         stages.finish("cluster", [LABELS], _cluster(folder, options))
     if not stages.is_done("resolve"):
         told = _resolve(folder, options, run_job)
-        stages.finish("resolve", [DECISIONS, CLUSTERS, KEPT], told)
+        stages.finish("resolve", [DECISIONS, CLUSTERS, KEPT, SAMPLES], told)
     if not stages.is_done("keep"):
         names = _keep(folder, options, run_job)
-        stages.finish("keep", names, {"files": len(names)})
+        stages.finish("keep", [*names, SHOWN], {"files": len(names)})
     return {
         **stages.values("fingerprint"),
         **stages.values("cluster"),
@@ -107,9 +114,11 @@ def _fingerprint(folder: Path, options: DedupOptions, run_job: RunJob) -> dict[s
             pa.field("id", pa.large_string()),
             pa.field("fingerprint", pa.int64()),
             pa.field("length", pa.int64()),
+            *(pa.field(name, pa.large_string()) for name in options.share_by),
         ]
     )
     arguments = [*options.reading, *options.features, "--as-batches"]
+    arguments += [f"--keep-field={name}" for name in options.share_by]
     rows = rejected = empty = 0
     with (
         run_job(FingerprintJob, arguments, "fingerprint") as result,
@@ -127,7 +136,7 @@ def _fingerprint(folder: Path, options: DedupOptions, run_job: RunJob) -> dict[s
             rows += len(table)
             empty += table["fingerprint"].null_count
             chunk = pa.array(np.full(len(table), key, np.int64))
-            columns = [table[name] for name in ("id", "fingerprint", "length")]
+            columns = [table[name] for name in schema.names[1:]]
             writer.write_table(pa.Table.from_arrays([chunk, *columns], schema=schema))
     return {"read": rows, "rejected": rejected, WITHOUT_FEATURES: empty}
 
@@ -170,7 +179,11 @@ def _resolve(folder: Path, options: DedupOptions, run_job: RunJob) -> dict[str, 
                     found.take(rows, decode_documents(batch))
     found.check()
     found.write(folder, rows)
-    Kept(found.kept, rows.ranges).write(folder / KEPT)
+    samples = found.samples()
+    shown = np.zeros(found.kept.size, bool)
+    shown[[number for pair in samples for number in pair]] = True
+    Kept(found.kept, shown, rows.ranges).write(folder / KEPT)
+    _write_json(folder / SAMPLES, samples)
     counts = np.bincount(found.reasons, minlength=len(Reason)).tolist()
     return {
         "kept": int(found.kept.sum()),
@@ -181,15 +194,27 @@ def _resolve(folder: Path, options: DedupOptions, run_job: RunJob) -> dict[str, 
 
 def _keep(folder: Path, options: DedupOptions, run_job: RunJob) -> list[str]:
     documents = folder / DOCUMENTS
-    documents.mkdir(exist_ok=True)
+    # what a killed run has begun
+    shutil.rmtree(documents, ignore_errors=True)
+    documents.mkdir()
+    ranges = _Rows.read(folder / ROWS).ranges
+    shown: dict[int, str] = {}
     arguments = [*options.reading, *options.features, f"--kept={folder / KEPT}"]
     with (
         run_job(KeepJob, arguments, "keep") as result,
         KeptDocuments(documents) as kept,
     ):
-        for _, batch in read_batches(result.parts):
-            if kind_of(batch) == Kind.DOCUMENTS:
-                kept.write(decode_documents(batch))
+        for chunk, batch in read_batches(result.parts):
+            if kind_of(batch) != Kind.DOCUMENTS:
+                continue
+            table = decode_documents(batch)
+            if table.column_names == ["row", "text"]:
+                first = ranges[chunk][0]
+                numbers = (table["row"].to_numpy() + first).tolist()
+                shown.update(zip(numbers, table["text"].to_pylist(), strict=True))
+            else:
+                kept.write(table)
+    _write_json(folder / SHOWN, {str(number): text for number, text in sorted(shown.items())})
     return [f"{DOCUMENTS}/{name}" for name in kept.names]
 
 
@@ -237,6 +262,7 @@ class _Decided:
     reasons: NDArray[np.uint8]
     waiting: NDArray[np.bool_]
     keepers: dict[int, str] = field(default_factory=dict)
+    keeper_numbers: dict[int, int] = field(default_factory=dict)
 
     @classmethod
     def unclustered(
@@ -265,8 +291,25 @@ class _Decided:
         self.similarities[numbers] = table["similarity"].to_numpy()
         self.reasons[numbers] = table["reason"].to_numpy()
         dropped = ~self.kept[numbers]
-        names = table["keeper"].filter(pa.array(dropped)).to_pylist()
+        of_dropped = table.filter(pa.array(dropped))
+        names = of_dropped["keeper"].to_pylist()
         self.keepers.update(zip(numbers[dropped].tolist(), names, strict=True))
+        keepers = of_dropped.select(["keeper chunk", "keeper row"]).rename_columns(["chunk", "row"])
+        pairs = zip(numbers[dropped].tolist(), rows.numbers_of(keepers).tolist(), strict=True)
+        self.keeper_numbers.update(pairs)
+
+    def samples(self) -> list[tuple[int, int]]:
+        """Return some dropped documents and their keepers, from the least similar to the most."""
+        dropped = np.flatnonzero(self.reasons == Reason.NEAR_DUPLICATE)
+        if not dropped.size:
+            dropped = np.flatnonzero(~self.kept)
+        ranked = dropped[np.argsort(self.similarities[dropped], kind="stable")]
+        chosen = (
+            ranked[np.linspace(0, max(0, ranked.size - 1), _SAMPLES).astype(np.int64)]
+            if ranked.size
+            else ranked
+        )
+        return [(number, self.keeper_numbers[number]) for number in dict.fromkeys(chosen.tolist())]
 
     def check(self) -> None:
         """Raise RuntimeError if a document of a cluster was not decided on."""
@@ -332,6 +375,11 @@ _DECISIONS = pa.schema(
         pa.field("reason", pa.string()),
     ]
 )
+
+
+def _write_json(path: Path, content: object) -> None:
+    with whole_file(path, overwrite=True) as file:
+        file.write(json.dumps(content).encode())
 
 
 def _batches(path: Path, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:

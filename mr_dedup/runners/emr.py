@@ -128,8 +128,8 @@ def _files(conf: Path | None) -> S3Files:
 class EmrRunner(ShippingRunner, EMRJobRunner):  # type: ignore[misc]
     """mrjob's runner, with our scripts, bar and errors, and few calls of the services."""
 
-    # the arguments of a step may have 10,280
-    most_split_characters = 5_000
+    # they are arguments of a step, which may have 10,280 characters together
+    most_split = 35
 
     _fs: Any
 

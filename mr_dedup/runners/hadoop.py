@@ -99,8 +99,8 @@ def _filesystem(hadoop_bin: str | None) -> ClusterFilesystem:
 class HadoopRunner(ShippingRunner, HadoopJobRunner):  # type: ignore[misc]
     """mrjob's runner, with few calls of the hadoop command, our scripts, bar and errors."""
 
-    # tasks have all of them in one variable, which may have 128 KB
-    most_split_characters = 100_000
+    # tasks have their addresses in one variable, which may have 128 KB
+    most_split = 500
 
     def __init__(self, **options: Any) -> None:
         self._both: CompositeFilesystem = None

@@ -12,23 +12,19 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import yaml
-from mrjob.bin import MRJobBinRunner
 from mrjob.conf import combine_opts, load_opts_from_mrjob_conf
 from mrjob.job import MRJob
 from mrjob.step import StepFailedException
 
 from mr_dedup.errors import MrDedupError
-from mr_dedup.jobs.inputs import quoted_name
 from mr_dedup.runners.failures import Explanation
+from mr_dedup.runners.manifests import ManifestRunner
 from mr_dedup.runners.model import ClusterSettings, Input, JobResult, is_uri
 from mr_dedup.runners.package import pack
 from mr_dedup.runners.reporting import Progress
-from mr_dedup.runners.splits import INPUT_FORMAT, job_properties, split_bytes, to_be_split
-from mr_dedup.runners.task_script import CODE, ENVIRONMENT, MANIFEST, SPLIT_INPUTS, task_script
+from mr_dedup.runners.task_script import CODE, ENVIRONMENT, task_script
 
 _HADOOP_COUNTERS = re.compile(r"Counters$|^Map-Reduce Framework$|^Shuffle Errors$")
-
-_MANIFEST_PREFIX = "inputs-"
 
 _ARCHIVE_ENDINGS = (".tar.gz", ".tgz", ".tar", ".zip")
 
@@ -154,24 +150,14 @@ def _plain_archive(archive: str, staging: Path) -> str:
     return str(link)
 
 
-class ShippingRunner(MRJobBinRunner):  # type: ignore[misc]
+class ShippingRunner(ManifestRunner):
     """Mixed into mrjob's runners of clusters: ships this package, and names what is the user's."""
-
-    most_split_characters: int
-    """How long the addresses of inputs that are split may be together."""
-
-    _input_manifest_path: str | None
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
         self.progress = Progress("%")
         self.output: str | None = None
         """The address that the result is to have, if it is to stay on the cluster."""
-        self.names: Mapping[str, str] = {}
-        """What the user calls each staged input, by its address."""
-        self.lines_bytes: dict[str, int] = {}
-        """The size of each input that may be split, by its address; 0 of others."""
-        self._split: list[str] = []
         self._digest = ""
 
     # what a runner has of its own
@@ -239,53 +225,6 @@ class ShippingRunner(MRJobBinRunner):  # type: ignore[misc]
         uri: str = self._upload_mgr.add(path)
         return uri
 
-    def _create_input_manifest_if_needed(self) -> None:
-        """Write the inputs' addresses, numbers and names; mrjob would list each of them again."""
-        if self._input_manifest_path is not None or not self._uses_input_manifest():
-            return
-        addresses = [self._upload_mgr.uri(place) for place in self._get_input_paths()]
-        self._split = to_be_split(self.lines_bytes, self._split_bytes, self.most_split_characters)
-        split, whole = [], []
-        for number, address in enumerate(addresses):
-            line = f"{address}\t{number}\t{quoted_name(self.names.get(address, address))}"
-            if address in self._split:
-                split.append(f"{line}\t{self.lines_bytes[address]}\n")
-            else:
-                whole.append(f"{line}\n")
-        if not split:
-            self._input_manifest_path = self._upload_manifest("all", whole)
-            return
-        for number, line in enumerate(whole):
-            self._upload_manifest(f"{number:06}", [line])
-        path = Path(self._get_local_tmp_dir()) / SPLIT_INPUTS
-        path.write_text("".join(split), "utf-8")
-        self._working_dir_mgr.add("file", str(path), name=SPLIT_INPUTS)
-        self._input_manifest_path = str(path)
-
-    def _upload_manifest(self, name: str, lines: Sequence[str]) -> str:
-        path = Path(self._get_local_tmp_dir()) / f"{_MANIFEST_PREFIX}{name}{MANIFEST}"
-        path.write_text("".join(lines), "utf-8", "surrogateescape")
-        self._upload_mgr.add(str(path))
-        return str(path)
-
-    @property
-    def _split_bytes(self) -> int:
-        return split_bytes(self._opts["jobconf"])
-
-    def _step_input_uris(self, step_num: int) -> list[str]:
-        if step_num > 0 or not self._split:
-            uris: list[str] = super()._step_input_uris(step_num)
-            return uris
-        manifests = f"{self._upload_mgr.prefix.rstrip('/')}/{_MANIFEST_PREFIX}*{MANIFEST}"
-        return [*([manifests] if len(self._split) < len(self.lines_bytes) else []), *self._split]
-
-    def _hadoop_args_for_step(self, step_num: int) -> list[str]:
-        arguments: list[str] = super()._hadoop_args_for_step(step_num)
-        if step_num == 0 and self._split:
-            # mrjob's is for a manifest
-            arguments[arguments.index("-inputformat") + 1] = INPUT_FORMAT
-        return arguments
-
     def _create_setup_wrapper_scripts(self) -> None:
         package = Path(self._get_local_tmp_dir()) / f"{CODE}.zip"
         self._digest = pack(package)
@@ -307,11 +246,7 @@ class ShippingRunner(MRJobBinRunner):  # type: ignore[misc]
         )
 
     def _jobconf_for_step(self, step_num: int) -> dict[str, str]:
-        own = {"mapreduce.job.name": self._job_key}
-        if step_num == 0 and self._split:
-            total_bytes = sum(self.lines_bytes[address] for address in self._split)
-            own |= job_properties(total_bytes, self._split_bytes)
-        return {**own, **super()._jobconf_for_step(step_num)}
+        return {"mapreduce.job.name": self._job_key, **super()._jobconf_for_step(step_num)}
 
 
 def own_counters(steps: Sequence[Mapping[str, Mapping[str, int]]]) -> dict[str, int]:

@@ -20,10 +20,11 @@ INPUT_FORMAT = "org.apache.hadoop.mapred.TextInputFormat"
 
 _SIZE = "mapreduce.input.fileinputformat.split.maxsize"
 
-_PLAIN = re.compile(r"[\w./:@%+=~ -]+", re.ASCII)
+_PLAIN = re.compile(r"[\w./:@%+=~ -]{1,200}", re.ASCII)
 """Addresses that are the same as arguments, in the job's configuration and in its environment.
 
-Others hold globs or commas there, or what a node may have no characters for.
+Others hold globs or commas there, or what a node may have no characters for; and together they must
+not be too long.
 """
 
 
@@ -35,31 +36,30 @@ def split_bytes(properties: Mapping[str, str]) -> int:
     return int(told)
 
 
-def to_be_split(sizes: Mapping[str, int], size_bytes: int, most_characters: int) -> list[str]:
+def to_be_split(sizes: Mapping[str, int], size_bytes: int, most: int) -> list[str]:
     """Return the addresses of the files that have more than ``size_bytes``, in their order.
 
     ``sizes`` has all inputs, with 0 for what cannot be split. Left out are files whose addresses
-    Hadoop may take for others, and the smaller ones once addresses have ``most_characters``.
+    Hadoop may take for others, and all but the ``most`` largest.
     """
     paths = Counter(map(_path, sizes))
-    chosen = set()
-    left = most_characters
-    for address in sorted(sizes, key=sizes.__getitem__, reverse=True):
-        if sizes[address] <= size_bytes:
-            break
-        if _is_plain(address) and paths[_path(address)] == 1 and len(address) < left:
-            chosen.add(address)
-            left -= len(address) + 1
-    return [address for address in sizes if address in chosen]
+    large = [
+        address
+        for address, size in sizes.items()
+        if size > size_bytes and _is_plain(address) and paths[_path(address)] == 1
+    ]
+    chosen = set(sorted(large, key=sizes.__getitem__, reverse=True)[:most])
+    return [address for address in large if address in chosen]
 
 
 def job_properties(total_bytes: int, size_bytes: int) -> dict[str, str]:
-    """Return what makes Hadoop cut files of ``total_bytes`` into parts of about ``size_bytes``.
+    """Return what makes Hadoop cut files of ``total_bytes`` together into parts of ``size_bytes``.
 
     And hand their lines to tasks, each after its place; a CR does not end one.
     """
     return {
-        "mapreduce.job.maps": str(-(-total_bytes // size_bytes)),
+        # more than there will be: by less Hadoop would be free to make larger parts
+        "mapreduce.job.maps": str(total_bytes // size_bytes + 2),
         "mapreduce.input.fileinputformat.split.minsize": str(size_bytes),
         "mapreduce.input.linerecordreader.line.maxlength": str(LONGEST_LINE_BYTES),
         "stream.map.input.ignoreKey": "false",

@@ -155,7 +155,8 @@ def test_decisions_equal_brute_force(tmp_path, capfd, small_chunks, runner, seed
         lines[n] for n in kept
     )
     assert sorted(file.name for file in (tmp_path / "out").iterdir()) == [
-        "clusters.parquet", "decisions.parquet", "documents", "rejects.jsonl", "summary.json",
+        "clusters.parquet", "decisions.parquet", "documents", "rejects.jsonl", "report.html",
+        "summary.json",
     ]  # fmt: skip
 
 

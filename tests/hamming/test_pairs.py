@@ -24,7 +24,7 @@ def test_merged_pairs_ascend_as_signed_numbers_each_once(parts):
     given_pairs = [Pairs(as_array([a for a, _ in part]), as_array([b for _, b in part]))
                    for part in parts]  # fmt: skip
     expected = sorted(
-        {pair for part in parts for pair in part}, key=lambda pair: (signed(pair[0]), signed(pair[1]))
+        {pair for part in parts for pair in part}, key=lambda pair: tuple(map(signed, pair))
     )
     merged = Pairs.merged(given_pairs)
     assert as_list(merged) == expected

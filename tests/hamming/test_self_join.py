@@ -259,7 +259,8 @@ def test_the_kernel_uses_vector_instructions_where_the_processor_has_them(number
     u64, u32 = types.uint64, types.uint32
     fresh = njit(self_join_module.self_join_kernels.join_parts.py_func)
     key, table = (u64, u64, types.none, u64, u64), (u32[::1], number[::1], u32[::1])
-    fresh.compile((u64[::1], u64[::1], u64[::1], *key, number, *table, u64[::1], u64[::1], u64[::1]))
+    arrays = (u64[::1], u64[::1], u64[::1])
+    fresh.compile((*arrays, *key, number, *table, *arrays))
     assembly = "".join(fresh.inspect_asm().values())
     if features.get("avx2"):
         assert "ymm" in assembly or "zmm" in assembly

@@ -48,6 +48,7 @@ def chromium() -> Iterator[Any]:
 @pytest.fixture
 def show(chromium, tmp_path):
     """Return a function that shows data, all folded parts opened."""
+    contexts = []
 
     def shown(data, width=1280, scheme="light") -> Shown:
         path = tmp_path / "report.html"
@@ -55,17 +56,21 @@ def show(chromium, tmp_path):
         context = chromium.new_context(
             viewport={"width": width, "height": 800}, color_scheme=scheme
         )
+        contexts.append(context)
         seen = Shown(context.new_page())
         seen.page.on("request", lambda request: seen.requests.append(request.url))
         seen.page.on("console", lambda message: seen.said.append(message.text))
         seen.page.on("pageerror", lambda error: seen.said.append(str(error)))
         seen.page.on("dialog", lambda dialog: seen.said.append(dialog.message))
         seen.page.goto(path.as_uri())
-        for summary in seen.page.locator("details:not([open]) > summary").all():
-            summary.click()
+        folded = seen.page.locator("details:not([open]) > summary")
+        while folded.count():
+            folded.first.click(timeout=5000)
         return seen
 
-    return shown
+    yield shown
+    for context in contexts:
+        context.close()
 
 
 def wide_report():
@@ -112,10 +117,11 @@ def test_colours_follow_the_scheme(show, scheme):
         }"""
     )
     expected = {
-        "light": ["rgb(251, 250, 247)", "rgb(28, 30, 33)", "rgb(88, 93, 99)", "rgb(47, 106, 163)"],
-        "dark": ["rgb(20, 22, 24)", "rgb(231, 229, 224)", "rgb(165, 171, 177)", "rgb(121, 178, 230)"],
-    }  # fmt: skip
-    assert list(colours.values()) == [*expected[scheme], "none"]
+        "light": [(251, 250, 247), (28, 30, 33), (88, 93, 99), (47, 106, 163)],
+        "dark": [(20, 22, 24), (231, 229, 224), (165, 171, 177), (121, 178, 230)],
+    }
+    colours_of_scheme = [f"rgb{colour}" for colour in expected[scheme]]
+    assert list(colours.values()) == [*colours_of_scheme, "none"]
 
 
 def test_hostile_text_is_what_is_seen_of_it(show):

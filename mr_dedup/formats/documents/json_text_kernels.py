@@ -90,7 +90,7 @@ class TextTaker:
     """
 
     def __init__(self, name: str) -> None:
-        self._key = np.frombuffer(f'{name}"'.encode(), np.uint8)
+        self._key = np.array(list(f'{name}"'.encode()), np.uint8)
         self._scratch = _Scratch.of(_USUAL_BYTES)
 
     def take(self, lines: bytearray, begin: int, size: int) -> TakenTexts | None:
@@ -111,7 +111,7 @@ class TextTaker:
             return None
         buffers = [_copied(scratch.offsets[: count + 1]), _copied(scratch.texts[:text_bytes])]
         return TakenTexts(
-            memoryview(scratch.rest)[:rest_bytes],
+            scratch.rest[:rest_bytes].data,
             pa.LargeStringArray.from_buffers(count, *buffers),
             scratch.edges[: count + 1].copy(),
         )
@@ -122,88 +122,6 @@ def _copied(array: NDArray[Any]) -> pa.Buffer:
     buffer = pa.allocate_buffer(array.nbytes)
     np.frombuffer(buffer, array.dtype)[:] = array
     return buffer
-
-
-@njit(cache=True, nogil=True)
-def _take_texts(content, begin, size, key, rest, texts, offsets, edges):  # type: ignore[no-untyped-def]
-    """Take the text out of each line; return how many, and the sizes of ``rest`` and ``texts``.
-
-    0 lines if one is unusual. ``key`` is the name of the text's member and a quote. One loop from
-    string to string: to call a function for each would take as long as to pass over it.
-    """
-    unusual = _0, _0, _0
-    i, r, o, count = begin, _0, _0, _0
-    edges[0], offsets[0] = int64(begin), int64(0)
-    depth = _0  # in how many objects and arrays i is
-    is_taken = False
-    while i < size:
-        quotes = equal_mask(content, i, _QUOTE)
-        newlines = equal_mask(content, i, _NEWLINE)
-        opening = equal_mask(content, i, _OPEN) | equal_mask(content, i, _OPEN_ARRAY)
-        closing = equal_mask(content, i, _CLOSE) | equal_mask(content, i, _CLOSE_ARRAY)
-        copy_block(content, i, rest, r)
-        passed = min(trailing_zeros64(quotes | newlines), size - i)
-        if passed != _0:
-            inside = _ALL >> (_BLOCK - passed)
-            depth += set_bits64(opening & inside) - set_bits64(closing & inside)
-        i += passed
-        r += passed
-        if passed == _BLOCK and i < size:
-            continue
-        if i >= size or content[i] == _NEWLINE:
-            if not is_taken or not _is_object(content, uint64(edges[count]), i):
-                return unusual
-            rest[r] = _NEWLINE
-            i += _1
-            r += _1
-            count += _1
-            edges[count], offsets[count] = int64(min(i, size)), int64(o)
-            is_taken = False
-            continue
-        i += _1
-        r += _1
-        if depth == _1 and content[i] == key[0]:
-            value = _value_of(content, i, size, key)
-            if value != _0:
-                if is_taken or value == _UNUSUAL:
-                    return unusual
-                # what is copied too much is written over
-                for piece in range(_0, value - i, _BLOCK):
-                    copy_block(content, i + uint64(piece), rest, r + uint64(piece))
-                r += value - i
-                rest[r], rest[r + _1] = _QUOTE, _QUOTE
-                r += _2
-                i, o = _unescape(content, value + _1, size, texts, o)
-                if i == _UNUSUAL:
-                    return unusual
-                is_taken = True
-                continue
-        is_escaped = False
-        while True:
-            ends = equal_mask(content, i, _QUOTE) | equal_mask(content, i, _BACKSLASH)
-            ends |= equal_mask(content, i, _NEWLINE)
-            copy_block(content, i, rest, r)
-            passed = trailing_zeros64(ends)
-            i += passed
-            r += passed
-            if i >= size or content[i] == _NEWLINE:
-                return unusual
-            if passed == _BLOCK:
-                continue
-            if content[i] == _QUOTE:
-                break
-            if content[i + _1] == _NEWLINE:
-                return unusual
-            is_escaped = True
-            rest[r], rest[r + _1] = _BACKSLASH, content[i + _1]
-            i += _2
-            r += _2
-        i += _1
-        r += _1
-        if is_escaped and depth == _1 and _is_name(content, i, size):
-            return unusual
-    # a line that ends with a string is no object
-    return (count, r, o) if uint64(edges[count]) == size else unusual
 
 
 @njit(cache=True, nogil=True)
@@ -359,3 +277,92 @@ def _utf8_bytes(content, i, count):  # type: ignore[no-untyped-def]
         second |= after_f0 << _1 & to_90 | after_f4 << _1 & ~to_90
         wrong |= second & inside
     return _0 if wrong != _0 else count
+
+
+_TYPES = (
+    "UniTuple(uint64, 3)(uint8[::1], uint64, uint64,"
+    "uint8[::1], uint8[::1], uint8[::1], int64[::1], int64[::1])"
+)
+"""With these it is compiled as soon as it is imported, before tasks are forked."""
+
+
+@njit(_TYPES, cache=True, nogil=True)
+def _take_texts(content, begin, size, key, rest, texts, offsets, edges):  # type: ignore[no-untyped-def]
+    """Take the text out of each line; return how many, and the sizes of ``rest`` and ``texts``.
+
+    0 lines if one is unusual. ``key`` is the name of the text's member and a quote. One loop from
+    string to string: to call a function for each would take as long as to pass over it.
+    """
+    unusual = _0, _0, _0
+    i, r, o, count = begin, _0, _0, _0
+    edges[0], offsets[0] = int64(begin), int64(0)
+    depth = _0  # in how many objects and arrays i is
+    is_taken = False
+    while i < size:
+        quotes = equal_mask(content, i, _QUOTE)
+        newlines = equal_mask(content, i, _NEWLINE)
+        opening = equal_mask(content, i, _OPEN) | equal_mask(content, i, _OPEN_ARRAY)
+        closing = equal_mask(content, i, _CLOSE) | equal_mask(content, i, _CLOSE_ARRAY)
+        copy_block(content, i, rest, r)
+        passed = min(trailing_zeros64(quotes | newlines), size - i)
+        if passed != _0:
+            inside = _ALL >> (_BLOCK - passed)
+            depth += set_bits64(opening & inside) - set_bits64(closing & inside)
+        i += passed
+        r += passed
+        if passed == _BLOCK and i < size:
+            continue
+        if i >= size or content[i] == _NEWLINE:
+            if not is_taken or not _is_object(content, uint64(edges[count]), i):
+                return unusual
+            rest[r] = _NEWLINE
+            i += _1
+            r += _1
+            count += _1
+            edges[count], offsets[count] = int64(min(i, size)), int64(o)
+            is_taken = False
+            continue
+        i += _1
+        r += _1
+        if depth == _1 and content[i] == key[0]:
+            value = _value_of(content, i, size, key)
+            if value != _0:
+                if is_taken or value == _UNUSUAL:
+                    return unusual
+                # what is copied too much is written over
+                for piece in range(_0, value - i, _BLOCK):
+                    copy_block(content, i + uint64(piece), rest, r + uint64(piece))
+                r += value - i
+                rest[r], rest[r + _1] = _QUOTE, _QUOTE
+                r += _2
+                i, o = _unescape(content, value + _1, size, texts, o)
+                if i == _UNUSUAL:
+                    return unusual
+                is_taken = True
+                continue
+        is_escaped = False
+        while True:
+            ends = equal_mask(content, i, _QUOTE) | equal_mask(content, i, _BACKSLASH)
+            ends |= equal_mask(content, i, _NEWLINE)
+            copy_block(content, i, rest, r)
+            passed = trailing_zeros64(ends)
+            i += passed
+            r += passed
+            if i >= size or content[i] == _NEWLINE:
+                return unusual
+            if passed == _BLOCK:
+                continue
+            if content[i] == _QUOTE:
+                break
+            if content[i + _1] == _NEWLINE:
+                return unusual
+            is_escaped = True
+            rest[r], rest[r + _1] = _BACKSLASH, content[i + _1]
+            i += _2
+            r += _2
+        i += _1
+        r += _1
+        if is_escaped and depth == _1 and _is_name(content, i, size):
+            return unusual
+    # a line that ends with a string is no object
+    return (count, r, o) if uint64(edges[count]) == size else unusual
