@@ -234,9 +234,7 @@ class _Table:
         for bucket in np.flatnonzero(buckets.sizes > self.heavy_bucket).tolist():
             members = distinct(buckets[bucket])
             sample = spread_sample(members, min(SAMPLE_SIZE, members.size // _MEMBERS_A_SAMPLE))
-            finer = plan_self(
-                members.size, self.design.k, memory_bytes=memory_bytes, sample=sample
-            )
+            finer = plan_self(members.size, self.design.k, memory_bytes=memory_bytes, sample=sample)
             if finer.chosen.design.masks == (0,):
                 continue
             compared[bucket] = False
@@ -263,9 +261,7 @@ class _Table:
                 yield one.copy(), other.copy()
 
 
-def own_pairs(
-    one: Fingerprints, other: Fingerprints, design: TableDesign, number: int
-) -> Found:
+def own_pairs(one: Fingerprints, other: Fingerprints, design: TableDesign, number: int) -> Found:
     """Return of aligned ``one`` and ``other`` uint64[n] the pairs that belong to a table.
 
     A pair within k bits belongs to the first table of the design whose masked bits it shares. What
