@@ -126,9 +126,7 @@ def test_a_self_join_counts_each_pair_once():
     assert plan_self(1000, 3, design="all-pairs").candidates == 1000 * 500
     rng = np.random.default_rng(5)
     values = rng.choice(2**16, 1500, replace=False).astype(np.uint64)
-    found = sum(
-        hamming(x, y) <= 2 for x, y in itertools.combinations(values.tolist(), 2)
-    )
+    found = sum(hamming(x, y) <= 2 for x, y in itertools.combinations(values.tolist(), 2))
     planned = plan_self(values.size, 2, sample=values)
     assert 0.8 * found < planned.random_matches < 1.2 * found
 
