@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 class Totals:
     """What became of all documents.
 
-    Each that was ``read`` is ``kept``, or ``dropped`` for one of some reasons. Those
+    Each that was ``read`` is ``kept``, or ``dropped`` for a reason, such as near-duplicate. Those
     ``without_features`` are among the kept; the ``rejected`` records were never read as documents.
     Raises ValueError for numbers that do not add up.
     """

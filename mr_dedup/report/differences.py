@@ -15,9 +15,11 @@ MOST_CHARACTERS = 4000
 _BEFORE = 300
 """Characters shown before the first difference, where it is too far back to start with the text."""
 
-# a character of Chinese or Japanese, or a syllable of Korean, is a word by itself
+# a character of Chinese or Japanese, or a syllable of Korean, is a word by itself; a number, a
+# time, the name of a host or an elision is one
 _IDEOGRAPHS = "\u2e80-\u9fff\uac00-\ud7a3\uf900-\ufaff\U00020000-\U0003ffff"
-_WORD = re.compile(rf"[{_IDEOGRAPHS}]|[^\W{_IDEOGRAPHS}]+|[^\w\s]")
+_LETTERS = rf"[^\W{_IDEOGRAPHS}]+"
+_WORD = re.compile(rf"[{_IDEOGRAPHS}]|{_LETTERS}(?:[.,:'’]{_LETTERS})*|[^\w\s]")
 
 
 class Segment(NamedTuple):

@@ -115,7 +115,7 @@ class Evaluation:
 
     @classmethod
     def of_pairs(cls, listed: DocumentPairs, truth: TruePairs) -> Evaluation:
-        """Hold pairs to the truth. 100 bytes a pair, beside the ids."""
+        """Hold pairs to the truth. Some 100 bytes a pair, and all ids three times, in memory."""
         columns = [listed.first, listed.second, truth.first, truth.second]
         encoded = pa.concat_arrays(columns).dictionary_encode()
         numbers = encoded.indices.to_numpy().astype(np.int64)

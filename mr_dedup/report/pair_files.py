@@ -48,7 +48,7 @@ def read_pairs(path: Path | None, *, as_matches: bool = False) -> DocumentPairs:
     """Read pairs, from standard input if ``path`` is None.
 
     ``as_matches`` takes each further field of a line for an id too, of which the first is one of
-    a pair, as ``query`` prints what it found. Takes a microsecond a line, and its ids twice in
+    a pair, as ``query`` prints what it found. Takes some microseconds a line, and all ids twice in
     memory. Raises FormatError, naming the file and the line, for what is no pair, and MrDedupError
     for a file that cannot be read.
     """

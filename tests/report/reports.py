@@ -19,7 +19,7 @@ def report(**changes) -> ReportData:
     fields = {
         "title": "Seven pages",
         "options": [("k", "3 bits"), ("keep", "first")],
-        "totals": Totals(7, 2, 1, 4, {"dropped: near-duplicate": 2, "dropped: same text": 1}),
+        "totals": Totals(7, 2, 1, 4, {"near-duplicate": 2, "same text": 1}),
         "cluster_sizes": np.array([3, 2]),
         "distances": np.array([0, 2, 2], np.uint8),
         "similarities": np.array([1.0, 0.85, np.nan]),

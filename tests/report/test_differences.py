@@ -71,6 +71,20 @@ def test_pieces():
     )  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("first", "second", "marked"),
+    [
+        ("v. 2.1 1) a", "v. 2.0 1) a", ["2.1"]),
+        ("at 10:30, a.example.", "at 10:35, b.example.", ["10:30", "a.example"]),
+        ("1,000 if it's", "1,001 if it’s", ["1,000", "it's"]),
+        ("其5个", "其6个", ["5"]),
+    ],
+)
+def test_numbers_and_names_are_words(first, second, marked):
+    one, _ = compare(first, second)
+    assert [text for text, differs in one.segments if differs] == marked
+
+
 @pytest.mark.parametrize("texts", [("", ""), ("", "a b"), (" ", "\n"), ("...", "")])
 def test_texts_of_nothing(texts):
     for text, excerpt in zip(texts, compare(*texts), strict=True):
