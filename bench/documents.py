@@ -21,7 +21,7 @@ from mr_dedup.cli.main import main
 
 _NAME = "documents"
 _JSON = "orjson, line by line"
-_FULL_BYTES = 200_000_000
+_FULL_BYTES = 600_000_000
 _QUICK_BYTES = 4_000_000
 
 

@@ -103,11 +103,11 @@ def _counted(
 
     # mistakes in them are told before the work
     read_options(arguments)
-    feature_options(arguments)
+    features = feature_options(arguments)
     options = [*reading_arguments(arguments), *feature_arguments(arguments), "--as-batches"]
     options += [f"--min-documents={arguments.min_documents}"]
     if work.runner == "local":
-        DocumentFrequenciesJob.warm_up()
+        DocumentFrequenciesJob.warm_up(features)
     with runners.run(
         DocumentFrequenciesJob, options, work.inputs, staging,
         runner=work.runner, cores=arguments.cores, cluster=settings,

@@ -98,13 +98,14 @@ class DocumentFrequencies:
                 raise FormatError(path, None, reason)
             hashes, counts = _columns(file, Path(path))
         metadata = file.schema.metadata or {}
+        told = [metadata.get(key.encode()) for key in _METADATA]
+        if None in told:
+            raise FormatError(path, None, "lacks the metadata of document frequencies")
         try:
-            features, documents, minimum, digest = (
-                metadata.get(key.encode(), b"").decode() for key in _METADATA
-            )
+            features, documents, minimum, digest = (value.decode() for value in told)
             found = cls(features, int(documents), int(minimum), hashes, counts)
         except ValueError as error:
-            raise FormatError(path, None, f"its metadata are damaged: {error}") from error
+            raise FormatError(path, None, f"is damaged: {error}") from error
         if found.digest != digest:
             raise FormatError(path, None, f"is damaged: expected the digest {digest}")
         return found

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -12,6 +14,7 @@ from mr_dedup.features import frequency_kernels as kernels
 from mr_dedup.features.document_frequencies import DocumentFrequencies
 from mr_dedup.features.preparation import table_for
 from mr_dedup.features.shingles import FeatureOptions, scratch_for, slices_of
+from mr_dedup.features.word_kernels import word_scratch_for
 
 Counts = tuple[NDArray[np.uint64], NDArray[np.uint64]]
 """Hashes of features, strictly ascending, and in how many documents each is."""
@@ -33,26 +36,34 @@ def count_features(
     """
     table, used, before = _empty(_FIRST_SLOTS), 0, 0
     for texts in batches:
-        content, starts, stops = slices_of(texts, options)
-        scratch = scratch_for(int((stops - starts).max(initial=0)), options)
+        count = _counting(texts, options)
         done = 0
-        while done < stops.size:
-            done, used = kernels.count_texts(
-                content, starts, stops, *table_for(options), options.unit == "characters",
-                np.uint64(options.length), _EVERY_OCCURRENCE, scratch, np.uint64(done),
-                np.uint64(before), table, np.uint64(used), np.uint64(held),
-            )  # fmt: skip
+        while done < len(texts):
+            done, used = count(
+                np.uint64(done), np.uint64(before), table, np.uint64(used), np.uint64(held)
+            )
             if 2 * used == table.keys.size:
                 table = _grown(table)
             elif used >= held:
                 yield _counts(table)
                 table, used = _empty(_FIRST_SLOTS), 0
-        before += stops.size
+        before += len(texts)
     yield _counts(table)
 
 
-_EVERY_OCCURRENCE = np.ones(1, np.int32)
-"""Weights are not looked at: those of which each occurrence adds the same take no time."""
+def _counting(texts: pa.LargeStringArray, options: FeatureOptions) -> Callable[..., Any]:
+    """Return the kernel that counts the features of these texts, told of all but the state."""
+    content, starts, stops = slices_of(texts, options)
+    longest = int((stops - starts).max(initial=0))
+    where = (content, starts, stops, *table_for(options))
+    # weights are not looked at: any will do
+    if options.unit == "words" and options.length == 1:
+        totals = np.array([0, 1], np.int32)
+        return partial(kernels.count_words, *where, totals, word_scratch_for(longest))
+    return partial(
+        kernels.count_texts, *where, options.unit == "characters", np.uint64(options.length),
+        np.ones(1, np.int32), scratch_for(longest, options),
+    )  # fmt: skip
 
 
 def merged(parts: Sequence[Counts]) -> Counts:

@@ -9,6 +9,7 @@ from numba import int32, njit, uint16, uint32, uint64
 from numpy.typing import NDArray
 
 from mr_dedup.features.kernels import find_features
+from mr_dedup.features.word_kernels import find_words
 
 _1 = np.uint64(1)
 
@@ -49,30 +50,54 @@ def count_texts(  # type: ignore[no-untyped-def]
     slots were, or those before the one for which half of the slots were too few. That is to be
     counted again, in a larger table: a feature that was counted is not counted twice.
     """
-    mask = uint64(table.keys.size - 1)
-    room = uint64(table.keys.size // 2)
     for i in range(first, uint64(stops.size)):
         found, _ = find_features(
             content, starts[i], stops[i], pages, entries, by_characters, length, steps, scratch
         )
-        number = uint32(uint64(before) + uint64(i) + _1)
-        for j in range(found):
-            feature = scratch.hashes[j]
-            slot = feature & mask
-            while table.counts[slot] != uint32(0) and table.keys[slot] != feature:
-                slot = (slot + _1) & mask
-            if table.counts[slot] == uint32(0):
-                if used == room:
-                    return uint64(i), used
-                used += _1
-                table.keys[slot] = feature
-            elif table.seen[slot] == number:
-                continue
-            table.counts[slot] += uint32(1)
-            table.seen[slot] = number
+        used, fits = _count(scratch.hashes, found, before + uint64(i) + _1, table, used)
+        if not fits:
+            return uint64(i), used
         if used >= enough:
             return uint64(i) + _1, used
     return uint64(stops.size), used
+
+
+@njit(cache=True, nogil=True)
+def count_words(  # type: ignore[no-untyped-def]
+    content, starts, stops, pages, entries, totals, scratch, first, before, table, used, enough
+):
+    """Do as ``count_texts`` for features that are single words; ``totals`` as in ``find_words``."""
+    for i in range(first, uint64(stops.size)):
+        _, found = find_words(content, starts[i], stops[i], pages, entries, totals, scratch)
+        used, fits = _count(scratch.hashes, found, before + uint64(i) + _1, table, used)
+        if not fits:
+            return uint64(i), used
+        if used >= enough:
+            return uint64(i) + _1, used
+    return uint64(stops.size), used
+
+
+@njit(cache=True, nogil=True)
+def _count(hashes, found, number, table, used):  # type: ignore[no-untyped-def]
+    """Count the features of a text; return how many slots are taken, and whether there was room."""
+    mask = uint64(table.keys.size - 1)
+    room = uint64(table.keys.size // 2)
+    text = uint32(number)
+    for i in range(found):
+        feature = hashes[i]
+        slot = feature & mask
+        while table.counts[slot] != uint32(0) and table.keys[slot] != feature:
+            slot = (slot + _1) & mask
+        if table.counts[slot] == uint32(0):
+            if used == room:
+                return used, False
+            used += _1
+            table.keys[slot] = feature
+        elif table.seen[slot] == text:
+            continue
+        table.counts[slot] += uint32(1)
+        table.seen[slot] = text
+    return used, True
 
 
 @njit(cache=True, nogil=True)

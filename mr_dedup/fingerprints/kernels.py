@@ -17,11 +17,14 @@ _BITS = 64
 _TOGETHER = 8
 _U = np.uint64
 _0, _1 = _U(0), _U(1)
-_FLUSH = _U(1 << 12)
-"""Features whose weights are summed in 32 bits: a weight is less than 2**19."""
+_FLUSH = _U(1 << 10)
+"""Features whose weights are summed in 32 bits."""
+
+MOST_WEIGHT = 1 << 21
+"""What the weight of a feature must be less than."""
 
 WORD_WEIGHTS = 1 << 31
-"""What the weights of all words of a text must be less than together for :func:`simhash_words`."""
+"""What the weights of all words of a text may be less than together in place of that."""
 
 
 @intrinsic

@@ -67,10 +67,12 @@ def simhash(
 def _is_of_few_words(size_bytes: int, options: FeatureOptions, table: IdfTable) -> bool:
     """Return whether features are single words, and a text of that size has few enough of them.
 
-    Half a million times 64 for a text of a megabyte; the limit is one of 67 MB, without idf.
+    Half a million times 64 for a text of a megabyte; the limit is one of 67 MB, without idf. There
+    is none where a word weighs no more from some occurrence on.
     """
     if options.unit != "words" or options.length != 1:
         return False
-    occurrences = size_bytes // 2 + 1
-    most = int(options.steps.max()) * max(1, int(table.unknown))
-    return occurrences * most < kernels.WORD_WEIGHTS
+    steps = options.steps.astype(np.int64) * max(1, int(table.unknown))
+    if steps[-1] == 0 and steps.sum() < kernels.MOST_WEIGHT:
+        return True
+    return bool((size_bytes // 2 + 1) * steps.max() < kernels.WORD_WEIGHTS)

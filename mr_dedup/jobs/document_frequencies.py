@@ -30,6 +30,7 @@ from mr_dedup.jobs.job import errors_naming
 
 if TYPE_CHECKING:
     from mr_dedup.features.feature_counts import Counts
+    from mr_dedup.features.shingles import FeatureOptions
 
 _RANGE_BITS = 8
 """Leading bits of a hash that are its reduce key, so that a range fits in memory."""
@@ -79,15 +80,16 @@ class DocumentFrequenciesJob(DocumentJob):
         ]
 
     @staticmethod
-    def warm_up() -> None:
+    def warm_up(options: FeatureOptions | None = None) -> None:
         """Load what tasks need, compiled: once, before they are forked."""
         import pyarrow as pa
 
         from mr_dedup.features.feature_counts import document_frequencies
         from mr_dedup.features.shingles import FeatureOptions
 
+        # so many that tables grow
         texts = pa.array([" ".join(map(str, range(1 << 16)))], pa.large_string())
-        document_frequencies([texts], FeatureOptions(weighting="binary"))
+        document_frequencies([texts], options or FeatureOptions())
 
     def map_documents(self, path: str, uri: str) -> Iterator[tuple[int, bytes]]:
         """Yield the counts of one chunk's features, how many documents it has, and its rejects."""

@@ -294,7 +294,7 @@ def test_metadata_that_lie_are_noticed(tmp_path):
     for key, value, said in [
         ("documents", "11", "expected the digest"),
         ("documents", "6", "counts must be from 2 to 6"),
-        ("documents", "many", "metadata are damaged"),
+        ("documents", "many", "is damaged: "),
         ("min_documents", "3", "expected the digest"),
         ("features", "words:2", "expected the digest"),
         ("digest", "0" * 16, "expected the digest"),
@@ -304,7 +304,7 @@ def test_metadata_that_lie_are_noticed(tmp_path):
         with pytest.raises(FormatError, match=said):
             DocumentFrequencies.read(path)
     pq.write_table(table.replace_schema_metadata({}), path)
-    with pytest.raises(FormatError, match="metadata are damaged"):
+    with pytest.raises(FormatError, match="lacks the metadata of document frequencies"):
         DocumentFrequencies.read(path)
 
 

@@ -13,7 +13,7 @@ from mr_dedup.features.document_frequencies import DocumentFrequencies
 from mr_dedup.features.feature_counts import document_frequencies
 from mr_dedup.features.shingles import UNITS, FeatureOptions, features_of
 from mr_dedup.fingerprints.simhash import simhash
-from tests.features import frequency_oracle
+from tests.features import frequency_oracle, text_oracle
 
 BY_RARITY = ("tf-idf", "log-tf-idf")
 
@@ -73,6 +73,24 @@ def test_long_texts_of_heavy_features_equal_the_oracle(weighting):
     expected = [oracle(text, options, counts, documents, 1) for text in every]
     assert fingerprints(every, options, found) == expected
     assert [fingerprints([text], options, found)[0] for text in every] == expected
+
+
+def test_thousands_of_heavy_words_do_not_overflow():
+    """Each is as heavy as a word may be, and the bits of all go into sums of 32 bits."""
+    names = [f"w{n}" for n in range(4500)]
+    times = {name: 300 + n % 2 for n, name in enumerate(names)}
+    text = " ".join(" ".join([name] * count) for name, count in times.items())
+    nothing = DocumentFrequencies(
+        "words:1", (1 << 63) - 1, 2, np.empty(0, np.uint64), np.empty(0, np.uint64)
+    )
+    for weighting in BY_RARITY:
+        votes = [0] * 64
+        for name, count in times.items():
+            weight = text_oracle.weight(count, weighting.removesuffix("-idf"))
+            value = frequency_oracle.hashed(name)
+            votes = [v + weight if value >> bit & 1 else v - weight for bit, v in enumerate(votes)]
+        expected = sum(1 << bit for bit, v in enumerate(votes) if v > 0)
+        assert fingerprints([text], FeatureOptions(weighting=weighting), nothing) == [expected]
 
 
 def test_without_any_known_feature_only_occurrences_count():

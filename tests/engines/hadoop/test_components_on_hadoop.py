@@ -39,7 +39,7 @@ def test_what_rounds_leave_stays_in_hdfs(client, here):
     client.hadoop("fs", "-mkdir", folder)
     with runners.staging_folder() as staging:
         connected = connect(
-            here, staging, runner="hadoop", cluster=SETTINGS, folder=folder, partitions=3
+            here, staging, runner="hadoop", cluster=SETTINGS, folder=folder, partitions=2
         )
         rounds = len(connected.unsettled)
         assert rounds > 1

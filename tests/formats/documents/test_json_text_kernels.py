@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from mr_dedup.formats.documents.json_text_kernels import TextTaker
 from tests.formats.documents.reading import read
 
-deterministic = settings(derandomize=True, deadline=None, max_examples=500)
+deterministic = settings(derandomize=True, deadline=None, max_examples=250)
 TAKER = TextTaker("text")
 
 
@@ -179,7 +179,7 @@ def test_if_what_is_left_is_json_so_was_the_line(record, rng):
     assert json.loads(line.decode(errors="replace")) == {**left, "text": text}
 
 
-@settings(derandomize=True, deadline=None, max_examples=400)
+@settings(derandomize=True, deadline=None, max_examples=250)
 @given(
     st.lists(st.sampled_from(RECORDS), min_size=1, max_size=4), st.randoms(use_true_random=False)
 )
