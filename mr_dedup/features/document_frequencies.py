@@ -98,9 +98,9 @@ class DocumentFrequencies:
                 raise FormatError(path, None, reason)
             hashes, counts = _columns(file, Path(path))
         metadata = file.schema.metadata or {}
-        told = [metadata.get(key.encode()) for key in _METADATA]
-        if None in told:
+        if not all(key.encode() in metadata for key in _METADATA):
             raise FormatError(path, None, "lacks the metadata of document frequencies")
+        told = [metadata[key.encode()] for key in _METADATA]
         try:
             features, documents, minimum, digest = (value.decode() for value in told)
             found = cls(features, int(documents), int(minimum), hashes, counts)
