@@ -13,7 +13,16 @@ from collections.abc import Sequence
 from bench.machine import describe
 from bench.measure import Mismatch, Row, table
 
-BENCHMARKS = ("hamming", "simhash", "documents", "scaling", "constants", "formats", "whole_command")
+BENCHMARKS = (
+    "hamming",
+    "self_join",
+    "simhash",
+    "documents",
+    "scaling",
+    "constants",
+    "formats",
+    "whole_command",
+)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

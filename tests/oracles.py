@@ -47,6 +47,17 @@ def result_lines(pairs: Iterable[tuple[int, int]], with_distance: bool = False) 
     return "".join(lines)
 
 
+def pair_lines(pairs: Iterable[tuple[int, int]], with_distance: bool = False) -> str:
+    """The lines that are printed for these pairs, a pair each."""
+    ordered = sorted((signed(left), signed(right)) for left, right in set(pairs))
+    return "".join(
+        f"{left}\t{right}"
+        + (f":{hamming(left & MASK, right & MASK)}" if with_distance else "")
+        + "\n"
+        for left, right in ordered
+    )
+
+
 def flipped(x: int, bits: Iterable[int]) -> int:
     for bit in bits:
         x ^= 1 << bit

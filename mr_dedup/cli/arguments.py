@@ -7,6 +7,9 @@ import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from mr_dedup.hamming.planner import Plan
 
 _UNITS = {"": 1, "KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30, "TB": 1 << 40}
@@ -38,19 +41,24 @@ def positive(text: str) -> int:
     return int(text)
 
 
-def add_search_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add what narrows a search: k, the side to index, the design, the memory."""
+def add_search_arguments(parser: argparse.ArgumentParser, *, of_pairs: bool = False) -> None:
+    """Add what narrows a search: k, the side to index, the design, the memory.
+
+    One for all pairs has no side to index.
+    """
     from mr_dedup.hamming.planner import DEFAULT_MEMORY_BYTES, SIDES
 
     parser.add_argument(
         "-k", type=int, default=3, help="largest Hamming distance of a near-duplicate (default 3)"
     )
-    parser.add_argument(
-        "--index",
-        choices=["auto", *SIDES],
-        default="auto",
-        help="the side whose tables are built (default: the planner's choice)",
-    )
+    parser.set_defaults(index="auto")
+    if not of_pairs:
+        parser.add_argument(
+            "--index",
+            choices=["auto", *SIDES],
+            default="auto",
+            help="the side whose tables are built (default: the planner's choice)",
+        )
     parser.add_argument(
         "--design",
         default="auto",
@@ -62,7 +70,10 @@ def add_search_arguments(parser: argparse.ArgumentParser) -> None:
         type=byte_size,
         default=DEFAULT_MEMORY_BYTES,
         metavar="SIZE",
-        help="what the tables of one task may take; more is probed in slices (default 400MB)",
+        help="what the fingerprints and tables of one task may take; more goes through temporary "
+        "files (default 400MB)"
+        if of_pairs
+        else "what the tables of one task may take; more is probed in slices (default 400MB)",
     )
 
 
@@ -82,6 +93,33 @@ def planned_for(corpus: int, queries: int, arguments: argparse.Namespace) -> Pla
             index=_chosen(arguments.index),
             design=_chosen(arguments.design),
             memory_bytes=arguments.table_memory,
+        )
+    except ValueError as error:
+        raise MrDedupError(str(error)) from error
+
+
+def planned_for_pairs(
+    size: int,
+    arguments: argparse.Namespace,
+    *,
+    partitioned: bool = False,
+    sample: NDArray[np.uint64] | None = None,
+) -> Plan:
+    """Return the plan for all pairs of so many fingerprints that the arguments ask for.
+
+    Raises MrDedupError for arguments that contradict each other.
+    """
+    from mr_dedup.errors import MrDedupError
+    from mr_dedup.hamming.planner import plan_self
+
+    try:
+        return plan_self(
+            size,
+            arguments.k,
+            design=_chosen(arguments.design),
+            memory_bytes=arguments.table_memory,
+            sample=sample,
+            partitioned=partitioned,
         )
     except ValueError as error:
         raise MrDedupError(str(error)) from error

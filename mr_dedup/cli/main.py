@@ -21,6 +21,7 @@ from mr_dedup.errors import MrDedupError
 # Each is a module of this package with HELP, add_arguments(parser) and run(arguments) -> int.
 COMMANDS = (
     "query",
+    "pairs",
     "fingerprint",
     "idf",
     "dedup",

@@ -168,8 +168,8 @@ def fetched(name: str, staging: Path, runner: str, settings: ClusterSettings) ->
 
 def remote_inputs(
     names: Sequence[str], arguments: argparse.Namespace, settings: ClusterSettings
-) -> tuple[list[Input], int]:
-    """Return the files that addresses stand for, and how many fingerprints the largest may have.
+) -> tuple[list[Input], list[int]]:
+    """Return the files that addresses stand for, and how many fingerprints each may have.
 
     A task each, whatever their size. Raises MrDedupError for an address that stands for no file,
     UnknownFormatError for a file whose format nobody says.
@@ -181,8 +181,8 @@ def remote_inputs(
     if arguments.corpus_format is None:
         for file in files:
             format_by_ending(file.uri)
-    largest = max((file.size_bytes // 8 for file in files), default=0)
-    return [Input(file.uri, file.uri) for file in files], largest
+    inputs = [Input(file.uri, file.uri) for file in files]
+    return inputs, [file.size_bytes // 8 for file in files]
 
 
 def staged_files(

@@ -1,7 +1,8 @@
 """Show how a query of given sizes would be searched, and what it would cost.
 
-Sizes may be far past this machine: 8e9 is the paper's corpus. Times are for one core of the
-machine the cost model was fitted on; their proportions carry over, the seconds only roughly.
+Without --queries: how mr-dedup pairs would find all pairs of a corpus. Sizes may be far past this
+machine: 8e9 is the paper's corpus. Times are for one core of the machine the cost model was fitted
+on; their proportions carry over, the seconds only roughly.
 """
 
 from __future__ import annotations
@@ -10,21 +11,30 @@ import argparse
 import math
 from typing import TYPE_CHECKING
 
-from mr_dedup.cli.arguments import add_search_arguments, byte_size, count, planned_for
+from mr_dedup.cli.arguments import (
+    add_search_arguments,
+    byte_size,
+    count,
+    planned_for,
+    planned_for_pairs,
+)
 
 if TYPE_CHECKING:
     from mr_dedup.hamming.planner import Option, Plan
 
-HELP = "show which design a query would use, and its cost"
+HELP = "show which design a query, or a search for all pairs, would use, and its cost"
 
 _FINGERPRINT_BYTES = 8
+
+_SENT_BYTES = 11
+"""What a fingerprint takes between map and reduce tasks: base64 makes four bytes of three."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments to ``parser``."""
     parser.add_argument("--corpus", type=count, required=True, metavar="N", help="fingerprints")
     parser.add_argument(
-        "--queries", type=count, required=True, metavar="N", help="distinct queries"
+        "--queries", type=count, metavar="N", help="distinct queries (default: all pairs)"
     )
     parser.add_argument(
         "--chunk-size",
@@ -39,11 +49,59 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Run the command; return its exit code."""
     chunk = max(1, min(arguments.corpus, arguments.chunk_size // _FINGERPRINT_BYTES))
+    if arguments.queries is None:
+        _plan_pairs(arguments, chunk)
+        return 0
     planned = planned_for(chunk, arguments.queries, arguments)
     tasks = math.ceil(arguments.corpus / chunk)
     print("\n".join(_report(planned, tasks, arguments.corpus)))
     planned.refuse_explosion()
     return 0
+
+
+def _plan_pairs(arguments: argparse.Namespace, chunk: int) -> None:
+    from mr_dedup.errors import MrDedupError
+    from mr_dedup.hamming.planner import HELD_BYTES, parts_for
+
+    if arguments.index != "auto":
+        raise MrDedupError("--index: needs --queries; all pairs are of one side")
+    size = arguments.corpus
+    planned = planned_for_pairs(size, arguments)
+    print("\n".join(_report_pairs(planned)))
+    partitioned = planned_for_pairs(size, arguments, partitioned=True)
+    design = partitioned.chosen.design
+    tables, tasks = len(design.masks), math.ceil(size / chunk)
+    partitions = tables * parts_for(size, arguments.table_memory)
+    sent = size * tables * _SENT_BYTES
+    print(
+        f"over reducers: {design.name}, {tasks:,} map tasks of up to {chunk:,} fingerprints\n"
+        f"  {partitions:,} partitions of about {size * tables / partitions:,.0f} fingerprints, "
+        f"{sent / (1 << 30):,.1f} GB between map and reduce\n"
+        f"  time: {partitioned.chosen.nanoseconds / 3.6e12:,.2f} core hours in all"
+    )
+    if size * HELD_BYTES <= arguments.table_memory:
+        planned.refuse_explosion()
+    else:
+        partitioned.refuse_explosion(tasks=partitions)
+
+
+def _report_pairs(plan: Plan) -> list[str]:
+    option = plan.chosen
+    slices = f", in {option.slices} slices" if option.slices > 1 else ""
+    return [
+        f"all pairs of {plan.corpus_size:,} fingerprints, k = {plan.k}",
+        "",
+        "    design                 tables  key bits   candidates each   memory  seconds",
+        *(_row(other, other is option, "") for other in plan.options),
+        "",
+        f"chosen: {option.design.name}{slices}, in one process",
+        f"  the cheapest of these: {option.candidates_per_probe:,.1f} candidates a fingerprint, "
+        f"compared 32 at a time, {plan.candidates:.2e} in all",
+        f"  memory: {_mebibytes(option.memory_bytes)} beside the fingerprints' "
+        f"{_mebibytes(plan.corpus_size * _FINGERPRINT_BYTES)}, and about 250 MB for Python",
+        f"  time: {option.nanoseconds / 1e9:,.2f} s",
+        f"  pairs by chance of uniform fingerprints: {plan.random_matches:,.3g}",
+    ]
 
 
 def _report(plan: Plan, tasks: int, corpus: int) -> list[str]:
@@ -58,7 +116,7 @@ def _report(plan: Plan, tasks: int, corpus: int) -> list[str]:
         "",
         "    design                 index     tables  key bits  candidates/probe   memory  seconds",
     ]
-    lines += [_row(other, other is option) for other in plan.options]
+    lines += [_row(other, other is option, f" {other.index:<8}") for other in plan.options]
     lines += [
         "",
         f"chosen: {option.design.name}, tables over the {indexed}{slices}, probed by the {probing}",
@@ -72,11 +130,11 @@ def _report(plan: Plan, tasks: int, corpus: int) -> list[str]:
     return lines
 
 
-def _row(option: Option, is_chosen: bool) -> str:
+def _row(option: Option, is_chosen: bool, index: str) -> str:
     widths = sorted(set(option.design.key_widths))
     bits = f"{widths[0]}-{widths[-1]}" if len(widths) > 1 else str(widths[0])
     return (
-        f"  {'>' if is_chosen else ' '} {option.design.name:<22} {option.index:<8} "
+        f"  {'>' if is_chosen else ' '} {option.design.name:<22}{index} "
         f"{len(option.design.masks):>7} {bits:>9} {option.candidates_per_probe:>17,.2f} "
         f"{_mebibytes(option.memory_bytes):>8} {option.nanoseconds / 1e9:>8,.2f}"
     )

@@ -10,21 +10,23 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import heapq
 import itertools
-import mmap
 import os
-import shutil
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from mr_dedup.cli.arguments import add_search_arguments, planned_for
 from mr_dedup.cli.document_arguments import add_feature_arguments, add_reading_arguments
+from mr_dedup.cli.fingerprint_inputs import (
+    chunks_to_send,
+    corpus_files,
+    described,
+    refuse_input_as_output,
+)
 from mr_dedup.cli.identified import identified_lines
 from mr_dedup.cli.on_cluster import (
     cluster_settings,
@@ -36,6 +38,7 @@ from mr_dedup.cli.on_cluster import (
 )
 from mr_dedup.cli.query_documents import Sides, with_fingerprints
 from mr_dedup.cli.rejects import rejects_beside, rejects_output
+from mr_dedup.cli.results import copy_ordered, output
 from mr_dedup.cli.runner_arguments import add_runner_arguments
 
 if TYPE_CHECKING:
@@ -116,28 +119,16 @@ def run(arguments: argparse.Namespace) -> int:
             QueryJob, work.options, work.inputs, staging,
             runner=work.runner, cores=arguments.cores, cluster=settings,
         ) as result:  # fmt: skip
-            with _output(arguments) as out:
+            with output(arguments) as out:
                 if sides.have_ids:
                     _write_identified(result, work, arguments.with_distance, out)
                 else:
-                    _copy_ordered(result, out)
+                    copy_ordered(result, out)
             seconds = time.perf_counter() - started
             for line in (*sides.said, *rejects.summary()):
                 print(line, file=sys.stderr)
             _summarise(result.counters, work, arguments.k, seconds)
     return 0
-
-
-@contextlib.contextmanager
-def _output(arguments: argparse.Namespace) -> Iterator[BinaryIO]:
-    """Yield where the result is written."""
-    from mr_dedup.formats.outputs import whole_file
-
-    if not arguments.out:
-        yield sys.stdout.buffer
-        return
-    with whole_file(arguments.out, arguments.overwrite) as out:
-        yield out
 
 
 @dataclass(frozen=True)
@@ -166,31 +157,22 @@ def _work_here(sides: Sides, staging: Path) -> _Work:
     chunks = _chunks(parts, query_count, runner, arguments.cores)
     _check_work(max(chunk.size for chunk in chunks), query_count, arguments)
     options = _job_options(sides, queries)
-    inputs = _staged(chunks, staging)
+    inputs = described(chunks, staging)
     return _Work(runner, inputs, options, files, 0, queries_file, query_count)
 
 
 def _work_on_cluster(sides: Sides, staging: Path, settings: ClusterSettings) -> _Work:
     """Prepare a run on a cluster: its files as they are, those of this machine to be sent."""
-    from mr_dedup.formats.chunks import CHUNK_FINGERPRINTS, Chunk, Part, cut_into_chunks
-
     arguments = sides.arguments
     here = [name for name in arguments.corpus if not is_address(name)]
     there = [name for name in arguments.corpus if is_address(name)]
     queries_here = fetched(arguments.queries, staging, arguments.runner, settings)
     files, queries_file = _inputs(arguments, here, queries_here)
-    remote, largest = remote_inputs(there, arguments, settings)
+    remote, sizes = remote_inputs(there, arguments, settings)
     queries = staging / "queries.longs"
     query_count = _stage_queries(queries_file, queries, arguments.byte_order)
-    parts = [Part.whole(file) for file in files]
-    if arguments.corpus_format == "parquet":
-        # what is told to be Parquet is sent whole: of a part there is only a copy as longs
-        chunks = [Chunk((part,)) for part in parts]
-    else:
-        # of one format files stay apart: packed ones do not follow one another
-        runs = [[part] for part in parts] if arguments.corpus_format else [parts]
-        chunks = [chunk for run in runs for chunk in cut_into_chunks(run, CHUNK_FINGERPRINTS)]
-    largest = max([largest, *(chunk.size for chunk in chunks)])
+    chunks = chunks_to_send(files, arguments.corpus_format)
+    largest = max([*sizes, *(chunk.size for chunk in chunks)], default=0)
     _check_work(largest, query_count, arguments)
     inputs = [*staged_files(chunks, staging, arguments), *remote]
     options = _job_options(sides, queries)
@@ -203,20 +185,13 @@ def _inputs(
     arguments: argparse.Namespace, corpus: Sequence[str], queries: str
 ) -> tuple[list[FingerprintFile], FingerprintFile]:
     """Return the files of the corpus and that of the queries; refuse an output that is either."""
-    from mr_dedup.errors import MrDedupError
     from mr_dedup.formats.fingerprint_files import FingerprintFile
-    from mr_dedup.formats.inputs import expand
 
-    out, order = arguments.out, arguments.byte_order
-    files = [
-        FingerprintFile.detect(path, format=arguments.corpus_format, byte_order=order)
-        for path in expand(corpus)
-    ]
+    files = corpus_files(corpus, arguments)
     queries_file = FingerprintFile.detect(
-        queries, format=arguments.queries_format, byte_order=order
+        queries, format=arguments.queries_format, byte_order=arguments.byte_order
     )
-    if out and out.exists() and any(out.samefile(file.path) for file in [queries_file, *files]):
-        raise MrDedupError(f"{out}: is read as well; choose another name for the result")
+    refuse_input_as_output(arguments.out, [queries_file, *files])
     return files, queries_file
 
 
@@ -261,18 +236,6 @@ def _stage_queries(file: FingerprintFile, path: Path, byte_order: ByteOrder) -> 
     return out.count
 
 
-def _staged(chunks: Sequence[Chunk], staging: Path) -> list[Input]:
-    from mr_dedup.formats.chunks import DESCRIPTION_SUFFIX
-    from mr_dedup.runners import Input
-
-    inputs = []
-    for number, chunk in enumerate(chunks):
-        path = staging / f"{number:06}{DESCRIPTION_SUFFIX}"
-        path.write_text(chunk.describe())
-        inputs.append(Input(str(path), chunk.name))
-    return inputs
-
-
 def _job_options(sides: Sides, queries: Path) -> list[str]:
     arguments = sides.arguments
     options = ["--queries", str(queries), "--byte-order", arguments.byte_order]
@@ -289,34 +252,6 @@ def _write_identified(result: JobResult, work: _Work, with_distance: bool, out: 
         files = [stack.enter_context(part.open("rb")) for part in result.parts]
         lines = itertools.chain.from_iterable(files)
         out.writelines(identified_lines(lines, [work.queries_file], work.corpus, with_distance))
-
-
-def _copy_ordered(result: JobResult, out: BinaryIO) -> None:
-    """Copy the result's lines, ascending by query; its files are ascending each by itself.
-
-    An engine that gives a reducer ranges of keys leaves them ascending as a whole: then this is
-    a copy. One that deals keys out by hash does not: then it is a merge, a line at a time.
-    """
-    parts = [part for part in result.parts if part.stat().st_size]
-    ends = [_end_queries(part) for part in parts]
-    with contextlib.ExitStack() as stack:
-        files = [stack.enter_context(part.open("rb")) for part in parts]
-        if all(before[1] < after[0] for before, after in pairwise(ends)):
-            for file in files:
-                shutil.copyfileobj(file, out, 1 << 20)
-        else:
-            out.writelines(heapq.merge(*files, key=_query_of))
-
-
-def _query_of(line: bytes) -> int:
-    return int(line[: line.index(b"\t")])
-
-
-def _end_queries(part: Path) -> tuple[int, int]:
-    """Return the first and the last query of a file of result lines."""
-    with part.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as lines:
-        last = lines.rfind(b"\n", 0, len(lines) - 1) + 1
-        return _query_of(lines[: lines.find(b"\n")]), _query_of(lines[last:])
 
 
 def _summarise(counters: dict[str, int], work: _Work, k: int, seconds: float) -> None:

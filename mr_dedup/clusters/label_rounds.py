@@ -18,12 +18,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mr_dedup.clusters.components import Labels
 from mr_dedup.hamming.distinct import distinct
+
+if TYPE_CHECKING:
+    # numba takes half a second to import: the client does without
+    from mr_dedup.clusters.components import Labels
 
 Fingerprints = NDArray[np.uint64]
 Partitions = NDArray[np.uint16]

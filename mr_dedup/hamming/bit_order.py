@@ -56,6 +56,33 @@ class BitOrder:
             sources[positions[rank]] = bit
         return cls(tuple(sources))
 
+    @classmethod
+    def dealt(cls) -> BitOrder:
+        """Return the order that deals all bits out, for values that nobody has a sample of.
+
+        Any run of positions has bits from all over a fingerprint: leading bits that all share
+        weaken each block a little, and none entirely.
+        """
+        return cls.spread(np.empty(0, dtype=np.uint64))
+
+    @classmethod
+    def parse(cls, text: str) -> BitOrder:
+        """Return the order that ``str`` wrote, or one of the names ``natural`` and ``dealt``.
+
+        Raises ValueError for what is none.
+        """
+        if text in ("natural", "dealt"):
+            return cls.natural() if text == "natural" else cls.dealt()
+        try:
+            return cls(tuple(map(int, text.split(","))))
+        except ValueError as error:
+            raise ValueError(
+                f"bit order must be natural, dealt or 64 positions from 0 to 63, not {text!r}"
+            ) from error
+
+    def __str__(self) -> str:
+        return ",".join(map(str, self.sources))
+
     @property
     def is_natural(self) -> bool:
         """Whether nothing moves."""

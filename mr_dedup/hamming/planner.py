@@ -30,6 +30,7 @@ _PROBE = 4.0  # a probing fingerprint and table: partition, hash, the bucket's f
 _GROUP = 1.1  # each further group of 32 candidates
 _JOIN = 5.5  # a fingerprint of a self-join and table: partition, order, what follows it first
 _FOLLOWING = 0.45  # each further group of 32 that follow it in its bucket
+_SEND = 60.0  # a fingerprint and table through the files between map and reduce tasks
 _SELECT = 2.5  # a fingerprint, table and slice of a self-join: is it of the slice?
 _MOVE = 4.0  # to bring a fingerprint's bits into an order
 
@@ -51,6 +52,12 @@ MAX_MATCHES = 2 * 10**9
 
 DEFAULT_MEMORY_BYTES = 400 << 20
 """What the tables of one search may take: leaves a task of 700 MB room for Python and blocks."""
+
+HELD_BYTES = 32
+"""What a fingerprint takes while its partition is made distinct, or joined."""
+
+_LEAST_PARTS, _MOST_PARTS = 16, 1 << 16
+"""Partitions of a table: enough for even shares of the tasks, not so many that batches are tiny."""
 
 SAMPLE_SIZE = 1 << 13
 """Fingerprints a sample should have: 2**26 pairs tell a rate of shared keys down to 1e-7."""
@@ -89,15 +96,18 @@ class Plan:
         indexed = self.query_size if self.chosen.index == "queries" else self.corpus_size
         return max(1, math.ceil(indexed / self.chosen.slices))
 
-    def refuse_explosion(self) -> None:
-        """Raise MrDedupError if even the chosen option is past MAX_CANDIDATES or MAX_MATCHES."""
+    def refuse_explosion(self, tasks: int = 1) -> None:
+        """Raise MrDedupError if even the chosen option is past MAX_CANDIDATES or MAX_MATCHES.
+
+        These are for one task; the work may be shared by several.
+        """
         work = f"k = {self.k} over {self.corpus_size:,} x {self.query_size:,} fingerprints"
-        if self.random_matches > MAX_MATCHES:
+        if self.random_matches > MAX_MATCHES * tasks:
             raise MrDedupError(
                 f"{work}: about {self.random_matches:.1e} pairs match by chance alone "
                 f"(limit {MAX_MATCHES:.0e}); choose a smaller k"
             )
-        if self.candidates > MAX_CANDIDATES:
+        if self.candidates > MAX_CANDIDATES * tasks:
             raise MrDedupError(
                 f"{work}: even {self.chosen.design.name} compares about {self.candidates:.1e} "
                 f"candidates (limit {MAX_CANDIDATES:.0e}); choose a smaller k, or fewer at a time"
@@ -170,11 +180,13 @@ def plan_self(
     design: str | None = None,
     memory_bytes: int = DEFAULT_MEMORY_BYTES,
     sample: Fingerprints | None = None,
+    partitioned: bool = False,
 ) -> Plan:
     """Return the plan for all pairs within ``k`` bits among ``size`` distinct fingerprints.
 
     As ``plan`` does; corpus and queries of the plan are the same ``size``, its index is the
     corpus, and its candidates are those that follow a fingerprint in its buckets: each pair once.
+    ``partitioned`` ones are sent to reduce tasks for each table, and not sliced.
     """
     considered = _considered(k, design)
     orders = [BitOrder.natural()]
@@ -188,11 +200,13 @@ def plan_self(
     for order in orders:
         moved = order.apply(sample)
         for table_design in considered:
-            least = _self_option(table_design, order, None, size, memory_bytes)
+            least = _self_option(table_design, order, None, size, memory_bytes, partitioned)
             if sample.size and options and least.nanoseconds > _cheapest(options):
                 continue
             rates = [_repeated_key_rate(mask, moved) for mask in table_design.masks]
-            options.append(_self_option(table_design, order, rates, size, memory_bytes))
+            options.append(
+                _self_option(table_design, order, rates, size, memory_bytes, partitioned)
+            )
     chosen = min(options, key=lambda option: option.nanoseconds)
     candidates = size * chosen.candidates_per_probe
     by_chance = size * size / 2 * _ball(k, _live_bits(sample))
@@ -200,6 +214,14 @@ def plan_self(
         size, size, k, memory_bytes, chosen, tuple(options), candidates,
         random_matches=min(by_chance, candidates),
     )  # fmt: skip
+
+
+def parts_for(size: int, memory_bytes: int) -> int:
+    """Return how many partitions a table of ``size`` fingerprints should have.
+
+    Of uniform ones a partition then takes half of a task's ``memory_bytes``, or less.
+    """
+    return min(_MOST_PARTS, max(_LEAST_PARTS, math.ceil(2 * size * HELD_BYTES / memory_bytes)))
 
 
 def spread_sample(fingerprints: Fingerprints, size: int = SAMPLE_SIZE) -> Fingerprints:
@@ -254,6 +276,7 @@ def _self_option(
     rates: Sequence[float] | None,
     size: int,
     memory_bytes: int,
+    partitioned: bool,
 ) -> Option:
     """Return the option with its cost; without ``rates``, as if no two shared a key."""
     rates = rates or [0.0] * len(design.masks)
@@ -261,11 +284,18 @@ def _self_option(
     # the partitioned copy; where bits move or not all fit at once, another of what it is made from
     copied_bytes = size * (8 if order.is_natural else 16)
     slices = 1 if copied_bytes <= memory_bytes else math.ceil(16 * size / memory_bytes)
-    following = [size * max(rate, 2.0**-bits) / 2 for rate in rates]
     group = _FOLLOWING if design.k < WHOLE_FROM else 2 * _FOLLOWING
+    # a directory of partitions has as many bits as there are
+    most_bits = BITS if partitioned else bits
+    following = [size * max(rate, 2.0**-most_bits) / 2 for rate in rates]
     join = sum(_JOIN + group * each / _GROUP_SIZE for each in following)
-    moves = 0 if order.is_natural else 1 if slices == 1 else 2 * slices * len(rates)
-    selects = 0 if slices == 1 else slices * len(rates)
+    moves = 0 if order.is_natural else 1
+    if partitioned:
+        slices = 1
+        join += _SEND * len(rates)
+    elif slices > 1:
+        join += _SELECT * slices * len(rates)
+        moves *= 2 * slices * len(rates)
     return Option(
         design,
         order,
@@ -274,7 +304,7 @@ def _self_option(
         slices,
         memory_bytes=copied_bytes if slices == 1 else math.ceil(size / slices) * 16,
         candidates_per_probe=sum(following),
-        nanoseconds=size * (join + _MOVE * moves + _SELECT * selects),
+        nanoseconds=size * (join + _MOVE * moves),
     )
 
 

@@ -272,3 +272,15 @@ def own_pairs(one: Fingerprints, other: Fingerprints, design: TableDesign, numbe
         one, other, np.uint64(one.size), masks, np.uint64(number), np.uint64(design.k)
     )
     return one[:kept], other[:kept]
+
+
+def warm_up() -> None:
+    """Compile every kernel, or load it from numba's cache: once, before processes are forked."""
+    values = np.arange(4, dtype=np.uint64)
+    for k in (3, WHOLE_FROM):  # signatures, whole fingerprints
+        for chosen in (1, 2):  # keys in one run, in two
+            design = TableDesign.choose(k, chosen)
+            for number in range(len(design.masks)):
+                list(join_table(lambda: [values], values.size, design, number, 1 << 20, Buffer()))
+    BitOrder.dealt().apply(values)
+    Pairs.merged([Pairs(values, values)])

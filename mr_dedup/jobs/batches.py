@@ -52,6 +52,8 @@ class Kind(IntEnum):
     """One number."""
     QUESTIONS = 8
     """Columns fingerprint and the partition that asks for its label."""
+    OTHERS = 9
+    """One column: fingerprints of the other of two corpora."""
 
 
 def encode_columns(kind: Kind, columns: Sequence[NDArray[np.uint64]]) -> Iterator[bytes]:

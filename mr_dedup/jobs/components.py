@@ -16,12 +16,23 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from mrjob.step import MRStep
 from numpy.typing import NDArray
 
+from mr_dedup.clusters.label_rounds import (
+    MOST_PARTITIONS,
+    Held,
+    Links,
+    Partitions,
+    Questions,
+    dealt,
+    partition_of,
+    questions,
+    told,
+)
 from mr_dedup.errors import FormatError, MrDedupError
 from mr_dedup.formats.fingerprint_files import (
     FingerprintFile,
@@ -38,9 +49,6 @@ from mr_dedup.jobs.batches import (
 )
 from mr_dedup.jobs.inputs import input_name
 from mr_dedup.jobs.job import COUNTERS, Job, errors_naming
-
-if TYPE_CHECKING:
-    from mr_dedup.clusters.label_rounds import Links, Partitions
 
 Fingerprints = NDArray[np.uint64]
 Edges = tuple[Fingerprints, Fingerprints]
@@ -79,8 +87,9 @@ class ComponentsJob(Job):
 
     def check_options(self) -> None:
         """Raise ValueError for options that cannot be."""
-        if not 1 <= self.options.partitions <= 1 << 16:
-            raise ValueError(f"--partitions must be from 1 to 65536, not {self.options.partitions}")
+        wanted = self.options.partitions
+        if not 1 <= wanted <= MOST_PARTITIONS:
+            raise ValueError(f"--partitions must be from 1 to {MOST_PARTITIONS}, not {wanted}")
 
     def check_inputs(self) -> None:
         """Raise MrDedupError for inputs that cannot be."""
@@ -144,7 +153,6 @@ class ComponentsJob(Job):
         In memory: the forest; see UnionFind.
         """
         from mr_dedup.clusters.components import UnionFind
-        from mr_dedup.clusters.label_rounds import dealt, partition_of, questions
 
         forest, edges = UnionFind(), 0
         for left, right in self._edges(path, input_name(uri)):
@@ -187,7 +195,6 @@ class ComponentsJob(Job):
         that is asked for, and the outbox.
         """
         from mr_dedup.clusters.components import UnionFind
-        from mr_dedup.clusters.label_rounds import Held, Questions, told
 
         forest, asked = UnionFind(), [np.empty((2, 0), np.uint64)]
         for batch in batches:
@@ -219,7 +226,6 @@ class ComponentsJob(Job):
     ) -> Iterator[tuple[int | None, bytes]]:
         """Yield the labels of a partition's nodes, and what it knows of others' that is news."""
         from mr_dedup.clusters.components import UnionFind
-        from mr_dedup.clusters.label_rounds import Held
 
         forest = UnionFind()
         for batch in batches:
@@ -254,8 +260,6 @@ class _Outbox:
 
     def emptied(self) -> Iterator[tuple[int, bytes]]:
         """Yield all as batches, and be empty."""
-        from mr_dedup.clusters.label_rounds import Links, dealt
-
         if self.size:
             to = np.concatenate([to for to, _ in self._held])
             nodes = np.concatenate([links.nodes for _, links in self._held])

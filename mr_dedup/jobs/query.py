@@ -20,7 +20,7 @@ from mrjob.step import MRStep
 from numpy.typing import NDArray
 
 from mr_dedup.errors import FormatError
-from mr_dedup.formats.chunks import DESCRIPTION_SUFFIX, Chunk, Part, read_chunk
+from mr_dedup.formats.chunks import Chunk
 from mr_dedup.formats.fingerprint_files import (
     BYTE_ORDERS,
     FORMATS,
@@ -38,6 +38,7 @@ from mr_dedup.hamming.planner import (
     spread_sample,
 )
 from mr_dedup.jobs.batches import BatchProtocol, LinesProtocol, decode_matches, encode_matches
+from mr_dedup.jobs.fingerprint_chunks import chunk_of, refuse_stdin
 from mr_dedup.jobs.job import COUNTERS, Job, errors_naming
 
 Fingerprints = NDArray[np.uint64]
@@ -110,7 +111,7 @@ class QueryJob(Job):
     def map_corpus_chunk(self, path: str, uri: str) -> Iterator[tuple[int, bytes]]:
         """Yield the matches of one chunk: a range of queries each, as batches."""
         with errors_naming(uri, path):
-            yield from self._matches_of(self._chunk(path, uri))
+            yield from self._matches_of(chunk_of(self.options, path, uri))
 
     def _matches_of(self, chunk: Chunk) -> Iterator[tuple[int, bytes]]:
         from mr_dedup.hamming.search import search
@@ -190,25 +191,9 @@ class QueryJob(Job):
         self.queries_matched += matches.query_starts.size
         yield None, format_lines(matches, self.options.with_distance)
 
-    def _chunk(self, path: str, uri: str) -> Chunk:
-        if path.endswith(DESCRIPTION_SUFFIX):
-            return read_chunk(Path(path))
-        file = FingerprintFile.detect(
-            Path(path),
-            name=uri,
-            format=self.options.corpus_format,
-            byte_order=self.options.byte_order,
-        )
-        return Chunk((Part.whole(file),))
-
     def check_inputs(self) -> None:
         """End with a mistake if the corpus is to come from where mrjob would not leave it whole."""
-        from_stdin = not self.options.args or "-" in self.options.args
-        if from_stdin and self.options.corpus_format != "text":
-            # it adds a line end to what has none
-            self.arg_parser.error(
-                "no corpus files; standard input is read with --corpus-format text only"
-            )
+        refuse_stdin(self)
 
     def _check_queries(self) -> None:
         """Raise MrDedupError if there is no file of queries, or nothing says its format."""

@@ -14,7 +14,7 @@ import numpy as np
 
 from mr_dedup.clusters.components import Labels
 from mr_dedup.clusters.label_rounds import MOST_PARTITIONS
-from mr_dedup.errors import MrDedupError
+from mr_dedup.errors import FormatError, MrDedupError
 from mr_dedup.jobs.batches import BatchProtocol
 from mr_dedup.jobs.components import (
     COMPONENTS,
@@ -60,8 +60,8 @@ class Connected:
     def batches(self) -> Iterator[Labels]:
         """Yield the labels of all nodes in ascending order, each node once, about a million a time.
 
-        Reads the files, which must be of this machine, twice. In memory: besides, 4 MB a partition.
-        Raises MrDedupError if they are damaged.
+        Reads the files twice. In memory besides: 4 MB a partition. Raises ValueError for files of a
+        cluster, FormatError if they are damaged.
         """
         firsts = sorted(_first_nodes(self.parts))
         held = [_NO_LABELS]
@@ -108,9 +108,9 @@ def connect(
     whatever the inputs are split into, the ``partitions`` (by default as many as the size of the
     inputs asks for) and the runner. ``runner``, ``cores`` and ``cluster`` are as for
     ``runners.run``. What a round leaves stays in ``staging`` until the next is done, the result for
-    good; on a cluster in ``folder`` instead, a URI, if that is given. Raises ValueError for
-    arguments that contradict each other, MrDedupError as ``runners.run``, and if the counters of a
-    cluster are not read.
+    good; on a cluster in ``folder`` instead, the URI of one, if that is given. Raises ValueError
+    for arguments that contradict each other, MrDedupError as ``runners.run``, and if the counters
+    of a cluster are not read.
     """
     if folder is not None and runner not in CLUSTER_RUNNERS:
         raise ValueError(f"folder: needs a runner of clusters, not {runner!r}")
@@ -227,18 +227,27 @@ def _partitions_for(
 def _first_nodes(parts: Sequence[Input]) -> Iterator[tuple[int, Path, int]]:
     """Yield of each batch its first node, as a signed number, its file and where it begins."""
     for part in parts:
+        if part.is_remote:
+            raise ValueError(f"parts: {part.place} is on a cluster; fetch the files first")
         path, offset = Path(part.place), 0
         with path.open("rb") as file:
             for line in file:
-                nodes, _ = decode_links(BatchProtocol().read(line)[1])
-                yield int(nodes.view(np.int64)[0]), path, offset
+                first = _decoded(line, path, offset).nodes.view(np.int64)[0]
+                yield int(first), path, offset
                 offset += len(line)
 
 
 def _read_batch(path: Path, offset: int) -> Labels:
     with path.open("rb") as file:
         file.seek(offset)
-        return Labels(*decode_links(BatchProtocol().read(file.readline())[1]))
+        return _decoded(file.readline(), path, offset)
+
+
+def _decoded(line: bytes, path: Path, offset: int) -> Labels:
+    try:
+        return Labels(*decode_links(BatchProtocol().read(line)[1]))
+    except MrDedupError as error:
+        raise FormatError(path, f"byte {offset}", str(error)) from error
 
 
 def _merged(parts: Sequence[Labels]) -> Labels:

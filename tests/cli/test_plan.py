@@ -68,3 +68,44 @@ def test_nothing_at_all_has_a_plan(capsys):
     code, out, _ = planned(capsys, "--corpus", "0", "--queries", "0")
     assert code == 0
     assert "0 map tasks" in out
+
+
+def test_all_pairs_where_there_are_no_queries(capsys):
+    code, out, err = planned(capsys, "--corpus", "16e6")
+    assert (code, err) == (0, "")
+    assert out.startswith("all pairs of 16,000,000 fingerprints, k = 3\n")
+    for design in designs_for(3):
+        assert out.count(f" {design} ") == 1
+    assert out.count("  > ") == 1
+    assert "chosen: 4-tables, in one process" in out
+    assert "over reducers: 4-tables, 2 map tasks of up to 8,388,608 fingerprints" in out
+    assert "64 partitions of about 1,000,000 fingerprints, 0.7 GB between map and reduce" in out
+
+
+def test_the_design_for_all_pairs_follows_the_size_and_the_memory(capsys):
+    chosen = []
+    for size in ("1000", "1e6", "64e6"):
+        _, out, _ = planned(capsys, "--corpus", size, "--table-memory", "8GB")
+        chosen.append(out.partition("chosen: ")[2].partition(",")[0])
+    assert chosen == ["all-pairs", "4-tables", "6-tables-in-2"]
+    _, out, _ = planned(capsys, "--corpus", "64e6", "--table-memory", "100MB")
+    assert "chosen: 4-tables, in 10 slices, in one process" in out
+    _, out, _ = planned(capsys, "--corpus", "64e6", "--design", "10-tables", "-k", "3")
+    assert "chosen: 10-tables, in" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["-k", "70"], "k must be from 0 to 64, not 70"),
+        (["--design", "3-tables"], "design for k = 3 must be one of all-pairs, 4-tables"),
+        (["--index", "corpus"], "--index: needs --queries"),
+        (["-k", "24"], "choose a smaller k"),
+        (["-k", "24", "--table-memory", "1TB"], "choose a smaller k"),
+    ],
+)
+def test_mistakes_of_all_pairs_are_one_line(capsys, arguments, said):
+    code, _, err = planned(capsys, "--corpus", "1e9", *arguments)
+    assert code == 2
+    assert said in err
+    assert err.count("\n") == 1

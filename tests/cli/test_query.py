@@ -22,7 +22,7 @@ import zstandard
 
 from mr_dedup import runners
 from mr_dedup.cli.main import main
-from mr_dedup.cli.query import _copy_ordered
+from mr_dedup.cli.results import copy_ordered
 from mr_dedup.errors import MrDedupError
 from mr_dedup.formats import chunks, fingerprint_files
 from mr_dedup.hamming import search
@@ -308,7 +308,7 @@ def test_files_that_are_not_ascending_as_a_whole_are_merged(tmp_path):
         parts.append(tmp_path / f"part-{number}")
         parts[-1].write_bytes(text)
     with (tmp_path / "out").open("wb") as out:
-        _copy_ordered(JobResult(tuple(parts), {}), out)
+        copy_ordered(JobResult(tuple(parts), {}), out)
     merged = b"-5\t1\n-4\t1\n-2\t7\t8\n3\t4\n9\t9\n10\t1\n"
     assert (tmp_path / "out").read_bytes() == merged
 

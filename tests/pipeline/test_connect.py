@@ -1,15 +1,16 @@
 """Rounds of the components job, on the runners of this machine, until labels are final."""
 
 import random
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from mr_dedup import runners
-from mr_dedup.errors import MrDedupError
+from mr_dedup.errors import FormatError, MrDedupError
 from mr_dedup.jobs.batches import BatchProtocol, Kind, encode_columns
 from mr_dedup.pipeline import components as module
-from mr_dedup.pipeline.components import connect
+from mr_dedup.pipeline.components import Connected, connect
 from mr_dedup.runners import ClusterSettings, Input
 from tests.clusters.graphs import chain, labels_of, random_nodes, shapes
 from tests.oracles import signed
@@ -128,13 +129,24 @@ def test_partitions_follow_the_size_of_the_inputs(tmp_path, staging, monkeypatch
         monkeypatch.setattr(module, "_PARTITION_BYTES", partition_bytes)
         connected = connect(files, staging, runner="inline", cores=2)
         check(connected, pairs)
-        lines = [line for part in connected.parts for line in open_lines(part)]
+        lines = [line for part in connected.parts for line in lines_in(part)]
         assert {int(line.partition(b"\t")[0]) for line in lines} == set(range(keys))
 
 
-def open_lines(part):
-    with open(part.place, "rb") as file:  # noqa: PTH123 (a place)
-        return file.readlines()
+def test_damaged_labels_are_told_with_their_place(tmp_path, staging):
+    connected = connect(write(tmp_path, SHAPES["forest"], 2), staging, runner="inline")
+    (part,) = connected.parts
+    content = lines_in(part)[0]
+    Path(part.place).write_bytes(content + content[:99] + b"?" + content[100:])
+    with pytest.raises(FormatError, match=f"part-00000, byte {len(content)}: a batch between"):
+        connected.read()
+    remote = Connected((Input("hdfs:///part-00000", "part-00000"),), 0, 0, (0,))
+    with pytest.raises(ValueError, match="hdfs:///part-00000 is on a cluster; fetch the files"):
+        remote.read()
+
+
+def lines_in(part):
+    return Path(part.place).read_bytes().splitlines(keepends=True)
 
 
 def test_misuse_is_refused(tmp_path, staging):

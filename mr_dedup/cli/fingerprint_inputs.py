@@ -1,0 +1,60 @@
+"""From the fingerprint files that a command's arguments name to the inputs of its map tasks."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from mr_dedup.formats.chunks import Chunk
+    from mr_dedup.formats.fingerprint_files import FingerprintFile
+    from mr_dedup.runners import Input
+
+
+def corpus_files(names: Sequence[str], arguments: argparse.Namespace) -> list[FingerprintFile]:
+    """Return the files that names of this machine stand for; raises MrDedupError if for none."""
+    from mr_dedup.formats.fingerprint_files import FingerprintFile
+    from mr_dedup.formats.inputs import expand
+
+    return [
+        FingerprintFile.detect(
+            path, format=arguments.corpus_format, byte_order=arguments.byte_order
+        )
+        for path in expand(names)
+    ]
+
+
+def refuse_input_as_output(out: Path | None, files: Iterable[FingerprintFile]) -> None:
+    """Raise MrDedupError if the output is one of the files that are read."""
+    from mr_dedup.errors import MrDedupError
+
+    if out and out.exists() and any(out.samefile(file.path) for file in files):
+        raise MrDedupError(f"{out}: is read as well; choose another name for the result")
+
+
+def described(chunks: Sequence[Chunk], staging: Path) -> list[Input]:
+    """Return descriptions of chunks, for tasks of this machine."""
+    from mr_dedup.formats.chunks import DESCRIPTION_SUFFIX
+    from mr_dedup.runners import Input
+
+    inputs = []
+    for number, chunk in enumerate(chunks):
+        path = staging / f"{number:06}{DESCRIPTION_SUFFIX}"
+        path.write_text(chunk.describe())
+        inputs.append(Input(str(path), chunk.name))
+    return inputs
+
+
+def chunks_to_send(files: Sequence[FingerprintFile], format: str | None) -> list[Chunk]:
+    """Return what tasks of a cluster read of files of this machine, all of ``format`` if named."""
+    from mr_dedup.formats.chunks import CHUNK_FINGERPRINTS, Chunk, Part, cut_into_chunks
+
+    parts = [Part.whole(file) for file in files]
+    if format == "parquet":
+        # what is told to be Parquet is sent whole: of a part there is only a copy as longs
+        return [Chunk((part,)) for part in parts]
+    # of one format files stay apart: packed ones do not follow one another
+    runs = [[part] for part in parts] if format else [parts]
+    return [chunk for run in runs for chunk in cut_into_chunks(run, CHUNK_FINGERPRINTS)]

@@ -1,0 +1,310 @@
+"""Print all pairs of fingerprints within k bits of one another: of one corpus, or of two.
+
+CORPUS and OTHER are files, globs or folders of longs (.longs), text (.txt, .tsv) or packed (.fpz)
+fingerprints, each also as .gz or .zst, or of Parquet (.parquet) with a column 'fingerprint'.
+A line a pair of different fingerprints of CORPUS, the smaller first, left TAB right: signed
+decimals, ascending, each pair once. With OTHER left is of CORPUS and right of OTHER, and
+fingerprints that both have are pairs too.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mr_dedup.cli.arguments import add_search_arguments, planned_for, planned_for_pairs
+from mr_dedup.cli.fingerprint_inputs import (
+    chunks_to_send,
+    corpus_files,
+    described,
+    refuse_input_as_output,
+)
+from mr_dedup.cli.on_cluster import (
+    cluster_settings,
+    is_address,
+    refuse_cluster_arguments,
+    remote_inputs,
+    staged_files,
+)
+from mr_dedup.cli.results import copy_ordered, output
+from mr_dedup.cli.runner_arguments import add_runner_arguments
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from mr_dedup.formats.chunks import Part
+    from mr_dedup.hamming.planner import Plan
+    from mr_dedup.runners import ClusterSettings, Input
+
+HELP = "find all pairs of near-duplicates in a corpus of fingerprints, or between two"
+
+_PRINTED_AT_ONCE = 1 << 20
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments to ``parser``."""
+    from mr_dedup.formats.fingerprint_files import BYTE_ORDERS, FORMATS
+
+    parser.add_argument("corpus", nargs="+", metavar="CORPUS", help="files, globs or folders")
+    parser.add_argument(
+        "--with", dest="others", nargs="+", default=[], metavar="OTHER",
+        help="files of another corpus: the pairs of one fingerprint of each",
+    )  # fmt: skip
+    add_search_arguments(parser, of_pairs=True)
+    parser.add_argument("--with-distance", action="store_true", help="print left TAB right:bits")
+    parser.add_argument("-o", "--out", type=Path, metavar="OUT", help="write here, not to stdout")
+    parser.add_argument("--overwrite", action="store_true", help="replace OUT if it exists")
+    parser.add_argument("--corpus-format", choices=FORMATS, help="if the names do not say")
+    parser.add_argument(
+        "--byte-order", choices=BYTE_ORDERS, default="big", help="of longs (default big)"
+    )
+    add_runner_arguments(parser, "pairs", "all fits --table-memory, that is,")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the command; return its exit code."""
+    from mr_dedup import runners
+    from mr_dedup.formats.outputs import refuse_existing
+
+    started = time.perf_counter()
+    settings = None
+    if arguments.runner in runners.CLUSTER_RUNNERS:
+        settings = cluster_settings(arguments)
+    else:
+        refuse_cluster_arguments(arguments, (*arguments.corpus, *arguments.others))
+    if arguments.out:
+        refuse_existing(arguments.out, arguments.overwrite)
+    if settings is None:
+        corpora = _corpora_here(arguments)
+        if arguments.runner != "local" and corpora.fit(arguments.table_memory):
+            _find_in_memory(corpora, arguments, started)
+            return 0
+    with runners.staging_folder() as staging:
+        if settings is None:
+            work = _work_here(corpora, arguments, staging)
+        else:
+            work = _work_on_cluster(arguments, staging, settings)
+        _run_job(work, arguments, staging, settings, started)
+    return 0
+
+
+# in this process
+
+
+@dataclass(frozen=True)
+class _Corpora:
+    """The files of one corpus, or of two, on this machine."""
+
+    parts: Sequence[Part]
+    others: Sequence[Part]
+
+    @property
+    def size(self) -> int:
+        """How many fingerprints there are, as far as that is known without reading them."""
+        return sum(part.size for part in (*self.parts, *self.others))
+
+    def fit(self, memory_bytes: int) -> bool:
+        """Return whether all may be in memory, and made distinct there."""
+        from mr_dedup.hamming.planner import HELD_BYTES
+
+        return self.size * HELD_BYTES <= memory_bytes
+
+
+def _corpora_here(arguments: argparse.Namespace) -> _Corpora:
+    from mr_dedup.formats.chunks import Part
+
+    files = corpus_files(arguments.corpus, arguments)
+    others = corpus_files(arguments.others, arguments)
+    refuse_input_as_output(arguments.out, [*files, *others])
+    return _Corpora([Part.whole(file) for file in files], [Part.whole(file) for file in others])
+
+
+def _find_in_memory(corpora: _Corpora, arguments: argparse.Namespace, started: float) -> None:
+    from mr_dedup.hamming.distinct import distinct
+    from mr_dedup.hamming.pairs import Pairs
+    from mr_dedup.hamming.planner import spread_sample
+    from mr_dedup.hamming.search import probe
+    from mr_dedup.hamming.self_join import pairs_within
+    from mr_dedup.jobs.join import format_lines
+
+    read, read_others = _read(corpora.parts), _read(corpora.others)
+    left, right = distinct(read), distinct(read_others)
+    if arguments.others:
+        planned = planned_for(right.size, left.size, arguments)
+        matches = probe(
+            right, left, arguments.k,
+            design=None if arguments.design == "auto" else arguments.design,
+            memory_bytes=arguments.table_memory,
+        )  # fmt: skip
+        pairs = Pairs(matches.queries, matches.corpus)
+    else:
+        planned = planned_for_pairs(left.size, arguments, sample=spread_sample(left))
+        planned.refuse_explosion()
+        pairs = Pairs.merged(list(pairs_within(left, planned)))
+    with output(arguments) as out:
+        for start in range(0, len(pairs), _PRINTED_AT_ONCE):
+            part = pairs.between(start, start + _PRINTED_AT_ONCE)
+            out.write(format_lines(part, arguments.with_distance))
+    counts = {"fingerprints": read.size, "others": read_others.size, "pairs": len(pairs)}
+    how = f"{planned.chosen.design.name} in memory"
+    _summarise(counts, len(corpora.parts) + len(corpora.others), how, arguments, started)
+
+
+def _read(parts: Sequence[Part]) -> NDArray[np.uint64]:
+    import numpy as np
+
+    from mr_dedup.formats.chunks import CHUNK_FINGERPRINTS
+
+    batches = [batch for part in parts for batch in part.batches(CHUNK_FINGERPRINTS)]
+    return np.concatenate([np.empty(0, np.uint64), *batches])
+
+
+# as a job
+
+
+@dataclass(frozen=True)
+class _Work:
+    """What is run: a task for each input, which hold so many files."""
+
+    runner: str
+    inputs: Sequence[Input]
+    options: Sequence[str]
+    files: int
+    how: str
+
+
+def _work_here(corpora: _Corpora, arguments: argparse.Namespace, staging: Path) -> _Work:
+    """Prepare a run on this machine."""
+    from mr_dedup.formats.chunks import Chunk, chunk_size, cut_into_chunks
+    from mr_dedup.hamming.planner import SAMPLE_SIZE
+
+    parts, others = corpora.parts, corpora.others
+    cores = arguments.cores or len(os.sched_getaffinity(0))
+    size = chunk_size([*parts, *others], cores)
+    inputs: list[list[Input]] = []
+    for name, of_one in (("corpus", parts), ("others", others)):
+        folder = staging / name
+        folder.mkdir()
+        inputs.append(described(cut_into_chunks(of_one, size), folder))
+    sample = Chunk((*parts, *others)).sample(SAMPLE_SIZE)
+    planned = planned_for_pairs(corpora.size, arguments, partitioned=True, sample=sample)
+    options, how = _job_options(planned, arguments, (item.place for item in inputs[1]), staging)
+    runner = "inline" if arguments.runner == "inline" else "local"
+    options += ["--bit-order", str(planned.chosen.order)]
+    return _Work(runner, [*inputs[0], *inputs[1]], options, len(parts) + len(others), how)
+
+
+def _work_on_cluster(
+    arguments: argparse.Namespace, staging: Path, settings: ClusterSettings
+) -> _Work:
+    """Prepare a run on a cluster: its files as they are, those of this machine to be sent."""
+    inputs: list[Input] = []
+    numbers: list[str] = []
+    files = size = 0
+    for name, names in (("corpus", arguments.corpus), ("others", arguments.others)):
+        folder = staging / name
+        folder.mkdir()
+        here = corpus_files([text for text in names if not is_address(text)], arguments)
+        refuse_input_as_output(arguments.out, here)
+        there = [text for text in names if is_address(text)]
+        remote, sizes = remote_inputs(there, arguments, settings)
+        chunks = chunks_to_send(here, arguments.corpus_format)
+        before = len(inputs)
+        inputs += [*staged_files(chunks, folder, arguments), *remote]
+        if name == "others":
+            numbers = [f"#{number}" for number in range(before, len(inputs))]
+        files += len(here) + len(remote)
+        size += sum(sizes) + sum(chunk.size for chunk in chunks)
+    planned = planned_for_pairs(size, arguments, partitioned=True)
+    options, how = _job_options(planned, arguments, numbers, staging)
+    if arguments.corpus_format:
+        options += ["--corpus-format", arguments.corpus_format]
+    return _Work(arguments.runner, inputs, options, files, how)
+
+
+def _job_options(
+    planned: Plan, arguments: argparse.Namespace, others: Iterable[str], staging: Path
+) -> tuple[list[str], str]:
+    """Return the options of a job by a plan, and what is said of it; refuse endless work."""
+    from mr_dedup.hamming.planner import parts_for
+
+    design, size = planned.chosen.design, max(1, planned.corpus_size)
+    partitions = parts_for(size, arguments.table_memory)
+    planned.refuse_explosion(tasks=partitions * len(design.masks))
+    options = ["-k", str(arguments.k), "--design", design.name, "--expected", str(size)]
+    options += ["--partitions", str(partitions), "--table-bytes", str(arguments.table_memory)]
+    options += ["--byte-order", arguments.byte_order]
+    if arguments.with_distance:
+        options.append("--with-distance")
+    if arguments.others:
+        path = staging / "others.txt"
+        path.write_text("".join(f"{name}\n" for name in others), "utf-8", "surrogateescape")
+        options += ["--others", str(path)]
+    return options, f"{design.name} in {partitions * len(design.masks):,} partitions"
+
+
+def _run_job(
+    work: _Work,
+    arguments: argparse.Namespace,
+    staging: Path,
+    settings: ClusterSettings | None,
+    started: float,
+) -> None:
+    from mr_dedup import runners
+    from mr_dedup.jobs.join import JoinJob
+
+    if work.runner == "local":
+        JoinJob.warm_up()
+    with runners.run(
+        JoinJob, work.options, work.inputs, staging,
+        runner=work.runner, cores=arguments.cores, cluster=settings,
+    ) as result:  # fmt: skip
+        with output(arguments) as out:
+            copy_ordered(result, out)
+        _summarise(result.counters, work.files, work.how, arguments, started)
+
+
+def _summarise(
+    counters: Mapping[str, int],
+    files: int,
+    how: str,
+    arguments: argparse.Namespace,
+    started: float,
+) -> None:
+    seconds = time.perf_counter() - started
+    said = f"mr-dedup: files: {files:,}"
+    if not counters:
+        print(
+            f"{said}, k = {arguments.k}, {how}, in {seconds:.1f} s; the logs of the cluster, "
+            "which have the counts, were not read",
+            file=sys.stderr,
+        )
+        return
+    fingerprints, others = counters.get("fingerprints", 0), counters.get("others", 0)
+    if fingerprints == 0:
+        print("mr-dedup: the corpus is empty", file=sys.stderr)
+    if arguments.others and others == 0:
+        print("mr-dedup: the other corpus is empty", file=sys.stderr)
+    counted = f"fingerprints: {fingerprints:,}"
+    if arguments.others:
+        counted += f" and {others:,}"
+    print(f"{said}, {counted}, k = {arguments.k}, {how}", file=sys.stderr)
+    if counters.get("partitions split") or counters.get("keys sliced"):
+        print(
+            f"mr-dedup: more than fitted the memory: {counters.get('partitions split', 0):,} "
+            f"partitions were split, {counters.get('keys sliced', 0):,} keys joined in slices",
+            file=sys.stderr,
+        )
+    rate = (fingerprints + others) / seconds / 1e6
+    print(
+        f"mr-dedup: {counters.get('pairs', 0):,} pairs in {seconds:.1f} s, "
+        f"{rate:.1f} million fingerprints a second",
+        file=sys.stderr,
+    )

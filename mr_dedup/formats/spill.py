@@ -1,0 +1,89 @@
+"""Arrays set aside on disk, by parts, where a task has more of them than fit its memory."""
+
+from __future__ import annotations
+
+import contextlib
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from types import TracebackType
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mr_dedup.errors import MrDedupError
+
+_ROWS_AT_ONCE = 1 << 18
+"""Rows that are read at a time."""
+
+
+class Spill:
+    """Rows of uint64 numbers in a file a part, in a temporary folder that goes when it is left.
+
+    A context manager. Writes what it is given at once and keeps nothing in memory. Raises
+    MrDedupError, naming the folder, where the system has no room.
+    """
+
+    def __init__(self, columns: int = 1) -> None:
+        self._columns = columns
+        self._rows: dict[int, int] = {}
+
+    def __enter__(self) -> Spill:
+        try:
+            self._folder = tempfile.TemporaryDirectory(prefix="mr_dedup-spill-")
+        except OSError as error:
+            raise MrDedupError(f"no temporary folder: {error.strerror}") from error
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._folder.cleanup()
+
+    @property
+    def rows(self) -> dict[int, int]:
+        """How many rows each part has, by its number, ascending."""
+        return dict(sorted(self._rows.items()))
+
+    def append(self, part: int, columns: Sequence[NDArray[np.uint64]]) -> None:
+        """Add rows, the columns of which are aligned uint64[n], to a part."""
+        # not tofile, which says nothing of a full disk
+        with self._naming_folder(), self._path(part).open("ab", buffering=0) as file:
+            rest = memoryview(np.column_stack(columns).tobytes())
+            while rest:
+                rest = rest[file.write(rest) :]
+        self._rows[part] = self._rows.get(part, 0) + columns[0].size
+
+    def read(self, part: int) -> Iterator[list[NDArray[np.uint64]]]:
+        """Yield the columns of a part, some rows at a time, in the order they were added."""
+        left = self._rows.get(part, 0)
+        if left == 0:
+            return
+        with self._naming_folder(), self._path(part).open("rb") as file:
+            while left:
+                count = min(left, _ROWS_AT_ONCE)
+                rows = np.empty((count, self._columns), dtype=np.uint64)
+                if file.readinto(rows.data.cast("B")) != rows.nbytes:
+                    raise OSError(f"file {part} is cut short")
+                left -= count
+                yield list(np.ascontiguousarray(rows.T))
+
+    def remove(self, part: int) -> None:
+        """Free the room that a part takes."""
+        if self._rows.pop(part, 0):
+            with self._naming_folder():
+                self._path(part).unlink()
+
+    def _path(self, part: int) -> Path:
+        return Path(self._folder.name, str(part))
+
+    @contextlib.contextmanager
+    def _naming_folder(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            reason = error.strerror or error
+            raise MrDedupError(f"temporary folder {self._folder.name}: {reason}") from error
