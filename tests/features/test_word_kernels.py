@@ -10,8 +10,10 @@ import pytest
 import xxhash
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numba import njit
 
 from mr_dedup.features import word_kernels as kernels
+from mr_dedup.features.intrinsics import HAN, HANS, PUNCTUATION, THREES, decode_threes
 from mr_dedup.features.kernels import find_features
 from mr_dedup.features.preparation import table_for
 from mr_dedup.features.shingles import FeatureOptions, scratch_for
@@ -105,11 +107,11 @@ def test_weights_go_on_behind_the_totals():
 def test_a_vocabulary_that_is_lost_again_and_again():
     """More words than are kept, in small texts and in one, and old ones among the new."""
     rng = random.Random(3)
-    known = [f"w{n}".encode() for n in range(60_000)]
+    known = [f"w{n}".encode() for n in range(200_000)]
     known += [chr(n).encode() for n in range(0x4E00, 0x9000)]
-    texts = [b" ".join(rng.choices(known, k=2000)) for _ in range(60)]
-    texts.insert(30, b"".join(known[60_000:]) + b" ".join(known))
-    texts.insert(31, b"".join(known[60_000:]))
+    texts = [b" ".join(rng.choices(known, k=5000)) for _ in range(80)]
+    texts.insert(30, b"".join(known[200_000:]) + b" ".join(known))
+    texts.insert(31, b"".join(known[200_000:]))
     scratch = kernels.word_scratch_for(max(map(len, texts)))
     resets, used = 0, 0
     for text, found in zip(texts, counted(texts, scratch), strict=True):
@@ -124,9 +126,36 @@ def test_what_the_loop_takes_for_granted_of_the_table():
     codes = np.arange(len(pages) << 8)
     found = entries[pages[codes >> 8].astype(np.intp) << 8 | codes & 255]
     assert codes[found & 3 == CJK].max() < kernels.CODE_POINTS
-    assert (found[0x4E00:0xA000] == CJK).all()
+    assert (found[HAN : HAN + HANS] == CJK).all()
+    assert not any(found[first : last + 1].any() for first, last in PUNCTUATION)
     # no word may begin with a zero byte, for a key of zeros is nobody's
     assert found[0] & 3 != CJK
+
+
+@deterministic
+@given(
+    st.integers(0, 0xFFFF).filter(lambda code: not 0xD800 <= code < 0xE000), st.binary(max_size=80)
+)
+def test_three_bytes_are_decoded_as_python_does(code, after):
+    encoded = chr(code).encode()
+    data = np.frombuffer(encoded + after + bytes(64), np.uint8)
+    out = np.empty(THREES, np.uint32)
+    masks = int(decoded_threes(data, out))
+    for j in range(THREES):
+        three = data[3 * j : 3 * j + 3].tobytes()
+        formed = three[0] >> 4 == 0xE and three[1] >> 6 == 2 and three[2] >> 6 == 2
+        character = out[j]
+        assert masks >> j & 1 == formed
+        assert masks >> THREES + j & 1 == (formed and HAN <= character < HAN + HANS)
+        is_punctuation = any(first <= character <= last for first, last in PUNCTUATION)
+        assert masks >> 2 * THREES + j & 1 == is_punctuation
+    if code >= 0x800:
+        assert out[0] == code
+
+
+@njit
+def decoded_threes(data, out):
+    return decode_threes(data, np.uint64(0), out)
 
 
 def test_texts_of_too_many_words_are_hashed_another_way(monkeypatch):
