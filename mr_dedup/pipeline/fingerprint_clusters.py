@@ -1,0 +1,171 @@
+"""Clusters of fingerprints: which ones chains of pairs within k bits join.
+
+By one process, or spread over tasks: the join job finds the pairs, rounds of the components job
+their labels. The result is the same; what differs is how long it takes, and whose memory.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mr_dedup.clusters.components import Labels, components
+from mr_dedup.formats import longs
+from mr_dedup.hamming.planner import (
+    DEFAULT_MEMORY_BYTES,
+    Plan,
+    parts_for,
+    plan_self,
+    spread_sample,
+)
+from mr_dedup.hamming.self_join import self_join
+from mr_dedup.jobs.batches import Kind, decode_columns, read_batches
+from mr_dedup.jobs.join import JoinJob
+from mr_dedup.pipeline.components import connect
+from mr_dedup.runners import CLUSTER_RUNNERS, ClusterSettings, Input, run
+
+Fingerprints = NDArray[np.uint64]
+
+JOINS = ("auto", "memory", "tasks")
+"""How pairs are found: as is quicker, by this process, by tasks."""
+
+_PATIENCE_SECONDS = 60
+"""Up to which nothing is sent about: some 60 million fingerprints at k = 7, by the plan."""
+
+_TASKS_OF_CLUSTER = 16
+"""Tasks that a cluster is taken to run at a time if nobody says how many."""
+
+_FILE_FINGERPRINTS = 1 << 23
+"""Fingerprints a map task reads, at most: 64 MB."""
+
+
+@dataclass(frozen=True)
+class JoinEngine:
+    """What jobs over fingerprints run on, as ``runners.run`` takes it; ``join`` is one of JOINS."""
+
+    runner: str
+    staging: Path
+    cores: int | None = None
+    cluster: ClusterSettings | None = None
+    join: str = "auto"
+
+    @property
+    def tasks(self) -> int:
+        """How many tasks it is taken to run at a time."""
+        if self.runner == "inline":
+            return 1
+        if self.runner in CLUSTER_RUNNERS:
+            return (self.cluster and self.cluster.reducers) or _TASKS_OF_CLUSTER
+        return self.cores or len(os.sched_getaffinity(0))
+
+    def spreads(self, size: int, k: int, sample: Fingerprints) -> bool:
+        """Return whether tasks find the pairs of so many distinct fingerprints."""
+        if self.join != "auto":
+            return self.join == "tasks"
+        here = plan_self(size, k, sample=sample).chosen.nanoseconds
+        if here <= _PATIENCE_SECONDS * 1e9:
+            return False
+        spread = plan_self(size, k, sample=sample, partitioned=True).chosen.nanoseconds
+        return spread / self.tasks < here
+
+
+@dataclass(frozen=True)
+class FingerprintClusters:
+    """The labels of the fingerprints that occur more than once or have neighbours, and counts."""
+
+    labels: Labels
+    distinct: int
+    pairs: int
+
+    @property
+    def counts(self) -> dict[str, Any]:
+        """What a summary says of them."""
+        return {
+            "distinct fingerprints": self.distinct,
+            "pairs of fingerprints": self.pairs,
+            "clusters of fingerprints": int(self.labels.roots.sum()),
+        }
+
+
+def cluster_fingerprints(values: Fingerprints, k: int, engine: JoinEngine) -> FingerprintClusters:
+    """Return the clusters of fingerprints within ``k`` bits of one another, uint64[n], repeated.
+
+    In memory 32 bytes a fingerprint, and 60 a pair, or where tasks find these, 36 a clustered
+    fingerprint. Raises MrDedupError as ``runners.run``, and for a ``k`` that matches too much.
+    """
+    ordered = np.sort(values)
+    new = np.ones(ordered.size, bool)
+    np.not_equal(ordered[1:], ordered[:-1], out=new[1:])
+    distinct, repeated = ordered[new], np.unique(ordered[~new])
+    del ordered
+    if engine.spreads(distinct.size, k, spread_sample(distinct)):
+        labels, pairs = _by_tasks(distinct, k, engine)
+        labels = _with_single(labels, repeated)
+    else:
+        found = self_join(distinct, k)
+        pairs = len(found)
+        labels = components(
+            np.concatenate([found.left, repeated]), np.concatenate([found.right, repeated])
+        )
+    return FingerprintClusters(labels, int(distinct.size), pairs)
+
+
+def _by_tasks(distinct: Fingerprints, k: int, engine: JoinEngine) -> tuple[Labels, int]:
+    """Return the labels of fingerprints that have neighbours, and how many pairs there are."""
+    folder = engine.staging / "join"
+    folder.mkdir()
+    planned = plan_self(distinct.size, k, sample=spread_sample(distinct), partitioned=True)
+    if engine.runner == "local":
+        JoinJob.warm_up()
+    with run(
+        JoinJob, _options(planned), _written(distinct, folder, engine.tasks), folder,
+        runner=engine.runner, cores=engine.cores, cluster=engine.cluster,
+    ) as result:  # fmt: skip
+        parts = [part for part in result.parts if part.stat().st_size]
+        if not parts:
+            return components(*np.empty((2, 0), np.uint64)), 0
+        connected = connect(
+            parts, engine.staging,
+            runner=engine.runner, cores=engine.cores, cluster=engine.cluster,
+        )  # fmt: skip
+        # not from the counters, which some clusters keep for themselves
+        pairs = sum(
+            decode_columns(Kind.MATCHES, batch, 2)[0].size for _, batch in read_batches(parts)
+        )
+    return connected.read(), pairs
+
+
+def _options(planned: Plan) -> list[str]:
+    parts = parts_for(planned.corpus_size, DEFAULT_MEMORY_BYTES)
+    planned.refuse_explosion(tasks=parts * len(planned.chosen.design.masks))
+    return [
+        "--as-batches", "-k", str(planned.k), "--design", planned.chosen.design.name,
+        "--expected", str(max(1, planned.corpus_size)), "--partitions", str(parts),
+        "--bit-order", str(planned.chosen.order), "--table-bytes", str(DEFAULT_MEMORY_BYTES),
+    ]  # fmt: skip
+
+
+def _written(distinct: Fingerprints, folder: Path, tasks: int) -> Sequence[Input]:
+    """Return files of longs, one a map task."""
+    size = min(_FILE_FINGERPRINTS, max(1, -(-distinct.size // tasks)))
+    inputs = []
+    for number, start in enumerate(range(0, max(1, distinct.size), size)):
+        path = folder / f"fingerprints-{number:06}.longs"
+        with path.open("wb") as file:
+            longs.write(file, distinct[start : start + size])
+        inputs.append(Input.file(path))
+    return inputs
+
+
+def _with_single(labels: Labels, nodes: Fingerprints) -> Labels:
+    """Return labels with those of more nodes, which have no neighbours if they are not there."""
+    more = nodes[~np.isin(nodes, labels.nodes)]
+    joined = np.concatenate([labels.nodes, more])
+    order = np.argsort(joined.view(np.int64))
+    return Labels(joined[order], np.concatenate([labels.labels, more])[order])
