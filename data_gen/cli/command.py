@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from types import FrameType
 from typing import Any, NoReturn
 
-from data_gen.cli import documents, fingerprints
+from data_gen.cli import documents, fingerprints, urls
 from data_gen.cli.arguments import Mistake
 from data_gen.cli.standard_streams import give_up, say, sound_streams
 from data_gen.outputs import OutputError
@@ -22,7 +22,7 @@ from data_gen.outputs import OutputError
 EXIT_OK, EXIT_MISTAKE, EXIT_BUG, EXIT_INTERRUPTED = 0, 2, 70, 130
 
 # Each has HELP, SHORT_OF_MEMORY, add_arguments(parser) and run(arguments).
-COMMANDS = {"fingerprints": fingerprints, "documents": documents}
+COMMANDS = {"fingerprints": fingerprints, "documents": documents, "urls": urls}
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 

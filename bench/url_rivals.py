@@ -1,0 +1,187 @@
+"""One way to remember URLs, run alone in a process: ``python -m bench.url_rivals WAY SIZE FOLDER``.
+
+SIZE URLs are seen twice each: first and again, half of a batch new, half of it old. Prints what was
+seen as JSON: seconds by the clock and of processors, the peak of memory, wrong answers.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator
+from hashlib import md5
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bench.measure import status_bytes
+
+BATCH = 1 << 16
+_HALF = BATCH // 2
+_STATUS = Path("/proc/self/status")
+
+See = Callable[[list[bytes]], Any]
+"""Takes a batch of URLs, and returns for each whether it is new."""
+
+
+def batches(size: int) -> Iterator[tuple[list[bytes], int]]:
+    """Yield batches of URLs, of which the first so many are new and all others are not."""
+    rng = np.random.default_rng(1)
+    for start in range(0, size, _HALF):
+        new = range(start, min(start + _HALF, size))
+        old = rng.integers(0, new.stop, len(new)).tolist()
+        yield [_url(number) for number in [*new, *old]], len(new)
+
+
+def _url(number: int) -> bytes:
+    # 60 bytes, about what URLs of crawls have
+    return b"https://www.example-%d.org/archive/2024/pages/item-%012d" % (number % 1000, number)
+
+
+def imp_cb(size: int, folder: Path) -> tuple[See, Callable[[], dict[str, Any]]]:
+    from mr_dedup.urls.canonical import UrlForm
+    from mr_dedup.urls.counting_bloom import BloomShape
+    from mr_dedup.urls.opening import open_filter
+
+    url_filter = open_filter(
+        folder / "urls", form=UrlForm(canonical=False), shape=BloomShape.of_paper(size + 1)
+    )
+
+    def end() -> dict[str, Any]:
+        lookups, shape = url_filter.lookups, url_filter.bloom.shape
+        url_filter.close()
+        return {
+            "filter_bytes": shape.nbytes,
+            "asked": lookups.asked,
+            "in_store": lookups.in_store,
+            "in_vain": lookups.false_positives,
+        }
+
+    return url_filter.add_many, end
+
+
+def store_alone(size: int, folder: Path, *, bloom_bits: float | None = None) -> tuple[See, Any]:
+    """The same store of digests, asked about every URL."""
+    from mr_dedup.urls import rocks_store
+    from mr_dedup.urls.digests import digests_of, grouped
+    from mr_dedup.urls.store import Change
+
+    rocks_store._BLOOM_BITS = bloom_bits
+    store = rocks_store.RocksStore(folder / "store")
+
+    def see(urls: list[bytes]) -> Any:
+        digests = digests_of(urls)
+        order, begins = grouped(digests)
+        firsts = order[begins]
+        before = store.counts(digests[firsts])
+        visits = (np.append(begins[1:], len(order)) - begins).astype(np.uint32)
+        store.commit(Change(digests[firsts], before, before + visits), store.state().generation)
+        is_new = np.zeros(len(urls), dtype=bool)
+        is_new[firsts[before == 0]] = True
+        return is_new
+
+    def end() -> dict[str, Any]:
+        store.close()
+        return {}
+
+    return see, end
+
+
+def store_with_blooms(size: int, folder: Path) -> tuple[See, Any]:
+    return store_alone(size, folder, bloom_bits=10.0)
+
+
+def python_set(size: int, folder: Path) -> tuple[See, Any]:
+    seen: set[bytes] = set()
+
+    def see(urls: list[bytes]) -> list[bool]:
+        flags = []
+        for url in urls:
+            flags.append(url not in seen)
+            seen.add(url)
+        return flags
+
+    return see, dict
+
+
+def rbloom(size: int, folder: Path) -> tuple[See, Any]:
+    from rbloom import Bloom
+
+    seen = Bloom(size, 1.4e-4)
+
+    def see(urls: list[bytes]) -> list[bool]:
+        flags = []
+        for url in urls:
+            flags.append(url not in seen)
+            seen.add(url)
+        return flags
+
+    return see, lambda: {"filter_bytes": seen.size_in_bits // 8}
+
+
+def redis_bloom(size: int, folder: Path) -> tuple[See, Any]:
+    """As plug-ins of scrapy-redis have it: 6 bits of a string in Redis, asked for and then set."""
+    import redis
+
+    from tests.urls.redis_server import running
+
+    context = running()
+    client = redis.Redis.from_url(context.__enter__())
+    bits = 1 << max(20, (size * 18).bit_length())
+
+    def see(urls: list[bytes]) -> list[bool]:
+        flags = []
+        for url in urls:
+            digest = int.from_bytes(md5(url).digest(), "big")
+            places = [(digest >> 21 * i) % bits for i in range(6)]
+            with client.pipeline(transaction=False) as pipe:
+                for place in places:
+                    pipe.getbit("seen", place)
+                known = all(pipe.execute())
+                if not known:
+                    for place in places:
+                        pipe.setbit("seen", place, 1)
+                    pipe.execute()
+            flags.append(not known)
+        return flags
+
+    def end() -> dict[str, Any]:
+        used = client.memory_usage("seen")
+        client.close()
+        context.__exit__(None, None, None)
+        return {"filter_bytes": used}
+
+    return see, end
+
+
+WAYS = {
+    "IMP-CB": imp_cb,
+    "store alone": store_alone,
+    "store with RocksDB's Bloom filters": store_with_blooms,
+    "Python set": python_set,
+    "rbloom": rbloom,
+    "Bloom filter in Redis": redis_bloom,
+}
+
+
+def main(way: str, size: int, folder: Path) -> None:
+    """Run one way; print what was measured."""
+    see, end = WAYS[way](size, folder)
+    see([b"so that kernels are loaded"])
+    before = status_bytes(_STATUS, "VmRSS")
+    wrong, seconds, processor = 0, 0.0, 0.0
+    for urls, new in batches(size):
+        started, used = time.perf_counter(), time.process_time()
+        flags = np.asarray(see(urls))
+        seconds += time.perf_counter() - started
+        processor += time.process_time() - used
+        wrong += int(np.count_nonzero(~flags[:new])) + int(np.count_nonzero(flags[new:]))
+    peak = status_bytes(_STATUS, "VmHWM")
+    found = {"seconds": seconds, "processor": processor, "wrong": wrong, "visits": 2 * size}
+    print(json.dumps({**found, "added_bytes": peak - before, **end()}))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], int(sys.argv[2]), Path(sys.argv[3]))

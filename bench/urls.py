@@ -1,0 +1,149 @@
+"""URLs seen before: IMP-CB against what else remembers them, in time and memory, as they get many.
+
+Each way runs alone in a process of its own (url_rivals.py), on URLs that are seen twice. Seconds
+are all processors' time, RocksDB's threads included; where memory is limited, by a cgroup that
+counts the file cache too, the clock's. What a Bloom filter takes for seen and was not is lost.
+Then a crawler's real list of seeds, with what canonicalisation folds in it and why.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import json
+import subprocess
+import sys
+import tempfile
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from bench.measure import Mismatch, Row
+from mr_dedup.urls.canonical import INDEX_NAMES, UrlForm
+from mr_dedup.urls.opening import open_filter
+
+_NAME = "urls"
+_OURS, _STORE = "IMP-CB", "store alone"
+_EXACT = (_OURS, _STORE, "store with RocksDB's Bloom filters", "Python set")
+_INEXACT = ("rbloom",)
+_SIZES = (1_000_000, 5_000_000, 20_000_000)
+_QUICK_SIZES = (20_000,)
+_REDIS_SIZE = 20_000
+_LIMIT_BYTES, _LIMIT_BYTES_A_URL = 350 << 20, 20
+_CGROUP = Path("/sys/fs/cgroup/memory")
+_SEED_LINES, _SEEDS_DISTINCT = 209_431, 154_029
+_SEEDS = Path(__file__).parents[2] / "shared" / "data" / "urls-eot2024" / "urls.txt.gz"
+
+
+def run(quick: bool, rounds: int) -> Iterator[Row]:
+    """Yield the table's rows; raises Mismatch if a way that is exact was wrong once."""
+    for size in _QUICK_SIZES if quick else _SIZES:
+        found = {way: _measured(way, size) for way in (*_EXACT, *_INEXACT)}
+        yield from _rows(found, size, "processor", "")
+    yield from _rows({"Bloom filter in Redis": _measured("Bloom filter in Redis", _REDIS_SIZE)},
+                     _REDIS_SIZE, "seconds", "")  # fmt: skip
+    for size in () if quick else _SIZES[1:]:
+        limit_bytes = _LIMIT_BYTES + _LIMIT_BYTES_A_URL * size
+        with _limited_memory(limit_bytes) as prefix:
+            if prefix is None:
+                yield Row(_NAME, "in little memory", note="skipped: needs a cgroup (root)")
+                break
+            found = {way: _measured(way, size, prefix) for way in _EXACT[:3]}
+            yield from _rows(found, size, "seconds", f", in {limit_bytes >> 20} MB")
+    if _SEEDS.exists():
+        yield from _seed_rows(gzip.decompress(_SEEDS.read_bytes()).split(b"\n")[:-1])
+
+
+def _measured(way: str, size: int, prefix: tuple[str, ...] = ()) -> dict[str, Any]:
+    with tempfile.TemporaryDirectory(prefix="mr_dedup-bench-") as folder:
+        command = [*prefix, sys.executable, "-m", "bench.url_rivals", way, str(size), folder]
+        done = subprocess.run(command, stdout=subprocess.PIPE, check=False)
+    if done.returncode:
+        raise Mismatch(f"{way} of {size:,} URLs ended with {done.returncode}")
+    found: dict[str, Any] = json.loads(done.stdout)
+    if way in _EXACT and found["wrong"]:
+        raise Mismatch(f"{way} of {size:,} URLs was wrong {found['wrong']:,} times")
+    return found
+
+
+def _rows(found: dict[str, dict[str, Any]], size: int, clock: str, where: str) -> Iterator[Row]:
+    for way, each in found.items():
+        notes = [f"{each['visits'] / each[clock]:,.0f} URLs a second"]
+        if "filter_bytes" in each:
+            notes.append(f"{each['filter_bytes'] / size:.2f} bytes a URL before the store")
+        if each.get("in_store"):
+            notes.append(f"{each['in_store'] / each['asked']:.1%} of lookups reach the store")
+            notes.append(f"{each['in_vain']:,} in vain")
+        if each["wrong"]:
+            notes.append(f"{each['wrong']:,} URLs lost")
+        ratio = None
+        if way != _OURS and _OURS in found:
+            ratio = each[clock] / found[_OURS][clock]
+        yield Row(
+            _NAME, f"{way}, {size:,}{where}", each[clock], ratio, _OURS, each["added_bytes"],
+            "; ".join(notes),
+        )  # fmt: skip
+
+
+@contextlib.contextmanager
+def _limited_memory(limit_bytes: int) -> Iterator[tuple[str, ...] | None]:
+    """Yield what runs a command in a group of limited memory; None where that is not ours to do."""
+    group = _CGROUP / "mr_dedup-bench"
+    try:
+        group.mkdir()
+        (group / "memory.limit_in_bytes").write_text(str(limit_bytes))
+    except OSError:
+        yield None
+        return
+    try:
+        yield ("sh", "-c", f'echo $$ > {group}/cgroup.procs; exec "$@"', "sh")
+    finally:
+        group.rmdir()
+
+
+def _seed_rows(lines: list[bytes]) -> Iterator[Row]:
+    distinct = set(lines)
+    with (
+        tempfile.TemporaryDirectory(prefix="mr_dedup-bench-") as folder,
+        open_filter(Path(folder, "urls"), form=UrlForm(canonical=False)) as url_filter,
+    ):
+        found = int(url_filter.add_many(lines).sum())
+    if (len(lines), found) != (_SEED_LINES, _SEEDS_DISTINCT) or found != len(distinct):
+        raise Mismatch(f"{found:,} distinct of {len(lines):,} seeds, not {_SEEDS_DISTINCT:,}")
+    yield Row(_NAME, "seeds", note=f"{len(lines):,} lines, {len(distinct):,} distinct")
+    for name, form in (
+        ("canonical", UrlForm()),
+        ("without index and tracking", UrlForm(drop_index=True, drop_tracking=True)),
+    ):
+        groups = defaultdict(list)
+        for url in distinct:
+            groups[form.of(url)].append(url)
+        reasons = Counter(
+            _reason(url, canonical)
+            for canonical, urls in groups.items()
+            if len(urls) > 1
+            for url in urls
+            if url != canonical
+        )
+        told = ", ".join(f"{count} {reason}" for reason, count in reasons.most_common())
+        note = f"{len(groups):,} distinct; spelled otherwise than what they are folded with: {told}"
+        yield Row(_NAME, f"seeds, {name}", note=note)
+
+
+def _reason(url: bytes, canonical: bytes) -> str:
+    """Return which parts of two spellings of one URL differ."""
+    one, other = urlsplit(url.decode()), urlsplit(canonical.decode())
+    host = one.netloc.lower().rstrip(".") != other.netloc
+    differ = {
+        "the port": host,
+        "the host's case or its last dot": not host and one.netloc != other.netloc,
+        "no path": not one.path,
+        "an index": one.path.rpartition("/")[2].lower() in INDEX_NAMES,
+        "dots or escapes in the path": one.path.rpartition("/")[2].lower() not in INDEX_NAMES
+        and (one.path or "/") != other.path,
+        "parameters": one.query != other.query,
+        "a fragment": one.fragment != other.fragment,
+    }
+    return " and ".join(name for name, differs in differ.items() if differs) or "an empty part"

@@ -1,0 +1,135 @@
+"""Kernels over packed counters: read, raise and lower those of many digests.
+
+Counters of ``bits`` bits lie in uint64 words, none across two. A digest's segment comes from its
+first half, its counters in there from its second: ``places`` has how. Arrays are the caller's, and
+nothing is checked.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+_U = np.uint64
+_0, _1, _32, _64 = _U(0), _U(1), _U(32), _U(64)
+_LOW = _U(0xFFFFFFFF)
+_STEP = _U(0x9E3779B97F4A7C15)
+
+
+@njit(cache=True, nogil=True)
+def _mixed(value):  # type: ignore[no-untyped-def]
+    """Return ``value`` with every bit depending on all of its bits (splitmix64's finalizer)."""
+    value = (value ^ (value >> _U(30))) * _U(0xBF58476D1CE4E5B9)
+    value = (value ^ (value >> _U(27))) * _U(0x94D049BB133111EB)
+    return value ^ (value >> _U(31))
+
+
+@njit(cache=True, nogil=True)
+def _segment(first, segments):  # type: ignore[no-untyped-def]
+    """Return the segment of a digest: the upper half of its first half, scaled to segments."""
+    return ((first >> _32) * segments) >> _32
+
+
+@njit(cache=True, nogil=True)
+def places(digests, number, segments, segment_words, bits, out_words, out_shifts):  # type: ignore[no-untyped-def]
+    """Write where the counters of one digest are: the word of each, and by how much to shift it.
+
+    Hash 2j and hash 2j + 1 are the lower and the upper 32 bits of the digest's second half plus
+    (j + 1) times an odd constant, mixed. Scaled to the words of a segment, a hash names the word;
+    what the scaling left over, scaled to the counters of a word, names the counter.
+    """
+    base = _segment(digests[number, 0], segments) * segment_words
+    in_word = _64 // bits
+    state = digests[number, 1]
+    mixed = _0
+    for i in range(out_words.size):
+        if i & 1:
+            hashed = mixed >> _32
+        else:
+            state += _STEP
+            mixed = _mixed(state)
+            hashed = mixed & _LOW
+        scaled = hashed * segment_words
+        out_words[i] = base + (scaled >> _32)
+        out_shifts[i] = (((scaled & _LOW) * in_word) >> _32) * bits
+
+
+@njit(cache=True, nogil=True)
+def all_raised(words, digests, segments, segment_words, bits, at, shifts, out):  # type: ignore[no-untyped-def]
+    """Write to ``out`` bool[n] whether no counter of a digest is 0."""
+    most = (_1 << bits) - _1
+    for number in range(digests.shape[0]):
+        places(digests, number, segments, segment_words, bits, at, shifts)
+        least = most
+        for i in range(at.size):
+            least = min(least, (words[at[i]] >> shifts[i]) & most)
+        out[number] = least != _0
+
+
+@njit(cache=True, nogil=True)
+def raise_counters(words, digests, segments, segment_words, bits, at, shifts):  # type: ignore[no-untyped-def]
+    """Raise the counters of each digest by one, but those that are full."""
+    most = (_1 << bits) - _1
+    for number in range(digests.shape[0]):
+        places(digests, number, segments, segment_words, bits, at, shifts)
+        for i in range(at.size):
+            word = words[at[i]]
+            if (word >> shifts[i]) & most != most:
+                words[at[i]] = word + (_1 << shifts[i])
+
+
+@njit(cache=True, nogil=True)
+def lower_counters(words, digests, segments, segment_words, bits, at, shifts, full):  # type: ignore[no-untyped-def]
+    """Lower the counters of each digest by one, but those that are full.
+
+    ``full`` bool[segments] becomes true where there were such. Returns how many counters were 0,
+    which those of a digest that was counted never are.
+    """
+    most = (_1 << bits) - _1
+    zeros = _0
+    for number in range(digests.shape[0]):
+        places(digests, number, segments, segment_words, bits, at, shifts)
+        for i in range(at.size):
+            word = words[at[i]]
+            value = (word >> shifts[i]) & most
+            if value == most:
+                full[_segment(digests[number, 0], segments)] = True
+            elif value == _0:
+                zeros += _1
+            else:
+                words[at[i]] = word - (_1 << shifts[i])
+    return zeros
+
+
+@njit(cache=True, nogil=True)
+def tally(words, segment_words, bits, histogram, occupied):  # type: ignore[no-untyped-def]
+    """Add up how many counters have each value (uint64[2**bits]), and are not 0 in each segment."""
+    most = (_1 << bits) - _1
+    in_word = _64 // bits
+    for segment in range(occupied.size):
+        for at in range(_U(segment) * segment_words, _U(segment + 1) * segment_words):
+            word = words[at]
+            for _ in range(in_word):
+                value = word & most
+                histogram[value] += _1
+                if value != _0:
+                    occupied[segment] += _1
+                word >>= bits
+
+
+@njit(cache=True, nogil=True)
+def sort_equal_halves(digests, order):  # type: ignore[no-untyped-def]
+    """Put ``order`` int64[n], which sorts digests by their first halves, right by the second too.
+
+    Stable. By insertion: only equal digests are likely to share a half, and they need no moves.
+    """
+    for end in range(1, order.size):
+        moved = order[end]
+        at = end
+        while at > 0:
+            other = order[at - 1]
+            if digests[other, 0] != digests[moved, 0] or digests[other, 1] <= digests[moved, 1]:
+                break
+            order[at] = other
+            at -= 1
+        order[at] = moved

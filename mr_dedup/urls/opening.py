@@ -1,0 +1,117 @@
+"""Open a filter where it is kept: a folder of this machine, or a name in a Redis server.
+
+A folder holds ``store`` (RocksDB's files), ``counters.cbf`` and ``lock``, which the process that
+writes holds as long as it lives.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+from collections.abc import Callable
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from mr_dedup.errors import MrDedupError
+from mr_dedup.urls.canonical import UrlForm
+from mr_dedup.urls.counting_bloom import BloomShape
+from mr_dedup.urls.filter import UrlFilter
+from mr_dedup.urls.redis_store import SCHEMES, RedisStore
+from mr_dedup.urls.rocks_store import RocksStore
+from mr_dedup.urls.store import DigestStore, StoreInUseError
+
+DEFAULT_CAPACITY = 1_000_000
+
+STORE_NAME, COUNTERS_NAME, LOCK_NAME = "store", "counters.cbf", "lock"
+
+
+def open_filter(
+    place: str | Path,
+    *,
+    form: UrlForm | None = None,
+    shape: BloomShape | None = None,
+    sync: bool = False,
+    create: bool = True,
+) -> UrlFilter:
+    """Open the filter at ``place``, a folder or ``redis://host:port/database#NAME``.
+
+    What is missing is made, unless ``create`` is False. A new one is of ``form``, by default the
+    canonical one; an old one keeps the form it was made with. The counters of a new one, and of
+    one in Redis, whose counters are this process's own, have ``shape``, by default the paper's
+    for a million URLs. ``sync`` has each batch survive a loss of power too, in a folder; in Redis
+    that is for its settings to say.
+
+    Raises StoreInUseError if another process has the folder open, MrDedupError if ``form`` is
+    given and is not that of the URLs in the store, or where the store cannot be opened.
+    """
+    shape = shape or BloomShape.of_paper(DEFAULT_CAPACITY)
+    wanted = None if form is None else form.to_text()
+    new = wanted or UrlForm().to_text()
+    if isinstance(place, str) and urlsplit(place).scheme in SCHEMES:
+        store: DigestStore = RedisStore(place, new, create=create)
+        return _filter(store, str(place), wanted, shape)
+    folder = Path(place)
+    _check(folder, create)
+    with contextlib.ExitStack() as stack:
+        stack.callback(_locked(folder))
+        store = RocksStore(folder / STORE_NAME, new, sync=sync)
+        unlock = stack.pop_all().close
+        return _filter(store, str(folder), wanted, shape, folder / COUNTERS_NAME, unlock)
+
+
+def _filter(
+    store: DigestStore,
+    place: str,
+    wanted: str | None,
+    shape: BloomShape,
+    counters_file: Path | None = None,
+    unlock: Callable[[], object] = lambda: None,
+) -> UrlFilter:
+    if wanted is not None and store.form != wanted:
+        store.close()
+        unlock()
+        forms = [UrlForm.from_text(text).describe() for text in (store.form, wanted)]
+        more = ", with other mirrors" if forms[0] == forms[1] else f" ({forms[0]}), not {forms[1]}"
+        raise MrDedupError(f"{place}: was made with URLs of another form{more}")
+    return UrlFilter(store, UrlForm.from_text(store.form), shape, counters_file, unlock)
+
+
+def _check(folder: Path, create: bool) -> None:
+    """Raise MrDedupError unless ``folder`` is a filter's, or may become one."""
+    try:
+        names = {entry.name for entry in folder.iterdir()} if folder.exists() else None
+    except OSError as error:
+        raise MrDedupError(f"{folder}: cannot be read: {error.strerror}") from error
+    is_filter = names is not None and STORE_NAME in names
+    if not create and not is_filter:
+        raise MrDedupError(f"{folder}: holds no store of URLs")
+    if names and not is_filter and names != {LOCK_NAME}:
+        raise MrDedupError(f"{folder}: holds files, but no store of URLs; name another folder")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise MrDedupError(f"{folder}: cannot be made: {error.strerror}") from error
+
+
+def _locked(folder: Path) -> Callable[[], object]:
+    """Lock ``folder`` for this process, and return what unlocks it; StoreInUseError if another has.
+
+    The lock goes with the process, however that ends.
+    """
+    try:
+        handle = os.open(folder / LOCK_NAME, os.O_RDWR | os.O_CREAT, 0o644)
+    except OSError as error:
+        raise MrDedupError(f"{folder}: cannot be written: {error.strerror}") from error
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        holder = os.read(handle, 20).decode(errors="replace").strip()
+        os.close(handle)
+        who = f"process {holder}" if holder else "another process"
+        raise StoreInUseError(
+            f"{folder}: {who} has it open; one process writes at a time"
+        ) from None
+    os.ftruncate(handle, 0)
+    os.write(handle, f"{os.getpid()}\n".encode())
+    return lambda: os.close(handle)
