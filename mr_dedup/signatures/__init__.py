@@ -1,0 +1,1 @@
+"""Signatures: short keys of texts, which similar texts share."""

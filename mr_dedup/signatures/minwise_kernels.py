@@ -1,0 +1,118 @@
+"""The loops of min-wise hashing: the least of a text's shingles by each permutation, and bands.
+
+Nothing is validated or allocated here: minwise.py does both.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba import njit, types, uint64
+from numba.extending import intrinsic
+
+from mr_dedup.features.intrinsics import folded_product
+from mr_dedup.features.kernels import find_features
+from mr_dedup.formats.byte_intrinsics import address, loaded, spread, stored
+
+LANES = 16
+"""Permutations that are applied at once; numbers of them are multiples of it."""
+
+_TOGETHER = 8
+_U = np.uint64
+_0, _1, _LANES, _SHINGLES = (_U(n) for n in (0, 1, LANES, _TOGETHER))
+_FACTORS = _U(0x9E3779B97F4A7C15), _U(0xD6E8FEB86659FD93)
+
+_HALF = ir.IntType(32)
+_VECTOR = ir.VectorType(_HALF, LANES)
+
+
+@intrinsic
+def _take_least(
+    typing_context: Any,
+    least: Any,
+    offset: Any,
+    flips: Any,
+    factors: Any,
+    first: Any,
+    hashes: Any,
+    start: Any,
+) -> tuple[Any, Any]:
+    """Have least[offset + j] not above what permutation first + j makes of any of some hashes.
+
+    For j < LANES and the low halves of hashes[start : start + 8]; arrays of uint32 but for
+    ``hashes`` uint64. Permutation p makes (h ^ flips[p]) * factors[p] of h.
+    """
+
+    def codegen(context: Any, builder: Any, sig: Any, arguments: Any) -> Any:
+        def at(array: int, position: int) -> Any:
+            return address(context, builder, sig.args[array], arguments[array], arguments[position])
+
+        place = at(0, 1)
+        lowest = loaded(builder, place, _VECTOR)
+        flip, factor = (loaded(builder, at(array, 4), _VECTOR) for array in (2, 3))
+        word = at(5, 6)
+        for j in range(_TOGETHER):
+            pointer = builder.gep(word, [ir.Constant(_HALF, j)])
+            low = builder.trunc(builder.load(pointer), _HALF)
+            image = builder.mul(builder.xor(spread(builder, low, _VECTOR), flip), factor)
+            smaller = builder.icmp_unsigned("<", image, lowest)
+            lowest = builder.select(smaller, image, lowest)
+        stored(builder, lowest, place)
+        return context.get_dummy_value()
+
+    arguments = (least, types.uint64, flips, factors, types.uint64, hashes, types.uint64)
+    return types.void(*arguments), codegen
+
+
+@njit(cache=True, nogil=True)
+def least_of_texts(  # type: ignore[no-untyped-def]
+    content,
+    starts,
+    stops,
+    pages,
+    entries,
+    by_characters,
+    length,
+    steps,
+    scratch,
+    flips,
+    factors,
+    least,
+    occurrences,
+):
+    """Write to least[i] the least shingle of each content[starts[i]:stops[i]] by each permutation.
+
+    ``flips`` and ``factors`` uint32[p], p a multiple of LANES; ``least`` uint32[n, p] begins as
+    all ones, and stays so where a text has no shingles; ``occurrences`` uint64[n] tells how many.
+    """
+    permutations = uint64(flips.size)
+    flat = least.reshape(-1)
+    hashes = scratch.hashes
+    for i in range(stops.size):
+        count, _ = find_features(
+            content, starts[i], stops[i], pages, entries, by_characters, length, steps, scratch
+        )
+        occurrences[i] = count
+        if count == _0:
+            continue
+        # the last once more makes no difference
+        for more in range(count, (count + _SHINGLES - _1) // _SHINGLES * _SHINGLES):
+            hashes[more] = hashes[count - _1]
+        for first in range(_0, permutations, _LANES):
+            offset = uint64(i) * permutations + uint64(first)
+            for start in range(_0, count, _SHINGLES):
+                _take_least(flat, offset, flips, factors, uint64(first), hashes, uint64(start))
+
+
+@njit(cache=True, nogil=True)
+def mix_bands(least, rows, keys):  # type: ignore[no-untyped-def]
+    """Write to keys[i, b] uint64 a hash of least[i, b rows : (b + 1) rows] and of b."""
+    for i in range(keys.shape[0]):
+        for band in range(keys.shape[1]):
+            key = uint64(band) + _1
+            for row in range(rows):
+                value = uint64(least[i, band * rows + row])
+                key = folded_product(key ^ value ^ _FACTORS[0], value + _FACTORS[1])
+            keys[i, band] = key

@@ -1,0 +1,139 @@
+"""Min-wise hashes against an obvious form of them, and what their equality says."""
+
+import math
+import random
+import re
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import xxhash
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mr_dedup.features.shingles import FeatureOptions
+from mr_dedup.signatures.minwise import MinwiseHashes, minwise_hashes
+
+deterministic = settings(derandomize=True, deadline=None, max_examples=100)
+MASK = (1 << 64) - 1
+
+
+def splitmix(seed):
+    """SplitMix64 as published: a state that goes on by a constant, and a mix of it."""
+    state = seed
+    while True:
+        state = (state + 0x9E3779B97F4A7C15) & MASK
+        mixed = ((state ^ (state >> 30)) * 0xBF58476D1CE4E5B9) & MASK
+        mixed = ((mixed ^ (mixed >> 27)) * 0x94D049BB133111EB) & MASK
+        yield mixed ^ (mixed >> 31)
+
+
+def shingles_of(text, length):
+    words = re.findall(r"[a-z0-9]+", text.lower())
+    if not words:
+        return set()
+    count = max(1, len(words) - length + 1)
+    return {" ".join(words[i : i + length]) for i in range(count)}
+
+
+def expected(text, permutations, length=3):
+    hashes = [xxhash.xxh3_64_intdigest(s.encode()) & 0xFFFFFFFF for s in shingles_of(text, length)]
+    drawn = splitmix(0)
+    constants = [next(drawn) for _ in range(permutations)]
+    return [
+        min(((h ^ (c >> 32)) * (c & 0xFFFFFFFF | 1)) & 0xFFFFFFFF for h in hashes)
+        for c in constants
+    ]
+
+
+def hashed(texts, permutations, **options):
+    return minwise_hashes(pa.array(texts, pa.large_string()), permutations, **options)
+
+
+GOLDEN = [[497146407, 942138802]]
+GOLDEN_KEYS = [[16614966476131100489]]
+
+
+TEXTS = st.lists(st.sampled_from(["a", "Bc", "def", "x" * 20, ".", "9"]), max_size=40).map(" ".join)
+
+
+@deterministic
+@given(st.lists(TEXTS | st.none(), max_size=5), st.integers(1, 40))
+def test_values_are_the_least_by_each_permutation(texts, permutations):
+    found = hashed(texts, permutations)
+    assert found.values.shape == (len(texts), permutations)
+    for text, values, exists in zip(texts, found.values.tolist(), found.exist, strict=True):
+        assert exists == bool(shingles_of(text or "", 3))
+        if exists:
+            assert values == expected(text, permutations)
+
+
+def test_values_of_other_shingles():
+    options = FeatureOptions("words", 1, "tf")
+    found = hashed(["one two two three"], 20, options=options)
+    assert found.values.tolist() == [expected("one two two three", 20, length=1)]
+
+
+def test_golden_values():
+    """The same text has the same values for ever."""
+    found = hashed(["the quick brown fox jumps over the lazy dog"], 2)
+    assert found.values.tolist() == [expected("the quick brown fox jumps over the lazy dog", 2)]
+    assert found.values.tolist() == GOLDEN
+    assert found.band_keys(1, 2).tolist() == GOLDEN_KEYS
+
+
+def pair(rng, shared, own):
+    """Two texts with so many words in common, and so many each of their own."""
+    common = [f"c{rng.getrandbits(40):x}" for _ in range(shared)]
+    return tuple(
+        " ".join([*common, *(f"{name}{rng.getrandbits(40):x}" for _ in range(own))])
+        for name in "ab"
+    )
+
+
+@pytest.mark.parametrize(("shared", "own"), [(20, 80), (50, 25), (80, 10), (96, 2)])
+def test_the_share_of_equal_values_estimates_the_similarity(shared, own):
+    rng = random.Random(shared)
+    pairs = [pair(rng, shared, own) for _ in range(400)]
+    options = FeatureOptions("words", 1, "binary")
+    found = hashed([text for both in pairs for text in both], 128, options=options)
+    first = np.arange(0, 800, 2)
+    similarity = shared / (shared + 2 * own)
+    errors = found.similarity(first, first + 1) - similarity
+    standard = math.sqrt(similarity * (1 - similarity) / 128)
+    # the mean of 400: four standard errors; their spread: a tenth
+    assert abs(errors.mean()) < 4 * standard / 20
+    assert 0.9 < errors.std() / standard < 1.12
+
+
+def test_texts_without_shingles_are_like_none():
+    found = hashed(["", None, "a", "..."], 16)
+    assert found.exist.tolist() == [False, False, True, False]
+    first, second = np.array([0, 0, 2]), np.array([1, 2, 2])
+    assert found.similarity(first, second).tolist() == [0, 0, 1]
+
+
+@deterministic
+@given(st.integers(1, 5), st.integers(1, 5), st.integers(0, 100))
+def test_a_band_is_shared_by_equal_values_and_by_no_others(bands, rows, seed):
+    values = np.random.default_rng(seed).integers(0, 2, (30, bands * rows), dtype=np.uint32)
+    keys = MinwiseHashes(values, np.ones(30, np.uint64)).band_keys(bands, rows)
+    for band in range(bands):
+        of_band = values[:, band * rows : (band + 1) * rows]
+        equal = (of_band[:, None] == of_band[None]).all(axis=2)
+        assert ((keys[:, band, None] == keys[None, :, band]) == equal).all()
+    assert len({key for band in keys.T for key in set(band.tolist())}) == sum(
+        len(set(band.tolist())) for band in keys.T
+    )
+
+
+@pytest.mark.parametrize(("bands", "rows"), [(0, 1), (1, 0), (3, 6), (17, 1)])
+def test_bands_that_cannot_be(bands, rows):
+    with pytest.raises(ValueError, match="bands, rows: expected"):
+        hashed(["a"], 16).band_keys(bands, rows)
+
+
+@pytest.mark.parametrize("permutations", [0, -1, 5000])
+def test_permutations_that_cannot_be(permutations):
+    with pytest.raises(ValueError, match="permutations must be from 1 to"):
+        hashed(["a"], permutations)
