@@ -32,6 +32,7 @@ __all__ = [
     "Input",
     "JobResult",
     "RemoteFile",
+    "check_settings",
     "exists",
     "fetch",
     "is_uri",
@@ -88,6 +89,13 @@ def run(
         yield JobResult(tuple(parts), _totals(engine.counters()))
     finally:
         engine.cleanup(mode=["ALL"])
+
+
+def check_settings(runner: str, cluster: ClusterSettings) -> None:
+    """Raise MrDedupError for settings that a runner of clusters would refuse; run nothing."""
+    from mr_dedup.runners import shipping
+
+    shipping.check_settings(runner, cluster)
 
 
 def list_files(names: Sequence[str], runner: str, cluster: ClusterSettings) -> list[RemoteFile]:

@@ -45,13 +45,6 @@ class ForkingRunner(ReportingRunner, LocalMRJobRunner):  # type: ignore[misc]
     def _create_setup_wrapper_scripts(self) -> None:
         """Do nothing: no shell stands between us and a task."""
 
-    def _sort_bin(self) -> list[str]:
-        """Return the command that sorts between map and reduce, its memory bounded.
-
-        Left to itself it takes what the machine has: 6 GB for a flood of matches.
-        """
-        return ["sort", "-t", "\t", "-k", "1,1", "-s", "-S", "256M"]
-
     def _invoke_task_func(
         self, task_type: str, step_num: int, task_num: int
     ) -> Callable[..., None]:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import traceback
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from tqdm import tqdm
 
 from mr_dedup.errors import MrDedupError
+from mr_dedup.runners.shuffle import shuffle
 
 _MAX_MESSAGE = 2000
 
@@ -49,6 +51,7 @@ class ReportingRunner:
     progress: Progress
     names: dict[str, str]
     _phase = "map"
+    _map_outputs: Sequence[Path] = ()
 
     def _run_mappers_and_combiners(self, step_num: int, map_splits: Any) -> None:
         self._phase = "map"
@@ -57,6 +60,25 @@ class ReportingRunner:
     def _run_reducers(self, step_num: int, num_reducer_tasks: int) -> None:
         self._phase = "reduce"
         super()._run_reducers(step_num, num_reducer_tasks)  # type: ignore[misc]
+
+    def _sort_reducer_input(self, step_num: int, num_map_tasks: int) -> None:
+        """Leave it to what splits it."""
+        self._map_outputs = [
+            Path(self._task_output_path("mapper", step_num, number))  # type: ignore[attr-defined]
+            for number in range(num_map_tasks)
+        ]
+
+    def _split_reducer_input(self, step_num: int) -> int:
+        """Write the input of each reduce task; return how many there are."""
+        size_bytes = sum(path.stat().st_size for path in self._map_outputs)
+        files = 2 * self._num_reducers(step_num)  # type: ignore[attr-defined]
+
+        def place(number: int) -> Path:
+            path = Path(self._task_input_path("reducer", step_num, number))  # type: ignore[attr-defined]
+            path.parent.mkdir(parents=True, exist_ok=True)
+            return path
+
+        return shuffle(self._map_outputs, place, size_bytes // files)
 
     def _task_name(self, number: int) -> str:
         """Return what an error calls a task of the running phase: with the file it reads."""

@@ -67,6 +67,13 @@ def engine_for(
     return engine
 
 
+def check_settings(alias: str, settings: ClusterSettings) -> None:
+    """Raise MrDedupError for settings that name what cannot be used; nothing is written."""
+    conf_options(alias, settings.conf)
+    if settings.archive:
+        _archive_ending(settings.archive)
+
+
 def conf_options(alias: str, conf: Path | None) -> dict[str, Any]:
     """Return what an mrjob.conf says of a runner; raises MrDedupError if it cannot be read."""
     if conf is None:
@@ -138,16 +145,22 @@ def _properties(settings: ClusterSettings) -> Iterator[str]:
 
 def _plain_archive(archive: str, staging: Path) -> str:
     """Return the archive's URI, or a link to it whose name mrjob's syntax cannot misread."""
-    ending = next((end for end in _ARCHIVE_ENDINGS if archive.lower().endswith(end)), None)
-    if ending is None:
-        raise MrDedupError(f"{archive}: expected an archive, {', '.join(_ARCHIVE_ENDINGS)}")
+    ending = _archive_ending(archive)
     if is_uri(archive):
         return archive
-    if not Path(archive).is_file():
-        raise MrDedupError(f"{archive}: no such file")
     link = staging / f"{ENVIRONMENT}{ending}"
     link.symlink_to(Path(archive).absolute())
     return str(link)
+
+
+def _archive_ending(archive: str) -> str:
+    """Return what the name of an archive ends in; MrDedupError if it is none."""
+    ending = next((end for end in _ARCHIVE_ENDINGS if archive.lower().endswith(end)), None)
+    if ending is None:
+        raise MrDedupError(f"{archive}: expected an archive, {', '.join(_ARCHIVE_ENDINGS)}")
+    if not is_uri(archive) and not Path(archive).is_file():
+        raise MrDedupError(f"{archive}: no such file")
+    return ending
 
 
 class ShippingRunner(ManifestRunner):
