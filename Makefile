@@ -20,8 +20,11 @@ setup: $(READY) ## make the virtual environment .venv with everything in it
 demo: $(READY) ## generate data, find its near-duplicates, compare with what was planted
 	@PATH="$(abspath $(BIN)):$$PATH" sh examples/find_near_duplicates.sh
 
-test: $(READY) ## run all tests but those on Hadoop and in a browser
+test: $(READY) ## run all tests but those on Hadoop, in a browser, and of minutes
 	$(BIN)/python -m pytest
+
+kill-test: $(READY) ## kill dedup and writers of URLs at random moments, and have them go on (minutes)
+	$(BIN)/python -m pytest -m slow -s
 
 $(VENV)/.browser-ready: $(READY)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[browser]'
@@ -69,4 +72,4 @@ clean: ## remove what these commands made
 	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -prune -exec rm -rf {} +
 
-.PHONY: help setup demo test browser-test hadoop-up hadoop-down hadoop-test hadoop-smoke lint examples bench bench-quick clean
+.PHONY: help setup demo test kill-test browser-test hadoop-up hadoop-down hadoop-test hadoop-smoke lint examples bench bench-quick clean

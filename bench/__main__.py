@@ -22,6 +22,8 @@ BENCHMARKS = (
     "constants",
     "formats",
     "whole_command",
+    "urls",
+    "dedup",
 )
 
 

@@ -13,7 +13,9 @@ ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
 
 # what differs from run to run: seconds and rates
-TIMES = re.compile(r"\b[\d.,]+(?= s\b| million fingerprints a second| MB of text a second)")
+TIMES = re.compile(
+    r"\b[\d.,]+(?= s\b| million fingerprints a second| MB of text a second| URLs a second)"
+)
 
 
 def sessions():

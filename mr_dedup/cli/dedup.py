@@ -2,24 +2,24 @@
 
 DOCS are as for mr-dedup fingerprint. OUT becomes a folder with documents/, the kept ones in the
 format and with every field they came in; decisions.parquet, why each document was kept or dropped,
-and for whom; clusters.parquet; summary.json; report.html, to look at; and rejects.jsonl, records
-that could not be read.
+and for whom; clusters.parquet; fingerprints.parquet, those of the kept ones; summary.json;
+report.html, to look at; and rejects.jsonl, records that could not be read.
 
 Documents whose fingerprints are within k bits of one another, directly or over others, are a
 cluster. Of each its keeper is chosen by --keep; another one is dropped only if its own text is as
 similar to a keeper's as --verify says, else it is kept as well.
+
+With --against DIR, the OUT of an earlier run, what that kept stays kept, and OUT gets of DOCS only
+what is like none of it. --dry-run prints what would be done.
 """
 
 from __future__ import annotations
 
 import argparse
-import contextlib
 import json
-import os
 import shutil
 import sys
 import time
-from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,21 +29,22 @@ from mr_dedup.cli.document_arguments import (
     described_features,
     document_frequencies,
     read_options,
-    shipped_frequencies,
 )
 from mr_dedup.cli.document_inputs import DocumentWork, prepare
-from mr_dedup.cli.on_cluster import cluster_settings, refuse_cluster_arguments
+from mr_dedup.cli.on_cluster import cluster_settings, is_address, refuse_cluster_arguments
+from mr_dedup.cli.result_folder import ResultFolder
 from mr_dedup.cli.runner_arguments import add_runner_arguments
 from mr_dedup.cli.streams import printable
 
 if TYPE_CHECKING:
-    from mr_dedup.jobs.job import Job
     from mr_dedup.pipeline.dedup import DedupOptions
-    from mr_dedup.runners import ClusterSettings, JobResult
+    from mr_dedup.pipeline.results import EarlierResult
 
 HELP = "keep one of each cluster of near-duplicate documents"
 
-SUMMARY, REPORT = "summary.json", "report.html"
+REPORT = "report.html"
+
+JOINS = ("auto", "memory", "tasks")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -51,7 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("documents", nargs="+", metavar="DOCS", help="files, globs or folders")
     add("-o", "--out", type=Path, required=True, metavar="OUT", help="the folder to make")
-    add("-k", type=int, default=7, help="largest Hamming distance of neighbours (default 7)")
+    add("-k", type=int, default=10, help="largest Hamming distance of neighbours (default 10)")
     add("--keep", action="append", metavar="POLICY",
         help="whom to keep of a cluster: first, longest, shortest, newest:FIELD, oldest:FIELD, "
         "highest:FIELD, lowest:FIELD, prefer:FIELD=VALUE,…; given several times, the next ones "
@@ -61,11 +62,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "similarity to a keeper's; off drops all but one of a cluster (default 0.8)")  # fmt: skip
     add("--shingles", default="words:3", metavar="words:N|characters:N",
         help="what texts are compared by (default words:3)")  # fmt: skip
+    add("--against", action="append", default=[], metavar="DIR",
+        help="the OUT of an earlier run: drop what is like a document that it kept, and drop none "
+        "of these; may be given several times")  # fmt: skip
+    add("--follow", action="store_true",
+        help="also against the results that each DIR was made against, and so on")  # fmt: skip
+    add("--join", choices=JOINS, default="auto",
+        help="where fingerprints within k bits are found: in the memory of this command, or by "
+        "tasks of the runner; the result is the same (default: what takes less time)")  # fmt: skip
     add("--share-by", action="append", default=[], metavar="FIELD",
         help="have the report tell how many near-duplicates each value of it has")  # fmt: skip
+    add("--dry-run", action="store_true", help="print what would be done, and do nothing")
     add("--resume", action="store_true", help="go on with a run that did not end")
     add("--overwrite", action="store_true", help="replace OUT, and forget an unfinished run")
-    add_feature_arguments(parser)
+    # pairs of words at 10 bits found more than single words at 7, as fast (docs/quality.md); and
+    # single words join a million pages by chance
+    add_feature_arguments(parser, features="words:2")
     add_reading_arguments(parser)
     add_runner_arguments(parser, "dedup", "the files are", reduces=False)
 
@@ -85,41 +97,51 @@ def _similarity(text: str) -> float | None:
 def run(arguments: argparse.Namespace) -> int:
     """Run the command; return its exit code."""
     from mr_dedup import runners
-    from mr_dedup.cli.dedup_report import write_dedup_report
-    from mr_dedup.formats.outputs import whole_file
-    from mr_dedup.pipeline.dedup import RESULT, dedup
+    from mr_dedup.cli.dedup_jobs import Jobs
+    from mr_dedup.pipeline.dedup import dedup
     from mr_dedup.pipeline.stages import Stages
 
     started = time.perf_counter()
     settings = None
     if arguments.runner in runners.CLUSTER_RUNNERS:
         settings = cluster_settings(arguments)
+        # a run that has begun would be in the way of the next
+        runners.check_settings(arguments.runner, settings)
     else:
         refuse_cluster_arguments(arguments, arguments.documents)
     options = _options(arguments)
-    out: Path = arguments.out
-    work_folder = out.parent / f".{out.name}.unfinished"
-    if arguments.resume and out.exists() and _was_published(work_folder):
-        shutil.rmtree(work_folder)
-        _say(f"{out}: was complete")
+    folder = ResultFolder(arguments.out)
+    if arguments.resume and folder.was_published():
+        if not arguments.dry_run:
+            folder.end()
+        _say(f"{folder.out}: was complete")
         return 0
-    _check_output(out, work_folder, arguments)
+    folder.check(
+        resume=arguments.resume,
+        overwrite=arguments.overwrite,
+        read=[result.folder for result in options.against],
+    )
+    if arguments.dry_run:
+        from mr_dedup.cli.dedup_plan import print_plan
+
+        work = prepare(arguments.documents, arguments, None, settings)
+        run = _run_of(arguments, work, options)
+        stages = Stages(folder.work, run, resume=arguments.resume, look=True)
+        print_plan(arguments, work, options, stages)
+        return 0
+    if folder.work.exists() and not arguments.resume:
+        shutil.rmtree(folder.work)
     with runners.staging_folder() as staging:
         work = prepare(arguments.documents, arguments, staging, settings)
-        stages = Stages(work_folder, _run_of(arguments, work, options), resume=arguments.resume)
-        run_job = _Jobs(arguments, work, staging, settings)
+        stages = Stages(folder.work, _run_of(arguments, work, options), resume=arguments.resume)
         try:
-            summary = dedup(stages, options, run_job)
+            summary = dedup(stages, options, Jobs(arguments, work, staging, settings))
         except BaseException:
-            _say(f"{work_folder}: what is done so far; --resume goes on with it")
+            _say(f"{folder.work}: what is done so far; --resume goes on with it")
             raise
-    shown = _shown_options(arguments)
-    with whole_file(work_folder / RESULT / REPORT, overwrite=True) as file:
-        write_dedup_report(file, work_folder, summary, shown, arguments.share_by)
-    with whole_file(work_folder / RESULT / SUMMARY, overwrite=True) as file:
-        file.write(json.dumps(summary, indent=1).encode() + b"\n")
-    _publish(work_folder, out)
-    _summarise(summary, work, out, time.perf_counter() - started)
+    _finish_result(folder.work, summary, arguments, options)
+    folder.publish()
+    _summarise(summary, work, options, folder.out, time.perf_counter() - started)
     return 0
 
 
@@ -128,6 +150,7 @@ def _options(arguments: argparse.Namespace) -> DedupOptions:
     from mr_dedup.clusters.keepers import KeepPolicy
     from mr_dedup.errors import MrDedupError
     from mr_dedup.features.shingles import FeatureOptions
+    from mr_dedup.formats.documents.options import ReadOptions
     from mr_dedup.hamming.planner import plan_self
     from mr_dedup.jobs.document_options import feature_arguments, reading_arguments
     from mr_dedup.jobs.fingerprint import check_kept
@@ -144,6 +167,7 @@ def _options(arguments: argparse.Namespace) -> DedupOptions:
     read_options(arguments, policy.fields, keep_records=True)
     read_options(arguments, arguments.share_by)
     document_frequencies(arguments)
+    made_from = described_features(arguments)
     return DedupOptions(
         arguments.k,
         keep,
@@ -152,10 +176,43 @@ def _options(arguments: argparse.Namespace) -> DedupOptions:
         arguments.share_by,
         reading_arguments(arguments),
         feature_arguments(arguments),
+        made_from,
+        id_name=(arguments.id_field or ReadOptions.id_names)[0],
+        text_name=arguments.text_field,
+        against=_earlier_results(arguments, made_from),
     )
 
 
-def _shown_options(arguments: argparse.Namespace) -> list[tuple[str, str]]:
+def _earlier_results(arguments: argparse.Namespace, made_from: str) -> list[EarlierResult]:
+    """Return the results that --against names; MrDedupError for what cannot be compared."""
+    from mr_dedup.errors import MrDedupError
+    from mr_dedup.pipeline.results import EarlierResult, followed, not_followed
+
+    if arguments.follow and not arguments.against:
+        raise MrDedupError("--follow: means nothing without --against")
+    for name in arguments.against:
+        if is_address(name):
+            raise MrDedupError(f"--against {name}: expected a folder of this machine")
+    named = [EarlierResult.read(name) for name in arguments.against]
+    results = followed(named, further=arguments.follow)
+    for result in results:
+        if result.features != made_from:
+            raise MrDedupError(
+                f"--against {result.name}: its fingerprints were made from {result.features}, "
+                f"those of this run are from {made_from}"
+            )
+        longest = result.reading["max_record_size"]
+        if longest > arguments.max_record_size:
+            raise MrDedupError(
+                f"--max-record-size: {arguments.max_record_size:,} is less than the {longest:,} "
+                f"of {result.name}"
+            )
+    for name, other in not_followed(results):
+        _say(f"{name} was made against {other}, which is not compared; --follow has it compared")
+    return results
+
+
+def _shown_options(arguments: argparse.Namespace, options: DedupOptions) -> list[tuple[str, str]]:
     """Return what was run, as a report tells it."""
     from mr_dedup import __version__
 
@@ -166,32 +223,9 @@ def _shown_options(arguments: argparse.Namespace) -> list[tuple[str, str]]:
         ("keep", ", ".join(arguments.keep or ["first"])),
         ("verify", "off" if arguments.verify is None else str(arguments.verify)),
         ("shingles", arguments.shingles),
+        *(("against", f"{name}, {count:,} documents") for name, count in options.earlier),
         ("mr_dedup", __version__),
     ]
-
-
-def _check_output(out: Path, work_folder: Path, arguments: argparse.Namespace) -> None:
-    """Raise MrDedupError for an output that is in the way; clear what may be overwritten."""
-    from mr_dedup.errors import MrDedupError
-
-    if not out.parent.is_dir():
-        raise MrDedupError(f"{out}: its folder {out.parent} does not exist")
-    if out.exists() and not arguments.overwrite:
-        raise MrDedupError(f"{out}: exists; give --overwrite to replace it")
-    if out.exists() and not (out / SUMMARY).is_file() and not _is_empty(out):
-        raise MrDedupError(f"{out}: is no result of mr-dedup dedup, and is not replaced")
-    if arguments.resume:
-        return
-    if work_folder.exists():
-        if not arguments.overwrite:
-            raise MrDedupError(
-                f"{out}: a run for it did not end; --resume goes on with it, --overwrite forgets it"
-            )
-        shutil.rmtree(work_folder)
-
-
-def _is_empty(folder: Path) -> bool:
-    return folder.is_dir() and not any(folder.iterdir())
 
 
 def _run_of(
@@ -216,68 +250,48 @@ def _run_of(
         "shingles": options.shingles,
         "share-by": list(options.share_by),
         "reading": list(options.reading),
-        "features": described_features(arguments),
+        "features": options.made_from,
+        "against": [[result.name, result.fingerprints] for result in options.against],
+        "files of these": [
+            identity(path) for result in options.against for path in _files_of(result)
+        ],
     }
 
 
-class _Jobs:
-    """Runs jobs over the documents, each with a staging folder of its own."""
+def _files_of(result: EarlierResult) -> list[Path]:
+    from mr_dedup.pipeline.results import SUMMARY
 
-    def __init__(
-        self,
-        arguments: argparse.Namespace,
-        work: DocumentWork,
-        staging: Path,
-        settings: ClusterSettings | None,
-    ) -> None:
-        self._arguments = arguments
-        self._work = work
-        self._staging = staging
-        self._settings = settings
-
-    @contextlib.contextmanager
-    def __call__(
-        self, job_class: type[Job], options: Sequence[str], name: str
-    ) -> Iterator[JobResult]:
-        from mr_dedup import runners
-
-        folder = self._staging / name
-        folder.mkdir()
-        if self._work.runner == "local":
-            job_class.warm_up()
-        options = [*options, *shipped_frequencies(self._arguments, folder)]
-        with runners.run(
-            job_class, options, self._work.inputs, folder,
-            runner=self._work.runner, cores=self._arguments.cores, cluster=self._settings,
-        ) as result:  # fmt: skip
-            yield result
-        shutil.rmtree(folder)
+    files = [result.folder / SUMMARY, *(file.path for file in result.document_files())]
+    return [path for path in files if path is not None]
 
 
-def _was_published(work_folder: Path) -> bool:
-    """Return whether a run was killed when nothing but its traces were left to remove."""
+def _finish_result(
+    work_folder: Path,
+    summary: dict[str, Any],
+    arguments: argparse.Namespace,
+    options: DedupOptions,
+) -> None:
+    """Write what tells of a run whose stages are done; ``summary`` becomes that of the result."""
+    from mr_dedup.cli.dedup_report import write_dedup_report
+    from mr_dedup.formats.outputs import whole_file
+    from mr_dedup.jobs.document_options import reading_record
     from mr_dedup.pipeline.dedup import RESULT
-    from mr_dedup.pipeline.stages import has_finished
+    from mr_dedup.pipeline.results import SUMMARY, record_for_later
 
-    return has_finished(work_folder, "keep") and not (work_folder / RESULT).exists()
-
-
-def _publish(work_folder: Path, out: Path) -> None:
-    """Have the result appear as a whole, and end what it was made in."""
-    from mr_dedup.pipeline.dedup import RESULT
-
-    if out.exists():
-        old = out.parent / f".{out.name}.old"
-        shutil.rmtree(old, ignore_errors=True)
-        os.rename(out, old)  # noqa: PTH104 (a folder onto nothing)
-        os.rename(work_folder / RESULT, out)  # noqa: PTH104
-        shutil.rmtree(old)
-    else:
-        os.rename(work_folder / RESULT, out)  # noqa: PTH104
-    shutil.rmtree(work_folder)
+    result = work_folder / RESULT
+    shown = _shown_options(arguments, options)
+    with whole_file(result / REPORT, overwrite=True) as file:
+        write_dedup_report(file, work_folder, summary, shown, arguments.share_by)
+    summary |= record_for_later(
+        result, arguments.out, options.made_from, reading_record(arguments), options.against
+    )
+    with whole_file(result / SUMMARY, overwrite=True) as file:
+        file.write(json.dumps(summary, indent=1).encode() + b"\n")
 
 
-def _summarise(summary: dict[str, Any], work: DocumentWork, out: Path, seconds: float) -> None:
+def _summarise(
+    summary: dict[str, Any], work: DocumentWork, options: DedupOptions, out: Path, seconds: float
+) -> None:
     read, kept = summary["read"], summary["kept"]
     share = 100 * summary["dropped"] / read if read else 0.0
     _say(
@@ -285,6 +299,16 @@ def _summarise(summary: dict[str, Any], work: DocumentWork, out: Path, seconds: 
         f"without features: {summary['documents without features']:,}, "
         f"rejected: {summary['rejected']:,}"
     )
+    if summary["clusters split"]:
+        _say(
+            f"clusters split, since pages near by chance joined more than a task holds: "
+            f"{summary['clusters split']:,}; a smaller -k, or features of more words, tell better"
+        )
+    if options.against:
+        _say(
+            f"compared against {summary['earlier documents']:,} earlier documents, "
+            f"{summary['dropped for earlier documents']:,} dropped for them"
+        )
     _say(f"kept {kept:,}, dropped {summary['dropped']:,} ({share:.1f} %) in {seconds:.1f} s: {out}")
 
 

@@ -39,6 +39,8 @@ def write_dedup_report(
     decisions = pq.read_table(folder / DECISIONS)
     clusters = pq.read_table(folder / CLUSTERS)
     rows = pq.read_table(folder / ROWS, columns=["fingerprint", *share_by])
+    earlier = summary["earlier documents"]
+    rows = rows.slice(earlier)
     dropped = decisions.filter(pc.is_valid(decisions["distance"]))
     reasons = {reason: n for reason, n in summary["reasons"].items() if n}
     data = ReportData(
@@ -54,14 +56,16 @@ def write_dedup_report(
                 for reason, n in reasons.items()
                 if reason.startswith("dropped: ")
             },
+            earlier=earlier,
+            for_earlier=summary["dropped for earlier documents"],
         ),
-        cluster_sizes=clusters["documents"].to_numpy(),
+        cluster_sizes=clusters["documents"].to_numpy() + clusters["earlier"].to_numpy(),
         distances=dropped["distance"].to_numpy(),
         similarities=dropped["similarity"].fill_null(float("nan")).to_numpy(),
         fingerprints=rows["fingerprint"].drop_null().to_numpy().view(np.uint64),
         shares=list(_shares(decisions, rows, share_by)),
         largest=_largest(clusters, decisions),
-        samples=_samples(folder, decisions),
+        samples=_samples(folder, decisions, earlier),
     )
     write_report(file, data)
 
@@ -101,23 +105,26 @@ def _largest(clusters: pa.Table, decisions: pa.Table) -> list[LargeCluster]:
 
     from mr_dedup.report.data import LargeCluster
 
-    ranked = clusters.sort_by([("documents", "descending"), ("cluster", "ascending")])
+    size = pc.add(clusters["documents"], clusters["earlier"])
+    clusters = clusters.append_column("size", size)
+    ranked = clusters.sort_by([("size", "descending"), ("cluster", "ascending")])
     found = []
     for row in ranked.slice(0, _LARGEST).to_pylist():
         members = decisions.filter(pc.equal(decisions["cluster"], row["cluster"]))
         examples = members.slice(0, _EXAMPLES)["id"].to_pylist()
-        found.append(LargeCluster(row["cluster"], row["documents"], row["kept"], examples))
+        cluster, earlier = row["cluster"], row["earlier"]
+        found.append(LargeCluster(cluster, row["size"], row["kept"] + earlier, examples, earlier))
     return found
 
 
-def _samples(folder: Path, decisions: pa.Table) -> list[Sample]:
+def _samples(folder: Path, decisions: pa.Table, earlier: int) -> list[Sample]:
     from mr_dedup.pipeline.dedup import SAMPLES, SHOWN
     from mr_dedup.report.data import Sample
 
     texts = json.loads((folder / SHOWN).read_bytes())
     found = []
     for number, keeper in json.loads((folder / SAMPLES).read_bytes()):
-        (row,) = decisions.slice(number, 1).to_pylist()
+        (row,) = decisions.slice(number - earlier, 1).to_pylist()
         found.append(
             Sample(
                 id=row["id"],
@@ -126,6 +133,7 @@ def _samples(folder: Path, decisions: pa.Table) -> list[Sample]:
                 similarity=row["similarity"],
                 text=texts[str(number)],
                 keeper_text=texts[str(keeper)],
+                earlier=row["earlier"],
             )
         )
     return found

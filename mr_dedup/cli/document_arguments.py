@@ -36,17 +36,19 @@ def read_options(
         raise _mistake(parameters.split(", "), colon + reason) from error
 
 
-def add_feature_arguments(parser: argparse.ArgumentParser, *, weights: bool = True) -> None:
+def add_feature_arguments(
+    parser: argparse.ArgumentParser, *, weights: bool = True, features: str = "words:1"
+) -> None:
     """Add the arguments that say which features a text has, as a group of their own.
 
-    With what they weigh, unless it does not matter.
+    With what they weigh, unless it does not matter; ``features`` are the default.
     """
     from mr_dedup.jobs.document_options import add_feature_options
 
     group = parser.add_argument_group(
         "features", "fingerprints can be compared only if made with the same"
     )
-    add_feature_options(group.add_argument, weights=weights)
+    add_feature_options(group.add_argument, weights=weights, features=features)
 
 
 def feature_options(arguments: argparse.Namespace) -> FeatureOptions:

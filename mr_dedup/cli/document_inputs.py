@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from mr_dedup.formats.documents.files import DocumentFile
     from mr_dedup.runners import ClusterSettings, Input
 
-SMALL_BYTES = 16 << 20
+SMALL_BYTES = 64 << 20
 """Bytes of files up to which one process is quicker than several."""
 
 _BUNDLED_BYTES = 16 << 20
@@ -41,13 +41,14 @@ class DocumentWork:
 def prepare(
     documents: Sequence[str],
     arguments: argparse.Namespace,
-    staging: Path,
+    staging: Path | None,
     settings: ClusterSettings | None,
 ) -> DocumentWork:
     """Return what a run over ``documents`` takes, what it needs put into ``staging``.
 
-    On a cluster the documents of this machine come first. Raises MrDedupError for names that
-    stand for no documents, and FormatError as ``find_documents``.
+    Without that nothing is written, and the inputs are only to be counted. On a cluster the
+    documents of this machine come first. Raises MrDedupError for names that stand for no documents,
+    and FormatError as ``find_documents``.
     """
     here = [name for name in documents if not is_address(name)]
     there = [name for name in documents if is_address(name)]
@@ -112,37 +113,45 @@ def _refuse_stdin(files: Sequence[DocumentFile], option: str | None) -> None:
 
 
 def _described(
-    files: Sequence[DocumentFile], runner: str, cores: int | None, staging: Path
+    files: Sequence[DocumentFile], runner: str, cores: int | None, staging: Path | None
 ) -> list[Input]:
     """Return descriptions of chunks for tasks that keep the cores busy."""
-    from mr_dedup.formats.documents.chunks import (
-        CHUNK_BYTES,
-        DESCRIPTION_SUFFIX,
-        chunk_bytes,
-        cut_into_chunks,
-    )
+    from mr_dedup.formats.documents.chunks import CHUNK_BYTES, chunk_bytes, cut_into_chunks
     from mr_dedup.runners import Input
 
     cores = cores or len(os.sched_getaffinity(0))
     size = CHUNK_BYTES if runner == "inline" else chunk_bytes(files, cores)
-    inputs = []
-    for chunk in cut_into_chunks(files, size):
-        path = staging / f"{chunk.number:06}{DESCRIPTION_SUFFIX}"
-        path.write_text(chunk.describe())
-        inputs.append(Input(str(path), chunk.name))
-    return inputs
+    chunks = cut_into_chunks(files, size)
+    if staging is None:
+        return [Input("", chunk.name) for chunk in chunks]
+    return [described_chunk(chunk, staging) for chunk in chunks]
+
+
+def described_chunk(chunk: DocumentChunk, staging: Path) -> Input:
+    """Return the input of a task of this machine that reads a chunk."""
+    from mr_dedup.formats.documents.chunks import DESCRIPTION_SUFFIX
+    from mr_dedup.runners import Input
+
+    path = staging / f"{chunk.number:06}{DESCRIPTION_SUFFIX}"
+    path.write_text(chunk.describe())
+    return Input(str(path), chunk.name)
+
+
+def bundled_chunk(chunk: DocumentChunk, staging: Path) -> Input:
+    """Return the input of a cluster's task that reads a chunk of this machine's files."""
+    from mr_dedup.formats.documents.chunks import BUNDLE_SUFFIX, bundle
+    from mr_dedup.runners import Input
+
+    path = staging / f"{chunk.number:06}{BUNDLE_SUFFIX}"
+    bundle(chunk, path)
+    return Input(str(path), chunk.name)
 
 
 def _shipped(
-    files: Sequence[DocumentFile], staging: Path, arguments: argparse.Namespace
+    files: Sequence[DocumentFile], staging: Path | None, arguments: argparse.Namespace
 ) -> list[Input]:
     """Return the inputs of a cluster's tasks: files as they are, small ones in bundles."""
-    from mr_dedup.formats.documents.chunks import (
-        BUNDLE_SUFFIX,
-        bundle,
-        cut_into_chunks,
-        total_bytes,
-    )
+    from mr_dedup.formats.documents.chunks import cut_into_chunks, total_bytes
     from mr_dedup.runners import Input
 
     inputs = []
@@ -151,10 +160,10 @@ def _shipped(
             file = chunk.parts[0].file
             lines_bytes = _lines_bytes(str(file.path), total_bytes([file]), arguments)
             inputs.append(Input(str(file.path), file.name, lines_bytes))
-            continue
-        path = staging / f"{chunk.number:06}{BUNDLE_SUFFIX}"
-        bundle(chunk, path)
-        inputs.append(Input(str(path), chunk.name))
+        elif staging is None:
+            inputs.append(Input("", chunk.name))
+        else:
+            inputs.append(bundled_chunk(chunk, staging))
     return inputs
 
 

@@ -30,6 +30,7 @@ COMMANDS = (
     "inspect",
     "distance",
     "evaluate",
+    "urls",
 )
 
 _INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)

@@ -52,16 +52,17 @@ def decide_few(  # type: ignore[no-untyped-def]
 ):
     """Decide on the texts of all clusters, comparing each with every keeper of its cluster.
 
-    Cluster g is rows[starts[g]:starts[g + 1]]. ``held`` uint64[f] is scratch for its keepers: the
-    text that would be one more is left undecided with all after it, and stops[g] is its position;
-    else starts[g + 1].
+    Cluster g is rows[starts[g]:starts[g + 1]]. A text that is its own keeper already remains it;
+    those of the others are -1. ``held`` uint64[f] is scratch for a cluster's keepers: the text that
+    would be one more is left undecided with all after it, and stops[g] is its position; else
+    starts[g + 1].
     """
     for cluster in range(stops.size):
         count = _0
         i = starts[cluster]
         while i < starts[cluster + 1]:
             best, keeper = -1.0, int64(i)
-            for k in range(count):
+            for k in range(count if keepers[i] < 0 else _0):
                 value = similarity(
                     offsets, sizes, hashes, rows[held[k]], rows[i], max(threshold, best)
                 )

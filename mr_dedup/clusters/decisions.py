@@ -104,6 +104,7 @@ def resolve(
     order: NDArray[np.int64],
     sets: ShingleSets | None = None,
     threshold: float | None = THRESHOLD,
+    fixed: NDArray[np.bool_] | None = None,
 ) -> Decisions:
     """Return the decision on every document; the order in which they came does not matter.
 
@@ -116,16 +117,23 @@ def resolve(
 
     With ``threshold`` None texts are not compared, and all but the first are dropped for it.
 
+    Those that are ``fixed`` bool[n] are kept, however like each other they are, and come before all
+    others, whatever the order.
+
     A text of 100 to 300 words costs 0.05 to 0.5 microseconds for each keeper of its cluster; from
     _FEW keepers on an index rules most of them out, and a text costs 5 to 20 microseconds, at
     worst 3 to 7 nanoseconds a keeper. Memory, beside documents and sets: 140 bytes a document; for
     one crowded cluster at a time 20 to 40 bytes for each of 1 - threshold of its keepers' hashes.
     Raises ValueError for a threshold that is not above 0 and at most 1, an ``order`` that is no
-    permutation, and texts without sets.
+    permutation, a ``fixed`` of another length or type, and texts without sets.
     """
     n = len(documents)
     if order.shape != (n,) or not np.array_equal(np.sort(order), np.arange(n)):
         raise ValueError(f"order: expected a permutation of {n} positions")
+    fixed = np.zeros(n, bool) if fixed is None else fixed
+    if fixed.dtype != bool or fixed.shape != (n,):
+        raise ValueError(f"fixed: expected bool[{n}], got {fixed.dtype}{list(fixed.shape)}")
+    order = order[np.argsort(~fixed[order], kind="stable")]
     exist = documents.exist
     if threshold is not None:
         texts, checked = _checked(documents, sets, threshold)
@@ -137,8 +145,11 @@ def resolve(
     if threshold is None:
         keepers[members] = members[starts[clusters]]
     else:
-        found, values = _verified(clusters, texts[members], checked, float(threshold))
+        found, values = _verified(
+            clusters, texts[members], fixed[members], checked, float(threshold)
+        )
         keepers[members], similarities[members] = members[found], values
+    keepers[fixed], similarities[fixed] = np.flatnonzero(fixed), np.nan
     reasons = np.full(n, Reason.WITHOUT_FEATURES, np.uint8)
     reasons[members] = Reason.UNLIKE
     reasons[members[starts]] = Reason.FIRST
@@ -195,28 +206,37 @@ def _runs(values: NDArray[np.generic]) -> tuple[NDArray[np.int64], NDArray[np.in
 
 
 def _verified(
-    clusters: NDArray[np.int64], texts: NDArray[np.int64], sets: ShingleSets, threshold: float
+    clusters: NDArray[np.int64],
+    texts: NDArray[np.int64],
+    fixed: NDArray[np.bool_],
+    sets: ShingleSets,
+    threshold: float,
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Return for each of m documents the position of its keeper, and their similarity or NaN.
 
-    ``clusters`` int64[m] are ascending, and each cluster's best documents first.
+    ``clusters`` int64[m] are ascending, and each cluster's best documents first. Of one text only
+    the first counts as ``fixed``.
     """
     by_text = np.lexsort((texts, clusters))  # stable: of one text, the best first
     starts, runs = _runs(np.stack([clusters, texts], axis=1)[by_text])
     leaders = np.sort(by_text[starts])  # the one that stands for its text
-    found, values = _decided(clusters[leaders], texts[leaders], sets, threshold)
+    found, values = _decided(clusters[leaders], texts[leaders], fixed[leaders], sets, threshold)
     leader = np.empty_like(texts)
     leader[by_text] = np.searchsorted(leaders, by_text[starts])[runs]
     return leaders[found][leader], values[leader]
 
 
 def _decided(
-    clusters: NDArray[np.int64], texts: NDArray[np.int64], sets: ShingleSets, threshold: float
+    clusters: NDArray[np.int64],
+    texts: NDArray[np.int64],
+    fixed: NDArray[np.bool_],
+    sets: ShingleSets,
+    threshold: float,
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Do the same for texts of which none repeats in its cluster."""
     starts = np.append(_runs(clusters)[0], texts.size).astype(np.uint64)
     stops = np.empty(starts.size - 1, np.uint64)
-    keepers, similarities = np.full(texts.size, -1, np.int64), np.empty(texts.size, np.float64)
+    keepers, similarities = np.where(fixed, np.arange(texts.size), -1), np.full(texts.size, -1.0)
     rows = texts.view(np.uint64)
     kernels.decide_few(
         *sets.arrays, rows, starts, threshold, np.empty(_FEW, np.uint64), stops,

@@ -25,7 +25,7 @@ from mr_dedup.errors import MrDedupError
 from mr_dedup.hamming.matches import Matches
 
 _HEADER = struct.Struct("<BBIQ")  # version, kind, count, checksum of all but the version
-_VERSION = 2
+_VERSION = 3
 
 _KEY_BYTES = 32
 
@@ -43,7 +43,7 @@ class Kind(IntEnum):
     LABELS = 3
     """Columns fingerprint and label."""
     DOCUMENTS = 4
-    """Rows of documents, as an Arrow IPC stream."""
+    """Rows of documents, as an Arrow IPC stream, compressed by zstd."""
     REJECTS = 5
     """Rejected records, a line of JSON each."""
     FREQUENCIES = 6

@@ -57,13 +57,16 @@ def add_reading_options(add: Add, size: Callable[[str], int] = int) -> None:
         help="end with an error at the first record that cannot be read")  # fmt: skip
 
 
-def add_feature_options(add: Add, add_file: Add | None = None, *, weights: bool = True) -> None:
+def add_feature_options(
+    add: Add, add_file: Add | None = None, *, weights: bool = True, features: str = "words:1"
+) -> None:
     """Declare by ``add`` which features a text has, and unless they do not matter their weights.
 
-    ``add_file`` declares what is a file that a job's tasks need, if that takes more.
+    ``add_file`` declares what is a file that a job's tasks need, if that takes more; ``features``
+    are the default.
     """
-    add("--features", default="words:1", metavar="words:N|characters:N",
-        help="shingles of so many words or characters (default words:1)")  # fmt: skip
+    add("--features", default=features, metavar="words:N|characters:N",
+        help=f"shingles of so many words or characters (default {features})")  # fmt: skip
     if weights:
         _add_weights(add, add_file or add)
     add("--stop-words", metavar="LANGUAGE",
@@ -151,6 +154,12 @@ def document_frequencies(options: argparse.Namespace) -> DocumentFrequencies | N
 
 _frequencies_read: dict[tuple[int, int, int], DocumentFrequencies] = {}
 """What was read last, by its file: tasks that a process runs, or forks, do not read it again."""
+
+
+def reading_record(options: argparse.Namespace) -> dict[str, Any]:
+    """Return how documents are read, by the names of options, as JSON can hold it."""
+    names = ("id_field", "text_field", "html_field", "html", "max_record_size", "format")
+    return {name: getattr(options, name) for name in names}
 
 
 def reading_arguments(options: argparse.Namespace) -> list[str]:

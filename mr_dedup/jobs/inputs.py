@@ -56,7 +56,12 @@ def input_number() -> int:
 
 def input_order(start: int = 0) -> int:
     """Return a number that sorts what tasks leave: by their inputs, parts of one by ``start``."""
-    return (input_number() << _START_BITS) + start
+    return order_of(input_number()) + start
+
+
+def order_of(number: int) -> int:
+    """Return what ``input_order`` is where the input of that number begins."""
+    return number << _START_BITS
 
 
 def lines_of_part(uri: str) -> PlacedLines:

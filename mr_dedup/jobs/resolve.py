@@ -1,8 +1,12 @@
 """The resolve job: of each cluster of documents, which are kept, and for whom the others go.
 
-A map task reads a chunk of documents again, and hands on those that are in a cluster: what their
-keeper is chosen by, and the shingles of their texts, once for each text. Reduce: clusters are
-resolved, some whole ones together. Documents that are in no cluster are not mentioned.
+A map task reads a chunk of documents again, and hands on those that are in a cluster, as it is
+told: what their keeper is chosen by, and their texts, each once: compressed, they are a third of
+their shingles. Reduce: clusters are resolved, some whole ones together. Documents that are in no
+cluster are not mentioned.
+
+Some inputs, the last ones, may hold documents that an earlier run kept. They are called by their
+numbers, and stay kept; in which cluster they are their fingerprints say, computed again.
 """
 
 from __future__ import annotations
@@ -13,13 +17,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from mrjob.step import MRStep
 from numpy.typing import NDArray
 
-from mr_dedup.errors import FormatError
+from mr_dedup.errors import FormatError, MrDedupError
 from mr_dedup.formats.documents.options import ReadOptions
 from mr_dedup.jobs.batches import BatchProtocol
+from mr_dedup.jobs.clustered_rows import ClusteredRows
 from mr_dedup.jobs.document_options import read_options
 from mr_dedup.jobs.documents import DocumentJob, TaskReading
 from mr_dedup.jobs.fingerprint import decode_documents, encode_documents
@@ -32,11 +38,17 @@ if TYPE_CHECKING:
     from mr_dedup.clusters.verification import ShingleSets
     from mr_dedup.features.shingles import FeatureOptions
     from mr_dedup.formats.documents.batch import DocumentBatch
+    from mr_dedup.formats.documents.chunks import DocumentChunk
+
+    _Clustered = tuple[DocumentBatch, ClusteredRows, NDArray[np.int64]]
 
 _MIXER = np.uint64(0x9E3779B97F4A7C15)
 """Spreads labels over reduce keys: near-duplicates share their leading bits."""
 
 UNVERIFIED = "off"
+
+EARLIER = -1
+"""The chunk of all documents that an earlier run kept; their rows are their numbers."""
 
 
 class ResolveJob(DocumentJob):
@@ -48,12 +60,15 @@ class ResolveJob(DocumentJob):
     def configure_args(self) -> None:
         """Declare the job's options beside mrjob's own."""
         super().configure_args()
-        self.add_file_arg("--labels", help="the clusters' fingerprints (required)")
+        self.add_file_arg("--clustered", help="which documents are in clusters (required)")
+        self.add_file_arg("--labels", help="the clusters' fingerprints, for earlier documents")
         add = self.add_passthru_arg
         add("--keep", action="append", metavar="POLICY", help="whom to keep of a cluster (first)")
         add("--verify", default="0.8", metavar="J", help="least similarity to a keeper, or off")
         add("--shingles", default="words:3", help="what texts are compared by (words:3)")
         add("--reduce-keys", type=int, default=1, help="groups of clusters resolved together")
+        add("--earlier-from", type=int, metavar="N",
+            help="chunks of this number and more hold documents that were kept before")  # fmt: skip
 
     def check_options(self) -> None:
         """Raise ValueError or MrDedupError for options that cannot be."""
@@ -61,8 +76,10 @@ class ResolveJob(DocumentJob):
         self.policy()
         self.threshold()
         self.shingles()
-        if not self.options.labels:
-            raise ValueError("--labels is required")
+        if not self.options.clustered:
+            raise ValueError("--clustered is required")
+        if self.options.earlier_from is not None and not self.options.labels:
+            raise ValueError("--earlier-from needs --labels")
         if self.options.reduce_keys < 1:
             raise ValueError(f"--reduce-keys must be at least 1, not {self.options.reduce_keys}")
 
@@ -109,38 +126,65 @@ class ResolveJob(DocumentJob):
         """Yield the clustered documents of one chunk, keyed by their clusters."""
         with errors_naming(input_name(uri), path):
             chunk = self.chunk(path, uri)
-        labels = Labels.read(Path(self.options.labels))
-        rows = 0
+        is_earlier = (
+            self.options.earlier_from is not None and chunk.number >= self.options.earlier_from
+        )
+        found = self._earlier(chunk) if is_earlier else self._told(chunk)
         seen: set[bytes] = set()
+        for batch, clustered, rows in found:
+            if clustered.numbers.size:
+                table = self._described(batch, clustered, seen)
+                table = table.append_column("row", pa.array(rows))
+                number = EARLIER if is_earlier else chunk.number
+                table = table.append_column("chunk", pa.array(np.full(len(table), number)))
+                yield from _keyed(table, self.options.reduce_keys)
+
+    def _told(self, chunk: DocumentChunk) -> Iterator[_Clustered]:
+        """Yield batches of a chunk, which of their documents are in clusters, and their rows.
+
+        Raises MrDedupError if the chunk has other documents than when it was first read.
+        """
+        told, count = ClusteredRows.read(Path(self.options.clustered)).of(chunk.number)
+        done = 0
         with TaskReading(self, chunk) as reading:
             for batch in reading.batches():
-                table = self._clustered(batch, labels, seen)
-                if len(table):
-                    table = table.append_column("chunk", pa.array([chunk.number] * len(table)))
-                    places = table["row"].to_numpy() + rows
-                    table = table.set_column(
-                        table.column_names.index("row"), "row", pa.array(places)
-                    )
-                    yield from _keyed(table, self.options.reduce_keys)
-                rows += len(batch)
+                these = told.between(done, done + len(batch))
+                lengths = np.diff(batch.text_bytes()[0])[these.numbers]
+                if not np.array_equal(lengths, these.lengths):
+                    break
+                yield batch, these, these.numbers + done
+                done += len(batch)
+        if done != count:
+            raise MrDedupError(f"{chunk.name}: has other documents than when it was first read")
 
-    def _clustered(self, batch: DocumentBatch, labels: Labels, seen: set[bytes]) -> pa.Table:
-        """Return the documents that are in a cluster; shingles only of texts not ``seen`` yet."""
-        from mr_dedup.clusters.verification import shingle_sets, text_hashes
+    def _earlier(self, chunk: DocumentChunk) -> Iterator[_Clustered]:
+        """Yield the same of a chunk of earlier documents, whose ids are their rows."""
         from mr_dedup.fingerprints.simhash import simhash
 
-        frequencies = self.document_frequencies()
-        fingerprints = simhash(batch.texts, self.feature_options(), frequencies)
-        label, known = labels.of(fingerprints.values)
-        rows = np.flatnonzero(known & fingerprints.exist)
+        labels, frequencies = Labels.read(Path(self.options.labels)), self.document_frequencies()
+        with TaskReading(self, chunk) as reading:
+            for batch in reading.batches():
+                fingerprints = simhash(batch.texts, self.feature_options(), frequencies)
+                label, known = labels.of(fingerprints.values)
+                places = np.flatnonzero(known & fingerprints.exist)
+                lengths = np.diff(batch.text_bytes()[0])[places]
+                values = fingerprints.values[places]
+                clustered = ClusteredRows(places, values, label[places], lengths, {})
+                yield batch, clustered, batch.ids.take(pa.array(places)).cast(pa.int64()).to_numpy()
+
+    def _described(
+        self, batch: DocumentBatch, clustered: ClusteredRows, seen: set[bytes]
+    ) -> pa.Table:
+        """Return what is to be known of those in clusters; of their texts those not ``seen``."""
+        from mr_dedup.clusters.verification import text_hashes
+
+        rows = clustered.numbers
         texts = batch.texts.take(pa.array(rows))
-        offsets, _ = batch.text_bytes()
         columns: dict[str, Any] = {
             "id": batch.ids.take(pa.array(rows)),
-            "row": rows,
-            "length": np.diff(offsets)[rows],
-            "label": label[rows],
-            "fingerprint": fingerprints.values[rows],
+            "length": clustered.lengths,
+            "label": clustered.labels,
+            "fingerprint": clustered.fingerprints,
         }
         for name in self.policy().fields:
             assert batch.fields is not None
@@ -151,9 +195,8 @@ class ResolveJob(DocumentJob):
             for i, digest in enumerate(map(bytes, hashes)):
                 fresh[i] = digest not in seen
                 seen.add(digest)
-            sets = shingle_sets(texts.filter(pa.array(fresh)), self.shingles())
             columns |= {"text a": hashes[:, 0], "text b": hashes[:, 1]}
-            columns |= _columns_of_sets(sets, fresh)
+            columns["text"] = pc.if_else(pa.array(fresh), texts, None)
         return pa.table(columns)
 
     def reduce_clusters(self, key: int, batches: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
@@ -161,9 +204,11 @@ class ResolveJob(DocumentJob):
         from mr_dedup.clusters.decisions import resolve
 
         table = pa.concat_tables([decode_documents(batch) for batch in batches])
-        documents, sets = _documents(table, self.policy().fields, self.threshold() is not None)
-        order = self.policy().rank(documents).order
-        decisions = resolve(documents, order, sets, self.threshold())
+        shingles = None if self.threshold() is None else self.shingles()
+        documents, sets = _documents(table, self.policy().fields, shingles)
+        earlier = documents.files == EARLIER
+        order = self._best_first(documents, earlier)
+        decisions = resolve(documents, order, sets, self.threshold(), earlier)
         result = pa.table(
             {
                 "chunk": table["chunk"],
@@ -179,6 +224,18 @@ class ResolveJob(DocumentJob):
         )
         yield key, encode_documents(result)
         self.increment_counter(COUNTERS, "documents resolved", len(decisions))
+
+    def _best_first(
+        self, documents: ClusteredDocuments, earlier: NDArray[np.bool_]
+    ) -> NDArray[np.int64]:
+        """Return all documents: the earlier ones by their numbers, then the others by the policy.
+
+        What a policy looks at need not be known of earlier ones.
+        """
+        order = self.policy().rank(documents).order
+        before = np.flatnonzero(earlier)
+        before = before[np.argsort(documents.places[before])]
+        return np.concatenate([before, order[~earlier[order]]])
 
 
 class Labels:
@@ -219,26 +276,13 @@ def _keyed(table: pa.Table, keys: int) -> Iterator[tuple[int, bytes]]:
         yield value, encode_documents(table.filter(pa.array(key == value)))
 
 
-def _columns_of_sets(sets: ShingleSets, fresh: NDArray[np.bool_]) -> dict[str, pa.Array]:
-    """Return the sets of the documents that are ``fresh`` as columns, null for the others."""
-    sizes = np.zeros(fresh.size, np.int64)
-    sizes[fresh] = sets.sizes
-    held = np.zeros(fresh.size, np.int64)
-    held[fresh] = np.diff(sets.offsets)
-    offsets = np.append(0, held.cumsum())
-    shingles = pa.LargeListArray.from_arrays(
-        pa.array(offsets), pa.array(sets.hashes), mask=pa.array(~fresh)
-    )
-    return {"shingle count": pa.array(sizes, mask=~fresh), "shingles": shingles}
-
-
 def _documents(
-    table: pa.Table, fields: Iterable[str], verified: bool
+    table: pa.Table, fields: Iterable[str], shingles: FeatureOptions | None
 ) -> tuple[ClusteredDocuments, ShingleSets | None]:
-    """Return documents as clusters/ takes them, and the sets of their distinct texts."""
+    """Return documents as clusters/ takes them, and the shingles of their distinct texts."""
     from mr_dedup.clusters.documents import ClusteredDocuments
 
-    texts, sets = _texts(table) if verified else (None, None)
+    texts, sets = _texts(table, shingles) if shingles else (None, None)
     columns = {name: table[f"field {name}"] for name in fields}
     documents = ClusteredDocuments(
         ids=_whole(table["id"]),
@@ -254,23 +298,17 @@ def _documents(
     return documents, sets
 
 
-def _texts(table: pa.Table) -> tuple[NDArray[np.int64], ShingleSets]:
+def _texts(table: pa.Table, shingles: FeatureOptions) -> tuple[NDArray[np.int64], ShingleSets]:
     """Return the number of each document's text, and the set of each text."""
-    from mr_dedup.clusters.verification import MOST_SHINGLES, ShingleSets, number_texts
+    from mr_dedup.clusters.verification import number_texts, shingle_sets
 
     hashes = np.stack([table["text a"].to_numpy(), table["text b"].to_numpy()], axis=1)
     numbers, firsts = number_texts(hashes)
-    # a text has a set from every task that met it: one will do
-    has_set = table["shingles"].is_valid().to_numpy()
-    rows = np.flatnonzero(has_set)
+    # a text comes from every task that met it: one will do
+    rows = np.flatnonzero(table["text"].is_valid().to_numpy())
     chosen = np.zeros(firsts.size, np.int64)
     chosen[numbers[rows]] = rows
-    lists = _whole(table["shingles"].take(pa.array(chosen)))
-    sizes = table["shingle count"].take(pa.array(chosen)).to_numpy()
-    held = np.asarray(lists.value_lengths())
-    offsets = np.append(0, held.cumsum())
-    hashes_of_sets = np.asarray(lists.flatten())
-    return numbers, ShingleSets(offsets, sizes, hashes_of_sets, MOST_SHINGLES)
+    return numbers, shingle_sets(_whole(table["text"].take(pa.array(chosen))), shingles)
 
 
 def _whole(column: pa.ChunkedArray) -> pa.Array:

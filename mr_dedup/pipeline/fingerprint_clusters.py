@@ -32,9 +32,6 @@ from mr_dedup.runners import CLUSTER_RUNNERS, ClusterSettings, Input, run
 
 Fingerprints = NDArray[np.uint64]
 
-JOINS = ("auto", "memory", "tasks")
-"""How pairs are found: as is quicker, by this process, by tasks."""
-
 _PATIENCE_SECONDS = 60
 """Up to which nothing is sent about: some 60 million fingerprints at k = 7, by the plan."""
 
@@ -47,7 +44,11 @@ _FILE_FINGERPRINTS = 1 << 23
 
 @dataclass(frozen=True)
 class JoinEngine:
-    """What jobs over fingerprints run on, as ``runners.run`` takes it; ``join`` is one of JOINS."""
+    """What jobs over fingerprints run on, as ``runners.run`` takes it.
+
+    ``join`` says who finds pairs: ``memory`` for this process, ``tasks``, or ``auto`` for what
+    takes less time.
+    """
 
     runner: str
     staging: Path
@@ -73,6 +74,13 @@ class JoinEngine:
             return False
         spread = plan_self(size, k, sample=sample, partitioned=True).chosen.nanoseconds
         return spread / self.tasks < here
+
+
+MOST_BYTES = 64 << 20
+"""Bytes of different texts that a cluster may have: one task compares them, in eight times that."""
+
+_KNOWN_BYTES = 1 << 17
+"""Bytes up to which a text is held whole; of longer ones there is a sample of their shingles."""
 
 
 @dataclass(frozen=True)
@@ -114,6 +122,71 @@ def cluster_fingerprints(values: Fingerprints, k: int, engine: JoinEngine) -> Fi
             np.concatenate([found.left, repeated]), np.concatenate([found.right, repeated])
         )
     return FingerprintClusters(labels, int(distinct.size), pairs)
+
+
+def split_large(
+    labels: Labels,
+    values: Fingerprints,
+    lengths: NDArray[np.int64],
+    k: int,
+    most_bytes: int = MOST_BYTES,
+) -> tuple[Labels, int]:
+    """Return labels of clusters whose different texts have up to ``most_bytes`` together.
+
+    ``values`` uint64[n] and ``lengths`` int64[n], in bytes, are those of all documents; of two with
+    the same fingerprint and length the texts are taken to be equal, as nearly all are. Of a larger
+    cluster only pairs within k - 1 count, of what is too large then only those within k - 2, and
+    so on; so only a fingerprint by itself may have more. Returns also how many were split.
+
+    Where pages are near by chance, all those of a large corpus are one cluster in the end, which no
+    task could hold, and which says nothing.
+    """
+    places = _places_of(labels.nodes, values)
+    sizes = _text_bytes(places, lengths, len(labels))
+    changed = labels.labels.copy()
+    split = 0
+    for distance in range(k - 1, -1, -1):
+        roots, clusters, counts = np.unique(changed, return_inverse=True, return_counts=True)
+        large = (np.bincount(clusters, sizes, roots.size) > most_bytes) & (counts > 1)
+        if not large.any():
+            break
+        split = split or int(large.sum())
+        members = np.flatnonzero(large[clusters])
+        nodes = labels.nodes[members]
+        near = self_join(nodes, distance)
+        # each with itself, so that all are there, in the order of nodes
+        left, right = np.concatenate([near.left, nodes]), np.concatenate([near.right, nodes])
+        changed[members] = components(left, right).labels
+    if not split:
+        return labels, 0
+    _, clusters = np.unique(changed, return_inverse=True)
+    documents = np.bincount(clusters[places[places >= 0]], minlength=len(labels))
+    several = documents[clusters] > 1
+    return Labels(labels.nodes[several], changed[several]), split
+
+
+def _places_of(nodes: Fingerprints, values: Fingerprints) -> NDArray[np.int64]:
+    """Return where among ``nodes``, distinct, each of ``values`` is; -1 for what is not there."""
+    if not nodes.size:
+        return np.full(values.size, -1)
+    order = np.argsort(nodes)
+    found = order[np.minimum(np.searchsorted(nodes, values, sorter=order), nodes.size - 1)]
+    places: NDArray[np.int64] = np.where(nodes[found] == values, found, -1)
+    return places
+
+
+def _text_bytes(
+    places: NDArray[np.int64], lengths: NDArray[np.int64], count: int
+) -> NDArray[np.int64]:
+    """Return how many bytes the different texts at each of ``count`` places have."""
+    order = np.lexsort((lengths, places))
+    order = order[np.searchsorted(places[order], 0) :]
+    places, lengths = places[order], np.minimum(lengths[order], _KNOWN_BYTES)
+    new = np.ones(order.size, bool)
+    new[1:] = (places[1:] != places[:-1]) | (lengths[1:] != lengths[:-1])
+    sizes = np.zeros(count, np.int64)
+    np.add.at(sizes, places[new], lengths[new])
+    return sizes
 
 
 def _by_tasks(distinct: Fingerprints, k: int, engine: JoinEngine) -> tuple[Labels, int]:

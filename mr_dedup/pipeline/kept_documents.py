@@ -21,14 +21,16 @@ class KeptDocuments:
     """Writes records below ``folder``, those of one file after the other; a context manager.
 
     A file is called as the one it was read from, if that is a name below a folder, else by the last
-    part of that; of two that would be one, the second gets a number. ``names`` are those written.
+    part of that; of two that would be one, the second gets a number. ``files`` are those written,
+    and how many records each has.
     """
 
     def __init__(self, folder: Path) -> None:
-        self.names: list[str] = []
+        self._counts: dict[str, int] = {}
         self._folder = folder
         self._open: contextlib.ExitStack = contextlib.ExitStack()
         self._source: str | None = None
+        self._name = ""
         self._records: BinaryIO | None = None
         self._rows: pq.ParquetWriter | None = None
 
@@ -37,6 +39,11 @@ class KeptDocuments:
 
     def __exit__(self, *exception: object) -> None:
         self._open.close()
+
+    @property
+    def files(self) -> list[tuple[str, int]]:
+        """The names of the files, and how many records each has, in order."""
+        return list(self._counts.items())
 
     def write(self, table: pa.Table) -> None:
         """Append a batch of the keep job."""
@@ -57,6 +64,7 @@ class KeptDocuments:
                 pq.ParquetWriter(path, table.schema, compression="zstd")
             )
         self._rows.write_table(table)
+        self._counts[self._name] += len(table)
 
     def _write_record(self, source: str, record: bytes) -> None:
         if source != self._source or self._records is None:
@@ -66,6 +74,7 @@ class KeptDocuments:
         if _is_lines(source) and not record.endswith(b"\n"):
             # the last line of a file need not end
             self._records.write(b"\n")
+        self._counts[self._name] += 1
 
     def _begin(self, source: str) -> Path:
         """End the file before; return the path of the one for ``source``."""
@@ -73,9 +82,9 @@ class KeptDocuments:
         self._open = contextlib.ExitStack()
         self._records = self._rows = None
         self._source = source
-        name = self._free_name(source)
-        self.names.append(name)
-        path = self._folder / name
+        self._name = self._free_name(source)
+        self._counts[self._name] = 0
+        path = self._folder / self._name
         path.parent.mkdir(parents=True, exist_ok=True)
         return path
 
@@ -86,7 +95,7 @@ class KeptDocuments:
         inside = "://" not in source and not plain.is_absolute() and ".." not in plain.parts
         name = plain if inside else PurePosixPath(plain.name)
         number, free = 1, name
-        while str(free) in self.names:
+        while str(free) in self._counts:
             number += 1
             stem, dot, endings = name.name.partition(".")
             free = name.with_name(f"{stem}-{number}{dot}{endings}")

@@ -27,10 +27,12 @@ class Stages:
 
     ``run`` says what is run, by names that a user knows; JSON types only. An unfinished run in the
     folder goes on if ``resume``. Raises MrDedupError if it is of something else, FormatError if its
-    manifest is damaged.
+    manifest is damaged. With ``look`` nothing is written, and no stage can be finished.
     """
 
-    def __init__(self, folder: Path, run: Mapping[str, Any], *, resume: bool) -> None:
+    def __init__(
+        self, folder: Path, run: Mapping[str, Any], *, resume: bool, look: bool = False
+    ) -> None:
         self.folder = folder
         self._path = folder / _MANIFEST
         self._run = json.loads(json.dumps(run))
@@ -40,6 +42,8 @@ class Stages:
             return
         if resume and not folder.exists():
             raise MrDedupError(f"{folder}: holds no run to go on with")
+        if look:
+            return
         # what was killed before it had a manifest has done nothing yet
         folder.mkdir(exist_ok=resume)
         self._write()

@@ -16,7 +16,8 @@ class Totals:
 
     Each that was ``read`` is ``kept``, or ``dropped`` for a reason, such as near-duplicate. Those
     ``without_features`` are among the kept; the ``rejected`` records were never read as documents.
-    Raises ValueError for numbers that do not add up.
+    All were compared with so many ``earlier`` documents, which are not counted elsewhere; of the
+    dropped so many are ``for_earlier`` ones. Raises ValueError for numbers that do not add up.
     """
 
     read: int
@@ -24,9 +25,11 @@ class Totals:
     without_features: int
     kept: int
     dropped: Mapping[str, int]
+    earlier: int = 0
+    for_earlier: int = 0
 
     def __post_init__(self) -> None:
-        for name in ("read", "rejected", "without_features", "kept"):
+        for name in ("read", "rejected", "without_features", "kept", "earlier", "for_earlier"):
             if getattr(self, name) < 0:
                 raise ValueError(f"{name} must be at least 0, not {getattr(self, name)}")
         for reason, count in self.dropped.items():
@@ -40,6 +43,11 @@ class Totals:
             raise ValueError(
                 f"without_features: expected at most the {self.kept} kept, "
                 f"got {self.without_features}"
+            )
+        if self.for_earlier > (self.all_dropped if self.earlier else 0):
+            raise ValueError(
+                f"for_earlier: {self.for_earlier} of {self.all_dropped} dropped, for one of "
+                f"{self.earlier} earlier documents"
             )
 
     @property
@@ -57,16 +65,23 @@ class Share(NamedTuple):
 
 
 class LargeCluster(NamedTuple):
-    """A cluster, how many documents it has and keeps, and the ids of some."""
+    """A cluster, how many documents it has and keeps, and the ids of some.
+
+    ``earlier`` of them, all kept, are of earlier runs.
+    """
 
     cluster: int
     documents: int
     kept: int
     examples: Sequence[str]
+    earlier: int = 0
 
 
 class Sample(NamedTuple):
-    """A dropped document beside its keeper; ``similarity`` None if texts were not compared."""
+    """A dropped document beside its keeper; ``similarity`` None if texts were not compared.
+
+    ``earlier`` names the earlier result that the keeper is of, if it is of one.
+    """
 
     id: str
     keeper: str
@@ -74,6 +89,7 @@ class Sample(NamedTuple):
     similarity: float | None
     text: str
     keeper_text: str
+    earlier: str | None = None
 
 
 @dataclass(frozen=True)
@@ -105,8 +121,8 @@ class ReportData:
             for value, documents, dropped in values:
                 if not 0 <= dropped <= documents or not documents:
                     raise ValueError(f"shares: {dropped} of {documents} for {field} {value!r}")
-        for cluster, documents, kept, _ in self.largest:
-            if not 0 <= kept <= documents:
+        for cluster, documents, kept, _, earlier in self.largest:
+            if not 0 <= earlier <= kept <= documents:
                 raise ValueError(f"largest: {kept} of {documents} kept of cluster {cluster}")
         for sample in self.samples:
             if not 0 <= sample.distance <= 64:

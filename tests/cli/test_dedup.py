@@ -4,6 +4,7 @@ import gzip
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -23,7 +24,7 @@ from tests.fingerprints.test_simhash import oracle
 from tests.formats.documents.test_document_warc import page
 
 BOTH = pytest.mark.parametrize("runner", RUNNERS)
-DEFAULTS = FeatureOptions()
+DEFAULTS = FeatureOptions("words", 2)
 
 
 def dedup(capfd, *arguments):
@@ -148,15 +149,15 @@ def test_decisions_equal_brute_force(tmp_path, capfd, small_chunks, runner, seed
     documents = made_up_documents(seed)
     path = write_jsonl(tmp_path / "docs.jsonl", documents)
     done(capfd, path, "-o", tmp_path / "out", "-r", runner, "--cores", 3)
-    kept = check(tmp_path / "out", documents, expected(documents, 7))
+    kept = check(tmp_path / "out", documents, expected(documents, 10))
     assert 5 < len(kept) < 55
     lines = path.read_text().splitlines(keepends=True)
     assert (tmp_path / "out" / "documents" / "docs.jsonl").read_text() == "".join(
         lines[n] for n in kept
     )
     assert sorted(file.name for file in (tmp_path / "out").iterdir()) == [
-        "clusters.parquet", "decisions.parquet", "documents", "rejects.jsonl", "report.html",
-        "summary.json",
+        "clusters.parquet", "decisions.parquet", "documents", "fingerprints.parquet",
+        "rejects.jsonl", "report.html", "summary.json",
     ]  # fmt: skip
 
 
@@ -198,7 +199,7 @@ def test_keepers_are_chosen_by_policy(tmp_path, capfd, policies, rank):
     path = write_jsonl(tmp_path / "docs.jsonl", documents)
     keep = [f"--keep={policy}" for policy in policies]
     done(capfd, path, "-o", tmp_path / "out", *keep)
-    check(tmp_path / "out", documents, expected(documents, 7, rank=rank(documents)))
+    check(tmp_path / "out", documents, expected(documents, 10, rank=rank(documents)))
 
 
 @pytest.mark.parametrize(("verify", "k"), [("0.5", 3), ("1.0", 10), ("off", 3)])
@@ -342,7 +343,47 @@ def test_a_run_killed_when_its_result_was_there_is_ended(tmp_path, capfd, monkey
     done(capfd, path, "-o", tmp_path / "new", "--resume")
 
 
-def stopped_after(stage, path, out, monkeypatch, capfd):
+@pytest.mark.parametrize("moment", range(6))
+def test_a_run_killed_while_its_result_appears_is_ended(tmp_path, capfd, monkeypatch, moment):
+    path = write_jsonl(tmp_path / "docs.jsonl", made_up_documents(9))
+    out = tmp_path / "out"
+    write_jsonl(tmp_path / "old.jsonl", made_up_documents(10))
+    done(capfd, path, "-o", tmp_path / "undisturbed")
+    done(capfd, tmp_path / "old.jsonl", "-o", out)
+    calls = []
+
+    def counted(usual):
+        def call(*arguments, **options):
+            if ".out" in str(arguments[0]) or arguments[0] == out:
+                calls.append(usual)
+            if len(calls) == moment + 3:
+                raise KeyboardInterrupt
+            return usual(*arguments, **options)
+
+        return call
+
+    with monkeypatch.context() as patch:
+        # before that the folder of documents is removed, and what another run may have left
+        patch.setattr(os, "rename", counted(os.rename))
+        patch.setattr(shutil, "rmtree", counted(shutil.rmtree))
+        assert dedup(capfd, path, "-o", out, "--overwrite")[0] == 130
+    assert len(calls) == moment + 3
+    done(capfd, path, "-o", out, "--overwrite", "--resume")
+    assert files_of(out) == files_of(tmp_path / "undisturbed")
+    names = {item.name for item in tmp_path.iterdir()}
+    assert names == {"docs.jsonl", "old.jsonl", "out", "undisturbed"}
+
+
+def test_what_was_being_written_is_not_published(tmp_path, capfd, monkeypatch):
+    path = write_jsonl(tmp_path / "docs.jsonl", made_up_documents(9))
+    out = tmp_path / "out"
+    stopped_after("resolve", path, out, monkeypatch, capfd)
+    (tmp_path / ".out.unfinished" / "result" / ".report.html.abc").write_text("half")
+    done(capfd, path, "-o", out, "--resume")
+    assert [item.name for item in out.glob(".*")] == []
+
+
+def stopped_after(stage, path, out, monkeypatch, capfd, *arguments):
     """Run until ``stage`` is done, and no further."""
     from mr_dedup.pipeline.stages import Stages
 
@@ -355,7 +396,7 @@ def stopped_after(stage, path, out, monkeypatch, capfd):
 
     with monkeypatch.context() as patch:
         patch.setattr(Stages, "finish", finish)
-        code, _, err = dedup(capfd, path, "-o", out)
+        code, _, err = dedup(capfd, path, "-o", out, *arguments)
     assert code == 130
     assert "--resume goes on with it" in err
     assert not out.exists()
@@ -366,7 +407,7 @@ def test_a_changed_option_input_or_intermediate_is_noticed(tmp_path, capfd, monk
     path = write_jsonl(tmp_path / "docs.jsonl", documents)
     out, unfinished = tmp_path / "out", tmp_path / ".out.unfinished"
     stopped_after("resolve", path, out, monkeypatch, capfd)
-    assert "--resume: k was 7, is 3" in mistake(capfd, path, "-o", out, "--resume", "-k", 3)
+    assert "--resume: k was 10, is 3" in mistake(capfd, path, "-o", out, "--resume", "-k", 3)
     assert "--resume: verify was 0.8, is 0.5" in mistake(
         capfd, path, "-o", out, "--resume", "--verify", 0.5
     )
@@ -377,7 +418,7 @@ def test_a_changed_option_input_or_intermediate_is_noticed(tmp_path, capfd, monk
         content[len(content) // 2] ^= 1
         (unfinished / name).write_bytes(content)
     done(capfd, path, "-o", out, "--resume")
-    check(out, documents, expected(documents, 7))
+    check(out, documents, expected(documents, 10))
     stopped_after("cluster", path, tmp_path / "out2", monkeypatch, capfd)
     write_jsonl(path, documents[:-1])
     assert "--resume: files was" in mistake(capfd, path, "-o", tmp_path / "out2", "--resume")

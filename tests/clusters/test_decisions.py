@@ -41,8 +41,12 @@ def shingles(page):
     return frozenset(text_oracle.shingles(page.text, SHINGLES.unit, SHINGLES.length))
 
 
-def oracle(pages, threshold):
-    """What is to be decided on pages that come best first, by (file, place)."""
+def oracle(pages, threshold, fixed=()):
+    """What is to be decided on pages that come best first, by (file, place).
+
+    Those at the places ``fixed`` are kept.
+    """
+    pages = sorted(pages, key=lambda page: page.place not in fixed)
     sets = {page: shingles(page) for page in pages}
     members = [page for page in pages if page.exists and (threshold is None or sets[page])]
     decided, keepers, first_of_text = {}, {}, {}
@@ -50,7 +54,10 @@ def oracle(pages, threshold):
         found = keepers.setdefault(page.cluster, [])
         # pages of one text stand where the first of them stands
         first = first_of_text.setdefault((page.cluster, page.text), page)
-        if first is not page:
+        if page.place in fixed:
+            decided[page] = page
+            found.append(page)
+        elif first is not page:
             decided[page] = decided[first]
         elif threshold is None:
             decided[page] = found[0] if found else page
@@ -89,11 +96,12 @@ def jaccard(a, b):
     return len(a & b) / len(a | b)
 
 
-def decided(pages, threshold, policy=READ_FIRST):
-    """The library's decisions on pages, by (file, place)."""
+def decided(pages, threshold, policy=READ_FIRST, fixed=None):
+    """The library's decisions on pages, by (file, place); at the places ``fixed`` all are kept."""
     documents, texts = columns(pages)
     sets = None if threshold is None else shingle_sets(texts, SHINGLES)
-    found = resolve(documents, policy.rank(documents).order, sets, threshold)
+    kept = None if fixed is None else np.array([page.place in fixed for page in pages], bool)
+    found = resolve(documents, policy.rank(documents).order, sets, threshold, kept)
     rows = found.table(documents).to_pylist()
     for page, row, keeper in zip(pages, rows, found.keepers, strict=True):
         assert row["id"] == page.id
@@ -171,6 +179,22 @@ def test_any_pages_are_decided_on_as_by_comparing_all(pages, threshold, rng):
     assert decided(pages, threshold) == expected
     rng.shuffle(pages)
     assert decided(pages, threshold) == expected
+
+
+@pytest.mark.usefixtures("few")
+@settings(deterministic, max_examples=80)
+@given(some_pages(), st.sampled_from(THRESHOLDS), st.sets(st.integers(0, 24)))
+def test_pages_that_are_fixed_are_kept_and_come_first(pages, threshold, fixed):
+    expected = oracle(in_order_of_reading(pages), threshold, fixed)
+    found = decided(pages, threshold, fixed=fixed)
+    for page in pages:
+        place = page.file, page.place
+        if page.place in fixed:
+            # why they are kept an earlier run has said
+            assert (found[place].keeper, found[place].similarity) == (place, None)
+            assert found[place].reason.startswith("kept: ")
+        else:
+            assert found[place] == expected[place]
 
 
 def test_each_cluster_is_decided_on_as_if_it_were_alone():
@@ -412,6 +436,7 @@ def test_no_documents():
         ({"threshold": float("nan")}, "threshold must be above 0 and at most 1, not nan"),
         ({"order": np.array([0, 0])}, "order: expected a permutation of 2 positions"),
         ({"order": np.array([0])}, "order: expected a permutation of 2 positions"),
+        ({"fixed": np.array([True])}, r"fixed: expected bool\[2\], got bool\[1\]"),
         ({"sets": None}, "threshold 0.8: to verify takes documents.texts and sets"),
         ({"sets": sets_of([[1]])}, "texts: expected numbers of 1 sets, got up to 1"),
     ],

@@ -65,7 +65,7 @@ def test_another_version_is_named():
     (batch,) = encode_matches(matches_of([(1, 2)]))
     raw = bytearray(base64.b64decode(batch))
     raw[0] = 9
-    with pytest.raises(MrDedupError, match="version 9, this mr_dedup reads 2"):
+    with pytest.raises(MrDedupError, match="version 9, this mr_dedup reads 3"):
         decode_matches(base64.b64encode(raw))
 
 

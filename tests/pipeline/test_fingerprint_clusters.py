@@ -6,7 +6,12 @@ import numpy as np
 import pytest
 
 from mr_dedup import runners
-from mr_dedup.pipeline.fingerprint_clusters import JoinEngine, cluster_fingerprints
+from mr_dedup.clusters.components import Labels
+from mr_dedup.pipeline.fingerprint_clusters import (
+    JoinEngine,
+    cluster_fingerprints,
+    split_large,
+)
 from tests.clusters.graphs import labels_of
 from tests.oracles import signed
 
@@ -88,3 +93,61 @@ def test_tasks_find_them_only_where_that_is_quicker(staging):
     assert not spreads(100_000_000, runner="inline")
     assert spreads(1, join="tasks")
     assert not spreads(1_000_000_000, join="memory")
+
+
+def expected_split(values, lengths, k, most):
+    """The same by sets: clusters that are too large are taken apart by ever smaller distances."""
+
+    def size(cluster):
+        return sum(
+            length for value, length in {*zip(values, lengths, strict=True)} if value in cluster
+        )
+
+    def parts(cluster, distance):
+        left, found = set(cluster), []
+        while left:
+            part, news = set(), {left.pop()}
+            while news:
+                part |= news
+                news = {x for x in left for y in news if (x ^ y).bit_count() <= distance}
+                left -= news
+            found.append(part)
+        return found
+
+    def taken_apart(cluster, distance):
+        if len(cluster) == 1 or size(cluster) <= most:
+            return [cluster]
+        return [end for part in parts(cluster, distance) for end in taken_apart(part, distance - 1)]
+
+    wholes = parts(set(values), k)
+    return {
+        frozenset(end)
+        for whole in wholes
+        for end in taken_apart(whole, k - 1)
+        if sum(value in end for value in values) > 1
+    }, sum(len(whole) > 1 and size(whole) > most for whole in wholes)
+
+
+@pytest.mark.parametrize("name", SETS)
+@pytest.mark.parametrize("most", [0, 50, 300, 10_000])
+def test_clusters_are_split_until_a_task_holds_them(staging, name, most):
+    values = np.array(SETS[name], np.uint64)
+    rng = random.Random(most)
+    lengths = [rng.choice([5, 8, 13]) for _ in SETS[name]]
+    found = cluster_fingerprints(values, 5, JoinEngine("inline", staging))
+    labels, split = split_large(found.labels, values, np.array(lengths, np.int64), 5, most)
+    clusters: dict[int, set[int]] = {}
+    for node, label in zip(labels.nodes.tolist(), labels.labels.tolist(), strict=True):
+        clusters.setdefault(label, set()).add(node)
+    assert all(label == min(nodes, key=signed) for label, nodes in clusters.items())
+    expected_clusters, expected_count = expected_split(SETS[name], lengths, 5, most)
+    assert {frozenset(nodes) for nodes in clusters.values()} == expected_clusters
+    assert split == expected_count
+
+
+def test_long_texts_count_for_what_is_held_of_them():
+    values = np.array([1, 3], np.uint64)
+    labels = Labels(values, np.array([1, 1], np.uint64))
+    lengths = np.array([1 << 40, 1 << 40])
+    assert split_large(labels, values, lengths, 3, 1 << 18)[1] == 0
+    assert split_large(labels, values, lengths, 3, (1 << 18) - 1)[1] == 1

@@ -55,6 +55,23 @@ def test_decisions_that_cannot_be(tmp_path, ids, keepers, reason):
     assert refusal(path) in (f"{path}, {reason}", f"{path}: {reason}")
 
 
+def test_keepers_of_earlier_runs_are_documents_too(tmp_path):
+    none = pa.array([None] * 4, pa.large_string())
+    earlier = pa.array([None, "one", "one", "two"], pa.large_string())
+    decided = read_decisions(written(tmp_path, list("abcd"), list("axxy"), earlier=earlier))
+    assert decided.ids.to_pylist() == list("abcdxy")
+    assert decided.keepers.tolist() == [0, 4, 4, 5, 4, 5]
+    path = written(tmp_path, list("abcd"), list("aaxy"), earlier=earlier)
+    # an id of both this run and another, or of two others
+    assert refusal(path) == f"{path}: has documents of several runs that are called 'a'"
+    path = written(tmp_path, list("abcd"), list("axxx"), earlier=earlier)
+    assert refusal(path) == f"{path}: has documents of several runs that are called 'x'"
+    plain = read_decisions(written(tmp_path, list("abcd"), list("aacc"), earlier=none))
+    assert plain.keepers.tolist() == [0, 0, 2, 2]
+    path = written(tmp_path, ["a"], ["a"], earlier=[[1]])
+    assert refusal(path) == f"{path}: its column 'earlier' is not of text"
+
+
 def test_other_files(tmp_path):
     path = tmp_path / "x.parquet"
     pq.write_table(pa.table({"id": ["a"]}), path)

@@ -127,6 +127,26 @@ def test_samples_side_by_side():
     assert [shown(mark) for mark in kept.iter("mark")] == ["2"]
 
 
+def test_earlier_documents_are_told_apart():
+    page = elements(
+        written(
+            report(
+                totals=Totals(7, 2, 1, 4, {"near-duplicate": 2, "same text": 1}, 5, 1),
+                largest=[LargeCluster(-5, 4, 2, ["first", "second"], 1)],
+                samples=[Sample("second", "old", 2, 0.85, "one two", "one 2", "last/week")],
+            )
+        )
+    )
+    text = shown(page)
+    assert (
+        "They were compared against 5 earlier documents, for which 1 of them was dropped." in text
+    )
+    assert "some of its documentsdocumentsearlierkeptcluster firstsecond412-5" in text
+    assert "kept: old An earlier document, of last/week." in text
+    assert "hold 5 documents, earlier ones included." in text
+    assert "earlier" not in shown(elements(written(report())))
+
+
 def test_texts_are_cut_and_it_says_so():
     long = "word " * 2_000_000
     samples = [

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from tests.oracles import flipped, pair_lines, pairs_among, pairs_within
+from tests.pipeline.test_fingerprint_clusters import SETS
 
 pytestmark = pytest.mark.hadoop
 
@@ -24,6 +25,18 @@ def test_pairs_of_files_here_and_there_in_any_memory(client, corpus, parts):
     assert f"files: 4, fingerprints: {len(corpus.corpus):,}, k = 3, " in err
     assert f"{expected.count(chr(10)):,} pairs in " in err
     assert "more than fitted the memory" in err
+
+
+@pytest.mark.parametrize("name", ["uniform", "clustered", "skewed"])
+@pytest.mark.parametrize("memory", ["64KB", "400MB"])
+def test_pairs_of_any_distribution_in_few_partitions_and_many(client, tmp_path, name, memory):
+    paths = []
+    for number, values in enumerate(np.array_split(np.array(SETS[name], np.uint64), 3)):
+        paths.append(tmp_path / f"{number}.longs")
+        paths[-1].write_bytes(values.astype(">u8").tobytes())
+    folder = client.put(*paths[:2])
+    out, _ = pairs(client, folder, paths[2], "--reducers", 2, "--table-memory", memory)
+    assert out == pair_lines(pairs_among(SETS[name], 3))
 
 
 def test_two_corpora_of_which_some_is_there(client, corpus, parts, tmp_path):

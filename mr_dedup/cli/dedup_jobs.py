@@ -1,0 +1,131 @@
+"""The jobs of a de-duplication, each with a staging folder of its own."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import shutil
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mr_dedup.cli.document_arguments import shipped_frequencies
+from mr_dedup.cli.document_inputs import (
+    SMALL_BYTES,
+    DocumentWork,
+    bundled_chunk,
+    described_chunk,
+)
+
+if TYPE_CHECKING:
+    from mr_dedup.formats.documents.chunks import DocumentChunk
+    from mr_dedup.formats.documents.files import DocumentFile
+    from mr_dedup.jobs.job import Job
+    from mr_dedup.pipeline.fingerprint_clusters import JoinEngine
+    from mr_dedup.runners import ClusterSettings, Input, JobResult
+
+
+class Jobs:
+    """Runs jobs over the documents where the arguments say, or over other files on this machine."""
+
+    def __init__(
+        self,
+        arguments: argparse.Namespace,
+        work: DocumentWork,
+        staging: Path,
+        settings: ClusterSettings | None,
+    ) -> None:
+        self._arguments = arguments
+        self._work = work
+        self._staging = staging
+        self._settings = settings
+
+    @contextlib.contextmanager
+    def __call__(
+        self,
+        job_class: type[Job],
+        options: Sequence[str],
+        name: str,
+        earlier: Sequence[DocumentFile] = (),
+    ) -> Iterator[JobResult]:
+        """Run a job over the documents, and files of earlier ones, a task each, after them."""
+        with self._folder(name) as folder:
+            options = [*options, *shipped_frequencies(self._arguments, folder)]
+            inputs = list(self._work.inputs)
+            if earlier:
+                first, more = self._inputs_of(earlier, folder)
+                options.append(f"--earlier-from={first}")
+                inputs += more
+            with self._run(job_class, options, inputs, folder, self._work.runner) as result:
+                yield result
+
+    @contextlib.contextmanager
+    def here(
+        self,
+        job_class: type[Job],
+        options: Sequence[str],
+        name: str,
+        chunks: Sequence[DocumentChunk],
+    ) -> Iterator[JobResult]:
+        """Run a job over chunks of this machine, and on it, whichever the runner of others."""
+        from mr_dedup.formats.documents.chunks import total_bytes
+
+        size = total_bytes([part.file for chunk in chunks for part in chunk.parts])
+        runner = self._work.runner
+        if runner not in ("inline", "local"):
+            runner = "inline" if size <= SMALL_BYTES else "local"
+        with self._folder(name) as folder:
+            inputs = [described_chunk(chunk, folder) for chunk in chunks]
+            with self._run(job_class, options, inputs, folder, runner) as result:
+                yield result
+
+    @contextlib.contextmanager
+    def join_engine(self) -> Iterator[JoinEngine]:
+        """Return what jobs over fingerprints run on: what those over documents do."""
+        from mr_dedup.pipeline.fingerprint_clusters import JoinEngine
+
+        arguments = self._arguments
+        with self._folder("cluster") as folder:
+            yield JoinEngine(
+                self._work.runner, folder, arguments.cores, self._settings, arguments.join
+            )
+
+    @contextlib.contextmanager
+    def _folder(self, name: str) -> Iterator[Path]:
+        folder = self._staging / name
+        folder.mkdir()
+        yield folder
+        shutil.rmtree(folder)
+
+    @contextlib.contextmanager
+    def _run(
+        self,
+        job_class: type[Job],
+        options: Sequence[str],
+        inputs: Sequence[Input],
+        folder: Path,
+        runner: str,
+    ) -> Iterator[JobResult]:
+        from mr_dedup import runners
+
+        if runner == "local":
+            job_class.warm_up()
+        cores = self._arguments.cores
+        with runners.run(
+            job_class, options, inputs, folder, runner=runner, cores=cores, cluster=self._settings
+        ) as result:
+            yield result
+
+    def _inputs_of(self, files: Sequence[DocumentFile], folder: Path) -> tuple[int, list[Input]]:
+        """Return what the number of the first chunk will be, and an input for each file.
+
+        They go to clusters in bundles, which say what they are, whatever the other files are.
+        """
+        from mr_dedup.formats.documents.chunks import DocumentChunk
+        from mr_dedup.jobs.inputs import order_of
+
+        number = len(self._work.inputs)
+        chunks = [DocumentChunk(number + i, (file.whole(),)) for i, file in enumerate(files)]
+        if self._settings is None:
+            return number, [described_chunk(chunk, folder) for chunk in chunks]
+        return order_of(number), [bundled_chunk(chunk, folder) for chunk in chunks]

@@ -1,0 +1,173 @@
+"""The plan of a de-duplication, as --dry-run prints it: nothing is run or written."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import os
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from mr_dedup.cli.document_inputs import DocumentWork
+from mr_dedup.cli.streams import printable
+
+if TYPE_CHECKING:
+    from mr_dedup.pipeline.dedup import DedupOptions
+    from mr_dedup.pipeline.stages import Stages
+
+_TASK_BYTES = 320_000_000
+"""What a task that reads documents has taken: Python, its libraries, batches of 8 MB of text."""
+
+_DOCUMENT_BYTES = 40
+"""What the command holds of each document."""
+
+_TELLS = "{:<12} {}"
+
+
+def print_plan(
+    arguments: argparse.Namespace, work: DocumentWork, options: DedupOptions, stages: Stages
+) -> None:
+    """Print what a run would do."""
+    lines = [
+        *_inputs(work, options),
+        *_engine(arguments, work),
+        *_memory(arguments, work, options, stages),
+        *_outputs(arguments, stages),
+        "",
+        *_stages(arguments, work, options, stages),
+    ]
+    print("\n".join(printable(line.rstrip()) for line in lines))
+
+
+def _inputs(work: DocumentWork, options: DedupOptions) -> Iterator[str]:
+    told = _counted(work.files, "file")
+    if work.paths:
+        told += f", {sum(path.stat().st_size for path in work.paths):,} bytes here"
+    if work.passed_over:
+        told += f"; {work.passed_over:,} of other kinds are passed over"
+    yield _TELLS.format("documents", told)
+    for name, count in options.earlier:
+        yield _TELLS.format("against", f"{name}, {_counted(count, 'document')}")
+
+
+def _engine(arguments: argparse.Namespace, work: DocumentWork) -> Iterator[str]:
+    how = {
+        "inline": "inline, one process",
+        "local": f"local, {_counted(_cores(arguments), 'task')} at a time",
+    }.get(work.runner, f"{work.runner}, as many tasks at a time as the cluster has room for")
+    yield _TELLS.format("runner", how)
+
+
+def _memory(
+    arguments: argparse.Namespace, work: DocumentWork, options: DedupOptions, stages: Stages
+) -> Iterator[str]:
+    here = {"inline": 1, "local": min(_cores(arguments), len(work.inputs))}.get(work.runner, 0)
+    told = f"about {_megabytes(_TASK_BYTES)} a task"
+    if here:
+        told += f", {_megabytes(here * _TASK_BYTES)} in all"
+    count = _documents(options, stages)
+    if count is None:
+        held = f"{_DOCUMENT_BYTES} bytes a document"
+    else:
+        held = f"{_megabytes(_DOCUMENT_BYTES * count)} for {count:,} documents"
+    yield _TELLS.format("memory", f"{told}; this command holds {held}")
+
+
+def _documents(options: DedupOptions, stages: Stages) -> int | None:
+    """Return how many documents there are, earlier ones too; None if nobody counted them yet."""
+    if not stages.is_done("fingerprint"):
+        return None
+    read: int = stages.values("fingerprint")["read"]
+    return read + sum(count for _, count in options.earlier)
+
+
+def _outputs(arguments: argparse.Namespace, stages: Stages) -> Iterator[str]:
+    out = arguments.out
+    yield _TELLS.format("result", f"{out}{', replaced' if out.exists() else ''}")
+    unfinished = stages.folder.exists() and not arguments.resume
+    forgotten = "; the unfinished run there is forgotten" if unfinished else ""
+    yield _TELLS.format("until then", f"{stages.folder}{forgotten}")
+
+
+_JOINED = {
+    "memory": "in this command",
+    "tasks": "tasks over fingerprints",
+    "auto": "in this command, or tasks over fingerprints where they take less time",
+}
+"""Who finds pairs of fingerprints, as --join says."""
+
+
+def _stages(
+    arguments: argparse.Namespace, work: DocumentWork, options: DedupOptions, stages: Stages
+) -> Iterator[str]:
+    """Yield a line a stage: whether it is done, what it runs, reads and leaves."""
+    from mr_dedup.pipeline.dedup import STAGES
+
+    maps = _counted(_map_tasks(arguments, work), "map task")
+    documents = "the documents"
+    told = {
+        "fingerprint": (maps, documents, "rows.parquet, rejects.jsonl"),
+        "cluster": (_JOINED[arguments.join], "rows.parquet", "labels.parquet"),
+        "earlier": (
+            "map tasks here, of whole files",
+            "earlier documents near new ones",
+            "earlier-….parquet",
+        ),
+        "resolve": (
+            f"{maps}, {_reduce_keys(work, options, stages)}",
+            f"{documents}, labels.parquet",
+            "decisions.parquet, clusters.parquet",
+        ),
+        "keep": (maps, documents, "documents/, fingerprints.parquet"),
+    }
+    if options.against:
+        told["resolve"] = (
+            f"{maps} and one for each 16 MB of earlier texts, "
+            f"{_reduce_keys(work, options, stages)}",
+            f"{documents}, labels.parquet, earlier-….parquet",
+            told["resolve"][2],
+        )
+    resumed = True
+    for stage in STAGES:
+        if stage == "earlier" and not options.against:
+            continue
+        resumed = resumed and stages.is_done(stage)
+        runs, reads, leaves = told[stage]
+        yield f"{stage}: {'done, is not run again' if resumed else runs}"
+        yield f"  reads   {reads}"
+        yield f"  writes  {leaves}"
+    yield "then report.html and summary.json, and the result appears"
+
+
+def _map_tasks(arguments: argparse.Namespace, work: DocumentWork) -> int:
+    """Return how many tasks read the documents; clusters have about so many for what they split."""
+    from mr_dedup.runners.splits import split_bytes
+
+    size = split_bytes(dict(text.split("=", 1) for text in arguments.properties or ()))
+    of_lines = (item.lines_bytes for item in work.inputs)
+    return sum(max(1, math.ceil(lines_bytes / size)) for lines_bytes in of_lines)
+
+
+def _reduce_keys(work: DocumentWork, options: DedupOptions, stages: Stages) -> str:
+    """Return how many reduce keys there are: of the texts in clusters, if these are known."""
+    from mr_dedup.pipeline.dedup import known_reduce_keys, reduce_keys_for
+
+    if stages.is_done("fingerprint") and stages.is_done("cluster"):
+        keys = known_reduce_keys(stages.folder)
+        return _counted(keys, "reduce key")
+    if len(work.paths) < work.files or options.against:
+        return "a reduce key for each 16 MB of texts in clusters"
+    most = reduce_keys_for(sum(path.stat().st_size for path in work.paths))
+    return f"up to about {_counted(most, 'reduce key')}"
+
+
+def _counted(count: int, thing: str) -> str:
+    return f"{count:,} {thing}{'' if count == 1 else 's'}"
+
+
+def _cores(arguments: argparse.Namespace) -> int:
+    return arguments.cores or len(os.sched_getaffinity(0))
+
+
+def _megabytes(size: int) -> str:
+    return f"{math.ceil(size / 1e6):,} MB"

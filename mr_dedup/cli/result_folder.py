@@ -1,0 +1,74 @@
+"""The folder that a de-duplication makes: it appears whole, and a killed run goes on beside it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterable
+from pathlib import Path
+
+
+class ResultFolder:
+    """Where a result is to appear, ``out``, and beside it the folder ``work`` that it is made in.
+
+    At every moment these two tell how far a run has come: when the result has appeared, what it
+    was made in is put aside as a whole before any of it is removed.
+    """
+
+    def __init__(self, out: Path) -> None:
+        self.out = out
+        self.work = out.parent / f".{out.name}.unfinished"
+        self._ended = out.parent / f".{out.name}.ended"
+        self._replaced = out.parent / f".{out.name}.old"
+
+    def check(self, *, resume: bool, overwrite: bool, read: Iterable[Path]) -> None:
+        """Raise MrDedupError for what is in the way, and for a result that is ``read`` as well."""
+        from mr_dedup.errors import MrDedupError
+        from mr_dedup.pipeline.results import SUMMARY
+
+        out = self.out
+        if not out.parent.is_dir():
+            raise MrDedupError(f"{out}: its folder {out.parent} does not exist")
+        if any(out.exists() and out.samefile(folder) for folder in read):
+            raise MrDedupError(f"{out}: is read as well; choose another name for the result")
+        if out.exists() and not overwrite:
+            raise MrDedupError(f"{out}: exists; give --overwrite to replace it")
+        if out.exists() and not (out / SUMMARY).is_file() and not _is_empty(out):
+            raise MrDedupError(f"{out}: is no result of mr-dedup dedup, and is not replaced")
+        if self.work.exists() and not resume and not overwrite:
+            raise MrDedupError(
+                f"{out}: a run for it did not end; --resume goes on with it, --overwrite forgets it"
+            )
+
+    def was_published(self) -> bool:
+        """Return whether a run was killed when nothing but its traces were left to remove."""
+        from mr_dedup.pipeline.dedup import RESULT
+        from mr_dedup.pipeline.stages import has_finished
+
+        if not self.out.exists():
+            return False
+        if not self.work.exists():
+            return self._ended.exists()
+        return has_finished(self.work, "keep") and not (self.work / RESULT).exists()
+
+    def publish(self) -> None:
+        """Have the result appear as a whole, and end what it was made in."""
+        from mr_dedup.pipeline.dedup import RESULT
+
+        if self.out.exists():
+            shutil.rmtree(self._replaced, ignore_errors=True)
+            os.rename(self.out, self._replaced)  # noqa: PTH104 (a folder onto nothing)
+        os.rename(self.work / RESULT, self.out)  # noqa: PTH104
+        self.end()
+
+    def end(self) -> None:
+        """Remove all but the result."""
+        if self.work.exists():
+            shutil.rmtree(self._ended, ignore_errors=True)
+            os.rename(self.work, self._ended)  # noqa: PTH104 (a folder onto nothing)
+        shutil.rmtree(self._replaced, ignore_errors=True)
+        shutil.rmtree(self._ended, ignore_errors=True)
+
+
+def _is_empty(folder: Path) -> bool:
+    return folder.is_dir() and not any(folder.iterdir())

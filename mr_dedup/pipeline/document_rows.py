@@ -1,0 +1,95 @@
+"""What stages know of all documents: a row each, earlier ones first, in Parquet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from mr_dedup.jobs.resolve import EARLIER
+
+
+def rows_schema(fields: Sequence[str]) -> pa.Schema:
+    """Return the columns of rows that have ``fields`` as well."""
+    return pa.schema(
+        [
+            pa.field("chunk", pa.int64()),
+            pa.field("id", pa.large_string()),
+            pa.field("fingerprint", pa.int64()),
+            pa.field("length", pa.int64()),
+            *(pa.field(name, pa.large_string()) for name in fields),
+        ]
+    )
+
+
+@dataclass(frozen=True)
+class Rows:
+    """All documents, in order; their numbers are their places in it.
+
+    ``fingerprints`` uint64[n] where they ``exist`` bool[n], ``lengths`` int64[n] in bytes;
+    ``ranges`` are where those of each chunk start and stop. The first, those of chunk EARLIER, are
+    documents that earlier runs kept. 17 bytes a document; ids are read when they are asked for.
+    """
+
+    path: Path
+    fingerprints: NDArray[np.uint64]
+    exist: NDArray[np.bool_]
+    lengths: NDArray[np.int64]
+    ranges: dict[int, tuple[int, int]]
+
+    @classmethod
+    def read(cls, path: Path) -> Rows:
+        """Return the rows in ``path``, chunk by chunk, ascending."""
+        table = pq.read_table(path, columns=["chunk", "fingerprint", "length"])
+        column = table["fingerprint"]
+        chunks = table["chunk"].to_numpy()
+        numbers, starts = np.unique(chunks, return_index=True)
+        stops = [*starts[1:].tolist(), len(chunks)] if len(chunks) else []
+        return cls(
+            path,
+            column.fill_null(0).to_numpy().view(np.uint64),
+            column.is_valid().to_numpy(),
+            table["length"].to_numpy(),
+            dict(zip(numbers.tolist(), zip(starts.tolist(), stops, strict=True), strict=True)),
+        )
+
+    @property
+    def earlier(self) -> int:
+        """How many documents earlier runs kept."""
+        return self.ranges.get(EARLIER, (0, 0))[1]
+
+    def numbers_of(self, table: pa.Table) -> NDArray[np.int64]:
+        """Return which of all documents rows of the resolve job are."""
+        starts = {chunk: start for chunk, (start, _) in self.ranges.items()}
+        chunks, inverse = np.unique(table["chunk"].to_numpy(), return_inverse=True)
+        first = np.array([starts[chunk] for chunk in chunks.tolist()], np.int64)
+        numbers: NDArray[np.int64] = first[inverse] + table["row"].to_numpy()
+        return numbers
+
+    def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """Yield ``columns`` of the documents of this run, in order."""
+        to_skip = self.earlier
+        with pq.ParquetFile(self.path, page_checksum_verification=True) as file:
+            for batch in file.iter_batches(1 << 16, columns=list(columns)):
+                new = batch.slice(min(to_skip, len(batch)))
+                to_skip -= len(batch) - len(new)
+                if len(new):
+                    yield new
+
+    def ids_of(self, numbers: NDArray[np.int64]) -> dict[int, str]:
+        """Return the ids of some documents by their numbers, which are strictly ascending."""
+        found: dict[int, str] = {}
+        start = 0
+        with pq.ParquetFile(self.path, page_checksum_verification=True) as file:
+            for batch in file.iter_batches(1 << 16, columns=["id"]):
+                stop = start + len(batch)
+                these = numbers[slice(*numbers.searchsorted([start, stop]))]
+                ids = batch.column(0).take(pa.array(these - start)).to_pylist()
+                found.update(zip(these.tolist(), ids, strict=True))
+                start = stop
+        return found

@@ -1,0 +1,166 @@
+"""The stage of earlier documents: texts of those that are in one cluster with new ones.
+
+They are read where earlier runs kept them, on this machine whichever runner the others use, by the
+keep job, and set aside in files for the resolve job: of all that earlier runs kept, what is near
+something new is little.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from mr_dedup.formats.documents.chunks import DocumentChunk, cut_into_chunks
+from mr_dedup.formats.documents.files import DocumentFile
+from mr_dedup.formats.outputs import whole_file
+from mr_dedup.jobs.batches import Kind, kind_of, read_batches
+from mr_dedup.jobs.fingerprint import decode_documents
+from mr_dedup.jobs.job import Job
+from mr_dedup.jobs.keep import KeepJob, Kept
+from mr_dedup.jobs.resolve import Labels
+from mr_dedup.pipeline.decided import changed
+from mr_dedup.pipeline.document_rows import Rows
+from mr_dedup.pipeline.results import EarlierResult
+from mr_dedup.runners import JobResult
+
+RunHere = Callable[
+    [type[Job], Sequence[str], str, Sequence[DocumentChunk]], AbstractContextManager[JobResult]
+]
+"""Runs a job over chunks of this machine, given its options and what to call it."""
+
+_CHUNK_BYTES = 16 << 20
+"""Of files that share a task; a file is read by one, for what is known of it is their order."""
+
+_PART_BYTES = 16 << 20
+"""Of texts in a file for the resolve job, about: a task each."""
+
+
+def set_aside(
+    folder: Path,
+    rows: Rows,
+    labels: Labels,
+    results: Sequence[EarlierResult],
+    names: tuple[str, str],
+    run_here: RunHere,
+) -> list[str]:
+    """Write the texts of the earlier documents that have ``labels``; return the files' names.
+
+    Rows of their columns are a document's number, in place of its id, and its text; ``names`` are
+    those of the columns. In memory: a file of them. Raises FormatError and MrDedupError for
+    documents that are missing, damaged, or others than those that were kept.
+    """
+    _, wanted = labels.of(rows.fingerprints[: rows.earlier])
+    wanted &= rows.exist[: rows.earlier]
+    parts: list[str] = []
+    first = 0
+    for count, result in enumerate(results):
+        needed = _Needed.of(result, first, wanted)
+        first += result.documents
+        if not needed.chunks:
+            continue
+        kept = folder / "earlier-kept.parquet"
+        Kept(np.zeros_like(needed.wanted), needed.wanted, dict(needed.ranges)).write(kept)
+        arguments = [*result.reading_arguments(), f"--kept={kept}"]
+        with run_here(KeepJob, arguments, f"earlier-{count}", needed.chunks) as job:
+            for table in _gathered(_texts(job, needed)):
+                _check(table, rows, result)
+                parts.append(f"earlier-{len(parts):06}.parquet")
+                columns = [table["number"].cast(pa.large_string()), table["text"]]
+                with whole_file(folder / parts[-1], overwrite=True) as file:
+                    pq.write_table(
+                        pa.table(columns, names=list(names)),
+                        file,
+                        compression="zstd",
+                        write_page_checksum=True,
+                    )
+    return parts
+
+
+def as_documents(folder: Path, parts: Sequence[str]) -> list[DocumentFile]:
+    """Return files that were set aside, as the resolve job reads them."""
+    return [DocumentFile(folder / name, name, "parquet") for name in parts]
+
+
+def texts_set_aside(
+    folder: Path, parts: Sequence[str], numbers: NDArray[np.int64]
+) -> dict[int, str]:
+    """Return the texts of some documents that were set aside, by their numbers."""
+    found: dict[int, str] = {}
+    for name in parts:
+        table = pq.read_table(folder / name, page_checksum_verification=True)
+        here = table.column(0).cast(pa.int64()).to_numpy()
+        places = np.flatnonzero(np.isin(here, numbers))
+        texts = table.column(1).take(pa.array(places)).to_pylist()
+        found.update(zip(here[places].tolist(), texts, strict=True))
+    return found
+
+
+@dataclass(frozen=True)
+class _Needed:
+    """The files of one result that hold something wanted, as chunks of whole files.
+
+    ``numbers`` int64[m] are those of all their documents, ``wanted`` bool[m] says which texts are;
+    ``ranges`` are where those of each chunk start and stop.
+    """
+
+    chunks: Sequence[DocumentChunk]
+    ranges: Mapping[int, tuple[int, int]]
+    numbers: NDArray[np.int64]
+    wanted: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, result: EarlierResult, first: int, wanted: NDArray[np.bool_]) -> _Needed:
+        """Return those of a result whose documents have the numbers from ``first`` on."""
+        files, counts, numbers = [], {}, [np.empty(0, np.int64)]
+        for file, (_, count) in zip(result.document_files(), result.files, strict=True):
+            if wanted[first : first + count].any():
+                files.append(file)
+                counts[file.name] = count
+                numbers.append(np.arange(first, first + count))
+            first += count
+        chunks = cut_into_chunks(files, _CHUNK_BYTES, split=False)
+        sizes = [sum(counts[part.file.name] for part in chunk.parts) for chunk in chunks]
+        edges = [0, *itertools.accumulate(sizes)]
+        ranges = dict(enumerate(itertools.pairwise(edges)))
+        held = np.concatenate(numbers)
+        return cls(chunks, ranges, held, wanted[held])
+
+
+def _texts(job: JobResult, needed: _Needed) -> Iterator[pa.Table]:
+    """Yield numbers and texts of what a job found, in order."""
+    for chunk, batch in read_batches(job.parts):
+        if kind_of(batch) == Kind.DOCUMENTS:
+            table = decode_documents(batch)
+            numbers = needed.numbers[needed.ranges[chunk][0] + table["row"].to_numpy()]
+            yield pa.table({"number": numbers, "text": table["text"]})
+
+
+def _gathered(tables: Iterator[pa.Table]) -> Iterator[pa.Table]:
+    """Yield tables put together to about the size of a file."""
+    held: list[pa.Table] = []
+    for table in tables:
+        held.append(table)
+        if sum(part.nbytes for part in held) >= _PART_BYTES:
+            yield pa.concat_tables(held)
+            held = []
+    if held:
+        yield pa.concat_tables(held)
+
+
+def _check(table: pa.Table, rows: Rows, result: EarlierResult) -> None:
+    """Raise MrDedupError if a text is not as long as it was."""
+    numbers = table["number"].to_numpy()
+    lengths = pc.binary_length(table["text"]).to_numpy()
+    others = np.flatnonzero(lengths != rows.lengths[numbers])
+    if others.size:
+        ((_, id),) = rows.ids_of(numbers[others[:1]]).items()
+        raise changed(result.name, id)

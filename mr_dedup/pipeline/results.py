@@ -1,0 +1,281 @@
+"""Results of de-duplications: what each leaves for later runs, and how these read it.
+
+fingerprints.parquet  a row a kept document, in the order of documents/, and in which file it is
+summary.json          what the fingerprints are made from, how the documents are read, and which
+                      other results the run was made against
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from mr_dedup.errors import FormatError, MrDedupError
+from mr_dedup.fingerprints.simhash import VERSION
+from mr_dedup.formats.documents.files import DocumentFile
+from mr_dedup.formats.fingerprint_parquet import FINGERPRINT, ID, LENGTH, create_table
+from mr_dedup.jobs.document_options import read_options, reading_arguments
+from mr_dedup.pipeline.stages import checksum
+
+SUMMARY = "summary.json"
+FINGERPRINTS = "fingerprints.parquet"
+DOCUMENTS = "documents"
+
+_FILE = "file"
+"""The column of fingerprints.parquet that says which file below documents/ a document is in."""
+
+
+@dataclass(frozen=True)
+class Reference:
+    """Another result that one was made against: where it is, from this one, and what it was.
+
+    Raises TypeError for other types, which a summary may hold.
+    """
+
+    folder: str
+    documents: int
+    fingerprints: str
+
+    def __post_init__(self) -> None:
+        for name, kind in (("folder", str), ("documents", int), ("fingerprints", str)):
+            if not isinstance(getattr(self, name), kind):
+                raise TypeError(f"{name}: expected {kind.__name__}, got {getattr(self, name)!r}")
+
+    def described(self) -> dict[str, Any]:
+        """Return it as a summary has it."""
+        return {
+            "folder": self.folder,
+            "documents": self.documents,
+            "fingerprints": self.fingerprints,
+        }
+
+
+@dataclass(frozen=True)
+class EarlierResult:
+    """A result that a run is made against.
+
+    ``name`` is what the user calls its ``folder``. ``files`` are those below documents/, and how
+    many documents each has, in the order of ``fingerprints.parquet``, whose checksum is
+    ``fingerprints``. ``reading`` is how the documents are read, by the names of options.
+    """
+
+    name: str
+    folder: Path
+    features: str
+    fingerprints: str
+    reading: Mapping[str, Any]
+    against: tuple[Reference, ...]
+    files: tuple[tuple[str, int], ...]
+
+    @classmethod
+    def read(cls, name: str) -> EarlierResult:
+        """Return the result in the folder ``name``.
+
+        Raises MrDedupError if it is none, or of other fingerprints, and FormatError for damage of
+        what later runs are told; documents/ is not looked at. Reads fingerprints.parquet once.
+        """
+        folder = Path(name)
+        if not folder.is_dir():
+            raise MrDedupError(f"{name}: no such folder")
+        try:
+            content = (folder / SUMMARY).read_bytes()
+        except FileNotFoundError as error:
+            raise MrDedupError(f"{name}: is no result of mr-dedup dedup: no {SUMMARY}") from error
+        told = _parsed(folder / SUMMARY, content)
+        if told["version"] != VERSION:
+            raise MrDedupError(
+                f"{name}: its fingerprints are of version {told['version']}, those of this "
+                f"mr_dedup of version {VERSION}; de-duplicate its documents again"
+            )
+        table = folder / FINGERPRINTS
+        if not table.is_file():
+            raise MrDedupError(f"{table}: no such file")
+        if checksum(table) != told["fingerprints"]:
+            raise FormatError(table, None, f"is not the file that {SUMMARY} was written for")
+        del told["version"]
+        return cls(name=name, folder=folder, files=tuple(_files_of(table)), **told)
+
+    @property
+    def documents(self) -> int:
+        """How many documents were kept."""
+        return sum(count for _, count in self.files)
+
+    def rows(self) -> Iterator[pa.RecordBatch]:
+        """Yield id, fingerprint and length of the kept documents, in order."""
+        with pq.ParquetFile(self.folder / FINGERPRINTS) as file:
+            yield from file.iter_batches(1 << 16, columns=[ID, FINGERPRINT, LENGTH])
+
+    def document_files(self) -> list[DocumentFile]:
+        """Return the files of documents; raises MrDedupError if one is missing."""
+        return [
+            DocumentFile.detect(
+                self.folder / DOCUMENTS / name,
+                name=str(Path(self.name) / DOCUMENTS / name),
+                format=self.reading["format"],
+            )
+            for name, _ in self.files
+        ]
+
+    def reading_arguments(self) -> list[str]:
+        """Return the arguments that tell a job how to read them; what cannot be read is an error.
+
+        It could be when it was kept.
+        """
+        return reading_arguments(argparse.Namespace(**self.reading, strict=True))
+
+    def referred_to(self, reference: Reference) -> EarlierResult:
+        """Return another result that this one was made against.
+
+        Raises MrDedupError if it is not there, or is another one by now, else as ``read``.
+        """
+        name = os.path.normpath(Path(self.name) / reference.folder)
+        place = self.folder.resolve() / reference.folder
+        if not (place.exists() and Path(name).exists() and place.samefile(name)):
+            # a link on the way: names and places part there
+            name = os.path.normpath(place)
+        if not place.is_dir():
+            raise MrDedupError(f"{name}: no such folder, and {self.name} was made against it")
+        found = EarlierResult.read(name)
+        if found.fingerprints != reference.fingerprints:
+            raise MrDedupError(
+                f"{name}: is another result than that which {self.name} was made against"
+            )
+        return found
+
+    def reference_from(self, out: Path) -> Reference:
+        """Return what the result ``out`` says of this one."""
+        place = os.path.relpath(self.folder.resolve(), out.parent.resolve() / out.name)
+        return Reference(place, self.documents, self.fingerprints)
+
+
+def followed(results: Sequence[EarlierResult], *, further: bool) -> list[EarlierResult]:
+    """Return ``results``, each once, if ``further`` with all that they were made against.
+
+    Those come before what was made against them. Raises as ``referred_to``.
+    """
+    found: dict[Path, EarlierResult | None] = {}
+
+    def visit(result: EarlierResult) -> None:
+        place = result.folder.resolve()
+        if place in found:
+            return
+        found[place] = None
+        for reference in result.against if further else ():
+            visit(result.referred_to(reference))
+        # last, so that it comes after them
+        del found[place]
+        found[place] = result
+
+    for result in results:
+        visit(result)
+    return [result for result in found.values() if result is not None]
+
+
+def not_followed(results: Sequence[EarlierResult]) -> list[tuple[str, str]]:
+    """Return which others, by their places, ``results`` were made against and are not among them.
+
+    Each after the name of the result that was made against it.
+    """
+    known = {result.fingerprints for result in results}
+    return [
+        (result.name, os.path.normpath(Path(result.name) / reference.folder))
+        for result in results
+        for reference in result.against
+        if reference.fingerprints not in known
+    ]
+
+
+def write_fingerprints(
+    path: Path,
+    features: str,
+    rows: Iterator[pa.RecordBatch],
+    kept: NDArray[np.bool_],
+    files: Sequence[tuple[str, int]],
+) -> None:
+    """Write what later runs are told of the kept documents.
+
+    ``rows`` are id, fingerprint and length of all documents, ``kept`` bool[n] which of them are;
+    ``files`` have these, so many each, in their order.
+    """
+    names = pa.array([name for name, _ in files], pa.large_string())
+    number_of = np.repeat(np.arange(len(files)), [count for _, count in files])
+    done = written = 0
+    with create_table(path, features, [_FILE], overwrite=True) as table:
+        for batch in rows:
+            chosen = batch.filter(pa.array(kept[done : done + len(batch)]))
+            done += len(batch)
+            numbers = number_of[written : written + len(chosen)]
+            written += len(chosen)
+            values = chosen.column(FINGERPRINT)
+            table.write(
+                chosen.column(ID),
+                values.fill_null(0).to_numpy().view(np.uint64),
+                values.is_valid().to_numpy(zero_copy_only=False),
+                chosen.column(LENGTH).to_numpy(),
+                pa.table({_FILE: names.take(pa.array(numbers))}),
+            )
+
+
+def record_for_later(
+    result: Path,
+    out: Path,
+    features: str,
+    reading: Mapping[str, Any],
+    against: Sequence[EarlierResult],
+) -> dict[str, Any]:
+    """Return what a summary tells later runs of the ``result`` that is to be at ``out``."""
+    return {
+        "features": features,
+        "fingerprint version": VERSION,
+        "fingerprints": checksum(result / FINGERPRINTS),
+        "reading": dict(reading),
+        "against": [earlier.reference_from(out).described() for earlier in against],
+    }
+
+
+def _parsed(path: Path, content: bytes) -> dict[str, Any]:
+    """Return what a summary tells later runs; FormatError if it does not."""
+    try:
+        found = json.loads(content)
+        told = {
+            "version": found["fingerprint version"],
+            "features": found["features"],
+            "fingerprints": found["fingerprints"],
+            "reading": found["reading"],
+            "against": tuple(Reference(**entry) for entry in found["against"]),
+        }
+        # these say what is wrong with them
+        read_options(argparse.Namespace(**told["reading"], strict=True))
+        DocumentFile(None, "", told["reading"]["format"] or "jsonl")
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        reason = f"does not tell what later runs need: {type(error).__name__}: {error}"
+        raise FormatError(path, None, reason) from error
+    return told
+
+
+def _files_of(path: Path) -> Iterator[tuple[str, int]]:
+    """Yield the files that a table of fingerprints names, and how many documents each has."""
+    column = pq.read_table(path, columns=[_FILE], read_dictionary=[_FILE])[_FILE]
+    column = column.unify_dictionaries()
+    if not len(column):
+        return
+    numbers = np.concatenate([chunk.indices.to_numpy() for chunk in column.chunks])
+    names = column.chunk(0).dictionary.to_pylist()
+    counts = np.bincount(numbers, minlength=len(names))
+    # by where they begin, whatever order the dictionary has
+    starts = np.flatnonzero(np.append(True, numbers[1:] != numbers[:-1]))
+    for number in numbers[starts].tolist():
+        place = PurePosixPath(names[number])
+        if place.is_absolute() or ".." in place.parts:
+            raise FormatError(path, None, f"names a file that is not below {DOCUMENTS}: {place}")
+        yield names[number], int(counts[number])

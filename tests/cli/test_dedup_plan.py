@@ -1,0 +1,142 @@
+"""mr-dedup dedup --dry-run: what it says is what a run does, and it leaves nothing."""
+
+import gzip
+import re
+import tempfile
+
+import pytest
+
+from mr_dedup.formats.documents import chunks
+from mr_dedup.pipeline import dedup as pipeline
+from tests.cli.test_dedup import (
+    dedup,
+    done,
+    files_of,
+    made_up_documents,
+    mistake,
+    stopped_after,
+    write_jsonl,
+)
+
+
+def plan(capfd, *arguments):
+    """Return the lines of the plan, by their first words."""
+    code, out, err = dedup(capfd, *arguments, "--dry-run")
+    assert (code, err) == (0, "")
+    return dict(line.split(maxsplit=1) for line in out.splitlines() if re.match(r"\w+:? ", line))
+
+
+@pytest.fixture
+def tree(tmp_path, monkeypatch):
+    """A folder in which nothing may appear: of the command, and of temporary files."""
+    place = tmp_path / "tree"
+    (place / "tmp").mkdir(parents=True)
+    monkeypatch.setattr(tempfile, "tempdir", str(place / "tmp"))
+    return place
+
+
+def test_the_plan_is_what_a_run_does(tree, capfd, monkeypatch):
+    monkeypatch.setattr(chunks, "CHUNK_BYTES", 2000)
+    monkeypatch.setattr(chunks, "_LEAST_BYTES", 2000)
+    monkeypatch.setattr(chunks, "_FILE_BYTES", 10)
+    monkeypatch.setattr(pipeline, "_GROUP_BYTES", 1000)
+    path = write_jsonl(tree / "docs.jsonl", made_up_documents(1))
+    arguments = [path, "-o", tree / "out", "-r", "local", "--cores", 2]
+    before = files_of(tree)
+    told = plan(capfd, *arguments)
+    assert files_of(tree) == before
+    assert list((tree / "tmp").iterdir()) == []
+    assert not (tree / ".out.unfinished").exists()
+    assert told["documents"] == f"1 file, {path.stat().st_size:,} bytes here"
+    assert told["runner"] == "local, 2 tasks at a time"
+    assert told["result"] == str(tree / "out")
+    assert told["cluster:"].startswith("in this command, or tasks")
+    assert plan(capfd, *arguments, "--join", "tasks")["cluster:"] == "tasks over fingerprints"
+    ran = {}
+    run = pipeline.read_batches
+
+    def counted(parts):
+        parts = list(parts)
+        batches = list(run(parts))
+        ran.setdefault("keys", []).append(len({key for key, _ in batches}))
+        return iter(batches)
+
+    stopped_after("cluster", path, tree / "out", monkeypatch, capfd, *arguments[3:])
+    later = plan(capfd, *arguments, "--resume")
+    assert later["fingerprint:"] == later["cluster:"] == "done, is not run again"
+    keys = int(re.search(r"(\d+) reduce keys", later["resolve:"])[1])
+    monkeypatch.setattr(pipeline, "read_batches", counted)
+    done(capfd, *arguments, "--resume")
+    # one file for each reduce key that has documents, then those of all map tasks
+    resolved, kept = sum(ran["keys"][:-1]), ran["keys"][-1]
+    assert 1 < resolved <= keys
+    maps = int(re.match(r"(\d+) map tasks", told["fingerprint:"])[1])
+    assert 1 < kept <= maps
+    assert told["keep:"] == later["keep:"] == f"{maps} map tasks"
+
+
+def test_the_plan_against_earlier_results(tree, capfd):
+    first = write_jsonl(tree / "1.jsonl", made_up_documents(2))
+    second = write_jsonl(tree / "2.jsonl", made_up_documents(3))
+    done(capfd, first, "-o", tree / "kept")
+    told = plan(capfd, second, "-o", tree / "out", "--against", tree / "kept")
+    assert re.fullmatch(rf"{tree}/kept, \d+ documents", told["against"])
+    assert "earlier:" in told
+    assert told["runner"] == "inline, one process"
+    assert "earlier:" not in plan(capfd, second, "-o", tree / "out")
+
+
+@pytest.mark.parametrize("size", [100, 40_000_000])
+def test_the_plan_of_a_cluster_sends_nothing(tree, capfd, size):
+    path = write_jsonl(tree / "docs.jsonl", made_up_documents(1))
+    (tree / "large.jsonl.gz").write_bytes(gzip.compress(b"\n" * size))
+    before = files_of(tree)
+    told = plan(capfd, path, tree / "large.jsonl.gz", "-o", tree / "out", "-r", "hadoop")
+    assert told["runner"].startswith("hadoop, as many tasks at a time as")
+    assert told["fingerprint:"] == "1 map task"
+    split = ["-D", "mapreduce.input.fileinputformat.split.maxsize=1000"]
+    told = plan(capfd, path, "-o", tree / "out", "-r", "hadoop", *split)
+    assert told["fingerprint:"] == f"{-(-path.stat().st_size // 1000)} map tasks"
+    assert files_of(tree) == before
+    assert list((tree / "tmp").iterdir()) == []
+
+
+def test_mistakes_are_those_of_a_run(tree, capfd, monkeypatch):
+    path = write_jsonl(tree / "docs.jsonl", made_up_documents(4))
+    (tree / "result").mkdir()
+    (tree / "result" / "mine.txt").write_text("precious")
+    out = tree / "out"
+    stopped_after("cluster", path, tree / "begun", monkeypatch, capfd)
+    before = files_of(tree)
+    cluster = ["-r", "hadoop", "--hadoop-bin", "/no/hadoop"]
+    for arguments in [
+        [tree / "no.jsonl", "-o", out],
+        [path, "-o", tree / "no" / "out"],
+        [path, "-o", tree / "result"],
+        [path, "-o", tree / "result", "--overwrite"],
+        [path, "-o", out, "--keep", "best"],
+        [path, "-o", out, "-k", "65"],
+        [path, "-o", out, "--resume"],
+        [path, "-o", out, "--against", tree / "result"],
+        [path, "-o", tree / "begun"],
+        [path, "-o", tree / "begun", "--resume", "-k", 3],
+        [path, "-o", out, *cluster, "--archive", tree / "no.zip"],
+        [path, "-o", out, *cluster, "-c", tree / "no.conf"],
+        ["hdfs:///crawl", "-o", out, *cluster],
+        ["hdfs:///crawl", "-o", out],
+    ]:
+        said = mistake(capfd, *arguments, "--dry-run")
+        assert files_of(tree) == before, arguments
+        real = mistake(capfd, *arguments)
+        assert said == real, arguments
+
+
+def test_an_unfinished_run_is_not_forgotten_by_a_plan(tree, capfd, monkeypatch):
+    path = write_jsonl(tree / "docs.jsonl", made_up_documents(4))
+    stopped_after("resolve", path, tree / "out", monkeypatch, capfd)
+    before = files_of(tree)
+    told = plan(capfd, path, "-o", tree / "out", "--overwrite")
+    assert told["until"].endswith("; the unfinished run there is forgotten")
+    assert told["fingerprint:"] != "done, is not run again"
+    assert files_of(tree) == before
+    done(capfd, path, "-o", tree / "out", "--resume")
