@@ -79,7 +79,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     # single words join a million pages by chance
     add_feature_arguments(parser, features="words:2")
     add_reading_arguments(parser)
-    add_runner_arguments(parser, "dedup", "the files are", reduces=False)
+    add_runner_arguments(parser, "dedup", "the files are", leaves=False)
 
 
 def _similarity(text: str) -> float | None:

@@ -259,7 +259,11 @@ class ShippingRunner(ManifestRunner):
         )
 
     def _jobconf_for_step(self, step_num: int) -> dict[str, str]:
-        return {"mapreduce.job.name": self._job_key, **super()._jobconf_for_step(step_num)}
+        told = {"mapreduce.job.name": self._job_key, **super()._jobconf_for_step(step_num)}
+        if not self._get_step(step_num).get("reducer"):
+            # what is said for all jobs of a command would give this one reducers that do nothing
+            told.pop("mapreduce.job.reduces", None)
+        return told
 
 
 def own_counters(steps: Sequence[Mapping[str, Mapping[str, int]]]) -> dict[str, int]:

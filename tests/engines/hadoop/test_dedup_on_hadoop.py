@@ -32,7 +32,9 @@ def test_dedup_against_an_earlier_result_equals_inline(client, tmp_path):
     expected = tmp_path / "inline"
     assert main(["dedup", *arguments, "-o", str(expected), "-r", "inline"]) == 0
     out = tmp_path / "out"
-    running = client.start(*arguments, "-o", out, "-D", f"{SPLIT}={8 << 20}", name="dedup")
+    running = client.start(
+        *arguments, "-o", out, "--reducers", 2, "-D", f"{SPLIT}={8 << 20}", name="dedup"
+    )
     said, err = running.communicate()
     assert (running.returncode, said) == (0, ""), err
     assert "earlier documents" in err
