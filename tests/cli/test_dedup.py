@@ -18,6 +18,7 @@ import pytest
 from mr_dedup.cli.main import main
 from mr_dedup.features.shingles import FeatureOptions
 from mr_dedup.formats.documents import chunks
+from mr_dedup.pipeline import dedup as pipeline
 from mr_dedup.runners import RUNNERS
 from tests.features import text_oracle
 from tests.fingerprints.test_simhash import oracle
@@ -487,3 +488,24 @@ def test_a_file_without_documents(tmp_path, capfd):
     done(capfd, path, "-o", tmp_path / "out")
     assert len(pq.read_table(tmp_path / "out" / "decisions.parquet")) == 0
     assert Path(tmp_path / "out" / "documents").is_dir()
+
+
+@BOTH
+@pytest.mark.parametrize("change", ["lengthen", "drop", "add"])
+def test_documents_that_change_between_stages_are_noticed(
+    tmp_path, capfd, monkeypatch, runner, change
+):
+    text = " ".join(f"w{n}" for n in range(50))
+    lines = [json.dumps({"id": str(n), "text": text}) + "\n" for n in range(3)]
+    path = tmp_path / "pages.jsonl"
+    path.write_text("".join(lines))
+    resolve = pipeline._resolve
+
+    def changed(*arguments):
+        new = {"lengthen": [lines[0].replace("w0", "w00"), *lines[1:]], "drop": lines[:2]}
+        path.write_text("".join(new.get(change, [*lines, lines[0]])))
+        return resolve(*arguments)
+
+    monkeypatch.setattr(pipeline, "_resolve", changed)
+    said = mistake(capfd, path, "-o", tmp_path / "out", "-r", runner)
+    assert said.endswith("pages.jsonl: has other documents than when it was first read")
