@@ -109,6 +109,9 @@ def _complete(argv: Sequence[str]) -> int:
             # argparse has printed help, the version or a mistake
             raise SystemExit(_finish(int(ended.code or EXIT_OK))) from None
     except KeyboardInterrupt:
+        # one that went through source that was executed, as that of dataclasses is when they are
+        # imported, makes python -m end by a signal, caught or not, unless more source is executed
+        exec("")
         _say("interrupted")
         return EXIT_INTERRUPTED
 

@@ -114,3 +114,29 @@ def test_whatever_happens_is_one_line_and_an_exit_code(monkeypatch, capsys, erro
     if code in (2, 70):
         with pytest.raises(type(error)):
             main(["--debug", "inspect", "x"])
+
+
+INTERRUPTED = """
+import sys
+from mr_dedup.cli import inspect
+from mr_dedup.cli.main import main
+
+def run(arguments):
+    exec("raise KeyboardInterrupt")
+
+inspect.run = run
+sys.exit(main(["inspect", "x"]))
+"""
+
+
+def test_an_interrupt_in_executed_source_ends_with_its_code_as_well(tmp_path):
+    """CPython would end by a signal, though it was caught."""
+    (tmp_path / "interrupted.py").write_text(INTERRUPTED)
+    done = subprocess.run(
+        [sys.executable, "-m", "interrupted"],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
+    )
+    assert (done.returncode, done.stderr) == (130, "mr-dedup: error: interrupted\n")
