@@ -61,7 +61,7 @@ _FORGET = _U(1 << 16)
 
 With 2**14, which with its slots fits the second-level cache, texts of 27,000 words by Zipf's law
 took 1.7 times as long, those of a million 1.2 times: to learn words anew costs more than to look
-for the rare ones in the third level. 2**15 and 2**17 are within a twentieth. To fetch the slots
+for the rare ones in the third level. 2**15 and 2**17 are within a tenth. To fetch the slots
 and tokens of 8 to 32 words before they are looked at gained nothing.
 """
 

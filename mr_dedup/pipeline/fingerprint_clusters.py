@@ -33,7 +33,7 @@ from mr_dedup.runners import CLUSTER_RUNNERS, ClusterSettings, Input, run
 Fingerprints = NDArray[np.uint64]
 
 _PATIENCE_SECONDS = 60
-"""Up to which nothing is sent about: some 60 million fingerprints at k = 7, by the plan."""
+"""Up to which nothing is sent about; 10 million fingerprints at k = 10 take 38 s by the plan."""
 
 _TASKS_OF_CLUSTER = 16
 """Tasks that a cluster is taken to run at a time if nobody says how many."""
@@ -77,7 +77,7 @@ class JoinEngine:
 
 
 MOST_BYTES = 64 << 20
-"""Bytes of different texts that a cluster may have: one task compares them, in eight times that."""
+"""Bytes of different texts that a cluster may have: one task compares them."""
 
 _KNOWN_BYTES = 1 << 17
 """Bytes up to which a text is held whole; of longer ones there is a sample of their shingles."""

@@ -63,8 +63,8 @@ class MinwiseHashes:
         """Return a key for each of ``bands`` groups of ``rows`` values, uint64[n, bands].
 
         Two texts of similarity J share a given one with probability J**rows, others of the same
-        band by chance once in 2**64 pairs; keys of different bands are never to be compared. 2 ns
-        a value. Raises ValueError for more values than there are.
+        band by chance once in 2**64 pairs; keys of different bands are never to be compared.
+        Raises ValueError for more values than there are.
         """
         if bands < 1 or rows < 1 or bands * rows > self.values.shape[1]:
             raise ValueError(
