@@ -21,7 +21,7 @@ demo: $(READY) ## generate data, find its near-duplicates, compare with what was
 	@PATH="$(abspath $(BIN)):$$PATH" sh examples/find_near_duplicates.sh
 
 test: $(READY) ## run all tests but those on Hadoop, in a browser, and of minutes
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile
 
 kill-test: $(READY) ## kill dedup and writers of URLs at random moments, and have them go on (minutes)
 	$(BIN)/python -m pytest -m slow -s
