@@ -124,7 +124,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.dry_run:
         from mr_dedup.cli.dedup_plan import print_plan
 
-        work = prepare(arguments.documents, arguments, None, settings)
+        work = prepare(arguments.documents, arguments, None, settings, holds=True)
         run = _run_of(arguments, work, options)
         stages = Stages(folder.work, run, resume=arguments.resume, look=True)
         print_plan(arguments, work, options, stages)
@@ -132,7 +132,7 @@ def run(arguments: argparse.Namespace) -> int:
     if folder.work.exists() and not arguments.resume:
         shutil.rmtree(folder.work)
     with runners.staging_folder() as staging:
-        work = prepare(arguments.documents, arguments, staging, settings)
+        work = prepare(arguments.documents, arguments, staging, settings, holds=True)
         stages = Stages(folder.work, _run_of(arguments, work, options), resume=arguments.resume)
         try:
             summary = dedup(stages, options, Jobs(arguments, work, staging, settings))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from mr_dedup.cli.document_arguments import shipped_frequencies
 from mr_dedup.cli.document_inputs import (
-    SMALL_BYTES,
+    HELD_BYTES,
     DocumentWork,
     bundled_chunk,
     described_chunk,
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from mr_dedup.formats.documents.files import DocumentFile
     from mr_dedup.jobs.job import Job
     from mr_dedup.pipeline.fingerprint_clusters import JoinEngine
-    from mr_dedup.runners import ClusterSettings, Input, JobResult
+    from mr_dedup.runners import ClusterSettings, HeldResult, Input, JobResult
 
 
 class Jobs:
@@ -47,7 +47,7 @@ class Jobs:
         options: Sequence[str],
         name: str,
         earlier: Sequence[DocumentFile] = (),
-    ) -> Iterator[JobResult]:
+    ) -> Iterator[JobResult | HeldResult]:
         """Run a job over the documents, and files of earlier ones, a task each, after them."""
         with self._folder(name) as folder:
             options = [*options, *shipped_frequencies(self._arguments, folder)]
@@ -56,7 +56,9 @@ class Jobs:
                 first, more = self._inputs_of(earlier, folder)
                 options.append(f"--earlier-from={first}")
                 inputs += more
-            with self._run(job_class, options, inputs, folder, self._work.runner) as result:
+            work = self._work
+            run = self._run(job_class, options, inputs, folder, work.runner, held=work.held)
+            with run as result:
                 yield result
 
     @contextlib.contextmanager
@@ -66,17 +68,18 @@ class Jobs:
         options: Sequence[str],
         name: str,
         chunks: Sequence[DocumentChunk],
-    ) -> Iterator[JobResult]:
+    ) -> Iterator[JobResult | HeldResult]:
         """Run a job over chunks of this machine, and on it, whichever the runner of others."""
-        from mr_dedup.formats.documents.chunks import total_bytes
+        from mr_dedup.formats.documents.chunks import content_bytes
 
-        size = total_bytes([part.file for chunk in chunks for part in chunk.parts])
+        size = content_bytes([part.file for chunk in chunks for part in chunk.parts])
+        held = size <= HELD_BYTES
         runner = self._work.runner
         if runner not in ("inline", "local"):
-            runner = "inline" if size <= SMALL_BYTES else "local"
+            runner = "inline" if held else "local"
         with self._folder(name) as folder:
             inputs = [described_chunk(chunk, folder) for chunk in chunks]
-            with self._run(job_class, options, inputs, folder, runner) as result:
+            with self._run(job_class, options, inputs, folder, runner, held=held) as result:
                 yield result
 
     @contextlib.contextmanager
@@ -105,12 +108,18 @@ class Jobs:
         inputs: Sequence[Input],
         folder: Path,
         runner: str,
-    ) -> Iterator[JobResult]:
+        *,
+        held: bool,
+    ) -> Iterator[JobResult | HeldResult]:
         from mr_dedup import runners
 
+        cores = self._arguments.cores
+        if runner == "inline" and held:
+            with runners.run_directly(job_class, options, inputs, cores) as result:
+                yield result
+            return
         if runner == "local":
             job_class.warm_up()
-        cores = self._arguments.cores
         with runners.run(
             job_class, options, inputs, folder, runner=runner, cores=cores, cluster=self._settings
         ) as result:

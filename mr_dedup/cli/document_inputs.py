@@ -20,6 +20,10 @@ if TYPE_CHECKING:
 SMALL_BYTES = 64 << 20
 """Bytes of files up to which one process is quicker than several."""
 
+HELD_BYTES = 1 << 30
+"""Bytes of documents, unpacked, that one process may hold: it takes up to two and a half times as
+many."""
+
 _BUNDLED_BYTES = 16 << 20
 """Files that are smaller share a task of a cluster, which takes seconds to start."""
 
@@ -28,7 +32,8 @@ _BUNDLED_BYTES = 16 << 20
 class DocumentWork:
     """What is run: a task for each input; so many files, and files of other kinds not read.
 
-    ``paths`` are the files of this machine.
+    ``paths`` are the files of this machine. What one process can hold need not go between its
+    tasks as lines, which is ``held``.
     """
 
     runner: str
@@ -36,6 +41,7 @@ class DocumentWork:
     files: int
     passed_over: int
     paths: Sequence[Path]
+    held: bool = False
 
 
 def prepare(
@@ -43,21 +49,29 @@ def prepare(
     arguments: argparse.Namespace,
     staging: Path | None,
     settings: ClusterSettings | None,
+    small_bytes: int | None = None,
+    *,
+    holds: bool = False,
 ) -> DocumentWork:
     """Return what a run over ``documents`` takes, what it needs put into ``staging``.
 
-    Without that nothing is written, and the inputs are only to be counted. On a cluster the
-    documents of this machine come first. Raises MrDedupError for names that stand for no documents,
-    and FormatError as ``find_documents``.
+    Without that nothing is written, and the inputs are only to be counted. If nobody says where to
+    run, one process reads up to ``small_bytes`` (SMALL_BYTES), and if the command ``holds``
+    documents all that it can. On a cluster the documents of this machine come first. Raises
+    MrDedupError for names that stand for no documents, and FormatError as ``find_documents``.
     """
     here = [name for name in documents if not is_address(name)]
     there = [name for name in documents if is_address(name)]
     files, passed_over = _found(here, arguments)
     paths = [file.path for file in files if file.path is not None]
     if settings is None:
-        runner = _local_runner(arguments.runner, files)
-        inputs = _described(files, runner, arguments.cores, staging)
-        return DocumentWork(runner, inputs, len(files), passed_over, paths)
+        can_be_held = holds and _can_be_held(files)
+        runner = _local_runner(
+            arguments.runner, files, small_bytes or SMALL_BYTES, can_be_held=can_be_held
+        )
+        held = runner == "inline" and can_be_held
+        inputs = _described(files, runner, arguments.cores, staging, held=held)
+        return DocumentWork(runner, inputs, len(files), passed_over, paths, held)
     _refuse_stdin(files, f"-r {arguments.runner}")
     inputs = _shipped(files, staging, arguments)
     remote, others = _remote_inputs(there, arguments, settings)
@@ -93,7 +107,9 @@ def _is_read_as_well(out: Path | str) -> MrDedupError:
     return MrDedupError(f"{out}: is read as well; choose another name for the result")
 
 
-def _local_runner(wanted: str, files: Sequence[DocumentFile]) -> str:
+def _local_runner(
+    wanted: str, files: Sequence[DocumentFile], small_bytes: int, *, can_be_held: bool
+) -> str:
     from mr_dedup.formats.documents.chunks import total_bytes
 
     if any(file.path is None for file in files):
@@ -102,7 +118,13 @@ def _local_runner(wanted: str, files: Sequence[DocumentFile]) -> str:
         return "inline"
     if wanted != "auto":
         return wanted
-    return "inline" if total_bytes(files) <= SMALL_BYTES else "local"
+    return "inline" if can_be_held or total_bytes(files) <= small_bytes else "local"
+
+
+def _can_be_held(files: Sequence[DocumentFile]) -> bool:
+    from mr_dedup.formats.documents.chunks import content_bytes
+
+    return all(file.path is not None for file in files) and content_bytes(files) <= HELD_BYTES
 
 
 def _refuse_stdin(files: Sequence[DocumentFile], option: str | None) -> None:
@@ -113,14 +135,19 @@ def _refuse_stdin(files: Sequence[DocumentFile], option: str | None) -> None:
 
 
 def _described(
-    files: Sequence[DocumentFile], runner: str, cores: int | None, staging: Path | None
+    files: Sequence[DocumentFile],
+    runner: str,
+    cores: int | None,
+    staging: Path | None,
+    *,
+    held: bool,
 ) -> list[Input]:
     """Return descriptions of chunks for tasks that keep the cores busy."""
     from mr_dedup.formats.documents.chunks import CHUNK_BYTES, chunk_bytes, cut_into_chunks
     from mr_dedup.runners import Input
 
     cores = cores or len(os.sched_getaffinity(0))
-    size = CHUNK_BYTES if runner == "inline" else chunk_bytes(files, cores)
+    size = CHUNK_BYTES if runner == "inline" and not held else chunk_bytes(files, cores)
     chunks = cut_into_chunks(files, size)
     if staging is None:
         return [Input("", chunk.name) for chunk in chunks]

@@ -133,7 +133,7 @@ def fingerprinted(
 def copy_rows(result: JobResult, write: Callable[[pa.Table], None], rejects: RejectsOutput) -> None:
     """Hand the rows that tasks left to ``write``, in the order of the documents."""
     from mr_dedup.jobs.batches import Kind, kind_of, read_batches
-    from mr_dedup.jobs.fingerprint import decode_documents
+    from mr_dedup.jobs.document_tables import decode_documents
 
     for _, batch in read_batches(result.parts):
         if kind_of(batch) == Kind.REJECTS:

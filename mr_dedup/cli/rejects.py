@@ -5,9 +5,12 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO, TypeVar
+from typing import TYPE_CHECKING, BinaryIO, TypeVar
 
 from mr_dedup.cli.streams import printable
+
+if TYPE_CHECKING:
+    from mr_dedup.jobs.batches import Batch
 
 Place = TypeVar("Place", Path, str)
 
@@ -25,7 +28,7 @@ class RejectsOutput:
         self._stack = stack
         self._file: BinaryIO | None = None
 
-    def add(self, batch: bytes) -> None:
+    def add(self, batch: Batch) -> None:
         """Append a batch of Kind.REJECTS; raises MrDedupError if it is damaged."""
         from mr_dedup.formats.outputs import whole_file
         from mr_dedup.jobs.batches import Kind, decode_bytes
@@ -38,14 +41,14 @@ class RejectsOutput:
             self._file = self._stack.enter_context(whole_file(self._path, self._overwrite))
         self._file.write(lines)
 
-    def summary(self) -> list[str]:
+    def summary(self, what: str = "records could not be read") -> list[str]:
         """Return a line that says how many there were, and where they are; none if none."""
         if not self.count:
             return []
         where = "give --rejects FILE to keep them, and why"
         if self._path is not None:
             where = f"{printable(self._name)} says why"
-        return [f"mr-dedup: {self.count:,} records could not be read; {where}"]
+        return [f"mr-dedup: {self.count:,} {what}; {where}"]
 
 
 @contextlib.contextmanager

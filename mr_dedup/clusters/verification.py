@@ -149,12 +149,17 @@ def shingle_sets(
     return ShingleSets(_offsets(whole, most), whole, np.concatenate(parts), most)
 
 
-def text_hashes(texts: pa.LargeStringArray) -> NDArray[np.uint64]:
+def text_hashes(
+    texts: pa.LargeStringArray, rows: NDArray[np.int64] | None = None
+) -> NDArray[np.uint64]:
     """Return the XXH3 of every text, uint64[n, 2]: 128 bits, so equal ones mean equal texts.
 
-    About half a microsecond a text, and 10 GB a second. That of a null is that of an empty text.
+    Or of the texts at ``rows`` int64[m], uint64[m, 2]. About half a microsecond a text, and 10 GB a
+    second. That of a null is that of an empty text.
     """
     content, starts, stops = slices_of(texts, SHINGLES)
+    if rows is not None:
+        starts, stops = starts[rows], stops[rows]
     view = content.data
     slices = zip(starts.tolist(), stops.tolist(), strict=True)
     digests = [xxhash.xxh3_128_digest(view[start:stop]) for start, stop in slices]

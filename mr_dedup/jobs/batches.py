@@ -13,9 +13,11 @@ import contextlib
 import heapq
 import struct
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from enum import IntEnum
 from operator import itemgetter
 from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 import xxhash
@@ -54,6 +56,26 @@ class Kind(IntEnum):
     """Columns fingerprint and the partition that asks for its label."""
     OTHERS = 9
     """One column: fingerprints of the other of two corpora."""
+    URLS = 10
+    """Digests of URLs with what goes with them, as url_rows.py has it, compressed by zstd."""
+
+
+class HeldBatch(Protocol):
+    """A batch that is encoded only where it is written on a line: in one process it never is."""
+
+    kind: Kind
+
+    def __bytes__(self) -> bytes: ...
+
+
+Batch = bytes | HeldBatch
+
+
+@dataclass(frozen=True)
+class HeldPart:
+    """What a task left in the memory of its process, as a file would have it."""
+
+    batches: Sequence[tuple[int, Batch]]
 
 
 def encode_columns(kind: Kind, columns: Sequence[NDArray[np.uint64]]) -> Iterator[bytes]:
@@ -63,7 +85,7 @@ def encode_columns(kind: Kind, columns: Sequence[NDArray[np.uint64]]) -> Iterato
         yield encode_bytes(kind, len(parts[0]), b"".join(part.tobytes() for part in parts))
 
 
-def decode_columns(kind: Kind, batch: bytes, width: int) -> list[NDArray[np.uint64]]:
+def decode_columns(kind: Kind, batch: Batch, width: int) -> list[NDArray[np.uint64]]:
     """Return the ``width`` columns of one batch, uint64[n] each; raises as ``decode_bytes``."""
     count, payload = decode_bytes(kind, batch)
     if len(payload) != 8 * width * count:
@@ -77,11 +99,12 @@ def encode_bytes(kind: Kind, count: int, payload: bytes) -> bytes:
     return base64.b64encode(header + payload)
 
 
-def decode_bytes(kind: Kind, batch: bytes) -> tuple[int, bytes]:
+def decode_bytes(kind: Kind, batch: Batch) -> tuple[int, bytes]:
     """Return count and payload of one batch.
 
     Raises MrDedupError if it is damaged, or of another version or kind.
     """
+    batch = bytes(batch)
     try:
         raw = base64.b64decode(batch, validate=True)
         version, found, count, checksum = _HEADER.unpack_from(raw)
@@ -105,8 +128,10 @@ def decode_bytes(kind: Kind, batch: bytes) -> tuple[int, bytes]:
     return count, payload
 
 
-def kind_of(batch: bytes) -> int:
+def kind_of(batch: Batch) -> int:
     """Return the kind of a batch by its first bytes; raises MrDedupError if it has none."""
+    if not isinstance(batch, bytes):
+        return batch.kind
     try:
         return base64.b64decode(batch[:4], validate=True)[1]
     except (binascii.Error, IndexError) as error:
@@ -134,9 +159,9 @@ def _damaged(reason: str) -> MrDedupError:
 class BatchProtocol:
     """The mrjob protocol of lines ``key TAB batch``: keys are numbers, padded so that they sort."""
 
-    def write(self, key: int, batch: bytes) -> bytes:
+    def write(self, key: int, batch: Batch) -> bytes:
         """Return the line without its end."""
-        return b"%024d\t%s" % (key, batch)
+        return b"%024d\t%s" % (key, bytes(batch))
 
     def read(self, line: bytes) -> tuple[int, bytes]:
         """Return key and batch; a trailing tab, which real Hadoop may add, is dropped."""
@@ -147,14 +172,17 @@ class BatchProtocol:
             raise MrDedupError("a line between tasks has no number for a key") from error
 
 
-def read_batches(parts: Iterable[Path]) -> Iterator[tuple[int, bytes]]:
-    """Yield keys and batches of the files that tasks left, those with smaller keys first.
+def read_batches(parts: Iterable[Path | HeldPart]) -> Iterator[tuple[int, Batch]]:
+    """Yield keys and batches of what tasks left, those with smaller keys first.
 
-    Each file is to have one key. In memory: a line.
+    Each file is to have one key; what is held has them in order. In memory: a line.
     """
     protocol = BatchProtocol()
     keys = {}
     for part in parts:
+        if isinstance(part, HeldPart):
+            yield from part.batches
+            continue
         with part.open("rb") as file:
             first = file.readline(_KEY_BYTES)
         if first:

@@ -37,6 +37,16 @@ class ClusteredRows:
         rows = self.between(start, stop)
         return rows, stop - start
 
+    def take(self, order: NDArray[np.int64]) -> ClusteredRows:
+        """Return those at the places ``order``, in that order."""
+        return ClusteredRows(
+            self.numbers[order],
+            self.fingerprints[order],
+            self.labels[order],
+            self.lengths[order],
+            {},
+        )
+
     def between(self, start: int, stop: int) -> ClusteredRows:
         """Return those whose numbers are from ``start`` to ``stop``, numbered from ``start``."""
         these = slice(*np.searchsorted(self.numbers, [start, stop]).tolist())

@@ -14,13 +14,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
-import zstandard
 from mrjob.step import MRStep
 
-from mr_dedup.errors import MrDedupError
 from mr_dedup.formats.documents.options import ReadOptions
-from mr_dedup.jobs.batches import BatchProtocol, Kind, LinesProtocol, decode_bytes, encode_bytes
+from mr_dedup.jobs.batches import Batch, BatchProtocol, LinesProtocol
 from mr_dedup.jobs.document_options import read_options
+from mr_dedup.jobs.document_tables import DocumentTable
 from mr_dedup.jobs.documents import DocumentJob, TaskReading
 from mr_dedup.jobs.inputs import input_name
 from mr_dedup.jobs.job import COUNTERS, errors_naming
@@ -76,7 +75,7 @@ class FingerprintJob(DocumentJob):
         texts = pa.array(["a text"], pa.large_string())
         simhash(texts, options or FeatureOptions(), frequencies)
 
-    def map_documents(self, path: str, uri: str) -> Iterator[tuple[int | None, bytes]]:
+    def map_documents(self, path: str, uri: str) -> Iterator[tuple[int | None, Batch]]:
         """Yield the fingerprints of one chunk, as batches with the chunk's number, or as lines."""
         from mr_dedup.fingerprints.simhash import simhash
 
@@ -89,7 +88,7 @@ class FingerprintJob(DocumentJob):
                 fingerprints = simhash(batch.texts, options, frequencies)
                 empty += int(np.count_nonzero(~fingerprints.exist))
                 if self.options.as_batches:
-                    yield chunk.number, encode_documents(table_of(batch, fingerprints))
+                    yield chunk.number, DocumentTable(table_of(batch, fingerprints))
                 else:
                     yield None, format_lines(batch.ids, fingerprints)
             if self.options.as_batches:
@@ -124,29 +123,6 @@ def table_of(batch: DocumentBatch, fingerprints: Fingerprints) -> pa.Table:
     if batch.fields is not None:
         for name in batch.fields.column_names:
             table = table.append_column(name, batch.fields[name])
-    return table
-
-
-def encode_documents(table: pa.Table) -> bytes:
-    """Return rows of documents as a batch."""
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table)
-    # as one piece: Arrow would compress each buffer of each column by itself, in threads, which
-    # takes 1.2 times the processor's time of the whole job
-    packed = zstandard.ZstdCompressor(level=1).compress(sink.getvalue())
-    return encode_bytes(Kind.DOCUMENTS, table.num_rows, packed)
-
-
-def decode_documents(batch: bytes) -> pa.Table:
-    """Return the rows of one batch; raises MrDedupError if it is damaged."""
-    count, payload = decode_bytes(Kind.DOCUMENTS, batch)
-    try:
-        table = pa.ipc.open_stream(zstandard.ZstdDecompressor().decompress(payload)).read_all()
-    except (pa.ArrowException, zstandard.ZstdError) as error:
-        raise MrDedupError(f"a batch between tasks is damaged: {error}") from error
-    if table.num_rows != count:
-        raise MrDedupError("a batch between tasks is damaged: its length differs")
     return table
 
 

@@ -20,10 +20,10 @@ from numpy.typing import NDArray
 
 from mr_dedup.errors import FormatError, MrDedupError
 from mr_dedup.formats.documents.options import ReadOptions
-from mr_dedup.jobs.batches import BatchProtocol
+from mr_dedup.jobs.batches import Batch, BatchProtocol
 from mr_dedup.jobs.document_options import read_options
+from mr_dedup.jobs.document_tables import DocumentTable
 from mr_dedup.jobs.documents import DocumentJob, TaskReading
-from mr_dedup.jobs.fingerprint import encode_documents
 from mr_dedup.jobs.inputs import input_name
 from mr_dedup.jobs.job import COUNTERS, errors_naming
 
@@ -60,7 +60,7 @@ class KeepJob(DocumentJob):
         """Return the one step."""
         return [MRStep(mapper_raw=self.map_documents)]
 
-    def map_documents(self, path: str, uri: str) -> Iterator[tuple[int, bytes]]:
+    def map_documents(self, path: str, uri: str) -> Iterator[tuple[int, Batch]]:
         """Yield the kept records of one chunk, in order, and what is to be shown of it."""
         with errors_naming(input_name(uri), path):
             chunk = self.chunk(path, uri)
@@ -74,11 +74,11 @@ class KeepJob(DocumentJob):
                     break
                 rows = np.flatnonzero(shown[done : done + len(batch)])
                 if rows.size:
-                    yield chunk.number, encode_documents(_texts(batch, rows, done))
+                    yield chunk.number, DocumentTable(_texts(batch, rows, done))
                 done += len(batch)
                 if mask.any():
                     handed_on += int(mask.sum())
-                    yield chunk.number, encode_documents(_records(batch, mask))
+                    yield chunk.number, DocumentTable(_records(batch, mask))
         if done != len(kept):
             raise MrDedupError(f"{chunk.name}: has other documents than when it was first read")
         self.increment_counter(COUNTERS, "documents kept", handed_on)

@@ -17,18 +17,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from mrjob.step import MRStep
 from numpy.typing import NDArray
 
 from mr_dedup.errors import FormatError, MrDedupError
 from mr_dedup.formats.documents.options import ReadOptions
-from mr_dedup.jobs.batches import BatchProtocol
+from mr_dedup.jobs.batches import Batch, BatchProtocol
 from mr_dedup.jobs.clustered_rows import ClusteredRows
 from mr_dedup.jobs.document_options import read_options
+from mr_dedup.jobs.document_tables import DocumentTable, decode_documents
 from mr_dedup.jobs.documents import DocumentJob, TaskReading
-from mr_dedup.jobs.fingerprint import decode_documents, encode_documents
 from mr_dedup.jobs.inputs import input_name
 from mr_dedup.jobs.job import COUNTERS, errors_naming
 
@@ -122,7 +121,7 @@ class ResolveJob(DocumentJob):
         simhash(pa.array(["a text"], pa.large_string()), FeatureOptions())
         warm_up()
 
-    def map_documents(self, path: str, uri: str) -> Iterator[tuple[int, bytes]]:
+    def map_documents(self, path: str, uri: str) -> Iterator[tuple[int, Batch]]:
         """Yield the clustered documents of one chunk, keyed by their clusters."""
         with errors_naming(input_name(uri), path):
             chunk = self.chunk(path, uri)
@@ -132,12 +131,16 @@ class ResolveJob(DocumentJob):
         found = self._earlier(chunk) if is_earlier else self._told(chunk)
         seen: set[bytes] = set()
         for batch, clustered, rows in found:
-            if clustered.numbers.size:
-                table = self._described(batch, clustered, seen)
-                table = table.append_column("row", pa.array(rows))
-                number = EARLIER if is_earlier else chunk.number
-                table = table.append_column("chunk", pa.array(np.full(len(table), number)))
-                yield from _keyed(table, self.options.reduce_keys)
+            if not clustered.numbers.size:
+                continue
+            keys = _reduce_keys(clustered.labels, self.options.reduce_keys)
+            # by keys before texts are copied, so that they are once
+            order = np.argsort(keys, kind="stable")
+            table = self._described(batch, clustered.take(order), seen)
+            table = table.append_column("row", pa.array(rows[order]))
+            number = EARLIER if is_earlier else chunk.number
+            table = table.append_column("chunk", pa.array(np.full(len(table), number)))
+            yield from _keyed(table, keys[order])
 
     def _told(self, chunk: DocumentChunk) -> Iterator[_Clustered]:
         """Yield batches of a chunk, which of their documents are in clusters, and their rows.
@@ -179,7 +182,6 @@ class ResolveJob(DocumentJob):
         from mr_dedup.clusters.verification import text_hashes
 
         rows = clustered.numbers
-        texts = batch.texts.take(pa.array(rows))
         columns: dict[str, Any] = {
             "id": batch.ids.take(pa.array(rows)),
             "length": clustered.lengths,
@@ -190,16 +192,16 @@ class ResolveJob(DocumentJob):
             assert batch.fields is not None
             columns[f"field {name}"] = batch.fields[name].take(pa.array(rows))
         if self.threshold() is not None:
-            hashes = text_hashes(texts)
-            fresh = np.zeros(len(rows), bool)
+            hashes = text_hashes(batch.texts, rows)
+            known = np.ones(len(rows), bool)
             for i, digest in enumerate(map(bytes, hashes)):
-                fresh[i] = digest not in seen
+                known[i] = digest in seen
                 seen.add(digest)
             columns |= {"text a": hashes[:, 0], "text b": hashes[:, 1]}
-            columns["text"] = pc.if_else(pa.array(fresh), texts, None)
+            columns["text"] = batch.texts.take(pa.array(rows, mask=known))
         return pa.table(columns)
 
-    def reduce_clusters(self, key: int, batches: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
+    def reduce_clusters(self, key: int, batches: Iterable[Batch]) -> Iterator[tuple[int, Batch]]:
         """Yield the decisions on the documents of some clusters."""
         from mr_dedup.clusters.decisions import resolve
 
@@ -222,7 +224,7 @@ class ResolveJob(DocumentJob):
                 "reason": decisions.reasons,
             }
         )
-        yield key, encode_documents(result)
+        yield key, DocumentTable(result)
         self.increment_counter(COUNTERS, "documents resolved", len(decisions))
 
     def _best_first(
@@ -269,11 +271,18 @@ class Labels:
         return self.labels[places], self.fingerprints[places] == fingerprints
 
 
-def _keyed(table: pa.Table, keys: int) -> Iterator[tuple[int, bytes]]:
-    """Yield rows by the reduce key of their labels."""
-    key = ((table["label"].to_numpy() * _MIXER) >> np.uint64(32)) % np.uint64(keys)
-    for value in np.unique(key).tolist():
-        yield value, encode_documents(table.filter(pa.array(key == value)))
+def _reduce_keys(labels: NDArray[np.uint64], count: int) -> NDArray[np.uint64]:
+    """Return which of ``count`` reduce keys the documents of each label have."""
+    keys: NDArray[np.uint64] = ((labels * _MIXER) >> np.uint64(32)) % np.uint64(count)
+    return keys
+
+
+def _keyed(table: pa.Table, keys: NDArray[np.uint64]) -> Iterator[tuple[int, Batch]]:
+    """Yield the rows of each key; ``keys`` ascend."""
+    values, starts = np.unique(keys, return_index=True)
+    stops = [*starts[1:].tolist(), keys.size]
+    for value, start, stop in zip(values.tolist(), starts.tolist(), stops, strict=True):
+        yield value, DocumentTable(table.slice(start, stop - start))
 
 
 def _documents(
@@ -300,7 +309,7 @@ def _documents(
 
 def _texts(table: pa.Table, shingles: FeatureOptions) -> tuple[NDArray[np.int64], ShingleSets]:
     """Return the number of each document's text, and the set of each text."""
-    from mr_dedup.clusters.verification import number_texts, shingle_sets
+    from mr_dedup.clusters.verification import ShingleSets, number_texts, shingle_sets
 
     hashes = np.stack([table["text a"].to_numpy(), table["text b"].to_numpy()], axis=1)
     numbers, firsts = number_texts(hashes)
@@ -308,7 +317,8 @@ def _texts(table: pa.Table, shingles: FeatureOptions) -> tuple[NDArray[np.int64]
     rows = np.flatnonzero(table["text"].is_valid().to_numpy())
     chosen = np.zeros(firsts.size, np.int64)
     chosen[numbers[rows]] = rows
-    return numbers, shingle_sets(_whole(table["text"].take(pa.array(chosen))), shingles)
+    sets = [shingle_sets(texts, shingles) for texts in table["text"].chunks]
+    return chosen[numbers], ShingleSets.joined(sets)
 
 
 def _whole(column: pa.ChunkedArray) -> pa.Array:

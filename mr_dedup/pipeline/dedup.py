@@ -32,7 +32,8 @@ from mr_dedup.formats.documents.files import DocumentFile
 from mr_dedup.formats.outputs import whole_file
 from mr_dedup.jobs.batches import Kind, decode_bytes, kind_of, read_batches
 from mr_dedup.jobs.clustered_rows import ClusteredRows
-from mr_dedup.jobs.fingerprint import WITHOUT_FEATURES, FingerprintJob, decode_documents
+from mr_dedup.jobs.document_tables import decode_documents
+from mr_dedup.jobs.fingerprint import WITHOUT_FEATURES, FingerprintJob
 from mr_dedup.jobs.job import Job
 from mr_dedup.jobs.keep import KeepJob, Kept
 from mr_dedup.jobs.resolve import EARLIER, Labels, ResolveJob
@@ -48,7 +49,7 @@ from mr_dedup.pipeline.fingerprint_clusters import (
 from mr_dedup.pipeline.kept_documents import KeptDocuments
 from mr_dedup.pipeline.results import EarlierResult, write_fingerprints
 from mr_dedup.pipeline.stages import Stages
-from mr_dedup.runners import JobResult
+from mr_dedup.runners import HeldResult, JobResult
 
 STAGES = ("fingerprint", "cluster", "earlier", "resolve", "keep")
 """In their order; the third only where there are earlier results."""
@@ -63,7 +64,7 @@ class RunJob(Protocol):
         options: Sequence[str],
         name: str,
         earlier: Sequence[DocumentFile] = (),
-    ) -> AbstractContextManager[JobResult]:
+    ) -> AbstractContextManager[JobResult | HeldResult]:
         """Run a job over the documents, and files of earlier ones, which it is told apart."""
 
     def here(
@@ -72,7 +73,7 @@ class RunJob(Protocol):
         options: Sequence[str],
         name: str,
         chunks: Sequence[DocumentChunk],
-    ) -> AbstractContextManager[JobResult]:
+    ) -> AbstractContextManager[JobResult | HeldResult]:
         """Run a job over chunks of this machine, and on it."""
 
     def join_engine(self) -> AbstractContextManager[JoinEngine]:
@@ -260,6 +261,7 @@ def _resolve(
         earlier = as_documents(folder, parts)
         with run_job(ResolveJob, arguments, "resolve", earlier) as result:
             for part in result.parts:
+                # a file of a reducer may have several keys
                 for _, batch in read_batches([part]):
                     found.take(rows, decode_documents(batch))
     found.check(rows)

@@ -23,17 +23,18 @@ from mr_dedup.formats.documents.chunks import DocumentChunk, cut_into_chunks
 from mr_dedup.formats.documents.files import DocumentFile
 from mr_dedup.formats.outputs import whole_file
 from mr_dedup.jobs.batches import Kind, kind_of, read_batches
-from mr_dedup.jobs.fingerprint import decode_documents
+from mr_dedup.jobs.document_tables import decode_documents
 from mr_dedup.jobs.job import Job
 from mr_dedup.jobs.keep import KeepJob, Kept
 from mr_dedup.jobs.resolve import Labels
 from mr_dedup.pipeline.decided import changed
 from mr_dedup.pipeline.document_rows import Rows
 from mr_dedup.pipeline.results import EarlierResult
-from mr_dedup.runners import JobResult
+from mr_dedup.runners import HeldResult, JobResult
 
 RunHere = Callable[
-    [type[Job], Sequence[str], str, Sequence[DocumentChunk]], AbstractContextManager[JobResult]
+    [type[Job], Sequence[str], str, Sequence[DocumentChunk]],
+    AbstractContextManager[JobResult | HeldResult],
 ]
 """Runs a job over chunks of this machine, given its options and what to call it."""
 
@@ -135,7 +136,7 @@ class _Needed:
         return cls(chunks, ranges, held, wanted[held])
 
 
-def _texts(job: JobResult, needed: _Needed) -> Iterator[pa.Table]:
+def _texts(job: JobResult | HeldResult, needed: _Needed) -> Iterator[pa.Table]:
     """Yield numbers and texts of what a job found, in order."""
     for chunk, batch in read_batches(job.parts):
         if kind_of(batch) == Kind.DOCUMENTS:

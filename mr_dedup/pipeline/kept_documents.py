@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import contextlib
 import gzip
+import itertools
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO, cast
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import zstandard
+from numpy.typing import NDArray
 
 from mr_dedup.jobs.keep import FILE_KEY
 
 _LINES = (".jsonl", ".ndjson", ".json")
+_LINE_END = ord("\n")
 
 
 class KeptDocuments:
@@ -32,6 +36,7 @@ class KeptDocuments:
         self._source: str | None = None
         self._name = ""
         self._records: BinaryIO | None = None
+        self._ends_lines = False
         self._rows: pq.ParquetWriter | None = None
 
     def __enter__(self) -> KeptDocuments:
@@ -51,9 +56,14 @@ class KeptDocuments:
         if FILE_KEY in metadata:
             self._write_rows(table, metadata[FILE_KEY].decode())
             return
-        files, records = table["file"].to_pylist(), table["record"].to_pylist()
-        for source, record in zip(files, records, strict=True):
-            self._write_record(source, record)
+        files = _one_array(table["file"])
+        sources = files.dictionary.to_pylist()
+        numbers = files.indices.to_numpy()
+        records = _one_array(table["record"])
+        edges = [0, *(np.flatnonzero(np.diff(numbers)) + 1).tolist(), len(numbers)]
+        for start, stop in itertools.pairwise(edges):
+            if start < stop:
+                self._write_records(sources[numbers[start]], records.slice(start, stop - start))
 
     def _write_rows(self, table: pa.Table, source: str) -> None:
         kept = {k: v for k, v in table.schema.metadata.items() if k != FILE_KEY}
@@ -66,15 +76,20 @@ class KeptDocuments:
         self._rows.write_table(table)
         self._counts[self._name] += len(table)
 
-    def _write_record(self, source: str, record: bytes) -> None:
+    def _write_records(self, source: str, records: pa.LargeBinaryArray) -> None:
         if source != self._source or self._records is None:
             path = self._begin(source)
             self._records = self._open.enter_context(_packing(path))
-        self._records.write(record)
-        if _is_lines(source) and not record.endswith(b"\n"):
+            self._ends_lines = _is_lines(source)
+        self._counts[self._name] += len(records)
+        edges, content = _bytes_of(records)
+        ends = content[edges[1:] - 1] == _LINE_END if self._ends_lines else np.ones(1, bool)
+        if ends.all():
+            self._records.write(content[edges[0] : edges[-1]].data)
+            return
+        for record in records.to_pylist():
             # the last line of a file need not end
-            self._records.write(b"\n")
-        self._counts[self._name] += 1
+            self._records.write(record if record.endswith(b"\n") else record + b"\n")
 
     def _begin(self, source: str) -> Path:
         """End the file before; return the path of the one for ``source``."""
@@ -123,3 +138,15 @@ def _is_lines(source: str) -> bool:
     if name.suffix.lower() in (".gz", ".zst"):
         name = name.with_suffix("")
     return source == "stdin" or name.suffix.lower() in _LINES
+
+
+def _one_array(column: pa.ChunkedArray) -> pa.Array:
+    array = column.combine_chunks()
+    return pa.concat_arrays(array.chunks) if isinstance(array, pa.ChunkedArray) else array
+
+
+def _bytes_of(records: pa.LargeBinaryArray) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
+    """Return where records start and stop, int64[n + 1], in bytes that they lie in, uint8[m]."""
+    _, offsets, content = records.buffers()
+    edges = np.frombuffer(offsets, np.int64, len(records) + 1, 8 * records.offset)
+    return edges, np.frombuffer(content, np.uint8)

@@ -19,6 +19,7 @@ from typing import Any
 from mrjob.job import MRJob
 
 from mr_dedup.errors import MrDedupError
+from mr_dedup.runners.direct import HeldResult, run_directly
 from mr_dedup.runners.inline import InlineRunner
 from mr_dedup.runners.local import ForkingRunner
 from mr_dedup.runners.model import ClusterSettings, Input, JobResult, RemoteFile, is_uri
@@ -29,6 +30,7 @@ __all__ = [
     "CLUSTER_RUNNERS",
     "RUNNERS",
     "ClusterSettings",
+    "HeldResult",
     "Input",
     "JobResult",
     "RemoteFile",
@@ -41,6 +43,7 @@ __all__ = [
     "remove",
     "remove_file",
     "run",
+    "run_directly",
     "staging_folder",
 ]
 

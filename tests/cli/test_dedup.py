@@ -15,6 +15,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from mr_dedup import runners
+from mr_dedup.cli import document_inputs
 from mr_dedup.cli.main import main
 from mr_dedup.features.shingles import FeatureOptions
 from mr_dedup.formats.documents import chunks
@@ -176,6 +178,23 @@ def test_splits_make_no_difference(tmp_path, capfd, small_chunks):
         done(capfd, folder, "-o", outs[-1], "-r", "local", "--cores", 2)
     for name in ("decisions.parquet", "clusters.parquet"):
         assert len({(out / name).read_bytes() for out in outs}) == 1
+
+
+def test_what_is_too_much_to_be_held_goes_by_lines(tmp_path, capfd, small_chunks, monkeypatch):
+    path = write_jsonl(tmp_path / "docs.jsonl", made_up_documents(4))
+    outs = [tmp_path / name for name in ("threads", "one", "lines", "local")]
+    done(capfd, path, "-o", outs[0], "--cores", 3)
+    done(capfd, path, "-o", outs[1], "--cores", 1)
+    monkeypatch.setattr(document_inputs, "HELD_BYTES", 1000)
+    run_directly = []
+    monkeypatch.setattr(runners, "run_directly", run_directly.append)
+    done(capfd, path, "-o", outs[2], "-r", "inline")
+    monkeypatch.setattr(document_inputs, "SMALL_BYTES", 1000)
+    done(capfd, path, "-o", outs[3])
+    assert run_directly == []
+    for name in ("decisions.parquet", "clusters.parquet", "fingerprints.parquet"):
+        assert len({(out / name).read_bytes() for out in outs}) == 1
+    assert len({(out / "documents" / "docs.jsonl").read_bytes() for out in outs}) == 1
 
 
 def by_score(documents):

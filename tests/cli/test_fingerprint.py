@@ -378,7 +378,9 @@ def test_small_work_is_for_one_process(tmp_path, capfd, monkeypatch):
     path = write_jsonl(tmp_path / "docs.jsonl", DOCUMENTS)
     chosen = []
     usual = document_inputs._described
-    monkeypatch.setattr(document_inputs, "_described", lambda *a: chosen.append(a[1]) or usual(*a))
+    monkeypatch.setattr(
+        document_inputs, "_described", lambda *a, **k: chosen.append(a[1]) or usual(*a, **k)
+    )
     done(capfd, path, "-o", tmp_path / "a.parquet")
     monkeypatch.setattr(document_inputs, "SMALL_BYTES", 10)
     done(capfd, path, "-o", tmp_path / "b.parquet")

@@ -20,10 +20,9 @@ from mr_dedup.jobs.batches import (
     kind_of,
     read_batches,
 )
+from mr_dedup.jobs.document_tables import DocumentTable, decode_documents
 from mr_dedup.jobs.fingerprint import (
     FingerprintJob,
-    decode_documents,
-    encode_documents,
     format_lines,
 )
 from mr_dedup.jobs.inputs import (
@@ -90,7 +89,9 @@ def test_mistakes_are_one_line(folder):
 
 def test_rows_survive_the_wire_and_damage_is_noticed():
     table = pa.table({"id": pa.array(["a", "b"], pa.large_string()), "place": [1, 2]})
-    batch = encode_documents(table)
+    held = DocumentTable(table)
+    assert decode_documents(held) is table
+    batch = bytes(held)
     assert decode_documents(batch) == table
     with pytest.raises(MrDedupError, match="between tasks"):
         decode_documents(batch[:100] + b"+/+/" + batch[104:])

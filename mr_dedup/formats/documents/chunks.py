@@ -28,6 +28,9 @@ _TASKS_A_CORE = 4
 _FILE_BYTES = 1 << 14
 """Bytes that are read in the time it takes to open a file, some 60 microseconds."""
 
+_UNPACKED = 6
+"""What a page takes for each byte of it packed, about."""
+
 DESCRIPTION_SUFFIX = ".documents.json"
 BUNDLE_SUFFIX = ".documents.zip"
 
@@ -105,6 +108,15 @@ def chunk_bytes(files: Sequence[DocumentFile], cores: int) -> int:
 def total_bytes(files: Sequence[DocumentFile]) -> int:
     """Return the size of all files as they are, compressed or not; standard input counts 0."""
     return sum(map(_size, files))
+
+
+def content_bytes(files: Sequence[DocumentFile]) -> int:
+    """Return about how many bytes all files have unpacked; standard input counts 0."""
+    return sum(_size(file) * (_UNPACKED if _is_packed(file) else 1) for file in files)
+
+
+def _is_packed(file: DocumentFile) -> bool:
+    return file.compression is not None or file.format == "parquet"
 
 
 def _size(file: DocumentFile) -> int:
