@@ -17,6 +17,7 @@ from typing import NoReturn
 from mr_dedup import __version__
 from mr_dedup.cli.streams import abandon, dependable_streams, printable
 from mr_dedup.errors import MrDedupError
+from mr_dedup.lean_imports import lean_imports
 
 # Each is a module of this package with HELP, add_arguments(parser) and run(arguments) -> int.
 COMMANDS = (
@@ -31,6 +32,7 @@ COMMANDS = (
     "distance",
     "evaluate",
     "urls",
+    "index",
 )
 
 _INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -88,6 +90,8 @@ def _interrupt(signum: int, frame: FrameType | None) -> NoReturn:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; return its exit code."""
+    if argv is None:
+        lean_imports()
     # what was ignored from the start, as under nohup, stays ignored
     usual = {number: signal.getsignal(number) for number in _INTERRUPTS}
     for number, handler in usual.items():

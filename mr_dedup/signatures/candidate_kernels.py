@@ -1,0 +1,96 @@
+"""The loops over shared keys: subsets of a text's keys, and pairs of texts that share enough.
+
+Keys of text i are keys[offsets[i]:offsets[i + 1]]. Nothing is validated or allocated here:
+candidates.py does both.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit, uint8, uint64
+
+from mr_dedup.features.intrinsics import folded_product
+
+_U = np.uint64
+_0, _1 = _U(0), _U(1)
+_FACTORS = _U(0x9E3779B97F4A7C15), _U(0xD6E8FEB86659FD93)
+
+
+@njit(cache=True, nogil=True)
+def write_subsets(offsets, keys, least, chosen, starts, out):  # type: ignore[no-untyped-def]
+    """Write a hash of each subset of ``least`` of a text's keys to out[starts[i]:starts[i + 1]].
+
+    Keys of a text ascend; ``chosen`` uint64[least] is scratch.
+    """
+    for i in range(offsets.size - 1):
+        first = uint64(offsets[i])
+        count = uint64(offsets[i + 1]) - first
+        if count < least:
+            continue
+        for j in range(least):
+            chosen[j] = uint64(j)
+        place = uint64(starts[i])
+        while True:
+            key = uint64(least)
+            for j in range(least):
+                key = folded_product(key ^ keys[first + chosen[j]] ^ _FACTORS[0], _FACTORS[1])
+            out[place] = key
+            place += _1
+            # the next subset: the last of its members that can move moves on by one
+            j = least
+            while j > _0 and chosen[j - _1] == count - least + j - _1:
+                j -= _1
+            if j == _0:
+                break
+            chosen[j - _1] += _1
+            for k in range(j, least):
+                chosen[k] = chosen[k - _1] + _1
+
+
+@njit(cache=True, nogil=True)
+def count_shared(  # type: ignore[no-untyped-def]
+    begin, least, offsets, places, ends, members, counts, touched, first, second
+):
+    """Write the pairs of a text from ``begin`` on and a later one that share ``least`` keys.
+
+    Until ``first`` and ``second`` may not hold those of another text. members[places[j]] is the
+    text of entry j of offsets, in its key's group, which ends before ends[j]; members of a group
+    ascend. ``counts`` uint64[n] is 0, and left so; ``touched`` uint64[n] is scratch. Returns
+    (begin, written): where to go on, n at the end.
+    """
+    texts = uint64(counts.size)
+    written = _0
+    i = uint64(begin)
+    while i < texts and written + texts <= uint64(first.size):
+        size = _0
+        for entry in range(uint64(offsets[i]), uint64(offsets[i + 1])):
+            for place in range(uint64(places[entry]) + _1, uint64(ends[entry])):
+                other = uint64(members[place])
+                if counts[other] == _0:
+                    touched[size] = other
+                    size += _1
+                counts[other] += _1
+        for j in range(size):
+            other = touched[j]
+            if counts[other] >= least:
+                first[written] = i
+                second[written] = other
+                written += _1
+            counts[other] = _0
+        i += _1
+    return i, written
+
+
+@njit(cache=True, nogil=True)
+def share_enough(offsets, keys, first, second, least, out):  # type: ignore[no-untyped-def]
+    """Write to out[p] whether texts first[p] and second[p] share ``least`` keys, which ascend."""
+    for p in range(first.size):
+        a, a_stop = uint64(offsets[first[p]]), uint64(offsets[first[p] + 1])
+        b, b_stop = uint64(offsets[second[p]]), uint64(offsets[second[p] + 1])
+        shared = _0
+        while a < a_stop and b < b_stop:
+            one, other = keys[a], keys[b]
+            shared += uint64(one == other)
+            a += uint64(one <= other)
+            b += uint64(other <= one)
+        out[p] = uint8(shared >= least)

@@ -1,0 +1,174 @@
+"""From signatures to candidates: texts that share enough keys, without comparing all with all.
+
+Entries of keys and texts are brought together by sorting the keys (Shivakumar and Garcia-Molina,
+Finding near-replicas of documents on the web, 1998).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mr_dedup.signatures import candidate_kernels as kernels
+from mr_dedup.signatures.protocol import SignatureMethod, Signatures
+
+Rows = NDArray[np.int64]
+
+MOST_SUBSETS = 128
+"""Subsets of a text's keys that may stand for pairs: 1 KB a text; of 8 keys 70 have 4."""
+
+_SORTED_KEYS = 1 << 22
+"""Keys that are sorted at a time, about: 48 MB."""
+
+_PAIRS = 1 << 20
+
+
+def chained(signatures: Signatures, least: int) -> Iterator[tuple[Rows, Rows]]:
+    """Yield edges, first[m] and second[m], that connect all texts that share ``least`` keys.
+
+    A text has an edge to the next one with the same key, so a key of a million texts has a million
+    edges, not half a billion pairs. Where more than one key is to be shared, each subset of so many
+    stands for one, so texts may have up to MOST_SUBSETS of them: else ValueError. In memory: the
+    subsets, 8 bytes each, and 64 MB.
+    """
+    offsets, keys = _subsets(signatures, least)
+    texts = np.repeat(np.arange(len(signatures)), np.diff(offsets))
+    parts = -(-keys.size // _SORTED_KEYS)
+    # hashes, so their leading bits deal them out evenly
+    part_of = keys >> np.uint64(48) if parts > 1 else None
+    for part in range(parts):
+        if part_of is None:
+            some, owners = keys, texts
+        else:
+            low, high = (np.uint64((n << 16) // parts) for n in (part, part + 1))
+            chosen = (part_of >= low) & (part_of < high)
+            some, owners = keys[chosen], texts[chosen]
+        # stable, so that edges do not depend on the way the sort takes
+        order = np.argsort(some, kind="stable")
+        some, owners = some[order], owners[order]
+        same = some[1:] == some[:-1]
+        yield owners[:-1][same], owners[1:][same]
+
+
+def most_keys(signatures: Signatures) -> int:
+    """Return how many keys a text has at most."""
+    return int(np.diff(signatures.offsets).max(initial=0))
+
+
+def can_be_chained(signatures: Signatures, least: int) -> bool:
+    """Return whether ``chained`` takes them."""
+    return least == 1 or math.comb(most_keys(signatures), least) <= MOST_SUBSETS
+
+
+def candidates(
+    signatures: Signatures, least: int, most_members: int | None = None
+) -> Iterator[tuple[Rows, Rows]]:
+    """Yield the pairs, first[m] < second[m], of texts that share at least ``least`` keys.
+
+    Each once, in the order of the first; all pairs of each key's texts are looked at. With
+    ``most_members`` more texts of one key are taken in slices of so many, and pairs that only meet
+    in different slices are lost: ``crowded`` counts such keys. In memory 40 bytes a key, and 16 MB,
+    or 32 bytes a text if that is more.
+    """
+    entries = _Entries.of(signatures, most_members)
+    size = len(signatures)
+    counts, touched = np.zeros((2, size), np.uint64)
+    first, second = np.empty((2, max(_PAIRS, size)), np.int64)
+    begin = 0
+    while begin < size:
+        begin, written = kernels.count_shared(
+            np.uint64(begin), np.uint64(least), signatures.offsets, entries.places, entries.ends,
+            entries.members, counts, touched, first, second,
+        )  # fmt: skip
+        if written:
+            yield first[:written].copy(), second[:written].copy()
+
+
+def crowded(signatures: Signatures, most_members: int) -> int:
+    """Return how many keys more than ``most_members`` texts have."""
+    keys = np.sort(signatures.keys)
+    edges = np.flatnonzero(np.append(True, keys[1:] != keys[:-1])[: keys.size])
+    return int(np.count_nonzero(np.diff(np.append(edges, keys.size)) > most_members))
+
+
+def matches(
+    method: SignatureMethod, signatures: Signatures, most_members: int | None = None
+) -> Iterator[tuple[Rows, Rows, NDArray[np.float64]]]:
+    """Yield the pairs that match by a method's whole rule, as ``candidates``, and how similar."""
+    for first, second in candidates(signatures, method.least, most_members):
+        found = method.similarity(signatures.sketches[first], signatures.sketches[second])
+        kept = ~np.isnan(found)
+        if kept.any():
+            yield first[kept], second[kept], found[kept]
+
+
+def match(
+    method: SignatureMethod, signatures: Signatures, first: Rows, second: Rows
+) -> NDArray[np.bool_]:
+    """Return which of texts first[m] and second[m] match by a method's whole rule, bool[m]."""
+    enough = np.empty(first.size, np.uint8)
+    offsets, keys = _ascending(signatures)
+    kernels.share_enough(offsets, keys, first, second, np.uint64(method.least), enough)
+    found = enough.astype(bool)
+    similar = method.similarity(
+        signatures.sketches[first[found]], signatures.sketches[second[found]]
+    )
+    found[found] = ~np.isnan(similar)
+    return found
+
+
+class _Entries:
+    """Where each key of each text is among all texts that have the key."""
+
+    def __init__(self, places: Rows, ends: Rows, members: Rows) -> None:
+        self.places = places
+        self.ends = ends
+        self.members = members
+
+    @classmethod
+    def of(cls, signatures: Signatures, most_members: int | None) -> _Entries:
+        order = np.argsort(signatures.keys, kind="stable")
+        keys = signatures.keys[order]
+        size = keys.size
+        starts = np.flatnonzero(np.append(True, keys[1:] != keys[:-1])[:size])
+        if most_members is not None:
+            lengths = np.diff(np.append(starts, size))
+            slices = -(-lengths // most_members)
+            within = np.arange(slices.sum()) - np.repeat(np.cumsum(slices) - slices, slices)
+            starts = np.repeat(starts, slices) + within * most_members
+        lengths = np.diff(np.append(starts, size))
+        places = np.empty(size, np.int64)
+        places[order] = np.arange(size)
+        ends = np.empty(size, np.int64)
+        ends[order] = np.repeat(starts + lengths, lengths)
+        texts = np.repeat(np.arange(len(signatures)), np.diff(signatures.offsets))
+        return cls(places, ends, texts[order])
+
+
+def _ascending(signatures: Signatures) -> tuple[Rows, NDArray[np.uint64]]:
+    """Return offsets, and keys that ascend for each text."""
+    texts = np.repeat(np.arange(len(signatures)), np.diff(signatures.offsets))
+    return signatures.offsets, signatures.keys[np.lexsort((signatures.keys, texts))]
+
+
+def _subsets(signatures: Signatures, least: int) -> tuple[Rows, NDArray[np.uint64]]:
+    """Return the offsets and keys of subsets of ``least`` keys of each text."""
+    if least == 1:
+        return signatures.offsets, signatures.keys
+    sizes = np.diff(signatures.offsets)
+    if not can_be_chained(signatures, least):
+        raise ValueError(
+            f"signatures: of {sizes.max()} keys more than {MOST_SUBSETS} subsets have {least}"
+        )
+    combinations = np.array([math.comb(n, least) for n in range(int(sizes.max(initial=0)) + 1)])
+    starts = np.zeros(sizes.size + 1, np.int64)
+    np.cumsum(combinations[sizes], out=starts[1:])
+    out = np.empty(int(starts[-1]), np.uint64)
+    offsets, keys = _ascending(signatures)
+    kernels.write_subsets(
+        offsets, keys, np.uint64(least), np.empty(least, np.uint64), starts, out
+    )  # fmt: skip
+    return starts, out

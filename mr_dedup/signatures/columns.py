@@ -1,0 +1,65 @@
+"""Signatures as columns of Arrow tables, one or two a method, in the order of the methods."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from mr_dedup.errors import MrDedupError
+from mr_dedup.signatures.protocol import SignatureMethod, Signatures
+
+
+def schema_of(methods: Sequence[SignatureMethod]) -> list[pa.Field]:
+    """Return the columns that ``columns_of`` makes; a sketch only of methods that check it."""
+    fields = []
+    for number, method in enumerate(methods):
+        fields.append(pa.field(f"keys {number}", pa.large_list(pa.uint64())))
+        if method.checks:
+            fields.append(pa.field(f"sketch {number}", pa.binary(method.sketch_bytes)))
+    return fields
+
+
+def columns_of(
+    methods: Sequence[SignatureMethod], signed: Sequence[Signatures]
+) -> dict[str, pa.Array]:
+    """Return the signatures of n texts by each method as columns of n rows, by their names."""
+    columns = {}
+    for number, (method, signatures) in enumerate(zip(methods, signed, strict=True)):
+        keys = pa.array(signatures.keys)
+        columns[f"keys {number}"] = pa.LargeListArray.from_arrays(signatures.offsets, keys)
+        if method.checks:
+            content = pa.py_buffer(np.ascontiguousarray(signatures.sketches))
+            kind = pa.binary(method.sketch_bytes)
+            column = pa.FixedSizeBinaryArray.from_buffers(kind, len(signatures), [None, content])
+            columns[f"sketch {number}"] = column
+    return columns
+
+
+def signatures_in(table: pa.Table, methods: Sequence[SignatureMethod], number: int) -> Signatures:
+    """Return the signatures by method ``number`` in such columns, sketches if it checks them.
+
+    Raises MrDedupError for columns of another kind.
+    """
+    method = methods[number]
+    try:
+        lists = _whole(table[f"keys {number}"])
+        offsets = lists.offsets.to_numpy()
+        # of a slice, values are those of all
+        keys = lists.values.to_numpy()[offsets[0] : offsets[-1]]
+        sketches = np.empty((len(lists), 0), np.uint8)
+        if method.checks:
+            column = _whole(table[f"sketch {number}"])
+            content = np.frombuffer(column.buffers()[1] or b"", np.uint8)
+            first = column.offset * method.sketch_bytes
+            content = content[first : first + len(column) * method.sketch_bytes]
+            sketches = content.reshape(-1, method.sketch_bytes)
+        return Signatures(offsets - offsets[0], keys, sketches)
+    except (KeyError, ValueError, TypeError, AttributeError, pa.ArrowException) as error:
+        raise MrDedupError(f"holds no signatures of {method.name}: {error}") from error
+
+
+def _whole(column: pa.ChunkedArray) -> pa.Array:
+    array = column.combine_chunks()
+    return pa.concat_arrays(array.chunks) if isinstance(array, pa.ChunkedArray) else array

@@ -1,0 +1,128 @@
+"""The keys of texts by each method, the slow and obvious way; nothing here imports mr_dedup."""
+
+import hashlib
+import itertools
+import math
+import re
+from collections import Counter
+
+import xxhash
+
+from tests.features import text_oracle
+from tests.features.frequency_oracle import weighted as weighted_by_rarity
+
+MASK = (1 << 64) - 1
+WINDOW = 3
+
+
+def md5_keys(text):
+    """Nothing has no key."""
+    return [int(hashlib.md5(text.encode()).hexdigest()[:16], 16)] if text else []
+
+
+def normalised(text, **asked):
+    return text_oracle.pieces(text, "words", **asked)[0]
+
+
+def exact(text, **asked):
+    return md5_keys(normalised(text, **asked))
+
+
+def abstract(text, size_bytes=512):
+    begins = ""
+    for character in text.lstrip():
+        if len((begins + character).encode()) > size_bytes:
+            break
+        begins += character
+    return md5_keys(begins)
+
+
+def weights(text, weighting="tf", counts=None, documents=None, **asked):
+    """Each word of a text with what it weighs; of other units with idf than without."""
+    if counts is None:
+        return text_oracle.weighted(text, "words", 1, weighting, **asked)
+    return weighted_by_rarity(text, "words", 1, weighting, counts, documents, **asked)
+
+
+def keywords(text, n=10, order="weight", **options):
+    """The words that weigh most with their weights, in the order in which they are hashed."""
+    ranked = sorted(weights(text, **options).items(), key=lambda it: (-it[1], it[0].encode()))[:n]
+    return dict(ranked if order == "weight" else sorted(ranked, key=lambda it: it[0].encode()))
+
+
+def sim(one, other):
+    """|a - b|**2 / (|a|**2 + |b|**2), weights aligned by keyword."""
+    apart = sum((one.get(word, 0) - other.get(word, 0)) ** 2 for word in {*one, *other})
+    return apart / sum(weight**2 for weight in [*one.values(), *other.values()])
+
+
+def profile(text, over=2, rate=0.01, **asked):
+    """As Nutch makes it, but for the order of equal counts, and CJK characters."""
+    tokens = [token for token, _ in text_oracle.prepared(text, **asked)]
+    counts = Counter(t for t in tokens if len(t) > over or text_oracle.is_cjk(t[0]))
+    highest = max(counts.values(), default=0)
+    quantum = math.floor(highest * rate + 0.5)
+    if quantum < 2:
+        quantum = 2 if highest > 1 else 1
+    rounded = {token: count // quantum * quantum for token, count in counts.items()}
+    kept = [(token, count) for token, count in rounded.items() if count >= quantum]
+    kept.sort(key=lambda it: (-it[1], it[0].encode()))
+    return "\n".join(f"{token} {count}" for token, count in kept)
+
+
+def xxh3(text):
+    return xxhash.xxh3_64_intdigest(text.encode())
+
+
+def units(text, by):
+    """The lines or sentences of a text that have words, normalised."""
+    ends = r"\n" if by == "lines" else r"[.!?](?=[ \t\r\n]|\Z)|[。！？]|\n(?=[ \t\r]*\n)"
+    edges = [0, *(found.end() for found in re.finditer(ends, text)), len(text)]
+    found = [normalised(text[i:j]) for i, j in itertools.pairwise(edges)]
+    return [unit for unit in found if unit]
+
+
+def runs(items, count, length):
+    if length:
+        return [items[i : i + length] for i in range(0, len(items), length)]
+    count = min(count, len(items))
+    edges = [number * len(items) // count for number in range(count + 1)] if count else []
+    return [items[i:j] for i, j in itertools.pairwise(edges)]
+
+
+def parts_by_content(text, count, length, **asked):
+    """What is between cuts, each with the window before which the next one is."""
+    whole, places = text_oracle.pieces(text, "words", **asked)
+    if not places:
+        return []
+
+    def between(first, last):
+        return whole[places[first][0] : places[min(last, len(places)) - 1][1]]
+
+    hashes = {i: xxh3(between(i, i + WINDOW)) for i in range(1, len(places) - WINDOW + 1)}
+    if length:
+        cuts = [i for i, value in hashes.items() if value < MASK // length]
+    else:
+        cuts = sorted(sorted(hashes, key=lambda i: (hashes[i], i))[: count - 1])
+    return [
+        between(i, len(places) if j is None else j + WINDOW)
+        for i, j in zip([0, *cuts], [*cuts, None], strict=True)
+    ]
+
+
+def segments(text, by="content", count=8, length=None, least=4, **asked):
+    if by == "content":
+        found = parts_by_content(text, count, length, **asked)
+        whole = normalised(text, **asked)
+    else:
+        found = [" ".join(run) for run in runs(units(text, by), count, length)]
+        whole = " ".join(units(text, by))
+    keys = {xxh3(segment) for segment in found}
+    more = range(least - len(keys)) if keys else ()
+    return sorted(keys) + [mixed(xxh3(whole), number) for number in more]
+
+
+def mixed(value, number):
+    """Both halves of a product of 128 bits."""
+    product = (value ^ 0x9E3779B97F4A7C15) * (number + 0xD6E8FEB86659FD93)
+    return (product >> 64) ^ (product & MASK)

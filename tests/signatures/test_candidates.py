@@ -1,0 +1,133 @@
+"""Candidates of signatures against all pairs, compared one by one."""
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mr_dedup.signatures import candidates as module
+from mr_dedup.signatures.candidates import (
+    can_be_chained,
+    candidates,
+    chained,
+    crowded,
+    match,
+    matches,
+)
+from mr_dedup.signatures.protocol import Signatures
+
+KEYS = st.lists(st.sets(st.integers(0, 11), max_size=6), max_size=30)
+
+
+def signatures(sets, sketches=None):
+    offsets = np.cumsum([0, *map(len, sets)])
+    keys = np.array([key for each in sets for key in sorted(each)], np.uint64)
+    # far apart, as hashes are
+    keys = keys * np.uint64(0x9E3779B97F4A7C15)
+    width = np.zeros((len(sets), 0), np.uint8) if sketches is None else sketches
+    return Signatures(offsets.astype(np.int64), keys, width)
+
+
+def all_pairs(sets, least):
+    numbered = itertools.combinations(enumerate(sets), 2)
+    return [(i, j) for (i, one), (j, other) in numbered if len(one & other) >= least]
+
+
+def joined(batches):
+    found = [pair for batch in batches for pair in zip(*(c.tolist() for c in batch), strict=True)]
+    return sorted(found)
+
+
+def components_of(size, edges):
+    label = list(range(size))
+    for a, b in edges:
+        old, new = label[a], label[b]
+        label = [new if value == old else value for value in label]
+    return sorted([i for i in range(size) if label[i] == value] for value in set(label))
+
+
+@given(KEYS, st.integers(1, 4))
+@settings(max_examples=200, derandomize=True, deadline=None)
+def test_candidates_are_all_pairs_that_share_enough(sets, least):
+    found = joined(candidates(signatures(sets), least))
+    assert found == all_pairs(sets, least)
+
+
+@given(KEYS, st.integers(1, 4))
+@settings(max_examples=200, derandomize=True, deadline=None)
+def test_chains_connect_what_pairs_connect(sets, least):
+    edges = joined(chained(signatures(sets), least))
+    pairs = all_pairs(sets, least)
+    assert components_of(len(sets), edges) == components_of(len(sets), pairs)
+    assert all(a != b for a, b in edges)
+
+
+def test_keys_are_sorted_in_parts(monkeypatch):
+    random = np.random.default_rng(1)
+    sets = [set(random.integers(0, 3000, 5).tolist()) for _ in range(2000)]
+    whole = joined(chained(signatures(sets), 1))
+    monkeypatch.setattr(module, "_SORTED_KEYS", 1000)
+    parts = list(chained(signatures(sets), 1))
+    assert len(parts) == -(-sum(map(len, sets)) // 1000)
+    assert joined(parts) == whole
+
+
+def test_pairs_come_in_batches(monkeypatch):
+    sets = [{0, i % 7} for i in range(60)]
+    monkeypatch.setattr(module, "_PAIRS", 100)
+    batches = list(candidates(signatures(sets), 1))
+    assert len(batches) > 10
+    assert joined(batches) == all_pairs(sets, 1)
+
+
+@given(KEYS, st.integers(1, 3), st.integers(1, 8))
+@settings(derandomize=True, deadline=None)
+def test_crowded_keys_are_taken_in_slices_and_counted(sets, least, most):
+    found = joined(candidates(signatures(sets), least, most))
+    assert set(found) <= set(all_pairs(sets, least))
+    texts_of = {}
+    for i, each in enumerate(sets):
+        for key in each:
+            texts_of.setdefault(key, []).append(i)
+    assert crowded(signatures(sets), most) == sum(len(t) > most for t in texts_of.values())
+    shared = {}
+    for texts in texts_of.values():
+        for start in range(0, len(texts), most):
+            for pair in itertools.combinations(texts[start : start + most], 2):
+                shared[pair] = shared.get(pair, 0) + 1
+    assert found == sorted(pair for pair, count in shared.items() if count >= least)
+
+
+class Close:
+    """Shares two keys, and sketches within 3 of one another."""
+
+    least = 2
+
+    def similarity(self, first, second):
+        apart = np.abs(first[:, 0].astype(float) - second[:, 0])
+        return np.where(apart <= 3, 1 - apart / 10, np.nan)
+
+
+@given(KEYS, st.data())
+@settings(derandomize=True, deadline=None)
+def test_matches_pass_the_methods_check(sets, data):
+    values = data.draw(st.lists(st.integers(0, 9), min_size=len(sets), max_size=len(sets)))
+    signed = signatures(sets, np.array(values, np.uint8).reshape(-1, 1))
+    expected = [
+        (i, j, pytest.approx(1 - abs(values[i] - values[j]) / 10))
+        for i, j in all_pairs(sets, 2)
+        if abs(values[i] - values[j]) <= 3
+    ]
+    assert joined(matches(Close(), signed)) == expected
+    pairs = np.array(list(itertools.combinations(range(len(sets)), 2)), np.int64).reshape(-1, 2)
+    told = match(Close(), signed, pairs[:, 0], pairs[:, 1])
+    assert [tuple(pair) for pair in pairs[told].tolist()] == [(i, j) for i, j, _ in expected]
+
+
+def test_too_many_subsets_are_refused():
+    signed = signatures([set(range(12))])
+    assert not can_be_chained(signed, 4)
+    with pytest.raises(ValueError, match="of 12 keys more than 128 subsets have 4"):
+        list(chained(signed, 4))

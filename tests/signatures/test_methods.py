@@ -1,0 +1,105 @@
+"""Names of methods: what they mean, and what is said where they mean nothing."""
+
+import pytest
+
+from mr_dedup.errors import MrDedupError
+from mr_dedup.features.feature_counts import document_frequencies
+from mr_dedup.features.shingles import FeatureOptions
+from mr_dedup.signatures.methods import METHODS, parse_method
+from mr_dedup.signatures.segments import Segments
+from tests.signatures.signed import array
+
+FREQUENCIES = document_frequencies([array(["a b", "a c"])], FeatureOptions("words", 1, "tf"))
+OTHERS = document_frequencies([array(["a b", "b c"])], FeatureOptions("words", 2, "tf"))
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("exact", "exact"),
+        ("exact:segment=zh,stem=english", "exact:stem=english,segment=zh"),
+        ("abstract", "abstract:size_bytes=512"),
+        ("keywords", "keywords:n=10,order=weight,weighting=tf"),
+        (
+            "keywords:order=alphabet,sim=1.0,n=3,weighting=log-tf",
+            "keywords:n=3,order=alphabet,sim=1,weighting=log-tf",
+        ),
+        ("keywords:sim=5e-2", "keywords:n=10,order=weight,sim=0.05,weighting=tf"),
+        ("text-profile", "text-profile:over=2,rate=0.01"),
+        ("segments", "segments:by=content,count=8,least=4"),
+        ("segments:by=lines,length=4", "segments:by=lines,length=4,least=4"),
+        ("minhash", "minhash:bands=16,rows=5,least=1,shingles=words:3"),
+        (
+            "minhash:shingles=characters:05,estimate=0.7,stop_words=en",
+            "minhash:bands=16,rows=5,least=1,shingles=characters:5,estimate=0.7,stop_words=en",
+        ),
+        ("super-shingles", "super-shingles:bands=6,rows=14,least=2,shingles=words:3"),
+    ],
+)
+def test_names(text, name):
+    assert parse_method(text).name == parse_method(name).name == name
+    assert parse_method(name) == parse_method(text)
+
+
+def test_a_method_is_what_its_name_says():
+    assert parse_method("segments:by=lines,length=4,least=2") == Segments("lines", None, 4, 2)
+    assert all(listed.help and "\n" not in listed.help for listed in METHODS.values())
+    assert [listed.kind.TITLE for listed in METHODS.values()] == list(METHODS)
+
+
+def test_frequencies_are_those_of_keywords():
+    name = f"keywords:n=10,order=weight,weighting=tf-idf,frequencies={FREQUENCIES.digest}"
+    assert parse_method("keywords", FREQUENCIES).name == name
+    assert parse_method(name, FREQUENCIES).name == name
+    # where there is no use for them they do no harm
+    assert parse_method("exact", FREQUENCIES).name == "exact"
+    for weighting in ("tf", "log-tf"):
+        found = parse_method(f"keywords:weighting={weighting}", FREQUENCIES)
+        assert found == parse_method(f"keywords:weighting={weighting}")
+    for frequencies in (None, OTHERS):
+        with pytest.raises(
+            ValueError, match=f"needs the document frequencies {FREQUENCIES.digest}"
+        ):
+            parse_method(name, frequencies)
+    with pytest.raises(MrDedupError, match="words:2 cannot weigh words:1"):
+        parse_method("keywords", OTHERS)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "method '' is none of exact, abstract, keywords, text-profile, segments, minhash, "
+         "super-shingles"),
+        ("simhash:k=3", "method 'simhash' is none of exact, "),
+        ("Exact", "method 'Exact' is none of "),
+        ("segments:", "method 'segments:': expected parameter=value, not ''"),
+        ("segments:count", "expected parameter=value, not 'count'"),
+        ("segments:count=", "expected parameter=value, not 'count='"),
+        ("segments:count=8,", "expected parameter=value, not ''"),
+        ("segments:count=8,count=8", "count is given twice"),
+        ("segments:size=8", "method 'segments:size=8': it has no 'size', but "),
+        ("segments:TITLE=8", "it has no 'TITLE', but "),
+        ("segments:count=many", "count must be a whole number, not 'many'"),
+        ("segments:count=-1", "count must be a whole number, not '-1'"),
+        ("segments:count=８", "count must be a whole number, not '８'"),
+        ("segments:count=0", "count must be from 1 to 4096, not 0"),
+        ("keywords:sim=little", "sim must be a number, not 'little'"),
+        ("keywords:sim=nan", "sim must be from 0 to 1, not nan"),
+        ("keywords:frequencies=abc", "needs the document frequencies abc"),
+        ("minhash:shingles=lines:2", "unit must be one of words, characters, not 'lines'"),
+    ],
+)  # fmt: skip
+def test_names_that_mean_nothing(text, said):
+    with pytest.raises(ValueError) as error:
+        parse_method(text)
+    assert said in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_what_there_is_is_told():
+    with pytest.raises(ValueError) as error:
+        parse_method("segments:cuts=lines")
+    told = str(error.value).partition("but ")[2]
+    assert set(told.split(", ")) == {
+        "by", "count", "length", "least", "stop_words", "stem", "segment",
+    }  # fmt: skip
