@@ -5,9 +5,11 @@ format and with every field they came in; decisions.parquet, why each document w
 and for whom; clusters.parquet; fingerprints.parquet, those of the kept ones; summary.json;
 report.html, to look at; and rejects.jsonl, records that could not be read.
 
-Documents whose fingerprints are within k bits of one another, directly or over others, are a
-cluster. Of each its keeper is chosen by --keep; another one is dropped only if its own text is as
-similar to a keeper's as --verify says, else it is kept as well.
+Documents that a method calls alike, directly or over others, are a cluster: those that share a band
+of min-wise hashes of their shingles (minhash), or with --method simhash, whose fingerprints are
+within k bits of one another; there are more. Of each cluster its keeper is chosen by --keep;
+another document is dropped only if its own text is as similar to a keeper's as --verify says, else
+it is kept as well.
 
 With --against DIR, the OUT of an earlier run, what that kept stays kept, and OUT gets of DOCS only
 what is like none of it. --dry-run prints what would be done.
@@ -37,12 +39,17 @@ from mr_dedup.cli.runner_arguments import add_runner_arguments
 from mr_dedup.cli.streams import printable
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from mr_dedup.pipeline.dedup import DedupOptions
     from mr_dedup.pipeline.results import EarlierResult
+    from mr_dedup.signatures.protocol import SignatureMethod
 
 HELP = "keep one of each cluster of near-duplicate documents"
 
 REPORT = "report.html"
+
+DEFAULT_METHOD, DEFAULT_K = "minhash", 10
 
 JOINS = ("auto", "memory", "tasks")
 
@@ -52,7 +59,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("documents", nargs="+", metavar="DOCS", help="files, globs or folders")
     add("-o", "--out", type=Path, required=True, metavar="OUT", help="the folder to make")
-    add("-k", type=int, default=10, help="largest Hamming distance of neighbours (default 10)")
+    add("--method", action="append", metavar="NAME[:PARAMETER=VALUE,…]",
+        help="what calls documents alike, before their texts are compared: minhash, simhash, "
+        "super-shingles, segments, text-profile, keywords, abstract or exact, with parameters as "
+        "in minhash:bands=16,rows=5 or simhash:k=7; of several each counts "
+        "(default minhash)")  # fmt: skip
+    add("-k", type=int, metavar="K",
+        help="of simhash: the largest Hamming distance (default 10)")  # fmt: skip
+    add("--keyword-idf", metavar="FILE",
+        help="of keywords: in how many documents each word occurs, as mr-dedup idf "
+        "writes it")  # fmt: skip
     add("--keep", action="append", metavar="POLICY",
         help="whom to keep of a cluster: first, longest, shortest, newest:FIELD, oldest:FIELD, "
         "highest:FIELD, lowest:FIELD, prefer:FIELD=VALUE,…; given several times, the next ones "
@@ -156,12 +172,14 @@ def _options(arguments: argparse.Namespace) -> DedupOptions:
     from mr_dedup.jobs.fingerprint import check_kept
     from mr_dedup.pipeline.dedup import DedupOptions
 
+    k, methods = _methods(arguments)
     keep = arguments.keep or ["first"]
     try:
         policy = KeepPolicy.parse(keep)
         check_kept(arguments.share_by, "--share-by")
         FeatureOptions.parse(arguments.shingles, "binary")
-        plan_self(1, arguments.k)
+        if k is not None:
+            plan_self(1, k)
     except ValueError as error:
         raise MrDedupError(str(error)) from error
     read_options(arguments, policy.fields, keep_records=True)
@@ -169,7 +187,7 @@ def _options(arguments: argparse.Namespace) -> DedupOptions:
     document_frequencies(arguments)
     made_from = described_features(arguments)
     return DedupOptions(
-        arguments.k,
+        k,
         keep,
         arguments.verify,
         arguments.shingles,
@@ -179,11 +197,40 @@ def _options(arguments: argparse.Namespace) -> DedupOptions:
         made_from,
         id_name=(arguments.id_field or ReadOptions.id_names)[0],
         text_name=arguments.text_field,
-        against=_earlier_results(arguments, made_from),
+        against=_earlier_results(arguments, made_from, methods),
+        methods=methods,
+        keyword_idf=None if arguments.keyword_idf is None else Path(arguments.keyword_idf),
     )
 
 
-def _earlier_results(arguments: argparse.Namespace, made_from: str) -> list[EarlierResult]:
+def _methods(arguments: argparse.Namespace) -> tuple[int | None, list[SignatureMethod]]:
+    """Return k of simhash, None without it, and the methods by keys; MrDedupError for others."""
+    from mr_dedup.errors import MrDedupError
+    from mr_dedup.jobs.method_options import (
+        SIMHASH,
+        keyword_frequencies,
+        parsed_methods,
+        simhash_distance,
+    )
+
+    names = arguments.method or [DEFAULT_METHOD]
+    try:
+        distances = [k for k in map(simhash_distance, names) if k is not None]
+        by_keys = [name for name in names if simhash_distance(name) is None]
+        methods = parsed_methods(by_keys, keyword_frequencies(arguments))
+    except ValueError as error:
+        raise MrDedupError(f"--method: {error}") from error
+    given = {k for k in distances if k >= 0} | ({arguments.k} - {None})
+    if not distances and given:
+        raise MrDedupError(f"-k: means nothing to {', '.join(names)}; give --method {SIMHASH}")
+    if len(given) > 1:
+        raise MrDedupError(f"--method {SIMHASH}: is given several k, {sorted(given)}")
+    return (*given, DEFAULT_K)[0] if distances else None, methods
+
+
+def _earlier_results(
+    arguments: argparse.Namespace, made_from: str, methods: Sequence[SignatureMethod]
+) -> list[EarlierResult]:
     """Return the results that --against names; MrDedupError for what cannot be compared."""
     from mr_dedup.errors import MrDedupError
     from mr_dedup.pipeline.results import EarlierResult, followed, not_followed
@@ -201,6 +248,7 @@ def _earlier_results(arguments: argparse.Namespace, made_from: str) -> list[Earl
                 f"--against {result.name}: its fingerprints were made from {result.features}, "
                 f"those of this run are from {made_from}"
             )
+        result.check_methods(methods)
         longest = result.reading["max_record_size"]
         if longest > arguments.max_record_size:
             raise MrDedupError(
@@ -219,7 +267,7 @@ def _shown_options(arguments: argparse.Namespace, options: DedupOptions) -> list
     return [
         ("documents", ", ".join(arguments.documents)),
         ("features", described_features(arguments)),
-        ("k", str(arguments.k)),
+        ("methods", "; ".join(options.method_names)),
         ("keep", ", ".join(arguments.keep or ["first"])),
         ("verify", "off" if arguments.verify is None else str(arguments.verify)),
         ("shingles", arguments.shingles),
@@ -244,7 +292,7 @@ def _run_of(
         "runner": work.runner,
         "inputs": inputs,
         "files": [identity(path) for path in work.paths],
-        "k": options.k,
+        "methods": options.method_names,
         "keep": list(options.keep),
         "verify": options.verify,
         "shingles": options.shingles,
@@ -283,8 +331,9 @@ def _finish_result(
     with whole_file(result / REPORT, overwrite=True) as file:
         write_dedup_report(file, work_folder, summary, shown, arguments.share_by)
     summary |= record_for_later(
-        result, arguments.out, options.made_from, reading_record(arguments), options.against
-    )
+        result, arguments.out, options.made_from, reading_record(arguments), options.against,
+        [method.name for method in options.methods],
+    )  # fmt: skip
     with whole_file(result / SUMMARY, overwrite=True) as file:
         file.write(json.dumps(summary, indent=1).encode() + b"\n")
 
@@ -302,7 +351,7 @@ def _summarise(
     if summary["clusters split"]:
         _say(
             f"clusters split, since pages near by chance joined more than a task holds: "
-            f"{summary['clusters split']:,}; a smaller -k, or features of more words, tell better"
+            f"{summary['clusters split']:,}; stricter methods tell better"
         )
     if options.against:
         _say(

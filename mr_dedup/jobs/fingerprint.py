@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from mr_dedup.features.shingles import FeatureOptions
     from mr_dedup.fingerprints.simhash import Fingerprints
     from mr_dedup.formats.documents.batch import DocumentBatch
+    from mr_dedup.signatures.protocol import SignatureMethod, Signatures
 
 WITHOUT_FEATURES = "documents without features"
 """The counter of documents that have no fingerprint."""
@@ -46,11 +47,23 @@ class FingerprintJob(DocumentJob):
         add = self.add_passthru_arg
         add("--keep-field", action="append", metavar="NAME", help="hand this field on")
         add("--as-batches", action="store_true", help="write batches for mr_dedup, not lines")
+        add("--method", action="append", metavar="NAME",
+            help="in batches, signatures by this method as well")  # fmt: skip
+        self.add_file_arg("--keyword-idf", metavar="FILE", help="what its keywords weigh by")
 
     def check_options(self) -> None:
         """Raise ValueError or MrDedupError for options that cannot be."""
         super().check_options()
         check_kept(self.options.keep_field or ())
+        self.methods()
+
+    def methods(self) -> list[SignatureMethod]:
+        """Return the methods by which signatures are made."""
+        if not self.options.method:
+            return []
+        from mr_dedup.jobs.method_options import methods_of
+
+        return methods_of(self.options)
 
     def output_protocol(self) -> BatchProtocol | LinesProtocol:
         """Return the protocol of what the job writes."""
@@ -82,13 +95,16 @@ class FingerprintJob(DocumentJob):
         with errors_naming(input_name(uri), path):
             chunk = self.chunk(path, uri)
         options, frequencies = self.feature_options(), self.document_frequencies()
+        methods = self.methods()
         empty = 0
         with TaskReading(self, chunk) as reading:
             for batch in reading.batches():
                 fingerprints = simhash(batch.texts, options, frequencies)
                 empty += int(np.count_nonzero(~fingerprints.exist))
                 if self.options.as_batches:
-                    yield chunk.number, DocumentTable(table_of(batch, fingerprints))
+                    signed = [method.sign(batch.texts) for method in methods]
+                    table = table_of(batch, fingerprints)
+                    yield chunk.number, DocumentTable(with_signatures(table, methods, signed))
                 else:
                     yield None, format_lines(batch.ids, fingerprints)
             if self.options.as_batches:
@@ -123,6 +139,19 @@ def table_of(batch: DocumentBatch, fingerprints: Fingerprints) -> pa.Table:
     if batch.fields is not None:
         for name in batch.fields.column_names:
             table = table.append_column(name, batch.fields[name])
+    return table
+
+
+def with_signatures(
+    table: pa.Table, methods: Sequence[SignatureMethod], signed: Sequence[Signatures]
+) -> pa.Table:
+    """Return rows of documents with what ``signatures.columns`` makes of their signatures."""
+    if not methods:
+        return table
+    from mr_dedup.signatures.columns import columns_of
+
+    for name, column in columns_of(methods, signed).items():
+        table = table.append_column(name, column)
     return table
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -35,6 +35,7 @@ class Decided:
     earlier: Sequence[tuple[str, int]] = ()
     keepers: dict[int, str] = field(default_factory=dict)
     keeper_numbers: dict[int, int] = field(default_factory=dict)
+    methods: dict[int, str] = field(default_factory=dict)
 
     @classmethod
     def unclustered(
@@ -79,6 +80,22 @@ class Decided:
         keepers = of_dropped.select(["keeper chunk", "keeper row"]).rename_columns(["chunk", "row"])
         pairs = zip(numbers[dropped].tolist(), rows.numbers_of(keepers).tolist(), strict=True)
         self.keeper_numbers.update(pairs)
+
+    def name_methods(
+        self,
+        names_of: Callable[
+            [NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]], Sequence[str | None]
+        ],
+    ) -> None:
+        """Take by which methods dropped documents and their keepers are alike.
+
+        ``names_of`` tells it, given their distances and the numbers of both.
+        """
+        dropped = np.array(sorted(self.keeper_numbers), np.int64)
+        keepers = np.array([self.keeper_numbers[n] for n in dropped.tolist()], np.int64)
+        names = names_of(self.distances[dropped], dropped, keepers)
+        told = zip(dropped.tolist(), names, strict=True)
+        self.methods = {number: name for number, name in told if name is not None}
 
     def samples(self) -> list[tuple[int, int]]:
         """Return some dropped documents and their keepers, from the least similar to the most."""
@@ -159,9 +176,11 @@ class Decided:
         kept = self.kept[these]
         names = ids.to_pylist()
         sources: list[str | None] = [None] * len(ids)
+        methods: list[str | None] = [None] * len(ids)
         for place in np.flatnonzero(~kept).tolist():
             names[place] = self.keepers[start + place]
             sources[place] = self._source_of(self.keeper_numbers[start + place])
+            methods[place] = self.methods.get(start + place)
         without = self.reasons[these] == Reason.WITHOUT_FEATURES
         similarities = self.similarities[these]
         texts = pa.array([reason.text for reason in Reason])
@@ -174,6 +193,7 @@ class Decided:
                 pa.array(similarities, mask=np.isnan(similarities)),
                 texts.take(pa.array(self.reasons[these])),
                 pa.array(sources, pa.large_string()),
+                pa.array(methods, pa.string()),
             ],
             schema=_DECISIONS,
         )
@@ -208,5 +228,6 @@ _DECISIONS = pa.schema(
         pa.field("similarity", pa.float64()),
         pa.field("reason", pa.string()),
         pa.field("earlier", pa.large_string()),
+        pa.field("method", pa.string()),
     ]
 )

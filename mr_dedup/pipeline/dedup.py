@@ -3,6 +3,7 @@
 Each stage is a job over the documents or a computation over their fingerprints, and leaves files:
 
 fingerprint  rows.parquet       a row a document: chunk, id, fingerprint, length; rejects.jsonl
+             signatures.parquet a row a document, where methods by keys are asked for
 cluster      labels.parquet     the fingerprints that several documents or their neighbours have
 earlier      earlier-….parquet  texts of documents that earlier runs kept, in clusters with new ones
 resolve      kept.parquet       which are kept; decisions.parquet, clusters.parquet; samples.json
@@ -15,9 +16,10 @@ documents and clusters of fingerprints are those of both; they stay kept, and ar
 
 from __future__ import annotations
 
+import contextlib
 import json
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -36,20 +38,20 @@ from mr_dedup.jobs.document_tables import decode_documents
 from mr_dedup.jobs.fingerprint import WITHOUT_FEATURES, FingerprintJob
 from mr_dedup.jobs.job import Job
 from mr_dedup.jobs.keep import KeepJob, Kept
+from mr_dedup.jobs.method_options import SIMHASH
 from mr_dedup.jobs.resolve import EARLIER, Labels, ResolveJob
 from mr_dedup.pipeline import results
 from mr_dedup.pipeline.decided import Decided
+from mr_dedup.pipeline.document_clusters import Signed, cluster_documents, method_names
 from mr_dedup.pipeline.document_rows import Rows, rows_schema
 from mr_dedup.pipeline.earlier_texts import as_documents, set_aside, texts_set_aside
-from mr_dedup.pipeline.fingerprint_clusters import (
-    JoinEngine,
-    cluster_fingerprints,
-    split_large,
-)
+from mr_dedup.pipeline.fingerprint_clusters import JoinEngine
 from mr_dedup.pipeline.kept_documents import KeptDocuments
-from mr_dedup.pipeline.results import EarlierResult, write_fingerprints
+from mr_dedup.pipeline.results import EarlierResult, write_fingerprints, write_signatures
 from mr_dedup.pipeline.stages import Stages
 from mr_dedup.runners import HeldResult, JobResult
+from mr_dedup.signatures.columns import schema_of, signatures_in
+from mr_dedup.signatures.protocol import SignatureMethod
 
 STAGES = ("fingerprint", "cluster", "earlier", "resolve", "keep")
 """In their order; the third only where there are earlier results."""
@@ -84,6 +86,7 @@ RESULT = "result"
 """The folder, in that of the stages, that becomes the result."""
 
 ROWS, LABELS, KEPT = "rows.parquet", "labels.parquet", "kept.parquet"
+SIGNATURES = "signatures.parquet"
 CLUSTERED = "clustered.parquet"
 SAMPLES, SHOWN = "samples.json", "shown.json"
 REJECTS = f"{RESULT}/rejects.jsonl"
@@ -101,14 +104,16 @@ _MOST_REDUCE_KEYS = 4096
 class DedupOptions:
     """How to de-duplicate.
 
-    ``k`` bits between fingerprints of one cluster's documents; ``keep`` policies; ``verify`` the
-    least similarity to a keeper, None if texts are not compared; ``shingles`` what by;
+    ``k`` bits between fingerprints of one cluster's documents, None if these are not looked at, and
+    ``methods`` by keys; ``keep`` policies; ``verify`` the least similarity to a keeper, None if
+    texts are not compared; ``shingles`` what by;
     ``share_by`` fields that ROWS has as well; ``reading`` and ``features`` are arguments for jobs.
     ``made_from`` says what the fingerprints are made from; ``id_name`` and ``text_name`` are the
     fields of ids and texts. Nothing is kept that is like what the results ``against`` kept.
+    ``keyword_idf`` is the file of what keywords weigh by.
     """
 
-    k: int
+    k: int | None
     keep: Sequence[str]
     verify: float | None
     shingles: str
@@ -119,6 +124,14 @@ class DedupOptions:
     id_name: str = "id"
     text_name: str = "text"
     against: Sequence[EarlierResult] = field(default_factory=tuple)
+    methods: Sequence[SignatureMethod] = field(default_factory=tuple)
+    keyword_idf: Path | None = None
+
+    @property
+    def method_names(self) -> list[str]:
+        """What the methods are called."""
+        names = [] if self.k is None else [f"{SIMHASH}:k={self.k}"]
+        return names + [method.name for method in self.methods]
 
     @property
     def earlier(self) -> list[tuple[str, int]]:
@@ -145,7 +158,8 @@ def dedup(stages: Stages, options: DedupOptions, run_job: RunJob) -> dict[str, A
         unfinished.unlink()
     if not stages.is_done("fingerprint"):
         told = _fingerprint(folder, options, run_job)
-        stages.finish("fingerprint", [ROWS, REJECTS], told)
+        signatures = [SIGNATURES] if options.methods else []
+        stages.finish("fingerprint", [ROWS, REJECTS, *signatures], told)
     if not stages.is_done("cluster"):
         told = _cluster(folder, options, run_job)
         if options.against:
@@ -162,7 +176,9 @@ def dedup(stages: Stages, options: DedupOptions, run_job: RunJob) -> dict[str, A
         stages.finish("resolve", [DECISIONS, CLUSTERS, KEPT, SAMPLES], told)
     if not stages.is_done("keep"):
         names = _keep(folder, options, run_job, parts)
-        stages.finish("keep", [*names, FINGERPRINTS, SHOWN], {"files": len(names)})
+        signatures = [f"{RESULT}/{results.SIGNATURES}"] if options.methods else []
+        files = [*names, FINGERPRINTS, *signatures, SHOWN]
+        stages.finish("keep", files, {"files": len(names)})
     return {
         **stages.values("fingerprint"),
         **stages.values("cluster"),
@@ -174,16 +190,26 @@ def _fingerprint(folder: Path, options: DedupOptions, run_job: RunJob) -> dict[s
     schema = rows_schema(options.share_by)
     arguments = [*options.reading, *options.features, "--as-batches"]
     arguments += [f"--keep-field={name}" for name in options.share_by]
+    arguments += [f"--method={method.name}" for method in options.methods]
+    if options.keyword_idf is not None:
+        # a name that mrjob cannot misread
+        link = folder / "keyword-frequencies.parquet"
+        link.unlink(missing_ok=True)
+        link.symlink_to(options.keyword_idf.absolute())
+        arguments.append(f"--keyword-idf={link}")
     rows = rejected = empty = 0
     with (
         run_job(FingerprintJob, arguments, "fingerprint") as result,
         whole_file(folder / ROWS, overwrite=True) as file,
         whole_file(folder / REJECTS, overwrite=True) as rejects,
         pq.ParquetWriter(file, schema, compression="zstd", write_page_checksum=True) as writer,
+        _signature_writer(folder / SIGNATURES, options.methods) as write_signatures,
     ):
         for earlier in options.against:
             for batch in earlier.rows():
                 writer.write_table(_earlier_rows(batch, schema))
+            for table in earlier.signatures(options.methods):
+                write_signatures(table)
         for key, batch in read_batches(result.parts):
             if kind_of(batch) == Kind.REJECTS:
                 count, lines = decode_bytes(Kind.REJECTS, batch)
@@ -196,7 +222,35 @@ def _fingerprint(folder: Path, options: DedupOptions, run_job: RunJob) -> dict[s
             chunk = pa.array(np.full(len(table), key, np.int64))
             columns = [table[name] for name in schema.names[1:]]
             writer.write_table(pa.Table.from_arrays([chunk, *columns], schema=schema))
+            write_signatures(table)
     return {"read": rows, "rejected": rejected, WITHOUT_FEATURES: empty}
+
+
+@contextlib.contextmanager
+def _signature_writer(
+    path: Path, methods: Sequence[SignatureMethod]
+) -> Iterator[Callable[[pa.Table], None]]:
+    """Yield what writes the signatures of rows; nothing if there are no methods."""
+    if not methods:
+        yield lambda table: None
+        return
+    schema = pa.schema(schema_of(methods))
+    with (
+        whole_file(path, overwrite=True) as file,
+        # keys are random: nothing makes them smaller
+        pq.ParquetWriter(
+            file, schema, compression="none", use_dictionary=False, write_page_checksum=True
+        ) as writer,
+    ):
+        yield lambda table: writer.write_table(table.select(schema.names).cast(schema))
+
+
+def _signed(folder: Path, methods: Sequence[SignatureMethod]) -> Iterator[Signed]:
+    """Yield the signatures of all documents, one method after the other."""
+    for number, method in enumerate(methods):
+        names = [field.name for field in schema_of(methods) if field.name.endswith(f" {number}")]
+        table = pq.read_table(folder / SIGNATURES, columns=names, page_checksum_verification=True)
+        yield Signed(method, signatures_in(table, methods, number))
 
 
 def _earlier_rows(batch: pa.RecordBatch, schema: pa.Schema) -> pa.Table:
@@ -213,13 +267,22 @@ def _earlier_rows(batch: pa.RecordBatch, schema: pa.Schema) -> pa.Table:
 def _cluster(folder: Path, options: DedupOptions, run_job: RunJob) -> dict[str, Any]:
     """Find which fingerprints of several documents are one cluster."""
     rows = Rows.read(folder / ROWS)
-    values, lengths = rows.fingerprints[rows.exist], rows.lengths[rows.exist]
+    exist = np.flatnonzero(rows.exist)
+
+    def signed() -> Iterator[Signed]:
+        for each in _signed(folder, options.methods):
+            # a document without a fingerprint is no node
+            whole = exist.size == len(each.signatures)
+            signatures = each.signatures if whole else each.signatures.take(exist)
+            yield Signed(each.method, signatures)
+
     with run_job.join_engine() as engine:
-        found = cluster_fingerprints(values, options.k, engine)
-    labels, split = split_large(found.labels, values, lengths, options.k)
+        labels, counts = cluster_documents(
+            rows.fingerprints[exist], rows.lengths[exist], options.k, signed, engine
+        )
     order = np.argsort(labels.nodes)
     Labels(labels.nodes[order], labels.labels[order]).write(folder / LABELS)
-    return {**found.counts, "clusters split": split}
+    return counts
 
 
 def _narrow_to_new(folder: Path) -> None:
@@ -265,6 +328,12 @@ def _resolve(
                 for _, batch in read_batches([part]):
                     found.take(rows, decode_documents(batch))
     found.check(rows)
+    found.name_methods(
+        lambda distances, first, second: method_names(
+            options.method_names, distances, options.k,
+            lambda: _signed(folder, options.methods), first, second,
+        )
+    )  # fmt: skip
     found.write(folder / DECISIONS, folder / CLUSTERS, rows)
     samples = found.samples()
     shown = np.zeros(found.kept.size, bool)
@@ -321,6 +390,9 @@ def _write_fingerprints(
     columns = ["id", "fingerprint", "length"]
     kept = pq.read_table(folder / KEPT, columns=["kept"])["kept"].to_numpy()[rows.earlier :]
     write_fingerprints(folder / FINGERPRINTS, options.made_from, rows.batches(columns), kept, files)
+    if options.methods:
+        signatures = folder / RESULT / results.SIGNATURES
+        write_signatures(signatures, folder / SIGNATURES, options.methods, rows.earlier, kept)
 
 
 def _earlier_shown(folder: Path, parts: Sequence[str]) -> dict[int, str]:

@@ -6,8 +6,9 @@ their labels. The result is the same; what differs is how long it takes, and who
 
 from __future__ import annotations
 
+import itertools
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -76,6 +77,12 @@ class JoinEngine:
         return spread / self.tasks < here
 
 
+Stricter = Callable[[Fingerprints, int], tuple[Fingerprints, Fingerprints] | None]
+"""Returns pairs of some nodes by rules so many steps stricter, with each and itself among them.
+
+None if there are no such rules.
+"""
+
 MOST_BYTES = 64 << 20
 """Bytes of different texts that a cluster may have: one task compares them."""
 
@@ -128,15 +135,16 @@ def split_large(
     labels: Labels,
     values: Fingerprints,
     lengths: NDArray[np.int64],
-    k: int,
+    stricter: Stricter,
     most_bytes: int = MOST_BYTES,
 ) -> tuple[Labels, int]:
     """Return labels of clusters whose different texts have up to ``most_bytes`` together.
 
     ``values`` uint64[n] and ``lengths`` int64[n], in bytes, are those of all documents; of two with
     the same fingerprint and length the texts are taken to be equal, as nearly all are. Of a larger
-    cluster only pairs within k - 1 count, of what is too large then only those within k - 2, and
-    so on; so only a fingerprint by itself may have more. Returns also how many were split.
+    cluster only pairs count that ``stricter`` finds one step stricter, of what is too large then
+    only those two steps, and so on; where there are no stricter rules it may stay larger. Returns
+    also how many were split.
 
     Where pages are near by chance, all those of a large corpus are one cluster in the end, which no
     task could hold, and which says nothing.
@@ -145,18 +153,18 @@ def split_large(
     sizes = _text_bytes(places, lengths, len(labels))
     changed = labels.labels.copy()
     split = 0
-    for distance in range(k - 1, -1, -1):
+    for step in itertools.count(1):
         roots, clusters, counts = np.unique(changed, return_inverse=True, return_counts=True)
         large = (np.bincount(clusters, sizes, roots.size) > most_bytes) & (counts > 1)
         if not large.any():
             break
-        split = split or int(large.sum())
         members = np.flatnonzero(large[clusters])
-        nodes = labels.nodes[members]
-        near = self_join(nodes, distance)
-        # each with itself, so that all are there, in the order of nodes
-        left, right = np.concatenate([near.left, nodes]), np.concatenate([near.right, nodes])
-        changed[members] = components(left, right).labels
+        pairs = stricter(labels.nodes[members], step)
+        if pairs is None:
+            break
+        # each is there, with itself, in the order of nodes
+        changed[members] = components(*pairs).labels
+        split = split or int(large.sum())
     if not split:
         return labels, 0
     _, clusters = np.unique(changed, return_inverse=True)

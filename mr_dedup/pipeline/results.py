@@ -1,6 +1,7 @@
 """Results of de-duplications: what each leaves for later runs, and how these read it.
 
 fingerprints.parquet  a row a kept document, in the order of documents/, and in which file it is
+signatures.parquet    their signatures, row by row, if there were methods by keys
 summary.json          what the fingerprints are made from, how the documents are read, and which
                       other results the run was made against
 """
@@ -24,12 +25,18 @@ from mr_dedup.errors import FormatError, MrDedupError
 from mr_dedup.fingerprints.simhash import VERSION
 from mr_dedup.formats.documents.files import DocumentFile
 from mr_dedup.formats.fingerprint_parquet import FINGERPRINT, ID, LENGTH, create_table
+from mr_dedup.formats.outputs import whole_file
 from mr_dedup.jobs.document_options import read_options, reading_arguments
 from mr_dedup.pipeline.stages import checksum
+from mr_dedup.signatures.columns import schema_of
+from mr_dedup.signatures.protocol import SignatureMethod
 
 SUMMARY = "summary.json"
 FINGERPRINTS = "fingerprints.parquet"
+SIGNATURES = "signatures.parquet"
 DOCUMENTS = "documents"
+
+_BATCH_ROWS = 1 << 15
 
 _FILE = "file"
 """The column of fingerprints.parquet that says which file below documents/ a document is in."""
@@ -66,7 +73,9 @@ class EarlierResult:
 
     ``name`` is what the user calls its ``folder``. ``files`` are those below documents/, and how
     many documents each has, in the order of ``fingerprints.parquet``, whose checksum is
-    ``fingerprints``. ``reading`` is how the documents are read, by the names of options.
+    ``fingerprints``. ``methods`` are those of which it has signatures, whose checksum is
+    ``signatures_sum``, None if there are none. ``reading`` is how the documents are read, by the
+    names of options.
     """
 
     name: str
@@ -75,6 +84,8 @@ class EarlierResult:
     fingerprints: str
     reading: Mapping[str, Any]
     against: tuple[Reference, ...]
+    methods: tuple[str, ...]
+    signatures_sum: str | None
     files: tuple[tuple[str, int], ...]
 
     @classmethod
@@ -100,8 +111,12 @@ class EarlierResult:
         table = folder / FINGERPRINTS
         if not table.is_file():
             raise MrDedupError(f"{table}: no such file")
-        if checksum(table) != told["fingerprints"]:
-            raise FormatError(table, None, f"is not the file that {SUMMARY} was written for")
+        sums = {table: told["fingerprints"]}
+        if told["methods"]:
+            sums[folder / SIGNATURES] = told["signatures_sum"]
+        for file, expected in sums.items():
+            if not file.is_file() or checksum(file) != expected:
+                raise FormatError(file, None, f"is not the file that {SUMMARY} was written for")
         del told["version"]
         return cls(name=name, folder=folder, files=tuple(_files_of(table)), **told)
 
@@ -114,6 +129,35 @@ class EarlierResult:
         """Yield id, fingerprint and length of the kept documents, in order."""
         with pq.ParquetFile(self.folder / FINGERPRINTS) as file:
             yield from file.iter_batches(1 << 16, columns=[ID, FINGERPRINT, LENGTH])
+
+    def signatures(self, methods: Sequence[SignatureMethod]) -> Iterator[pa.Table]:
+        """Yield the signatures of the kept documents by ``methods``, in order.
+
+        Raises MrDedupError for one of which there are none.
+        """
+        if not methods:
+            return
+        self.check_methods(methods)
+        numbers = [self.methods.index(method.name) for method in methods]
+        wanted = schema_of(methods)
+        # a column is called by its method's number there
+        there = [
+            f"{field.name.rpartition(' ')[0]} {numbers[int(field.name.rpartition(' ')[2])]}"
+            for field in wanted
+        ]
+        with pq.ParquetFile(self.folder / SIGNATURES, page_checksum_verification=True) as file:
+            for batch in file.iter_batches(_BATCH_ROWS, columns=there):
+                columns = [batch.column(name) for name in there]
+                yield pa.Table.from_arrays(columns, schema=pa.schema(wanted))
+
+    def check_methods(self, methods: Sequence[SignatureMethod]) -> None:
+        """Raise MrDedupError for a method of which there are no signatures."""
+        for method in methods:
+            if method.name not in self.methods:
+                made = "; ".join(self.methods) or "none"
+                raise MrDedupError(
+                    f"{self.name}: has no signatures by {method.name}, but by {made}"
+                )
 
     def document_files(self) -> list[DocumentFile]:
         """Return the files of documents; raises MrDedupError if one is missing."""
@@ -226,18 +270,50 @@ def write_fingerprints(
             )
 
 
+def write_signatures(
+    path: Path,
+    source: Path,
+    methods: Sequence[SignatureMethod],
+    earlier: int,
+    kept: NDArray[np.bool_],
+) -> None:
+    """Write the signatures of the kept documents, of those of all in ``source``.
+
+    Of which the first ``earlier`` are of earlier results; ``kept`` bool[n] is of the others.
+    """
+    with (
+        pq.ParquetFile(source, page_checksum_verification=True) as file,
+        whole_file(path, overwrite=True) as out,
+        pq.ParquetWriter(
+            out, pa.schema(schema_of(methods)), compression="none", use_dictionary=False,
+            write_page_checksum=True,
+        ) as writer,
+    ):  # fmt: skip
+        start = -earlier
+        for batch in file.iter_batches(_BATCH_ROWS):
+            new = batch.slice(min(max(0, -start), len(batch)))
+            first = start + len(batch) - len(new)
+            chosen = new.filter(pa.array(kept[first : first + len(new)]))
+            if len(chosen):
+                writer.write_batch(chosen)
+            start += len(batch)
+
+
 def record_for_later(
     result: Path,
     out: Path,
     features: str,
     reading: Mapping[str, Any],
     against: Sequence[EarlierResult],
+    methods: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Return what a summary tells later runs of the ``result`` that is to be at ``out``."""
     return {
         "features": features,
         "fingerprint version": VERSION,
         "fingerprints": checksum(result / FINGERPRINTS),
+        "methods": list(methods),
+        "signatures": checksum(result / SIGNATURES) if (result / SIGNATURES).exists() else None,
         "reading": dict(reading),
         "against": [earlier.reference_from(out).described() for earlier in against],
     }
@@ -252,6 +328,9 @@ def _parsed(path: Path, content: bytes) -> dict[str, Any]:
             "features": found["features"],
             "fingerprints": found["fingerprints"],
             "reading": found["reading"],
+            # what was made before there were methods has none
+            "methods": tuple(map(str, found.get("methods", ()))),
+            "signatures_sum": found.get("signatures"),
             "against": tuple(Reference(**entry) for entry in found["against"]),
         }
         # these say what is wrong with them

@@ -95,10 +95,16 @@ def crowded(signatures: Signatures, most_members: int) -> int:
 
 
 def matches(
-    method: SignatureMethod, signatures: Signatures, most_members: int | None = None
+    method: SignatureMethod,
+    signatures: Signatures,
+    least: int | None = None,
+    most_members: int | None = None,
 ) -> Iterator[tuple[Rows, Rows, NDArray[np.float64]]]:
-    """Yield the pairs that match by a method's whole rule, as ``candidates``, and how similar."""
-    for first, second in candidates(signatures, method.least, most_members):
+    """Yield the pairs that match by a method's whole rule, as ``candidates``, and how similar.
+
+    With ``least`` they share so many keys.
+    """
+    for first, second in candidates(signatures, least or method.least, most_members):
         found = method.similarity(signatures.sketches[first], signatures.sketches[second])
         kept = ~np.isnan(found)
         if kept.any():
@@ -113,10 +119,10 @@ def match(
     offsets, keys = _ascending(signatures)
     kernels.share_enough(offsets, keys, first, second, np.uint64(method.least), enough)
     found = enough.astype(bool)
-    similar = method.similarity(
-        signatures.sketches[first[found]], signatures.sketches[second[found]]
-    )
-    found[found] = ~np.isnan(similar)
+    if method.checks:
+        sketches = signatures.sketches
+        similar = method.similarity(sketches[first[found]], sketches[second[found]])
+        found[found] = ~np.isnan(similar)
     return found
 
 

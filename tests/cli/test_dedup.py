@@ -31,8 +31,12 @@ DEFAULTS = FeatureOptions("words", 2)
 
 
 def dedup(capfd, *arguments):
-    """Run the command in this process; return exit code, output, errors."""
-    code = main(["dedup", *map(str, arguments)])
+    """Run the command in this process; return exit code, output, errors.
+
+    By simhash unless asked for another method: what is alike by it takes no more than a look.
+    """
+    method = () if "--method" in arguments else ("--method", "simhash")
+    code = main(["dedup", *map(str, arguments), *method])
     captured = capfd.readouterr()
     return code, captured.out, captured.err
 
@@ -74,14 +78,19 @@ def similarity(one, other):
     return len(sets[0] & sets[1]) / len(sets[0] | sets[1])
 
 
-def expected(documents, k, threshold=0.8, rank=None):
-    """Return for each document its keeper and why, by brute force; ``rank`` sorts documents."""
+def expected(documents, k, threshold=0.8, rank=None, alike=None):
+    """Return for each document its keeper and why, by brute force; ``rank`` sorts documents.
+
+    Those are neighbours that ``alike`` says by their numbers, else by their fingerprints.
+    """
     values = [oracle(document["text"], DEFAULTS) for document in documents]
     numbers = [n for n, value in enumerate(values) if value is not None]
     cluster = {n: n for n in numbers}
     for n in numbers:
         for m in numbers:
-            if (values[n] ^ values[m]).bit_count() <= k and cluster[n] != cluster[m]:
+            near = alike(n, m) if alike else (values[n] ^ values[m]).bit_count() <= k
+            # those of one fingerprint are one
+            if (near or values[n] == values[m]) and cluster[n] != cluster[m]:
                 old, new = cluster[m], cluster[n]
                 cluster = {i: new if c == old else c for i, c in cluster.items()}
     decided = [(n, "kept: without features") for n in range(len(documents))]
@@ -427,7 +436,7 @@ def test_a_changed_option_input_or_intermediate_is_noticed(tmp_path, capfd, monk
     path = write_jsonl(tmp_path / "docs.jsonl", documents)
     out, unfinished = tmp_path / "out", tmp_path / ".out.unfinished"
     stopped_after("resolve", path, out, monkeypatch, capfd)
-    assert "--resume: k was 10, is 3" in mistake(capfd, path, "-o", out, "--resume", "-k", 3)
+    assert "--resume: methods was" in mistake(capfd, path, "-o", out, "--resume", "-k", 3)
     assert "--resume: verify was 0.8, is 0.5" in mistake(
         capfd, path, "-o", out, "--resume", "--verify", 0.5
     )

@@ -238,7 +238,7 @@ def test_fingerprints_by_other_frequencies_are_not_compared(tmp_path, capfd, col
 def test_documents_are_deduplicated_by_rarity(tmp_path, capfd, collection):
     path, table = collection
     asked = ["--features", "words:1", "--weights", "log-tf-idf", "--idf", table]
-    asked += ["--verify", "off", "-k", 0]
+    asked += ["--verify", "off", "--method", "simhash:k=0"]
     done(capfd, "dedup", path, "-o", tmp_path / "out", *asked)
     counts = frequency_oracle.frequencies(EVERY, "words", 1, 3)
     options = FeatureOptions(weighting="log-tf-idf")

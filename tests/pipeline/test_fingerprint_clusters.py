@@ -7,6 +7,7 @@ import pytest
 
 from mr_dedup import runners
 from mr_dedup.clusters.components import Labels
+from mr_dedup.hamming.self_join import self_join
 from mr_dedup.pipeline.fingerprint_clusters import (
     JoinEngine,
     cluster_fingerprints,
@@ -95,6 +96,18 @@ def test_tasks_find_them_only_where_that_is_quicker(staging):
     assert not spreads(1_000_000_000, join="memory")
 
 
+def nearer(k):
+    """Return pairs within fewer bits than ``k``, each node with itself too."""
+
+    def pairs(nodes, step):
+        if step > k:
+            return None
+        near = self_join(nodes, k - step)
+        return np.concatenate([near.left, nodes]), np.concatenate([near.right, nodes])
+
+    return pairs
+
+
 def expected_split(values, lengths, k, most):
     """The same by sets: clusters that are too large are taken apart by ever smaller distances."""
 
@@ -135,7 +148,7 @@ def test_clusters_are_split_until_a_task_holds_them(staging, name, most):
     rng = random.Random(most)
     lengths = [rng.choice([5, 8, 13]) for _ in SETS[name]]
     found = cluster_fingerprints(values, 5, JoinEngine("inline", staging))
-    labels, split = split_large(found.labels, values, np.array(lengths, np.int64), 5, most)
+    labels, split = split_large(found.labels, values, np.array(lengths, np.int64), nearer(5), most)
     clusters: dict[int, set[int]] = {}
     for node, label in zip(labels.nodes.tolist(), labels.labels.tolist(), strict=True):
         clusters.setdefault(label, set()).add(node)
@@ -149,5 +162,5 @@ def test_long_texts_count_for_what_is_held_of_them():
     values = np.array([1, 3], np.uint64)
     labels = Labels(values, np.array([1, 1], np.uint64))
     lengths = np.array([1 << 40, 1 << 40])
-    assert split_large(labels, values, lengths, 3, 1 << 18)[1] == 0
-    assert split_large(labels, values, lengths, 3, (1 << 18) - 1)[1] == 1
+    assert split_large(labels, values, lengths, nearer(3), 1 << 18)[1] == 0
+    assert split_large(labels, values, lengths, nearer(3), (1 << 18) - 1)[1] == 1

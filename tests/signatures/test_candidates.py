@@ -104,6 +104,7 @@ class Close:
     """Shares two keys, and sketches within 3 of one another."""
 
     least = 2
+    checks = True
 
     def similarity(self, first, second):
         apart = np.abs(first[:, 0].astype(float) - second[:, 0])

@@ -1,0 +1,157 @@
+"""Clusters of documents: which ones chains of pairs join that some method calls alike.
+
+The nodes are the documents' fingerprints, whichever the methods are: so documents of one
+fingerprint are one, and what clusters are and how they are told stays the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mr_dedup.clusters.components import Labels, UnionFind
+from mr_dedup.hamming.self_join import self_join
+from mr_dedup.pipeline.fingerprint_clusters import (
+    Fingerprints,
+    JoinEngine,
+    cluster_fingerprints,
+    split_large,
+)
+from mr_dedup.signatures.candidates import (
+    can_be_chained,
+    candidates,
+    chained,
+    crowded,
+    match,
+    matches,
+    most_keys,
+)
+from mr_dedup.signatures.protocol import SignatureMethod, Signatures
+
+MOST_MEMBERS = 1 << 12
+"""Texts of one key that are all compared with one another; of more, those of a slice."""
+
+
+@dataclass(frozen=True)
+class Signed:
+    """The signatures of all documents by one method."""
+
+    method: SignatureMethod
+    signatures: Signatures
+
+
+def cluster_documents(
+    values: Fingerprints,
+    lengths: NDArray[np.int64],
+    k: int | None,
+    signed: Callable[[], Iterator[Signed]],
+    engine: JoinEngine,
+) -> tuple[Labels, dict[str, Any]]:
+    """Return the clusters of documents by all methods, those of several documents, and counts.
+
+    ``values`` uint64[n] are the documents' fingerprints, with ``lengths`` int64[n] of their texts
+    in bytes; pairs within ``k`` bits count, if it is not None, and what each of ``signed`` says.
+    Clusters of too many bytes are split, as ``split_large``. In memory what
+    ``cluster_fingerprints`` takes, the signatures of one method, and 110 bytes a clustered one.
+    """
+    joined = UnionFind()
+    counts: dict[str, Any] = {}
+    if k is not None:
+        found = cluster_fingerprints(values, k, engine)
+        joined.add(found.labels.nodes, found.labels.labels)
+        counts |= found.counts
+    else:
+        ordered = np.sort(values)
+        new = np.ones(ordered.size, bool)
+        np.not_equal(ordered[1:], ordered[:-1], out=new[1:])
+        joined.add(ordered[~new], ordered[~new])
+        counts["distinct fingerprints"] = int(new.sum())
+    links = crowds = 0
+    for each in signed():
+        crowds += _crowded(each)
+        for first, second in _edges(each, each.method.least):
+            joined.add(values[first], values[second])
+            links += first.size
+    labels = joined.labels()
+    counts["links by keys"], counts["crowded keys"] = links, crowds
+    labels, split = split_large(labels, values, lengths, _Stricter(values, k, signed))
+    return labels, {
+        **counts,
+        "clusters of fingerprints": int(labels.roots.sum()),
+        "clusters split": split,
+    }
+
+
+def method_names(
+    names: Sequence[str],
+    distances: NDArray[np.uint8],
+    k: int | None,
+    signed: Callable[[], Iterator[Signed]],
+    first: NDArray[np.int64],
+    second: NDArray[np.int64],
+) -> list[str | None]:
+    """Return by which methods documents first[m] and second[m] are alike; None if over others."""
+    found: list[list[str]] = [[] for _ in range(first.size)]
+    rules = [] if k is None else [distances <= k]
+    rules += [match(each.method, each.signatures, first, second) for each in signed()]
+    for name, rule in zip(names, rules, strict=True):
+        for place in np.flatnonzero(rule).tolist():
+            found[place].append(name)
+    return ["; ".join(told) if told else None for told in found]
+
+
+class _Stricter:
+    """Joins documents by stricter rules than the methods': fewer bits, more keys."""
+
+    def __init__(
+        self, values: Fingerprints, k: int | None, signed: Callable[[], Iterator[Signed]]
+    ) -> None:
+        self._values = values
+        self._k = k
+        self._signed = signed
+
+    def __call__(self, nodes: Fingerprints, step: int) -> tuple[Fingerprints, Fingerprints] | None:
+        """Return pairs of ``nodes`` by rules so many steps stricter, None if there are no such."""
+        left, right = [nodes], [nodes]
+        any_rule = False
+        if self._k is not None and self._k >= step:
+            any_rule = True
+            near = self_join(nodes, self._k - step)
+            left.append(near.left)
+            right.append(near.right)
+        rows = None
+        for each in self._signed():
+            least = each.method.least + step
+            if most_keys(each.signatures) < least:
+                continue
+            any_rule = True
+            if rows is None:
+                rows = np.flatnonzero(np.isin(self._values, nodes))
+            some = Signed(each.method, each.signatures.take(rows))
+            for first, second in _edges(some, least):
+                left.append(self._values[rows[first]])
+                right.append(self._values[rows[second]])
+        return (np.concatenate(left), np.concatenate(right)) if any_rule else None
+
+
+def _edges(signed: Signed, least: int) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+    """Yield pairs of texts that connect all that share ``least`` keys and pass the check."""
+    method, signatures = signed.method, signed.signatures
+    if method.checks:
+        yield from ((a, b) for a, b, _ in matches(method, signatures, least, MOST_MEMBERS))
+    elif can_be_chained(signatures, least):
+        yield from chained(signatures, least)
+    else:
+        yield from candidates(signatures, least, MOST_MEMBERS)
+
+
+def _crowded(signed: Signed) -> int:
+    """Return how many keys have more texts than are compared with one another."""
+    method, signatures = signed.method, signed.signatures
+    if not method.checks and can_be_chained(signatures, method.least):
+        return 0
+    return crowded(signatures, MOST_MEMBERS)

@@ -1,0 +1,216 @@
+"""mr-dedup dedup by its methods: decisions against brute force over their rules, and mistakes."""
+
+import json
+
+import pyarrow.parquet as pq
+import pytest
+
+from mr_dedup.pipeline import dedup as pipeline
+from mr_dedup.pipeline import document_clusters
+from mr_dedup.runners import RUNNERS
+from tests.cli.test_dedup import (
+    DEFAULTS,
+    check,
+    done,
+    expected,
+    files_of,
+    made_up_documents,
+    mistake,
+    write_jsonl,
+)
+from tests.cli.test_dedup import small_chunks as small_chunks
+from tests.fingerprints.test_simhash import oracle
+from tests.signatures import signature_oracle
+from tests.signatures.test_minwise import expected as least_hashes
+
+BOTH = pytest.mark.parametrize("runner", RUNNERS)
+
+
+def bands(text, count=16, rows=5):
+    values = least_hashes(text, count * rows) if text.split() else []
+    return {(i, *values[i : i + rows]) for i in range(0, len(values), rows)}
+
+
+def keyword_keys(text):
+    return set(signature_oracle.md5_keys(" ".join(signature_oracle.keywords(text, 4, "alphabet"))))
+
+
+def segment_keys(text):
+    return set(signature_oracle.segments(text, count=6, least=3))
+
+
+KEYS = {
+    "minhash": (bands, 1),
+    "minhash:bands=8,rows=3,least=2": (lambda text: bands(text, 8, 3), 2),
+    "super-shingles": (lambda text: bands(text, 6, 14), 2),
+    "exact": (lambda text: set(signature_oracle.exact(text)), 1),
+    "keywords:n=4,order=alphabet": (keyword_keys, 1),
+    "segments:count=6,least=3": (segment_keys, 3),
+}
+
+
+def shares(documents, method):
+    keys_of, least = KEYS[method]
+    keys = [keys_of(document["text"]) for document in documents]
+    return lambda n, m: len(keys[n] & keys[m]) >= least
+
+
+def named(out):
+    return pq.read_table(out / "decisions.parquet")["method"].to_pylist()
+
+
+@BOTH
+@pytest.mark.parametrize("method", KEYS)
+def test_decisions_equal_brute_force(tmp_path, capfd, small_chunks, runner, method):
+    documents = made_up_documents(3)
+    alike = shares(documents, method)
+    path = write_jsonl(tmp_path / "docs.jsonl", documents)
+    out = tmp_path / "out"
+    done(capfd, path, "-o", out, "--method", method, "-r", runner, "--cores", 3)
+    decided = expected(documents, None, alike=alike)
+    kept = check(out, documents, decided)
+    assert len(kept) < 60
+    name = json.loads((out / "summary.json").read_text())["methods"][0]
+    assert named(out) == [
+        name if reason.startswith("dropped") and alike(n, keeper) else None
+        for n, (keeper, reason) in enumerate(decided)
+    ]
+
+
+@BOTH
+def test_methods_combine_and_each_is_named(tmp_path, capfd, small_chunks, runner):
+    documents = made_up_documents(3)
+    values = [oracle(document["text"], DEFAULTS) for document in documents]
+    by_keys = shares(documents, "minhash")
+
+    def near(n, m):
+        return (values[n] ^ values[m]).bit_count() <= 4
+
+    path = write_jsonl(tmp_path / "docs.jsonl", documents)
+    out = tmp_path / "out"
+    asked = ["--method", "minhash", "--method", "simhash:k=4"]
+    done(capfd, path, "-o", out, *asked, "-r", runner, "--cores", 2)
+    decided = expected(documents, None, alike=lambda n, m: near(n, m) or by_keys(n, m))
+    check(out, documents, decided)
+    minhash = "minhash:bands=16,rows=5,least=1,shingles=words:3"
+    told = set()
+    for n, ((keeper, reason), name) in enumerate(zip(decided, named(out), strict=True)):
+        rules = [("simhash:k=4", near), (minhash, by_keys)]
+        if reason.startswith("kept"):
+            rules = []
+        assert name == ("; ".join(rule for rule, holds in rules if holds(n, keeper)) or None)
+        told.add(name)
+    assert len(told) > 2
+
+
+def test_the_default_is_minhash(tmp_path, capfd):
+    path = write_jsonl(tmp_path / "docs.jsonl", made_up_documents(3))
+    from mr_dedup.cli.main import main
+
+    assert main(["dedup", str(path), "-o", str(tmp_path / "default")]) == 0
+    capfd.readouterr()
+    done(capfd, path, "-o", tmp_path / "asked", "--method", "minhash")
+    assert files_of(tmp_path / "default") == files_of(tmp_path / "asked")
+
+
+def test_clusters_too_large_are_split_by_more_keys(tmp_path, capfd, monkeypatch):
+    """Of chains of pages in which neighbours are alike, what shares little is parted."""
+    words = [f"w{n}" for n in range(400)]
+    documents = [{"id": str(n), "text": " ".join(words[4 * n : 4 * n + 40])} for n in range(60)]
+    path = write_jsonl(tmp_path / "docs.jsonl", documents)
+    out = tmp_path / "out"
+    done(capfd, path, "-o", out, "--method", "minhash")
+    whole = json.loads((out / "summary.json").read_text())
+    usual = document_clusters.split_large
+    monkeypatch.setattr(
+        document_clusters, "split_large", lambda *arguments: usual(*arguments, 2000)
+    )
+    said = done(capfd, path, "-o", tmp_path / "split", "--method", "minhash")
+    split = json.loads((tmp_path / "split" / "summary.json").read_text())
+    assert whole["clusters split"] == 0
+    assert split["clusters split"] > 0
+    assert "clusters split" in said
+    sizes = pq.read_table(tmp_path / "split" / "clusters.parquet")["documents"].to_pylist()
+    assert max(sizes) < max(pq.read_table(out / "clusters.parquet")["documents"].to_pylist())
+
+
+def test_a_killed_run_goes_on_with_its_signatures(tmp_path, capfd, monkeypatch):
+    path = write_jsonl(tmp_path / "docs.jsonl", made_up_documents(4))
+    done(capfd, path, "-o", tmp_path / "whole", "--method", "minhash")
+
+    def killed(*arguments):
+        raise KeyboardInterrupt
+
+    out = tmp_path / "out"
+    with monkeypatch.context() as patched:
+        patched.setattr(pipeline, "cluster_documents", killed)
+        from mr_dedup.cli.main import main
+
+        assert main(["dedup", str(path), "-o", str(out), "--method", "minhash"]) == 130
+    capfd.readouterr()
+    signatures = tmp_path / ".out.unfinished" / "signatures.parquet"
+    content = bytearray(signatures.read_bytes())
+    content[100] ^= 1
+    signatures.write_bytes(content)
+    # it is noticed, and made again
+    done(capfd, path, "-o", out, "--method", "minhash", "--resume")
+    assert files_of(out) == files_of(tmp_path / "whole")
+
+
+def test_a_week_later_with_signatures(tmp_path, capfd):
+    documents = made_up_documents(4)
+    first = write_jsonl(tmp_path / "first.jsonl", documents[:30])
+    second = write_jsonl(tmp_path / "second.jsonl", documents[30:])
+    both = write_jsonl(tmp_path / "both.jsonl", documents)
+    asked = ["--method", "minhash", "--method", "exact"]
+    done(capfd, first, "-o", tmp_path / "old", *asked)
+    done(capfd, both, "-o", tmp_path / "once", *asked)
+    # the methods of the earlier one in another order, or some of them
+    for name, methods in [("new", asked[2:] + asked[:2]), ("one", asked[:2])]:
+        done(capfd, second, "-o", tmp_path / name, *methods, "--against", tmp_path / "old")
+        once = pq.read_table(tmp_path / "once" / "decisions.parquet")["keeper"].to_pylist()
+        later = pq.read_table(tmp_path / name / "decisions.parquet")["keeper"].to_pylist()
+        assert later == once[30:]
+    # and again, with those of the second kept
+    third = write_jsonl(tmp_path / "third.jsonl", [{**each, "id": "x"} for each in documents])
+    against = ["--against", tmp_path / "new", "--follow"]
+    said = done(capfd, third, "-o", tmp_path / "third", *asked, *against)
+    summary = json.loads((tmp_path / "third" / "summary.json").read_text())
+    assert summary["kept"] == sum(not document["text"] for document in documents), said
+
+
+def test_mistakes_are_one_line(tmp_path, capfd):
+    path = write_jsonl(tmp_path / "docs.jsonl", made_up_documents(4))
+    out = tmp_path / "out"
+    old = tmp_path / "old"
+    done(capfd, path, "-o", old, "--method", "exact")
+    for arguments, said in [
+        (["--method", "magic"], "--method: method 'magic' is none of simhash, exact, "),
+        (["--method", "minhash:rows=0"], "rows must be from 1 to "),
+        (["--method", "minhash:size=1"], "it has no 'size', but stop_words"),
+        (["--method", "simhash:rows=1"], "simhash has one parameter, as in simhash:k=3"),
+        (["--method", "minhash", "-k", 3], "-k: means nothing to minhash; give --method simhash"),
+        (["--method", "simhash:k=3", "-k", 4], "is given several k, [3, 4]"),
+        (["--method", "keywords:weighting=tf-idf"], "needs document frequencies"),
+        (["--method", "keywords", "--keyword-idf", path], f"{path}"),
+        (["--method", "minhash", "--against", old], "has no signatures by minhash:bands=16"),
+    ]:
+        assert said in mistake(capfd, path, "-o", out, *arguments)
+        assert not out.exists()
+
+
+def test_keywords_weigh_by_frequencies(tmp_path, capfd):
+    from mr_dedup.cli.main import main
+
+    documents = made_up_documents(4)
+    path = write_jsonl(tmp_path / "docs.jsonl", documents)
+    idf = tmp_path / "idf #1.parquet"
+    assert main(["idf", str(path), "-o", str(idf)]) == 0
+    capfd.readouterr()
+    asked = ["--method", "keywords:n=4,order=alphabet", "--keyword-idf", idf]
+    outs = [tmp_path / name for name in RUNNERS]
+    for runner, out in zip(RUNNERS, outs, strict=True):
+        done(capfd, path, "-o", out, *asked, "-r", runner)
+    assert files_of(outs[0]) == files_of(outs[1])
+    methods = json.loads((outs[0] / "summary.json").read_text())["methods"]
+    assert methods[0].startswith("keywords:n=4,order=alphabet,weighting=tf-idf,frequencies=")
