@@ -1,7 +1,8 @@
-"""One way to remember URLs, run alone in a process: ``python -m bench.url_rivals WAY SIZE FOLDER``.
+"""One way to remember URLs, run alone in a process.
 
-SIZE URLs are seen twice each: first and again, half of a batch new, half of it old. Prints what was
-seen as JSON: seconds by the clock and of processors, the peak of memory, wrong answers.
+``python -m bench.url_rivals WAY SIZE FOLDER [BATCH]``: SIZE URLs are seen twice each, first and
+again, half of a batch new, half of it old. Prints what was seen as JSON: seconds by the clock and
+of processors, the peak of memory, wrong answers.
 """
 
 from __future__ import annotations
@@ -19,18 +20,17 @@ import numpy as np
 from bench.measure import status_bytes
 
 BATCH = 1 << 16
-_HALF = BATCH // 2
 _STATUS = Path("/proc/self/status")
 
 See = Callable[[list[bytes]], Any]
 """Takes a batch of URLs, and returns for each whether it is new."""
 
 
-def batches(size: int) -> Iterator[tuple[list[bytes], int]]:
+def batches(size: int, batch: int) -> Iterator[tuple[list[bytes], int]]:
     """Yield batches of URLs, of which the first so many are new and all others are not."""
     rng = np.random.default_rng(1)
-    for start in range(0, size, _HALF):
-        new = range(start, min(start + _HALF, size))
+    for start in range(0, size, batch // 2):
+        new = range(start, min(start + batch // 2, size))
         old = rng.integers(0, new.stop, len(new)).tolist()
         yield [_url(number) for number in [*new, *old]], len(new)
 
@@ -40,14 +40,15 @@ def _url(number: int) -> bytes:
     return b"https://www.example-%d.org/archive/2024/pages/item-%012d" % (number % 1000, number)
 
 
-def imp_cb(size: int, folder: Path) -> tuple[See, Callable[[], dict[str, Any]]]:
+def imp_cb(
+    size: int, folder: Path, *, counter_bits: int = 4
+) -> tuple[See, Callable[[], dict[str, Any]]]:
     from mr_dedup.urls.canonical import UrlForm
     from mr_dedup.urls.counting_bloom import BloomShape
     from mr_dedup.urls.opening import open_filter
 
-    url_filter = open_filter(
-        folder / "urls", form=UrlForm(canonical=False), shape=BloomShape.of_paper(size + 1)
-    )
+    shape = BloomShape(size + 1, 20 * (size + 1), counter_bits)
+    url_filter = open_filter(folder / "urls", form=UrlForm(canonical=False), shape=shape)
 
     def end() -> dict[str, Any]:
         lookups, shape = url_filter.lookups, url_filter.bloom.shape
@@ -60,6 +61,11 @@ def imp_cb(size: int, folder: Path) -> tuple[See, Callable[[], dict[str, Any]]]:
         }
 
     return url_filter.add_many, end
+
+
+def imp_cb_of_one_bit(size: int, folder: Path) -> tuple[See, Any]:
+    """With the smallest counters, which cost who forgets URLs."""
+    return imp_cb(size, folder, counter_bits=1)
 
 
 def store_alone(size: int, folder: Path, *, bloom_bits: float | None = None) -> tuple[See, Any]:
@@ -158,6 +164,7 @@ def redis_bloom(size: int, folder: Path) -> tuple[See, Any]:
 
 WAYS = {
     "IMP-CB": imp_cb,
+    "IMP-CB, counters of 1 bit": imp_cb_of_one_bit,
     "store alone": store_alone,
     "store with RocksDB's Bloom filters": store_with_blooms,
     "Python set": python_set,
@@ -166,13 +173,13 @@ WAYS = {
 }
 
 
-def main(way: str, size: int, folder: Path) -> None:
+def main(way: str, size: int, folder: Path, batch: int = BATCH) -> None:
     """Run one way; print what was measured."""
     see, end = WAYS[way](size, folder)
     see([b"so that kernels are loaded"])
     before = status_bytes(_STATUS, "VmRSS")
     wrong, seconds, processor = 0, 0.0, 0.0
-    for urls, new in batches(size):
+    for urls, new in batches(size, batch):
         started, used = time.perf_counter(), time.process_time()
         flags = np.asarray(see(urls))
         seconds += time.perf_counter() - started
@@ -184,4 +191,4 @@ def main(way: str, size: int, folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]), Path(sys.argv[3]))
+    main(sys.argv[1], int(sys.argv[2]), Path(sys.argv[3]), *map(int, sys.argv[4:]))

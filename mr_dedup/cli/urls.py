@@ -5,11 +5,13 @@
   remove   forget URLs
   stats    say what a store holds, and how full its counters are
   rebuild  fill the counters anew from the store, wider if asked for
+  folds    count what the form of URLs makes one, and why; remembers nothing
+  bulk     write the distinct URLs of lists, and how often each is in them, as a job
 
-URLs come a line from FILEs, also .gz and .zst, or from standard input. PLACE is a folder, which one
-process at a time may write to, or redis://HOST:PORT/DATABASE#NAME, for several. What was printed
-from a folder is remembered after that: if the command is killed, its last lines may come again, and
-none is lost. From Redis each comes once.
+URLs come a line from FILEs or standard input, also as gzip or zstd data. PLACE is a folder, which
+one process at a time may write to, or redis://HOST:PORT/DATABASE#NAME, for several. What was
+printed from a folder is remembered after that: if the command is killed, its last lines may come
+again, and none is lost. From Redis each comes once.
 """
 
 from __future__ import annotations
@@ -24,15 +26,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from mr_dedup.cli import urls_bulk
 from mr_dedup.cli.arguments import count, positive
 from mr_dedup.cli.streams import printable
 
 if TYPE_CHECKING:
     from mr_dedup.formats.documents.rejects import Rejects
     from mr_dedup.formats.url_lines import UrlLines
-    from mr_dedup.urls.canonical import UrlForm
     from mr_dedup.urls.counting_bloom import BloomShape
-    from mr_dedup.urls.digests import Digests
     from mr_dedup.urls.filter import Flags, UrlFilter
 
 HELP = "tell which URLs are new, and remember them"
@@ -45,6 +46,9 @@ _ACTIONS = {
     "rebuild": "fill the counters anew",
 }
 
+_SEEING = ("filter", "add")
+"""Actions that remember URLs, in a store that they may have to make."""
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments to ``parser``."""
@@ -54,13 +58,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action.add_argument("--store", required=True, metavar="PLACE", help="a folder or redis://…")
         if name in ("filter", "add", "remove"):
             _add_reading(action)
-        if name in ("filter", "add"):
+        if name in _SEEING:
             _add_form(action)
             action.add_argument(
                 "--sync", action="store_true", help="survive a loss of power too, not only a kill"
             )
         if name != "remove":
             _add_shape(action, name)
+    folds = actions.add_parser(
+        "folds", help="count what their form makes one", description=_folds.__doc__
+    )
+    _add_reading(folds)
+    _add_form(folds)
+    bulk = actions.add_parser(
+        "bulk", help=urls_bulk.HELP, description=urls_bulk.DESCRIPTION,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )  # fmt: skip
+    urls_bulk.add_arguments(bulk)
+    _add_form(bulk)
 
 
 def _add_reading(parser: argparse.ArgumentParser) -> None:
@@ -77,18 +92,12 @@ def _add_reading(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_form(parser: argparse.ArgumentParser) -> None:
+    from mr_dedup.jobs.url_options import add_form_options
+
     group = parser.add_argument_group(
         "the form of URLs", "of a new store; an old one has its own, and refuses another"
     )
-    add = group.add_argument
-    add("--no-canonical", action="store_true", help="take URLs as they are, byte for byte")
-    add("--keep-fragments", action="store_true", help="keep what follows #")
-    add("--drop-index", action="store_true", help="drop index.html and the like at the end")
-    add("--drop-tracking", action="store_true", help="drop utm_source, gclid and the like")
-    add(
-        "--mirrors", type=Path, metavar="FILE",
-        help="hosts that mirror one another, a line for each group; the first is kept",
-    )  # fmt: skip
+    add_form_options(group.add_argument)
 
 
 def _add_shape(parser: argparse.ArgumentParser, action: str) -> None:
@@ -108,18 +117,24 @@ def _add_shape(parser: argparse.ArgumentParser, action: str) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command; return its exit code."""
+    if arguments.action == "bulk":
+        return urls_bulk.run(arguments)
     from mr_dedup.formats.outputs import refuse_existing
+    from mr_dedup.jobs.url_options import url_form
     from mr_dedup.urls.opening import open_filter
 
     rejects = getattr(arguments, "rejects", None)
     if rejects is not None:
         refuse_existing(rejects, arguments.overwrite)
+    if arguments.action == "folds":
+        _folds(arguments)
+        return 0
     with open_filter(
         arguments.store,
-        form=_form(arguments),
+        form=url_form(arguments) if arguments.action in _SEEING else None,
         shape=_shape(arguments),
         sync=getattr(arguments, "sync", False),
-        create=arguments.action in ("filter", "add"),
+        create=arguments.action in _SEEING,
     ) as url_filter:
         if url_filter.rebuilt:
             _say(f"{url_filter.rebuilt}: the counters were filled anew")
@@ -142,11 +157,14 @@ class _Done:
 
 def _work(url_filter: UrlFilter, arguments: argparse.Namespace) -> None:
     """Do what the action says with all lines, and say so."""
+    from mr_dedup.urls.digests import digests_of, formed_lines
+
     started = time.perf_counter()
     done = _Done()
     with _rejects(arguments) as rejects:
         for lines in _with_progress(arguments.files, rejects):
-            urls, digests = _digests(lines, url_filter.form)
+            urls, formed = formed_lines(lines, url_filter.form)
+            digests = digests_of(formed)
             done.urls += len(urls)
             if arguments.action == "filter":
                 flags = url_filter.add_digests(digests, _printing(urls))
@@ -161,15 +179,47 @@ def _work(url_filter: UrlFilter, arguments: argparse.Namespace) -> None:
         f"{done.urls:,} URLs, {done.chosen:,} {chosen}, {len(url_filter):,} in the store; "
         f"{done.urls / seconds:,.0f} URLs a second in {seconds:.1f} s"
     )
-    if rejects.count:
-        first = rejects.listed[0]
-        where = "give --rejects FILE to keep them, and why"
-        if arguments.rejects is not None:
-            where = f"{printable(str(arguments.rejects))} says why"
-        _say(
-            f"lines that are no URL: {rejects.count:,}, the first in {printable(first.file)}, "
-            f"{first.place}: {printable(first.reason)}; {where}"
-        )
+    _say_rejected(rejects, arguments)
+
+
+def _folds(arguments: argparse.Namespace) -> None:
+    """Count the URLs of lists that are spelled otherwise than others which are the same, and why.
+
+    Nothing is remembered.
+    """
+    from mr_dedup.jobs.url_options import url_form
+    from mr_dedup.urls.canonical import UrlForm
+    from mr_dedup.urls.digests import formed_lines
+    from mr_dedup.urls.folds import FoldTally
+
+    form = url_form(arguments) or UrlForm()
+    tally = FoldTally()
+    with _rejects(arguments) as rejects:
+        for lines in _with_progress(arguments.files, rejects):
+            tally.add(*formed_lines(lines, form))
+    folds = tally.folds()
+    print(
+        f"{folds.urls:,} URLs, {folds.distinct:,} distinct, {folds.distinct_in_form:,} in the form "
+        f"({form.describe()})"
+    )
+    if folds.reasons:
+        print("folded with another one, and spelled with")
+        width = max(map(len, folds.reasons))
+        print("\n".join(f"  {why:{width}}  {count:,}" for why, count in folds.reasons.items()))
+    _say_rejected(rejects, arguments)
+
+
+def _say_rejected(rejects: Rejects, arguments: argparse.Namespace) -> None:
+    if not rejects.count:
+        return
+    first = rejects.listed[0]
+    where = "give --rejects FILE to keep them, and why"
+    if arguments.rejects is not None:
+        where = f"{printable(str(arguments.rejects))} says why"
+    _say(
+        f"lines that are no URL: {rejects.count:,}, the first in {printable(first.file)}, "
+        f"{first.place}: {printable(first.reason)}; {where}"
+    )
 
 
 def _printing(urls: list[bytes]) -> Callable[[Flags], None]:
@@ -183,21 +233,6 @@ def _printing(urls: list[bytes]) -> Callable[[Flags], None]:
         out.flush()
 
     return deliver
-
-
-def _digests(lines: UrlLines, form: UrlForm) -> tuple[list[bytes], Digests]:
-    """Return the URLs among lines, as they are, and their digests; the others are rejected."""
-    from mr_dedup.urls.canonical import NotAUrlError
-    from mr_dedup.urls.digests import digests_of
-
-    urls, formed = [], []
-    for number, url in zip(lines.numbers, lines.urls, strict=True):
-        try:
-            formed.append(form.of(url))
-            urls.append(url)
-        except NotAUrlError as error:
-            lines.report.reject(number, str(error))
-    return urls, digests_of(formed)
 
 
 def _with_progress(files: Iterable[str], rejects: Rejects) -> Iterator[UrlLines]:
@@ -224,28 +259,6 @@ def _rejects(arguments: argparse.Namespace) -> Iterator[Rejects]:
         yield rejects
     if not rejects.count:
         arguments.rejects.unlink()
-
-
-def _form(arguments: argparse.Namespace) -> UrlForm | None:
-    """Return the form that the arguments ask for; None if they ask for none."""
-    from mr_dedup.errors import MrDedupError
-    from mr_dedup.urls.canonical import UrlForm, read_mirrors
-
-    names = ("no_canonical", "keep_fragments", "drop_index", "drop_tracking", "mirrors")
-    given = {name: getattr(arguments, name, None) for name in names}
-    if not any(given.values()):
-        return None
-    if given.pop("no_canonical"):
-        others = [f"--{name.replace('_', '-')}" for name, value in given.items() if value]
-        if others:
-            raise MrDedupError(f"--no-canonical leaves nothing to {', '.join(others)}")
-        return UrlForm(canonical=False)
-    return UrlForm(
-        keep_fragments=arguments.keep_fragments,
-        drop_index=arguments.drop_index,
-        drop_tracking=arguments.drop_tracking,
-        mirrors=read_mirrors(arguments.mirrors) if arguments.mirrors else (),
-    )
 
 
 def _shape(arguments: argparse.Namespace) -> BloomShape | None:

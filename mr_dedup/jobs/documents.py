@@ -16,7 +16,7 @@ from mr_dedup.formats.documents.chunks import (
     read_chunk,
     unbundle,
 )
-from mr_dedup.formats.documents.files import DocumentFile, DocumentPart
+from mr_dedup.formats.documents.files import DocumentFile, DocumentFormat, DocumentPart
 from mr_dedup.formats.documents.options import ReadOptions
 from mr_dedup.jobs.batches import Kind, encode_bytes
 from mr_dedup.jobs.document_options import (
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from mr_dedup.features.shingles import FeatureOptions
     from mr_dedup.formats.documents.batch import DocumentBatch
     from mr_dedup.formats.documents.rejects import Rejects
+    from mr_dedup.jobs.held_sets import HeldSets
 
 REJECTED = "rejected records"
 """The counter of records that could not be read."""
@@ -50,6 +51,9 @@ class DocumentJob(Job):
 
     weighs_features = True
     """Whether it makes a difference to the job what features weigh."""
+
+    held: HeldSets | None = None
+    """Where jobs of one process leave what the next one needs not read again."""
 
     def configure_args(self) -> None:
         """Declare the job's options beside mrjob's own."""
@@ -86,16 +90,47 @@ class DocumentJob(Job):
         On a cluster it is an input as it is, a bundle of several, or the lines of a part of one,
         which come by standard input.
         """
-        if path.endswith(DESCRIPTION_SUFFIX):
-            return read_chunk(Path(path))
-        if path == LINES:
-            lines = lines_of_part(uri)
-            part = DocumentPart(DocumentFile(None, input_name(uri), "jsonl"), placed=lines)
-            return DocumentChunk(input_order(lines.start), (part,))
-        if path.endswith(BUNDLE_SUFFIX):
-            return DocumentChunk(input_order(), unbundle(Path(path), Path.cwd() / "unpacked").parts)
-        file = DocumentFile.detect(path, name=input_name(uri), format=self.options.format)
-        return DocumentChunk(input_order(), (file.whole(),))
+        return document_chunk(path, uri, self.options.format)
+
+
+def document_chunk(path: str, uri: str, format: DocumentFormat | None) -> DocumentChunk:
+    """Return what a task is to read, of files of ``format``; see ``DocumentJob.chunk``."""
+    if path.endswith(DESCRIPTION_SUFFIX):
+        return read_chunk(Path(path))
+    if path == LINES:
+        lines = lines_of_part(uri)
+        part = DocumentPart(DocumentFile(None, input_name(uri), "jsonl"), placed=lines)
+        return DocumentChunk(input_order(lines.start), (part,))
+    if path.endswith(BUNDLE_SUFFIX):
+        return DocumentChunk(input_order(), unbundle(Path(path), Path.cwd() / "unpacked").parts)
+    file = DocumentFile.detect(path, name=input_name(uri), format=format)
+    return DocumentChunk(input_order(), (file.whole(),))
+
+
+class TaskRejects:
+    """The rejected records of one task, on their way to the client.
+
+    ``taker`` takes them; those beyond a megabyte go to a temporary file.
+    """
+
+    def __init__(self) -> None:
+        from mr_dedup.formats.documents.rejects import Rejects
+
+        kept = tempfile.SpooledTemporaryFile(max_size=_SPOOLED_BYTES)  # noqa: SIM115 (__exit__ closes it)
+        self._kept: BinaryIO = kept  # type: ignore[assignment]
+        self.taker: Rejects = Rejects(self._kept)
+
+    def __enter__(self) -> TaskRejects:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._kept.close()
+
+    def batches(self) -> Iterator[bytes]:
+        """Yield the rejected records as batches of lines of JSON."""
+        self._kept.seek(0)
+        while lines := self._kept.readlines(_REJECTS_BYTES):
+            yield encode_bytes(Kind.REJECTS, len(lines), b"".join(lines))
 
 
 class TaskReading:
@@ -109,40 +144,34 @@ class TaskReading:
         self.documents = self.text_bytes = 0
         self._job = job
         self._chunk = chunk
-        self._kept = tempfile.SpooledTemporaryFile(max_size=_SPOOLED_BYTES)  # noqa: SIM115 (__exit__ closes it)
-        self._rejected = 0
+        self._rejects = TaskRejects()
         self._passed_over: Counter[str] = Counter()
 
     def __enter__(self) -> TaskReading:
         return self
 
     def __exit__(self, *exception: object) -> None:
-        self._kept.close()
+        self._rejects.__exit__()
 
     def batches(self) -> Iterator[DocumentBatch]:
         """Yield the documents; raises as ``read_documents``."""
         from mr_dedup.formats.documents.read import read_documents
-        from mr_dedup.formats.documents.rejects import Rejects
 
-        file: BinaryIO = self._kept  # type: ignore[assignment]
-        rejects: Rejects = Rejects(file)
-        for batch in read_documents(self._chunk.parts, rejects, self._job.read_options()):
+        taker = self._rejects.taker
+        for batch in read_documents(self._chunk.parts, taker, self._job.read_options()):
             self.documents += len(batch)
             self.text_bytes += batch.texts.nbytes
             yield batch
-        self._rejected = rejects.count
-        self._passed_over = Counter(rejects.passed_over)
+        self._passed_over = Counter(taker.passed_over)
 
     def rejects(self) -> Iterator[bytes]:
         """Yield the rejected records as batches of lines of JSON, once ``batches`` has ended."""
-        self._kept.seek(0)
-        while lines := self._kept.readlines(_REJECTS_BYTES):
-            yield encode_bytes(Kind.REJECTS, len(lines), b"".join(lines))
+        return self._rejects.batches()
 
     def count(self) -> None:
         """Tell the job's counters."""
         counts = {"documents": self.documents, "bytes of text": self.text_bytes}
-        counts[REJECTED] = self._rejected
+        counts[REJECTED] = self._rejects.taker.count
         counts |= {PASSED_OVER + why: amount for why, amount in self._passed_over.items()}
         for name, amount in counts.items():
             self._job.increment_counter(COUNTERS, name, amount)

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from mr_dedup.features.shingles import FeatureOptions
     from mr_dedup.formats.documents.batch import DocumentBatch
     from mr_dedup.formats.documents.chunks import DocumentChunk
+    from mr_dedup.jobs.held_sets import HeldBatchOfSets
 
     _Clustered = tuple[DocumentBatch, ClusteredRows, NDArray[np.int64]]
 
@@ -128,6 +129,11 @@ class ResolveJob(DocumentJob):
         is_earlier = (
             self.options.earlier_from is not None and chunk.number >= self.options.earlier_from
         )
+        if self.held is not None and self.held.shingles != self.shingles():
+            self.held.chunks.clear()
+        if self.held is not None and not is_earlier and chunk.number in self.held.chunks:
+            yield from self._held(chunk)
+            return
         found = self._earlier(chunk) if is_earlier else self._told(chunk)
         seen: set[bytes] = set()
         for batch, clustered, rows in found:
@@ -137,10 +143,53 @@ class ResolveJob(DocumentJob):
             # by keys before texts are copied, so that they are once
             order = np.argsort(keys, kind="stable")
             table = self._described(batch, clustered.take(order), seen)
+            if self.held is not None:
+                table = _by_sets(table, self.shingles())
             table = table.append_column("row", pa.array(rows[order]))
             number = EARLIER if is_earlier else chunk.number
             table = table.append_column("chunk", pa.array(np.full(len(table), number)))
             yield from _keyed(table, keys[order])
+
+    def _held(self, chunk: DocumentChunk) -> Iterator[tuple[int, Batch]]:
+        """Yield the same of a chunk whose sets are held, with these in the place of texts."""
+        assert self.held is not None
+        told, _ = ClusteredRows.read(Path(self.options.clustered)).of(chunk.number)
+        seen: set[bytes] = set()
+        done = 0
+        for batch in self.held.chunks.pop(chunk.number):
+            clustered = told.between(done, done + len(batch.ids))
+            if clustered.numbers.size:
+                keys = _reduce_keys(clustered.labels, self.options.reduce_keys)
+                order = np.argsort(keys, kind="stable")
+                table = self._described_by_sets(batch, clustered.take(order), seen)
+                rows = clustered.numbers[order] + done
+                table = table.append_column("row", pa.array(rows))
+                number = np.full(len(table), chunk.number)
+                yield from _keyed(table.append_column("chunk", pa.array(number)), keys[order])
+            done += len(batch.ids)
+
+    def _described_by_sets(
+        self, batch: HeldBatchOfSets, clustered: ClusteredRows, seen: set[bytes]
+    ) -> pa.Table:
+        rows = clustered.numbers
+        hashes = batch.hashes[rows]
+        known = _known(hashes, seen)
+        sets = batch.sets.take(rows[~known])
+        edges = np.zeros(rows.size + 1, np.int64)
+        np.cumsum(
+            np.where(known, 0, np.minimum(batch.sets.sizes[rows], batch.sets.most)), out=edges[1:]
+        )
+        columns: dict[str, Any] = {
+            "id": batch.ids.take(pa.array(rows)),
+            "length": clustered.lengths,
+            "label": clustered.labels,
+            "fingerprint": clustered.fingerprints,
+        }
+        for name in self.policy().fields:
+            assert batch.fields is not None
+            columns[f"field {name}"] = batch.fields[name].take(pa.array(rows))
+        columns |= {"text a": hashes[:, 0], "text b": hashes[:, 1]}
+        return _with_sets(pa.table(columns), batch.sets.sizes[rows], known, edges, sets.hashes)
 
     def _told(self, chunk: DocumentChunk) -> Iterator[_Clustered]:
         """Yield batches of a chunk, which of their documents are in clusters, and their rows.
@@ -193,12 +242,8 @@ class ResolveJob(DocumentJob):
             columns[f"field {name}"] = batch.fields[name].take(pa.array(rows))
         if self.threshold() is not None:
             hashes = text_hashes(batch.texts, rows)
-            known = np.ones(len(rows), bool)
-            for i, digest in enumerate(map(bytes, hashes)):
-                known[i] = digest in seen
-                seen.add(digest)
             columns |= {"text a": hashes[:, 0], "text b": hashes[:, 1]}
-            columns["text"] = batch.texts.take(pa.array(rows, mask=known))
+            columns["text"] = batch.texts.take(pa.array(rows, mask=_known(hashes, seen)))
         return pa.table(columns)
 
     def reduce_clusters(self, key: int, batches: Iterable[Batch]) -> Iterator[tuple[int, Batch]]:
@@ -309,16 +354,59 @@ def _documents(
 
 def _texts(table: pa.Table, shingles: FeatureOptions) -> tuple[NDArray[np.int64], ShingleSets]:
     """Return the number of each document's text, and the set of each text."""
-    from mr_dedup.clusters.verification import ShingleSets, number_texts, shingle_sets
+    from mr_dedup.clusters.verification import (
+        MOST_SHINGLES,
+        ShingleSets,
+        number_texts,
+        shingle_sets,
+    )
 
     hashes = np.stack([table["text a"].to_numpy(), table["text b"].to_numpy()], axis=1)
     numbers, firsts = number_texts(hashes)
+    held = "set" in table.column_names
     # a text comes from every task that met it: one will do
-    rows = np.flatnonzero(table["text"].is_valid().to_numpy())
+    rows = np.flatnonzero(table["shingles" if held else "text"].is_valid().to_numpy())
     chosen = np.zeros(firsts.size, np.int64)
     chosen[numbers[rows]] = rows
+    if held:
+        sizes = table["shingles"].fill_null(0).to_numpy()
+        # of a slice the values that are its own
+        values = np.concatenate([part.flatten().to_numpy() for part in table["set"].chunks])
+        return chosen[numbers], ShingleSets.of_sizes(sizes, values, MOST_SHINGLES)
     sets = [shingle_sets(texts, shingles) for texts in table["text"].chunks]
     return chosen[numbers], ShingleSets.joined(sets)
+
+
+def _by_sets(table: pa.Table, shingles: FeatureOptions) -> pa.Table:
+    """Return documents with sets in the place of texts."""
+    from mr_dedup.clusters.verification import shingle_sets
+
+    texts = _whole(table["text"])
+    known = texts.is_null().to_numpy(zero_copy_only=False)
+    sets = shingle_sets(texts, shingles)
+    table = table.drop_columns(["text"])
+    return _with_sets(table, sets.sizes, known, sets.offsets, sets.hashes)
+
+
+def _with_sets(
+    table: pa.Table,
+    sizes: NDArray[np.int64],
+    known: NDArray[np.bool_],
+    offsets: NDArray[np.int64],
+    hashes: NDArray[np.uint64],
+) -> pa.Table:
+    """Return documents with the sets of those that are not ``known``, and their sizes."""
+    table = table.append_column("shingles", pa.array(sizes, mask=known))
+    return table.append_column("set", pa.LargeListArray.from_arrays(offsets, hashes))
+
+
+def _known(hashes: NDArray[np.uint64], seen: set[bytes]) -> NDArray[np.bool_]:
+    """Return which texts were ``seen`` before, by their hashes, and put the others there."""
+    known = np.ones(len(hashes), bool)
+    for i, digest in enumerate(map(bytes, hashes)):
+        known[i] = digest in seen
+        seen.add(digest)
+    return known
 
 
 def _whole(column: pa.ChunkedArray) -> pa.Array:

@@ -77,8 +77,10 @@ class UrlForm:
             if not url:
                 raise NotAUrlError("is empty")
             return url
-        from w3lib.url import canonicalize_url
-
+        try:
+            from w3lib.url import canonicalize_url
+        except ImportError as error:
+            raise _needs("w3lib") from error
         text = _text(url)
         try:
             parts = urlsplit(text)
@@ -114,7 +116,7 @@ class UrlForm:
             path = folder + slash if name.lower() in INDEX_NAMES else path
         query = parts.query
         if self.drop_tracking and query:
-            query = "&".join(item for item in query.split("&") if not _tracks(item))
+            query = "&".join(item for item in query.split("&") if not tracks(item))
         return parts._replace(netloc=netloc, path=path, query=query)
 
     def describe(self) -> str:
@@ -175,8 +177,10 @@ def _host(name: str) -> str:
     """Return a host in lower case as canonical URLs have it; ValueError for what is none."""
     name = name.rstrip(".")
     if not _PLAIN_HOST.fullmatch(name) and not (":" in name and _IP_V6.fullmatch(name)):
-        import idna
-
+        try:
+            import idna
+        except ImportError as error:
+            raise _needs("idna") from error
         try:
             name = idna.encode(name, uts46=True).decode().rstrip(".")
         except idna.IDNAError as error:
@@ -186,6 +190,11 @@ def _host(name: str) -> str:
     return name
 
 
-def _tracks(item: str) -> bool:
+def _needs(package: str) -> MrDedupError:
+    return MrDedupError(f"the canonical form of URLs needs {package}: pip install 'mr-dedup[urls]'")
+
+
+def tracks(item: str) -> bool:
+    """Return whether ``item`` of a query, ``name=value``, is a tracking parameter."""
     name = item.partition("=")[0].lower()
     return name in TRACKING_NAMES or name.startswith(TRACKING_PREFIX)

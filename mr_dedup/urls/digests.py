@@ -9,11 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from hashlib import md5
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mr_dedup.urls import counting_bloom_kernels as kernels
+from mr_dedup.urls.canonical import NotAUrlError, UrlForm
+
+if TYPE_CHECKING:
+    from mr_dedup.formats.url_lines import UrlLines
 
 Digests = NDArray[np.uint64]
 """uint64[n, 2]: a row is an MD5, its first and its last 8 bytes as big-endian numbers."""
@@ -26,6 +31,18 @@ def digests_of(urls: Iterable[bytes]) -> Digests:
     """Return the digests of ``urls``, in their order; 0.4 microseconds each."""
     joined = b"".join([md5(url, usedforsecurity=False).digest() for url in urls])
     return from_bytes(joined)
+
+
+def formed_lines(lines: UrlLines, form: UrlForm) -> tuple[list[bytes], list[bytes]]:
+    """Return the URLs among ``lines``, as they are and in ``form``; others are rejected."""
+    urls, formed = [], []
+    for place, url in zip(lines.places, lines.urls, strict=True):
+        try:
+            formed.append(form.of(url))
+            urls.append(url)
+        except NotAUrlError as error:
+            lines.report.reject(place, str(error))
+    return urls, formed
 
 
 def from_bytes(joined: bytes) -> Digests:

@@ -145,6 +145,32 @@ class UrlFilter:
             self._change(digests[part][firsts], after, handed_on)
         return is_new
 
+    def add_whole(self, digests: Digests, visits: Counts) -> Flags:
+        """See the URLs of distinct ``digests`` so often each; return for each whether it is new.
+
+        As one change, whatever their number: all of them are kept, or none. Takes some 150 bytes
+        of memory for each meanwhile. Raises ValueError for other arrays, for digests that are not
+        distinct, for visits that are not from 1 on, and where the store is shared: others would
+        have to wait.
+        """
+        digests = _checked(digests)
+        if self._store.shared:
+            raise ValueError("digests: a store that others share takes them in batches only")
+        if visits.shape != (len(digests),) or not visits.all():
+            raise ValueError("visits must be from 1 on, as many as digests")
+        order, begins = grouped(digests)
+        if len(begins) != len(order):
+            raise ValueError("digests must be distinct")
+        ascending_visits = visits[order].astype(np.uint64)
+
+        def after(before: Counts) -> Counts:
+            counts: Counts = np.minimum(before + ascending_visits, MAX_COUNT).astype(np.uint32)
+            return counts
+
+        is_new = np.empty(len(digests), dtype=bool)
+        is_new[order] = self._change(digests[order], after) == 0
+        return is_new
+
     def remove_digests(self, digests: Digests) -> Flags:
         """Forget the URLs of ``digests``, one after the other; return whether they were known."""
         digests = _checked(digests)

@@ -52,7 +52,7 @@ def open_filter(
         store: DigestStore = RedisStore(place, new, create=create)
         return _filter(store, str(place), wanted, shape)
     folder = Path(place)
-    _check(folder, create)
+    _prepare(folder, create)
     with contextlib.ExitStack() as stack:
         stack.callback(_locked(folder))
         store = RocksStore(folder / STORE_NAME, new, sync=sync)
@@ -77,17 +77,22 @@ def _filter(
     return UrlFilter(store, UrlForm.from_text(store.form), shape, counters_file, unlock)
 
 
-def _check(folder: Path, create: bool) -> None:
-    """Raise MrDedupError unless ``folder`` is a filter's, or may become one."""
+def holds_store(folder: Path) -> bool:
+    """Return whether ``folder`` is a filter's; MrDedupError if it is not, nor may become one."""
     try:
-        names = {entry.name for entry in folder.iterdir()} if folder.exists() else None
+        names = {entry.name for entry in folder.iterdir()} if folder.exists() else set()
     except OSError as error:
         raise MrDedupError(f"{folder}: cannot be read: {error.strerror}") from error
-    is_filter = names is not None and STORE_NAME in names
-    if not create and not is_filter:
-        raise MrDedupError(f"{folder}: holds no store of URLs")
+    is_filter = STORE_NAME in names
     if names and not is_filter and names != {LOCK_NAME}:
         raise MrDedupError(f"{folder}: holds files, but no store of URLs; name another folder")
+    return is_filter
+
+
+def _prepare(folder: Path, create: bool) -> None:
+    """Make ``folder`` if it is missing; raises MrDedupError unless it is a filter's then."""
+    if not holds_store(folder) and not create:
+        raise MrDedupError(f"{folder}: holds no store of URLs")
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:

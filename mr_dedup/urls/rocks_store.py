@@ -31,6 +31,11 @@ _STATE_LAYOUT = struct.Struct("<QQQ")  # generation, size, the generation the jo
 _COUNT = np.dtype("<u4")
 _NO_COUNT = bytes(4)
 
+_KEYS_AT_ONCE = 1 << 16
+"""Keys that are Python's objects, of 100 bytes, before they are in RocksDB's batch, 23 each."""
+
+# with 16, 2 and 8 MB, 3 million URLs in 270 MB took 0.7 of the time, a million with memory to spare
+# up to 1.4 times as long
 _WRITE_BUFFER_BYTES = 32 << 20
 _STATE_BUFFER_BYTES = 8 << 20
 _BLOCK_CACHE_BYTES = 32 << 20
@@ -104,13 +109,15 @@ class RocksStore:
         if generation != self._generation:
             return False
         batch = self._batch(raw_mode=True)
-        counts = change.after.astype(_COUNT).view("V4").tolist()
         put = batch.put
-        for key, count in zip(keys_of(change.digests), counts, strict=True):
-            if count != _NO_COUNT:
-                put(key, count)
-            else:
-                batch.delete(key)
+        for start in range(0, len(change.digests), _KEYS_AT_ONCE):
+            part = slice(start, start + _KEYS_AT_ONCE)
+            counts = change.after[part].astype(_COUNT).view("V4").tolist()
+            for key, count in zip(keys_of(change.digests[part]), counts, strict=True):
+                if count != _NO_COUNT:
+                    put(key, count)
+                else:
+                    batch.delete(key)
         added, removed = change.added, change.removed
         state = (generation + 1, self._size + len(added) - len(removed), self._journal_after)
         put(_STATE, _STATE_LAYOUT.pack(*state), self._state_handle)

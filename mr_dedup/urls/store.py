@@ -92,7 +92,7 @@ class DigestStore(Protocol):
     """The form of the URLs whose digests it holds, as text."""
 
     max_batch: int
-    """The most digests of a change."""
+    """The most digests of a change, but for one of a store that is not shared and must be whole."""
 
     shared: bool
     """Whether other processes may change the store too."""

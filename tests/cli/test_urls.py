@@ -93,14 +93,35 @@ def test_compressed_files_are_unpacked(tmp_path, capfd):
     out, err = done(capfd, "filter", "--store", store, tmp_path / "a.txt.gz", tmp_path / "b.zst")
     assert out == "http://a.org\nhttp://b.org\nhttp://c.org\n"
     assert "4 URLs, 3 new, 3 in the store" in err
-    (tmp_path / "packed").write_bytes(gzip.compress(lines))
-    assert "packed: is gzip data; unpack it first" in mistake(
-        capfd, "filter", "--store", store, tmp_path / "packed"
-    )
+    # whatever it is called
+    (tmp_path / "packed").write_bytes(gzip.compress(b"http://d.org/1\n"))
+    assert done(capfd, "filter", "--store", store, tmp_path / "packed")[0] == "http://d.org/1\n"
     (tmp_path / "cut.gz").write_bytes(gzip.compress(b"http://d.org\n")[:-4])
     code, out, err = run(capfd, "filter", "--store", store, tmp_path / "cut.gz")
     assert (code, out) == (2, "http://d.org\n")
     assert "cut.gz, decompressed byte 13: the gzip data is cut short" in err
+
+
+@pytest.mark.parametrize("packed", [gzip.compress, zstandard.compress, bytes])
+@pytest.mark.parametrize("bytes_a_write", [1, 1 << 16])
+def test_standard_input_is_unpacked_as_it_begins(tmp_path, packed, bytes_a_write):
+    lines = [b"http://a.org/%d" % number for number in range(30 if bytes_a_write == 1 else 1000)]
+    content = packed(b"\n".join(lines))
+    with subprocess.Popen(
+        [*COMMAND, "filter", "--no-canonical", "--store", tmp_path / "seen"],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0,
+    ) as process:  # fmt: skip
+        for start in range(0, len(content), bytes_a_write):
+            process.stdin.write(content[start : start + bytes_a_write])
+        out, err = process.communicate(timeout=60)
+    assert process.returncode == 0, err
+    assert out.splitlines() == lines
+
+
+def test_a_byte_order_mark_is_no_part_of_a_url(tmp_path):
+    text = b"\xef\xbb\xbfhttp://a.org\n\xef\xbb\xbfhttp://b.org\nhttp://a.org\n"
+    assert piped(text, "filter", "--store", tmp_path / "a") == b"http://a.org\n"
+    assert piped(text[:3], "filter", "--store", tmp_path / "b") == b""
 
 
 def test_lines_that_are_no_url_are_kept_with_the_reason(tmp_path, capfd):
@@ -133,6 +154,28 @@ def test_lines_that_are_no_url_are_kept_with_the_reason(tmp_path, capfd):
     assert not rejects.exists()
     lines.write_text("nonsense\n")
     assert "give --rejects FILE" in done(capfd, "add", "--store", store, lines)[1]
+
+
+def test_what_a_form_folds_is_told_in_a_table(tmp_path, capfd):
+    lines = tmp_path / "lines.txt"
+    lines.write_text(
+        "http://a.org\nhttp://a.org/\nhttp://a.org/#x\nhttp://b.org/#y\nbad\nhttp://a.org/#x\n"
+        "http://a.org/index.html\nhttp://a.org/#z\n"
+    )
+    out, err = done(capfd, "folds", lines)
+    assert out.splitlines() == [
+        "7 URLs, 6 distinct, 3 in the form (canonical)",
+        "folded with another one, and spelled with",
+        "  a fragment  2",
+        "  no path     1",
+    ]
+    assert "lines that are no URL: 1" in err
+    out, _ = done(capfd, "folds", lines, "--drop-index", "--rejects", tmp_path / "r.jsonl")
+    assert out.splitlines()[0] == "7 URLs, 6 distinct, 2 in the form (canonical, drop index)"
+    assert out.splitlines()[3:] == ["  a default page  1", "  no path         1"]
+    assert done(capfd, "folds", lines, "--no-canonical")[0] == (
+        "8 URLs, 7 distinct, 7 in the form (as given)\n"
+    )
 
 
 def test_stats_and_rebuild(tmp_path, capfd):

@@ -1,10 +1,12 @@
 """The canonical form: which spellings are folded, which are not, and what is no URL."""
 
+import sys
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mr_dedup.errors import FormatError
+from mr_dedup.errors import FormatError, MrDedupError
 from mr_dedup.urls.canonical import INDEX_NAMES, NotAUrlError, UrlForm, read_mirrors
 
 PLAIN = UrlForm()
@@ -149,3 +151,14 @@ def test_a_file_of_mirrors(tmp_path):
         path.write_bytes(content)
         with pytest.raises(FormatError, match=f"mirrors.txt, {message}".replace(".", r"\.")):
             read_mirrors(path)
+
+
+@pytest.mark.parametrize(
+    ("package", "url"),
+    [("w3lib.url", b"http://a.org/"), ("idna", "http://\u00e4.org/".encode())],
+)
+def test_what_is_not_installed_is_named(monkeypatch, package, url):
+    monkeypatch.setitem(sys.modules, package, None)
+    name = package.partition(".")[0]
+    with pytest.raises(MrDedupError, match=rf"needs {name}: pip install 'mr-dedup\[urls\]'"):
+        UrlForm().of(url)

@@ -9,11 +9,13 @@ import redis
 
 from mr_dedup.errors import MrDedupError
 from mr_dedup.urls import counters as counters_module
+from mr_dedup.urls import rocks_store
 from mr_dedup.urls.canonical import NotAUrlError, UrlForm
 from mr_dedup.urls.counting_bloom import BloomShape, load
 from mr_dedup.urls.filter import UrlFilter
 from mr_dedup.urls.opening import open_filter
 from mr_dedup.urls.redis_store import RedisStore
+from mr_dedup.urls.rocks_store import RocksStore
 from tests.urls.bloom_oracle import counted, unpacked
 from tests.urls.made_urls import digests_of_numbers, url
 from tests.urls.redis_server import running
@@ -168,6 +170,46 @@ def test_most_of_what_is_new_never_reaches_the_store(tmp_path):
         assert url_filter.lookups.in_store - 50_000 == url_filter.lookups.false_positives < 30
 
 
+def test_a_whole_change_is_one_change_whatever_its_size(tmp_path, monkeypatch):
+    """Larger than the store's batches, on top of what it has, and growing past the capacity."""
+    monkeypatch.setattr(RocksStore, "max_batch", 50)
+    monkeypatch.setattr(rocks_store, "_KEYS_AT_ONCE", 70)
+    model = Model(1000)
+    numbers = list(range(200, 1000))
+    random.Random(1).shuffle(numbers)
+    visits = np.arange(1, 801, dtype=np.uint32)
+    with open_filter(tmp_path / "a", form=AS_GIVEN, shape=BloomShape(300, 6000, 2)) as url_filter:
+        url_filter.add_digests(model.digests[:400])
+        model.add(range(400))
+        generation = url_filter._store.state().generation
+        flags = url_filter.add_whole(model.digests[numbers], visits)
+        assert flags.tolist() == [number not in model.known for number in numbers]
+        assert url_filter._store.state().generation == generation + 1
+        model.known.update(dict(zip(numbers, visits.tolist(), strict=True)))
+        model.require_same(url_filter)
+        empty = url_filter.add_whole(model.digests[:0], visits[:0])
+        assert (empty.size, url_filter._store.state().generation) == (0, generation + 1)
+        for digests, counts, message in (
+            (model.digests[[1, 1]], visits[:2], "digests must be distinct"),
+            (model.digests[:2], visits[:3], "visits must be from 1 on, as many as digests"),
+            (model.digests[:2], visits[:2] - 1, "visits must be from 1 on"),
+        ):
+            with pytest.raises(ValueError, match=message):
+                url_filter.add_whole(digests, counts)
+        model.require_same(url_filter)
+    with open_filter(tmp_path / "a") as url_filter:
+        model.require_same(url_filter)
+        assert url_filter.rebuilt is None
+
+
+def test_a_shared_store_is_not_changed_as_a_whole(redis_address):
+    with (
+        open_filter(f"{redis_address}#whole") as url_filter,
+        pytest.raises(ValueError, match="a store that others share takes them in batches only"),
+    ):
+        url_filter.add_whole(digests_of_numbers([1]), np.ones(1, np.uint32))
+
+
 def test_digests_of_another_type_are_refused(tmp_path):
     with open_filter(tmp_path / "urls", form=AS_GIVEN) as url_filter:
         for wrong in (np.zeros((3, 2)), np.zeros(4, np.uint64), np.zeros((2, 3), np.uint64)):
@@ -291,7 +333,6 @@ def test_an_interrupt_anywhere_spoils_nothing(tmp_path, monkeypatch, where, late
     rng, model = random.Random(4), Model(300)
     shape = BloomShape(400, 500, 1, 4)
     from mr_dedup.urls.counting_bloom import CountingBloom
-    from mr_dedup.urls.rocks_store import RocksStore
 
     owner = CountingBloom if where in ("raise_", "lower", "fill") else RocksStore
     method = getattr(owner, where)

@@ -26,6 +26,8 @@ _GZIP_OUT_BYTES = 1 << 18
 # a block of 4 bytes may stand for 128 KiB: what this much becomes is bounded by 32 MB
 _ZSTD_BYTES = 1 << 10
 
+_MAGIC: dict[bytes, Compression] = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
+
 
 class Content:
     """Bytes that are read once, from ``position`` on.
@@ -133,21 +135,80 @@ def open_content(
     ``name`` is what errors call it. Of a file that is not compressed, ``piece_bytes`` are read at
     a time. Raises MrDedupError if it cannot be opened.
     """
+    with _opened(path, name) as file:
+        if path is None:
+            yield Content(_plain(file.read, piece_bytes), name, file.readinto)
+        elif compression is None:
+            yield Content(_plain(file.read, piece_bytes), name, file.readinto, file)
+        else:
+            yield Content(_UNPACKED[compression](file, name), name)
+
+
+@contextlib.contextmanager
+def open_recognised(path: Path | None, name: str) -> Iterator[Content]:
+    """Yield content as ``open_content``, unpacked if it begins as gzip or zstd data does.
+
+    That of standard input, or of a pipe, too; in what is yielded nobody can seek.
+    """
+    with _opened(path, name) as file:
+        with _reading(name):
+            begun = _Begun(file)
+        if begun.compression is None:
+            yield Content(_plain(begun.read, _PLAIN_BYTES), name, begun.readinto)
+        else:
+            yield Content(_UNPACKED[begun.compression](begun, name), name)
+
+
+def compression_of(beginning: bytes) -> Compression | None:
+    """Return the compression of data that begins so, None if it is not known to be compressed."""
+    return next((kind for magic, kind in _MAGIC.items() if beginning.startswith(magic)), None)
+
+
+@contextlib.contextmanager
+def _opened(path: Path | None, name: str) -> Iterator[io.FileIO]:
+    """Yield the file, or standard input, which stays open; MrDedupError if it cannot be opened."""
     if path is None:
         # by its number: sys.stdin may be what mrjob put there for a task
         try:
             stdin = io.FileIO(0, closefd=False)
         except OSError as error:
             raise MrDedupError("standard input is closed") from error
-        yield Content(_plain(stdin.read, piece_bytes), name, stdin.readinto)
+        yield stdin
         return
     with _reading(name):
         file = path.open("rb", buffering=0)
     with file:
-        if compression is None:
-            yield Content(_plain(file.read, piece_bytes), name, file.readinto, file)
-        else:
-            yield Content((_gunzipped if compression == "gzip" else _unzstded)(file, name), name)
+        yield file
+
+
+class _Readable(Protocol):
+    def read(self, size: int, /) -> bytes | None: ...
+
+
+class _Begun:
+    """A file whose first bytes were looked at already, which come first all the same."""
+
+    def __init__(self, file: io.FileIO) -> None:
+        self._file = file
+        self._head = b""
+        # a pipe may hand over a byte at a time, and nothing is waited for that need not be
+        while any(magic.startswith(self._head) and magic != self._head for magic in _MAGIC):
+            more = file.read(max(map(len, _MAGIC)) - len(self._head))
+            if not more:
+                break
+            self._head += more
+        self.compression = compression_of(self._head)
+
+    def read(self, size: int) -> bytes | None:
+        head, self._head = self._head[:size], self._head[size:]
+        return head or self._file.read(size)
+
+    def readinto(self, view: memoryview) -> int | None:
+        if not self._head:
+            return self._file.readinto(view)
+        head, self._head = self._head[: len(view)], self._head[len(view) :]
+        view[: len(head)] = head
+        return len(head)
 
 
 @contextlib.contextmanager
@@ -165,7 +226,7 @@ def _plain(read: Callable[[int], bytes | None], piece_bytes: int) -> Iterator[by
         yield read(piece_bytes) or b""
 
 
-def _gunzipped(file: io.FileIO, name: str) -> Iterator[bytes]:
+def _gunzipped(file: _Readable, name: str) -> Iterator[bytes]:
     """Yield the content of all members; raise FormatError where it is damaged or cut short."""
     decoder = None
     reached = 0
@@ -205,7 +266,7 @@ def _salvaged(decoder: zlib._Decompress, piece: bytes) -> Iterator[bytes]:
         return
 
 
-def _unzstded(file: io.FileIO, name: str) -> Iterator[bytes]:
+def _unzstded(file: _Readable, name: str) -> Iterator[bytes]:
     """Yield the content of all frames; raise FormatError where it is damaged or cut short."""
     decoder = None
     reached = 0
@@ -222,6 +283,12 @@ def _unzstded(file: io.FileIO, name: str) -> Iterator[bytes]:
                 yield content
             piece = decoder.unused_data if decoder.eof else b""
     _check_end(decoder, name, reached, "zstd")
+
+
+_UNPACKED: dict[Compression, Callable[[_Readable, str], Iterator[bytes]]] = {
+    "gzip": _gunzipped,
+    "zstd": _unzstded,
+}
 
 
 class _Decoder(Protocol):

@@ -213,10 +213,10 @@ def format_by_ending(name: str) -> DocumentFormat | None:
 def is_plain_jsonl(name: str, format: DocumentFormat | None = None) -> bool:
     """Return whether a file is JSONL that nothing takes for compressed, by its name alone.
 
-    ``format`` is that of all files, if it is told: an ending is not needed then.
+    ``format`` is that of all files, if it is told: they need no ending then, or may be text.
     """
     ending = PurePosixPath(name).suffix.lower()
-    told = format == "jsonl" and not ending
+    told = format == "jsonl" and ending in ("", ".txt")
     return told or (format in (None, "jsonl") and _FORMAT_OF_ENDING.get(ending) == "jsonl")
 
 

@@ -76,7 +76,7 @@ def _read(
     elif file.format == "jsonl":
         from mr_dedup.formats.documents.jsonl import read_jsonl
 
-        with _line_blocks(part, options.max_record_bytes) as blocks:
+        with part_line_blocks(part, options.max_record_bytes) as blocks:
             first_line = None if part.start or part.placed else 1
             yield from read_jsonl(blocks, first_line, options, report, builder)
     else:
@@ -88,8 +88,8 @@ def _read(
 
 
 @contextlib.contextmanager
-def _line_blocks(part: DocumentPart, max_line_bytes: int) -> Iterator[Iterator[LineBlock]]:
-    """Yield the lines of a part."""
+def part_line_blocks(part: DocumentPart, max_line_bytes: int) -> Iterator[Iterator[LineBlock]]:
+    """Yield the lines of a part, as ``lines.line_blocks``."""
     file = part.file
     if part.placed:
         # by its number: sys.stdin may be what mrjob put there for a task

@@ -1,0 +1,208 @@
+"""The action ``bulk`` of ``mr-dedup urls``: lists of URLs to distinct ones, counted, by a job."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, BinaryIO, cast
+
+from mr_dedup.cli.document_inputs import DocumentWork, prepare
+from mr_dedup.cli.on_cluster import (
+    cluster_settings,
+    delivered,
+    is_address,
+    output_place,
+    refuse_cluster_arguments,
+)
+from mr_dedup.cli.rejects import rejects_beside, rejects_output
+from mr_dedup.cli.runner_arguments import add_runner_arguments
+from mr_dedup.cli.streams import printable
+
+if TYPE_CHECKING:
+    from mr_dedup.pipeline.distinct_urls import DistinctUrls, Remembering
+    from mr_dedup.runners import ClusterSettings
+    from mr_dedup.urls.canonical import UrlForm
+
+HELP = "write the distinct URLs of lists, and how often each is in them"
+
+DESCRIPTION = """\
+Write the distinct URLs of lists, and how often each is in them: a line COUNT TAB URL for each, as
+it was first spelled, in the order in which they come first. Runs as a job, on all cores or nodes.
+
+LISTS are files, globs or folders of URLs, a line each, also .gz and .zst; - is standard input. With
+--store those that are in it already are left out, and all are remembered once OUT is there: all of
+them or, if the command is killed, none. A store that is missing is made.
+
+Lines that are no URL are counted and kept in OUT.rejects.jsonl, with file, place and reason.
+"""
+
+_SMALL_BYTES = 4 << 20
+"""Lists that take one process about as long as it takes to start several: a second."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the action to ``parser``, but for the form of URLs."""
+    from mr_dedup.jobs.urls import LIST_FORMAT
+
+    parser.add_argument("lists", nargs="+", metavar="LISTS", help="files, globs or folders; -")
+    parser.add_argument(
+        "-o", "--out", type=output_place, required=True, metavar="OUT",
+        help="write here; on a cluster it may be an address",
+    )  # fmt: skip
+    parser.add_argument(
+        "--store",
+        type=_folder,
+        metavar="DIR",
+        help="leave out what is in it, and remember the rest",
+    )
+    parser.add_argument(
+        "--rejects", type=output_place, metavar="FILE",
+        help="where lines go that are no URL, and why (default: OUT.rejects.jsonl)",
+    )  # fmt: skip
+    parser.add_argument("--overwrite", action="store_true", help="replace OUT if it exists")
+    parser.set_defaults(format=LIST_FORMAT)
+    add_runner_arguments(parser, "urls bulk", "the lists are", leaves=False)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the action; return its exit code."""
+    from mr_dedup import runners
+    from mr_dedup.pipeline.distinct_urls import Remembering
+
+    started = time.perf_counter()
+    settings = None
+    if arguments.runner in runners.CLUSTER_RUNNERS:
+        settings = cluster_settings(arguments)
+    else:
+        outputs = [str(place) for place in (arguments.out, arguments.rejects) if place]
+        refuse_cluster_arguments(arguments, [*arguments.lists, *outputs])
+    form = _form(arguments)
+    rejects_place = arguments.rejects or rejects_beside(arguments.out)
+    with (
+        runners.staging_folder() as staging,
+        Remembering(arguments.store, form) as remembering,
+    ):
+        with (
+            delivered(arguments.out, arguments, staging, settings) as out,
+            delivered(rejects_place, arguments, staging, settings) as rejects_path,
+            rejects_output(rejects_path, arguments.overwrite, str(rejects_place)) as rejects,
+        ):
+            work = prepare(arguments.lists, arguments, staging, settings, _SMALL_BYTES)
+            with _distinct(arguments, form, work, staging, settings) as urls:
+                for batch in urls.rejects():
+                    rejects.add(batch)
+                counts = _written(urls, out, remembering, arguments.overwrite)
+        # not before OUT is there: who kills this in between has OUT, and the store as it was
+        size = remembering.add()
+    said = [f"mr-dedup: files: {work.files:,}, {counts.describe()}, rejected: {rejects.count:,}"]
+    if arguments.store is not None:
+        said.append(
+            f"mr-dedup: {counts.distinct - counts.new:,} were in {printable(str(arguments.store))} "
+            f"already, {counts.new:,} are new, {size:,} in it now"
+        )
+    said += rejects.summary("lines are no URL")
+    seconds = time.perf_counter() - started
+    said.append(
+        f"mr-dedup: wrote {printable(str(arguments.out))} in {seconds:.1f} s, "
+        f"{counts.urls / seconds:,.0f} URLs a second"
+    )
+    print("\n".join(said), file=sys.stderr)
+    return 0
+
+
+@dataclass
+class _Counts:
+    """How many URLs were read, how many of them are distinct, and how many of these new."""
+
+    urls: int = 0
+    distinct: int = 0
+    new: int = 0
+
+    def describe(self) -> str:
+        return f"URLs: {self.urls:,}, distinct: {self.distinct:,}"
+
+
+def _form(arguments: argparse.Namespace) -> UrlForm:
+    """Return the form of URLs, which is the store's if it has one; MrDedupError for another one."""
+    from mr_dedup.jobs.url_options import url_form
+    from mr_dedup.urls.canonical import UrlForm
+    from mr_dedup.urls.opening import holds_store, open_filter
+
+    wanted = url_form(arguments)
+    if arguments.store is not None and holds_store(arguments.store):
+        with open_filter(arguments.store, form=wanted, create=False) as url_filter:
+            return url_filter.form
+    return wanted or UrlForm()
+
+
+@contextlib.contextmanager
+def _distinct(
+    arguments: argparse.Namespace,
+    form: UrlForm,
+    work: DocumentWork,
+    staging: Path,
+    settings: ClusterSettings | None,
+) -> Iterator[DistinctUrls]:
+    """Run the job as the arguments say; yield what it left."""
+    from mr_dedup import runners
+    from mr_dedup.jobs.url_options import form_arguments
+    from mr_dedup.jobs.urls import UrlsJob
+    from mr_dedup.pipeline.distinct_urls import DistinctUrls
+
+    if work.runner == "local":
+        UrlsJob.warm_up()
+    with runners.run(
+        UrlsJob, ["--as-batches", *form_arguments(form, staging)], work.inputs, staging,
+        runner=work.runner, cores=arguments.cores, cluster=settings,
+    ) as result:  # fmt: skip
+        yield DistinctUrls(result.parts)
+
+
+def _written(urls: DistinctUrls, out: Path, remembering: Remembering, overwrite: bool) -> _Counts:
+    """Write the URLs that are new to ``out``, which appears whole; return how many there were."""
+    import numpy as np
+
+    from mr_dedup.formats.outputs import whole_file
+    from mr_dedup.jobs.urls import format_lines
+
+    counts = _Counts()
+    with whole_file(out, overwrite) as file, _packed(file, out.suffix.lower()) as lines:
+        for rows in urls.by_place():
+            are_new = remembering.are_new(rows)
+            new = rows if are_new.all() else rows.take(np.flatnonzero(are_new))
+            lines.write(format_lines(new))
+            counts.urls += int(rows.visits.sum())
+            counts.distinct += len(rows)
+            counts.new += len(new)
+    return counts
+
+
+@contextlib.contextmanager
+def _packed(file: BinaryIO, ending: str) -> Iterator[IO[bytes]]:
+    """Yield what writes to ``file``, compressed as the ending of its name says."""
+    if ending == ".gz":
+        import gzip
+
+        # without a name and a date: equal results have equal bytes
+        with gzip.GzipFile("", "wb", fileobj=file, mtime=0) as packed:
+            yield cast(IO[bytes], packed)
+    elif ending == ".zst":
+        import zstandard
+
+        with zstandard.ZstdCompressor().stream_writer(file, closefd=False) as packed:
+            yield packed
+    else:
+        yield file
+
+
+def _folder(text: str) -> Path:
+    if is_address(text):
+        raise argparse.ArgumentTypeError(
+            f"{text} is no folder: URLs are added to it as a whole, which others would wait for"
+        )
+    return Path(text)

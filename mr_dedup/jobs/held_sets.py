@@ -1,0 +1,48 @@
+"""What one process holds of documents from the fingerprint job to the resolve job.
+
+So it need not read them again: sets of shingles instead of texts, and what else is to be known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from mr_dedup.features.shingles import FeatureOptions
+
+if TYPE_CHECKING:
+    from mr_dedup.clusters.verification import ShingleSets
+    from mr_dedup.formats.documents.batch import DocumentBatch
+
+
+@dataclass(frozen=True)
+class HeldBatchOfSets:
+    """Of n documents their ids, fields, hashes of texts uint64[n, 2], sizes and sets."""
+
+    ids: pa.LargeStringArray
+    fields: pa.Table | None
+    hashes: NDArray[np.uint64]
+    lengths: NDArray[np.int64]
+    sets: ShingleSets
+
+    @classmethod
+    def of(cls, batch: DocumentBatch, sets: ShingleSets) -> HeldBatchOfSets:
+        """Return what is held of a batch."""
+        from mr_dedup.clusters.verification import text_hashes
+
+        lengths = np.diff(batch.text_bytes()[0])
+        return cls(batch.ids, batch.fields, text_hashes(batch.texts), lengths, sets)
+
+
+@dataclass
+class HeldSets:
+    """The sets by ``shingles``, and ``fields``, of the documents of each chunk, by its number."""
+
+    shingles: FeatureOptions
+    fields: Sequence[str]
+    chunks: dict[int, list[HeldBatchOfSets]] = field(default_factory=dict)

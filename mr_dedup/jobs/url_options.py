@@ -1,0 +1,51 @@
+"""Options of the form that URLs are brought to: the same for commands and for the job."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from mr_dedup.errors import MrDedupError
+from mr_dedup.jobs.document_options import Add
+from mr_dedup.urls.canonical import UrlForm, read_mirrors
+
+_FLAGS = ("keep_fragments", "drop_index", "drop_tracking")
+"""Options that are called as the parameters of UrlForm that they set."""
+
+
+def add_form_options(add: Add, add_file: Add | None = None) -> None:
+    """Declare by ``add`` which form URLs are brought to; ``add_file`` declares the file."""
+    add("--no-canonical", action="store_true", help="take URLs as they are, byte for byte")
+    add("--keep-fragments", action="store_true", help="keep what follows #")
+    add("--drop-index", action="store_true", help="drop index.html and the like at the end")
+    add("--drop-tracking", action="store_true", help="drop utm_source, gclid and the like")
+    (add_file or add)("--mirrors", metavar="FILE",
+        help="hosts that mirror one another, a line for each group; the first is kept")  # fmt: skip
+
+
+def url_form(options: argparse.Namespace) -> UrlForm | None:
+    """Return the form that the options ask for; None if they ask for none.
+
+    Raises MrDedupError for options that contradict each other, and FormatError as read_mirrors.
+    """
+    given = {name: getattr(options, name) for name in (*_FLAGS, "mirrors")}
+    if options.no_canonical:
+        others = [f"--{name.replace('_', '-')}" for name, value in given.items() if value]
+        if others:
+            raise MrDedupError(f"--no-canonical leaves nothing to {', '.join(others)}")
+        return UrlForm(canonical=False)
+    if not any(given.values()):
+        return None
+    given["mirrors"] = read_mirrors(Path(options.mirrors)) if options.mirrors else ()
+    return UrlForm(**given)
+
+
+def form_arguments(form: UrlForm, staging: Path) -> list[str]:
+    """Return the arguments that tell a job of ``form``; mirrors become a file in ``staging``."""
+    told = [] if form.canonical else ["--no-canonical"]
+    told += [f"--{name.replace('_', '-')}" for name in _FLAGS if getattr(form, name)]
+    if form.mirrors:
+        path = staging / "mirrors.txt"
+        path.write_text("".join(" ".join(group) + "\n" for group in form.mirrors))
+        told.append(f"--mirrors={path}")
+    return told

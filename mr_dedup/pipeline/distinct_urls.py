@@ -1,0 +1,154 @@
+"""What the URLs job left, put in the order in which the URLs were first seen, and remembered."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from mr_dedup.jobs.batches import BatchProtocol
+from mr_dedup.jobs.url_rows import UrlRows, decode_urls, joined
+from mr_dedup.jobs.urls import REJECTS_KEY
+from mr_dedup.urls.canonical import UrlForm
+from mr_dedup.urls.counting_bloom import BloomShape
+from mr_dedup.urls.digests import NO_DIGESTS, grouped
+from mr_dedup.urls.filter import Flags, UrlFilter
+from mr_dedup.urls.opening import DEFAULT_CAPACITY, holds_store, open_filter
+from mr_dedup.urls.store import MAX_COUNT
+
+_SIDES: tuple[Literal["left"], Literal["right"]] = ("left", "right")
+
+
+class _Line(NamedTuple):
+    part: Path
+    offset: int
+
+
+class DistinctUrls:
+    """The batches in the files that reducers left. In memory: 100 bytes a batch, of 4,096 URLs."""
+
+    def __init__(self, parts: Iterable[Path]) -> None:
+        """Look where each batch is."""
+        self._lines: dict[int, list[_Line]] = defaultdict(list)
+        protocol = BatchProtocol()
+        for part in parts:
+            offset = 0
+            with part.open("rb") as file:
+                for line in file:
+                    self._lines[protocol.read(line)[0]].append(_Line(part, offset))
+                    offset += len(line)
+
+    def rejects(self) -> Iterator[bytes]:
+        """Yield the batches of rejects, in the order of the lists."""
+        for key in sorted(key for key in self._lines if key >= REJECTS_KEY):
+            yield from self._batches(key)
+
+    def by_place(self) -> Iterator[UrlRows]:
+        """Yield all rows in the order in which their URLs were first seen, some thousands a time.
+
+        In memory: a batch of each range of digests, 256 of them, some 150 MB.
+        """
+        ranges = [_Range(self._batches(key)) for key in self._lines if key < REJECTS_KEY]
+        while ranges := [each for each in ranges if each.begin()]:
+            # no URL that is still to be read was seen before the last of any batch
+            horizon = min(each.last for each in ranges)
+            yield joined([each.take_to(horizon) for each in ranges]).by_place()
+
+    def _batches(self, key: int) -> Iterator[bytes]:
+        for line in self._lines[key]:
+            with line.part.open("rb") as file:
+                file.seek(line.offset)
+                yield BatchProtocol().read(file.readline())[1]
+
+
+class _Range:
+    """The URLs of a range of digests, ascending by place; the rest of a batch is held."""
+
+    def __init__(self, batches: Iterator[bytes]) -> None:
+        self._batches = batches
+        self._rows: UrlRows | None = None
+
+    def begin(self) -> bool:
+        """Hold some rows; return False if there are none any more."""
+        if self._rows is None:
+            batch = next(self._batches, None)
+            self._rows = None if batch is None else decode_urls(batch)
+        return self._rows is not None
+
+    @property
+    def last(self) -> tuple[int, int]:
+        """The place of the last row that is held."""
+        assert self._rows is not None
+        chunk, number = self._rows.places[-1].tolist()
+        return chunk, number
+
+    def take_to(self, horizon: tuple[int, int]) -> UrlRows:
+        """Return the rows up to a place, which are not held any more."""
+        assert self._rows is not None
+        rows, (chunk, number) = self._rows, horizon
+        chunks = rows.places[:, 0]
+        first, end = (int(np.searchsorted(chunks, np.uint64(chunk), side)) for side in _SIDES)
+        of_chunk = rows.places[first:end, 1]
+        stop = first + int(np.searchsorted(of_chunk, np.uint64(number), "right"))
+        self._rows = rows.between(stop, len(rows)) if stop < len(rows) else None
+        return rows.between(0, stop)
+
+
+class Remembering:
+    """The store in a folder, which URLs are held against, and which they are then added to.
+
+    Without a folder nothing is remembered. In memory: 20 bytes a URL, besides the filter. While
+    URLs are held against it the store is open, and others cannot write to it.
+    """
+
+    def __init__(self, folder: Path | None, form: UrlForm) -> None:
+        """Be about the store in ``folder``, which need not be there yet, of URLs of ``form``."""
+        self._folder = folder
+        self._form = form
+        self._filter: UrlFilter | None = None
+        self._digests = [NO_DIGESTS]
+        self._visits = [np.empty(0, np.uint32)]
+
+    def __enter__(self) -> Remembering:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        if self._filter is not None:
+            self._filter.close()
+
+    def are_new(self, rows: UrlRows) -> Flags:
+        """Return for each of ``rows`` whether the store does not have it; nothing is added yet."""
+        if self._folder is None:
+            return np.ones(len(rows), dtype=bool)
+        self._digests.append(rows.digests)
+        self._visits.append(np.minimum(rows.visits, MAX_COUNT).astype(np.uint32))
+        if self._filter is None and not holds_store(self._folder):
+            return np.ones(len(rows), dtype=bool)
+        order, _ = grouped(rows.digests)
+        are_new = np.empty(len(rows), dtype=bool)
+        are_new[order] = self._opened().counts(rows.digests[order]) == 0
+        return are_new
+
+    def add(self) -> int:
+        """Add all rows as one change, those that are new and those that are not.
+
+        Returns how many URLs the store has then, 0 if nothing is remembered. Raises as
+        ``UrlFilter.add_whole``.
+        """
+        if self._folder is None:
+            return 0
+        url_filter = self._opened()
+        digests, visits = np.concatenate(self._digests), np.concatenate(self._visits)
+        url_filter.add_whole(digests, visits)
+        return len(url_filter)
+
+    def _opened(self) -> UrlFilter:
+        assert self._folder is not None
+        if self._filter is None:
+            urls = sum(map(len, self._digests))
+            shape = BloomShape.of_paper(max(DEFAULT_CAPACITY, urls))
+            self._filter = open_filter(self._folder, form=self._form, shape=shape)
+        return self._filter
