@@ -51,6 +51,13 @@ REPORT = "report.html"
 
 DEFAULT_METHOD, DEFAULT_K = "minhash", 10
 
+SIMHASH_FEATURES, SIMHASH_WEIGHTS = "words:2", "log-tf"
+
+OTHER_FEATURES, OTHER_WEIGHTS = "words:3", "tf"
+"""Of fingerprints that only name documents: made beside the min-wise hashes they cost nothing."""
+
+AUTO_SHINGLES = "auto"
+
 JOINS = ("auto", "memory", "tasks")
 
 
@@ -76,8 +83,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--verify", type=_similarity, default=0.8, metavar="J",
         help="drop a document only if the shingles of its text have at least this Jaccard "
         "similarity to a keeper's; off drops all but one of a cluster (default 0.8)")  # fmt: skip
-    add("--shingles", default="words:3", metavar="words:N|characters:N",
-        help="what texts are compared by (default words:3)")  # fmt: skip
+    add("--shingles", default=AUTO_SHINGLES, metavar="words:N|characters:N",
+        help="what texts are compared by (default: words:3, or where most words are Chinese or "
+        "Japanese characters, words:5)")  # fmt: skip
     add("--against", action="append", default=[], metavar="DIR",
         help="the OUT of an earlier run: drop what is like a document that it kept, and drop none "
         "of these; may be given several times")  # fmt: skip
@@ -93,7 +101,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--overwrite", action="store_true", help="replace OUT, and forget an unfinished run")
     # pairs of words at 10 bits found more than single words at 7, as fast (docs/quality.md); and
     # single words join a million pages by chance
-    add_feature_arguments(parser, features="words:2")
+    add_feature_arguments(parser, features=SIMHASH_FEATURES)
+    parser.set_defaults(features=None, weights=None)
     add_reading_arguments(parser)
     add_runner_arguments(parser, "dedup", "the files are", leaves=False)
 
@@ -177,7 +186,8 @@ def _options(arguments: argparse.Namespace) -> DedupOptions:
     try:
         policy = KeepPolicy.parse(keep)
         check_kept(arguments.share_by, "--share-by")
-        FeatureOptions.parse(arguments.shingles, "binary")
+        if arguments.shingles != AUTO_SHINGLES:
+            FeatureOptions.parse(arguments.shingles, "binary")
         if k is not None:
             plan_self(1, k)
     except ValueError as error:
@@ -220,6 +230,11 @@ def _methods(arguments: argparse.Namespace) -> tuple[int | None, list[SignatureM
         methods = parsed_methods(by_keys, keyword_frequencies(arguments))
     except ValueError as error:
         raise MrDedupError(f"--method: {error}") from error
+    by_simhash = (
+        (SIMHASH_FEATURES, SIMHASH_WEIGHTS) if distances else (OTHER_FEATURES, OTHER_WEIGHTS)
+    )
+    arguments.features = arguments.features or by_simhash[0]
+    arguments.weights = arguments.weights or by_simhash[1]
     given = {k for k in distances if k >= 0} | ({arguments.k} - {None})
     if not distances and given:
         raise MrDedupError(f"-k: means nothing to {', '.join(names)}; give --method {SIMHASH}")
@@ -260,7 +275,9 @@ def _earlier_results(
     return results
 
 
-def _shown_options(arguments: argparse.Namespace, options: DedupOptions) -> list[tuple[str, str]]:
+def _shown_options(
+    arguments: argparse.Namespace, options: DedupOptions, shingles: str
+) -> list[tuple[str, str]]:
     """Return what was run, as a report tells it."""
     from mr_dedup import __version__
 
@@ -270,7 +287,7 @@ def _shown_options(arguments: argparse.Namespace, options: DedupOptions) -> list
         ("methods", "; ".join(options.method_names)),
         ("keep", ", ".join(arguments.keep or ["first"])),
         ("verify", "off" if arguments.verify is None else str(arguments.verify)),
-        ("shingles", arguments.shingles),
+        ("shingles", shingles),
         *(("against", f"{name}, {count:,} documents") for name, count in options.earlier),
         ("mr_dedup", __version__),
     ]
@@ -327,7 +344,7 @@ def _finish_result(
     from mr_dedup.pipeline.results import SUMMARY, record_for_later
 
     result = work_folder / RESULT
-    shown = _shown_options(arguments, options)
+    shown = _shown_options(arguments, options, summary["shingles"])
     with whole_file(result / REPORT, overwrite=True) as file:
         write_dedup_report(file, work_folder, summary, shown, arguments.share_by)
     summary |= record_for_later(

@@ -20,6 +20,7 @@ from mr_dedup.cli.document_inputs import (
 if TYPE_CHECKING:
     from mr_dedup.formats.documents.chunks import DocumentChunk
     from mr_dedup.formats.documents.files import DocumentFile
+    from mr_dedup.jobs.held_sets import HeldSets
     from mr_dedup.jobs.job import Job
     from mr_dedup.pipeline.fingerprint_clusters import JoinEngine
     from mr_dedup.runners import ClusterSettings, HeldResult, Input, JobResult
@@ -39,6 +40,7 @@ class Jobs:
         self._work = work
         self._staging = staging
         self._settings = settings
+        self._held = _held_sets(arguments) if work.held else None
 
     @contextlib.contextmanager
     def __call__(
@@ -115,7 +117,7 @@ class Jobs:
 
         cores = self._arguments.cores
         if runner == "inline" and held:
-            with runners.run_directly(job_class, options, inputs, cores) as result:
+            with runners.run_directly(job_class, options, inputs, cores, held=self._held) as result:
                 yield result
             return
         if runner == "local":
@@ -138,3 +140,17 @@ class Jobs:
         if self._settings is None:
             return number, [described_chunk(chunk, folder) for chunk in chunks]
         return order_of(number), [bundled_chunk(chunk, folder) for chunk in chunks]
+
+
+def _held_sets(arguments: argparse.Namespace) -> HeldSets | None:
+    """Return where one process leaves the sets that are compared; None if none are."""
+    if arguments.verify is None:
+        return None
+    from mr_dedup.clusters.keepers import KeepPolicy
+    from mr_dedup.features.shingles import FeatureOptions
+    from mr_dedup.jobs.held_sets import HeldSets
+
+    # if they turn out to be others, documents are read once more
+    guess = "words:3" if arguments.shingles == "auto" else arguments.shingles
+    shingles = FeatureOptions.parse(guess, "binary")
+    return HeldSets(shingles, KeepPolicy.parse(arguments.keep or ["first"]).fields)

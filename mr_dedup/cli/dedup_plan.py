@@ -21,6 +21,9 @@ _TASK_BYTES = 320_000_000
 _DOCUMENT_BYTES = 40
 """What the command holds of each document."""
 
+_HELD_FACTOR = 2
+"""Bytes held of each byte of documents, where one process holds what the next stage needs."""
+
 _TELLS = "{:<12} {}"
 
 
@@ -61,6 +64,10 @@ def _engine(arguments: argparse.Namespace, work: DocumentWork) -> Iterator[str]:
 def _memory(
     arguments: argparse.Namespace, work: DocumentWork, options: DedupOptions, stages: Stages
 ) -> Iterator[str]:
+    if work.held:
+        size = _TASK_BYTES + _HELD_FACTOR * work.content_bytes
+        yield _TELLS.format("memory", f"up to about {_megabytes(size)}: one process holds it all")
+        return
     here = {"inline": 1, "local": min(_cores(arguments), len(work.inputs))}.get(work.runner, 0)
     told = f"about {_megabytes(_TASK_BYTES)} a task"
     if here:
@@ -70,6 +77,8 @@ def _memory(
         held = f"{_DOCUMENT_BYTES} bytes a document"
     else:
         held = f"{_megabytes(_DOCUMENT_BYTES * count)} for {count:,} documents"
+    if options.methods:
+        held += ", and their signatures by one method"
     yield _TELLS.format("memory", f"{told}; this command holds {held}")
 
 
@@ -105,9 +114,11 @@ def _stages(
 
     maps = _counted(_map_tasks(arguments, work), "map task")
     documents = "the documents"
+    signatures = ", signatures.parquet" if options.methods else ""
+    joined = "in this command" if options.k is None else _JOINED[arguments.join]
     told = {
-        "fingerprint": (maps, documents, "rows.parquet, rejects.jsonl"),
-        "cluster": (_JOINED[arguments.join], "rows.parquet", "labels.parquet"),
+        "fingerprint": (maps, documents, f"rows.parquet{signatures}, rejects.jsonl"),
+        "cluster": (joined, f"rows.parquet{signatures}", "labels.parquet"),
         "earlier": (
             "map tasks here, of whole files",
             "earlier documents near new ones",
@@ -118,7 +129,7 @@ def _stages(
             f"{documents}, labels.parquet",
             "decisions.parquet, clusters.parquet",
         ),
-        "keep": (maps, documents, "documents/, fingerprints.parquet"),
+        "keep": (maps, documents, f"documents/, fingerprints.parquet{signatures}"),
     }
     if options.against:
         told["resolve"] = (

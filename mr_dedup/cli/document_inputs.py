@@ -21,8 +21,8 @@ SMALL_BYTES = 64 << 20
 """Bytes of files up to which one process is quicker than several."""
 
 HELD_BYTES = 1 << 30
-"""Bytes of documents, unpacked, that one process may hold: it takes up to two and a half times as
-many."""
+"""Bytes of documents, unpacked, what is needed of which one process may hold: it takes up to twice
+as many."""
 
 _BUNDLED_BYTES = 16 << 20
 """Files that are smaller share a task of a cluster, which takes seconds to start."""
@@ -33,7 +33,7 @@ class DocumentWork:
     """What is run: a task for each input; so many files, and files of other kinds not read.
 
     ``paths`` are the files of this machine. What one process can hold need not go between its
-    tasks as lines, which is ``held``.
+    tasks as lines, which is ``held``; ``content_bytes`` is how much that is, about.
     """
 
     runner: str
@@ -42,6 +42,7 @@ class DocumentWork:
     passed_over: int
     paths: Sequence[Path]
     held: bool = False
+    content_bytes: int = 0
 
 
 def prepare(
@@ -65,13 +66,14 @@ def prepare(
     files, passed_over = _found(here, arguments)
     paths = [file.path for file in files if file.path is not None]
     if settings is None:
-        can_be_held = holds and _can_be_held(files)
+        size = _held_bytes(files) if holds else None
+        can_be_held = size is not None and size <= HELD_BYTES
         runner = _local_runner(
             arguments.runner, files, small_bytes or SMALL_BYTES, can_be_held=can_be_held
         )
         held = runner == "inline" and can_be_held
         inputs = _described(files, runner, arguments.cores, staging, held=held)
-        return DocumentWork(runner, inputs, len(files), passed_over, paths, held)
+        return DocumentWork(runner, inputs, len(files), passed_over, paths, held, size or 0)
     _refuse_stdin(files, f"-r {arguments.runner}")
     inputs = _shipped(files, staging, arguments)
     remote, others = _remote_inputs(there, arguments, settings)
@@ -121,10 +123,11 @@ def _local_runner(
     return "inline" if can_be_held or total_bytes(files) <= small_bytes else "local"
 
 
-def _can_be_held(files: Sequence[DocumentFile]) -> bool:
+def _held_bytes(files: Sequence[DocumentFile]) -> int | None:
+    """Return how many bytes the documents have unpacked, about; None if nobody knows."""
     from mr_dedup.formats.documents.chunks import content_bytes
 
-    return all(file.path is not None for file in files) and content_bytes(files) <= HELD_BYTES
+    return content_bytes(files) if all(file.path is not None for file in files) else None
 
 
 def _refuse_stdin(files: Sequence[DocumentFile], option: str | None) -> None:

@@ -78,13 +78,19 @@ class ShingleSets:
             _offsets(sizes, most), sizes, np.concatenate([part.hashes for part in parts]), most
         )
 
+    @classmethod
+    def of_sizes(
+        cls, sizes: NDArray[np.int64], hashes: NDArray[np.uint64], most: int
+    ) -> ShingleSets:
+        """Return the sets of texts with ``sizes`` shingles, whose hashes follow one another."""
+        return cls(_offsets(sizes, most), sizes, hashes, most)
+
     def take(self, rows: NDArray[np.int64]) -> ShingleSets:
         """Return the sets of ``rows`` int64[m], in their order; a copy."""
         sizes = self.sizes[rows]
         offsets = _offsets(sizes, self.most)
-        # a hash's place here, less where its set starts here, plus where it starts there
-        starts = np.repeat(self.offsets[rows] - offsets[:-1], np.diff(offsets))
-        hashes = self.hashes[starts + np.arange(starts.size)]
+        hashes = np.empty(int(offsets[-1]), np.uint64)
+        kernels.gather(self.arrays[0], self.arrays[2], rows.view(np.uint64), hashes)
         return ShingleSets(offsets, sizes, hashes, self.most)
 
     def jaccard(self, first: NDArray[np.int64], second: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -145,8 +151,7 @@ def shingle_sets(
             np.uint64(reserve), np.uint64(most), sizes, buffer,
         )  # fmt: skip
         parts.append(buffer[:written].copy())
-    whole = sizes.view(np.int64)
-    return ShingleSets(_offsets(whole, most), whole, np.concatenate(parts), most)
+    return ShingleSets.of_sizes(sizes.view(np.int64), np.concatenate(parts), most)
 
 
 def text_hashes(

@@ -96,6 +96,17 @@ def sort_hashes(hashes, count, out, ends):  # type: ignore[no-untyped-def]
         begin = end
 
 
+@njit(cache=True, nogil=True)
+def gather(offsets, hashes, rows, out):  # type: ignore[no-untyped-def]
+    """Write the sets of ``rows`` to ``out``, one after the other."""
+    place = _0
+    for i in range(rows.size):
+        start, stop = uint64(offsets[rows[i]]), uint64(offsets[rows[i] + _1])
+        for j in range(stop - start):
+            out[place + uint64(j)] = hashes[start + uint64(j)]
+        place += stop - start
+
+
 @njit(cache=True, nogil=True, error_model="numpy")  # 1 / 0 is inf, and that is enough
 def least_overlap(total, threshold):  # type: ignore[no-untyped-def]
     """Return the least o with o / (total - o) >= ``threshold``, as doubles divide.

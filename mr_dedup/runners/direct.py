@@ -46,10 +46,12 @@ def run_directly(
     options: Sequence[str],
     inputs: Sequence[Input],
     cores: int | None = None,
+    **attributes: object,
 ) -> Iterator[HeldResult]:
     """Run a job of one step, which reads whole files; yield what it leaves.
 
-    Tasks run on ``cores`` threads, by default as many as this process may use cores.
+    Tasks run on ``cores`` threads, by default as many as this process may use cores. All are of one
+    job, which has the ``attributes``.
     Equal keys meet in a reduce task, with their batches in the order of the inputs, as they do by
     way of lines. In memory: all that goes from map to reduce; of what is left, that of a few tasks.
     Shows progress on a terminal. Raises as ``runners.run``, while parts are taken.
@@ -63,6 +65,8 @@ def run_directly(
             counters[name] += amount
 
     job.increment_counter = count
+    for name, value in attributes.items():
+        setattr(job, name, value)
     (step,) = job.steps()
     cores = cores or len(os.sched_getaffinity(0))
     with Progress() as progress, contextlib.ExitStack() as stack:

@@ -83,14 +83,15 @@ def count_shared(  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def share_enough(offsets, keys, first, second, least, out):  # type: ignore[no-untyped-def]
-    """Write to out[p] whether texts first[p] and second[p] share ``least`` keys, which ascend."""
+    """Write to out[p] whether texts first[p] and second[p] share ``least`` keys.
+
+    Each key of the one is held against all of the other: of some tens that is nothing.
+    """
     for p in range(first.size):
-        a, a_stop = uint64(offsets[first[p]]), uint64(offsets[first[p] + 1])
-        b, b_stop = uint64(offsets[second[p]]), uint64(offsets[second[p] + 1])
+        begin, end = uint64(offsets[second[p]]), uint64(offsets[second[p] + 1])
         shared = _0
-        while a < a_stop and b < b_stop:
-            one, other = keys[a], keys[b]
-            shared += uint64(one == other)
-            a += uint64(one <= other)
-            b += uint64(other <= one)
+        for one in range(uint64(offsets[first[p]]), uint64(offsets[first[p] + 1])):
+            key = keys[one]
+            for other in range(begin, end):
+                shared += uint64(keys[other] == key)
         out[p] = uint8(shared >= least)

@@ -14,7 +14,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from mr_dedup.features.shingles import FeatureOptions
-from mr_dedup.signatures.minwise import MOST_PERMUTATIONS, minwise_hashes
+from mr_dedup.signatures.minwise import MOST_PERMUTATIONS, MinwiseHashes, minwise_hashes
 from mr_dedup.signatures.parameters import MethodOfWords, check_range
 from mr_dedup.signatures.protocol import Signatures
 
@@ -71,8 +71,11 @@ class MinHash(MethodOfWords):
         Memory: the hashes, 4 bytes each, and the longest text's scratch. Raises ValueError for
         another type of array.
         """
-        found = minwise_hashes(texts, self.sketch_bytes, self.options)
-        offsets = np.zeros(len(texts) + 1, np.int64)
+        return self.of_hashes(minwise_hashes(texts, self.sketch_bytes, self.options))
+
+    def of_hashes(self, found: MinwiseHashes) -> Signatures:
+        """Return the signatures of texts by their ``sketch_bytes`` min-wise hashes."""
+        offsets = np.zeros(found.occurrences.size + 1, np.int64)
         np.cumsum(found.exist * self.bands, out=offsets[1:])
         keys = found.band_keys(self.bands, self.rows)[found.exist].reshape(-1)
         # what has no hashes has any values

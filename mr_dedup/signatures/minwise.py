@@ -86,10 +86,9 @@ def minwise_hashes(
     values on every machine. What shingles weigh makes no difference. Raises ValueError for another
     type of array, and for less than 1 or more than MOST_PERMUTATIONS.
     """
-    if not 1 <= permutations <= MOST_PERMUTATIONS:
-        raise ValueError(f"permutations must be from 1 to {MOST_PERMUTATIONS}, not {permutations}")
+    check_permutations(permutations)
     content, starts, stops = slices_of(texts, options)
-    flips, factors = _constants(permutations)
+    flips, factors = permutation_constants(permutations)
     values = np.full((stops.size, flips.size), 0xFFFFFFFF, np.uint32)
     occurrences = np.zeros(stops.size, np.uint64)
     longest = int((stops - starts).max(initial=0))
@@ -101,7 +100,13 @@ def minwise_hashes(
     return MinwiseHashes(values[:, :permutations], occurrences)
 
 
-def _constants(permutations: int) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
+def check_permutations(permutations: int) -> None:
+    """Raise ValueError for less than 1 or more than MOST_PERMUTATIONS."""
+    if not 1 <= permutations <= MOST_PERMUTATIONS:
+        raise ValueError(f"permutations must be from 1 to {MOST_PERMUTATIONS}, not {permutations}")
+
+
+def permutation_constants(permutations: int) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
     """Return flips and factors for so many permutations, rounded up to a multiple of LANES.
 
     The first ones are the same however many there are: halves of the SplitMix64 sequence from 0.

@@ -87,23 +87,28 @@ def least_of_texts(  # type: ignore[no-untyped-def]
     ``flips`` and ``factors`` uint32[p], p a multiple of LANES; ``least`` uint32[n, p] begins as
     all ones, and stays so where a text has no shingles; ``occurrences`` uint64[n] tells how many.
     """
-    permutations = uint64(flips.size)
-    flat = least.reshape(-1)
-    hashes = scratch.hashes
     for i in range(stops.size):
         count, _ = find_features(
             content, starts[i], stops[i], pages, entries, by_characters, length, steps, scratch
         )
         occurrences[i] = count
-        if count == _0:
-            continue
-        # the last once more makes no difference
-        for more in range(count, (count + _SHINGLES - _1) // _SHINGLES * _SHINGLES):
-            hashes[more] = hashes[count - _1]
-        for first in range(_0, permutations, _LANES):
-            offset = uint64(i) * permutations + uint64(first)
-            for start in range(_0, count, _SHINGLES):
-                _take_least(flat, offset, flips, factors, uint64(first), hashes, uint64(start))
+        take_least(scratch.hashes, count, flips, factors, uint64(i), least)
+
+
+@njit(cache=True, nogil=True)
+def take_least(hashes, count, flips, factors, i, least):  # type: ignore[no-untyped-def]
+    """Write to least[i] the least of ``count`` hashes by each permutation; up to 7 follow them."""
+    if count == _0:
+        return
+    permutations = uint64(flips.size)
+    flat = least.reshape(-1)
+    # the last once more makes no difference
+    for more in range(count, (count + _SHINGLES - _1) // _SHINGLES * _SHINGLES):
+        hashes[more] = hashes[count - _1]
+    for first in range(_0, permutations, _LANES):
+        offset = i * permutations + uint64(first)
+        for start in range(_0, count, _SHINGLES):
+            _take_least(flat, offset, flips, factors, uint64(first), hashes, uint64(start))
 
 
 @njit(cache=True, nogil=True)

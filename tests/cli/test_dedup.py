@@ -78,12 +78,12 @@ def similarity(one, other):
     return len(sets[0] & sets[1]) / len(sets[0] | sets[1])
 
 
-def expected(documents, k, threshold=0.8, rank=None, alike=None):
+def expected(documents, k, threshold=0.8, rank=None, alike=None, features=DEFAULTS):
     """Return for each document its keeper and why, by brute force; ``rank`` sorts documents.
 
     Those are neighbours that ``alike`` says by their numbers, else by their fingerprints.
     """
-    values = [oracle(document["text"], DEFAULTS) for document in documents]
+    values = [oracle(document["text"], features) for document in documents]
     numbers = [n for n, value in enumerate(values) if value is not None]
     cluster = {n: n for n in numbers}
     for n in numbers:
@@ -124,14 +124,14 @@ def write_jsonl(path, documents):
     return path
 
 
-def check(out, documents, decided):
+def check(out, documents, decided, features=DEFAULTS):
     """Assert that a result is what was expected of it."""
     table = pq.read_table(out / "decisions.parquet")
     assert table["id"].to_pylist() == [document["id"] for document in documents]
     assert table["keeper"].to_pylist() == [documents[keeper]["id"] for keeper, _ in decided]
     assert table["reason"].to_pylist() == [reason for _, reason in decided]
     for n, (keeper, reason) in enumerate(decided):
-        values = [oracle(documents[m]["text"], DEFAULTS) for m in (n, keeper)]
+        values = [oracle(documents[m]["text"], features) for m in (n, keeper)]
         row = table.slice(n, 1).to_pylist()[0]
         if reason.startswith("kept"):
             assert (row["distance"], row["similarity"]) == (None, None)

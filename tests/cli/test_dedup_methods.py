@@ -5,6 +5,7 @@ import json
 import pyarrow.parquet as pq
 import pytest
 
+from mr_dedup.features.shingles import FeatureOptions
 from mr_dedup.pipeline import dedup as pipeline
 from mr_dedup.pipeline import document_clusters
 from mr_dedup.runners import RUNNERS
@@ -22,6 +23,9 @@ from tests.cli.test_dedup import small_chunks as small_chunks
 from tests.fingerprints.test_simhash import oracle
 from tests.signatures import signature_oracle
 from tests.signatures.test_minwise import expected as least_hashes
+
+NODES = FeatureOptions("words", 3, "tf")
+"""What fingerprints are made of where they only name documents."""
 
 BOTH = pytest.mark.parametrize("runner", RUNNERS)
 
@@ -67,8 +71,8 @@ def test_decisions_equal_brute_force(tmp_path, capfd, small_chunks, runner, meth
     path = write_jsonl(tmp_path / "docs.jsonl", documents)
     out = tmp_path / "out"
     done(capfd, path, "-o", out, "--method", method, "-r", runner, "--cores", 3)
-    decided = expected(documents, None, alike=alike)
-    kept = check(out, documents, decided)
+    decided = expected(documents, None, alike=alike, features=NODES)
+    kept = check(out, documents, decided, NODES)
     assert len(kept) < 60
     name = json.loads((out / "summary.json").read_text())["methods"][0]
     assert named(out) == [
@@ -214,3 +218,30 @@ def test_keywords_weigh_by_frequencies(tmp_path, capfd):
     assert files_of(outs[0]) == files_of(outs[1])
     methods = json.loads((outs[0] / "summary.json").read_text())["methods"]
     assert methods[0].startswith("keywords:n=4,order=alphabet,weighting=tf-idf,frequencies=")
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("chinese", "asked", "found"),
+    [(0, [], "words:3"), (3, [], "words:3"), (30, [], "words:5"), (30, ["words:3"], "words:3")],
+)
+def test_chinese_is_compared_by_more_of_its_words(
+    tmp_path, capfd, small_chunks, runner, chinese, asked, found
+):
+    documents = made_up_documents(2)
+    characters = "".join(map(chr, range(0x4E00, 0x4E00 + 120)))
+    for n in range(chinese):
+        # of 3 characters they have more in common than of 5
+        text = characters[:60] + characters[60 + n : 64 + n] + characters[64:]
+        documents.insert(2 * n, {"id": f"c{n}", "text": text, "score": "1"})
+    path = write_jsonl(tmp_path / "docs.jsonl", documents)
+    outs = [tmp_path / name for name in ("out", "told")]
+    options = [f"--shingles={shingles}" for shingles in asked]
+    done(capfd, path, "-o", outs[0], "--method", "minhash", "-r", runner, *options)
+    assert json.loads((outs[0] / "summary.json").read_text())["shingles"] == found
+    done(capfd, path, "-o", outs[1], "--method", "minhash", f"--shingles={found}")
+    assert decisions_of(outs[0]) == decisions_of(outs[1])
+
+
+def decisions_of(out):
+    return (out / "decisions.parquet").read_bytes()

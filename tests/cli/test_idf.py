@@ -290,7 +290,7 @@ def test_weights_and_frequencies_that_do_not_fit_are_one_line(tmp_path, capfd, c
     by_rarity = ["--weights", "tf-idf"]
     for arguments, said in [
         (by_rarity, "--weights tf-idf: needs --idf, a file of mr-dedup idf"),
-        (["--idf", table], "--idf: means nothing to --weights log-tf"),
+        (["--idf", table], "--idf: means nothing to --weights "),
         ([*by_rarity, "--idf", "no.parquet"], "no.parquet: cannot be read: No such file"),
         ([*by_rarity, "--idf", tmp_path], "cannot be read: Is a directory"),
         ([*by_rarity, "--idf", path], "docs.jsonl: "),

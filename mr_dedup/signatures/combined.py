@@ -1,0 +1,73 @@
+"""Simhash, min-wise hashes and sets of shingles of texts, of the same shingles, in one pass.
+
+To find the shingles of a text takes longer than all that is made of them.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from mr_dedup.clusters.verification import MOST_SHINGLES, ShingleSets
+from mr_dedup.features.preparation import table_for
+from mr_dedup.features.shingles import FeatureOptions, scratch_for, slices_of
+from mr_dedup.fingerprints.simhash import Fingerprints
+from mr_dedup.signatures import combined_kernels as kernels
+from mr_dedup.signatures.minwise import MinwiseHashes, check_permutations, permutation_constants
+
+_FLUSH = 1 << 18
+"""Hashes of sets gathered at a time: 2 MB."""
+
+
+class Combined(NamedTuple):
+    """What ``simhash``, ``minwise_hashes`` and ``shingle_sets`` return."""
+
+    fingerprints: Fingerprints
+    hashes: MinwiseHashes
+    sets: ShingleSets | None
+
+
+def can_be_combined(options: FeatureOptions) -> bool:
+    """Return whether fingerprints by these features can be made beside the others.
+
+    Those that weigh each occurrence alike.
+    """
+    return options.steps.size == 1 and not options.by_rarity
+
+
+def combined(
+    texts: pa.LargeStringArray, permutations: int, options: FeatureOptions, *, sets: bool
+) -> Combined:
+    """Return all of every text, as if made one after the other; the sets only if asked for.
+
+    Memory: all of it, the sets twice while they are put together, and the longest text's scratch.
+    Raises ValueError as they do, and for features that cannot be combined.
+    """
+    if not can_be_combined(options):
+        raise ValueError(f"options: {options} weigh occurrences unlike one another")
+    check_permutations(permutations)
+    content, starts, stops = slices_of(texts, options)
+    scratch = scratch_for(int((stops - starts).max(initial=0)), options)
+    flips, factors = permutation_constants(permutations)
+    values, occurrences, sizes = np.zeros((3, stops.size), np.uint64)
+    least = np.full((stops.size, flips.size), 0xFFFFFFFF, np.uint32)
+    most = MOST_SHINGLES if sets else 0
+    reserve = min(most, scratch.hashes.size)
+    buffer = np.empty(_FLUSH + reserve if sets else 0, np.uint64)
+    parts: list[NDArray[np.uint64]] = [np.empty(0, np.uint64)]
+    begin = 0
+    while begin < starts.size:
+        begin, written = kernels.sign_texts(
+            content, starts, stops, np.uint64(begin), *table_for(options),
+            options.unit == "characters", np.uint64(options.length), options.steps, scratch, flips,
+            factors, values, occurrences, least, np.uint64(reserve), np.uint64(most), sizes, buffer,
+        )  # fmt: skip
+        parts.append(buffer[:written].copy())
+    return Combined(
+        Fingerprints(values, occurrences),
+        MinwiseHashes(least[:, :permutations], occurrences),
+        ShingleSets.of_sizes(sizes.view(np.int64), np.concatenate(parts), most) if sets else None,
+    )

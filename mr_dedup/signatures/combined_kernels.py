@@ -1,0 +1,55 @@
+"""The loop that makes all of a text from its shingles at once: to find these takes the longest.
+
+Nothing is validated or allocated here: combined.py does both.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit, uint64
+
+from mr_dedup.clusters.verification_kernels import sort_hashes
+from mr_dedup.features.kernels import find_features
+from mr_dedup.fingerprints.kernels import simhash
+from mr_dedup.signatures.minwise_kernels import take_least
+
+_U = np.uint64
+_0, _1 = _U(0), _U(1)
+_BITS = 64
+
+
+@njit(cache=True, nogil=True)
+def sign_texts(  # type: ignore[no-untyped-def]
+    content, starts, stops, begin, pages, entries, by_characters, length, steps, scratch, flips,
+    factors, values, occurrences, least, reserve, most, sizes, hashes,
+):  # fmt: skip
+    """Write simhash, least hashes and set of each text from ``begin`` on, as their own loops do.
+
+    Until ``hashes`` may not hold another set of ``reserve``; with ``most`` 0 no sets are made. With
+    one entry ``steps`` leaves scratch.keys and scratch.times free to sort in. Returns (begin,
+    written): where to go on, starts.size at the end.
+    """
+    sums, lanes = np.empty(_BITS, np.int64), np.empty(_BITS, np.int32)
+    written = _0
+    i = uint64(begin)
+    while i < uint64(starts.size) and written + reserve <= uint64(hashes.size):
+        count, _ = find_features(
+            content, starts[i], stops[i], pages, entries, by_characters, length, steps, scratch
+        )
+        occurrences[i] = count
+        if count > _0:
+            values[i] = simhash(scratch.hashes, scratch.weights, count, sums, lanes)
+        if most > _0:
+            sort_hashes(scratch.hashes, count, scratch.keys, scratch.times)
+            size, last = _0, _0
+            for j in range(count):
+                if size == _0 or scratch.keys[j] != last:
+                    last = scratch.keys[j]
+                    if size < most:
+                        hashes[written + size] = last
+                    size += _1
+            sizes[i] = size
+            written += min(size, most)
+        take_least(scratch.hashes, count, flips, factors, i, least)
+        i += _1
+    return i, written

@@ -1,0 +1,74 @@
+"""All of a text in one pass is what is made one after the other."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mr_dedup.clusters import verification
+from mr_dedup.clusters.verification import shingle_sets
+from mr_dedup.features.shingles import FeatureOptions
+from mr_dedup.fingerprints.simhash import simhash
+from mr_dedup.signatures import combined as module
+from mr_dedup.signatures.combined import can_be_combined, combined
+from mr_dedup.signatures.minwise import minwise_hashes
+
+TEXTS = st.lists(
+    st.none()
+    | st.text(max_size=30)
+    | st.lists(st.sampled_from(["a", "bc", "def", "中", "x" * 300]), max_size=40).map(" ".join),
+    max_size=6,
+)
+OPTIONS = st.builds(
+    FeatureOptions,
+    st.sampled_from(["words", "characters"]),
+    st.sampled_from([1, 3, 5]),
+    st.just("tf"),
+)
+
+
+def same(found, texts, permutations, options):
+    one_by_one = simhash(texts, options)
+    assert np.array_equal(found.fingerprints.values, one_by_one.values)
+    assert np.array_equal(found.fingerprints.occurrences, one_by_one.occurrences)
+    hashes = minwise_hashes(texts, permutations, options)
+    assert np.array_equal(found.hashes.values, hashes.values)
+    assert np.array_equal(found.hashes.occurrences, hashes.occurrences)
+
+
+@given(TEXTS, st.sampled_from([1, 16, 40]), OPTIONS, st.booleans())
+@settings(derandomize=True, deadline=None, max_examples=150)
+def test_it_is_what_is_made_one_after_the_other(texts, permutations, options, sets):
+    array = pa.array(texts, pa.large_string())
+    found = combined(array, permutations, options, sets=sets)
+    same(found, array, permutations, options)
+    if not sets:
+        assert found.sets is None
+        return
+    expected = shingle_sets(array, options)
+    for name in ("offsets", "sizes", "hashes"):
+        assert np.array_equal(getattr(found.sets, name), getattr(expected, name)), name
+
+
+def test_large_texts_are_cut_and_sets_come_in_parts(monkeypatch):
+    rng = np.random.default_rng(2)
+    texts = [" ".join(map(str, rng.integers(0, 1 << 40, n))) for n in (10, 700, 3000, 0, 5)]
+    array = pa.array(texts, pa.large_string())
+    options = FeatureOptions("words", 3, "tf")
+    monkeypatch.setattr(module, "_FLUSH", 500)
+    monkeypatch.setattr(module, "MOST_SHINGLES", 1000)
+    found = combined(array, 32, options, sets=True)
+    same(found, array, 32, options)
+    expected = shingle_sets(array, options, most=1000)
+    assert np.array_equal(found.sets.hashes, expected.hashes)
+    assert found.sets.sizes.tolist() == expected.sizes.tolist()
+    assert verification.MOST_SHINGLES > 1000
+
+
+def test_features_that_weigh_repeats_otherwise_are_refused():
+    for weighting in ("binary", "log-tf", "tf-idf"):
+        options = FeatureOptions("words", 3, weighting)
+        assert not can_be_combined(options)
+        with pytest.raises(ValueError, match="weigh occurrences unlike"):
+            combined(pa.array(["a"], pa.large_string()), 16, options, sets=False)
