@@ -27,15 +27,17 @@ from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from mr_dedup.clusters.usual_shingles import AUTO_SHINGLES, usual_shingles
 from mr_dedup.formats.documents.chunks import DocumentChunk
 from mr_dedup.formats.documents.files import DocumentFile
 from mr_dedup.formats.outputs import whole_file
 from mr_dedup.jobs.batches import Kind, decode_bytes, kind_of, read_batches
 from mr_dedup.jobs.clustered_rows import ClusteredRows
 from mr_dedup.jobs.document_tables import decode_documents
-from mr_dedup.jobs.fingerprint import WITHOUT_FEATURES, FingerprintJob
+from mr_dedup.jobs.fingerprint import CJK_KEY, WITHOUT_FEATURES, FingerprintJob
 from mr_dedup.jobs.job import Job
 from mr_dedup.jobs.keep import KeepJob, Kept
 from mr_dedup.jobs.method_options import SIMHASH
@@ -106,7 +108,7 @@ class DedupOptions:
 
     ``k`` bits between fingerprints of one cluster's documents, None if these are not looked at, and
     ``methods`` by keys; ``keep`` policies; ``verify`` the least similarity to a keeper, None if
-    texts are not compared; ``shingles`` what by;
+    texts are not compared; ``shingles`` what by, AUTO_SHINGLES if the texts are to tell;
     ``share_by`` fields that ROWS has as well; ``reading`` and ``features`` are arguments for jobs.
     ``made_from`` says what the fingerprints are made from; ``id_name`` and ``text_name`` are the
     fields of ids and texts. Nothing is kept that is like what the results ``against`` kept.
@@ -138,12 +140,11 @@ class DedupOptions:
         """What the earlier results are called, and how many documents they have."""
         return [(result.name, result.documents) for result in self.against]
 
-    @property
-    def resolving(self) -> list[str]:
-        """The arguments of the resolve job besides those of all."""
+    def resolving(self, shingles: str) -> list[str]:
+        """Return the arguments of the resolve job besides those of all."""
         verify = "off" if self.verify is None else repr(self.verify)
         keep = [f"--keep={policy}" for policy in self.keep]
-        return [*keep, f"--verify={verify}", f"--shingles={self.shingles}"]
+        return [*keep, f"--verify={verify}", f"--shingles={shingles}"]
 
 
 def dedup(stages: Stages, options: DedupOptions, run_job: RunJob) -> dict[str, Any]:
@@ -172,7 +173,8 @@ def dedup(stages: Stages, options: DedupOptions, run_job: RunJob) -> dict[str, A
             stages.finish("earlier", parts, {"files": parts})
         parts = stages.values("earlier")["files"]
     if not stages.is_done("resolve"):
-        told = _resolve(folder, options, run_job, parts)
+        shingles = stages.values("fingerprint")["shingles"]
+        told = _resolve(folder, options, run_job, parts, shingles)
         stages.finish("resolve", [DECISIONS, CLUSTERS, KEPT, SAMPLES], told)
     if not stages.is_done("keep"):
         names = _keep(folder, options, run_job, parts)
@@ -191,13 +193,14 @@ def _fingerprint(folder: Path, options: DedupOptions, run_job: RunJob) -> dict[s
     arguments = [*options.reading, *options.features, "--as-batches"]
     arguments += [f"--keep-field={name}" for name in options.share_by]
     arguments += [f"--method={method.name}" for method in options.methods]
+    arguments += ["--count-cjk"] if options.shingles == AUTO_SHINGLES else []
     if options.keyword_idf is not None:
         # a name that mrjob cannot misread
         link = folder / "keyword-frequencies.parquet"
         link.unlink(missing_ok=True)
         link.symlink_to(options.keyword_idf.absolute())
         arguments.append(f"--keyword-idf={link}")
-    rows = rejected = empty = 0
+    rows = rejected = empty = cjk = text_bytes = 0
     with (
         run_job(FingerprintJob, arguments, "fingerprint") as result,
         whole_file(folder / ROWS, overwrite=True) as file,
@@ -219,11 +222,17 @@ def _fingerprint(folder: Path, options: DedupOptions, run_job: RunJob) -> dict[s
             table = decode_documents(batch)
             rows += len(table)
             empty += table["fingerprint"].null_count
+            cjk += int((table.schema.metadata or {}).get(CJK_KEY, 0))
+            text_bytes += pc.sum(table["length"]).as_py() or 0
             chunk = pa.array(np.full(len(table), key, np.int64))
             columns = [table[name] for name in schema.names[1:]]
             writer.write_table(pa.Table.from_arrays([chunk, *columns], schema=schema))
             write_signatures(table)
-    return {"read": rows, "rejected": rejected, WITHOUT_FEATURES: empty}
+    shingles = options.shingles
+    if shingles == AUTO_SHINGLES:
+        shingles = usual_shingles(cjk, text_bytes)
+    told = {"read": rows, "rejected": rejected, WITHOUT_FEATURES: empty}
+    return {**told, "shingles": shingles}
 
 
 @contextlib.contextmanager
@@ -301,7 +310,7 @@ def _earlier(folder: Path, options: DedupOptions, run_job: RunJob) -> list[str]:
 
 
 def _resolve(
-    folder: Path, options: DedupOptions, run_job: RunJob, parts: Sequence[str]
+    folder: Path, options: DedupOptions, run_job: RunJob, parts: Sequence[str], shingles: str
 ) -> dict[str, Any]:
     rows = Rows.read(folder / ROWS)
     labels = Labels.read(folder / LABELS)
@@ -310,7 +319,7 @@ def _resolve(
     keys = reduce_keys_for(int(rows.lengths[clustered].sum()))
     found = Decided.unclustered(rows, cluster, clustered, options.earlier)
     if clustered.any():
-        arguments = [*options.reading, *options.features, *options.resolving]
+        arguments = [*options.reading, *options.features, *options.resolving(shingles)]
         numbers = np.flatnonzero(clustered)
         ClusteredRows(
             numbers,
