@@ -24,6 +24,7 @@ BENCHMARKS = (
     "whole_command",
     "urls",
     "dedup",
+    "index",
 )
 
 

@@ -44,5 +44,37 @@ class FaissIndex:
         return self._queries[ranks], np.repeat(corpus, np.diff(limits).astype(np.int64))
 
 
+class SingleQueries:
+    """A corpus in a faiss index, made exact for distance k, for one query at a time."""
+
+    KINDS = ("MultiHash", "BinaryHash")
+
+    def __init__(self, kind: str, corpus: Fingerprints, k: int) -> None:
+        """Index ``corpus`` uint64[n]. Raises ImportError if faiss is not installed.
+
+        MultiHash as above. BinaryHash has one table, keyed by leading bits, and looks into all
+        buckets whose keys are within k bits: of 10 million 24 bits were faster than 16 and 20.
+        """
+        import faiss
+
+        faiss.omp_set_num_threads(1)
+        self._corpus, self._k = corpus, k
+        index: faiss.IndexBinary
+        if kind == "MultiHash":
+            index = faiss.IndexBinaryMultiHash(64, k + 1, 64 // (k + 1))
+            index.nflip = 0
+        else:
+            index = faiss.IndexBinaryHash(64, max(8, min(24, corpus.size.bit_length())))
+            index.nflip = k
+        index.add(_bytes(corpus))
+        self._index = index
+
+    def query(self, one: Fingerprints) -> Fingerprints:
+        """Return what is within k bits of one fingerprint, uint64[1]."""
+        _, _, ranks = self._index.range_search(_bytes(one), self._k + 1)
+        found: Fingerprints = self._corpus[ranks]
+        return found
+
+
 def _bytes(fingerprints: Fingerprints) -> NDArray[np.uint8]:
     return fingerprints.view(np.uint8).reshape(-1, 8)

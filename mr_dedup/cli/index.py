@@ -1,0 +1,364 @@
+"""Keep an index of fingerprints on disk, and ask it for near-duplicates in microseconds.
+
+  create   make an index in DIR, of documents or fingerprints if FILEs are named
+  add      add documents or fingerprints; with --check say what is near them first
+  remove   remove documents by their ids
+  query    print what is near documents or fingerprints
+  compact  make one segment of all, without what was removed, perhaps by another table design
+  verify   read every byte, and name what is damaged
+  stats    say what an index holds, and takes
+
+FILEs are documents or fingerprints, of any format. Without any, lines come from standard input:
+documents as JSON, or lines of fingerprint TAB id, or for remove ids. To each line there is one
+line of answer, at once, so that a crawler can hold both ends of a pipe: the id, and what is near
+it, between TABs. A line that cannot be read is answered by one that begins with TAB and says why.
+
+What was answered is kept, whatever happens then. One process writes to an index; any number query
+it meanwhile.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mr_dedup.cli.arguments import positive
+from mr_dedup.cli.document_arguments import add_feature_arguments, add_reading_arguments
+from mr_dedup.cli.streams import printable
+
+if TYPE_CHECKING:
+    from mr_dedup.cli.index_inputs import Input
+    from mr_dedup.index.hamming_index import HammingIndex
+    from mr_dedup.index.reader import IndexReader
+    from mr_dedup.index.stats import IndexStats
+
+HELP = "keep an index of fingerprints on disk, and query it"
+
+EXIT_DAMAGED = 1
+
+_ACTIONS = {
+    "create": "make an index",
+    "add": "add documents or fingerprints",
+    "remove": "remove documents by their ids",
+    "query": "print what is near documents or fingerprints",
+    "compact": "make one segment of all",
+    "verify": "read every byte, and name what is damaged",
+    "stats": "say what an index holds, and takes",
+}
+_READING = ("create", "add", "query")
+_WRITING = ("create", "add", "remove", "compact")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments to ``parser``."""
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    for name, what in _ACTIONS.items():
+        action = actions.add_parser(name, help=what, description=f"{what.capitalize()}.")
+        action.add_argument("folder", type=Path, metavar="DIR", help="the folder of the index")
+        if name in (*_READING, "remove"):
+            action.add_argument(
+                "files", nargs="*", metavar="FILE",
+                help="files of documents or fingerprints" if name != "remove"
+                else "files of ids, a line each",
+            )  # fmt: skip
+        _ADD[name](action)
+        if name in _READING:
+            _add_fingerprint_files(action)
+            add_feature_arguments(action)
+            add_reading_arguments(action)
+        if name in ("add", "query"):
+            _without_defaults(action, "features")
+        if name in ("add", "remove", "query"):
+            action.add_argument(
+                "--no-check", action="store_true",
+                help="hold blocks against their checksums when they are needed, not all at first",
+            )  # fmt: skip
+        if name in ("create", "add", "remove"):
+            action.add_argument(
+                "--relaxed", action="store_true",
+                help="force changes to the disk once a second: a loss of power may cost the last",
+            )  # fmt: skip
+
+
+def _add_create(action: argparse.ArgumentParser) -> None:
+    action.add_argument(
+        "-k", type=int, default=3, help="largest distance that queries may ask for (default 3)"
+    )
+    action.add_argument(
+        "--no-ids", action="store_true",
+        help="keep fingerprints alone: each is its own document, and its own id",
+    )  # fmt: skip
+    _add_design(action)
+
+
+def _add_add(action: argparse.ArgumentParser) -> None:
+    action.add_argument(
+        "--check", action="store_true",
+        help="print a line for each document, with what was near it before it was added",
+    )  # fmt: skip
+    action.add_argument(
+        "--only-new", action="store_true", help="add only what has nothing near it; with --check"
+    )
+    _add_answer(action)
+
+
+def _add_query(action: argparse.ArgumentParser) -> None:
+    _add_answer(action)
+
+
+def _add_answer(action: argparse.ArgumentParser) -> None:
+    action.add_argument(
+        "-k", type=int, help="largest distance of a near-duplicate (default: the index's)"
+    )
+    action.add_argument(
+        "--limit", type=positive, metavar="N", help="print the N nearest only (default: all)"
+    )
+    action.add_argument("--with-distance", action="store_true", help="print near-duplicate:bits")
+
+
+def _add_design(action: argparse.ArgumentParser) -> None:
+    action.add_argument(
+        "--design", metavar="NAME",
+        help="the table design, as mr-dedup plan names it; auto is the best for each segment's "
+        "size (default: as it is, of a new index auto)",
+    )  # fmt: skip
+
+
+def _add_nothing(action: argparse.ArgumentParser) -> None:
+    pass
+
+
+_ADD: dict[str, Callable[[argparse.ArgumentParser], None]] = {
+    "create": _add_create,
+    "add": _add_add,
+    "remove": _add_nothing,
+    "query": _add_query,
+    "compact": _add_design,
+    "verify": _add_nothing,
+    "stats": _add_nothing,
+}
+
+
+def _add_fingerprint_files(action: argparse.ArgumentParser) -> None:
+    from mr_dedup.formats.fingerprint_files import BYTE_ORDERS, FORMATS
+
+    action.add_argument(
+        "--fingerprint-format", choices=FORMATS, help="of fingerprints, if the names do not say"
+    )
+    action.add_argument(
+        "--byte-order", choices=BYTE_ORDERS, default="big", help="of longs (default big)"
+    )
+    action.add_argument(
+        "--rejects", type=Path, metavar="FILE",
+        help="where records of documents go that cannot be read, and why",
+    )  # fmt: skip
+    action.add_argument(
+        "--overwrite", action="store_true", help="replace the file of rejects if it exists"
+    )
+
+
+def _without_defaults(action: argparse.ArgumentParser, title: str) -> None:
+    """Leave out of the arguments what nobody gives: an index has its own."""
+    for group in action._action_groups:
+        if group.title == title:
+            group.description = "those that the index is made with; others are refused"
+            for each in group._group_actions:
+                each.default = argparse.SUPPRESS
+                each.help = (each.help or "").partition(" (default")[0]
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the command; return its exit code."""
+    from mr_dedup.errors import MrDedupError
+
+    try:
+        return _RUN[arguments.action](arguments)
+    except ValueError as error:
+        raise MrDedupError(str(error)) from error
+
+
+def _create(arguments: argparse.Namespace) -> int:
+    from mr_dedup.cli.index_inputs import Input, features_of, given_features
+    from mr_dedup.errors import MrDedupError
+    from mr_dedup.index.hamming_index import HammingIndex
+
+    inputs = Input.all_of(arguments)
+    design = None if arguments.design == "auto" else arguments.design
+    made_from, features = features_of(inputs, given_features(arguments), arguments)
+    if inputs and not arguments.no_ids and not any(each.may_have_ids for each in inputs):
+        raise MrDedupError(f"{inputs[0].name}: has no ids; give --no-ids, if it is to be so")
+    with (
+        _made_whole(arguments.folder, bool(inputs)) as folder,
+        HammingIndex.create(
+            folder, k=arguments.k, named=not arguments.no_ids, features=features,
+            made_from=made_from, design=design, relaxed=arguments.relaxed,
+        ) as index,
+    ):  # fmt: skip
+        if inputs:
+            _add_files(index, inputs, arguments)
+    return 0
+
+
+@contextlib.contextmanager
+def _made_whole(folder: Path, aside: bool) -> Iterator[Path]:
+    """Yield where to make a folder, if ``aside`` beside its place, and there if the block ends."""
+    from mr_dedup.errors import MrDedupError
+    from mr_dedup.formats.outputs import hidden_prefix
+    from mr_dedup.index.manifest import force_folder
+
+    if not aside:
+        yield folder
+        return
+    if folder.is_dir() and any(folder.iterdir()):
+        raise MrDedupError(f"{folder}: holds files already; name another folder")
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    made = Path(tempfile.mkdtemp(prefix=hidden_prefix(folder), suffix=".part", dir=folder.parent))
+    try:
+        yield made / "index"
+        (made / "index").rename(folder)
+        force_folder(folder.absolute().parent)
+    finally:
+        shutil.rmtree(made, ignore_errors=True)
+
+
+def _add(arguments: argparse.Namespace) -> int:
+    from mr_dedup.cli.index_inputs import Input
+    from mr_dedup.cli.index_lines import answer_lines, checking_lines
+    from mr_dedup.errors import MrDedupError
+
+    if arguments.only_new and not arguments.check:
+        raise MrDedupError("--only-new: give --check as well, which says what is near")
+    with _opened(arguments) as index:
+        inputs = Input.all_of(arguments)
+        if not inputs:
+            return answer_lines(index, arguments)
+        if arguments.check:
+            return checking_lines(index, inputs, arguments)
+        _add_files(index, inputs, arguments)
+    return 0
+
+
+def _add_files(index: HammingIndex, inputs: list[Input], arguments: argparse.Namespace) -> None:
+    from mr_dedup.cli.index_inputs import gathered, maker_for, rejects_of
+
+    started, added, held = time.perf_counter(), 0, 0
+    maker = maker_for(index, inputs, arguments)
+    with rejects_of(arguments) as rejects:
+        for fingerprints, ids in gathered(inputs, index.named, maker, rejects, arguments):
+            held += len(fingerprints)
+            added += index.add(fingerprints, ids)
+    seconds = time.perf_counter() - started
+    _say(f"{held:,} documents, {added:,} of them new, {len(index):,} in the index; {seconds:.1f} s")
+
+
+def _remove(arguments: argparse.Namespace) -> int:
+    from mr_dedup.cli.index_lines import remove_lines
+
+    with _opened(arguments) as index:
+        remove_lines(index, arguments)
+    return 0
+
+
+def _query(arguments: argparse.Namespace) -> int:
+    from mr_dedup.cli.index_inputs import Input
+    from mr_dedup.cli.index_lines import answer_lines, checking_lines
+    from mr_dedup.index.reader import IndexReader
+
+    with IndexReader.open(arguments.folder, check=not arguments.no_check) as index:
+        inputs = Input.all_of(arguments)
+        return (
+            checking_lines(index, inputs, arguments) if inputs else answer_lines(index, arguments)
+        )
+
+
+def _compact(arguments: argparse.Namespace) -> int:
+    from mr_dedup.index.hamming_index import HammingIndex
+
+    started = time.perf_counter()
+    with HammingIndex.open(arguments.folder, background=False) as index:
+        _say_cut(index)
+        index.compact(arguments.design)
+        stats = index.stats()
+    _say(
+        f"{stats.documents:,} documents in {stats.disk_bytes:,} bytes; "
+        f"{time.perf_counter() - started:.1f} s"
+    )
+    return 0
+
+
+def _verify(arguments: argparse.Namespace) -> int:
+    from mr_dedup.index.verification import verify
+
+    damages = list(verify(arguments.folder))
+    for damage in damages:
+        print(f"damaged: {printable(str(damage))}")
+    if not damages:
+        print(f"{printable(str(arguments.folder))}: sound")
+    return EXIT_DAMAGED if damages else 0
+
+
+def _stats(arguments: argparse.Namespace) -> int:
+    from mr_dedup.index.reader import IndexReader
+
+    with IndexReader.open(arguments.folder, check=False) as reader:
+        print("\n".join(_stats_lines(reader.stats(), str(arguments.folder))))
+    return 0
+
+
+def _stats_lines(stats: IndexStats, name: str) -> list[str]:
+    rows = {
+        "documents": f"{stats.documents:,}",
+        "ids": "text" if stats.named else "none: each fingerprint is its own",
+        "k": f"{stats.k}",
+        "made from": stats.features or "not known",
+        "on disk": f"{stats.disk_bytes:,} bytes, "
+        f"{stats.disk_bytes / max(1, stats.documents):.1f} a document",
+        "in the log": f"{stats.memory_documents:,} documents, {stats.log_bytes:,} bytes",
+        "segments": f"{len(stats.segments)}",
+    }
+    width = max(map(len, rows))
+    lines = [printable(name), *(f"  {name:{width}}  {value}" for name, value in rows.items())]
+    lines += [
+        f"    {each.file}  {each.documents:,} documents, {each.dead:,} of them removed, "
+        f"{each.bytes:,} bytes, {each.design}"
+        for each in stats.segments
+    ]
+    return lines
+
+
+def _opened(arguments: argparse.Namespace) -> HammingIndex:
+    from mr_dedup.index.hamming_index import HammingIndex
+
+    index = HammingIndex.open(
+        arguments.folder, relaxed=arguments.relaxed, check=not arguments.no_check
+    )
+    _say_cut(index)
+    return index
+
+
+def _say_cut(index: HammingIndex | IndexReader) -> None:
+    cut_bytes = getattr(index, "cut_bytes", 0)
+    if cut_bytes:
+        _say(f"{cut_bytes:,} bytes of changes that nobody was told of were half there; cut off")
+
+
+def _say(message: str) -> None:
+    print(f"mr-dedup: {message}", file=sys.stderr)
+
+
+_RUN: dict[str, Callable[[argparse.Namespace], int]] = {
+    "create": _create,
+    "add": _add,
+    "remove": _remove,
+    "query": _query,
+    "compact": _compact,
+    "verify": _verify,
+    "stats": _stats,
+}

@@ -1,0 +1,111 @@
+"""Ids of documents as columns: text, end to end, and where each begins."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from mr_dedup.index import kernels
+
+MAX_ID_BYTES = 1 << 16
+"""The longest id, in UTF-8: what is longer is no name but a text."""
+
+
+@dataclass(frozen=True)
+class Ids:
+    """n ids in UTF-8: id i is ``content[offsets[i]:offsets[i + 1]]``, uint8[…] and int64[n + 1]."""
+
+    content: NDArray[np.uint8]
+    offsets: NDArray[np.int64]
+
+    def __post_init__(self) -> None:
+        # some are views of bytes: kernels are compiled for these alone
+        self.content.setflags(write=False)
+
+    @classmethod
+    def of(cls, ids: Iterable[str] | pa.Array) -> Ids:
+        """Return texts, or an array of them, as a column.
+
+        Raises ValueError for what is no text, for an id that is empty or longer than MAX_ID_BYTES,
+        and for one that UTF-8 cannot hold.
+        """
+        column = cls._from_arrow(ids) if isinstance(ids, pa.Array) else cls._from_texts(ids)
+        lengths = np.diff(column.offsets)
+        if lengths.size and (lengths.min() == 0 or lengths.max() > MAX_ID_BYTES):
+            raise ValueError(f"ids: expected 1 to {MAX_ID_BYTES} bytes each")
+        return column
+
+    @classmethod
+    def from_bytes(cls, encoded: Sequence[bytes]) -> Ids:
+        """Return ids that are UTF-8 already."""
+        offsets = np.zeros(len(encoded) + 1, np.int64)
+        np.cumsum([len(each) for each in encoded], out=offsets[1:])
+        return cls(np.frombuffer(b"".join(encoded), np.uint8), offsets)
+
+    @classmethod
+    def _from_texts(cls, texts: Iterable[str]) -> Ids:
+        encoded = []
+        for text in texts:
+            if not isinstance(text, str):
+                raise ValueError(f"ids: expected text, got {text!r}")
+            try:
+                encoded.append(text.encode())
+            except UnicodeEncodeError as error:
+                raise ValueError(f"ids: {text!r} is no text that UTF-8 holds") from error
+        return cls.from_bytes(encoded)
+
+    @classmethod
+    def _from_arrow(cls, array: Any) -> Ids:
+        if array.null_count or not (
+            pa.types.is_string(array.type) or pa.types.is_large_string(array.type)
+        ):
+            raise ValueError(f"ids: expected text, none null, got {array.type}")
+        array = array.cast(pa.large_string())
+        _, offsets, content = array.buffers()
+        if not len(array):
+            return cls.from_bytes([])
+        starts = np.frombuffer(offsets, np.int64)[array.offset : array.offset + len(array) + 1]
+        held = np.frombuffer(content if content is not None else b"", np.uint8)
+        return cls(held[starts[0] : starts[-1]], starts - starts[0])
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def encoded(self) -> list[bytes]:
+        """Return each id in UTF-8."""
+        content, edges = self.content.tobytes(), self.offsets.tolist()
+        return [content[a:b] for a, b in itertools.pairwise(edges)]
+
+    def hashes(self) -> NDArray[np.uint64]:
+        """Return the hash of each id, xxh3 of 64 bits."""
+        hashes = np.empty(len(self), np.uint64)
+        kernels.hash_ids(self.content, self.offsets, hashes)
+        return hashes
+
+    def take(self, places: NDArray[np.int64]) -> Ids:
+        """Return the ids at ``places`` int64[m], in that order."""
+        lengths = np.diff(self.offsets)[places]
+        offsets = np.zeros(len(places) + 1, np.int64)
+        np.cumsum(lengths, out=offsets[1:])
+        content = np.empty(int(offsets[-1]), np.uint8)
+        kernels.copy_ids(self.content, self.offsets, places, offsets, content)
+        return Ids(content, offsets)
+
+    @classmethod
+    def joined(cls, parts: Sequence[Ids]) -> Ids:
+        """Return the ids of all parts, one after another."""
+        if len(parts) == 1:
+            return parts[0]
+        ends = np.cumsum([0, *(int(part.offsets[-1]) for part in parts)])
+        offsets = [part.offsets[1:] + end for part, end in zip(parts, ends, strict=False)]
+        content = [part.content[: part.offsets[-1]] for part in parts]
+        return cls(
+            np.concatenate([np.empty(0, np.uint8), *content]),
+            np.concatenate([np.zeros(1, np.int64), *offsets]),
+        )

@@ -1,0 +1,413 @@
+"""The loops of the online index: probe a segment, look up ids and fingerprints, scan what is new.
+
+A segment is one file, seen as ``words`` uint32, ``halves`` uint16 and ``octets`` uint8: three views
+of the same bytes, so that a call takes few arrays, each of which costs it 100 ns. ``tables``
+uint64[tables, FIELDS] says where a table's parts begin, in elements of the view that they are
+read by. ``checked`` uint8[blocks] is 1 where the checksum of a block of 64 KB was found right: a
+kernel that would read another returns its number, and is called again when that was looked at.
+
+Nothing is validated here: segment.py and memory_table.py allocate and call.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit, uint32, uint64
+
+from mr_dedup.features.xxh3 import xxh3_64
+from mr_dedup.hamming.intrinsics import (
+    LANES,
+    lanes_within,
+    population_count,
+    prefetch,
+    trailing_zeros,
+)
+
+BLOCK_BITS = 16
+"""A checksum is over 2**16 bytes: 8 of 65,536; the first touch of a block costs 6 µs."""
+
+MASK, WIDTH, BITS, DIRECTORY, LOW, HIGH, HIGH_BYTES, FIELDS = range(8)
+"""A table: the mask of the bits that are probed, how many these are, the bits of the directory,
+where directory (words), low halves (words) and the bits between begin (halves or octets, as
+HIGH_BYTES says)."""
+
+ID_BITS, ID_DIRECTORY, ID_TAGS, ID_DOCUMENTS, ID_OFFSETS, ID_OFFSET_WORDS, ID_CONTENT, ID_FIELDS = (
+    range(8)
+)
+"""The ids: the bits of the directory over their hashes; where it, the last 32 bits of each hash,
+its document, the ids' offsets (words, one or two each) and the ids themselves (octets) begin."""
+
+_BLOCK_BITS = np.uint64(BLOCK_BITS)
+_LANES = np.uint64(LANES)
+_0, _1, _2, _32, _63, _64 = (np.uint64(n) for n in (0, 1, 2, 32, 63, 64))
+_WORD = np.uint64(4)
+_ABSENT = np.uint64(0xFFFFFFFFFFFFFFFF)
+
+
+@njit(cache=True, nogil=True)
+def permuted(x, rotations, targets, table):  # type: ignore[no-untyped-def]
+    """Return fingerprint x with its bits where a table has them."""
+    moved = _0
+    for run in range(rotations.shape[1]):
+        turn = rotations[table, run]
+        moved |= (x << turn | x >> ((_64 - turn) & _63)) & targets[table, run]
+    return moved
+
+
+@njit(cache=True, nogil=True)
+def restored(y, rotations, targets, table):  # type: ignore[no-untyped-def]
+    """Return the fingerprint that ``permuted`` made y of."""
+    back = _0
+    for run in range(rotations.shape[1]):
+        turn = rotations[table, run]
+        part = y & targets[table, run]
+        back |= part >> turn | part << ((_64 - turn) & _63)
+    return back
+
+
+@njit(cache=True, nogil=True)
+def permute_all(values, rotations, targets, table, out):  # type: ignore[no-untyped-def]
+    """Write ``values`` uint64[n] permuted for a table to ``out``."""
+    for i in range(values.size):
+        out[i] = permuted(values[i], rotations, targets, table)
+
+
+@njit(cache=True, nogil=True)
+def restore_all(values, rotations, targets, table, out):  # type: ignore[no-untyped-def]
+    """Write what ``values`` uint64[n], permuted for a table, were to ``out``."""
+    for i in range(values.size):
+        out[i] = restored(values[i], rotations, targets, table)
+
+
+@njit(cache=True, nogil=True)
+def fill_directory(ordered, shift, directory):  # type: ignore[no-untyped-def]
+    """Write where each run of equal leading bits of ``ordered`` uint64[n] begins.
+
+    ``directory`` uint32[2**bits + 1], ``shift`` is 64 - bits.
+    """
+    bucket = _0
+    for i in range(ordered.size):
+        leading = ordered[i] >> shift
+        while bucket <= leading:
+            directory[bucket] = uint32(i)
+            bucket += _1
+    while bucket < uint64(directory.size):
+        directory[bucket] = uint32(ordered.size)
+        bucket += _1
+
+
+@njit(cache=True, nogil=True)
+def unchecked_block(checked, begin, end):  # type: ignore[no-untyped-def]
+    """Return the first block of bytes ``begin`` to ``end`` that is not checked, or _ABSENT."""
+    if end <= begin:
+        return _ABSENT
+    for block in range(begin >> _BLOCK_BITS, ((end - _1) >> _BLOCK_BITS) + _1):
+        if checked[block] == 0:
+            return uint64(block)
+    return _ABSENT
+
+
+@njit(cache=True, nogil=True)
+def _high(tables, table, slot, halves, octets):  # type: ignore[no-untyped-def]
+    """Return the bits of a row between those of the directory and the last 32."""
+    if tables[table, HIGH_BYTES] == _2:
+        return uint64(halves[tables[table, HIGH] + slot])
+    return uint64(octets[tables[table, HIGH] + slot])
+
+
+@njit(cache=True, nogil=True)
+def _unchecked_high(tables, table, begin, end, checked):  # type: ignore[no-untyped-def]
+    size = tables[table, HIGH_BYTES]
+    at = tables[table, HIGH]
+    return unchecked_block(checked, (at + begin) * size, (at + end) * size)
+
+
+@njit(cache=True, nogil=True)
+def rank_of(  # type: ignore[no-untyped-def]
+    x, tables, rotations, targets, words, halves, octets, checked
+):
+    """Return (rank of fingerprint x in the first table or _ABSENT, block to check or _ABSENT)."""
+    y = permuted(x, rotations, targets, 0)
+    shift = _64 - tables[0, BITS]
+    at = tables[0, DIRECTORY] + (y >> shift)
+    missing = unchecked_block(checked, at * _WORD, (at + _2) * _WORD)
+    if missing != _ABSENT:
+        return _ABSENT, missing
+    begin, end = uint64(words[at]), uint64(words[at + _1])
+    low = tables[0, LOW]
+    missing = unchecked_block(checked, (low + begin) * _WORD, (low + end) * _WORD)
+    if missing == _ABSENT:
+        missing = _unchecked_high(tables, 0, begin, end, checked)
+    if missing != _ABSENT:
+        return _ABSENT, missing
+    wanted = y & ((_1 << shift) - _1)
+    while begin < end:
+        middle = (begin + end) >> _1
+        value = _high(tables, 0, middle, halves, octets) << _32 | uint64(words[low + middle])
+        if value == wanted:
+            return middle, _ABSENT
+        if value < wanted:
+            begin = middle + _1
+        else:
+            end = middle
+    return _ABSENT, _ABSENT
+
+
+@njit(cache=True, nogil=True)
+def probe(  # type: ignore[no-untyped-def]
+    queries, begin, k, tables, rotations, targets, words, halves, octets, checked, ranges,
+    out_queries, out_fingerprints, out_ranks,
+):  # fmt: skip
+    """Write all fingerprints within k bits of ``queries[begin:]``, uint64[n], and their ranks.
+
+    ``tables`` are those that are to be probed, the segment's first ones. Returns (written, begin,
+    block): where to go on, n at the end; and the block that has to be checked before, or _ABSENT,
+    in which case the outputs, [m] each, are full. A query is written as a whole or not at all.
+    ``ranges`` uint64[tables, 4] is scratch.
+
+    All directories are read before any bucket, whose first line is fetched meanwhile: misses of
+    the cache that do not wait for one another. A pair comes from the first table that shares its
+    probed bits.
+    """
+    written = uint64(0)
+    size = uint64(queries.size)
+    room = uint64(out_ranks.size)
+    near = uint32(k)
+    q = uint64(begin)
+    while q < size:
+        x = queries[q]
+        before = written
+        for table in range(tables.shape[0]):
+            y = permuted(x, rotations, targets, table)
+            finer = tables[table, BITS] - tables[table, WIDTH]
+            # in two steps: a shift by 64 is none
+            first = (y >> _1 >> (_63 - tables[table, WIDTH])) << finer
+            at = tables[table, DIRECTORY] + first
+            after = at + (_1 << finer)
+            missing = unchecked_block(checked, at * _WORD, (at + _1) * _WORD)
+            if missing == _ABSENT:
+                missing = unchecked_block(checked, after * _WORD, (after + _1) * _WORD)
+            if missing != _ABSENT:
+                return before, q, missing
+            ranges[table, 0] = y
+            ranges[table, 1] = first
+            ranges[table, 2] = uint64(words[at])
+            ranges[table, 3] = uint64(words[after])
+            prefetch(words, tables[table, LOW] + ranges[table, 2])
+        for table in range(tables.shape[0]):
+            y, first = ranges[table, 0], ranges[table, 1]
+            base, end = ranges[table, 2], ranges[table, 3]
+            low = tables[table, LOW]
+            missing = unchecked_block(checked, (low + base) * _WORD, (low + end) * _WORD)
+            if missing != _ABSENT:
+                return before, q, missing
+            shift = _64 - tables[table, BITS]
+            while base < end:
+                within = lanes_within(words, low + base, uint32(y), near)
+                while within != uint32(0):
+                    slot = base + uint64(trailing_zeros(within))
+                    within &= within - uint32(1)
+                    if slot >= end:
+                        break
+                    # which of the directory's buckets it is in: the last that begins before it
+                    finer = tables[table, BITS] - tables[table, WIDTH]
+                    bucket, beyond = first, first + (_1 << finer)
+                    at = tables[table, DIRECTORY]
+                    missing = unchecked_block(
+                        checked, (at + bucket) * _WORD, (at + beyond + _1) * _WORD
+                    )
+                    if missing == _ABSENT:
+                        missing = _unchecked_high(tables, table, slot, slot + _1, checked)
+                    if missing != _ABSENT:
+                        return before, q, missing
+                    while beyond - bucket > _1:
+                        middle = (bucket + beyond) >> _1
+                        if uint64(words[at + middle]) <= slot:
+                            bucket = middle
+                        else:
+                            beyond = middle
+                    other = bucket << shift | _high(tables, table, slot, halves, octets) << _32
+                    other |= uint64(words[low + slot])
+                    if population_count(y ^ other) > k:
+                        continue
+                    found = restored(other, rotations, targets, table)
+                    difference = x ^ found
+                    mine = True
+                    for earlier in range(table):
+                        if difference & tables[earlier, MASK] == _0:
+                            mine = False
+                            break
+                    if not mine:
+                        continue
+                    rank = slot
+                    if table > 0:
+                        rank, missing = rank_of(
+                            found, tables, rotations, targets, words, halves, octets, checked
+                        )
+                        if missing != _ABSENT:
+                            return before, q, missing
+                    if written == room:
+                        return before, q, _ABSENT
+                    out_queries[written] = q
+                    out_fingerprints[written] = found
+                    out_ranks[written] = rank
+                    written += _1
+                base += _LANES
+        q += _1
+    return written, q, _ABSENT
+
+
+@njit(cache=True, nogil=True)
+def find_fingerprints(  # type: ignore[no-untyped-def]
+    values, begin, tables, rotations, targets, words, halves, octets, checked, out
+):
+    """Write the rank of each of ``values[begin:]`` uint64[n], or _ABSENT, to ``out`` uint64[n].
+
+    Returns (where to go on, block to check before) as ``probe``.
+    """
+    i = uint64(begin)
+    while i < uint64(values.size):
+        rank, missing = rank_of(
+            values[i], tables, rotations, targets, words, halves, octets, checked
+        )
+        if missing != _ABSENT:
+            return i, missing
+        out[i] = rank
+        i += _1
+    return i, _ABSENT
+
+
+@njit(cache=True, nogil=True)
+def decode(table, tables, rotations, targets, words, halves, octets, out):  # type: ignore[no-untyped-def]
+    """Write the rows of a table, as it has them, to ``out`` uint64[n]; all blocks checked."""
+    shift = _64 - tables[table, BITS]
+    directory, low = tables[table, DIRECTORY], tables[table, LOW]
+    for bucket in range(_1 << tables[table, BITS]):
+        leading = uint64(bucket) << shift
+        for slot in range(uint64(words[directory + bucket]), words[directory + bucket + _1]):
+            high = _high(tables, table, slot, halves, octets)
+            out[slot] = leading | high << _32 | uint64(words[low + slot])
+
+
+@njit(cache=True, nogil=True)
+def _id_offset(layout, words, document):  # type: ignore[no-untyped-def]
+    at = layout[ID_OFFSETS] + document * layout[ID_OFFSET_WORDS]
+    offset = uint64(words[at])
+    if layout[ID_OFFSET_WORDS] == _2:
+        offset |= uint64(words[at + _1]) << _32
+    return offset
+
+
+@njit(cache=True, nogil=True)
+def find_ids(  # type: ignore[no-untyped-def]
+    hashes, content, offsets, begin, layout, words, octets, checked, out
+):
+    """Write the document of each id from ``begin`` on, or _ABSENT, to ``out`` uint64[n].
+
+    ``hashes`` uint64[n], ``content`` uint8[…] and ``offsets`` int64[n + 1] are the ids that are
+    looked for. Returns (where to go on, block to check before) as ``probe``.
+    """
+    i = uint64(begin)
+    while i < uint64(hashes.size):
+        document, missing = _find_id(
+            hashes[i], content, uint64(offsets[i]), uint64(offsets[i + _1]), layout, words, octets,
+            checked,
+        )  # fmt: skip
+        if missing != _ABSENT:
+            return i, missing
+        out[i] = document
+        i += _1
+    return i, _ABSENT
+
+
+@njit(cache=True, nogil=True)
+def _find_id(hashed, content, start, stop, layout, words, octets, checked):  # type: ignore[no-untyped-def]
+    at = layout[ID_DIRECTORY] + (hashed >> (_64 - layout[ID_BITS]))
+    missing = unchecked_block(checked, at * _WORD, (at + _2) * _WORD)
+    if missing != _ABSENT:
+        return _ABSENT, missing
+    begin, end = uint64(words[at]), uint64(words[at + _1])
+    tags, documents = layout[ID_TAGS], layout[ID_DOCUMENTS]
+    missing = unchecked_block(checked, (tags + begin) * _WORD, (tags + end) * _WORD)
+    if missing != _ABSENT:
+        return _ABSENT, missing
+    for slot in range(begin, end):
+        if words[tags + slot] != uint32(hashed):
+            continue
+        at = documents + slot
+        missing = unchecked_block(checked, at * _WORD, (at + _1) * _WORD)
+        if missing != _ABSENT:
+            return _ABSENT, missing
+        document = uint64(words[at])
+        at = layout[ID_OFFSETS] + document * layout[ID_OFFSET_WORDS]
+        after = at + _2 * layout[ID_OFFSET_WORDS]
+        missing = unchecked_block(checked, at * _WORD, after * _WORD)
+        if missing != _ABSENT:
+            return _ABSENT, missing
+        held = layout[ID_CONTENT] + _id_offset(layout, words, document)
+        length = _id_offset(layout, words, document + _1) + layout[ID_CONTENT] - held
+        if length != stop - start:
+            continue
+        missing = unchecked_block(checked, held, held + length)
+        if missing != _ABSENT:
+            return _ABSENT, missing
+        same = True
+        for byte in range(length):
+            if octets[held + uint64(byte)] != content[start + uint64(byte)]:
+                same = False
+                break
+        if same:
+            return document, _ABSENT
+    return _ABSENT, _ABSENT
+
+
+@njit(cache=True, nogil=True)
+def hash_ids(content, offsets, out):  # type: ignore[no-untyped-def]
+    """Write the hash of each id to ``out`` uint64[n]."""
+    for i in range(out.size):
+        out[i] = xxh3_64(content, uint64(offsets[i]), uint64(offsets[i + 1]))
+
+
+@njit(cache=True, nogil=True)
+def copy_ids(content, offsets, places, out_offsets, out):  # type: ignore[no-untyped-def]
+    """Write the ids at ``places`` int64[m] to ``out`` uint8[…], id i at ``out_offsets[i]``.
+
+    A place below 0 is an id that is not written.
+    """
+    for i in range(places.size):
+        if places[i] >= 0:
+            start = uint64(offsets[places[i]])
+            length = uint64(offsets[places[i] + 1]) - start
+            at = uint64(out_offsets[i])
+            for byte in range(length):
+                out[at + uint64(byte)] = content[start + uint64(byte)]
+
+
+@njit(cache=True, nogil=True)
+def scan(queries, begin, k, values, count, died, sequence, out_queries, out_slots):  # type: ignore[no-untyped-def]
+    """Write the slots of ``values[:count]`` within k bits of ``queries[begin:]``, uint64[n].
+
+    Only of those whose ``died`` uint64[…] is past ``sequence``. ``values`` has LANES more. Returns
+    (written, begin) as ``probe``.
+    """
+    written = uint64(0)
+    q = uint64(begin)
+    while q < uint64(queries.size):
+        before = written
+        base = _0
+        while base < count:
+            within = lanes_within(values, base, queries[q], k)
+            while within != uint32(0):
+                slot = base + uint64(trailing_zeros(within))
+                within &= within - uint32(1)
+                if slot >= count:
+                    break
+                if died[slot] > sequence:
+                    if written == uint64(out_slots.size):
+                        return before, q
+                    out_queries[written] = q
+                    out_slots[written] = slot
+                    written += _1
+            base += _LANES
+        q += _1
+    return written, q

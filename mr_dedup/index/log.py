@@ -1,0 +1,306 @@
+"""The write-ahead log: each change as a record, on the disk before it is acknowledged.
+
+A log begins with a head of 64 bytes. In it are, under a checksum of their own, how far records were
+written and how far they were forced to the disk: up to the latter all has to be right, and a wrong
+byte there is damage. What is behind it and not right is what a loss of power left of records that
+nobody was told of, and is cut off.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import struct
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import xxhash
+from numpy.typing import NDArray
+
+from mr_dedup.errors import FormatError, MrDedupError
+from mr_dedup.index.ids import Ids
+from mr_dedup.index.segment_file import newer
+
+MAGIC = b"\x89MRDLOG\n"
+VERSION = 1
+
+_HEAD = struct.Struct("<8sII")  # magic, version, zero; a checksum follows
+_MARK = struct.Struct("<QQQ")  # written, forced, checksum of both
+_CHECKSUM = struct.Struct("<Q")
+_RECORD = struct.Struct("<QQ")  # length of what follows, checksum of it and of where it is
+_CONTENT = struct.Struct("<BBHI")  # kind, whether there are ids, zero, count
+_HEAD_BYTES = 64
+_MARK_BYTES = 32
+
+RELAXED_SECONDS = 1.0
+"""In a relaxed log a change is forced to the disk with the first one that is so much later."""
+
+Kind = Literal["add", "remove"]
+_KINDS: tuple[Kind, ...] = ("add", "remove")
+
+
+@dataclass(frozen=True)
+class Record:
+    """A change: documents that are added, or ids, or fingerprints without, that are removed."""
+
+    kind: Kind
+    fingerprints: NDArray[np.uint64]
+    ids: Ids | None
+
+    def encode(self) -> bytes:
+        """Return the bytes of a record."""
+        count = len(self.fingerprints) if self.ids is None else len(self.ids)
+        parts = [_CONTENT.pack(_KINDS.index(self.kind), self.ids is not None, 0, count)]
+        parts.append(self.fingerprints.astype("<u8").tobytes())
+        if self.ids is not None:
+            parts += [self.ids.offsets.astype("<u4").tobytes(), self.ids.content.tobytes()]
+        return b"".join(parts)
+
+    @classmethod
+    def decode(cls, raw: bytes) -> Record:
+        """Return the record of bytes that were checked."""
+        kind, has_ids, _, count = _CONTENT.unpack_from(raw)
+        fingerprints, at = np.empty(0, np.uint64), _CONTENT.size
+        if _KINDS[kind] == "add" or not has_ids:
+            fingerprints = np.frombuffer(raw, "<u8", count, at).astype(np.uint64)
+            at += 8 * count
+        if not has_ids:
+            return cls(_KINDS[kind], fingerprints, None)
+        offsets = np.frombuffer(raw, "<u4", count + 1, at).astype(np.int64)
+        content = np.frombuffer(raw, np.uint8, int(offsets[-1]), at + 4 * (count + 1))
+        return cls(_KINDS[kind], fingerprints, Ids(content, offsets))
+
+
+class LogWriter:
+    """Appends records to a log; for one thread at a time."""
+
+    def __init__(self, path: Path, handle: int, written: int, *, relaxed: bool) -> None:
+        self.path = path
+        self._handle = handle
+        self.written = written
+        """Bytes of complete records, and the head."""
+        self._forced = written
+        self._relaxed = relaxed
+        self._forced_at = time.monotonic()
+        self._broken = ""
+
+    @classmethod
+    def create(cls, path: Path, *, relaxed: bool) -> LogWriter:
+        """Make an empty log, forced to the disk; MrDedupError if it cannot be written."""
+        try:
+            handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o666)
+        except OSError as error:
+            raise _cannot_be_written(path, error) from error
+        try:
+            head = _HEAD.pack(MAGIC, VERSION, 0)
+            head += _CHECKSUM.pack(xxhash.xxh3_64_intdigest(head))
+            head = head.ljust(_MARK_BYTES, b"\0") + _mark(_HEAD_BYTES, _HEAD_BYTES)
+            _write_at(handle, head.ljust(_HEAD_BYTES, b"\0"), 0)
+            os.fsync(handle)
+        except OSError as error:
+            os.close(handle)
+            path.unlink(missing_ok=True)
+            raise _cannot_be_written(path, error) from error
+        return cls(path, handle, _HEAD_BYTES, relaxed=relaxed)
+
+    @classmethod
+    def resume(cls, path: Path, written: int, *, relaxed: bool) -> LogWriter:
+        """Go on with a log that was read up to ``written``; what is behind that is cut off."""
+        try:
+            handle = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+            try:
+                os.ftruncate(handle, written)
+                os.fsync(handle)
+                _write_at(handle, _mark(written, written), _MARK_BYTES)
+            except BaseException:
+                os.close(handle)
+                raise
+        except OSError as error:
+            raise _cannot_be_written(path, error) from error
+        return cls(path, handle, written, relaxed=relaxed)
+
+    def append(self, record: Record) -> None:
+        """Append a record; it is on the disk when this returns, unless the log is relaxed.
+
+        Raises MrDedupError if it cannot be written, as on a full disk: then it is not there.
+        """
+        if self._broken:
+            raise MrDedupError(f"{self.path}: {self._broken}; open the index anew")
+        content = record.encode()
+        head = _RECORD.pack(len(content), _checksum(content, self.written))
+        try:
+            _write_at(self._handle, head + content, self.written)
+        except OSError as error:
+            self._cut()
+            raise _cannot_be_written(self.path, error) from error
+        end = self.written + len(head) + len(content)
+        if not self._relaxed or time.monotonic() - self._forced_at >= RELAXED_SECONDS:
+            self._force(end)
+        self._written(end)
+
+    def force(self) -> None:
+        """Force what was written to the disk."""
+        if self._forced < self.written and not self._broken:
+            self._force(self.written)
+            self._written(self.written)
+
+    def close(self) -> None:
+        """Force what was written to the disk, and close the file."""
+        try:
+            self.force()
+        finally:
+            os.close(self._handle)
+
+    def _force(self, end: int) -> None:
+        try:
+            os.fdatasync(self._handle)
+        except OSError as error:
+            # what is on the disk is not known, and another try would say that all is well
+            self._broken = "could not be forced to the disk"
+            raise _cannot_be_written(self.path, error) from error
+        self._forced, self._forced_at = end, time.monotonic()
+
+    def _written(self, end: int) -> None:
+        """Say how far the log is written, to readers and to who opens it after this process."""
+        try:
+            _write_at(self._handle, _mark(end, min(self._forced, end)), _MARK_BYTES)
+        except OSError as error:
+            self._broken = "its head could not be written"
+            raise _cannot_be_written(self.path, error) from error
+        self.written = end
+
+    def _cut(self) -> None:
+        """Remove what was written of a record."""
+        try:
+            os.ftruncate(self._handle, self.written)
+        except OSError:
+            self._broken = "holds a part of a record that could not be removed"
+
+
+class LogReader:
+    """Reads the records of a log, also while another process appends to it."""
+
+    def __init__(self, path: Path) -> None:
+        """Open a log; FormatError if its head is damaged or newer, FileNotFoundError if gone."""
+        self.path = path
+        try:
+            self._handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            raise
+        except OSError as error:
+            raise MrDedupError(f"{path}: cannot be read: {error.strerror or error}") from error
+        try:
+            self.at = _HEAD_BYTES
+            """Where the next record begins."""
+            self._check_head()
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Close the file."""
+        os.close(self._handle)
+
+    def _check_head(self) -> None:
+        raw = os.pread(self._handle, _HEAD_BYTES, 0)
+        if raw[: len(MAGIC)] != MAGIC[: len(raw)] or len(raw) < _HEAD_BYTES:
+            raise FormatError(self.path, "header", f"is not a log, which begins with {MAGIC!r}")
+        _, version, _ = _HEAD.unpack_from(raw)
+        if version > VERSION:
+            raise FormatError(self.path, "header", newer(version, VERSION))
+        (checksum,) = _CHECKSUM.unpack_from(raw, _HEAD.size)
+        if checksum != xxhash.xxh3_64_intdigest(raw[: _HEAD.size]):
+            raise FormatError(self.path, "header", "its checksum is wrong")
+        zeros = raw[_HEAD.size + _CHECKSUM.size : _MARK_BYTES] + raw[_MARK_BYTES + _MARK.size :]
+        if any(zeros):
+            raise FormatError(self.path, "header", "is not zero where it has to be")
+
+    def marks(self) -> tuple[int, int]:
+        """Return up to where records were written, and forced to the disk."""
+        for _ in range(100):  # who writes them is not waited for: half of both may be seen
+            raw = os.pread(self._handle, _MARK.size, _MARK_BYTES)
+            if len(raw) == _MARK.size:
+                written, forced, _ = _MARK.unpack(raw)
+                if raw == _mark(written, forced):
+                    return written, forced
+            time.sleep(0.0001)
+        raise FormatError(self.path, "header", "the checksum of how far it goes is wrong")
+
+    def records(self, stop: int | None = None) -> Iterator[Record]:
+        """Yield the records from ``at`` on, up to ``stop``, or else as many as are right.
+
+        The bytes of all are in memory meanwhile, as a rule up to 64 MB. Raises FormatError for one
+        that is not right and begins before what was forced to the disk, or before ``stop``.
+        """
+        forced = self.marks()[1] if stop is None else stop
+        first = self.at
+        raw = _read_from(self._handle, first, (self.length if stop is None else stop) - first)
+        while self.at < first + len(raw) or self.at < forced:
+            content = _record_in(raw, self.at - first, self.at)
+            if content is None:
+                if self.at < forced:
+                    raise FormatError(self.path, f"byte {self.at}", "the record there is damaged")
+                return
+            self.at += _RECORD.size + len(content)
+            yield Record.decode(content)
+
+    @property
+    def length(self) -> int:
+        """The bytes of the file."""
+        return os.fstat(self._handle).st_size
+
+
+@contextlib.contextmanager
+def open_log(path: Path) -> Iterator[LogReader]:
+    """Open a log for reading; yield what reads it."""
+    reader = LogReader(path)
+    try:
+        yield reader
+    finally:
+        reader.close()
+
+
+def _read_from(handle: int, at: int, length: int) -> bytes:
+    """Return so many bytes of a file from a byte on, fewer if it ends before."""
+    pieces = []
+    while length > 0 and (piece := os.pread(handle, length, at)):
+        pieces.append(piece)
+        at, length = at + len(piece), length - len(piece)
+    return b"".join(pieces)
+
+
+def _record_in(raw: bytes, start: int, at: int) -> bytes | None:
+    """Return the content of the record at byte ``start``, ``at`` in its file; None if not right."""
+    begin = start + _RECORD.size
+    if begin > len(raw):
+        return None
+    length, checksum = _RECORD.unpack_from(raw, start)
+    if length < _CONTENT.size or length > len(raw) - begin:
+        return None
+    content = raw[begin : begin + length]
+    return content if _checksum(content, at) == checksum else None
+
+
+def _mark(written: int, forced: int) -> bytes:
+    pair = struct.pack("<QQ", written, forced)
+    return pair + _CHECKSUM.pack(xxhash.xxh3_64_intdigest(pair))
+
+
+def _checksum(content: bytes | bytearray, at: int) -> int:
+    """Return the checksum of a record, which is none anywhere else, nor of zeros."""
+    return int(xxhash.xxh3_64_intdigest(content, at ^ len(content) << 32))
+
+
+def _write_at(handle: int, content: bytes, at: int) -> None:
+    rest = memoryview(content)
+    while len(rest):
+        count = os.pwrite(handle, rest, at)
+        rest, at = rest[count:], at + count
+
+
+def _cannot_be_written(path: Path, error: OSError) -> MrDedupError:
+    return MrDedupError(f"{path}: cannot be written: {error.strerror or error}")

@@ -1,0 +1,81 @@
+"""What an index's fingerprints are made from: to make more of the same, and refuse others."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from mr_dedup.features.document_frequencies import DocumentFrequencies
+    from mr_dedup.features.shingles import FeatureOptions
+
+
+class MadeFrom(msgspec.Struct, frozen=True):
+    """The options by which texts become fingerprints, called as those of the command line.
+
+    ``idf`` is the path of the document frequencies, for weights that need them.
+    """
+
+    features: str = "words:1"
+    weights: str = "log-tf"
+    stop_words: str | None = None
+    stem: str | None = None
+    segment: str | None = None
+    idf: str | None = None
+
+    def options(self) -> FeatureOptions:
+        """Return which features texts have; ValueError if there are no such."""
+        from mr_dedup.features.shingles import FeatureOptions
+
+        return dataclasses.replace(
+            FeatureOptions.parse(self.features, self.weights),
+            stop_words=self.stop_words, stem=self.stem, segment=self.segment,
+        )  # fmt: skip
+
+    def maker(self) -> FingerprintMaker:
+        """Return what makes fingerprints of texts.
+
+        Raises ValueError for options that are none, MrDedupError for document frequencies that
+        cannot be read or are of other features.
+        """
+        from mr_dedup.features.document_frequencies import DocumentFrequencies
+
+        options = self.options()
+        frequencies = None
+        if options.by_rarity:
+            if self.idf is None:
+                raise ValueError(f"--weights {self.weights}: needs --idf, a file of mr-dedup idf")
+            frequencies = DocumentFrequencies.read(Path(self.idf))
+            frequencies.refuse_others(options)
+        elif self.idf is not None:
+            raise ValueError(f"--idf: means nothing to --weights {self.weights}")
+        return FingerprintMaker(options, frequencies)
+
+
+class FingerprintMaker:
+    """Makes fingerprints of texts, all by the same options."""
+
+    def __init__(self, options: FeatureOptions, frequencies: DocumentFrequencies | None) -> None:
+        from mr_dedup.features.document_frequencies import described
+
+        self._options = options
+        self._frequencies = frequencies
+        self.described = described(options, frequencies)
+        """What the fingerprints are made from: they can be compared only if it is the same."""
+
+    def of(self, texts: pa.LargeStringArray) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
+        """Return the fingerprint of each of n texts, and which exist, uint64[n] and bool[n].
+
+        A text without features has none.
+        """
+        from mr_dedup.fingerprints.simhash import simhash
+
+        found = simhash(texts, self._options, self._frequencies)
+        return found.values, found.exist

@@ -1,0 +1,152 @@
+"""The manifest: which files are the index now. It is replaced as a whole, by a rename.
+
+A line with magic, version and checksum, then JSON. What it does not name is left over from a killed
+process, or on its way to be named, and is nobody's data.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import struct
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import xxhash
+from numpy.typing import NDArray
+
+from mr_dedup.errors import FormatError, MrDedupError
+from mr_dedup.formats.outputs import whole_file
+from mr_dedup.index.made_from import MadeFrom
+from mr_dedup.index.segment_file import newer
+
+NAME = "MANIFEST"
+VERSION = 1
+
+_FIRST = re.compile(rb"mr_dedup index, version (\d{1,9}), checksum ([0-9a-f]{16})\n")
+_OURS = re.compile(r"(segment|log|dead)-\d{8}|\.(MANIFEST|dead-\d{8})\.\w+\.part")
+
+_DEAD_MAGIC = b"\x89MRDDED\n"
+_DEAD = struct.Struct("<8sIQQ")  # magic, version, documents, checksum of the bits
+
+
+class SegmentEntry(msgspec.Struct, frozen=True):
+    """A segment: its file, and that of which documents are dead, if any are."""
+
+    file: str
+    bytes: int
+    dead: str | None = None
+
+
+class Manifest(msgspec.Struct, frozen=True):
+    """What an index is made of, oldest segment first, and what it is for.
+
+    ``number`` is the last that a file was named by. ``design`` is the one that segments have to
+    have, None if each may have the best for its size. ``features`` says what the fingerprints are
+    made from, if that is known, and ``made_from`` how to make more of the same.
+    """
+
+    k: int
+    named: bool
+    features: str | None
+    made_from: MadeFrom | None
+    design: str | None
+    number: int
+    log: str
+    segments: list[SegmentEntry]
+
+
+def read_manifest(folder: Path) -> Manifest:
+    """Return the manifest of an index; MrDedupError if there is none, FormatError if damaged."""
+    path = folder / NAME
+    try:
+        raw = path.read_bytes()
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise MrDedupError(f"{folder}: holds no index; mr-dedup index create makes one") from error
+    except OSError as error:
+        raise MrDedupError(f"{path}: cannot be read: {error.strerror or error}") from error
+    first = _FIRST.match(raw)
+    if first is None:
+        raise FormatError(path, "line 1", "is not how the manifest of an index begins")
+    version, content = int(first[1]), raw[first.end() :]
+    if version > VERSION:
+        raise FormatError(path, "line 1", newer(version, VERSION))
+    if version != VERSION:
+        raise FormatError(path, "line 1", f"version {version} does not exist")
+    if int(first[2], 16) != xxhash.xxh3_64_intdigest(content):
+        raise FormatError(path, None, "its checksum is wrong")
+    try:
+        return msgspec.json.decode(content, type=Manifest)
+    except msgspec.ValidationError as error:
+        raise FormatError(path, None, f"is right, and not understood: {error}") from error
+
+
+def write_manifest(folder: Path, manifest: Manifest) -> None:
+    """Put a manifest in the place of the last one; MrDedupError if it cannot be written.
+
+    Its content is on the disk then; ``force_folder`` has its name there too.
+    """
+    content = msgspec.json.format(msgspec.json.encode(manifest), indent=1) + b"\n"
+    checksum = xxhash.xxh3_64_intdigest(content)
+    with whole_file(folder / NAME, overwrite=True) as file:
+        file.write(b"mr_dedup index, version %d, checksum %016x\n" % (VERSION, checksum))
+        file.write(content)
+
+
+def force_folder(folder: Path) -> None:
+    """Force the names in a folder to the disk."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    except OSError as error:
+        raise MrDedupError(f"{folder}: cannot be written: {error.strerror or error}") from error
+    finally:
+        os.close(handle)
+
+
+def files_of(manifest: Manifest) -> set[str]:
+    """Return the names of the files that a manifest names."""
+    dead = {entry.dead for entry in manifest.segments if entry.dead is not None}
+    return {manifest.log, *dead, *(entry.file for entry in manifest.segments)}
+
+
+def remove_leftovers(folder: Path, manifest: Manifest) -> None:
+    """Remove the files of an index that its manifest does not name, while nobody writes any."""
+    named = files_of(manifest)
+    for entry in os.scandir(folder):
+        if is_ours(entry.name) and entry.name not in named:
+            Path(entry.path).unlink(missing_ok=True)
+
+
+def is_ours(name: str) -> bool:
+    """Return whether a file is called as an index calls those that its manifest names."""
+    return _OURS.fullmatch(name) is not None
+
+
+def write_dead(path: Path, documents: int, dead: NDArray[np.uint8]) -> None:
+    """Write which of a segment's documents are dead, a bit each, forced to the disk."""
+    raw = dead.tobytes()
+    with whole_file(path) as file:
+        checksum = xxhash.xxh3_64_intdigest(raw, documents)
+        file.write(_DEAD.pack(_DEAD_MAGIC, VERSION, documents, checksum) + raw)
+
+
+def read_dead(path: Path, documents: int) -> NDArray[np.uint8]:
+    """Return which of a segment's ``documents`` are dead; FormatError if the file is damaged."""
+    try:
+        raw = path.read_bytes()
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise MrDedupError(f"{path}: cannot be read: {error.strerror or error}") from error
+    if len(raw) < _DEAD.size:
+        raise FormatError(path, None, f"is cut short, at byte {len(raw)}")
+    magic, version, count, checksum = _DEAD.unpack_from(raw)
+    bits = raw[_DEAD.size :]
+    if magic == _DEAD_MAGIC and version > VERSION:
+        raise FormatError(path, "header", newer(version, VERSION))
+    right = checksum == xxhash.xxh3_64_intdigest(bits, documents)
+    if not right or (magic, version, count) != (_DEAD_MAGIC, VERSION, documents):
+        raise FormatError(path, None, "its checksum is wrong")
+    return np.frombuffer(bits, np.uint8)

@@ -1,0 +1,158 @@
+"""Readers: any number of processes that query an index while one writes to it."""
+
+from __future__ import annotations
+
+import os
+import threading
+from pathlib import Path
+from types import TracebackType
+
+from mr_dedup.errors import FormatError
+from mr_dedup.index import manifest as manifests
+from mr_dedup.index.loading import load_state, replay, require_manifest
+from mr_dedup.index.log import LogReader
+from mr_dedup.index.made_from import MadeFrom
+from mr_dedup.index.manifest import Manifest
+from mr_dedup.index.protocol import Fingerprints, IndexMatches
+from mr_dedup.index.segment import Segment
+from mr_dedup.index.snapshot import Snapshot
+from mr_dedup.index.state import State
+from mr_dedup.index.stats import IndexStats, stats_of
+
+_TRIES = 50
+
+
+class IndexReader:
+    """An index that is only read, in a process of its own.
+
+    A query sees what any writer was told is kept before the query began: two system calls look for
+    news, and a reader goes through the log as the writer did. It never waits for the writer, and
+    the writer never for it. Several threads may query.
+    """
+
+    def __init__(self, folder: Path, *, check: bool = True) -> None:
+        """Open an index; with ``check`` read all of it first, else each block when it is needed.
+
+        Raises MrDedupError if there is none, FormatError where it is damaged.
+        """
+        self.folder = folder
+        self._manifest_path = str(folder / manifests.NAME)
+        self._check = check
+        self._refreshing = threading.Lock()
+        self._segments: dict[str, Segment] = {}
+        self._load()
+
+    @classmethod
+    def open(cls, folder: str | Path, *, check: bool = True) -> IndexReader:
+        """Open an index as the constructor does."""
+        return cls(Path(folder), check=check)
+
+    @property
+    def k(self) -> int:
+        """The largest distance that queries may ask for."""
+        return self._manifest.k
+
+    @property
+    def named(self) -> bool:
+        """Whether documents have ids of their own."""
+        return self._manifest.named
+
+    @property
+    def features(self) -> str | None:
+        """What the fingerprints are made from, if that is known."""
+        return self._manifest.features
+
+    @property
+    def made_from(self) -> MadeFrom | None:
+        """How to make fingerprints of the same kind of texts, if that is known."""
+        return self._manifest.made_from
+
+    def __len__(self) -> int:
+        return len(self.snapshot())
+
+    def query(
+        self, fingerprints: Fingerprints, k: int | None = None, *, limit: int | None = None
+    ) -> IndexMatches:
+        """Return the documents within ``k`` bits, as ``protocol.FingerprintIndex.query``."""
+        return self.snapshot().query(fingerprints, k, limit=limit)
+
+    def snapshot(self) -> Snapshot:
+        """Return what is held now, to be queried while the index changes."""
+        self.refresh()
+        return self._state.current
+
+    def stats(self) -> IndexStats:
+        """Return what the index holds and takes."""
+        self.refresh()
+        return stats_of(self.folder, self._manifest, self._state, None)
+
+    def refresh(self) -> None:
+        """Take in what was written since; by itself before each query."""
+        with self._refreshing:
+            if self._stamp() != self._stamped:
+                self._check = False
+                self._load()
+            else:
+                self._follow()
+
+    def _stamp(self) -> tuple[int, int] | None:
+        try:
+            status = os.stat(self._manifest_path)  # noqa: PTH116 (a third of what Path's takes)
+        except OSError:
+            return None
+        return status.st_ino, status.st_mtime_ns
+
+    def _load(self) -> None:
+        """Open what the manifest names; again, if it was replaced meanwhile."""
+        for attempt in range(_TRIES):
+            stamped = self._stamp()
+            manifest = require_manifest(self.folder)
+            try:
+                state = load_state(self.folder, manifest, check=self._check, known=self._segments)
+                log = LogReader(self.folder / manifest.log)
+            except FileNotFoundError as error:
+                if self._stamp() == stamped or attempt == _TRIES - 1:
+                    raise FormatError(error.filename, None, "is missing") from error
+                continue
+            self._open(stamped, manifest, state, log)
+            return
+
+    def _open(
+        self,
+        stamped: tuple[int, int] | None,
+        manifest: Manifest,
+        state: State,
+        log: LogReader,
+    ) -> None:
+        try:
+            replay(log.records(log.marks()[0]), state)
+        except BaseException:
+            log.close()
+            raise
+        before = getattr(self, "_log", None)
+        self._stamped, self._manifest, self._log = stamped, manifest, log
+        self._segments = {view.segment.path.name: view.segment for view in state.views}
+        self._state = state
+        if before is not None:
+            before.close()
+
+    def _follow(self) -> None:
+        """Take in the records that were written since."""
+        written = self._log.marks()[0]
+        if written > self._log.at:
+            replay(self._log.records(written), self._state)
+
+    def close(self) -> None:
+        """Close the log; snapshots that were taken can still be queried."""
+        self._log.close()
+
+    def __enter__(self) -> IndexReader:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()

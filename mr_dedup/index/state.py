@@ -1,0 +1,255 @@
+"""What an index holds, and how it changes: the same for memory, for a writer and for readers.
+
+Changes are additions and removals of whole batches, numbered. One thread makes them at a time; what
+others see, ``current``, is replaced when a change is complete.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from mr_dedup.hamming.distinct import distinct
+from mr_dedup.index.ids import Ids
+from mr_dedup.index.memory_table import Key, MemoryTable
+from mr_dedup.index.protocol import Checked, Fingerprints, IndexMatches, Match
+from mr_dedup.index.segment import ABSENT
+from mr_dedup.index.snapshot import Snapshot, View, refuse_others
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Documents that are added together: no id twice; ``ids`` None where there are none."""
+
+    fingerprints: Fingerprints
+    ids: Ids | None
+
+    @classmethod
+    def of(
+        cls, fingerprints: Fingerprints, ids: Sequence[str] | pa.Array | None, named: bool
+    ) -> Batch:
+        """Return documents, of those with one id the last, in their order; else each once.
+
+        Raises ValueError for ids where there are to be none, or none where there have to be.
+        """
+        refuse_others(fingerprints)
+        if (ids is not None) != named:
+            raise ValueError("ids: this index is of documents " + ("with" if named else "without"))
+        column = None if ids is None else Ids.of(ids)
+        if column is not None and len(column) != len(fingerprints):
+            raise ValueError(f"ids: {len(column)} for {len(fingerprints)} fingerprints")
+        return cls.of_columns(fingerprints, column)
+
+    @classmethod
+    def of_columns(cls, fingerprints: Fingerprints, ids: Ids | None) -> Batch:
+        """Return documents as ``of``, of columns that are right."""
+        if ids is None:
+            # in any order: no two documents have one fingerprint
+            return cls(distinct(fingerprints), None)
+        last = last_of_each(ids)
+        if len(last) == len(ids):
+            return cls(np.array(fingerprints), ids)
+        return cls(fingerprints[last], ids.take(last))
+
+    def __len__(self) -> int:
+        return len(self.fingerprints)
+
+    def keys(self) -> Sequence[Key]:
+        """Return what names each document."""
+        return self.fingerprints.tolist() if self.ids is None else self.ids.encoded()
+
+    def only(self, chosen: NDArray[np.bool_]) -> Batch:
+        """Return some of the documents, bool[n]."""
+        if chosen.all():
+            return self
+        ids = None if self.ids is None else self.ids.take(np.flatnonzero(chosen))
+        return Batch(self.fingerprints[chosen], ids)
+
+
+def last_of_each(ids: Ids) -> NDArray[np.int64]:
+    """Return the place of the last of each id, ascending, int64[m]."""
+    hashes = ids.hashes()
+    if len(np.unique(hashes)) == len(hashes):
+        return np.arange(len(hashes))
+    last = {key: place for place, key in enumerate(ids.encoded())}
+    return np.array(sorted(last.values()), np.int64)
+
+
+@dataclass(frozen=True)
+class Held:
+    """Which keys are held, and where: in the memory table, or as documents of views."""
+
+    in_memory: NDArray[np.bool_]
+    in_views: Sequence[NDArray[np.uint64]]
+
+    @property
+    def any(self) -> NDArray[np.bool_]:
+        """Which are held, bool[n]."""
+        held = self.in_memory.copy()
+        for documents in self.in_views:
+            held |= documents != ABSENT
+        return held
+
+
+class State:
+    """The documents of an index as they are now. One thread at a time changes it."""
+
+    def __init__(self, k: int, named: bool, views: Sequence[View] = ()) -> None:
+        self._k, self._named = k, named
+        self.memory = MemoryTable()
+        self.views: tuple[View, ...] = tuple(views)
+        self.sequence = 0
+        self.documents = sum(view.segment.documents - view.dead_count for view in views)
+        self.current = self._snapshot()
+
+    def _snapshot(self) -> Snapshot:
+        return Snapshot(
+            self._k, self._named, self.views, self.memory, self.memory.count, self.sequence,
+            self.documents,
+        )  # fmt: skip
+
+    def replace(self, views: Sequence[View], *, sealed: bool, added: int = 0) -> None:
+        """Go on with other views of the same documents, and of ``added`` more.
+
+        With ``sealed`` those of the memory table are among them.
+        """
+        self.views = tuple(views)
+        if sealed:
+            self.memory = MemoryTable()
+        self._done(added)
+
+    def held(self, fingerprints: Fingerprints, ids: Ids | None, keys: Sequence[Key]) -> Held:
+        """Return where documents are held, by their ids or else their fingerprints."""
+        slots = self.memory.slots
+        in_memory = np.zeros(len(keys), bool)
+        if slots:
+            in_memory[:] = [key in slots for key in keys]
+        hashes = None if ids is None else ids.hashes()
+        found = []
+        for view in self.views:
+            if ids is None or hashes is None:
+                documents = view.segment.find_fingerprints(fingerprints)
+            else:
+                documents = view.segment.find_ids(ids, hashes)
+            for place in np.flatnonzero(documents != ABSENT).tolist():
+                if not view.is_alive(int(documents[place]), self.sequence):
+                    documents[place] = ABSENT
+            found.append(documents)
+        return Held(in_memory, found)
+
+    def add(self, batch: Batch) -> int:
+        """Add documents; return how many keys were not held."""
+        keys = batch.keys()
+        held = self.held(batch.fingerprints, batch.ids, keys)
+        old = held.any
+        if batch.ids is None:
+            batch = batch.only(~old)
+            keys = batch.keys()
+        elif old.any():
+            self._kill(held, keys)
+        self.memory.add(batch.fingerprints, keys)
+        self._done(len(batch))
+        return int((~old).sum())
+
+    def remove(self, fingerprints: Fingerprints, ids: Ids | None) -> NDArray[np.bool_]:
+        """Remove documents, by their ids or else their fingerprints; return which were held."""
+        keys: Sequence[Key] = fingerprints.tolist() if ids is None else ids.encoded()
+        held = self.held(fingerprints, ids, keys)
+        self._kill(held, keys)
+        self._done(0)
+        return held.any
+
+    def _kill(self, held: Held, keys: Sequence[Key]) -> None:
+        sequence, killed = self.sequence + 1, 0
+        for place in np.flatnonzero(held.in_memory).tolist():
+            killed += self.memory.remove(keys[place], sequence)
+        for view, documents in zip(self.views, held.in_views, strict=True):
+            dead = documents[documents != ABSENT].tolist()
+            before = len(view.recent)
+            view.recent.update(dict.fromkeys(dead, sequence))
+            killed += len(view.recent) - before
+        self.documents -= killed
+
+    def _done(self, added: int) -> None:
+        self.documents += added
+        self.sequence += 1
+        self.current = self._snapshot()
+
+
+def parsed_fingerprints(ids: Sequence[str]) -> Fingerprints:
+    """Return the fingerprints that ids are where documents have none; ValueError for others."""
+    values = []
+    for id in ids:
+        try:
+            value = int(id)
+        except (TypeError, ValueError):
+            value = 1 << 64
+        if not -(1 << 63) <= value < 1 << 64:
+            raise ValueError(f"ids: expected fingerprints, as this index has no ids, got {id!r}")
+        values.append(value & (1 << 64) - 1)
+    return np.array(values, np.uint64)
+
+
+def checked(
+    snapshot: Snapshot,
+    fingerprints: Fingerprints,
+    ids: Sequence[str] | None,
+    k: int | None,
+    limit: int | None,
+    only_new: bool,
+) -> Checked:
+    """Say what ``check_and_add`` finds and adds, as if one document after another came.
+
+    O(n²) comparisons among the n documents of the call, a nanosecond each.
+    """
+    if limit is not None and limit < 1:
+        raise ValueError(f"limit must be at least 1, not {limit}")
+    # of those asked for, as many may be replaced as there are documents
+    wanted = None if limit is None else limit + len(fingerprints)
+    stored = snapshot.query(fingerprints, k, limit=wanted)
+    reach = snapshot.k if k is None else k
+    by_query: dict[int, list[Match]] = {}
+    for query, match in zip(stored.queries.tolist(), stored, strict=True):
+        by_query.setdefault(query, []).append(match)
+    added = np.zeros(len(fingerprints), bool)
+    earlier: dict[str, int] = {}
+    rows = []
+    for place, value in enumerate(fingerprints):
+        own = None if ids is None else ids[place]
+        found = [
+            each for each in by_query.get(place, ()) if each.id != own and each.id not in earlier
+        ]
+        distances = np.bitwise_count(fingerprints[:place] ^ value)
+        for other in np.flatnonzero(added[:place] & (distances <= reach)).tolist():
+            number = int(fingerprints[other])
+            if ids is None:
+                found.append(Match(_signed(number), number, int(distances[other])))
+            elif ids[other] != own and earlier[ids[other]] == other:
+                found.append(Match(ids[other], number, int(distances[other])))
+        found.sort(key=lambda match: (match.distance, match.fingerprint))
+        rows += [(place, match) for match in found[:limit]]
+        if not (only_new and found):
+            held_before = ids is None and any(match.distance == 0 for match in found)
+            added[place] = not held_before
+            if ids is not None:
+                earlier[ids[place]] = place
+    return Checked(_columns(rows), added)
+
+
+def _columns(rows: Sequence[tuple[int, Match]]) -> IndexMatches:
+    if not rows:
+        return IndexMatches.none()
+    return IndexMatches(
+        np.array([place for place, _ in rows], np.int64),
+        tuple(match.id for _, match in rows),
+        np.array([match.fingerprint for _, match in rows], np.uint64),
+        np.array([match.distance for _, match in rows], np.uint8),
+    )
+
+
+def _signed(value: int) -> str:
+    return str(value - (1 << 64) if value >> 63 else value)

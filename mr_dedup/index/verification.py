@@ -1,0 +1,100 @@
+"""Verification: every byte of an index against its checksums, and tables against each other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from mr_dedup.errors import FormatError, MrDedupError
+from mr_dedup.index import manifest as manifests
+from mr_dedup.index.loading import require_manifest
+from mr_dedup.index.log import open_log
+from mr_dedup.index.manifest import Manifest, SegmentEntry, read_dead
+from mr_dedup.index.segment import Segment
+
+_TRIES = 20
+
+
+def verify(folder: str | Path) -> Iterator[FormatError]:
+    """Yield what is damaged in an index: file, place and reason; nothing where all is sound.
+
+    Reads everything, also of an index that cannot be opened, and while another process writes to
+    it: then what it was when this began to look at it. Some 10 ns a fingerprint and table. Raises
+    MrDedupError if there is no index.
+    """
+    folder = Path(folder)
+    for attempt in range(_TRIES):
+        try:
+            manifest = require_manifest(folder)
+        except FormatError as error:
+            yield error
+            return
+        found: list[FormatError] = []
+        try:
+            for entry in manifest.segments:
+                found += _segment_damage(folder, entry)
+            found += _log_damage(folder / manifest.log)
+        except FileNotFoundError as error:
+            if attempt < _TRIES - 1 and _was_replaced(folder, manifest):
+                continue
+            found.append(FormatError(error.filename, None, "is missing"))
+        yield from found
+        return
+
+
+def _was_replaced(folder: Path, manifest: Manifest) -> bool:
+    try:
+        return require_manifest(folder) != manifest
+    except FormatError:
+        return False
+
+
+def _segment_damage(folder: Path, entry: SegmentEntry) -> Iterator[FormatError]:
+    try:
+        segment = Segment(folder / entry.file, check=False)
+    except FormatError as error:
+        yield error
+        return
+    damaged = list(segment.damaged_blocks())
+    yield from damaged or _contradictions(segment)
+    if segment.bytes != entry.bytes:
+        reason = f"is of {segment.bytes} bytes, {entry.bytes} by the {manifests.NAME}"
+        yield FormatError(segment.path, None, reason)
+    if entry.dead is not None:
+        try:
+            read_dead(folder / entry.dead, segment.documents)
+        except FormatError as error:
+            yield error
+
+
+def _contradictions(segment: Segment) -> Iterator[FormatError]:
+    """Yield where a segment whose bytes are right does not agree with itself."""
+    first = np.sort(segment.distinct())
+    for table in range(1, len(segment.design.masks)):
+        if not np.array_equal(np.sort(segment.distinct(table)), first):
+            yield FormatError(segment.path, f"table {table}", "holds others than the first one")
+    if (first[1:] == first[:-1]).any() or len(first) != segment.fingerprints:
+        yield FormatError(segment.path, "table 0", "holds a fingerprint twice")
+    starts = segment.document_starts()
+    if (starts[1:] <= starts[:-1]).any() or int(starts[-1]) != segment.documents:
+        yield FormatError(segment.path, None, "has fingerprints without a document")
+    if segment.description.ids is not None:
+        ids = segment.ids()
+        found = segment.find_ids(ids, ids.hashes())
+        if not np.array_equal(found, np.arange(segment.documents, dtype=np.uint64)):
+            yield FormatError(segment.path, "ids", "some are not found, or twice")
+
+
+def _log_damage(path: Path) -> Iterator[FormatError]:
+    try:
+        with open_log(path) as log:
+            for _ in log.records():
+                pass
+    except FormatError as error:
+        yield error
+    except FileNotFoundError:
+        raise
+    except MrDedupError as error:
+        yield FormatError(path, None, str(error))

@@ -1,0 +1,273 @@
+"""mr-dedup index: from files of every kind, between pipes, and what is told of mistakes."""
+
+import contextlib
+import json
+import random
+import signal
+import subprocess
+import sys
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from mr_dedup.cli.main import main
+from mr_dedup.index.reader import IndexReader
+from tests.oracles import neighbour, result_lines, signed
+
+COMMAND = [sys.executable, "-m", "mr_dedup", "index"]
+
+TEXTS = {
+    "one": "the quick brown fox jumps over the lazy dog and runs away from the old barn at night",
+    "two": "an entirely different text that speaks of ships, the sea, and a captain of fifteen",
+    "three": "numbers and letters, sorted into tables by their leading bits, and looked up by keys",
+}
+
+
+def run(capfd, *arguments):
+    """Run a command in this process; return exit code, output, errors."""
+    code = main(["index", *map(str, arguments)])
+    captured = capfd.readouterr()
+    return code, captured.out, captured.err
+
+
+def done(capfd, *arguments):
+    code, out, err = run(capfd, *arguments)
+    assert code == 0, err
+    return out
+
+
+def mistake(capfd, *arguments):
+    code, out, err = run(capfd, *arguments)
+    assert (code, out) == (2, "")
+    assert err.startswith("mr-dedup: error: ")
+    assert err.count("\n") == 1
+    return err
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return tmp_path / "index"
+
+
+@contextlib.contextmanager
+def pipe(*arguments):
+    """Yield what sends a line to a command and returns the line of its answer."""
+    with subprocess.Popen(
+        [*COMMAND, *map(str, arguments)], text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
+
+        def ask(line):
+            print(line, file=process.stdin, flush=True)
+            return process.stdout.readline()
+
+        yield ask
+        process.stdin.close()
+        assert process.stdout.read() == ""
+        assert process.wait() == 0
+
+
+def page(id, text, **more):
+    return json.dumps({"id": id, "text": text, **more})
+
+
+def jsonl(path, documents):
+    path.write_text("".join(page(id, text) + "\n" for id, text in documents.items()))
+    return path
+
+
+def test_a_crawler_asks_line_by_line(folder, capfd):
+    done(capfd, "create", folder, "-k", 8)
+    with pipe("add", folder, "--check", "--only-new", "--with-distance") as ask:
+        assert ask(page("one", TEXTS["one"])) == "one\n"
+        assert ask(page("two", TEXTS["two"])) == "two\n"
+        assert ask(page("again", TEXTS["one"])) == "again\tone:0\n"
+        assert ask("{") == "\tis not JSON: Input data was truncated\n"
+        assert ask("") == "\tis empty\n"
+        assert ask(page("none", "")) == "\thas no features\n"
+        assert ask('{"id": "x"}').startswith("\t")
+        # what was answered is there for others
+        with IndexReader.open(folder) as reader:
+            assert len(reader) == 2
+    with pipe("query", folder) as ask:
+        assert ask(page("q", TEXTS["two"])) == "q\ttwo\n"
+        assert ask(page("new", TEXTS["three"])) == "new\n"
+    with pipe("remove", folder) as ask:
+        assert ask("two") == "two\tremoved\n"
+        assert ask("two") == "two\tunknown\n"
+        assert ask("").startswith("\tids")
+
+
+def test_fingerprints_line_by_line(folder, capfd):
+    done(capfd, "create", folder)
+    with pipe("add", folder) as ask:
+        assert ask("5\ta") == "a\n"
+        assert ask("0xFFFFFFFFFFFFFFFF\tb") == "b\n"
+        assert ask("7") == "\thas no id\n"
+        assert ask("x\ta") == "\t'x' is no fingerprint\n"
+        assert ask(f"{1 << 64}\ta").startswith("\t")
+    with pipe("query", folder, "--with-distance", "-k", "2") as ask:
+        assert ask("4") == "4\ta:1\n"
+        assert ask("-1\tname") == "name\tb:0\n"
+        assert ask("9") == "9\ta:2\n"
+
+
+def test_many_lines_at_once_are_answered_in_order(folder, capfd):
+    rng = random.Random(1)
+    numbers = [rng.getrandbits(64) for _ in range(9000)]
+    done(capfd, "create", folder, "--no-ids")
+    text = "".join(f"{signed(number)}\n" for number in numbers)
+    added = subprocess.run(
+        [*COMMAND, "add", folder], input=text, capture_output=True, text=True, check=True
+    )
+    assert added.stdout == text
+    asked = [neighbour(rng, number, 2) for number in numbers]
+    found = subprocess.run(
+        [*COMMAND, "query", folder],
+        input="".join(f"{number}\n" for number in asked),
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    near = zip(asked, numbers, strict=True)
+    assert found.stdout == "".join(f"{signed(a)}\t{signed(b)}\n" for a, b in near)
+
+
+def test_from_files_of_fingerprints(tmp_path, capfd):
+    rng = random.Random(2)
+    numbers = [rng.getrandbits(64) for _ in range(300)]
+    queries = [neighbour(rng, number, rng.randrange(5)) for number in numbers[:50]]
+    (tmp_path / "c.longs").write_bytes(np.array(numbers, ">u8").tobytes())
+    (tmp_path / "q.longs").write_bytes(np.array(queries, ">u8").tobytes())
+    (tmp_path / "c.tsv").write_text("".join(f"{n}\tpage {n}\n" for n in numbers))
+    assert main(["convert", str(tmp_path / "c.longs"), "-o", str(tmp_path / "c.fpz")]) == 0
+    capfd.readouterr()
+    pairs = {(q, n) for q in queries for n in numbers if bin(q ^ n).count("1") <= 3}
+    for name in ("c.longs", "c.fpz"):
+        folder = tmp_path / f"index-{name}"
+        done(capfd, "create", folder, tmp_path / name, "--no-ids")
+        out = done(capfd, "query", folder, tmp_path / "q.longs")
+        told = {tuple(map(int, line.split("\t"))) for line in out.splitlines() if "\t" in line}
+        assert told == {(signed(q), signed(n)) for q, n in pairs}
+        assert out.count("\n") == len(queries)
+    folder = tmp_path / "named"
+    done(capfd, "create", folder, tmp_path / "c.tsv")
+    out = done(capfd, "query", folder, tmp_path / "q.longs", "--with-distance")
+    expected = result_lines(pairs, with_distance=True)
+    assert out.count("page ") == expected.count(":")
+    assert done(capfd, "verify", folder) == f"{folder}: sound\n"
+
+
+def test_from_documents_and_the_batch_job(tmp_path, folder, capfd):
+    documents = jsonl(tmp_path / "d.jsonl", TEXTS)
+    made = tmp_path / "d.parquet"
+    options = ("--features", "words:2")
+    assert main(["fingerprint", str(documents), "-o", str(made), *options]) == 0
+    capfd.readouterr()
+    done(capfd, "create", folder, documents, *options)
+    bulk = tmp_path / "bulk"
+    done(capfd, "create", bulk, made, *options)
+    for each in (folder, bulk):
+        # documents are made fingerprints of as the index says
+        out = done(capfd, "query", each, documents, "--with-distance")
+        assert out == "one\tone:0\ntwo\ttwo:0\nthree\tthree:0\n"
+        assert done(capfd, "query", each, made) == "one\tone\ntwo\ttwo\nthree\tthree\n"
+        assert "words:2, log-tf" in done(capfd, "stats", each)
+    out = done(capfd, "add", folder, documents, "--check")
+    assert out == "one\ntwo\nthree\n"
+    ids = tmp_path / "ids"
+    ids.write_text("one\nthree\nnone\n")
+    done(capfd, "remove", folder, ids)
+    assert done(capfd, "query", folder, documents) == "one\ntwo\ttwo\nthree\n"
+
+
+def test_fingerprints_of_unlike_features_are_refused(tmp_path, folder, capfd):
+    documents = jsonl(tmp_path / "d.jsonl", TEXTS)
+    made = tmp_path / "d.parquet"
+    main(["fingerprint", str(documents), "-o", str(made), "--features", "characters:4"])
+    capfd.readouterr()
+    done(capfd, "create", folder, documents)
+    for action in ("add", "query"):
+        told = mistake(capfd, action, folder, made)
+        assert "from characters:4, log-tf; such cannot be compared" in told
+        told = mistake(capfd, action, folder, documents, "--features", "words:3")
+        assert "words:3" in told
+        assert "such cannot be compared" in told
+        # the index's own may be named
+        assert run(capfd, action, folder, documents, "--features", "words:1")[0] == 0
+    assert "such cannot be compared" in mistake(capfd, "create", tmp_path / "both", documents, made)
+    # of features that the options do not say the name is kept
+    other = tmp_path / "other"
+    done(capfd, "create", other, made)
+    assert "characters:4" in done(capfd, "stats", other)
+    assert "and no more; so none can be made" in mistake(capfd, "query", other, documents)
+    longs = tmp_path / "c.longs"
+    longs.write_bytes(bytes(8))
+    bare = tmp_path / "bare"
+    done(capfd, "create", bare, longs, "--no-ids")
+    assert "does not say what" in mistake(capfd, "query", bare, documents)
+    done(capfd, "query", bare, made)
+
+
+def test_compact_stats_and_verify(tmp_path, folder, capfd):
+    lines = tmp_path / "c.tsv"
+    lines.write_text("".join(f"{n << 20}\tpage {n}\n" for n in range(50)))
+    done(capfd, "create", folder, lines)
+    done(capfd, "compact", folder, "--design", "10-tables")
+    told = done(capfd, "stats", folder)
+    assert "10-tables" in told
+    assert "documents   50\n" in told
+    segment = next(folder.glob("segment-*"))
+    content = bytearray(segment.read_bytes())
+    content[-1] ^= 1
+    segment.write_bytes(content)
+    code, out, _ = run(capfd, "verify", folder)
+    assert code == 1
+    assert out.startswith(f"damaged: {segment}")
+    assert segment.name in mistake(capfd, "query", folder, lines)
+
+
+def test_mistakes_are_told_in_a_line(tmp_path, folder, capfd):
+    assert "is no folder" in mistake(capfd, "stats", folder)
+    assert "k must be from 0" in mistake(capfd, "create", folder, "-k", 99)
+    assert "design for k = 3" in mistake(capfd, "create", folder, "--design", "7")
+    longs = tmp_path / "c.longs"
+    longs.write_bytes(bytes(8))
+    assert "give --no-ids" in mistake(capfd, "create", folder, longs)
+    # nothing is left of what could not be made
+    assert {path.name for path in tmp_path.iterdir()} == {"c.longs"}
+    done(capfd, "create", folder)
+    for files in ((), (longs, "--no-ids")):
+        assert "already" in mistake(capfd, "create", folder, *files)
+    assert "without ids" in mistake(capfd, "add", folder, longs)
+    assert "--only-new" in mistake(capfd, "add", folder, "--only-new")
+    assert "k must be from 0 to 3" in mistake(capfd, "query", folder, longs, "-k", "4")
+    assert "such cannot be compared" in mistake(
+        capfd, "query", folder, longs, "--features", "words:2"
+    )
+    assert "-: standard input is read alone" in mistake(capfd, "query", folder, "-", longs)
+    assert "missing" in mistake(capfd, "query", folder, tmp_path / "missing.jsonl")
+    with subprocess.Popen(
+        [*COMMAND, "add", folder], text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as holder:
+        print("5\ta", file=holder.stdin, flush=True)
+        assert holder.stdout.readline() == "a\n"
+        told = mistake(capfd, "add", folder, longs)
+        assert f"process {holder.pid} has it open for writing" in told
+        holder.send_signal(signal.SIGINT)
+        assert holder.wait() == 130
+
+
+def test_records_that_cannot_be_read_are_kept(tmp_path, folder, capfd):
+    documents = tmp_path / "d.jsonl"
+    documents.write_text(page("one", TEXTS["one"]) + "\n{\n")
+    rejects = tmp_path / "rejects.jsonl"
+    done(capfd, "create", folder, documents, "--rejects", rejects)
+    assert rejects.read_text().count("\n") == 1
+    _, _, err = run(capfd, "add", folder, documents)
+    assert "1 records could not be read, the first in" in err
+    table = pa.table({"id": ["a", None], "fingerprint": pa.array([1, 2], pa.int64())})
+    pq.write_table(table, tmp_path / "f.parquet")
+    assert "has documents without ids" in mistake(capfd, "add", folder, tmp_path / "f.parquet")
+    half = tmp_path / "half"
+    assert "without ids" in mistake(capfd, "create", half, tmp_path / "f.parquet")
+    assert not half.exists()
