@@ -17,6 +17,7 @@ BENCHMARKS = (
     "hamming",
     "self_join",
     "simhash",
+    "minwise",
     "documents",
     "scaling",
     "constants",

@@ -1,9 +1,10 @@
 """De-duplication of documents, from JSON lines to what is kept, against MinHash packages.
 
-Made-up English pages, of each original a near-duplicate, of nine kinds in turn. Each rival and
-``mr-dedup dedup`` is a process of its own, timed by the clock from its start to its end; only ours
-writes the kept documents, decisions and a report, the rivals a list of ids. Memory is that of all
-its processes together at their peak, where shared pages count in each.
+Made-up English pages, of each original a near-duplicate, of nine kinds in turn; and short texts
+with noise in each. Each rival and ``mr-dedup dedup`` is a process of its own, timed by the clock
+from its start to its end; only ours writes the kept documents, decisions and a report, the rivals a
+list of ids. Memory is that of all its processes together at their peak, where shared pages count in
+each.
 
 ``python -m bench.dedup SET… [--tokens N] [--text-dedup PYTHON]`` measures folders as bench.quality
 takes them instead. text-dedup has a Python of its own, for it needs PySpark, ONNX and an old
@@ -40,6 +41,7 @@ from bench.dedup_rivals import RIVALS
 from bench.inputs import SEED
 from bench.machine import describe
 from bench.measure import Mismatch, Row, interleaved, status_bytes, table, wall_clock
+from bench.noisy_texts import write_noisy_texts
 
 THRESHOLD = 0.8
 _NAME = "dedup"
@@ -63,6 +65,10 @@ def run(quick: bool, rounds: int) -> Iterator[Row]:
         _run([*command, "--seed", str(SEED)])
         truth = Truth.read(pages / "truth.tsv")
         corpus = Corpus(f"{2 * originals:,} pages", sorted(pages.glob("*.jsonl")), truth)
+        yield from measure(corpus, min(rounds, _MOST_ROUNDS), Path(folder))
+        count = 2 * originals
+        texts, listed = write_noisy_texts(Path(folder, "noisy"), count, SEED)
+        corpus = Corpus(f"{count:,} short noisy texts", [texts], Truth.read(listed))
         yield from measure(corpus, min(rounds, _MOST_ROUNDS), Path(folder))
 
 

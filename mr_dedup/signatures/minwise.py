@@ -100,6 +100,27 @@ def minwise_hashes(
     return MinwiseHashes(values[:, :permutations], occurrences)
 
 
+def minwise_of_hashes(
+    offsets: NDArray[np.int64], hashes: NDArray[np.uint64], permutations: int
+) -> MinwiseHashes:
+    """Return the min-wise hashes of n sets of hashed things, of which shingles are some.
+
+    Set i is ``hashes[offsets[i]:offsets[i + 1]]``: ``offsets`` int64[n + 1], ``hashes`` uint64[m],
+    of which the low halves count, in any order, repeats allowed. Raises ValueError for offsets that
+    do not ascend within ``hashes``, and as ``minwise_hashes``.
+    """
+    check_permutations(permutations)
+    sizes = np.diff(offsets)
+    inside = offsets.size and offsets[0] >= 0 and offsets[-1] <= hashes.size
+    if not inside or (sizes < 0).any():
+        raise ValueError(f"offsets: expected to ascend from 0 to at most {hashes.size}")
+    flips, factors = permutation_constants(permutations)
+    values = np.full((sizes.size, flips.size), 0xFFFFFFFF, np.uint32)
+    scratch = np.empty(int(sizes.max(initial=0)) + kernels.LANES, np.uint64)
+    kernels.least_of_sets(offsets.view(np.uint64), hashes, scratch, flips, factors, values)
+    return MinwiseHashes(values[:, :permutations], sizes.astype(np.uint64))
+
+
 def check_permutations(permutations: int) -> None:
     """Raise ValueError for less than 1 or more than MOST_PERMUTATIONS."""
     if not 1 <= permutations <= MOST_PERMUTATIONS:

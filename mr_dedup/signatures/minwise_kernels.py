@@ -96,6 +96,16 @@ def least_of_texts(  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
+def least_of_sets(offsets, hashes, scratch, flips, factors, least):  # type: ignore[no-untyped-def]
+    """Do the same for sets of hashes; ``scratch`` uint64 is 7 longer than the largest of them."""
+    for i in range(least.shape[0]):
+        start, count = uint64(offsets[i]), uint64(offsets[i + 1] - offsets[i])
+        for j in range(count):
+            scratch[j] = hashes[start + uint64(j)]
+        take_least(scratch, count, flips, factors, uint64(i), least)
+
+
+@njit(cache=True, nogil=True)
 def take_least(hashes, count, flips, factors, i, least):  # type: ignore[no-untyped-def]
     """Write to least[i] the least of ``count`` hashes by each permutation; up to 7 follow them."""
     if count == _0:

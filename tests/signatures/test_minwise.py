@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mr_dedup.features.shingles import FeatureOptions
-from mr_dedup.signatures.minwise import MinwiseHashes, minwise_hashes
+from mr_dedup.signatures.minwise import MinwiseHashes, minwise_hashes, minwise_of_hashes
 
 deterministic = settings(derandomize=True, deadline=None, max_examples=100)
 MASK = (1 << 64) - 1
@@ -137,3 +137,26 @@ def test_bands_that_cannot_be(bands, rows):
 def test_permutations_that_cannot_be(permutations):
     with pytest.raises(ValueError, match="permutations must be from 1 to"):
         hashed(["a"], permutations)
+
+
+@deterministic
+@given(st.lists(st.lists(st.integers(0, MASK), max_size=40), max_size=5), st.integers(1, 40))
+def test_sets_of_hashes_have_the_hashes_of_their_texts(sets, permutations):
+    offsets = np.cumsum([0, *map(len, sets)]).astype(np.int64)
+    hashes = np.array([value for each in sets for value in each], np.uint64)
+    found = minwise_of_hashes(offsets, hashes, permutations)
+    drawn = splitmix(0)
+    constants = [next(drawn) for _ in range(permutations)]
+    for each, values, exists in zip(sets, found.values.tolist(), found.exist, strict=True):
+        assert exists == bool(each)
+        for c, value in zip(constants, values, strict=True):
+            if each:
+                low = [h & 0xFFFFFFFF for h in each]
+                images = [((h ^ (c >> 32)) * (c & 0xFFFFFFFF | 1)) & 0xFFFFFFFF for h in low]
+                assert value == min(images)
+
+
+@pytest.mark.parametrize("offsets", [[], [0, 3], [2, 1], [-1, 1]])
+def test_offsets_that_cannot_be_are_refused(offsets):
+    with pytest.raises(ValueError, match="offsets: expected to ascend from 0 to at most 2"):
+        minwise_of_hashes(np.array(offsets, np.int64), np.zeros(2, np.uint64), 3)
