@@ -92,8 +92,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--follow", action="store_true",
         help="also against the results that each DIR was made against, and so on")  # fmt: skip
     add("--join", choices=JOINS, default="auto",
-        help="where fingerprints within k bits are found: in the memory of this command, or by "
-        "tasks of the runner; the result is the same (default: what takes less time)")  # fmt: skip
+        help="where documents that share keys, or fingerprints within k bits, are found: in the "
+        "memory of this command, or by tasks of the runner; the result is the same (default: what "
+        "takes less time; what compares more than keys is always done here)")  # fmt: skip
     add("--share-by", action="append", default=[], metavar="FIELD",
         help="have the report tell how many near-duplicates each value of it has")  # fmt: skip
     add("--dry-run", action="store_true", help="print what would be done, and do nothing")

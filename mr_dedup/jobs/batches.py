@@ -58,6 +58,8 @@ class Kind(IntEnum):
     """One column: fingerprints of the other of two corpora."""
     URLS = 10
     """Digests of URLs with what goes with them, as url_rows.py has it, compressed by zstd."""
+    KEYS = 11
+    """Columns key of a signature and node."""
 
 
 class HeldBatch(Protocol):

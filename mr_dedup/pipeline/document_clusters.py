@@ -11,21 +11,26 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
-from mr_dedup.clusters.components import Labels, UnionFind
+from mr_dedup.clusters.components import Labels, UnionFind, components
 from mr_dedup.hamming.self_join import self_join
+from mr_dedup.jobs.signatures import SignaturesJob, write_signatures
+from mr_dedup.pipeline.components import connect
 from mr_dedup.pipeline.fingerprint_clusters import (
     Fingerprints,
     JoinEngine,
     cluster_fingerprints,
     split_large,
 )
+from mr_dedup.runners import Input, run
 from mr_dedup.signatures.candidates import (
     can_be_chained,
     candidates,
     chained,
     crowded,
+    keyed,
     match,
     matches,
     most_keys,
@@ -34,6 +39,13 @@ from mr_dedup.signatures.protocol import SignatureMethod, Signatures
 
 MOST_MEMBERS = 1 << 12
 """Texts of one key that are all compared with one another; of more, those of a slice."""
+
+
+_MOST_KEYS = 1 << 27
+"""Keys up to which this process sorts them, in some 10 s; they take a GB."""
+
+_FILE_KEYS, _PARTITION_KEYS = 1 << 23, 1 << 22
+"""Keys that a map task reads, 64 MB, and that a reducer sorts at a time."""
 
 
 @dataclass(frozen=True)
@@ -73,6 +85,10 @@ def cluster_documents(
     links = crowds = 0
     for each in signed():
         crowds += _crowded(each)
+        if _spreads(each, engine):
+            labels = _by_tasks(each, values, engine)
+            joined.add(labels.nodes, labels.labels)
+            continue
         for first, second in _edges(each, each.method.least):
             joined.add(values[first], values[second])
             links += first.size
@@ -147,6 +163,45 @@ def _edges(signed: Signed, least: int) -> Iterator[tuple[NDArray[np.int64], NDAr
         yield from chained(signatures, least)
     else:
         yield from candidates(signatures, least, MOST_MEMBERS)
+
+
+def _spreads(signed: Signed, engine: JoinEngine) -> bool:
+    """Return whether tasks bring equal keys together: only where pairs need not be looked at."""
+    method, signatures = signed.method, signed.signatures
+    if engine.join == "memory" or method.checks or not can_be_chained(signatures, method.least):
+        return False
+    return engine.join == "tasks" or signatures.keys.size > _MOST_KEYS
+
+
+def _by_tasks(signed: Signed, values: Fingerprints, engine: JoinEngine) -> Labels:
+    """Return the labels of the fingerprints of documents that share enough keys with others."""
+    folder = engine.staging / f"signatures-{signed.method.name.partition(':')[0]}"
+    folder.mkdir()
+    signatures, keys = signed.signatures, signed.signatures.keys
+    count = max(engine.tasks, -(-keys.size // _FILE_KEYS))
+    inputs = []
+    for number, rows in enumerate(np.array_split(np.arange(len(signatures)), count)):
+        path = folder / f"signatures-{number:06}.parquet"
+        some = signatures.take(rows)
+        lists = pa.LargeListArray.from_arrays(some.offsets, pa.array(some.keys))
+        write_signatures(path, values[rows], lists)
+        inputs.append(Input.file(path))
+    least = signed.method.least
+    partitions = max(engine.tasks, keyed(signatures, least)[0].size // _PARTITION_KEYS)
+    options = [f"--least={least}", f"--partitions={partitions}"]
+    if engine.runner == "local":
+        SignaturesJob.warm_up()
+    with run(
+        SignaturesJob, options, inputs, folder,
+        runner=engine.runner, cores=engine.cores, cluster=engine.cluster,
+    ) as result:  # fmt: skip
+        parts = [part for part in result.parts if part.stat().st_size]
+        if not parts:
+            return components(*np.empty((2, 0), np.uint64))
+        connected = connect(
+            parts, folder, runner=engine.runner, cores=engine.cores, cluster=engine.cluster
+        )
+        return connected.read()
 
 
 def _crowded(signed: Signed) -> int:

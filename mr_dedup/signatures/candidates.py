@@ -34,8 +34,7 @@ def chained(signatures: Signatures, least: int) -> Iterator[tuple[Rows, Rows]]:
     stands for one, so texts may have up to MOST_SUBSETS of them: else ValueError. In memory: the
     subsets, 8 bytes each, and 64 MB.
     """
-    offsets, keys = _subsets(signatures, least)
-    texts = np.repeat(np.arange(len(signatures)), np.diff(offsets))
+    keys, texts = keyed(signatures, least)
     parts = -(-keys.size // _SORTED_KEYS)
     # hashes, so their leading bits deal them out evenly
     part_of = keys >> np.uint64(48) if parts > 1 else None
@@ -51,6 +50,15 @@ def chained(signatures: Signatures, least: int) -> Iterator[tuple[Rows, Rows]]:
         some, owners = some[order], owners[order]
         same = some[1:] == some[:-1]
         yield owners[:-1][same], owners[1:][same]
+
+
+def keyed(signatures: Signatures, least: int) -> tuple[NDArray[np.uint64], Rows]:
+    """Return keys and whose they are: two texts have an equal one if ``least`` of theirs are.
+
+    Raises ValueError as ``chained``.
+    """
+    offsets, keys = _subsets(signatures, least)
+    return keys, np.repeat(np.arange(len(signatures)), np.diff(offsets))
 
 
 def most_keys(signatures: Signatures) -> int:

@@ -245,3 +245,21 @@ def test_chinese_is_compared_by_more_of_its_words(
 
 def decisions_of(out):
     return (out / "decisions.parquet").read_bytes()
+
+
+@BOTH
+@pytest.mark.parametrize("method", ["minhash", "super-shingles", "minhash:estimate=0.7"])
+def test_the_result_is_the_same_if_tasks_bring_keys_together(tmp_path, capfd, runner, method):
+    documents = [
+        {**document, "id": f"{seed}-{document['id']}"}
+        for seed in range(5)
+        for document in made_up_documents(seed)
+    ]
+    path = write_jsonl(tmp_path / "docs.jsonl", documents)
+    found = []
+    for join in ("memory", "tasks"):
+        out = tmp_path / join
+        done(capfd, path, "-o", out, "--method", method, "-r", runner, "--join", join)
+        found.append(files_of(out))
+        found[-1].pop("summary.json")
+    assert found[0] == found[1]

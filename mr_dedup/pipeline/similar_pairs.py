@@ -1,0 +1,223 @@
+"""All pairs of documents that methods call alike: signatures, groups of documents, their pairs.
+
+Chains of shared keys and of near fingerprints join documents to clusters; pairs are within such.
+Small clusters are compared together. A large one is cut into slices, and every two of these are
+compared by a task: none holds more than two, and no pair is missed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from mr_dedup.clusters.components import UnionFind
+from mr_dedup.jobs.batches import read_batches
+from mr_dedup.jobs.document_tables import decode_documents
+from mr_dedup.jobs.grouped_rows import WHOLE, GroupedRows
+from mr_dedup.jobs.similar_pairs import UNVERIFIED, SimilarPairsJob
+from mr_dedup.pipeline.dedup import (
+    REJECTS,
+    RESULT,
+    ROWS,
+    DedupOptions,
+    RunJob,
+    fingerprint_documents,
+    signed_documents,
+)
+from mr_dedup.pipeline.document_rows import Rows
+from mr_dedup.pipeline.fingerprint_clusters import JoinEngine, cluster_fingerprints
+from mr_dedup.signatures.candidates import can_be_chained, chained
+from mr_dedup.signatures.protocol import SignatureMethod, Signatures
+
+GROUPED = "grouped.parquet"
+
+_SLICE_BYTES = 16 << 20
+"""Bytes of text of small clusters that are compared together, and of a slice of a large one."""
+
+_LINES = 1 << 18
+"""Pairs written at a time."""
+
+_ESCAPES = {"\t": r"\t", "\r": r"\r", "\n": r"\n"}
+
+_DECIMALS = 6
+"""Of a similarity; fewer where the last ones are 0."""
+
+
+@dataclass(frozen=True)
+class SimilarPairs:
+    """Pairs of documents: numbers first[m] < second[m], ascending, and their ``similarities``.
+
+    ``folder`` has the documents' rows, and their rejects; ``counts`` tells of the run. 24 bytes a
+    pair.
+    """
+
+    folder: Path
+    first: NDArray[np.int64]
+    second: NDArray[np.int64]
+    similarities: NDArray[np.float64]
+    counts: dict[str, Any]
+
+    def __len__(self) -> int:
+        return int(self.first.size)
+
+    @property
+    def rejects(self) -> Path:
+        """The records that could not be read, a line of JSON each."""
+        return self.folder / REJECTS
+
+    def lines(self) -> Iterator[bytes]:
+        """Yield lines ``id TAB id TAB similarity``; in memory the ids of all documents.
+
+        TAB, CR and LF in an id are written as escapes.
+        """
+        column = pq.read_table(self.folder / ROWS, columns=["id"])["id"]
+        ids = pa.concat_arrays([pa.array([], pa.large_string()), *column.chunks])
+        for character, escape in _ESCAPES.items():
+            ids = pc.replace_substring(ids, character, escape)
+        tab, end, nothing = (pa.scalar(text, pa.large_string()) for text in ("\t", "\n", ""))
+        for start in range(0, len(self), _LINES):
+            part = slice(start, start + _LINES)
+            one, other = (ids.take(pa.array(side[part])) for side in (self.first, self.second))
+            spelled = pa.array(np.round(self.similarities[part], _DECIMALS)).cast(pa.large_string())
+            lines = pc.binary_join_element_wise(one, other, spelled, tab)
+            _, _, content = pc.binary_join_element_wise(lines, nothing, end).buffers()
+            yield content.to_pybytes()
+
+
+def similar_pairs(folder: Path, options: DedupOptions, run_job: RunJob) -> SimilarPairs:
+    """Find the pairs in a folder of temporary files.
+
+    Of the options ``keep`` and ``against`` mean nothing. In memory: 40 bytes a document, the
+    signatures of one method, and the pairs.
+    """
+    (folder / RESULT).mkdir()
+    told = fingerprint_documents(folder, options, run_job)
+    options = replace(options, shingles=told["shingles"])
+    rows = Rows.read(folder / ROWS)
+    with run_job.join_engine() as engine:
+        numbers, labels = _clustered(folder, rows, options, engine)
+    grouped, sliced = group_rows(numbers, labels, rows)
+    parts: list[pa.Table] = []
+    counts = {**told, "clusters sliced": sliced, "documents compared": int(numbers.size)}
+    if numbers.size:
+        grouped.write(folder / GROUPED)
+        with run_job(SimilarPairsJob, _job_options(folder, options), "pairs") as result:
+            for part in result.parts:
+                # a file of a reducer may have several keys
+                parts += [decode_documents(batch) for _, batch in read_batches([part])]
+    empty = {"first": np.empty(0, np.int64), "second": np.empty(0, np.int64)}
+    found = pa.concat_tables([pa.table({**empty, "similarity": np.empty(0)}), *parts])
+    first, second = found["first"].to_numpy(), found["second"].to_numpy()
+    order = np.lexsort((second, first))
+    similarities = found["similarity"].to_numpy()[order]
+    return SimilarPairs(folder, first[order], second[order], similarities, counts)
+
+
+def _job_options(folder: Path, options: DedupOptions) -> list[str]:
+    verify = UNVERIFIED if options.verify is None else repr(options.verify)
+    told = [*options.reading, *options.features, f"--grouped={folder / GROUPED}"]
+    told += [f"--method={name}" for name in options.method_names]
+    told += [f"--verify={verify}", f"--shingles={options.shingles}"]
+    if options.keyword_idf is not None:
+        # as it was linked for the signatures
+        told.append(f"--keyword-idf={folder / KEYWORD_IDF}")
+    return told
+
+
+def _clustered(
+    folder: Path, rows: Rows, options: DedupOptions, engine: JoinEngine
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the numbers of documents in clusters of several, ascending, and their labels."""
+    joined = UnionFind()
+    for each in signed_documents(folder, options.methods):
+        least = _chainable(each.method, each.signatures)
+        for first, second in chained(each.signatures, least):
+            joined.add(first.astype(np.uint64), second.astype(np.uint64))
+    if options.k is not None:
+        exist = np.flatnonzero(rows.exist)
+        values = rows.fingerprints[exist]
+        found = cluster_fingerprints(values, options.k, engine).labels
+        order = np.argsort(found.nodes)
+        nodes, labels = found.nodes[order], found.labels[order]
+        places = np.minimum(np.searchsorted(nodes, values), max(0, nodes.size - 1))
+        known = nodes[places] == values if nodes.size else np.zeros(values.size, bool)
+        members, their = exist[known].astype(np.uint64), labels[places[known]]
+        order = np.argsort(their, kind="stable")
+        same = their[order[1:]] == their[order[:-1]]
+        joined.add(members[order[:-1][same]], members[order[1:][same]])
+    all_labels = joined.labels()
+    return all_labels.nodes.astype(np.int64), all_labels.labels.astype(np.int64)
+
+
+def _chainable(method: SignatureMethod, signatures: Signatures) -> int:
+    """Return how many keys are chained by: as many as are shared, or fewer if those are too many.
+
+    Clusters are then larger than need be.
+    """
+    least = method.least
+    while not can_be_chained(signatures, least):
+        least -= 1
+    return least
+
+
+def group_rows(
+    numbers: NDArray[np.int64], labels: NDArray[np.int64], rows: Rows, size_bytes: int = 0
+) -> tuple[GroupedRows, int]:
+    """Return which clustered documents are compared with which, and how many clusters are sliced.
+
+    ``numbers`` int64[n] ascend; ``labels`` int64[n] are equal in a cluster. The texts of a group
+    have about ``size_bytes``, _SLICE_BYTES if that is 0; of one cluster up to twice that, and two
+    texts.
+    """
+    limit = size_bytes or _SLICE_BYTES
+    lengths = rows.lengths[numbers]
+    clusters, cluster = np.unique(labels, return_inverse=True)
+    sizes = np.bincount(cluster, lengths, clusters.size).astype(np.int64)
+    large = sizes > 2 * limit
+    # clusters in their order, until a group is full
+    small_ends = np.cumsum(np.where(large, 0, sizes))
+    group_of = (small_ends - np.where(large, 0, sizes)) // limit
+    chosen = ~large[cluster]
+    parts = [
+        (numbers[chosen], group_of[cluster[chosen]], np.full(int(chosen.sum()), WHOLE))
+    ]
+    free = int(group_of.max(initial=-1)) + 1
+    for which in np.flatnonzero(large).tolist():
+        members = numbers[cluster == which]
+        before = np.cumsum(rows.lengths[members]) - rows.lengths[members]
+        slices = np.unique(before // limit, return_inverse=True)[1]
+        for added in _every_two(members, slices, free):
+            parts.append(added)
+            free += 1
+    all_numbers, keys, sides = map(np.concatenate, zip(*parts, strict=True))
+    order = np.argsort(all_numbers, kind="stable")
+    all_numbers = all_numbers[order]
+    grouped = GroupedRows(
+        all_numbers, keys[order], sides[order], rows.lengths[all_numbers], rows.ranges
+    )
+    return grouped, int(large.sum())
+
+
+def _every_two(
+    members: NDArray[np.int64], slices: NDArray[np.int64], first_key: int
+) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]]:
+    """Yield numbers, keys and sides of every two slices, and of each with itself."""
+    count = int(slices.max()) + 1
+    of_slice: Sequence[NDArray[np.int64]] = [members[slices == n] for n in range(count)]
+    key = first_key
+    for n in range(count):
+        yield of_slice[n], np.full(of_slice[n].size, key), np.full(of_slice[n].size, WHOLE)
+        key += 1
+        for m in range(n + 1, count):
+            both = np.concatenate([of_slice[n], of_slice[m]])
+            sides = np.repeat([0, 1], [of_slice[n].size, of_slice[m].size])
+            yield both, np.full(both.size, key), sides
+            key += 1
