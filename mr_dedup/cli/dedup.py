@@ -80,7 +80,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="whom to keep of a cluster: first, longest, shortest, newest:FIELD, oldest:FIELD, "
         "highest:FIELD, lowest:FIELD, prefer:FIELD=VALUE,…; given several times, the next ones "
         "decide between equals (default first)")  # fmt: skip
-    add("--verify", type=_similarity, default=0.8, metavar="J",
+    add("--verify", type=verify_argument, default=0.8, metavar="J",
         help="drop a document only if the shingles of its text have at least this Jaccard "
         "similarity to a keeper's; off drops all but one of a cluster (default 0.8)")  # fmt: skip
     add("--shingles", default=AUTO_SHINGLES, metavar="words:N|characters:N",
@@ -108,7 +108,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_runner_arguments(parser, "dedup", "the files are", leaves=False)
 
 
-def _similarity(text: str) -> float | None:
+def verify_argument(text: str) -> float | None:
+    """Return the least similarity that an argument says, None for off."""
     if text == "off":
         return None
     try:
@@ -159,9 +160,11 @@ def run(arguments: argparse.Namespace) -> int:
         shutil.rmtree(folder.work)
     with runners.staging_folder() as staging:
         work = prepare(arguments.documents, arguments, staging, settings, holds=True)
-        stages = Stages(folder.work, _run_of(arguments, work, options), resume=arguments.resume)
+        run = _run_of(arguments, work, options)
+        stages = Stages(folder.work, run, resume=arguments.resume)
         try:
             summary = dedup(stages, options, Jobs(arguments, work, staging, settings))
+            _refuse_changed(work, run)
         except BaseException:
             _say(f"{folder.work}: what is done so far; --resume goes on with it")
             raise
@@ -182,7 +185,7 @@ def _options(arguments: argparse.Namespace) -> DedupOptions:
     from mr_dedup.jobs.fingerprint import check_kept
     from mr_dedup.pipeline.dedup import DedupOptions
 
-    k, methods = _methods(arguments)
+    k, methods = chosen_methods(arguments)
     keep = arguments.keep or ["first"]
     try:
         policy = KeepPolicy.parse(keep)
@@ -214,7 +217,7 @@ def _options(arguments: argparse.Namespace) -> DedupOptions:
     )
 
 
-def _methods(arguments: argparse.Namespace) -> tuple[int | None, list[SignatureMethod]]:
+def chosen_methods(arguments: argparse.Namespace) -> tuple[int | None, list[SignatureMethod]]:
     """Return k of simhash, None without it, and the methods by keys; MrDedupError for others."""
     from mr_dedup.errors import MrDedupError
     from mr_dedup.jobs.method_options import (
@@ -322,6 +325,16 @@ def _run_of(
             identity(path) for result in options.against for path in _files_of(result)
         ],
     }
+
+
+def _refuse_changed(work: DocumentWork, run: dict[str, Any]) -> None:
+    """Raise MrDedupError if a file of documents is not what it was when the run began."""
+    from mr_dedup.errors import MrDedupError
+    from mr_dedup.pipeline.stages import identity
+
+    for path, before in zip(work.paths, run["files"], strict=True):
+        if identity(path) != before:
+            raise MrDedupError(f"{path}: has other documents than when it was first read")
 
 
 def _files_of(result: EarlierResult) -> list[Path]:

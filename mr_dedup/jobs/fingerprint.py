@@ -130,7 +130,7 @@ class FingerprintJob(DocumentJob):
 
         options, frequencies = self.feature_options(), self.document_frequencies()
         methods = self.methods()
-        if methods:
+        if methods or self.held is not None:
             from mr_dedup.jobs.signing import signing
 
             shingles = None if self.held is None else self.held.shingles

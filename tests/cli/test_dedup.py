@@ -519,9 +519,10 @@ def test_a_file_without_documents(tmp_path, capfd):
 
 
 @BOTH
+@pytest.mark.parametrize("method", ["simhash", "minhash"])
 @pytest.mark.parametrize("change", ["lengthen", "drop", "add"])
 def test_documents_that_change_between_stages_are_noticed(
-    tmp_path, capfd, monkeypatch, runner, change
+    tmp_path, capfd, monkeypatch, runner, change, method
 ):
     text = " ".join(f"w{n}" for n in range(50))
     lines = [json.dumps({"id": str(n), "text": text}) + "\n" for n in range(3)]
@@ -535,5 +536,5 @@ def test_documents_that_change_between_stages_are_noticed(
         return resolve(*arguments)
 
     monkeypatch.setattr(pipeline, "_resolve", changed)
-    said = mistake(capfd, path, "-o", tmp_path / "out", "-r", runner)
+    said = mistake(capfd, path, "-o", tmp_path / "out", "-r", runner, "--method", method)
     assert said.endswith("pages.jsonl: has other documents than when it was first read")
