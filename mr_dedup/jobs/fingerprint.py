@@ -39,6 +39,8 @@ WITHOUT_FEATURES = "documents without features"
 CJK_KEY = b"mr_dedup.cjk"
 """Where the metadata of a batch say how many bytes of its texts are CJK."""
 
+_COUNTED_BYTES = 1 << 18
+
 COLUMNS = ("id", "fingerprint", "length", "file", "place", "chunk")
 """The columns of rows of documents, before the fields that are kept."""
 
@@ -147,11 +149,15 @@ class FingerprintJob(DocumentJob):
 def cjk_bytes(batch: DocumentBatch) -> int:
     """Return how many bytes of the texts' UTF-8 are of Chinese and Japanese characters, about.
 
-    Of three bytes each, from U+3000 to U+9FFF; a tenth of a nanosecond a byte.
+    Of three bytes each, from U+3000 to U+9FFF, which begin with 0xE3 to 0xE9.
     """
     offsets, content = batch.text_bytes()
-    begins = content[offsets[0] : offsets[-1]]
-    return 3 * int(np.count_nonzero((begins >= 0xE3) & (begins <= 0xE9)))
+    found = 0
+    # a little at a time, which stays in the cache
+    for start in range(int(offsets[0]), int(offsets[-1]), _COUNTED_BYTES):
+        part = content[start : min(start + _COUNTED_BYTES, int(offsets[-1]))]
+        found += int(np.count_nonzero(part - np.uint8(0xE3) <= 6))
+    return 3 * found
 
 
 def check_kept(fields: Sequence[str], option: str = "--keep-field") -> None:
