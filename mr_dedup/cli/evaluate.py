@@ -54,9 +54,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--truth", type=Path, required=True, metavar="TRUTH", help="the pairs that are similar")
     add("--as", dest="kind", choices=("decisions", "pairs", "matches"),
         help="what PAIRS is (default: decisions if a folder or .parquet, else pairs)")  # fmt: skip
-    add("--threshold", type=_similarity, default=0.8, metavar="J",
+    add("--threshold", type=similarity_argument, default=0.8, metavar="J",
         help="the similarity from which on pairs of TRUTH count (default 0.8)")  # fmt: skip
-    add("--bands", type=_bands, metavar="J,…",
+    add("--bands", type=bands_argument, metavar="J,…",
         help="similarities above it to count from as well (default 0.9,1)")  # fmt: skip
     add("--json", action="store_true", help="print a JSON object")
     lengths = parser.add_mutually_exclusive_group()
@@ -67,7 +67,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_reading_arguments(parser)
 
 
-def _similarity(text: str) -> float:
+def similarity_argument(text: str) -> float:
+    """Return the similarity that an argument says."""
     try:
         value = float(text)
     except ValueError:
@@ -77,20 +78,21 @@ def _similarity(text: str) -> float:
     return value
 
 
-def _bands(text: str) -> list[float]:
-    return [_similarity(band) for band in text.split(",")]
+def bands_argument(text: str) -> list[float]:
+    """Return the similarities that an argument says, with commas between."""
+    return [similarity_argument(band) for band in text.split(",")]
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command; return its exit code."""
-    bands = _all_bands(arguments)
+    bands = all_bands(arguments)
     evaluation = _evaluation(arguments)
     report = _report(evaluation, bands, _lengths(evaluation, arguments))
     print(json.dumps(report, indent=2) if arguments.json else "\n".join(_lines(report)))
     return 0
 
 
-def _all_bands(arguments: argparse.Namespace) -> list[float]:
+def all_bands(arguments: argparse.Namespace) -> list[float]:
     """Return the threshold and what is counted from above it; MrDedupError for a band below it."""
     from mr_dedup.errors import MrDedupError
 

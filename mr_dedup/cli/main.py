@@ -31,6 +31,7 @@ COMMANDS = (
     "inspect",
     "distance",
     "evaluate",
+    "compare",
     "urls",
     "index",
 )

@@ -5,6 +5,10 @@ fingerprints, each also as .gz or .zst, or of Parquet (.parquet) with a column '
 A line a pair of different fingerprints of CORPUS, the smaller first, left TAB right: signed
 decimals, ascending, each pair once. With OTHER left is of CORPUS and right of OTHER, and
 fingerprints that both have are pairs too.
+
+With --method CORPUS are documents, as for mr-dedup dedup: a line a pair that the method calls alike
+and whose texts are as similar as --verify says, id TAB id TAB similarity, in the order of the
+documents. Records that cannot be read go to OUT.rejects.jsonl.
 """
 
 from __future__ import annotations
@@ -19,6 +23,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mr_dedup.cli.arguments import add_search_arguments, planned_for, planned_for_pairs
+from mr_dedup.cli.document_pairs import (
+    add_document_pair_arguments,
+    find_document_pairs,
+    refuse_document_arguments,
+)
 from mr_dedup.cli.fingerprint_inputs import (
     chunks_to_send,
     corpus_files,
@@ -45,6 +54,8 @@ if TYPE_CHECKING:
 
 HELP = "find all pairs of near-duplicates in a corpus of fingerprints, or between two"
 
+DEFAULT_K = 3
+
 _PRINTED_AT_ONCE = 1 << 20
 
 
@@ -58,6 +69,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="files of another corpus: the pairs of one fingerprint of each",
     )  # fmt: skip
     add_search_arguments(parser, of_pairs=True)
+    add_document_pair_arguments(parser)
     parser.add_argument("--with-distance", action="store_true", help="print left TAB right:bits")
     parser.add_argument("-o", "--out", type=Path, metavar="OUT", help="write here, not to stdout")
     parser.add_argument("--overwrite", action="store_true", help="replace OUT if it exists")
@@ -66,6 +78,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--byte-order", choices=BYTE_ORDERS, default="big", help="of longs (default big)"
     )
     add_runner_arguments(parser, "pairs", "all fits --table-memory, that is,")
+    parser.set_defaults(k=None)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -74,6 +87,10 @@ def run(arguments: argparse.Namespace) -> int:
     from mr_dedup.formats.outputs import refuse_existing
 
     started = time.perf_counter()
+    if arguments.method:
+        return find_document_pairs(arguments)
+    refuse_document_arguments(arguments)
+    arguments.k = DEFAULT_K if arguments.k is None else arguments.k
     settings = None
     if arguments.runner in runners.CLUSTER_RUNNERS:
         settings = cluster_settings(arguments)

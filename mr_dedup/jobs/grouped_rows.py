@@ -38,8 +38,8 @@ class GroupedRows:
     def between(self, start: int, stop: int) -> GroupedRows:
         """Return those whose numbers are from ``start`` to ``stop``."""
         these = slice(*np.searchsorted(self.numbers, [start, stop]).tolist())
-        columns = (getattr(self, name)[these] for name in _COLUMNS)
-        return GroupedRows(*columns, self.ranges)
+        columns = {name: getattr(self, name)[these] for name in _COLUMNS}
+        return GroupedRows(**columns, ranges=self.ranges)
 
     @classmethod
     def read(cls, path: Path) -> GroupedRows:
@@ -47,10 +47,11 @@ class GroupedRows:
         try:
             table = pq.read_table(path, page_checksum_verification=True)
             ranges = json.loads(table.schema.metadata[_RANGES_KEY])
-            columns = [table[name].to_numpy() for name in _COLUMNS]
+            columns = {name: table[name].to_numpy() for name in _COLUMNS}
         except (pa.ArrowException, OSError, KeyError, TypeError, ValueError) as error:
             raise FormatError(path, None, f"does not say what is compared: {error}") from error
-        return cls(*columns, {int(chunk): tuple(range) for chunk, range in ranges.items()})
+        known = {int(chunk): tuple(range) for chunk, range in ranges.items()}
+        return cls(**columns, ranges=known)
 
     def write(self, path: Path) -> None:
         """Write them to ``path``, Parquet with checksums."""

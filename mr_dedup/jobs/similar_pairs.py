@@ -186,10 +186,12 @@ class SimilarPairsJob(DocumentJob):
     def _alike(self, texts: pa.LargeStringArray) -> Pairs:
         """Yield the pairs that any method calls alike, each once: by the first that does."""
         before: list[Callable[[Rows, Rows], NDArray[np.bool_]]] = []
+        is_scored = self.threshold() is None
         for rule in self.rules():
-            paired, holds = self._by_simhash(texts, rule) if isinstance(rule, int) else _by(
-                rule, texts
-            )
+            if isinstance(rule, int):
+                paired, holds = self._by_simhash(texts, rule)
+            else:
+                paired, holds = _by(rule, texts, is_scored)
             for first, second, similarities in paired:
                 new = np.ones(first.size, bool)
                 for earlier in before:
@@ -227,15 +229,22 @@ class SimilarPairsJob(DocumentJob):
 
 
 def _by(
-    method: SignatureMethod, texts: pa.LargeStringArray
+    method: SignatureMethod, texts: pa.LargeStringArray, is_scored: bool
 ) -> tuple[Pairs, Callable[[Rows, Rows], NDArray[np.bool_]]]:
-    """Return the pairs by a method's whole rule, and what tells whether a pair is one."""
-    from mr_dedup.signatures.candidates import match, matches
+    """Return the pairs by a method's whole rule, and what tells whether a pair is one.
+
+    How similar they are only if it is asked for: MinHash's estimates take longer than all else.
+    """
+    from mr_dedup.signatures.candidates import candidates, match, matches
 
     signatures = method.sign(texts)
-    return matches(method, signatures), lambda first, second: match(
-        method, signatures, first, second
-    )
+    paired: Pairs
+    if is_scored or method.checks:
+        paired = matches(method, signatures)
+    else:
+        found = candidates(signatures, method.least)
+        paired = ((first, second, np.ones(first.size)) for first, second in found)
+    return paired, lambda first, second: match(method, signatures, first, second)
 
 
 def _whole(column: pa.ChunkedArray) -> pa.LargeStringArray:

@@ -29,8 +29,8 @@ from mr_dedup.pipeline.dedup import (
     ROWS,
     DedupOptions,
     RunJob,
-    fingerprint_documents,
-    signed_documents,
+    _fingerprint,
+    _signed,
 )
 from mr_dedup.pipeline.document_rows import Rows
 from mr_dedup.pipeline.fingerprint_clusters import JoinEngine, cluster_fingerprints
@@ -99,7 +99,7 @@ def similar_pairs(folder: Path, options: DedupOptions, run_job: RunJob) -> Simil
     signatures of one method, and the pairs.
     """
     (folder / RESULT).mkdir()
-    told = fingerprint_documents(folder, options, run_job)
+    told = _fingerprint(folder, options, run_job)
     options = replace(options, shingles=told["shingles"])
     rows = Rows.read(folder / ROWS)
     with run_job.join_engine() as engine:
@@ -127,8 +127,10 @@ def _job_options(folder: Path, options: DedupOptions) -> list[str]:
     told += [f"--method={name}" for name in options.method_names]
     told += [f"--verify={verify}", f"--shingles={options.shingles}"]
     if options.keyword_idf is not None:
-        # as it was linked for the signatures
-        told.append(f"--keyword-idf={folder / KEYWORD_IDF}")
+        # a name that mrjob cannot misread
+        link = folder / "frequencies.parquet"
+        link.symlink_to(options.keyword_idf.absolute())
+        told.append(f"--keyword-idf={link}")
     return told
 
 
@@ -137,7 +139,7 @@ def _clustered(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the numbers of documents in clusters of several, ascending, and their labels."""
     joined = UnionFind()
-    for each in signed_documents(folder, options.methods):
+    for each in _signed(folder, options.methods):
         least = _chainable(each.method, each.signatures)
         for first, second in chained(each.signatures, least):
             joined.add(first.astype(np.uint64), second.astype(np.uint64))
@@ -186,9 +188,7 @@ def group_rows(
     small_ends = np.cumsum(np.where(large, 0, sizes))
     group_of = (small_ends - np.where(large, 0, sizes)) // limit
     chosen = ~large[cluster]
-    parts = [
-        (numbers[chosen], group_of[cluster[chosen]], np.full(int(chosen.sum()), WHOLE))
-    ]
+    parts = [(numbers[chosen], group_of[cluster[chosen]], np.full(int(chosen.sum()), WHOLE))]
     free = int(group_of.max(initial=-1)) + 1
     for which in np.flatnonzero(large).tolist():
         members = numbers[cluster == which]

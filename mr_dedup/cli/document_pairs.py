@@ -1,0 +1,196 @@
+"""mr-dedup pairs of documents: what methods call alike, with ids and similarity."""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mr_dedup.cli.dedup import AUTO_SHINGLES, chosen_methods, verify_argument
+from mr_dedup.cli.document_arguments import (
+    add_feature_arguments,
+    add_reading_arguments,
+    described_features,
+    document_frequencies,
+    read_options,
+)
+from mr_dedup.cli.document_inputs import DocumentWork, prepare
+from mr_dedup.cli.on_cluster import cluster_settings, refuse_cluster_arguments
+from mr_dedup.cli.rejects import RejectsOutput, rejects_beside, rejects_output
+from mr_dedup.cli.results import output
+
+if TYPE_CHECKING:
+    from mr_dedup.pipeline.dedup import DedupOptions
+    from mr_dedup.pipeline.similar_pairs import SimilarPairs
+    from mr_dedup.runners import ClusterSettings
+
+_DEFAULT_VERIFY = 0.8
+_REJECTS_AT_ONCE = 1 << 22
+
+_OF_DOCUMENTS = {
+    "verify": "--verify", "shingles": "--shingles", "keyword_idf": "--keyword-idf",
+    "rejects": "--rejects", "features": "--features", "weights": "--weights", "idf": "--idf",
+    "stop_words": "--stop-words", "stem": "--stem", "segment": "--segment", "format": "--format",
+    "id_field": "--id-field",
+}  # fmt: skip
+"""What means nothing to fingerprints, by attribute; None if it is not given."""
+
+_OF_FINGERPRINTS = {
+    "others": "--with", "with_distance": "--with-distance", "corpus_format": "--corpus-format",
+    "output_dir": "--output-dir",
+}  # fmt: skip
+"""What means nothing to documents."""
+
+
+def add_document_pair_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments that pairs of documents have, as a group of their own."""
+    add = parser.add_argument_group("documents", "with --method").add_argument
+    add("--method", action="append", metavar="NAME[:PARAMETER=VALUE,…]",
+        help="what calls documents alike, as for mr-dedup dedup; of several "
+        "each counts")  # fmt: skip
+    add("--verify", type=_verify, metavar="J",
+        help="print pairs whose shingles have at least this Jaccard similarity; off prints what "
+        "the method calls alike, with its own (default 0.8)")  # fmt: skip
+    add("--shingles", metavar="words:N|characters:N",
+        help="what texts are compared by (default: words:3, or where most words are Chinese or "
+        "Japanese characters, words:5)")  # fmt: skip
+    add("--keyword-idf", metavar="FILE",
+        help="of keywords: in how many documents each word occurs, as mr-dedup idf "
+        "writes it")  # fmt: skip
+    add("--rejects", type=Path, metavar="FILE",
+        help="where records go that cannot be read (default: OUT.rejects.jsonl)")  # fmt: skip
+    add_feature_arguments(parser, features="words:2")
+    parser.set_defaults(features=None, weights=None)
+    add_reading_arguments(parser)
+
+
+def _verify(text: str) -> tuple[float | None]:
+    """Return the least similarity in a tuple, so that off is not what is not given."""
+    return (verify_argument(text),)
+
+
+def refuse_document_arguments(arguments: argparse.Namespace) -> None:
+    """Raise MrDedupError for an argument that only documents have."""
+    from mr_dedup.errors import MrDedupError
+
+    for name, option in _OF_DOCUMENTS.items():
+        if getattr(arguments, name) is not None:
+            raise MrDedupError(f"{option}: means nothing without --method, to fingerprints")
+
+
+def find_document_pairs(arguments: argparse.Namespace) -> int:
+    """Print the pairs of documents; return the exit code."""
+    from mr_dedup import runners
+    from mr_dedup.cli.dedup_jobs import Jobs
+    from mr_dedup.formats.outputs import refuse_existing
+    from mr_dedup.pipeline.similar_pairs import similar_pairs
+
+    started = time.perf_counter()
+    arguments = _of_documents(arguments)
+    settings: ClusterSettings | None = None
+    if arguments.runner in runners.CLUSTER_RUNNERS:
+        settings = cluster_settings(arguments)
+    else:
+        refuse_cluster_arguments(arguments, arguments.corpus)
+    if arguments.out:
+        refuse_existing(arguments.out, arguments.overwrite)
+    options = _options(arguments)
+    rejects_path = arguments.rejects or (rejects_beside(arguments.out) if arguments.out else None)
+    with (
+        runners.staging_folder() as staging,
+        rejects_output(rejects_path, arguments.overwrite) as rejects,
+    ):
+        work = prepare(arguments.corpus, arguments, staging, settings, holds=True)
+        folder = staging / "found"
+        folder.mkdir()
+        found = similar_pairs(folder, options, Jobs(arguments, work, staging, settings))
+        _keep_rejects(found.rejects, rejects)
+        with output(arguments) as out:
+            for lines in found.lines():
+                out.write(lines)
+    _summarise(found, work, options, rejects, time.perf_counter() - started)
+    return 0
+
+
+def _of_documents(arguments: argparse.Namespace) -> argparse.Namespace:
+    """Return the arguments with what jobs of dedup look at; MrDedupError for what means nothing."""
+    from mr_dedup.errors import MrDedupError
+
+    for name, option in _OF_FINGERPRINTS.items():
+        if getattr(arguments, name):
+            raise MrDedupError(f"{option}: means nothing to documents")
+    if arguments.design != "auto":
+        raise MrDedupError("--design: means nothing to documents")
+    arguments = copy.copy(arguments)
+    # texts are read again, not held as sets
+    arguments.similarity, arguments.verify = arguments.verify or (_DEFAULT_VERIFY,), None
+    arguments.join = "auto"
+    return arguments
+
+
+def _options(arguments: argparse.Namespace) -> DedupOptions:
+    """Return the options of the run; raises MrDedupError for those that cannot be."""
+    from mr_dedup.errors import MrDedupError
+    from mr_dedup.features.shingles import FeatureOptions
+    from mr_dedup.hamming.planner import plan_self
+    from mr_dedup.jobs.document_options import feature_arguments, reading_arguments
+    from mr_dedup.pipeline.dedup import DedupOptions
+
+    k, methods = chosen_methods(arguments)
+    shingles = arguments.shingles or AUTO_SHINGLES
+    try:
+        if shingles != AUTO_SHINGLES:
+            FeatureOptions.parse(shingles, "binary")
+        if k is not None:
+            plan_self(1, k)
+    except ValueError as error:
+        raise MrDedupError(str(error)) from error
+    read_options(arguments)
+    document_frequencies(arguments)
+    return DedupOptions(
+        k,
+        (),
+        arguments.similarity[0],
+        shingles,
+        reading=reading_arguments(arguments),
+        features=feature_arguments(arguments),
+        made_from=described_features(arguments),
+        methods=methods,
+        keyword_idf=None if arguments.keyword_idf is None else Path(arguments.keyword_idf),
+    )
+
+
+def _keep_rejects(path: Path, rejects: RejectsOutput) -> None:
+    from mr_dedup.jobs.batches import Kind, encode_bytes
+
+    with path.open("rb") as file:
+        while lines := file.readlines(_REJECTS_AT_ONCE):
+            rejects.add(encode_bytes(Kind.REJECTS, len(lines), b"".join(lines)))
+
+
+def _summarise(
+    found: SimilarPairs,
+    work: DocumentWork,
+    options: DedupOptions,
+    rejects: RejectsOutput,
+    seconds: float,
+) -> None:
+    counts = found.counts
+    said = [
+        f"mr-dedup: files: {work.files:,}, documents: {counts['read']:,}, "
+        f"rejected: {rejects.count:,}, {'; '.join(options.method_names)}",
+        *rejects.summary(),
+    ]
+    if counts["clusters sliced"]:
+        said.append(
+            f"mr-dedup: clusters larger than a task holds, compared in slices: "
+            f"{counts['clusters sliced']:,}"
+        )
+    said.append(
+        f"mr-dedup: {len(found):,} pairs, {counts['documents compared']:,} documents compared, "
+        f"in {seconds:.1f} s"
+    )
+    print("\n".join(said), file=sys.stderr)

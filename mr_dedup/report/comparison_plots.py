@@ -1,0 +1,136 @@
+"""A comparison as plots: precision against recall, and F1 against what it costs."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import leather
+
+from mr_dedup.report.comparison import Measured
+
+_WIDTH, _HEIGHT = 900, 520
+_COLOURS = (
+    "#1f77b4", "#aec7e8", "#ff7f0e", "#d62728", "#2ca02c", "#98df8a", "#9467bd", "#8c564b",
+    "#e377c2", "#7f7f7f", "#bcbd22", "#17becf",
+)  # fmt: skip
+_FIFTHS = 5
+"""Axes of shares begin at a multiple of a fifth."""
+
+_DIGITS = re.compile(r'(?<=[" ])-?\d+\.\d{3,}(?=[" ])')
+"""Numbers with more digits than anybody sees."""
+
+_LEAST_SECONDS = 1e-4
+
+Point = Callable[[Measured], tuple[float, float] | None]
+"""Where a method stands in a plot; None if nowhere."""
+
+
+def plots(measured: Sequence[Measured]) -> Iterator[tuple[str, bytes]]:
+    """Yield the names of files and their SVG, by the first band.
+
+    A colour a family; what differs in numbers alone is joined by a line.
+    """
+    yield (
+        "precision-recall.svg",
+        _plot(measured, _precision_at_recall, "recall", "precision", by_powers=False),
+    )
+    yield (
+        "cost-f1.svg",
+        _plot(measured, _f1_at_cost, "processor seconds to sign and pair", "F1", by_powers=True),
+    )
+    yield (
+        "cost-verified-f1.svg",
+        _plot(
+            measured, _verified_f1_at_cost, "processor seconds to sign, pair and compare texts",
+            "F1 of compared pairs", by_powers=True,
+        ),
+    )  # fmt: skip
+
+
+def _precision_at_recall(each: Measured) -> tuple[float, float] | None:
+    counts = each.raw[0]
+    if counts.precision is None or counts.recall is None:
+        return None
+    return counts.recall, counts.precision
+
+
+def _f1_at_cost(each: Measured) -> tuple[float, float] | None:
+    f1 = each.raw[0].f1
+    return None if f1 is None else (_power(each.processor_seconds), f1)
+
+
+def _verified_f1_at_cost(each: Measured) -> tuple[float, float] | None:
+    f1 = each.verified[0].f1
+    seconds = each.processor_seconds + each.compared.processor_seconds
+    return None if f1 is None else (_power(seconds), f1)
+
+
+def _power(seconds: float) -> float:
+    return math.log10(max(seconds, _LEAST_SECONDS))
+
+
+class _Joined(leather.Line):  # type: ignore[misc]
+    """Dots with a line from each to the next."""
+
+    def __init__(self, colour: str) -> None:
+        super().__init__(colour)
+        self._dots = leather.Dots(colour)
+
+    def to_svg(self, *arguments: Any) -> Any:
+        group = super().to_svg(*arguments)
+        group.append(self._dots.to_svg(*arguments))
+        return group
+
+
+def _plot(
+    measured: Sequence[Measured], place: Point, x_name: str, y_name: str, *, by_powers: bool
+) -> bytes:
+    families: dict[str, list[tuple[float, float]]] = {}
+    for each in measured:
+        point = place(each)
+        if point is not None:
+            families.setdefault(each.family, []).append(point)
+    chart = leather.Chart()
+    for number, (family, points) in enumerate(families.items()):
+        series = leather.Series(sorted(points), name=family)
+        chart.add_series(series, _Joined(_COLOURS[number % len(_COLOURS)]))
+    xs, ys = ([point[axis] for points in families.values() for point in points] for axis in (0, 1))
+    ticks = _shares(ys)
+    chart.add_y_scale(ticks[0], 1)
+    chart.add_y_axis(ticks, _spelled, y_name)
+    if by_powers:
+        _add_powers(chart, xs, x_name)
+    else:
+        ticks = _shares(xs)
+        chart.add_x_scale(ticks[0], 1)
+        chart.add_x_axis(ticks, _spelled, x_name)
+    if not families:
+        # leather draws no chart without series
+        chart.add_dots([(0.0, 0.0)], name="nothing found", fill_color="none")
+    svg = str(chart.to_svg(width=_WIDTH, height=_HEIGHT))
+    return _DIGITS.sub(lambda match: f"{float(match[0]):.2f}", svg).encode() + b"\n"
+
+
+def _add_powers(chart: leather.Chart, exponents: Sequence[float], name: str) -> None:
+    """Give ``chart`` an axis of powers of 10, and the halves of such."""
+    first = math.floor(2 * min(exponents, default=0)) / 2
+    last = math.ceil(2 * max(exponents, default=0)) / 2
+    last = max(last, first + 0.5)
+    ticks = [first + step / 2 for step in range(round(2 * (last - first)) + 1)]
+    chart.add_x_scale(first, last)
+    chart.add_x_axis(ticks, lambda value, position, count: f"{10 ** float(value):.2g}", name)
+
+
+def _shares(values: Sequence[float]) -> list[float]:
+    """Return the ticks of an axis that ends with 1: fifths, or twentieths of a short one."""
+    first = math.floor(_FIFTHS * min(values, default=0)) / _FIFTHS
+    first = min(first, 1 - 1 / _FIFTHS)
+    step = 0.2 if first < 0.5 else 0.05
+    return [round(first + number * step, 2) for number in range(round((1 - first) / step) + 1)]
+
+
+def _spelled(value: float, position: int, count: int) -> str:
+    return f"{float(value):g}"

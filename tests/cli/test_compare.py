@@ -1,0 +1,373 @@
+"""mr-dedup compare from outside: its figures against sets of pairs by brute force, and mistakes."""
+
+import csv
+import functools
+import gzip
+import itertools
+import json
+import re
+import xml.etree.ElementTree as ET
+from collections import Counter
+
+import pytest
+
+from mr_dedup.cli import document_inputs
+from mr_dedup.cli.main import main
+from mr_dedup.features.shingles import FeatureOptions
+from mr_dedup.report import comparison_plots
+from tests.cli.test_dedup import made_up_documents, similarity, write_jsonl
+from tests.cli.test_dedup_methods import bands
+from tests.features import frequency_oracle
+from tests.fingerprints.test_simhash import oracle
+from tests.signatures import signature_oracle
+from tests.signatures.test_minwise import expected as least_hashes
+
+FILES = ["cost-f1.svg", "cost-verified-f1.svg", "precision-recall.svg", "results.csv"]
+
+
+@functools.cache
+def made_up():
+    documents = [{**each, "id": f"p{n}"} for n, each in enumerate(made_up_documents(3))]
+    return documents, truth_of(documents)
+
+
+def all_pairs(documents):
+    return list(itertools.combinations(range(len(documents)), 2))
+
+
+def truth_of(documents, least=0.6):
+    """All pairs so similar; of texts without words none is."""
+    found = {}
+    for n, m in all_pairs(documents):
+        texts = [documents[i]["text"] for i in (n, m)]
+        if all(texts) and similarity(*texts) >= least:
+            found[n, m] = similarity(*texts)
+    return found
+
+
+def write_truth(path, documents, truth):
+    lines = [f"{documents[m]['id']}\t{documents[n]['id']}\t{j!r}\n" for (n, m), j in truth.items()]
+    path.write_text("id_a\tid_b\tjaccard\n" + "".join(lines))
+    return path
+
+
+@pytest.fixture
+def corpus(tmp_path):
+    """Documents, their files and the true pairs, with OUT as the last argument."""
+    documents, truth = made_up()
+    path = write_jsonl(tmp_path / "docs.jsonl", documents)
+    pairs = write_truth(tmp_path / "truth.tsv", documents, truth)
+    return documents, truth, [path, "--truth", pairs, "-o", tmp_path / "out"]
+
+
+def compare(capfd, *arguments):
+    code = main(["compare", *map(str, arguments)])
+    captured = capfd.readouterr()
+    return code, captured.out, captured.err
+
+
+def done(capfd, *arguments):
+    code, out, err = compare(capfd, *arguments)
+    assert code == 0, err
+    return out, err
+
+
+def mistake(capfd, *arguments):
+    code, out, err = compare(capfd, *arguments)
+    assert (code, out) == (2, "")
+    said = err.splitlines()[-1]
+    assert said.startswith("mr-dedup: error: ")
+    return said.removeprefix("mr-dedup: error: ")
+
+
+def results(out):
+    with (out / "results.csv").open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+# the slow and obvious way
+
+
+def sharing(keys_of, least=1):
+    def found(documents):
+        keys = [Counter(keys_of(document["text"])) for document in documents]
+        return {(n, m) for n, m in all_pairs(documents) if (keys[n] & keys[m]).total() >= least}
+
+    return found
+
+
+def near(k, features):
+    def found(documents):
+        options = FeatureOptions.parse(features, "log-tf")
+        values = [oracle(document["text"], options) for document in documents]
+        return {
+            (n, m)
+            for n, m in all_pairs(documents)
+            if None not in (values[n], values[m]) and (values[n] ^ values[m]).bit_count() <= k
+        }
+
+    return found
+
+
+def estimated(documents):
+    """Of 16 bands of 5 one is shared, and the low bytes of all are alike enough."""
+    texts = [document["text"] for document in documents]
+    bytes_of = [[value & 255 for value in least_hashes(t, 80)] if t else [] for t in texts]
+    found = set()
+    for n, m in sharing(bands)(documents):
+        share = sum(a == b for a, b in zip(bytes_of[n], bytes_of[m], strict=True)) / 80
+        if (share - 1 / 256) / (1 - 1 / 256) >= 0.8:
+            found.add((n, m))
+    return found
+
+
+def same_keywords(order, sim=None):
+    def found(documents):
+        texts = [document["text"] for document in documents]
+        counts = frequency_oracle.frequencies(texts, "words", 1)
+        chosen = [
+            signature_oracle.keywords(
+                text, 10, order, weighting="tf-idf", counts=counts, documents=len(texts)
+            )
+            for text in texts
+        ]
+        return {
+            (n, m)
+            for n, m in all_pairs(documents)
+            if chosen[n]
+            and list(chosen[n]) == list(chosen[m])
+            and (sim is None or signature_oracle.sim(chosen[n], chosen[m]) <= sim)
+        }
+
+    return found
+
+
+RULES = {
+    "simhash:k=3,features=words:1": near(3, "words:1"),
+    "simhash:k=10,features=words:1": near(10, "words:1"),
+    "simhash:k=10,features=words:2": near(10, "words:2"),
+    "minhash:bands=16,rows=5,least=1,shingles=words:3": sharing(bands),
+    "minhash:bands=16,rows=5,least=1,shingles=words:3,estimate=0.8": estimated,
+    "super-shingles:bands=6,rows=14,least=2,shingles=words:3": sharing(
+        lambda text: bands(text, 6, 14), 2
+    ),
+    "segments:by=content,count=8,least=4": sharing(signature_oracle.segments, 4),
+    "segments:by=lines,count=8,least=4": sharing(
+        lambda text: signature_oracle.segments(text, by="lines"), 4
+    ),
+    "exact": sharing(signature_oracle.exact),
+    "abstract:size_bytes=512": sharing(signature_oracle.abstract),
+    "keywords:n=10,order=weight,weighting=tf-idf": same_keywords("weight"),
+    "keywords:n=10,order=alphabet,sim=0.01,weighting=tf-idf": same_keywords("alphabet", 0.01),
+    "text-profile:over=2,rate=0.01": sharing(
+        lambda text: signature_oracle.md5_keys(signature_oracle.profile(text))
+    ),
+}
+
+
+def shares(found, true):
+    right = len(found & true)
+    wanted = found | true
+    return {
+        "found": len(found),
+        "right": right,
+        "missed": len(true) - right,
+        "precision": right / len(found) if found else None,
+        "recall": right / len(true) if true else None,
+        "f1": 2 * right / (len(found) + len(true)) if wanted else None,
+    }
+
+
+def test_figures_equal_sets_of_pairs(capfd, corpus):
+    documents, truth, arguments = corpus
+    printed, said = done(capfd, *arguments, "--bands", "0.7,1", "--threshold", 0.6)
+    out = arguments[-1]
+    assert sorted(path.name for path in out.iterdir()) == FILES
+    assert f"true pairs: {len(truth):,}; texts are compared by words:3" in said
+    rows = {(row["method"], row["similarity"]): row for row in results(out)}
+    assert len({name for name, _ in rows}) > 30
+    alike = {(n, m) for (n, m), j in truth.items() if j >= 0.8}
+    for name, rule in RULES.items():
+        pairs = rule(documents)
+        for band in (0.6, 0.7, 1):
+            true = {pair for pair, j in truth.items() if j >= band}
+            row = rows[name, f"{band:g}"]
+            wanted = {
+                **shares(pairs, true),
+                **{f"verified_{key}": value for key, value in shares(pairs & alike, true).items()},
+            }
+            got = {key: float(row[key]) if row[key] else None for key in wanted}
+            assert got == pytest.approx(wanted), name
+            f1 = "-" if wanted["f1"] is None else f"{wanted['f1']:.4f}"
+            assert re.search(rf"^\| {re.escape(name)} \| {len(pairs):,} \|.*{f1}", printed, re.M)
+        assert row["cut"] == ""
+        least = sharing(bands)(documents) if "estimate" in name else pairs
+        if "sim=" not in name:
+            assert int(row["candidates"]) == len(least)
+    assert len(RULES["minhash:bands=16,rows=5,least=1,shingles=words:3"](documents)) > 100
+
+
+def test_what_is_kept_and_what_is_asked_for(capfd, corpus):
+    documents, _, arguments = corpus
+    asked = ["--method", "minhash:bands=4,rows=2", "--method", "minhash:bands=4,rows=2,least=1"]
+    asked += ["--method", "simhash", "--simhash-features", "characters:4", "--method", "exact"]
+    done(capfd, *arguments, *asked, "--shingles", "words:5", "--bands", 1)
+    rows = results(arguments[-1])
+    kept = {row["method"]: float(row["bytes_per_document"]) for row in rows}
+    exist = sum(bool(document["text"]) for document in documents) / len(documents)
+    # each once, simhash first
+    assert list(kept) == [
+        "simhash:k=10,features=characters:4",
+        "minhash:bands=4,rows=2,least=1,shingles=words:3",
+        "exact",
+    ]
+    assert list(kept.values()) == pytest.approx([8 * exist, 32 * exist, 8 * exist], abs=1e-3)
+    assert [row["similarity"] for row in rows] == ["0.8", "1"] * 3
+    assert all(float(row["sign_seconds"]) > 0 for row in rows)
+
+
+def test_chinese_is_compared_by_more(capfd, tmp_path):
+    texts = ["我们的文档说明了如何安装这个软件" * 3, "我们的文档说明了如何安装那个软件" * 3]
+    documents = [{"id": str(n), "text": text} for n, text in enumerate(texts)]
+    path = write_jsonl(tmp_path / "docs.jsonl", documents)
+    pairs = write_truth(tmp_path / "truth.tsv", documents, {(0, 1): 0.9})
+    _, said = done(capfd, path, "--truth", pairs, "-o", tmp_path / "out")
+    assert "compared by words:5" in said
+    names = {row["method"] for row in results(tmp_path / "out")}
+    assert "minhash:bands=16,rows=5,least=1,shingles=words:5" in names
+
+
+def test_files_of_many_kinds_and_a_truth_that_is_packed(capfd, tmp_path, corpus):
+    documents, _, arguments = corpus
+    done(capfd, *arguments)
+    packed = tmp_path / "packed"
+    packed.mkdir()
+    with gzip.open(packed / "a.jsonl.gz", "wt") as file:
+        file.writelines(json.dumps(each) + "\n" for each in documents[:30])
+    write_jsonl(packed / "b.jsonl", documents[30:])
+    truth = tmp_path / "truth.tsv.gz"
+    truth.write_bytes(gzip.compress(arguments[2].read_bytes()))
+    done(capfd, packed, "--truth", truth, "-o", tmp_path / "again")
+
+    def figures(out):
+        return [
+            {key: row[key] for key in row if not re.search("seconds|mb_per", key)}
+            for row in results(out)
+        ]
+
+    assert figures(tmp_path / "again") == figures(arguments[-1])
+
+
+def test_hostile_ids_and_texts_leave_no_trace(capfd, tmp_path):
+    ids = ["<script>alert(1)</script>", "a\x1b[31m", '=cmd|"x"', "é\u202e"]
+    text = " ".join(f"w{n}" for n in range(30))
+    documents = [{"id": id, "text": f"{text} <b>&\x00\x1b[2J"} for id in ids]
+    path = write_jsonl(tmp_path / "docs.jsonl", documents)
+    truth = write_truth(tmp_path / "truth.tsv", documents, {(0, 1): 1.0, (2, 3): 1.0})
+    out = tmp_path / "out"
+    printed, said = done(capfd, path, "--truth", truth, "-o", out)
+    for content in [printed, said, *(file.read_text() for file in out.iterdir())]:
+        assert all(each.isprintable() or each == "\n" for each in content)
+        assert "script" not in content
+        assert "cmd" not in content
+    for name in FILES[:3]:
+        root = ET.fromstring((out / name).read_text())
+        assert root.tag == "{http://www.w3.org/2000/svg}svg"
+        assert {each.tag.rpartition("}")[2] for each in root.iter()} <= {
+            "svg", "g", "rect", "text", "line", "path", "circle",
+        }  # fmt: skip
+
+
+def test_documents_that_nothing_is_found_of(capfd, tmp_path):
+    documents = [{"id": "a", "text": "one text"}, {"id": "b", "text": "of another kind"}]
+    path = write_jsonl(tmp_path / "docs.jsonl", documents)
+    truth = tmp_path / "truth.tsv"
+    truth.write_text("")
+    out = tmp_path / "out"
+    printed, _ = done(capfd, path, "--truth", truth, "-o", out, "--method", "exact")
+    assert "| exact | 0 | - | - | - | 0 | - | - | - |" in printed
+    assert {row["precision"] for row in results(out)} == {""}
+    # and of no documents at all
+    write_jsonl(path, [])
+    done(capfd, path, "--truth", truth, "-o", out, "--overwrite")
+
+
+def test_pairs_of_other_documents_do_not_count(capfd, tmp_path, corpus):
+    documents, truth, arguments = corpus
+    more = tmp_path / "more.tsv"
+    more.write_text(arguments[2].read_text() + "p1\telsewhere\t0.9\nx\ty\t1\n")
+    _, said = done(capfd, arguments[0], "--truth", more, *arguments[3:], "--method", "exact")
+    assert "mr-dedup: 2 true pairs are of other documents, and do not count" in said
+    assert f"true pairs: {len(truth)};" in said
+    more.write_text("x\ty\t1\n")
+    said = mistake(capfd, arguments[0], "--truth", more, "-o", tmp_path / "no")
+    assert said == "no pair of the truth is of these documents: other ids?"
+    # an id that two documents have tells none of them
+    more.write_text("p1\x1b\tp2\t1\n")
+    write_jsonl(arguments[0], [*documents, *({"id": "p1\x1b", "text": "x"} for _ in range(2))])
+    said = mistake(capfd, arguments[0], "--truth", more, "-o", tmp_path / "no")
+    assert said == "several documents have the id 'p1\\x1b', which the truth names"
+    assert not (tmp_path / "no").exists()
+
+
+def test_mistakes_are_one_line(capfd, tmp_path, corpus, monkeypatch):
+    _, _, arguments = corpus
+    bad = tmp_path / "bad.tsv"
+    bad.write_text("p1\tp2\tvery\n")
+    for more, said in [
+        (["--truth", tmp_path / "none.tsv"], f"{tmp_path / 'none.tsv'}: "),
+        (["--truth", bad], f"{bad}, line 1: 'very' is no similarity from 0 to 1"),
+        (["--method", "magic"], "--method: method 'magic' is none of simhash, exact, "),
+        (["--method", "minhash:rows=0"], "rows must be from 1 to "),
+        (["--method", "simhash:k=65"], "--method: "),
+        (["--method", "keywords:stop_words=en"], "words:1"),
+        (["--simhash-features", "lines:2"], "--simhash-features: "),
+        (["--shingles", "words:0"], "--shingles: "),
+        (["--bands", "0.5"], "--bands: 0.5 is below --threshold 0.8"),
+        (["-o", tmp_path / "no" / "out"], "does not exist"),
+    ]:
+        assert said in mistake(capfd, *arguments, *more)
+    assert (
+        "holds no file" in mistake(capfd, tmp_path / "docs.jsonl", *arguments[1:-1], tmp_path) or 1
+    )
+    assert not arguments[-1].exists()
+    monkeypatch.setattr(document_inputs, "HELD_BYTES", 1000)
+    said = mistake(capfd, *arguments)
+    assert said.startswith("documents: more than 1,000 bytes of text, which one process does not")
+    assert not arguments[-1].exists()
+
+
+def test_the_result_is_whole_or_not_at_all(capfd, tmp_path, corpus, monkeypatch):
+    _, _, arguments = corpus
+    out = arguments[-1]
+    before = sorted(tmp_path.iterdir())
+    asked = [*arguments, "--method", "exact"]
+
+    def killed(*_):
+        yield "precision-recall.svg", b"<svg/>"
+        raise KeyboardInterrupt
+
+    def failing(*_):
+        raise OSError(28, "No space left on device")
+
+    from mr_dedup.cli import compare as command
+
+    with monkeypatch.context() as patched:
+        patched.setattr(comparison_plots, "plots", killed)
+        assert compare(capfd, *asked)[0] == 130
+    with monkeypatch.context() as patched:
+        patched.setattr(command.os, "rename", failing)
+        assert "No space left" in mistake(capfd, *asked)
+    assert sorted(tmp_path.iterdir()) == before
+    done(capfd, *asked)
+    assert "exists; give --overwrite to replace it" in mistake(capfd, *asked)
+    old = (out / "results.csv").read_bytes()
+    with monkeypatch.context() as patched:
+        patched.setattr(comparison_plots, "plots", killed)
+        assert compare(capfd, *asked, "--overwrite")[0] == 130
+    assert (out / "results.csv").read_bytes() == old
+    done(capfd, *arguments, "--method", "abstract", "--overwrite")
+    assert {row["method"] for row in results(out)} == {"abstract:size_bytes=512"}
+    assert sorted(tmp_path.iterdir()) == sorted([*before, out])
+    (out / "results.csv").unlink()
+    assert "is no result of mr-dedup compare" in mistake(capfd, *asked, "--overwrite")

@@ -1,0 +1,80 @@
+"""Which documents are compared with which: every pair of a cluster once, no group too large."""
+
+import itertools
+from collections import defaultdict
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mr_dedup.errors import FormatError
+from mr_dedup.jobs.grouped_rows import WHOLE, GroupedRows
+from mr_dedup.pipeline.document_rows import Rows
+from mr_dedup.pipeline.similar_pairs import group_rows
+from tests.signatures.signed import deterministic
+
+
+def rows_of(lengths):
+    count = len(lengths)
+    column = np.array(lengths, np.int64)
+    return Rows(Path(), np.zeros(count, np.uint64), np.ones(count, bool), column, {0: (0, count)})
+
+
+def compared(grouped):
+    """All pairs that the groups stand for, and the members of each."""
+    members = defaultdict(list)
+    for number, key, side in zip(grouped.numbers, grouped.keys, grouped.sides, strict=True):
+        members[int(key)].append((int(number), int(side)))
+    pairs = [
+        (n, m)
+        for group in members.values()
+        for (n, one), (m, other) in itertools.combinations(sorted(group), 2)
+        if one != other or one == WHOLE
+    ]
+    return pairs, members
+
+
+@deterministic
+@given(
+    st.lists(st.tuples(st.integers(0, 4), st.integers(0, 60)), min_size=1, max_size=40),
+    st.integers(1, 100),
+)
+def test_every_pair_of_a_cluster_is_compared_once(documents, limit):
+    labels = np.array([label for label, _ in documents], np.int64)
+    lengths = [length for _, length in documents]
+    grouped, sliced = group_rows(np.arange(labels.size), labels, rows_of(lengths), limit)
+    pairs, members = compared(grouped)
+    assert len(pairs) == len(set(pairs))
+    assert set(pairs) >= {
+        (n, m) for n, m in itertools.combinations(range(labels.size), 2) if labels[n] == labels[m]
+    }
+    sizes = [labels == label for label in set(labels.tolist())]
+    large = [int(np.array(lengths)[of_it].sum()) for of_it in sizes]
+    assert sliced == sum(size > 2 * limit for size in large)
+    longest = max(lengths)
+    for group in members.values():
+        held = sum(lengths[n] for n, _ in group)
+        # a group of small clusters ends with one that may be twice as large
+        assert held <= max(3 * limit, 2 * (limit + longest))
+    assert np.array_equal(grouped.numbers, np.sort(grouped.numbers))
+    assert grouped.lengths.tolist() == [lengths[n] for n in grouped.numbers]
+
+
+def test_rows_are_read_as_written_and_damage_is_noticed(tmp_path):
+    path = tmp_path / "grouped.parquet"
+    labels = np.array([3, 3, 9, 9, 9], np.int64)
+    grouped, _ = group_rows(np.array([0, 2, 5, 6, 7]), labels, rows_of([10] * 8), 10)
+    grouped.write(path)
+    read = GroupedRows.read(path)
+    for name in ("numbers", "keys", "sides", "lengths"):
+        assert np.array_equal(getattr(read, name), getattr(grouped, name))
+    assert read.ranges == {0: (0, 8)}
+    some = read.between(5, 7)
+    assert set(some.numbers.tolist()) == {5, 6}
+    content = bytearray(path.read_bytes())
+    content[-5] ^= 0x55
+    path.write_bytes(content)
+    with pytest.raises(FormatError, match="does not say what is compared"):
+        GroupedRows.read(path)
