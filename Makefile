@@ -30,7 +30,7 @@ $(VENV)/.browser-ready: $(READY)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[browser]'
 	touch $@
 
-browser-test: $(VENV)/.browser-ready ## look at the report in Chromium (apt-get install chromium)
+browser-test: $(VENV)/.browser-ready ## look at the report and the server's page in Chromium (apt-get install chromium)
 	$(BIN)/python -m pytest -m browser
 
 hadoop-up: $(READY) ## start a Hadoop on this machine (Java 17; Maven at first)

@@ -34,6 +34,7 @@ COMMANDS = (
     "compare",
     "urls",
     "index",
+    "serve",
 )
 
 _INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)

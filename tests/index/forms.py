@@ -3,8 +3,10 @@
 import contextlib
 
 from mr_dedup.index.hamming_index import HammingIndex
+from mr_dedup.index.http_client import HttpIndex
 from mr_dedup.index.memory import MemoryIndex
 from mr_dedup.index.reader import IndexReader
+from tests.server.running import Running
 
 # so that some hundred documents make segments, and these are merged
 MEMORY_DOCUMENTS = 40
@@ -50,6 +52,20 @@ class Compacted(Reopened):
 
     def _again(self):
         self._index.compact()
+
+
+class ByHttp(HttpIndex):
+    """An index on disk that a server has open."""
+
+    def __init__(self, folder, k, named):
+        self._index = fresh(folder, k, named)
+        self._server = Running(self._index)
+        super().__init__(self._server.url)
+
+    def close(self):
+        super().close()
+        self._server.stop()
+        self._index.close()
 
 
 class ReadByAnother(Reopened):
@@ -99,6 +115,8 @@ FORMS = {
 
 # those in this process: they can be kept as they are at a moment
 LOCAL_FORMS = tuple(FORMS)
+
+FORMS["by HTTP"] = ByHttp
 
 
 @contextlib.contextmanager

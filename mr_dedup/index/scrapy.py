@@ -1,0 +1,239 @@
+"""The item pipeline for crawls by Scrapy: pages that are near-duplicates are dropped, or tagged.
+
+In a project's settings::
+
+    ITEM_PIPELINES = {"mr_dedup.index.scrapy.NearDuplicatePipeline": 300}
+    NEAR_DUPLICATES_INDEX = "seen"
+
+- ``NEAR_DUPLICATES_INDEX``: the folder of an index, made if there is none; or for several crawlers
+  the URL of one that ``mr-dedup serve`` has, ``http://host:port``.
+- ``NEAR_DUPLICATES_TOKEN_FILE``: the file with the token of that server; by default it is what the
+  environment variable MR_DEDUP_TOKEN has.
+- ``NEAR_DUPLICATES_ACTION``: ``drop`` (default) raises DropItem for an item that has something near
+  it, and does not add it; ``tag`` adds all, and lists in the item the ids of what is near.
+- ``NEAR_DUPLICATES_TEXT``, ``NEAR_DUPLICATES_ID``, ``NEAR_DUPLICATES_TAG``: the item's fields of
+  the text, of the id (default ``text`` and ``url``), and of the list (``near_duplicates``).
+- ``NEAR_DUPLICATES_K``: the largest distance of a near-duplicate, in bits (default: the index's, of
+  a new one 3).
+- ``NEAR_DUPLICATES_FEATURES``, ``NEAR_DUPLICATES_WEIGHTS``: what fingerprints of a new index are
+  made from, as the options of ``mr-dedup index create`` say; those of an index are its own.
+
+Each item is compared and added in one step, so that of items that come at a time, from any number
+of crawlers, none is missed. An item that comes again under its id replaces itself. Items of other
+kinds, which have no such text, pass as they are; and so, with an error in the log, do those that
+could not be compared, as when the server is away. What was found is in the crawl's statistics.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from itemadapter import ItemAdapter
+from scrapy.exceptions import DropItem, NotConfigured
+from scrapy.utils.defer import maybe_deferred_to_future
+from twisted.internet.threads import deferToThread
+
+from mr_dedup.errors import MrDedupError
+from mr_dedup.index.hamming_index import HammingIndex
+from mr_dedup.index.http_token import read_token
+from mr_dedup.index.made_from import MadeFrom
+from mr_dedup.index.manifest import NAME as MANIFEST_NAME
+
+if TYPE_CHECKING:
+    from scrapy import Spider
+    from scrapy.crawler import Crawler
+    from scrapy.settings import BaseSettings
+    from typing_extensions import Self
+
+    from mr_dedup.index.http_client import HttpIndex
+
+DROP, TAG = "drop", "tag"
+_NEAREST = 10
+"""So many ids of what is near are told."""
+
+
+class Fields(NamedTuple):
+    """The fields of items: those read, and the one written."""
+
+    text: str = "text"
+    id: str = "url"
+    tag: str = "near_duplicates"
+
+
+class NearDuplicatePipeline:
+    """Scrapy's pipeline that drops or tags near-duplicates; see the module.
+
+    What an item was told by is kept when the item goes on. One takes the time that its change is
+    forced to the disk, some milliseconds, in a thread of its own.
+    """
+
+    def __init__(
+        self,
+        place: str,
+        *,
+        action: str = DROP,
+        fields: Fields | None = None,
+        k: int | None = None,
+        made_from: MadeFrom | None = None,
+        token_file: Path | None = None,
+        count: Callable[[str], Any] = lambda name: None,
+    ) -> None:
+        """Have an index at ``place``, a folder or a URL; ``count`` is told what became of items.
+
+        Raises ValueError for an action that is none.
+        """
+        if action not in (DROP, TAG):
+            raise ValueError(f"NEAR_DUPLICATES_ACTION: {action!r} is neither {DROP} nor {TAG}")
+        self._place, self._action, self._k = place, action, k
+        self._fields = Fields() if fields is None else fields
+        self._made_from = MadeFrom() if made_from is None else made_from
+        self._token_file = token_file
+        self._count = count
+        self._index: _InProcess | _ByHttp | None = None
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        """Return the pipeline that a crawler's settings ask for; NotConfigured if they do not."""
+        settings = crawler.settings
+        place = settings.get("NEAR_DUPLICATES_INDEX")
+        if not place:
+            raise NotConfigured("NEAR_DUPLICATES_INDEX is not set")
+        token_file = settings.get("NEAR_DUPLICATES_TOKEN_FILE")
+        k = settings.get("NEAR_DUPLICATES_K")
+        stats = crawler.stats
+        return cls(
+            str(place),
+            action=settings.get("NEAR_DUPLICATES_ACTION", DROP),
+            fields=Fields(*_given(settings, Fields._field_defaults)),
+            k=None if k is None else int(k),
+            made_from=MadeFrom(*_given(settings, {"features": "words:1", "weights": "log-tf"})),
+            token_file=None if token_file is None else Path(token_file),
+            count=(lambda name: None) if stats is None else stats.inc_value,
+        )
+
+    def open_spider(self, spider: Spider | None = None) -> None:
+        """Open the index; raises MrDedupError if it cannot be, or is of fingerprints alone."""
+        if self._place.startswith(("http://", "https://")):
+            self._index = _ByHttp(self._place, self._token_file, self._k)
+        else:
+            self._index = _InProcess(Path(self._place), self._made_from, self._k)
+
+    async def process_item(self, item: Any, spider: Spider | None = None) -> Any:
+        """Return an item, perhaps tagged, or raise DropItem."""
+        fields, adapter = self._fields, ItemAdapter(item)
+        text, id = adapter.get(fields.text), adapter.get(fields.id)
+        if not isinstance(text, str) or not isinstance(id, str):
+            self._count("near_duplicates/not_compared")
+            return item
+        assert self._index is not None
+        try:
+            near = await maybe_deferred_to_future(
+                deferToThread(self._index.check_and_add, text, id, self._action == DROP)
+            )
+        except (MrDedupError, ValueError) as error:
+            _logger.error("%s was not compared: %s", id, error)
+            self._count("near_duplicates/failed")
+            return item
+        if near is None:
+            self._count("near_duplicates/without_features")
+        elif not near:
+            self._count("near_duplicates/new")
+        elif self._action == DROP:
+            self._count("near_duplicates/dropped")
+            raise DropItem(f"{id} is a near-duplicate of {near[0]}", log_level="DEBUG")
+        else:
+            self._count("near_duplicates/tagged")
+        if self._action == TAG:
+            adapter[fields.tag] = near or []
+        return item
+
+    def close_spider(self, spider: Spider | None = None) -> None:
+        """Close the index."""
+        if self._index is not None:
+            self._index.close()
+
+
+class _InProcess:
+    """An index that the crawl has for itself."""
+
+    def __init__(self, folder: Path, made_from: MadeFrom, k: int | None) -> None:
+        if (folder / MANIFEST_NAME).exists():
+            self._index = HammingIndex.open(folder)
+        else:
+            self._index = HammingIndex.create(folder, k=3 if k is None else k, made_from=made_from)
+            _logger.info("%s: a new index", folder)
+        try:
+            self._k = _reach(k, self._index.k)
+            if self._index.made_from is None or not self._index.named:
+                raise MrDedupError(f"{folder}: is an index of fingerprints, not of documents")
+            self._maker = self._index.made_from.maker()
+        except BaseException:
+            self._index.close()
+            raise
+
+    def check_and_add(self, text: str, id: str, only_new: bool) -> list[str] | None:
+        """Return the ids of what is near a text, None if it has no features."""
+        # texts of the web have halves of surrogate pairs, which no file holds
+        sound = text.encode(errors="replace").decode()
+        values, exist = self._maker.of(pa.array([sound], pa.large_string()))
+        if not exist[0]:
+            return None
+        found = self._index.check_and_add(
+            values.astype(np.uint64), [id], self._k, limit=_NEAREST, only_new=only_new
+        )
+        return list(found.matches.ids)
+
+    def close(self) -> None:
+        """Close the index."""
+        self._index.close()
+
+
+class _ByHttp:
+    """An index that a server has."""
+
+    def __init__(self, url: str, token_file: Path | None, k: int | None) -> None:
+        from mr_dedup.index.http_client import HttpIndex
+
+        self._index: HttpIndex = HttpIndex(url, token=read_token(token_file))
+        try:
+            self._k = _reach(k, self._index.k)
+            if not self._index.takes_texts or not self._index.named:
+                raise MrDedupError(f"{url}: is an index of fingerprints, not of documents")
+        except BaseException:
+            self._index.close()
+            raise
+
+    def check_and_add(self, text: str, id: str, only_new: bool) -> list[str] | None:
+        """Return the ids of what is near a text, None if it has no features."""
+        sound = text.encode(errors="replace").decode()
+        (found,) = self._index.check_and_add_texts(
+            [sound], [id], self._k, limit=_NEAREST, only_new=only_new
+        )
+        return None if found.fingerprint is None else [match.id for match in found.matches]
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._index.close()
+
+
+_logger = logging.getLogger(__name__)
+
+
+def _given(settings: BaseSettings, defaults: dict[str, str]) -> list[str]:
+    """Return the settings that are called as fields are, or what they are by default."""
+    return [
+        settings.get(f"NEAR_DUPLICATES_{name.upper()}", default)
+        for name, default in defaults.items()
+    ]
+
+
+def _reach(k: int | None, most: int) -> int:
+    """Return the distance that is asked for; MrDedupError for one that the index is not for."""
+    if k is not None and not 0 <= k <= most:
+        raise MrDedupError(f"NEAR_DUPLICATES_K: must be from 0 to {most}, as the index is, not {k}")
+    return most if k is None else k

@@ -1,0 +1,97 @@
+"""What every call passes on its way in: who it is from, how many there are, how it is counted."""
+
+from __future__ import annotations
+
+import hmac
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from mr_dedup.server.metrics import Metrics
+
+_LOOPBACK_NAMES = ("localhost", "127.0.0.1", "[::1]")
+_METHODS = ("GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS")
+
+_HEADERS = {
+    "Cache-Control": "no-store",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+}
+
+
+class Guard:
+    """Lets calls in, counts them, and says what browsers may do with the answers.
+
+    A page of another site that a browser on this machine shows can send calls here. Those to change
+    the index need a content type or method for which browsers ask first, and nobody says yes; what
+    comes under another name for this machine (rebinding of DNS) is refused where no token is asked.
+    """
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        token: str | None,
+        open_paths: frozenset[str],
+        most_calls: int,
+        metrics: Metrics,
+        paths: Mapping[Any, str],
+        failure: Callable[..., Response],
+    ) -> None:
+        """Guard ``app``; ``open_paths`` need no token, ``paths`` are those of its endpoints."""
+        self._app, self._token, self._open_paths = app, token, open_paths
+        self._most_calls, self._metrics, self._paths = most_calls, metrics, paths
+        self._failure = failure
+        self._calls = 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a call, or have it answered."""
+        if scope["type"] != "http":
+            return
+        began, status = time.perf_counter(), 500
+
+        async def sent(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                headers = MutableHeaders(scope=message)
+                for name, value in _HEADERS.items():
+                    headers.setdefault(name, value)
+            await send(message)
+
+        self._calls += 1
+        self._metrics.in_progress.inc()
+        try:
+            app: ASGIApp = self._refused(scope) or self._app
+            await app(scope, receive, sent)
+        finally:
+            self._calls -= 1
+            self._metrics.in_progress.dec()
+            path = self._paths.get(scope.get("endpoint"), "other")
+            method = scope["method"] if scope["method"] in _METHODS else "other"
+            self._metrics.answered(path, method, status, time.perf_counter() - began)
+
+    def _refused(self, scope: Scope) -> Response | None:
+        """Return the answer to a call that is not let in."""
+        if self._calls > self._most_calls:
+            return self._failure(503, "too many calls at a time", {"Retry-After": "1"})
+        headers = Headers(scope=scope)
+        if self._token is None:
+            host = headers.get("host", "").lower()
+            name = host if host.endswith("]") else host.rpartition(":")[0] or host
+            if name not in _LOOPBACK_NAMES:
+                return self._failure(421, "without a token this machine is to be called localhost")
+        elif scope["path"] not in self._open_paths and not self._is_told(headers):
+            return self._failure(401, "needs the bearer token", {"WWW-Authenticate": "Bearer"})
+        return None
+
+    def _is_told(self, headers: Headers) -> bool:
+        assert self._token is not None
+        scheme, _, told = headers.get("authorization", "").partition(" ")
+        # takes the same time for whatever is told
+        is_equal = hmac.compare_digest(told.strip().encode("latin-1"), self._token.encode())
+        return is_equal and scheme.lower() == "bearer"

@@ -1,0 +1,195 @@
+"""What the server does with an index: messages in, messages out, nothing of HTTP."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from mr_dedup.hamming.design import BITS, designs_for
+from mr_dedup.index import http_messages as messages
+from mr_dedup.index.hamming_index import HammingIndex
+from mr_dedup.index.http_messages import parse_fingerprint, parse_fingerprints, said, said_matches
+from mr_dedup.index.ids import Ids
+from mr_dedup.index.memory import MemoryIndex
+from mr_dedup.index.protocol import Fingerprints
+
+_GIB, _MIB = 1 << 30, 1 << 20
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How much is taken: bytes of a body, documents of a call, seconds, calls at a time.
+
+    Raises ValueError for less than 1 of any.
+    """
+
+    body_bytes: int = 4 * _MIB
+    batch: int = 4096
+    seconds: float = 30.0
+    calls: int = 256
+
+    def __post_init__(self) -> None:
+        for name, value in dataclasses.asdict(self).items():
+            if not 1 <= value <= 64 * _GIB:
+                raise ValueError(f"{name} must be from 1 to {64 * _GIB}, not {value}")
+
+
+class NotHeldError(Exception):
+    """A document that is to be removed is not held."""
+
+
+class Service:
+    """An index, told and asked by messages; for several threads at a time.
+
+    Methods raise ValueError for what cannot be or is too much at once, and MrDedupError if it
+    cannot be kept: then nothing was changed.
+    """
+
+    def __init__(self, index: HammingIndex, limits: Limits) -> None:
+        """Serve ``index``; raises MrDedupError if what makes fingerprints of texts is missing."""
+        self.index, self.limits = index, limits
+        self._maker = None if index.made_from is None else index.made_from.maker()
+
+    def warm(self) -> None:
+        """Have all compiled and loaded that answers need: the first is not to wait for it."""
+        fingerprints, ids = np.zeros(1, np.uint64), ["a"] if self.index.named else None
+        self.index.query(fingerprints, limit=1)
+        tried = MemoryIndex(self.index.k, named=self.index.named)
+        for _ in range(2):
+            tried.check_and_add(fingerprints, ids)
+        if self._maker is not None:
+            self._maker.of(pa.array(["a text"], pa.large_string()))
+
+    def query(self, told: messages.Query) -> messages.Queries:
+        """Say what is near fingerprints or texts."""
+        if (told.fingerprints is None) == (told.texts is None):
+            raise ValueError("expected either fingerprints or texts")
+        if told.texts is not None:
+            self._refuse_many(len(told.texts))
+            values, exist = self._made(told.texts)
+        else:
+            self._refuse_many(len(told.fingerprints or ()))
+            values = parse_fingerprints(told.fingerprints or [])
+            exist = np.ones(len(values), bool)
+        found = self.index.query(values[exist], told.k, limit=told.limit)
+        near = iter(said_matches(found, int(exist.sum())))
+        return messages.Queries(
+            [
+                messages.Queried(said(value), next(near)) if has else messages.Queried(None, [])
+                for value, has in zip(values.tolist(), exist.tolist(), strict=True)
+            ]
+        )
+
+    def check_and_add(self, told: messages.CheckAndAdd) -> messages.CheckedDocuments:
+        """Say what is near documents and add them, with nothing in between."""
+        values, exist, ids = self._documents(told.documents)
+        found = self.index.check_and_add(
+            values[exist], ids, told.k, limit=told.limit, only_new=told.only_new
+        )
+        near = iter(said_matches(found.matches, int(exist.sum())))
+        added = iter(found.added.tolist())
+        return messages.CheckedDocuments(
+            [
+                messages.CheckedDocument(each.id, said(value), next(added), next(near))
+                if has
+                else messages.CheckedDocument(each.id, None, False, [])
+                for each, value, has in zip(
+                    told.documents, values.tolist(), exist.tolist(), strict=True
+                )
+            ]
+        )
+
+    def put(self, told: messages.Put) -> messages.Added:
+        """Add documents, whatever is near them."""
+        values, exist, ids = self._documents(told.documents)
+        new = self.index.add(values[exist], ids)
+        return messages.Added(new, int((~exist).sum()))
+
+    def remove(self, told: messages.Remove) -> messages.Removed:
+        """Remove documents."""
+        self._refuse_many(len(told.ids))
+        return messages.Removed(self.index.remove(told.ids).tolist())
+
+    def remove_one(self, id: str) -> messages.Removed:
+        """Remove a document; NotHeldError if it is not held."""
+        if not self.index.remove([id]).all():
+            raise NotHeldError(id)
+        return messages.Removed([True])
+
+    def stats(self) -> messages.Stats:
+        """Say what the index holds, and takes."""
+        told = dataclasses.asdict(self.index.stats())
+        limits = {"max_batch": self.limits.batch, "max_body_bytes": self.limits.body_bytes}
+        return msgspec.convert({**told, "texts": self._maker is not None, **limits}, messages.Stats)
+
+    def designs(self) -> messages.Designs:
+        """Say which tables find what is near: those of the segments, and others for the same k.
+
+        Where a segment has the bits in another order, masks are of the bits as they were.
+        """
+        held: dict[tuple[str, tuple[int, ...]], int] = {}
+        for view in self.index.snapshot().views:
+            sources, design = view.segment.order.sources, view.segment.design
+            masks = tuple(_before(mask, sources) for mask in design.masks)
+            key = design.name, masks
+            held[key] = held.get(key, 0) + view.segment.documents
+        for design in designs_for(self.index.k).values():
+            if any(design.masks):
+                held.setdefault((design.name, design.masks), 0)
+        return messages.Designs(
+            self.index.k,
+            [
+                messages.Design(name, documents, [f"{mask:016x}" for mask in masks])
+                for (name, masks), documents in held.items()
+            ],
+        )
+
+    def _documents(
+        self, documents: Sequence[messages.Document]
+    ) -> tuple[Fingerprints, NDArray[np.bool_], list[str] | None]:
+        """Return fingerprints, which of them exist, and the ids of these."""
+        self._refuse_many(len(documents))
+        values = np.zeros(len(documents), np.uint64)
+        exist = np.ones(len(documents), bool)
+        of_texts = []
+        for place, document in enumerate(documents):
+            if (document.fingerprint is None) == (document.text is None):
+                raise ValueError(f"document {place + 1}: expected either a fingerprint or a text")
+            if (document.id is None) == self.index.named:
+                wanted = "an id" if self.index.named else "no id"
+                raise ValueError(f"document {place + 1}: each of this index has {wanted}")
+            if document.fingerprint is not None:
+                values[place] = parse_fingerprint(document.fingerprint)
+            else:
+                of_texts.append(place)
+        if of_texts:
+            texts = [documents[place].text or "" for place in of_texts]
+            values[of_texts], exist[of_texts] = self._made(texts)
+        if not self.index.named:
+            return values, exist, None
+        ids = [document.id or "" for document in documents]
+        Ids.of(ids)  # those of texts without features too: they are mistakes all the same
+        return values, exist, list(itertools.compress(ids, exist.tolist()))
+
+    def _made(self, texts: Sequence[str]) -> tuple[Fingerprints, NDArray[np.bool_]]:
+        if self._maker is None:
+            raise ValueError(
+                "text: the index does not know how its fingerprints are made; send fingerprints"
+            )
+        return self._maker.of(pa.array(texts, pa.large_string()))
+
+    def _refuse_many(self, count: int) -> None:
+        if count > self.limits.batch:
+            raise ValueError(f"{count:,} at once; {self.limits.batch:,} are taken")
+
+
+def _before(mask: int, sources: Sequence[int]) -> int:
+    """Return the bits that an order moves to those of ``mask``."""
+    return sum(1 << sources[bit] for bit in range(BITS) if mask >> bit & 1)

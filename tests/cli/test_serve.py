@@ -1,0 +1,107 @@
+"""The server as a process: it begins, is told to stop, ends in order; and mistakes are one line."""
+
+import contextlib
+import http.client
+import os
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mr_dedup.cli.main import main
+from mr_dedup.index.hamming_index import HammingIndex
+from mr_dedup.index.http_client import HttpIndex
+from tests.server.running import TOKEN
+
+
+@pytest.fixture
+def folder(tmp_path):
+    HammingIndex.create(tmp_path / "index").close()
+    return tmp_path / "index"
+
+
+@contextlib.contextmanager
+def served(folder, *options, **variables):
+    """A server process, and its URL."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", "from mr_dedup.cli.main import main; raise SystemExit(main())",
+         "serve", str(folder), "--port", "0", *options],
+        stderr=subprocess.PIPE, text=True, env=os.environ | variables,
+    )  # fmt: skip
+    try:
+        line = process.stderr.readline()
+        assert f"serving {folder} at http://" in line, line
+        yield process, line.split(" at ")[1].strip()
+    finally:
+        if process.poll() is None:
+            process.kill()
+        process.communicate()
+
+
+def test_it_serves_until_it_is_told_to_stop(folder):
+    with served(folder) as (process, url):
+        with HttpIndex(url) as index:
+            assert index.add(np.array([5], np.uint64), ["a"]) == 1
+        port = int(url.rpartition(":")[2])
+        body = b'{"documents":[{"id":"b","fingerprint":4}]}'
+        with socket.create_connection(("127.0.0.1", port)) as sock:
+            sock.sendall(b"POST /v1/documents HTTP/1.1\r\nHost: localhost\r\nContent-Type: "
+                         b"application/json\r\nContent-Length: %d\r\n\r\n" % len(body))  # fmt: skip
+            sock.sendall(body[:9])
+            # has begun: another call is answered meanwhile
+            connection = http.client.HTTPConnection("127.0.0.1", port)
+            connection.request("GET", "/health")
+            assert connection.getresponse().status == 200
+            process.send_signal(signal.SIGTERM)
+            with pytest.raises(OSError):
+                while True:
+                    socket.create_connection(("127.0.0.1", port)).close()
+            sock.sendall(body[9:])
+            assert b" 200 " in sock.makefile("rb").readline()
+        connection.close()
+        said = process.communicate(timeout=60)[1]
+        assert (process.returncode, said) == (0, f"mr-dedup: stopped; {folder} is closed\n")
+    with HammingIndex.open(folder) as index:
+        assert sorted(index.query(np.array([4], np.uint64)).ids) == ["a", "b"]
+
+
+def test_a_token_is_asked_for_by_other_addresses(folder, tmp_path):
+    (tmp_path / "token").write_text(f"{TOKEN}\n")
+    with served(folder, "--host", "0.0.0.0", MR_DEDUP_TOKEN=TOKEN) as (process, url):
+        command = Path(f"/proc/{process.pid}/cmdline").read_text()
+        assert TOKEN not in command
+        with HttpIndex(url.replace("0.0.0.0", "127.0.0.1"), token=TOKEN) as index:
+            assert len(index) == 0
+        process.send_signal(signal.SIGINT)
+        assert TOKEN not in process.communicate(timeout=60)[1]
+        assert process.returncode == 0
+
+
+def test_mistakes_are_one_line(folder, tmp_path, capsys, monkeypatch):
+    monkeypatch.delenv("MR_DEDUP_TOKEN", raising=False)
+    (tmp_path / "short").write_text("secret")
+    with socket.create_server(("127.0.0.1", 0)) as taken, HammingIndex.open(folder):
+        port = str(taken.getsockname()[1])
+        for options, told in (
+            (["--port", port], "Address already in use"),
+            (["--port", "0"], "has it open for writing"),
+            (["--port", "0", "--host", "0.0.0.0"], "needs a token; give --token-file or MR_DEDUP"),
+            (["--port", "0", "--host", "no.invalid"], "no.invalid:0: is no address"),
+            (["--token-file", str(tmp_path / "none")], "cannot be read: No such file"),
+            (["--token-file", str(tmp_path / "short")], "short: holds no token"),
+            (["--max-body", "999999TB"], "body_bytes must be"),
+        ):
+            assert main(["serve", str(folder), *options]) == 2
+            said = capsys.readouterr().err
+            assert told in said
+            assert said.count("\n") == 1
+            assert "secret" not in said
+    assert main(["serve", str(tmp_path / "none"), "--port", "0"]) == 2
+    assert "mr-dedup index create" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        main(["serve", str(folder), "--port", "65536"])
+    assert "no port" in capsys.readouterr().err

@@ -1,0 +1,35 @@
+"""A server of an index in a thread of this process, on a port that is free."""
+
+import contextlib
+import threading
+
+from mr_dedup.server.service import Limits, Service
+from mr_dedup.server.serving import IndexServer, bound
+
+TOKEN = "a-token-of-the-tests-0123"
+
+
+class Running:
+    """A server that answers from when it is made until it is stopped."""
+
+    def __init__(self, index, limits=None, token=None):
+        self.service = Service(index, limits or Limits())
+        sock = bound("127.0.0.1", 0, token)
+        self.port = sock.getsockname()[1]
+        self.url = f"http://127.0.0.1:{self.port}"
+        self._server = IndexServer(self.service, token, sock)
+        self._thread = threading.Thread(target=self._server.serve_until_stopped)
+        self._thread.start()
+
+    def stop(self):
+        self._server.stop()
+        self._thread.join()
+
+
+@contextlib.contextmanager
+def running(index, limits=None, token=None):
+    server = Running(index, limits, token)
+    try:
+        yield server
+    finally:
+        server.stop()

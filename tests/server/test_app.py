@@ -1,0 +1,345 @@
+"""What the server answers: calls, limits, the token, and one line for what cannot be."""
+
+import contextlib
+import http.client
+import json
+import resource
+import socket
+import threading
+from urllib.parse import quote
+
+import numpy as np
+import pytest
+
+from mr_dedup.errors import MrDedupError
+from mr_dedup.index.hamming_index import HammingIndex
+from mr_dedup.index.http_client import HttpIndex
+from mr_dedup.index.made_from import MadeFrom
+from mr_dedup.server.service import Limits
+from tests.server.running import TOKEN, running
+
+JSON = {"Content-Type": "application/json"}
+LIMITS = Limits(body_bytes=20_000, batch=50, seconds=1)
+
+
+def call(server, method, path, told=None, headers=JSON):
+    """Status, headers, and what was said; ``told`` is a message, or bytes of a body."""
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
+    with contextlib.closing(connection):
+        body = told if isinstance(told, bytes | None) else json.dumps(told)
+        connection.request(method, path, body, headers)
+        answer = connection.getresponse()
+        content = answer.read()
+    is_json = answer.headers["Content-Type"] == "application/json"
+    return answer.status, answer.headers, json.loads(content) if is_json else content.decode()
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("server") / "index"
+    with (
+        HammingIndex.create(folder, made_from=MadeFrom()) as index,
+        running(index, LIMITS) as server,
+    ):
+        yield server
+
+
+@pytest.fixture(autouse=True)
+def emptied(request):
+    if "server" in request.fixturenames:
+        index = request.getfixturevalue("server").service.index
+        index.remove([match.id for value in VALUES for match in index.query(one(value))])
+        assert len(index) == 0
+
+
+VALUES = (1, 2, 7, 1 << 63, (1 << 64) - 1)
+
+
+def one(value):
+    return np.array([value], np.uint64)
+
+
+def test_documents_are_checked_added_found_and_removed(server):
+    told = [
+        {"id": "a", "fingerprint": 1},
+        {"id": "b", "fingerprint": "0x2"},
+        {"id": "c/é\n ", "fingerprint": "-1"},
+        {"id": "d", "text": "..."},
+    ]
+    near_a = {"id": "a", "fingerprint": "1", "distance": 2}
+    assert call(server, "POST", "/v1/documents", {"documents": told, "limit": 1})[2] == {
+        "results": [
+            {"id": "a", "fingerprint": "1", "added": True, "matches": []},
+            {"id": "b", "fingerprint": "2", "added": True, "matches": [near_a]},
+            {"id": "c/é\n ", "fingerprint": "-1", "added": True, "matches": []},
+            {"id": "d", "fingerprint": None, "added": False, "matches": []},
+        ]
+    }
+    told = [{"id": "e", "fingerprint": 3}, {"id": "f", "fingerprint": 1 << 63}]
+    found = call(server, "POST", "/v1/documents", {"documents": told, "k": 0, "only_new": True})[2]
+    assert [each["added"] for each in found["results"]] == [True, True]
+    found = call(server, "POST", "/v1/documents", {"documents": told[:1], "only_new": True})[2]
+    assert found["results"][0]["added"] is False
+    found = call(server, "POST", "/v1/query", {"fingerprints": [(1 << 64) - 1, "7"], "k": 1})[2]
+    assert [[match["id"] for match in each["matches"]] for each in found["results"]] == [
+        ["c/é\n "], ["e"],
+    ]  # fmt: skip
+    assert call(server, "PUT", "/v1/documents", {"documents": told})[2] == {
+        "new": 0, "without_features": 0,
+    }  # fmt: skip
+    path = f"/v1/documents/{quote('c/é' + chr(10) + ' ', safe='')}"
+    assert call(server, "DELETE", path)[::2] == (200, {"removed": [True]})
+    assert call(server, "DELETE", path)[::2] == (404, {"error": "no document has this id"})
+    removed = call(server, "POST", "/v1/remove", {"ids": ["a", "x", "f"]})[2]
+    assert removed == {"removed": [True, False, True]}
+    stats = call(server, "GET", "/v1/stats")[2]
+    assert (stats["documents"], stats["k"], stats["named"], stats["texts"]) == (2, 3, True, True)
+    assert (stats["max_batch"], stats["max_body_bytes"]) == (50, 20_000)
+
+
+def test_texts_are_known_by_their_words(server):
+    values, _ = server.service.index.made_from.maker().of(texts_column("one two"))
+    found = call(server, "POST", "/v1/query", {"texts": ["two one", ""]})[2]["results"]
+    assert int(found[0]["fingerprint"]) % (1 << 64) == values[0]
+    assert found[1] == {"fingerprint": None, "matches": []}
+    documents = [{"id": "a", "text": "one two"}, {"id": "b", "text": "!"}]
+    assert call(server, "PUT", "/v1/documents", {"documents": documents})[2] == {
+        "new": 1, "without_features": 1,
+    }  # fmt: skip
+    with HttpIndex(server.url) as index:
+        (found,) = index.check_and_add_texts(["two one"], ["c"], only_new=True)
+        assert ([match.id for match in found.matches], found.added) == (["a"], False)
+    server.service.index.remove(["a"])
+
+
+def texts_column(*texts):
+    import pyarrow as pa
+
+    return pa.array(texts, pa.large_string())
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "told", "status", "why"),
+    [
+        ("POST", "/v1/query", b"", 400, "truncated"),
+        ("POST", "/v1/query", b"{", 400, "truncated"),
+        ("POST", "/v1/query", b"[" * 9000, 400, "Expected `object`"),
+        ("POST", "/v1/query", b'{"texts": ["\xff"]}', 400, "utf-8"),
+        ("POST", "/v1/query", b'{"texts": ["\\ud800"]}', 400, ""),
+        ("POST", "/v1/query", [], 400, "Expected `object`"),
+        ("POST", "/v1/query", {}, 400, "either fingerprints or texts"),
+        ("POST", "/v1/query", {"texts": [], "fingerprints": []}, 400, "either"),
+        ("POST", "/v1/query", {"fingerprints": [1 << 64]}, 400, "no number of 64 bits"),
+        ("POST", "/v1/query", {"fingerprints": [-(1 << 63) - 1]}, 400, "no number of 64 bits"),
+        ("POST", "/v1/query", {"fingerprints": ["1e3"]}, 400, "no number of 64 bits"),
+        ("POST", "/v1/query", {"fingerprints": ["٣"]}, 400, "no number of 64 bits"),
+        ("POST", "/v1/query", {"fingerprints": [10**4000]}, 400, ""),
+        ("POST", "/v1/query", {"fingerprints": [True]}, 400, "Expected `int | str`"),
+        ("POST", "/v1/query", {"fingerprints": [], "k": 4}, 400, "k must be from 0 to 3"),
+        ("POST", "/v1/query", {"fingerprints": [], "limit": 0}, 400, "limit must be"),
+        ("POST", "/v1/query", {"fingerprints": [], "typo": 1}, 400, "unknown field `typo`"),
+        ("POST", "/v1/query", {"fingerprints": [1] * 51}, 400, "51 at once; 50 are taken"),
+        ("POST", "/v1/query", b" " * 20_001, 413, "20,000 bytes"),
+        ("POST", "/v1/documents", {"documents": [{"id": "a"}]}, 400, "document 1: expected"),
+        ("POST", "/v1/documents", {"documents": [{"text": "a"}]}, 400, "document 1: each"),
+        ("POST", "/v1/documents", {"documents": [{"id": "", "text": "."}]}, 400, "ids"),
+        ("PUT", "/v1/documents", {"documents": [{"id": "a", "fingerprint": "x"}]}, 400, "'x'"),
+        ("PUT", "/v1/documents", {"documents": [{}] * 51}, 400, "at once"),
+        ("POST", "/v1/remove", {"ids": [1]}, 400, "Expected `str`"),
+        ("POST", "/v1/remove", {"ids": ["a"] * 51}, 400, "at once"),
+        ("DELETE", "/v1/documents/", None, 400, "ids"),
+        ("DELETE", "/v1/documents/%FF", None, 400, "utf-8"),
+        ("DELETE", "/v1/documents/none", None, 404, "no document"),
+        ("GET", "/v1/query", None, 405, "method not allowed"),
+        ("GET", "/v1/query/", None, 404, "not found"),
+        ("GET", "/v2", None, 404, "not found"),
+    ],
+)
+def test_what_cannot_be_is_said_in_one_line(server, method, path, told, status, why):
+    got, headers, said = call(server, method, path, told)
+    assert (got, headers["Content-Type"], list(said)) == (status, "application/json", ["error"])
+    assert why in said["error"]
+    assert said["error"].strip()
+    assert "\n" not in said["error"]
+    assert call(server, "GET", "/v1/stats")[2]["documents"] == 0
+
+
+def test_bodies_are_of_json_and_come_from_this_machine(server):
+    body = b'{"fingerprints": []}'
+    for told in ({}, {"Content-Type": "text/plain"}):
+        assert call(server, "POST", "/v1/query", body, told)[0] == 415
+    charset = {"Content-Type": "Application/JSON; charset=utf-8"}
+    assert call(server, "POST", "/v1/query", body, charset)[0] == 200
+    for host in ("evil.example", "evil.example:80", "localhost.evil.example", "127.0.0.1.x"):
+        assert call(server, "GET", "/v1/stats", headers={"Host": host})[0] == 421
+    for host in ("localhost", "LOCALHOST:80", "[::1]", "[::1]:80"):
+        assert call(server, "GET", "/v1/stats", headers={"Host": host})[0] == 200
+
+
+def chunked(server, head, chunks):
+    """What is answered to a body that is sent in parts, and may never end."""
+    with socket.create_connection(("127.0.0.1", server.port), timeout=30) as sock:
+        sock.sendall(f"POST /v1/query HTTP/1.1\r\nHost: localhost\r\n{head}\r\n\r\n".encode())
+        with contextlib.suppress(OSError):
+            for chunk in chunks:
+                sock.sendall(chunk)
+        return sock.makefile("rb").readline()
+
+
+def test_bodies_that_are_long_or_slow_are_given_up(server):
+    head = "Content-Type: application/json\r\nTransfer-Encoding: chunked"
+    endless = (b"3e8\r\n" + b" " * 1000 + b"\r\n" for _ in range(30))
+    assert b" 413 " in chunked(server, head, endless)
+    assert b" 408 " in chunked(server, head, [b"1\r\n{\r\n"])
+    told = "Content-Type: application/json\r\nContent-Length: 99999999999"
+    assert b" 413 " in chunked(server, told, [])
+
+
+def test_a_caller_that_leaves_is_no_failure(server):
+    with socket.create_connection(("127.0.0.1", server.port)) as sock:
+        sock.sendall(b"POST /v1/query HTTP/1.1\r\nHost: localhost\r\n"
+                     b"Content-Type: application/json\r\nContent-Length: 9\r\n\r\n{")  # fmt: skip
+    assert call(server, "GET", "/health")[::2] == (200, "serving\n")
+    text = call(server, "GET", "/metrics")[2]
+    assert 'status="500"' not in text
+
+
+def test_metrics_count_calls_and_documents(server):
+    call(server, "PUT", "/v1/documents", {"documents": [{"id": "a", "fingerprint": 7}]})
+    text = call(server, "GET", "/metrics")[2]
+    lines = dict(line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#"))
+    assert lines["mr_dedup_index_documents"] == "1.0"
+    before = float(lines['mr_dedup_http_requests_total{method="PUT",path="/v1/documents",'
+                         'status="200"}'])  # fmt: skip
+    assert before >= 1
+    assert lines["mr_dedup_http_requests_in_progress"] == "1.0"
+    call(server, "BREW", "/v1/stats")
+    assert 'method="other",path="/v1/stats",status="405"' in call(server, "GET", "/metrics")[2]
+
+
+def test_pages_are_kept_from_other_sites(server):
+    status, headers, said = call(server, "GET", "/")
+    assert status == 200
+    assert said.startswith("<!DOCTYPE html>")
+    assert "{{" not in said
+    assert "default-src 'none'" in headers["Content-Security-Policy"]
+    assert "unsafe" not in headers["Content-Security-Policy"]
+    assert headers["X-Content-Type-Options"] == "nosniff"
+    assert headers["Access-Control-Allow-Origin"] is None
+
+
+def test_with_a_token_all_that_the_index_holds_needs_it(tmp_path):
+    with HammingIndex.create(tmp_path / "index") as index, running(index, token=TOKEN) as server:
+        for path, open_to_all in (
+            ("/", True), ("/health", True), ("/openapi.json", True),
+            ("/v1/stats", False), ("/v1/designs", False), ("/metrics", False), ("/none", False),
+        ):  # fmt: skip
+            assert call(server, "GET", path)[0] == (200 if open_to_all else 401)
+        for told in (TOKEN, f"Basic {TOKEN}", f"Bearer {TOKEN}x", f"Bearer {TOKEN[:-1]}",
+                     "Bearer", "Bearer \xe9"):  # fmt: skip
+            status, headers, said = call(
+                server, "GET", "/v1/stats", headers={"Authorization": told}
+            )
+            assert (status, headers["WWW-Authenticate"]) == (401, "Bearer")
+            assert TOKEN not in said["error"]
+        # callers say by what name they know the machine: that is for the token to see to
+        for told in (f"Bearer {TOKEN}", f"bearer  {TOKEN}"):
+            headers = {"Authorization": told, "Host": "index.example"}
+            assert call(server, "GET", "/v1/stats", headers=headers)[0] == 200
+        with pytest.raises(MrDedupError, match="needs the bearer token"):
+            HttpIndex(server.url)
+        with HttpIndex(server.url, token=TOKEN) as remote:
+            assert remote.add(one(1), ["a"]) == 1
+
+
+def test_so_many_calls_at_a_time(tmp_path):
+    limits = Limits(calls=1, seconds=30)
+    with HammingIndex.create(tmp_path / "index") as index, running(index, limits) as server:
+        head = "Content-Type: application/json\r\nContent-Length: 20"
+        with socket.create_connection(("127.0.0.1", server.port), timeout=30) as sock:
+            sock.sendall(f"POST /v1/query HTTP/1.1\r\nHost: localhost\r\n{head}\r\n\r\n".encode())
+            sock.sendall(b'{"fingerprints"')
+            while (answer := call(server, "GET", "/v1/stats"))[0] == 200:
+                pass
+            assert answer[0] == 503
+            assert answer[1]["Retry-After"] == "1"
+            sock.sendall(b": []}")
+            assert b" 200 " in sock.makefile("rb").readline()
+
+
+def test_what_takes_too_long_is_said_to(tmp_path):
+    limits = Limits(seconds=1)
+    with (
+        HammingIndex.create(tmp_path / "index") as index,
+        running(index, limits) as server,
+        index._changing,  # a change waits for another one, and queries do not
+    ):
+        told = {"documents": [{"id": "a", "fingerprint": 7}]}
+        status, _, said = call(server, "PUT", "/v1/documents", told)
+        assert status == 503
+        assert "took more than 1 s" in said["error"]
+        assert call(server, "POST", "/v1/query", {"fingerprints": [7]})[0] == 200
+
+
+def test_a_full_disk_is_told_and_queries_go_on(tmp_path):
+    with HammingIndex.create(tmp_path / "index") as index, running(index) as server:
+        index.add(one(7), ["a"])
+        told = {"documents": [{"id": "b", "fingerprint": 7}]}
+        # no file grows past what the log is now, as on a full disk
+        soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (index.stats().log_bytes, hard))
+        try:
+            status, _, said = call(server, "PUT", "/v1/documents", told)
+            found = call(server, "POST", "/v1/query", {"fingerprints": [7]})[2]["results"]
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        assert status == 503
+        assert "cannot be written: File too large" in said["error"]
+        assert [match["id"] for match in found[0]["matches"]] == ["a"]
+        assert call(server, "PUT", "/v1/documents", told)[0] == 200
+
+
+def test_an_index_without_ids_or_texts(tmp_path):
+    with HammingIndex.create(tmp_path / "index", named=False) as index, running(index) as server:
+        found = call(server, "POST", "/v1/documents", {"documents": [{"fingerprint": "-5"}]})[2]
+        assert found["results"][0] == {
+            "id": None, "fingerprint": "-5", "added": True, "matches": [],
+        }  # fmt: skip
+        told = {"documents": [{"id": "a", "fingerprint": 5}]}
+        assert "has no id" in call(server, "POST", "/v1/documents", told)[2]["error"]
+        told = {"documents": [{"text": "one"}]}
+        assert "send fingerprints" in call(server, "POST", "/v1/documents", told)[2]["error"]
+        assert call(server, "DELETE", "/v1/documents/-5")[0] == 200
+        assert call(server, "DELETE", "/v1/documents/five")[0] == 400
+
+
+def test_32_clients_at_a_time(tmp_path):
+    """Each adds what is its own and what all others add too; of these one alone is new."""
+    with HammingIndex.create(tmp_path / "index", relaxed=True) as index, running(index) as server:
+        rng = np.random.default_rng(3)
+        common = rng.integers(0, 1 << 64, 20, np.uint64)
+        added = np.zeros((32, len(common)), bool)
+        failures = []
+
+        def client(number):
+            own = np.random.default_rng([4, number]).integers(0, 1 << 64, len(common), np.uint64)
+            try:
+                with HttpIndex(server.url) as remote:
+                    for place, value in enumerate(common.tolist()):
+                        ids = [f"{number} {place}"]
+                        found = remote.check_and_add(one(value), ids, only_new=True)
+                        added[number, place] = found.added[0]
+                        assert remote.add(one(int(own[place])), [f"own {number} {place}"]) == 1
+                        matches = remote.query(one(int(own[place])), 0)
+                        assert list(matches.ids) == [f"own {number} {place}"]
+            except BaseException as error:
+                failures.append(error)
+
+        threads = [threading.Thread(target=client, args=(number,)) for number in range(32)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert failures == []
+        assert added.sum(axis=0).tolist() == [1] * len(common)
+        assert len(index) == 33 * len(common)
