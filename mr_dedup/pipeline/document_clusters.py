@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from mr_dedup.clusters.components import Labels, UnionFind, components
 from mr_dedup.hamming.self_join import self_join
+from mr_dedup.jobs.batches import Kind, decode_columns, read_batches
 from mr_dedup.jobs.signatures import SignaturesJob, write_signatures
 from mr_dedup.pipeline.components import connect
 from mr_dedup.pipeline.fingerprint_clusters import (
@@ -86,8 +87,9 @@ def cluster_documents(
     for each in signed():
         crowds += _crowded(each)
         if _spreads(each, engine):
-            labels = _by_tasks(each, values, engine)
+            labels, found_links = _by_tasks(each, values, engine)
             joined.add(labels.nodes, labels.labels)
+            links += found_links
             continue
         for first, second in _edges(each, each.method.least):
             joined.add(values[first], values[second])
@@ -173,8 +175,8 @@ def _spreads(signed: Signed, engine: JoinEngine) -> bool:
     return engine.join == "tasks" or signatures.keys.size > _MOST_KEYS
 
 
-def _by_tasks(signed: Signed, values: Fingerprints, engine: JoinEngine) -> Labels:
-    """Return the labels of the fingerprints of documents that share enough keys with others."""
+def _by_tasks(signed: Signed, values: Fingerprints, engine: JoinEngine) -> tuple[Labels, int]:
+    """Return the labels of documents that share enough keys with others, and how many links."""
     folder = engine.staging / f"signatures-{signed.method.name.partition(':')[0]}"
     folder.mkdir()
     signatures, keys = signed.signatures, signed.signatures.keys
@@ -197,11 +199,17 @@ def _by_tasks(signed: Signed, values: Fingerprints, engine: JoinEngine) -> Label
     ) as result:  # fmt: skip
         parts = [part for part in result.parts if part.stat().st_size]
         if not parts:
-            return components(*np.empty((2, 0), np.uint64))
+            return components(*np.empty((2, 0), np.uint64)), 0
+        # not from the counters, which some clusters keep for themselves
+        links = sum(
+            decode_columns(Kind.MATCHES, batch, 2)[0].size
+            for part in parts
+            for _, batch in read_batches([part])
+        )
         connected = connect(
             parts, folder, runner=engine.runner, cores=engine.cores, cluster=engine.cluster
         )
-        return connected.read()
+        return connected.read(), links
 
 
 def _crowded(signed: Signed) -> int:
