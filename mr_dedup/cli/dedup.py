@@ -18,9 +18,11 @@ what is like none of it. --dry-run prints what would be done.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import shutil
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -162,6 +164,9 @@ def run(arguments: argparse.Namespace) -> int:
         work = prepare(arguments.documents, arguments, staging, settings, holds=True)
         run = _run_of(arguments, work, options)
         stages = Stages(folder.work, run, resume=arguments.resume)
+        if work.held:
+            # nothing forks then, and one of the cores waits for a kernel to be loaded
+            threading.Thread(target=_import_report, daemon=True).start()
         try:
             summary = dedup(stages, options, Jobs(arguments, work, staging, settings))
             _refuse_changed(work, run)
@@ -172,6 +177,14 @@ def run(arguments: argparse.Namespace) -> int:
     folder.publish()
     _summarise(summary, work, options, folder.out, time.perf_counter() - started)
     return 0
+
+
+def _import_report() -> None:
+    """Import what is not needed before the end; what cannot be imported is told of then."""
+    with contextlib.suppress(Exception):
+        from mr_dedup.report import html
+
+        html.warm_up()
 
 
 def _options(arguments: argparse.Namespace) -> DedupOptions:

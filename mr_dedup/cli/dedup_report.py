@@ -30,15 +30,15 @@ def write_dedup_report(
     """Write the report of the run whose stages are in ``folder``."""
     import numpy as np
     import pyarrow.compute as pc
-    import pyarrow.parquet as pq
 
+    from mr_dedup.formats.parquet_table import read_table
     from mr_dedup.pipeline.dedup import CLUSTERS, DECISIONS, ROWS
     from mr_dedup.report.data import ReportData, Totals
     from mr_dedup.report.html import write_report
 
-    decisions = pq.read_table(folder / DECISIONS)
-    clusters = pq.read_table(folder / CLUSTERS)
-    rows = pq.read_table(folder / ROWS, columns=["fingerprint", *share_by])
+    decisions = read_table(folder / DECISIONS)
+    clusters = read_table(folder / CLUSTERS)
+    rows = read_table(folder / ROWS, columns=["fingerprint", *share_by])
     earlier = summary["earlier documents"]
     rows = rows.slice(earlier)
     dropped = decisions.filter(pc.is_valid(decisions["distance"]))

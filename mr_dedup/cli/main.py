@@ -7,7 +7,10 @@ arguments or the input, 70 a bug of ours, 130 interrupted.
 from __future__ import annotations
 
 import argparse
+import atexit
+import contextlib
 import importlib
+import os
 import signal
 import sys
 from collections.abc import Sequence
@@ -88,6 +91,24 @@ def _interrupt(signum: int, frame: FrameType | None) -> NoReturn:
     for number in _INTERRUPTS:
         signal.signal(number, signal.SIG_IGN)
     raise KeyboardInterrupt
+
+
+def command() -> NoReturn:
+    """Run this process's command line, and end the process.
+
+    At once: to take down all that was imported, piece by piece, is 0.1 s.
+    """
+    try:
+        code = main()
+    except SystemExit as ended:
+        code = int(ended.code or EXIT_OK)
+    # others' exit functions, which may remove what they made
+    atexit._run_exitfuncs()
+    for stream in sys.stdout, sys.stderr:
+        # what was printed has been written out; none if it was closed from the start
+        with contextlib.suppress(OSError, ValueError, AttributeError):
+            stream.flush()
+    os._exit(code)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

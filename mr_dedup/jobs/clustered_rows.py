@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from mr_dedup.errors import FormatError
+from mr_dedup.formats.parquet_table import read_table
 
 _RANGES_KEY = b"mr_dedup.ranges"
 
@@ -62,7 +63,7 @@ class ClusteredRows:
     def read(cls, path: Path) -> ClusteredRows:
         """Return what ``write`` wrote; raises FormatError where it is damaged."""
         try:
-            table = pq.read_table(path, page_checksum_verification=True)
+            table = read_table(path)
             ranges = json.loads(table.schema.metadata[_RANGES_KEY])
             numbers, fingerprints, labels, lengths = (table[name].to_numpy() for name in _COLUMNS)
         except (pa.ArrowException, OSError, KeyError, TypeError, ValueError) as error:

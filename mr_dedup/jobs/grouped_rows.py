@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from mr_dedup.errors import FormatError
+from mr_dedup.formats.parquet_table import read_table
 
 WHOLE = 2
 """The side of documents all of whose pairs count; those of sides 0 and 1 make pairs across."""
@@ -45,7 +46,7 @@ class GroupedRows:
     def read(cls, path: Path) -> GroupedRows:
         """Return what ``write`` wrote; raises FormatError where it is damaged."""
         try:
-            table = pq.read_table(path, page_checksum_verification=True)
+            table = read_table(path)
             ranges = json.loads(table.schema.metadata[_RANGES_KEY])
             columns = {name: table[name].to_numpy() for name in _COLUMNS}
         except (pa.ArrowException, OSError, KeyError, TypeError, ValueError) as error:

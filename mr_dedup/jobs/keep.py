@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from mr_dedup.errors import FormatError, MrDedupError
 from mr_dedup.formats.documents.options import ReadOptions
+from mr_dedup.formats.parquet_table import read_table
 from mr_dedup.jobs.batches import Batch, BatchProtocol
 from mr_dedup.jobs.document_options import read_options
 from mr_dedup.jobs.document_tables import DocumentTable
@@ -110,7 +111,7 @@ class Kept:
     def read(cls, path: Path) -> Kept:
         """Return what ``write`` wrote; raises FormatError where it is damaged."""
         try:
-            table = pq.read_table(path, page_checksum_verification=True)
+            table = read_table(path)
             ranges = json.loads(table.schema.metadata[_RANGES_KEY])
             kept, shown = table["kept"].to_numpy(), table["shown"].to_numpy()
         except (pa.ArrowException, OSError, KeyError, TypeError, ValueError) as error:

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from mr_dedup.errors import FormatError, MrDedupError
 from mr_dedup.formats.documents.options import ReadOptions
+from mr_dedup.formats.parquet_table import read_table
 from mr_dedup.jobs.batches import Batch, BatchProtocol
 from mr_dedup.jobs.clustered_rows import ClusteredRows
 from mr_dedup.jobs.document_options import read_options
@@ -297,7 +298,7 @@ class Labels:
     def read(cls, path: Path) -> Labels:
         """Return what ``write`` wrote; raises FormatError where it is damaged."""
         try:
-            table = pq.read_table(path, page_checksum_verification=True)
+            table = read_table(path)
             return cls(table["fingerprint"].to_numpy(), table["label"].to_numpy())
         except (pa.ArrowException, OSError, KeyError) as error:
             raise FormatError(path, None, f"holds no labels: {error}") from error

@@ -34,6 +34,7 @@ from mr_dedup.clusters.usual_shingles import AUTO_SHINGLES, usual_shingles
 from mr_dedup.formats.documents.chunks import DocumentChunk
 from mr_dedup.formats.documents.files import DocumentFile
 from mr_dedup.formats.outputs import whole_file
+from mr_dedup.formats.parquet_table import read_table
 from mr_dedup.jobs.batches import Kind, decode_bytes, kind_of, read_batches
 from mr_dedup.jobs.clustered_rows import ClusteredRows
 from mr_dedup.jobs.document_tables import decode_documents
@@ -258,7 +259,7 @@ def _signed(folder: Path, methods: Sequence[SignatureMethod]) -> Iterator[Signed
     """Yield the signatures of all documents, one method after the other."""
     for number, method in enumerate(methods):
         names = [field.name for field in schema_of(methods) if field.name.endswith(f" {number}")]
-        table = pq.read_table(folder / SIGNATURES, columns=names, page_checksum_verification=True)
+        table = read_table(folder / SIGNATURES, columns=names)
         yield Signed(method, signatures_in(table, methods, number))
 
 
@@ -397,7 +398,7 @@ def _write_fingerprints(
     folder: Path, options: DedupOptions, rows: Rows, files: Sequence[tuple[str, int]]
 ) -> None:
     columns = ["id", "fingerprint", "length"]
-    kept = pq.read_table(folder / KEPT, columns=["kept"])["kept"].to_numpy()[rows.earlier :]
+    kept = read_table(folder / KEPT, columns=["kept"])["kept"].to_numpy()[rows.earlier :]
     write_fingerprints(folder / FINGERPRINTS, options.made_from, rows.batches(columns), kept, files)
     if options.methods:
         signatures = folder / RESULT / results.SIGNATURES

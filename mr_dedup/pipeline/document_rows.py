@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from mr_dedup.formats.parquet_table import read_table
 from mr_dedup.jobs.resolve import EARLIER
 
 
@@ -45,7 +46,7 @@ class Rows:
     @classmethod
     def read(cls, path: Path) -> Rows:
         """Return the rows in ``path``, chunk by chunk, ascending."""
-        table = pq.read_table(path, columns=["chunk", "fingerprint", "length"])
+        table = read_table(path, columns=["chunk", "fingerprint", "length"])
         column = table["fingerprint"]
         chunks = table["chunk"].to_numpy()
         numbers, starts = np.unique(chunks, return_index=True)

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from mr_dedup.formats.documents.chunks import DocumentChunk, cut_into_chunks
 from mr_dedup.formats.documents.files import DocumentFile
 from mr_dedup.formats.outputs import whole_file
+from mr_dedup.formats.parquet_table import read_table
 from mr_dedup.jobs.batches import Kind, kind_of, read_batches
 from mr_dedup.jobs.document_tables import decode_documents
 from mr_dedup.jobs.job import Job
@@ -97,7 +98,7 @@ def texts_set_aside(
     """Return the texts of some documents that were set aside, by their numbers."""
     found: dict[int, str] = {}
     for name in parts:
-        table = pq.read_table(folder / name, page_checksum_verification=True)
+        table = read_table(folder / name)
         here = table.column(0).cast(pa.int64()).to_numpy()
         places = np.flatnonzero(np.isin(here, numbers))
         texts = table.column(1).take(pa.array(places)).to_pylist()

@@ -26,6 +26,7 @@ from mr_dedup.fingerprints.simhash import VERSION
 from mr_dedup.formats.documents.files import DocumentFile
 from mr_dedup.formats.fingerprint_parquet import FINGERPRINT, ID, LENGTH, create_table
 from mr_dedup.formats.outputs import whole_file
+from mr_dedup.formats.parquet_table import read_table
 from mr_dedup.jobs.document_options import read_options, reading_arguments
 from mr_dedup.pipeline.stages import checksum
 from mr_dedup.signatures.columns import schema_of
@@ -344,7 +345,7 @@ def _parsed(path: Path, content: bytes) -> dict[str, Any]:
 
 def _files_of(path: Path) -> Iterator[tuple[str, int]]:
     """Yield the files that a table of fingerprints names, and how many documents each has."""
-    column = pq.read_table(path, columns=[_FILE], read_dictionary=[_FILE])[_FILE]
+    column = read_table(path, columns=[_FILE], dictionaries=[_FILE])[_FILE]
     column = column.unify_dictionaries()
     if not len(column):
         return

@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from mr_dedup.clusters.components import UnionFind
+from mr_dedup.formats.parquet_table import read_table
 from mr_dedup.jobs.batches import read_batches
 from mr_dedup.jobs.document_tables import decode_documents
 from mr_dedup.jobs.grouped_rows import WHOLE, GroupedRows
@@ -78,7 +78,7 @@ class SimilarPairs:
 
         TAB, CR and LF in an id are written as escapes.
         """
-        column = pq.read_table(self.folder / ROWS, columns=["id"])["id"]
+        column = read_table(self.folder / ROWS, columns=["id"])["id"]
         ids = pa.concat_arrays([pa.array([], pa.large_string()), *column.chunks])
         for character, escape in _ESCAPES.items():
             ids = pc.replace_substring(ids, character, escape)

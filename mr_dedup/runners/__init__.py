@@ -20,8 +20,6 @@ from mrjob.job import MRJob
 
 from mr_dedup.errors import MrDedupError
 from mr_dedup.runners.direct import HeldResult, run_directly
-from mr_dedup.runners.inline import InlineRunner
-from mr_dedup.runners.local import ForkingRunner
 from mr_dedup.runners.model import ClusterSettings, Input, JobResult, RemoteFile, is_uri
 from mr_dedup.runners.reporting import os_reason
 from mr_dedup.runners.staging import staging_folder
@@ -153,7 +151,11 @@ def _cluster_module(runner: str) -> ModuleType:
 def _local_engine(
     runner: str, job_class: type[MRJob], job: MRJob, inputs: Sequence[Input], cores: int | None
 ) -> Any:
-    runner_class: Any = {"inline": InlineRunner, "local": ForkingRunner}[runner]
+    runner_class: Any
+    if runner == "inline":
+        from mr_dedup.runners.inline import InlineRunner as runner_class
+    else:
+        from mr_dedup.runners.local import ForkingRunner as runner_class
     options = {key: value for key, value in job._runner_kwargs().items() if key != "mrjob_cls"}
     options["num_cores"] = cores or len(os.sched_getaffinity(0))
     engine = runner_class(job_class, **options)

@@ -56,6 +56,32 @@ def test_other_words_are_refused_by_the_parser(arguments, capsys):
     assert "mr-dedup" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("arguments", "code", "printed", "told"),
+    [
+        (["--version"], 0, "mr-dedup 0.", ""),
+        (["frobnicate"], 2, "", "usage: "),
+        (["inspect", "none.longs"], 2, "", "mr-dedup: error: none.longs: "),
+    ],
+)
+def test_a_process_says_all_and_ends_in_order(arguments, code, printed, told, tmp_path):
+    program = """
+import atexit
+from mr_dedup.cli.main import command
+atexit.register(print, "at exit")
+command()
+print("not reached")
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program, *arguments],
+        capture_output=True, text=True, check=False, cwd=tmp_path,
+    )  # fmt: skip
+    assert done.returncode == code
+    assert done.stdout.startswith(printed)
+    assert done.stdout.endswith("at exit\n")
+    assert done.stderr.startswith(told)
+
+
 _OF_QUERY = "--corpus-format or --queries-format or --format"
 
 
