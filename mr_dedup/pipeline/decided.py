@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
@@ -22,7 +23,7 @@ _SAMPLES = 12
 
 @dataclass
 class Decided:
-    """The decisions on all documents, aligned with them; keepers of the dropped ones.
+    """The decisions on all documents, aligned with them; ``keepers`` are numbers, -1 of the kept.
 
     ``earlier`` are the results of earlier runs, and how many documents each kept: the first ones.
     """
@@ -32,10 +33,10 @@ class Decided:
     similarities: NDArray[np.float64]
     reasons: NDArray[np.uint8]
     waiting: NDArray[np.bool_]
+    keepers: NDArray[np.int64]
     earlier: Sequence[tuple[str, int]] = ()
-    keepers: dict[int, str] = field(default_factory=dict)
-    keeper_numbers: dict[int, int] = field(default_factory=dict)
-    methods: dict[int, str] = field(default_factory=dict)
+    _names: list[tuple[NDArray[np.int64], pa.LargeStringArray]] = field(default_factory=list)
+    _methods: pa.StringArray | None = None
 
     @classmethod
     def unclustered(
@@ -53,6 +54,7 @@ class Decided:
             np.full(reasons.size, np.nan),
             reasons,
             clustered.copy(),
+            np.full(reasons.size, -1),
             earlier,
         )
 
@@ -75,27 +77,20 @@ class Decided:
         self.reasons[numbers] = table["reason"].to_numpy()
         dropped = ~self.kept[numbers]
         of_dropped = table.filter(pa.array(dropped))
-        names = of_dropped["keeper"].to_pylist()
-        self.keepers.update(zip(numbers[dropped].tolist(), names, strict=True))
         keepers = of_dropped.select(["keeper chunk", "keeper row"]).rename_columns(["chunk", "row"])
-        pairs = zip(numbers[dropped].tolist(), rows.numbers_of(keepers).tolist(), strict=True)
-        self.keeper_numbers.update(pairs)
+        self.keepers[numbers[dropped]] = rows.numbers_of(keepers)
+        self._names.append((numbers[dropped], _one_array(of_dropped["keeper"])))
 
     def name_methods(
         self,
-        names_of: Callable[
-            [NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]], Sequence[str | None]
-        ],
+        names_of: Callable[[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]], pa.Array],
     ) -> None:
         """Take by which methods dropped documents and their keepers are alike.
 
         ``names_of`` tells it, given their distances and the numbers of both.
         """
-        dropped = np.array(sorted(self.keeper_numbers), np.int64)
-        keepers = np.array([self.keeper_numbers[n] for n in dropped.tolist()], np.int64)
-        names = names_of(self.distances[dropped], dropped, keepers)
-        told = zip(dropped.tolist(), names, strict=True)
-        self.methods = {number: name for number, name in told if name is not None}
+        dropped = np.flatnonzero(~self.kept)
+        self._methods = names_of(self.distances[dropped], dropped, self.keepers[dropped])
 
     def samples(self) -> list[tuple[int, int]]:
         """Return some dropped documents and their keepers, from the least similar to the most."""
@@ -108,7 +103,8 @@ class Decided:
             if ranked.size
             else ranked
         )
-        return [(number, self.keeper_numbers[number]) for number in dict.fromkeys(chosen.tolist())]
+        numbers = list(dict.fromkeys(chosen.tolist()))
+        return list(zip(numbers, self.keepers[numbers].tolist(), strict=True))
 
     def check(self, rows: Rows) -> None:
         """Raise MrDedupError for earlier documents that are others by now.
@@ -125,7 +121,9 @@ class Decided:
 
     def write(self, decisions: Path, clusters: Path, rows: Rows) -> None:
         """Write the decisions on the documents of this run, and the clusters of two and more."""
-        self._name_earlier_keepers(rows)
+        kept = self.kept
+        names = self._keeper_names(rows)
+        methods = pa.nulls(len(names), pa.string()) if self._methods is None else self._methods
         with (
             whole_file(decisions, overwrite=True) as file,
             pq.ParquetWriter(
@@ -133,9 +131,13 @@ class Decided:
             ) as writer,
         ):
             start = rows.earlier
+            dropped = int(np.count_nonzero(~kept[:start]))
             for batch in rows.batches(["id"]):
-                writer.write_batch(self._batch(batch.column(0), start))
+                count = int(np.count_nonzero(~kept[start : start + len(batch)]))
+                told = names.slice(dropped, count), methods.slice(dropped, count)
+                writer.write_batch(self._batch(batch.column(0), start, *told))
                 start += len(batch)
+                dropped += count
         with whole_file(clusters, overwrite=True) as file:
             table = self._clusters(rows.exist)
             pq.write_table(table, file, compression="zstd", write_page_checksum=True)
@@ -154,13 +156,22 @@ class Decided:
         counts = {name: column[several].astype(np.int64) for name, column in columns.items()}
         return pa.table({"cluster": values[several], **counts})
 
-    def _name_earlier_keepers(self, rows: Rows) -> None:
-        """Put ids in the place of the numbers by which the job calls earlier documents."""
-        numbers = np.unique([n for n in self.keeper_numbers.values() if n < rows.earlier])
-        names = rows.ids_of(numbers.astype(np.int64))
-        for number, keeper in self.keeper_numbers.items():
-            if keeper < rows.earlier:
-                self.keepers[number] = names[keeper]
+    def _keeper_names(self, rows: Rows) -> pa.LargeStringArray:
+        """Return the ids of the keepers of all that is dropped, in its order."""
+        numbers = np.concatenate([np.empty(0, np.int64), *(part for part, _ in self._names)])
+        names = pa.concat_arrays(
+            [pa.array([], pa.large_string()), *(part for _, part in self._names)]
+        )
+        order = np.argsort(numbers)
+        names = names.take(pa.array(order))
+        keepers = self.keepers[numbers[order]]
+        # earlier ones the job calls by numbers
+        earlier = keepers < rows.earlier
+        if earlier.any():
+            wanted, places = np.unique(keepers[earlier], return_inverse=True)
+            ids = pa.array(rows.ids_of(wanted).values(), pa.large_string())
+            names = pc.replace_with_mask(names, pa.array(earlier), ids.take(pa.array(places)))
+        return names
 
     def _source_of(self, number: int) -> str | None:
         """Return which earlier result a document is of; None if it is of this run."""
@@ -170,30 +181,41 @@ class Decided:
             number -= count
         return None
 
-    def _batch(self, ids: pa.LargeStringArray, start: int) -> pa.RecordBatch:
-        """Return the decisions on the documents from ``start`` on, which are called ``ids``."""
+    def _sources(self, numbers: NDArray[np.int64]) -> pa.LargeStringArray:
+        """Return the earlier results of documents, null of those of this run."""
+        names = pa.array([*(name for name, _ in self.earlier), None], pa.large_string())
+        ends = np.cumsum([count for _, count in self.earlier])
+        return names.take(pa.array(np.searchsorted(ends, numbers, side="right")))
+
+    def _batch(
+        self,
+        ids: pa.LargeStringArray,
+        start: int,
+        keeper_names: pa.LargeStringArray,
+        methods: pa.StringArray,
+    ) -> pa.RecordBatch:
+        """Return the decisions on the documents from ``start`` on, which are called ``ids``.
+
+        What else is told is of the dropped ones among them.
+        """
         these = slice(start, start + len(ids))
         kept = self.kept[these]
-        names = ids.to_pylist()
-        sources: list[str | None] = [None] * len(ids)
-        methods: list[str | None] = [None] * len(ids)
-        for place in np.flatnonzero(~kept).tolist():
-            names[place] = self.keepers[start + place]
-            sources[place] = self._source_of(self.keeper_numbers[start + place])
-            methods[place] = self.methods.get(start + place)
+        dropped = pa.array(~kept)
+        sources = self._sources(self.keepers[these][~kept])
         without = self.reasons[these] == Reason.WITHOUT_FEATURES
         similarities = self.similarities[these]
         texts = pa.array([reason.text for reason in Reason])
+        nothing = pa.nulls(len(ids), pa.string()), pa.nulls(len(ids), pa.large_string())
         return pa.RecordBatch.from_arrays(
             [
                 ids,
                 pa.array(self.clusters[these].view(np.int64), mask=without),
-                pa.array(names, pa.large_string()),
+                pc.replace_with_mask(ids, dropped, keeper_names),
                 pa.array(self.distances[these], mask=kept),
                 pa.array(similarities, mask=np.isnan(similarities)),
                 texts.take(pa.array(self.reasons[these])),
-                pa.array(sources, pa.large_string()),
-                pa.array(methods, pa.string()),
+                pc.replace_with_mask(nothing[1], dropped, sources),
+                pc.replace_with_mask(nothing[0], dropped, methods),
             ],
             schema=_DECISIONS,
         )
@@ -208,10 +230,14 @@ class Decided:
             "dropped": int((~kept).sum()),
             "reasons": {reason.text: counts[reason] for reason in Reason},
             "earlier documents": first,
-            "dropped for earlier documents": sum(
-                keeper < first for keeper in self.keeper_numbers.values()
+            "dropped for earlier documents": int(
+                np.count_nonzero((self.keepers[self.new] >= 0) & (self.keepers[self.new] < first))
             ),
         }
+
+
+def _one_array(column: pa.ChunkedArray) -> pa.LargeStringArray:
+    return pa.concat_arrays([pa.array([], pa.large_string()), *column.chunks])
 
 
 def changed(source: str | None, id: str) -> MrDedupError:

@@ -16,10 +16,9 @@ documents and clusters of fingerprints are those of both; they stay kept, and ar
 
 from __future__ import annotations
 
-import contextlib
 import json
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -51,9 +50,9 @@ from mr_dedup.pipeline.earlier_texts import as_documents, set_aside, texts_set_a
 from mr_dedup.pipeline.fingerprint_clusters import JoinEngine
 from mr_dedup.pipeline.kept_documents import KeptDocuments
 from mr_dedup.pipeline.results import EarlierResult, write_fingerprints, write_signatures
+from mr_dedup.pipeline.signature_rows import read_signatures, signature_writer
 from mr_dedup.pipeline.stages import Stages
 from mr_dedup.runners import HeldResult, JobResult
-from mr_dedup.signatures.columns import schema_of, signatures_in
 from mr_dedup.signatures.protocol import SignatureMethod
 
 STAGES = ("fingerprint", "cluster", "earlier", "resolve", "keep")
@@ -89,7 +88,7 @@ RESULT = "result"
 """The folder, in that of the stages, that becomes the result."""
 
 ROWS, LABELS, KEPT = "rows.parquet", "labels.parquet", "kept.parquet"
-SIGNATURES = "signatures.parquet"
+SIGNATURES = "signatures.arrow"
 CLUSTERED = "clustered.parquet"
 SAMPLES, SHOWN = "samples.json", "shown.json"
 REJECTS = f"{RESULT}/rejects.jsonl"
@@ -207,7 +206,7 @@ def _fingerprint(folder: Path, options: DedupOptions, run_job: RunJob) -> dict[s
         whole_file(folder / ROWS, overwrite=True) as file,
         whole_file(folder / REJECTS, overwrite=True) as rejects,
         pq.ParquetWriter(file, schema, compression="zstd", write_page_checksum=True) as writer,
-        _signature_writer(folder / SIGNATURES, options.methods) as write_signatures,
+        signature_writer(folder / SIGNATURES, options.methods) as write_signatures,
     ):
         for earlier in options.against:
             for batch in earlier.rows():
@@ -236,31 +235,9 @@ def _fingerprint(folder: Path, options: DedupOptions, run_job: RunJob) -> dict[s
     return {**told, "shingles": shingles}
 
 
-@contextlib.contextmanager
-def _signature_writer(
-    path: Path, methods: Sequence[SignatureMethod]
-) -> Iterator[Callable[[pa.Table], None]]:
-    """Yield what writes the signatures of rows; nothing if there are no methods."""
-    if not methods:
-        yield lambda table: None
-        return
-    schema = pa.schema(schema_of(methods))
-    with (
-        whole_file(path, overwrite=True) as file,
-        # keys are random: nothing makes them smaller
-        pq.ParquetWriter(
-            file, schema, compression="none", use_dictionary=False, write_page_checksum=True
-        ) as writer,
-    ):
-        yield lambda table: writer.write_table(table.select(schema.names).cast(schema))
-
-
 def _signed(folder: Path, methods: Sequence[SignatureMethod]) -> Iterator[Signed]:
     """Yield the signatures of all documents, one method after the other."""
-    for number, method in enumerate(methods):
-        names = [field.name for field in schema_of(methods) if field.name.endswith(f" {number}")]
-        table = read_table(folder / SIGNATURES, columns=names)
-        yield Signed(method, signatures_in(table, methods, number))
+    yield from (Signed(*each) for each in read_signatures(folder / SIGNATURES, methods))
 
 
 def _earlier_rows(batch: pa.RecordBatch, schema: pa.Schema) -> pa.Table:

@@ -111,15 +111,19 @@ def method_names(
     signed: Callable[[], Iterator[Signed]],
     first: NDArray[np.int64],
     second: NDArray[np.int64],
-) -> list[str | None]:
-    """Return by which methods documents first[m] and second[m] are alike; None if over others."""
-    found: list[list[str]] = [[] for _ in range(first.size)]
+) -> pa.StringArray:
+    """Return by which methods documents first[m] and second[m] are alike; null if over others."""
     rules = [] if k is None else [distances <= k]
     rules += [match(each.method, each.signatures, first, second) for each in signed()]
+    places = np.zeros(first.size, np.int64)
+    texts = [""]
     for name, rule in zip(names, rules, strict=True):
-        for place in np.flatnonzero(rule).tolist():
-            found[place].append(name)
-    return ["; ".join(told) if told else None for told in found]
+        # what was found so far, and what with this one
+        texts += [f"{text}; {name}" if text else name for text in texts]
+        places[rule] += len(texts) // 2
+        used, places = np.unique(places, return_inverse=True)
+        texts = [texts[place] for place in used.tolist()]
+    return pa.array([text or None for text in texts], pa.string()).take(pa.array(places))
 
 
 class _Stricter:

@@ -28,6 +28,7 @@ from mr_dedup.formats.fingerprint_parquet import FINGERPRINT, ID, LENGTH, create
 from mr_dedup.formats.outputs import whole_file
 from mr_dedup.formats.parquet_table import read_table
 from mr_dedup.jobs.document_options import read_options, reading_arguments
+from mr_dedup.pipeline.signature_rows import signature_batches
 from mr_dedup.pipeline.stages import checksum
 from mr_dedup.signatures.columns import schema_of
 from mr_dedup.signatures.protocol import SignatureMethod
@@ -283,21 +284,25 @@ def write_signatures(
     Of which the first ``earlier`` are of earlier results; ``kept`` bool[n] is of the others.
     """
     with (
-        pq.ParquetFile(source, page_checksum_verification=True) as file,
         whole_file(path, overwrite=True) as out,
         pq.ParquetWriter(
             out, pa.schema(schema_of(methods)), compression="none", use_dictionary=False,
             write_page_checksum=True,
         ) as writer,
     ):  # fmt: skip
-        start = -earlier
-        for batch in file.iter_batches(_BATCH_ROWS):
+        start, waiting = -earlier, writer.schema.empty_table()
+        for batch in signature_batches(source):
             new = batch.slice(min(max(0, -start), len(batch)))
             first = start + len(batch) - len(new)
             chosen = new.filter(pa.array(kept[first : first + len(new)]))
-            if len(chosen):
-                writer.write_batch(chosen)
             start += len(batch)
+            waiting = pa.concat_tables([waiting, pa.Table.from_batches([chosen])])
+            # as many in each group and pages as full, whatever the batches are
+            while len(waiting) >= _BATCH_ROWS:
+                writer.write_table(waiting.slice(0, _BATCH_ROWS).combine_chunks())
+                waiting = waiting.slice(_BATCH_ROWS)
+        if len(waiting):
+            writer.write_table(waiting.combine_chunks())
 
 
 def record_for_later(

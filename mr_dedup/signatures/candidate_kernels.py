@@ -12,7 +12,7 @@ from numba import njit, uint8, uint64
 from mr_dedup.features.intrinsics import folded_product
 
 _U = np.uint64
-_0, _1 = _U(0), _U(1)
+_0, _1, _2, _32 = _U(0), _U(1), _U(2), _U(32)
 _FACTORS = _U(0x9E3779B97F4A7C15), _U(0xD6E8FEB86659FD93)
 
 
@@ -95,3 +95,45 @@ def share_enough(offsets, keys, first, second, least, out):  # type: ignore[no-u
             for other in range(begin, end):
                 shared += uint64(keys[other] == key)
         out[p] = uint8(shared >= least)
+
+
+@njit(cache=True, nogil=True)
+def link_equal(keys, texts, shift, sorted_keys, sorted_texts, starts, table, first, second):  # type: ignore[no-untyped-def]
+    """Write to ``first`` and ``second`` each text with a key, and the one that had it first.
+
+    Keys go to ranges by their bits from ``shift`` on, ``starts`` uint64[ranges + 1] at 0,
+    so that the hash table of a range stays in the cache: to ``table``, of 2 slots a key of the
+    largest. Returns how many were written. A key of n texts has n - 1.
+    """
+    for i in range(keys.size):
+        starts[(keys[i] >> shift) + _1] += _1
+    for r in range(1, starts.size):
+        starts[r] += starts[r - 1]
+    # each start moves on to the end of its range, which is the start of the next one
+    for i in range(keys.size):
+        r = keys[i] >> shift
+        place = starts[r]
+        sorted_keys[place] = keys[i]
+        sorted_texts[place] = texts[i]
+        starts[r] = place + _1
+    written = begin = _0
+    for r in range(starts.size - 1):
+        end = starts[r]
+        slots = _1
+        while slots < _2 * (end - begin):
+            slots <<= _1
+        last = slots - _1
+        table[:slots] = 0
+        for i in range(begin, end):
+            key = sorted_keys[i]
+            slot = (key * _FACTORS[0] >> _32) & last
+            while table[slot] != 0 and sorted_keys[begin + uint64(table[slot]) - _1] != key:
+                slot = (slot + _1) & last
+            if table[slot] == 0:
+                table[slot] = i - begin + _1
+            else:
+                first[written] = sorted_texts[begin + uint64(table[slot]) - _1]
+                second[written] = sorted_texts[i]
+                written += _1
+        begin = end
+    return written

@@ -152,7 +152,7 @@ def test_a_killed_run_goes_on_with_its_signatures(tmp_path, capfd, monkeypatch):
 
         assert main(["dedup", str(path), "-o", str(out), "--method", "minhash"]) == 130
     capfd.readouterr()
-    signatures = tmp_path / ".out.unfinished" / "signatures.parquet"
+    signatures = tmp_path / ".out.unfinished" / "signatures.arrow"
     content = bytearray(signatures.read_bytes())
     content[100] ^= 1
     signatures.write_bytes(content)

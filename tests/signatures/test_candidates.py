@@ -64,11 +64,28 @@ def test_chains_connect_what_pairs_connect(sets, least):
     assert all(a != b for a, b in edges)
 
 
-def test_keys_are_sorted_in_parts(monkeypatch):
+@pytest.mark.parametrize("range_keys", [1, 7, 1 << 15])
+def test_each_text_is_linked_to_the_first_one_with_its_key(monkeypatch, range_keys):
+    monkeypatch.setattr(module, "_RANGE_KEYS", range_keys)
+    random = np.random.default_rng(2)
+    # hashes, numbers that share all their leading bits, and a key that most texts have
+    pool = [*random.integers(0, 1 << 64, 400, np.uint64).tolist(), *range(100), *[2**64 - 1] * 50]
+    sets = [{5, *(pool[i] for i in random.integers(0, len(pool), 4))} for _ in range(500)]
+    keys = np.array([key for each in sets for key in each], np.uint64)
+    offsets = np.cumsum([0, *map(len, sets)])
+    edges = joined(chained(Signatures(offsets, keys, np.zeros((500, 0), np.uint8)), 1))
+    first, expected = {}, []
+    for number, each in enumerate(sets):
+        expected += [(first[key], number) for key in each if key in first]
+        first.update((key, number) for key in each if key not in first)
+    assert edges == sorted(expected)
+
+
+def test_keys_are_linked_in_parts(monkeypatch):
     random = np.random.default_rng(1)
     sets = [set(random.integers(0, 900, 3).tolist()) for _ in range(300)]
     whole = joined(chained(signatures(sets), 1))
-    monkeypatch.setattr(module, "_SORTED_KEYS", 200)
+    monkeypatch.setattr(module, "_LINKED_KEYS", 200)
     parts = list(chained(signatures(sets), 1))
     assert len(parts) == -(-sum(map(len, sets)) // 200)
     assert len(joined(parts)) == len(whole)
