@@ -30,6 +30,7 @@ from mr_dedup.formats.parquet_table import read_table
 from mr_dedup.jobs.document_options import read_options, reading_arguments
 from mr_dedup.pipeline.signature_rows import signature_batches
 from mr_dedup.pipeline.stages import checksum
+from mr_dedup.signatures.columns import VERSION as SIGNATURE_VERSION
 from mr_dedup.signatures.columns import schema_of
 from mr_dedup.signatures.protocol import SignatureMethod
 
@@ -110,6 +111,11 @@ class EarlierResult:
                 f"{name}: its fingerprints are of version {told['version']}, those of this "
                 f"mr_dedup of version {VERSION}; de-duplicate its documents again"
             )
+        if told["methods"] and told["signature_version"] != SIGNATURE_VERSION:
+            raise MrDedupError(
+                f"{name}: its signatures are of version {told['signature_version']}, those of this "
+                f"mr_dedup of version {SIGNATURE_VERSION}; de-duplicate its documents again"
+            )
         table = folder / FINGERPRINTS
         if not table.is_file():
             raise MrDedupError(f"{table}: no such file")
@@ -119,7 +125,7 @@ class EarlierResult:
         for file, expected in sums.items():
             if not file.is_file() or checksum(file) != expected:
                 raise FormatError(file, None, f"is not the file that {SUMMARY} was written for")
-        del told["version"]
+        del told["version"], told["signature_version"]
         return cls(name=name, folder=folder, files=tuple(_files_of(table)), **told)
 
     @property
@@ -317,6 +323,7 @@ def record_for_later(
     return {
         "features": features,
         "fingerprint version": VERSION,
+        "signature version": SIGNATURE_VERSION,
         "fingerprints": checksum(result / FINGERPRINTS),
         "methods": list(methods),
         "signatures": checksum(result / SIGNATURES) if (result / SIGNATURES).exists() else None,
@@ -331,6 +338,7 @@ def _parsed(path: Path, content: bytes) -> dict[str, Any]:
         found = json.loads(content)
         told = {
             "version": found["fingerprint version"],
+            "signature_version": found.get("signature version", 1),
             "features": found["features"],
             "fingerprints": found["fingerprints"],
             "reading": found["reading"],

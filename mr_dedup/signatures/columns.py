@@ -10,6 +10,9 @@ import pyarrow as pa
 from mr_dedup.errors import MrDedupError
 from mr_dedup.signatures.protocol import SignatureMethod, Signatures
 
+VERSION = 2
+"""What is raised when a method's signatures of the same text become others."""
+
 
 def schema_of(methods: Sequence[SignatureMethod]) -> list[pa.Field]:
     """Return the columns that ``columns_of`` makes; a sketch only of methods that check it."""

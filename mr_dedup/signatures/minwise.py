@@ -4,6 +4,13 @@ Broder, On the resemblance and containment of documents, 1997: if the shingles o
 ordered at random, two texts have the same first shingle with the probability that is the Jaccard
 index of their sets. So many orders, so many values; groups of them, hashed to one key each, are
 equal with a power of it: bands, or with 6 groups of 14 the super-shingles of Broder and others.
+
+The orders are not independent here. Each of 128 has a share of all shingles, no two the same one,
+that comes before all others (one permutation hashing: Li, Owen, Zhang, 2012); within it, and within
+the others if a text has none of it, the order is by a permutation of hashes. That is an order like
+any other, so values are equal with the probability J. But those of a long text are of different
+shingles, as if drawn without putting any back: the estimate's variance is less, by a share of p of
+n shingles, and a text is gone through once for all orders, not once for each.
 """
 
 from __future__ import annotations
@@ -51,8 +58,8 @@ class MinwiseHashes:
     ) -> NDArray[np.float64]:
         """Return the estimated similarity of texts first[m] and second[m], float64[m].
 
-        Its standard error is sqrt(J (1 - J) / p), 0.035 at J = 0.8 with 128. 0 to a text without
-        shingles.
+        Its standard error is at most sqrt(J (1 - J) / p), 0.035 at J = 0.8 with 128, and less for
+        longer texts, 0.029 for 400 shingles. 0 to a text without shingles.
         """
         equal = self.values[first] == self.values[second]
         both = self.exist[first] & self.exist[second]
@@ -81,10 +88,13 @@ def minwise_hashes(
 ) -> MinwiseHashes:
     """Return the min-wise hashes of every text by ``permutations``; a null has no shingles.
 
-    A permutation maps the low half h of a shingle's XXH3 to (h ^ flip) * factor, factor odd, which
-    permutes the 32-bit numbers; flips and factors are fixed, so that the same text has the same
-    values on every machine. What shingles weigh makes no difference. Raises ValueError for another
-    type of array, and for less than 1 or more than MOST_PERMUTATIONS.
+    Order i has first the shingles of whose XXH3 seven bits of the high half are i % 128: the upper
+    ones, for each 128 orders the next. Among these it has that first of which the low half h makes
+    the least (h ^ flip) * factor, factor odd, which permutes the 32-bit numbers, with the constants
+    of the first of the 128; and if a text has none of them, that of all with its own constants. The
+    value is the product, halved, above 2**31 in the second case. Constants are fixed, so that the
+    same text has the same values on every machine. What shingles weigh makes no difference. Raises
+    ValueError for another type of array, and for less than 1 or more than MOST_PERMUTATIONS.
     """
     check_permutations(permutations)
     content, starts, stops = slices_of(texts, options)
@@ -106,8 +116,8 @@ def minwise_of_hashes(
     """Return the min-wise hashes of n sets of hashed things, of which shingles are some.
 
     Set i is ``hashes[offsets[i]:offsets[i + 1]]``: ``offsets`` int64[n + 1], ``hashes`` uint64[m],
-    of which the low halves count, in any order, repeats allowed. Raises ValueError for offsets that
-    do not ascend within ``hashes``, and as ``minwise_hashes``.
+    of which all bits should be random, in any order, repeats allowed. Raises ValueError for offsets
+    that do not ascend within ``hashes``, and as ``minwise_hashes``.
     """
     check_permutations(permutations)
     sizes = np.diff(offsets)

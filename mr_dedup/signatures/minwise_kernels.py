@@ -1,4 +1,4 @@
-"""The loops of min-wise hashing: the least of a text's shingles by each permutation, and bands.
+"""The loops of min-wise hashing: the least of a text's shingles by each order, and bands.
 
 Nothing is validated or allocated here: minwise.py does both.
 """
@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 from llvmlite import ir
-from numba import njit, types, uint64
+from numba import njit, types, uint32, uint64
 from numba.extending import intrinsic
 
 from mr_dedup.features.intrinsics import folded_product
@@ -19,9 +19,14 @@ from mr_dedup.formats.byte_intrinsics import address, loaded, spread, stored
 LANES = 16
 """Permutations that are applied at once; numbers of them are multiples of it."""
 
+BINS = 128
+"""Orders that have shingles of their own, no two the same."""
+
 _TOGETHER = 8
 _U = np.uint64
 _0, _1, _LANES, _SHINGLES = (_U(n) for n in (0, 1, LANES, _TOGETHER))
+_BINS, _BIN_BITS, _TOP_BITS, _BIN_CHOICES = (_U(n) for n in (BINS, 7, 57, 4))
+_LOW, _BEHIND = _U(0xFFFFFFFF), _U(1 << 31)
 _FACTORS = _U(0x9E3779B97F4A7C15), _U(0xD6E8FEB86659FD93)
 
 _HALF = ir.IntType(32)
@@ -82,43 +87,75 @@ def least_of_texts(  # type: ignore[no-untyped-def]
     least,
     occurrences,
 ):
-    """Write to least[i] the least shingle of each content[starts[i]:stops[i]] by each permutation.
+    """Write to least[i] the least shingle of each content[starts[i]:stops[i]] by each order.
 
     ``flips`` and ``factors`` uint32[p], p a multiple of LANES; ``least`` uint32[n, p] begins as
     all ones, and stays so where a text has no shingles; ``occurrences`` uint64[n] tells how many.
     """
+    spare, bins = np.empty((4, flips.size), np.uint32), np.empty(BINS, np.uint32)
     for i in range(stops.size):
         count, _ = find_features(
             content, starts[i], stops[i], pages, entries, by_characters, length, steps, scratch
         )
         occurrences[i] = count
-        take_least(scratch.hashes, count, flips, factors, uint64(i), least)
+        take_least(scratch.hashes, count, flips, factors, uint64(i), least, spare, bins)
 
 
 @njit(cache=True, nogil=True)
 def least_of_sets(offsets, hashes, scratch, flips, factors, least):  # type: ignore[no-untyped-def]
     """Do the same for sets of hashes; ``scratch`` uint64 is 7 longer than the largest of them."""
+    spare, bins = np.empty((4, flips.size), np.uint32), np.empty(BINS, np.uint32)
     for i in range(least.shape[0]):
         start, count = uint64(offsets[i]), uint64(offsets[i + 1] - offsets[i])
         for j in range(count):
             scratch[j] = hashes[start + uint64(j)]
-        take_least(scratch, count, flips, factors, uint64(i), least)
+        take_least(scratch, count, flips, factors, uint64(i), least, spare, bins)
 
 
 @njit(cache=True, nogil=True)
-def take_least(hashes, count, flips, factors, i, least):  # type: ignore[no-untyped-def]
-    """Write to least[i] the least of ``count`` hashes by each permutation; up to 7 follow them."""
+def take_least(hashes, count, flips, factors, i, least, spare, bins):  # type: ignore[no-untyped-def]
+    """Write to least[i] the least of ``count`` hashes by each order; up to 7 follow them.
+
+    ``spare`` uint32[4, p] and ``bins`` uint32[BINS] are scratch.
+    """
     if count == _0:
         return
     permutations = uint64(flips.size)
-    flat = least.reshape(-1)
+    row = least[i]
+    orders, few_flips, few_factors, few_least = spare[0], spare[1], spare[2], spare[3]
+    # without a branch on what is as random as a hash, which took three times as long
+    few = _0
+    for first in range(_0, permutations, _BINS):
+        begin = uint64(first)
+        # seven bits of the high half, others for the next bins
+        shift = _TOP_BITS - _BIN_BITS * (begin // _BINS % _BIN_CHOICES)
+        flip, factor = uint64(flips[begin]), uint64(factors[begin])
+        bins[:] = _LOW
+        for j in range(count):
+            place = hashes[j] >> shift & (_BINS - _1)
+            image = uint32(((hashes[j] ^ flip) * factor & _LOW) >> _1)
+            bins[place] = min(bins[place], image)
+        for place in range(min(_BINS, permutations - begin)):
+            order = begin + uint64(place)
+            row[order] = bins[place]
+            # for whom none of the hashes is first of all
+            orders[few], few_flips[few], few_factors[few] = order, flips[order], factors[order]
+            few += uint64(bins[place] == _LOW)
+    # all of them, by that order's second rule
+    if few == _0:
+        return
+    few_least[:] = _LOW
     # the last once more makes no difference
     for more in range(count, (count + _SHINGLES - _1) // _SHINGLES * _SHINGLES):
         hashes[more] = hashes[count - _1]
-    for first in range(_0, permutations, _LANES):
-        offset = i * permutations + uint64(first)
+    for first in range(_0, few, _LANES):
         for start in range(_0, count, _SHINGLES):
-            _take_least(flat, offset, flips, factors, uint64(first), hashes, uint64(start))
+            _take_least(
+                few_least, uint64(first), few_flips, few_factors, uint64(first), hashes,
+                uint64(start),
+            )  # fmt: skip
+    for j in range(few):
+        row[orders[j]] = uint64(few_least[j]) >> _1 | _BEHIND
 
 
 @njit(cache=True, nogil=True)

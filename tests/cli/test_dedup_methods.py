@@ -1,6 +1,7 @@
 """mr-dedup dedup by its methods: decisions against brute force over their rules, and mistakes."""
 
 import json
+import re
 
 import pyarrow.parquet as pq
 import pytest
@@ -169,6 +170,13 @@ def test_a_week_later_with_signatures(tmp_path, capfd):
     asked = ["--method", "minhash", "--method", "exact"]
     done(capfd, first, "-o", tmp_path / "old", *asked)
     done(capfd, both, "-o", tmp_path / "once", *asked)
+    summary = tmp_path / "old" / "summary.json"
+    told = summary.read_text()
+    for version, entry in [("0", '"signature version": 0'), ("1", '"none": 0')]:
+        summary.write_text(re.sub(r'"signature version": \d+', entry, told))
+        arguments = [second, "-o", tmp_path / "refused", *asked, "--against", tmp_path / "old"]
+        assert f"old: its signatures are of version {version}" in mistake(capfd, *arguments)
+    summary.write_text(told)
     # the methods of the earlier one in another order, or some of them
     for name, methods in [("new", asked[2:] + asked[:2]), ("one", asked[:2])]:
         done(capfd, second, "-o", tmp_path / name, *methods, "--against", tmp_path / "old")
