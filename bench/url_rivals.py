@@ -1,8 +1,8 @@
 """One way to remember URLs, run alone in a process.
 
-``python -m bench.url_rivals WAY SIZE FOLDER [BATCH]``: SIZE URLs are seen twice each, first and
-again, half of a batch new, half of it old. Prints what was seen as JSON: seconds by the clock and
-of processors, the peak of memory, wrong answers.
+``python -m bench.url_rivals WAY SIZE FOLDER [BATCH [VISITS]]``: SIZE URLs are seen twice each,
+first and again, half of a batch new, half of it old; or with VISITS 1 once each. Prints what was
+seen as JSON: seconds by the clock and of processors, the peak of memory, wrong answers.
 """
 
 from __future__ import annotations
@@ -26,12 +26,13 @@ See = Callable[[list[bytes]], Any]
 """Takes a batch of URLs, and returns for each whether it is new."""
 
 
-def batches(size: int, batch: int) -> Iterator[tuple[list[bytes], int]]:
+def batches(size: int, batch: int, visits: int) -> Iterator[tuple[list[bytes], int]]:
     """Yield batches of URLs, of which the first so many are new and all others are not."""
     rng = np.random.default_rng(1)
-    for start in range(0, size, batch // 2):
-        new = range(start, min(start + batch // 2, size))
-        old = rng.integers(0, new.stop, len(new)).tolist()
+    step = batch // visits
+    for start in range(0, size, step):
+        new = range(start, min(start + step, size))
+        old = rng.integers(0, new.stop, (visits - 1) * len(new)).tolist()
         yield [_url(number) for number in [*new, *old]], len(new)
 
 
@@ -173,20 +174,20 @@ WAYS = {
 }
 
 
-def main(way: str, size: int, folder: Path, batch: int = BATCH) -> None:
+def main(way: str, size: int, folder: Path, batch: int = BATCH, visits: int = 2) -> None:
     """Run one way; print what was measured."""
     see, end = WAYS[way](size, folder)
     see([b"so that kernels are loaded"])
     before = status_bytes(_STATUS, "VmRSS")
     wrong, seconds, processor = 0, 0.0, 0.0
-    for urls, new in batches(size, batch):
+    for urls, new in batches(size, batch, visits):
         started, used = time.perf_counter(), time.process_time()
         flags = np.asarray(see(urls))
         seconds += time.perf_counter() - started
         processor += time.process_time() - used
         wrong += int(np.count_nonzero(~flags[:new])) + int(np.count_nonzero(flags[new:]))
     peak = status_bytes(_STATUS, "VmHWM")
-    found = {"seconds": seconds, "processor": processor, "wrong": wrong, "visits": 2 * size}
+    found = {"seconds": seconds, "processor": processor, "wrong": wrong, "visits": visits * size}
     print(json.dumps({**found, "added_bytes": peak - before, **end()}))
 
 

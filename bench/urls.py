@@ -1,10 +1,11 @@
 """URLs seen before: IMP-CB against what else remembers them, in time and memory, as they get many.
 
-Each way runs alone in a process of its own (url_rivals.py), on URLs that are seen twice. Seconds
-are all processors' time, RocksDB's threads included; where memory is limited, by a cgroup that
-counts the file cache too, the clock's: there batches are small, so that they do not go through all
-of the store anyway. What a Bloom filter takes for seen and was not is lost. Then a crawler's real
-list of seeds, with what canonicalisation folds in it and why.
+Each way runs alone in a process of its own (url_rivals.py), on URLs that are seen twice, and on
+distinct ones, by which the paper compares it with a store alone (its figure 3). Seconds are all
+processors' time, RocksDB's threads included; where memory is limited, by a cgroup that counts the
+file cache too, the clock's: there batches are small, so that they do not go through all of the
+store anyway. What a Bloom filter takes for seen and was not is lost. Then a crawler's real list of
+seeds, with what canonicalisation folds in it and why.
 """
 
 from __future__ import annotations
@@ -46,6 +47,8 @@ def run(quick: bool, rounds: int) -> Iterator[Row]:
         ways = (_OURS, _STORE) if size == max(_SIZES) else (*_EXACT, *_INEXACT)
         found = {way: _measured(way, size) for way in ways}
         yield from _rows(found, size, "processor", "")
+        found = {way: _measured(way, size, visits=1) for way in (_OURS, _STORE)}
+        yield from _rows(found, size, "processor", " distinct")
     yield from _rows({"Bloom filter in Redis": _measured("Bloom filter in Redis", _REDIS_SIZE)},
                      _REDIS_SIZE, "seconds", "")  # fmt: skip
     for size, limit_bytes in () if quick else _LITTLE_MEMORY:
@@ -53,19 +56,21 @@ def run(quick: bool, rounds: int) -> Iterator[Row]:
             if prefix is None:
                 yield Row(_NAME, "in little memory", note="skipped: needs a cgroup (root)")
                 break
-            ways = (_OURS, _SMALLEST, _STORE)
-            found = {way: _measured(way, size, prefix, _SMALL_BATCH) for way in ways}
-            yield from _rows(found, size, "seconds", f", in {limit_bytes >> 20} MB")
+            where = f", in {limit_bytes >> 20} MB"
+            for visits, ways in ((2, (_OURS, _SMALLEST, _STORE)), (1, (_OURS, _STORE))):
+                found = {way: _measured(way, size, prefix, _SMALL_BATCH, visits) for way in ways}
+                of = " distinct" if visits == 1 else ""
+                yield from _rows(found, size, "seconds", f"{of}{where}")
     if _SEEDS.exists():
         yield from _seed_rows(gzip.decompress(_SEEDS.read_bytes()).split(b"\n")[:-1])
 
 
 def _measured(
-    way: str, size: int, prefix: tuple[str, ...] = (), batch: int = BATCH
+    way: str, size: int, prefix: tuple[str, ...] = (), batch: int = BATCH, visits: int = 2
 ) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(prefix="mr_dedup-bench-") as folder:
         command = [*prefix, sys.executable, "-m", "bench.url_rivals", way, str(size), folder]
-        command.append(str(batch))
+        command += [str(batch), str(visits)]
         done = subprocess.run(command, stdout=subprocess.PIPE, check=False)
     if done.returncode:
         raise Mismatch(f"{way} of {size:,} URLs ended with {done.returncode}")

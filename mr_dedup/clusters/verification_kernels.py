@@ -40,18 +40,28 @@ def fill_sets(  # type: ignore[no-untyped-def]
             content, starts[i], stops[i], pages, entries, by_characters, length, steps,
             scratch,
         )  # fmt: skip
-        sort_hashes(scratch.hashes, count, scratch.keys, scratch.times)
-        size, last = _0, _0
-        for j in range(count):
-            if size == _0 or scratch.keys[j] != last:
-                last = scratch.keys[j]
-                if size < most:
-                    hashes[written + size] = last
-                size += _1
-        sizes[i] = size
-        written += min(size, most)
+        sizes[i] = write_set(scratch, count, most, written, hashes)
+        written += min(sizes[i], most)
         i += _1
     return i, written
+
+
+@njit(cache=True, nogil=True)
+def write_set(scratch, count, most, begin, hashes):  # type: ignore[no-untyped-def]
+    """Write the distinct ones of ``count`` scratch.hashes to ``hashes`` from ``begin`` on.
+
+    Ascending, and up to ``most``; returns how many there are. scratch.keys and scratch.times are to
+    sort in.
+    """
+    sort_hashes(scratch.hashes, count, scratch.keys, scratch.times)
+    size, last = _0, _0
+    for j in range(count):
+        if size == _0 or scratch.keys[j] != last:
+            last = scratch.keys[j]
+            if size < most:
+                hashes[begin + size] = last
+            size += _1
+    return size
 
 
 @njit(cache=True, nogil=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit, uint64
 
-from mr_dedup.clusters.verification_kernels import sort_hashes
+from mr_dedup.clusters.verification_kernels import write_set
 from mr_dedup.features.kernels import find_features
 from mr_dedup.fingerprints.kernels import simhash
 from mr_dedup.signatures.minwise_kernels import BINS, take_least
@@ -41,16 +41,8 @@ def sign_texts(  # type: ignore[no-untyped-def]
         if count > _0:
             values[i] = simhash(scratch.hashes, scratch.weights, count, sums, lanes)
         if most > _0:
-            sort_hashes(scratch.hashes, count, scratch.keys, scratch.times)
-            size, last = _0, _0
-            for j in range(count):
-                if size == _0 or scratch.keys[j] != last:
-                    last = scratch.keys[j]
-                    if size < most:
-                        hashes[written + size] = last
-                    size += _1
-            sizes[i] = size
-            written += min(size, most)
+            sizes[i] = write_set(scratch, count, most, written, hashes)
+            written += min(sizes[i], most)
         take_least(scratch.hashes, count, flips, factors, i, least, spare, bins)
         i += _1
     return i, written
