@@ -96,7 +96,7 @@ def _errors(permutations: int, pairs: int) -> Iterator[Row]:
     for number in range(pairs):
         shared = 200 * (number + 1) // (pairs + 1)
         common, *own = (
-            rng.integers(0, 1 << 63, size).astype(np.uint64)
+            rng.integers(0, 1 << 64, size, dtype=np.uint64)
             for size in (shared, 200 - shared, 200 - shared)
         )
         sets += [np.concatenate([common, each]) for each in own]
