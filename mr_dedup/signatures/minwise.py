@@ -6,11 +6,11 @@ index of their sets. So many orders, so many values; groups of them, hashed to o
 equal with a power of it: bands, or with 6 groups of 14 the super-shingles of Broder and others.
 
 The orders are not independent here. Each of 128 has a share of all shingles, no two the same one,
-that comes before all others (one permutation hashing: Li, Owen, Zhang, 2012); within it, and within
-the others if a text has none of it, the order is by a permutation of hashes. That is an order like
-any other, so values are equal with the probability J. But those of a long text are of different
-shingles, as if drawn without putting any back: the estimate's variance is less, by a share of p of
-n shingles, and a text is gone through once for all orders, not once for each.
+that comes before all others (one permutation hashing: Li, Owen, Zhang, 2012), then another share,
+then all; within each the order is by a permutation of hashes. That is an order like any other, so
+values are equal with the probability J. But those of a text are of different shingles, as if drawn
+without putting any back: the estimate's variance is less, and a long text is gone through once for
+all orders, not once for each.
 """
 
 from __future__ import annotations
@@ -58,8 +58,8 @@ class MinwiseHashes:
     ) -> NDArray[np.float64]:
         """Return the estimated similarity of texts first[m] and second[m], float64[m].
 
-        Its standard error is at most sqrt(J (1 - J) / p), 0.035 at J = 0.8 with 128, and less for
-        longer texts, 0.029 for 400 shingles. 0 to a text without shingles.
+        Its standard error is less than sqrt(J (1 - J) / p), 0.035 at J = 0.8 with 128: 0.025
+        for texts of 90 shingles, 0.030 of 400, 0.034 of 1,000. 0 to a text without shingles.
         """
         equal = self.values[first] == self.values[second]
         both = self.exist[first] & self.exist[second]
@@ -91,8 +91,10 @@ def minwise_hashes(
     Order i has first the shingles of whose XXH3 seven bits of the high half are i % 128: the upper
     ones, for each 128 orders the next. Among these it has that first of which the low half h makes
     the least (h ^ flip) * factor, factor odd, which permutes the 32-bit numbers, with the constants
-    of the first of the 128; and if a text has none of them, that of all with its own constants. The
-    value is the product, halved, above 2**31 in the second case. Constants are fixed, so that the
+    of the first of the 128. If a text has none of them, the next seven bits say which, and the
+    greatest is first; if it has none of these, all shingles, with the order's own constants. The
+    value is the rank by the product, its upper 30 bits, below 2**30, 2**31, and 3 * 2**30 in these
+    three cases. Constants are fixed, so that the
     same text has the same values on every machine. What shingles weigh makes no difference. Raises
     ValueError for another type of array, and for less than 1 or more than MOST_PERMUTATIONS.
     """

@@ -26,7 +26,7 @@ _TOGETHER = 8
 _U = np.uint64
 _0, _1, _LANES, _SHINGLES = (_U(n) for n in (0, 1, LANES, _TOGETHER))
 _BINS, _BIN_BITS, _TOP_BITS, _BIN_CHOICES = (_U(n) for n in (BINS, 7, 57, 4))
-_LOW, _BEHIND = _U(0xFFFFFFFF), _U(1 << 31)
+_LEVELS, _2, _30, _LOW = (_U(n) for n in (2, 2, 30, 0xFFFFFFFF))
 _FACTORS = _U(0x9E3779B97F4A7C15), _U(0xD6E8FEB86659FD93)
 
 _HALF = ir.IntType(32)
@@ -123,25 +123,25 @@ def take_least(hashes, count, flips, factors, i, least, spare, bins):  # type: i
     permutations = uint64(flips.size)
     row = least[i]
     orders, few_flips, few_factors, few_least = spare[0], spare[1], spare[2], spare[3]
-    # without a branch on what is as random as a hash, which took three times as long
-    few = _0
-    for first in range(_0, permutations, _BINS):
-        begin = uint64(first)
-        # seven bits of the high half, others for the next bins
-        shift = _TOP_BITS - _BIN_BITS * (begin // _BINS % _BIN_CHOICES)
-        flip, factor = uint64(flips[begin]), uint64(factors[begin])
-        bins[:] = _LOW
-        for j in range(count):
-            place = hashes[j] >> shift & (_BINS - _1)
-            image = uint32(((hashes[j] ^ flip) * factor & _LOW) >> _1)
-            bins[place] = min(bins[place], image)
-        for place in range(min(_BINS, permutations - begin)):
-            order = begin + uint64(place)
-            row[order] = bins[place]
-            # for whom none of the hashes is first of all
-            orders[few], few_flips[few], few_factors[few] = order, flips[order], factors[order]
-            few += uint64(bins[place] == _LOW)
-    # all of them, by that order's second rule
+    few = permutations
+    for level in range(_LEVELS):
+        if few == _0:
+            return
+        few = _0
+        for first in range(_0, permutations, _BINS):
+            begin = uint64(first)
+            # seven bits of the high half, others for the next bins and the next level
+            choice = (begin // _BINS + level) % _BIN_CHOICES
+            fill_bins(
+                hashes, count, uint64(flips[begin]), uint64(factors[begin]), choice, level, bins
+            )
+            # without a branch on what is as random as a hash, which took three times as long
+            for place in range(min(_BINS, permutations - begin)):
+                order = begin + uint64(place)
+                row[order] = min(row[order], bins[place])
+                orders[few] = order
+                few_flips[few], few_factors[few] = flips[order], factors[order]
+                few += uint64(row[order] == _LOW)
     if few == _0:
         return
     few_least[:] = _LOW
@@ -155,7 +155,20 @@ def take_least(hashes, count, flips, factors, i, least, spare, bins):  # type: i
                 uint64(start),
             )  # fmt: skip
     for j in range(few):
-        row[orders[j]] = uint64(few_least[j]) >> _1 | _BEHIND
+        row[orders[j]] = uint64(few_least[j]) >> _2 | _LEVELS << _30
+
+
+@njit(cache=True, nogil=True)
+def fill_bins(hashes, count, flip, factor, choice, level, bins):  # type: ignore[no-untyped-def]
+    """Write the value of each bin's first hash to ``bins``, all ones if it has none."""
+    shift = _TOP_BITS - _BIN_BITS * choice
+    # the next level has the others first
+    turned = _LOW * (level & _1)
+    bins[:] = _LOW
+    for j in range(count):
+        place = hashes[j] >> shift & (_BINS - _1)
+        image = ((hashes[j] ^ flip) * factor ^ turned) & _LOW
+        bins[place] = min(bins[place], uint32(image >> _2 | level << _30))
 
 
 @njit(cache=True, nogil=True)
