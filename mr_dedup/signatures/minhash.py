@@ -28,8 +28,8 @@ class MinHash(MethodOfWords):
 
     The sketch is the lowest byte of each hash: their share of equal ones, less what is so by
     chance, estimates the Jaccard index of the sets of ``shingles``. With p hashes its standard
-    error is at most sqrt(s (1 - s) / p), s the share; 0.045 at J = 0.8 with 80. With ``estimate`` only
-    pairs of that estimated similarity are matches (Li and König, b-bit minwise hashing, 2010).
+    error is at most sqrt(s (1 - s) / p), s the share; 0.045 at J = 0.8 with 80. With ``estimate``
+    only pairs of that estimated similarity are matches (Li and König, b-bit minwise hashing, 2010).
     """
 
     TITLE: ClassVar[str] = "minhash"
