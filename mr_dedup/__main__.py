@@ -1,7 +1,5 @@
 """Run mr-dedup as ``python -m mr_dedup``."""
 
-import sys
+from mr_dedup.cli.main import command
 
-from mr_dedup.cli.main import main
-
-sys.exit(main())
+command()
