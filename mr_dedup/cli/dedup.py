@@ -18,11 +18,10 @@ what is like none of it. --dry-run prints what would be done.
 from __future__ import annotations
 
 import argparse
-import contextlib
+import importlib
 import json
 import shutil
 import sys
-import threading
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -36,12 +35,13 @@ from mr_dedup.cli.document_arguments import (
 )
 from mr_dedup.cli.document_inputs import DocumentWork, prepare
 from mr_dedup.cli.on_cluster import cluster_settings, is_address, refuse_cluster_arguments
+from mr_dedup.cli.preloading import preloading
 from mr_dedup.cli.result_folder import ResultFolder
 from mr_dedup.cli.runner_arguments import add_runner_arguments
 from mr_dedup.cli.streams import printable
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from mr_dedup.pipeline.dedup import DedupOptions
     from mr_dedup.pipeline.results import EarlierResult
@@ -125,12 +125,25 @@ def verify_argument(text: str) -> float | None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command; return its exit code."""
+    started = time.perf_counter()
+    chosen = chosen_methods(arguments)
+    # no process is forked that documents are held in, and as long as it is not known, one waits
+    held = arguments.runner in ("auto", "inline") and not arguments.dry_run
+    with preloading(_loader(arguments, chosen[1]) if held else None) as wait:
+        return _run(arguments, chosen, wait, started)
+
+
+def _run(
+    arguments: argparse.Namespace,
+    chosen: tuple[int | None, list[SignatureMethod]],
+    wait: Callable[[], None],
+    started: float,
+) -> int:
     from mr_dedup import runners
     from mr_dedup.cli.dedup_jobs import Jobs
     from mr_dedup.pipeline.dedup import dedup
     from mr_dedup.pipeline.stages import Stages
 
-    started = time.perf_counter()
     settings = None
     if arguments.runner in runners.CLUSTER_RUNNERS:
         settings = cluster_settings(arguments)
@@ -138,7 +151,7 @@ def run(arguments: argparse.Namespace) -> int:
         runners.check_settings(arguments.runner, settings)
     else:
         refuse_cluster_arguments(arguments, arguments.documents)
-    options = _options(arguments)
+    options = _options(arguments, *chosen)
     folder = ResultFolder(arguments.out)
     if arguments.resume and folder.was_published():
         if not arguments.dry_run:
@@ -164,41 +177,60 @@ def run(arguments: argparse.Namespace) -> int:
         work = prepare(arguments.documents, arguments, staging, settings, holds=True)
         run = _run_of(arguments, work, options)
         stages = Stages(folder.work, run, resume=arguments.resume)
-        if work.held:
-            # nothing forks then, and one of the cores waits for a kernel to be loaded
-            threading.Thread(target=_import_report, daemon=True).start()
-        try:
-            summary = dedup(stages, options, Jobs(arguments, work, staging, settings))
-            _refuse_changed(work, run)
-        except BaseException:
-            _say(f"{folder.work}: what is done so far; --resume goes on with it")
-            raise
+        if not work.held:
+            wait()
+        with preloading(_load_report if work.held else None):
+            try:
+                summary = dedup(stages, options, Jobs(arguments, work, staging, settings))
+                _refuse_changed(work, run)
+            except BaseException:
+                _say(f"{folder.work}: what is done so far; --resume goes on with it")
+                raise
     _finish_result(folder.work, summary, arguments, options)
     folder.publish()
     _summarise(summary, work, options, folder.out, time.perf_counter() - started)
     return 0
 
 
-def _import_report() -> None:
-    """Import what is not needed before the end; what cannot be imported is told of then."""
-    with contextlib.suppress(Exception):
-        from mr_dedup.report import html
+def _loader(
+    arguments: argparse.Namespace, methods: Sequence[SignatureMethod]
+) -> Callable[[], None]:
+    """Return what loads that by which documents will be signed, and what decides on them."""
+    features, weights, verify = arguments.features, arguments.weights, arguments.verify
 
-        html.warm_up()
+    def load() -> None:
+        import pyarrow as pa
+
+        from mr_dedup.features.shingles import FeatureOptions
+        from mr_dedup.jobs.signing import signing
+
+        options = FeatureOptions.parse(features, weights)
+        shingles = None if verify is None else FeatureOptions.parse(OTHER_FEATURES, "binary")
+        signing(options, None, methods, shingles)(pa.array(["a text"], pa.large_string()))
+        importlib.import_module("pyarrow.compute")
+
+    return load
 
 
-def _options(arguments: argparse.Namespace) -> DedupOptions:
+def _load_report() -> None:
+    """Load what is not needed before the end."""
+    from mr_dedup.report import html
+
+    html.warm_up()
+
+
+def _options(
+    arguments: argparse.Namespace, k: int | None, methods: Sequence[SignatureMethod]
+) -> DedupOptions:
     """Return the options of the run; raises MrDedupError for those that cannot be."""
     from mr_dedup.clusters.keepers import KeepPolicy
     from mr_dedup.errors import MrDedupError
     from mr_dedup.features.shingles import FeatureOptions
     from mr_dedup.formats.documents.options import ReadOptions
-    from mr_dedup.hamming.planner import plan_self
     from mr_dedup.jobs.document_options import feature_arguments, reading_arguments
     from mr_dedup.jobs.fingerprint import check_kept
     from mr_dedup.pipeline.dedup import DedupOptions
 
-    k, methods = chosen_methods(arguments)
     keep = arguments.keep or ["first"]
     try:
         policy = KeepPolicy.parse(keep)
@@ -206,6 +238,8 @@ def _options(arguments: argparse.Namespace) -> DedupOptions:
         if arguments.shingles != AUTO_SHINGLES:
             FeatureOptions.parse(arguments.shingles, "binary")
         if k is not None:
+            from mr_dedup.hamming.planner import plan_self
+
             plan_self(1, k)
     except ValueError as error:
         raise MrDedupError(str(error)) from error

@@ -48,8 +48,9 @@ EXIT_OK, EXIT_MISTAKE, EXIT_BUG, EXIT_INTERRUPTED = 0, 2, 70, 130
 def build_parser(argv: Sequence[str]) -> argparse.ArgumentParser:
     """Return a parser of the command line ``argv``.
 
-    Only commands that it names get their arguments: those know of formats and designs, and to
-    import them with all they need takes half a second.
+    A command that it begins with is the only one there is; without, all are there, for help and
+    for mistakes. Only commands that it names get their arguments: those know of formats and
+    designs, and to import them with all they need takes half a second.
     """
     parser = argparse.ArgumentParser(
         prog="mr-dedup", description="Find near-duplicates by fingerprints, as MapReduce."
@@ -59,7 +60,7 @@ def build_parser(argv: Sequence[str]) -> argparse.ArgumentParser:
         "--debug", action="store_true", help="show the traceback of an error, for a bug report"
     )
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    for name in COMMANDS:
+    for name in argv[:1] if argv and argv[0] in COMMANDS else COMMANDS:
         module = importlib.import_module(f"mr_dedup.cli.{name}")
         command = commands.add_parser(
             name,

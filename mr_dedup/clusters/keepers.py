@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from mr_dedup.clusters.documents import ClusteredDocuments
-from mr_dedup.clusters.field_values import numbers, times
 
 _UP, _DOWN = "ascending", "descending"
 
-_READ: dict[str, tuple[Callable[[pa.LargeStringArray], list[pa.Array]], str]] = {
-    "newest": (times, _DOWN),
-    "oldest": (times, _UP),
-    "highest": (numbers, _DOWN),
-    "lowest": (numbers, _UP),
-}
-"""What makes sort keys of a field's values, and which way they go."""
+_READ = {"newest": _DOWN, "oldest": _UP, "highest": _DOWN, "lowest": _UP}
+"""What reads a field's values, and which way their sort keys go."""
+
+_TIMES = ("newest", "oldest")
+"""Those of them that read values as times, not as numbers."""
 
 KINDS = ("first", "longest", "shortest", *_READ, "prefer")
 """The kinds of preferences."""
@@ -143,6 +139,8 @@ class KeepPolicy:
         table = pa.table([key for key, _ in keys], names=[str(i) for i in range(len(keys))])
         # nulls, values that cannot be used, come last whichever way a key goes
         sort_keys = [(str(i), way) for i, (_, way) in enumerate(keys)]
+        import pyarrow.compute as pc
+
         order = pc.sort_indices(table, sort_keys=sort_keys).to_numpy().astype(np.int64)
         return Ranking(order, missing, unreadable)
 
@@ -155,7 +153,11 @@ def _keys_of_documents(kind: str, documents: ClusteredDocuments) -> list[tuple[p
 
 def _keys_of_values(step: Preference, values: pa.LargeStringArray) -> list[tuple[pa.Array, str]]:
     if step.kind == "prefer":
+        import pyarrow.compute as pc
+
         wanted = pa.array(step.values, pa.large_string())
         return [(pc.index_in(values, value_set=wanted), _UP)]
-    read, way = _READ[step.kind]
-    return [(key, way) for key in read(values)]
+    from mr_dedup.clusters.field_values import numbers, times
+
+    keys = times(values) if step.kind in _TIMES else numbers(values)
+    return [(key, _READ[step.kind]) for key in keys]

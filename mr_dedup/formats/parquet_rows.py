@@ -12,7 +12,6 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from mr_dedup.errors import FormatError, MrDedupError
@@ -130,6 +129,8 @@ def _pieces(
     batch: pa.RecordBatch, texts: Sequence[str], size_bytes: int
 ) -> Iterator[pa.RecordBatch]:
     """Yield slices of ``batch`` whose ``texts``, once they are multiplied, have ``size_bytes``."""
+    import pyarrow.compute as pc
+
     sizes = np.zeros(len(batch), dtype=np.int64)
     for name in texts:
         column = batch.column(name)

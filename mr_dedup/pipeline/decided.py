@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
@@ -168,6 +167,8 @@ class Decided:
         # earlier ones the job calls by numbers
         earlier = keepers < rows.earlier
         if earlier.any():
+            import pyarrow.compute as pc
+
             wanted, places = np.unique(keepers[earlier], return_inverse=True)
             ids = pa.array(rows.ids_of(wanted).values(), pa.large_string())
             names = pc.replace_with_mask(names, pa.array(earlier), ids.take(pa.array(places)))
@@ -198,6 +199,8 @@ class Decided:
 
         What else is told is of the dropped ones among them.
         """
+        import pyarrow.compute as pc
+
         these = slice(start, start + len(ids))
         kept = self.kept[these]
         dropped = pa.array(~kept)

@@ -26,7 +26,6 @@ from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from mr_dedup.clusters.usual_shingles import AUTO_SHINGLES, usual_shingles
@@ -223,7 +222,7 @@ def _fingerprint(folder: Path, options: DedupOptions, run_job: RunJob) -> dict[s
             rows += len(table)
             empty += table["fingerprint"].null_count
             cjk += int((table.schema.metadata or {}).get(CJK_KEY, 0))
-            text_bytes += pc.sum(table["length"]).as_py() or 0
+            text_bytes += int(table["length"].to_numpy().sum())
             chunk = pa.array(np.full(len(table), key, np.int64))
             columns = [table[name] for name in schema.names[1:]]
             writer.write_table(pa.Table.from_arrays([chunk, *columns], schema=schema))

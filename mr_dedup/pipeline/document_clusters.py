@@ -15,10 +15,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from mr_dedup.clusters.components import Labels, UnionFind, components
-from mr_dedup.hamming.self_join import self_join
 from mr_dedup.jobs.batches import Kind, decode_columns, read_batches
 from mr_dedup.jobs.signatures import SignaturesJob, write_signatures
-from mr_dedup.pipeline.components import connect
 from mr_dedup.pipeline.fingerprint_clusters import (
     Fingerprints,
     JoinEngine,
@@ -142,6 +140,8 @@ class _Stricter:
         any_rule = False
         if self._k is not None and self._k >= step:
             any_rule = True
+            from mr_dedup.hamming.self_join import self_join
+
             near = self_join(nodes, self._k - step)
             left.append(near.left)
             right.append(near.right)
@@ -210,6 +210,8 @@ def _by_tasks(signed: Signed, values: Fingerprints, engine: JoinEngine) -> tuple
             for part in parts
             for _, batch in read_batches([part])
         )
+        from mr_dedup.pipeline.components import connect
+
         connected = connect(
             parts, folder, runner=engine.runner, cores=engine.cores, cluster=engine.cluster
         )

@@ -15,7 +15,6 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
@@ -160,6 +159,8 @@ def _gathered(tables: Iterator[pa.Table]) -> Iterator[pa.Table]:
 
 def _check(table: pa.Table, rows: Rows, result: EarlierResult) -> None:
     """Raise MrDedupError if a text is not as long as it was."""
+    import pyarrow.compute as pc
+
     numbers = table["number"].to_numpy()
     lengths = pc.binary_length(table["text"]).to_numpy()
     others = np.flatnonzero(lengths != rows.lengths[numbers])

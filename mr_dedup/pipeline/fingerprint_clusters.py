@@ -11,25 +11,19 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mr_dedup.clusters.components import Labels, components
 from mr_dedup.formats import longs
-from mr_dedup.hamming.planner import (
-    DEFAULT_MEMORY_BYTES,
-    Plan,
-    parts_for,
-    plan_self,
-    spread_sample,
-)
-from mr_dedup.hamming.self_join import self_join
 from mr_dedup.jobs.batches import Kind, decode_columns, read_batches
-from mr_dedup.jobs.join import JoinJob
-from mr_dedup.pipeline.components import connect
 from mr_dedup.runners import CLUSTER_RUNNERS, ClusterSettings, Input, run
+
+# what joins fingerprints is imported where they are joined: not all methods have them joined
+if TYPE_CHECKING:
+    from mr_dedup.hamming.planner import Plan
 
 Fingerprints = NDArray[np.uint64]
 
@@ -70,6 +64,8 @@ class JoinEngine:
         """Return whether tasks find the pairs of so many distinct fingerprints."""
         if self.join != "auto":
             return self.join == "tasks"
+        from mr_dedup.hamming.planner import plan_self
+
         here = plan_self(size, k, sample=sample).chosen.nanoseconds
         if here <= _PATIENCE_SECONDS * 1e9:
             return False
@@ -114,6 +110,9 @@ def cluster_fingerprints(values: Fingerprints, k: int, engine: JoinEngine) -> Fi
     In memory 32 bytes a fingerprint, and 60 a pair, or where tasks find these, 36 a clustered
     fingerprint. Raises MrDedupError as ``runners.run``, and for a ``k`` that matches too much.
     """
+    from mr_dedup.hamming.planner import spread_sample
+    from mr_dedup.hamming.self_join import self_join
+
     ordered = np.sort(values)
     new = np.ones(ordered.size, bool)
     np.not_equal(ordered[1:], ordered[:-1], out=new[1:])
@@ -199,6 +198,10 @@ def _text_bytes(
 
 def _by_tasks(distinct: Fingerprints, k: int, engine: JoinEngine) -> tuple[Labels, int]:
     """Return the labels of fingerprints that have neighbours, and how many pairs there are."""
+    from mr_dedup.hamming.planner import plan_self, spread_sample
+    from mr_dedup.jobs.join import JoinJob
+    from mr_dedup.pipeline.components import connect
+
     folder = engine.staging / "join"
     folder.mkdir()
     planned = plan_self(distinct.size, k, sample=spread_sample(distinct), partitioned=True)
@@ -223,6 +226,8 @@ def _by_tasks(distinct: Fingerprints, k: int, engine: JoinEngine) -> tuple[Label
 
 
 def _options(planned: Plan) -> list[str]:
+    from mr_dedup.hamming.planner import DEFAULT_MEMORY_BYTES, parts_for
+
     parts = parts_for(planned.corpus_size, DEFAULT_MEMORY_BYTES)
     planned.refuse_explosion(tasks=parts * len(planned.chosen.design.masks))
     return [

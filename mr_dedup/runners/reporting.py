@@ -2,47 +2,56 @@
 
 from __future__ import annotations
 
+import sys
 import traceback
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
-
-from tqdm import tqdm
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from mr_dedup.errors import MrDedupError
 from mr_dedup.runners.shuffle import shuffle
 
-_MAX_MESSAGE = 2000
+if TYPE_CHECKING:
+    from tqdm import tqdm
 
-# tqdm's monitor thread would be there when tasks are forked, and Python 3.12 warns of that
-tqdm.monitor_interval = 0
+_MAX_MESSAGE = 2000
 
 
 class Progress:
     """A bar over the work of a job, on a terminal only."""
 
     def __init__(self, unit: str = " tasks") -> None:
-        # drawn at every task, however quick
-        self._bar = tqdm(unit=unit, disable=None, leave=False, mininterval=0)
+        self._bar: tqdm[NoReturn] | None = None
+        if sys.stderr is not None and sys.stderr.isatty():
+            from tqdm import tqdm
+
+            # its monitor thread would be there when tasks are forked, and Python 3.12 warns of that
+            tqdm.monitor_interval = 0
+            # drawn at every task, however quick
+            self._bar = tqdm(unit=unit, leave=False, mininterval=0)
 
     def start(self, phase: str, total: int) -> None:
         """Begin a phase of ``total`` units."""
-        self._bar.set_description(phase, refresh=False)
-        self._bar.reset(total=total)
+        if self._bar is not None:
+            self._bar.set_description(phase, refresh=False)
+            self._bar.reset(total=total)
 
     def step(self) -> None:
         """One unit more is done."""
-        self._bar.update()
+        if self._bar is not None:
+            self._bar.update()
 
     def reach(self, done: int) -> None:
         """``done`` units of the phase are done."""
-        self._bar.update(done - self._bar.n)
+        if self._bar is not None:
+            self._bar.update(done - self._bar.n)
 
     def __enter__(self) -> Progress:
         return self
 
     def __exit__(self, *exception: object) -> None:
-        self._bar.close()
+        if self._bar is not None:
+            self._bar.close()
 
 
 class ReportingRunner:

@@ -12,7 +12,6 @@ from typing import ClassVar, Literal, get_args
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from mr_dedup.features.document_frequencies import DocumentFrequencies, weighing
@@ -51,6 +50,8 @@ class Abstract(ParameterisedMethod):
 
         Raises ValueError for another type of array.
         """
+        import pyarrow.compute as pc
+
         slices_of(texts, FeatureOptions())
         content, starts, stops = slices_of(pc.utf8_ltrim_whitespace(texts), FeatureOptions())
         cut = np.minimum(stops, starts + np.uint64(self.size_bytes))

@@ -2,38 +2,52 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Mapping
 from dataclasses import fields
-from typing import Any, NamedTuple, get_args, get_type_hints
+from typing import TYPE_CHECKING, Any, NamedTuple, get_args, get_type_hints
 
-from mr_dedup.features.document_frequencies import DocumentFrequencies
-from mr_dedup.signatures.exact import Exact
-from mr_dedup.signatures.keyword_md5 import Abstract, Keywords
-from mr_dedup.signatures.minhash import MinHash, SuperShingles
-from mr_dedup.signatures.parameters import ParameterisedMethod
-from mr_dedup.signatures.protocol import SignatureMethod
-from mr_dedup.signatures.segments import Segments
-from mr_dedup.signatures.text_profile import TextProfile
+if TYPE_CHECKING:
+    from mr_dedup.features.document_frequencies import DocumentFrequencies
+    from mr_dedup.signatures.parameters import ParameterisedMethod
+    from mr_dedup.signatures.protocol import SignatureMethod
 
 
 class Listed(NamedTuple):
-    """A method that a user may ask for, and in one line what it goes by."""
+    """A method that a user may ask for: where it is, and in one line what it goes by."""
 
-    kind: type[ParameterisedMethod]
+    module: str
+    class_name: str
     help: str
+
+    @property
+    def kind(self) -> type[ParameterisedMethod]:
+        """The class, imported now: most runs have one method, and the kernels of all take 20 ms."""
+        module = importlib.import_module(f"mr_dedup.signatures.{self.module}")
+        kind: type[ParameterisedMethod] = getattr(module, self.class_name)
+        return kind
 
 
 METHODS: Mapping[str, Listed] = {
-    listed.kind.TITLE: listed
-    for listed in (
-        Listed(Exact, "the same words in the same order"),
-        Listed(Abstract, "the same first 512 bytes"),
-        Listed(Keywords, "the same words weigh most; with sim=, about as much"),
-        Listed(TextProfile, "the same frequent words, about as often (as Nutch)"),
-        Listed(Segments, "enough of the same lines, sentences or parts cut by their content"),
-        Listed(MinHash, "enough of the same shingles, by bands of min-wise hashes"),
-        Listed(SuperShingles, "the same by 2 of 6 bands of 14 (Broder): only what is very alike"),
-    )
+    "exact": Listed("exact", "Exact", "the same words in the same order"),
+    "abstract": Listed("keyword_md5", "Abstract", "the same first 512 bytes"),
+    "keywords": Listed(
+        "keyword_md5", "Keywords", "the same words weigh most; with sim=, about as much"
+    ),
+    "text-profile": Listed(
+        "text_profile", "TextProfile", "the same frequent words, about as often (as Nutch)"
+    ),
+    "segments": Listed(
+        "segments", "Segments", "enough of the same lines, sentences or parts cut by their content"
+    ),
+    "minhash": Listed(
+        "minhash", "MinHash", "enough of the same shingles, by bands of min-wise hashes"
+    ),
+    "super-shingles": Listed(
+        "minhash",
+        "SuperShingles",
+        "the same by 2 of 6 bands of 14 (Broder): only what is very alike",
+    ),
 }
 
 

@@ -42,6 +42,10 @@ def assert_equal(one, other):
         assert np.array_equal(getattr(one, name), getattr(other, name)), name
 
 
+def test_methods_are_listed_by_their_names():
+    assert {name: listed.kind.TITLE for name, listed in METHODS.items()} == {n: n for n in METHODS}
+
+
 @every_method
 @few
 @given(st.lists(TEXTS | st.none(), max_size=6))

@@ -12,9 +12,6 @@ from __future__ import annotations
 import codecs
 import re
 
-from resiliparse.extract.html2text import extract_plain_text
-from resiliparse.parse.encoding import detect_encoding, map_encoding_to_html5
-
 from mr_dedup.formats.documents.options import HtmlText
 
 _MOST_TAGS = 500_000
@@ -56,6 +53,8 @@ def text_of_html(html: str, extent: HtmlText) -> str:
     of the whole page. Raises HtmlError for more than 500,000 tags or a tag of thousands of
     attributes.
     """
+    from resiliparse.extract.html2text import extract_plain_text
+
     _check(html)
     # without formatting: lists nested n deep are indented by 2n each, 25 MB for 45 KB of HTML
     if extent == "main" and not _is_deep(html):
@@ -87,6 +86,8 @@ def decode(data: bytes, charset: str | None = None) -> str:
 
 
 def _encoding(data: bytes, charset: str | None) -> str:
+    from resiliparse.parse.encoding import detect_encoding, map_encoding_to_html5
+
     if charset and charset.isascii():
         declared = map_encoding_to_html5(charset.strip("\"' "), fallback_utf8=False)
         if declared:
