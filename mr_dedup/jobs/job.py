@@ -20,6 +20,20 @@ COUNTERS = "mr_dedup"
 class Job(MRJob):  # type: ignore[misc]
     """An MRJob with the manners of this package, whether it is run by a command or alone."""
 
+    is_called = False
+    """Whether this process calls its functions: then it has none of the options of runners."""
+
+    def configure_args(self) -> None:
+        """Declare mrjob's options, which are 220, and take 8 ms."""
+        if not self.is_called:
+            super().configure_args()
+            return
+        self.arg_parser.add_argument(dest="args", nargs="*")
+        self.arg_parser.set_defaults(
+            runner="inline", help=False,
+            run_mapper=False, run_combiner=False, run_reducer=False, run_spark=False,
+        )  # fmt: skip
+
     def load_args(self, args: list[str]) -> None:
         """Check the options, as far as they can be without reading what they name.
 

@@ -16,10 +16,9 @@ from functools import partial
 from threading import Lock
 from typing import Any
 
-from mrjob.job import MRJob
-
 from mr_dedup.errors import MrDedupError
 from mr_dedup.jobs.batches import Batch, HeldPart
+from mr_dedup.jobs.job import Job
 from mr_dedup.runners.model import Input
 from mr_dedup.runners.reporting import Progress, expected_reason
 
@@ -42,7 +41,7 @@ class HeldResult:
 
 @contextlib.contextmanager
 def run_directly(
-    job_class: type[MRJob],
+    job_class: type[Job],
     options: Sequence[str],
     inputs: Sequence[Input],
     cores: int | None = None,
@@ -56,7 +55,8 @@ def run_directly(
     way of lines. In memory: all that goes from map to reduce; of what is left, that of a few tasks.
     Shows progress on a terminal. Raises as ``runners.run``, while parts are taken.
     """
-    job = job_class(["-r", "inline", "--no-conf", *options, *(item.place for item in inputs)])
+    called_class: type[Job] = type(job_class.__name__, (job_class,), {"is_called": True})
+    job = called_class([*options, *(item.place for item in inputs)])
     counters: Counter[str] = Counter()
     lock = Lock()
 

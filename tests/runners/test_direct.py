@@ -5,18 +5,18 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from mrjob.job import MRJob
 from mrjob.step import MRStep
 
 from mr_dedup import runners
 from mr_dedup.errors import FormatError, MrDedupError
 from mr_dedup.jobs.batches import BatchProtocol, Kind, encode_bytes, read_batches
 from mr_dedup.jobs.document_tables import DocumentTable, decode_documents
+from mr_dedup.jobs.job import Job
 
 CORES = pytest.mark.parametrize("cores", [1, 3])
 
 
-class Letters(MRJob):
+class Letters(Job):
     """Hands on each letter of its input under its number; reduced, or not."""
 
     INTERNAL_PROTOCOL = BatchProtocol
