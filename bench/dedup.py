@@ -188,7 +188,7 @@ class Program:
         before = os.times()
         with tempfile.TemporaryFile("w+") as said:
             started = wall_clock()
-            process = subprocess.Popen(self.command, stdout=said, stderr=said)
+            process = subprocess.Popen(self.command, stdout=said, stderr=said, env=_environment())
             while process.poll() is None:
                 self.peak_bytes = max(self.peak_bytes, _tree_bytes(process.pid))
                 time.sleep(_POLL_SECONDS)
@@ -298,6 +298,14 @@ def _tree_bytes(pid: int) -> int:
         own = status_bytes(process / "status", "VmRSS")
         return own + sum(_tree_bytes(int(child)) for children in below for child in children)
     return 0
+
+
+def _environment() -> dict[str, str]:
+    """Return what programs are run with: our modules are compiled once, as installed ones are.
+
+    To compile those of a de-duplication takes 0.15 s.
+    """
+    return {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
 
 
 def _run(command: list[str]) -> None:
