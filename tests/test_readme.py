@@ -1,8 +1,12 @@
 """Every command of the README, run as it stands there; what it prints is what the README shows."""
 
+import http.client
+import json
 import os
 import re
+import shlex
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -33,6 +37,11 @@ def sessions():
         yield commands
 
 
+def environment():
+    """Variables by which this Python's commands are found."""
+    return {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     """One folder for all blocks: a later one uses what an earlier one made."""
@@ -42,10 +51,9 @@ def folder(tmp_path_factory):
 @pytest.mark.parametrize("number", range(len(list(sessions()))))
 def test_the_readmes_sessions_are_what_happens(number, folder):
     commands = list(sessions())[number]
-    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
     for command, expected in commands:
         done = subprocess.run(
-            command, shell=True, cwd=folder, env=environment, check=False,
+            command, shell=True, cwd=folder, env=environment(), check=False,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
         )  # fmt: skip
         assert done.returncode == 0, (command, done.stdout)
@@ -57,6 +65,35 @@ def test_the_readmes_sessions_are_what_happens(number, folder):
             assert len(printed) >= head + tail, (command, done.stdout)
             printed = [*printed[:head], "…", *printed[len(printed) - tail :]]
         assert printed == wanted, command
+
+
+def test_the_readmes_server_answers_the_readmes_call(folder):
+    """On the index that the sessions have made, and on a port that is free."""
+    block = re.search(r"```\n(mr-dedup serve .*?)```", README, re.DOTALL).group(1)
+    serve, call = block.replace("\\\n", "").splitlines()
+    curl, quiet, address, *options = shlex.split(call)
+    assert (curl, quiet, options[::2]) == ("curl", "-s", ["-H", "-d"])
+    header, body = options[1::2]
+    server = subprocess.Popen(
+        [*shlex.split(serve, comments=True), "--port", "0"], cwd=folder, env=environment(),
+        stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    try:
+        host, path = address.split(":8640")
+        port = int(server.stderr.readline().rpartition(":")[2])
+        connection = http.client.HTTPConnection(host, port, timeout=60)
+        connection.request("POST", path, body, dict([header.split(": ")]))
+        with connection.getresponse() as answer:
+            (result,) = json.load(answer)["results"]
+        connection.close()
+        told = {"id": "https://a.example/", "added": True, "matches": []}
+        assert told.items() <= result.items()
+        server.send_signal(signal.SIGTERM)
+        said = server.communicate(timeout=60)[1]
+        assert (server.returncode, said) == (0, "mr-dedup: stopped; index is closed\n")
+    finally:
+        server.kill()
+        server.communicate()
 
 
 @pytest.mark.parametrize("script", re.findall(r"```python\n(.*?)```", README, re.DOTALL))
