@@ -23,7 +23,7 @@ demo: $(READY) ## generate data, find its near-duplicates, compare with what was
 test: $(READY) ## run all tests but those on Hadoop, in a browser, and of minutes
 	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile
 
-kill-test: $(READY) ## kill dedup, writers of URLs and of an index at random moments, and have them go on (minutes)
+kill-test: $(READY) ## kill dedup, writers of URLs and of an index at random moments, load a server (minutes)
 	$(BIN)/python -m pytest -m slow -s
 
 $(VENV)/.browser-ready: $(READY)
