@@ -9,6 +9,7 @@ import argparse
 import importlib
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 from bench.machine import describe
 from bench.measure import Mismatch, Row, table
@@ -31,8 +32,12 @@ BENCHMARKS = (
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run what ``argv`` asks for; return the exit code."""
-    arguments = _parser().parse_args(argv)
+    parser = _parser()
+    arguments = parser.parse_args(argv)
+    if arguments.seeds and not arguments.seeds.is_file():
+        parser.error(f"--seeds: {arguments.seeds}: no such file")
     rounds = arguments.rounds or (3 if arguments.quick else 5)
+    options = {"urls": {"seeds": arguments.seeds}}
     print(describe())
     print(
         f"Medians of {rounds} interleaved rounds; ratios are medians of the rounds' own. Seconds "
@@ -44,7 +49,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         for name in arguments.only or BENCHMARKS:
             module = importlib.import_module(f"bench.{name}")
-            rows += module.run(arguments.quick, rounds)
+            rows += module.run(arguments.quick, rounds, **options.get(name, {}))
         if arguments.large:
             from bench.whole_command import run_large
 
@@ -63,6 +68,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--quick", action="store_true", help="small sizes: do they still run?")
     parser.add_argument("--only", nargs="+", choices=BENCHMARKS, help="these only")
     parser.add_argument("--rounds", type=int, metavar="N", help="timed rounds (5, quick 3)")
+    parser.add_argument(
+        "--seeds", type=Path, metavar="FILE", help="a crawl's URLs, a line each, for urls; also .gz"
+    )
     parser.add_argument(
         "--large", action="store_true", help="also 100 million fingerprints, two distributions"
     )

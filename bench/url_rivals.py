@@ -64,6 +64,10 @@ def imp_cb(
     return url_filter.add_many, end
 
 
+def imp_cb_of_two_bits(size: int, folder: Path) -> tuple[See, Any]:
+    return imp_cb(size, folder, counter_bits=2)
+
+
 def imp_cb_of_one_bit(size: int, folder: Path) -> tuple[See, Any]:
     """With the smallest counters, which cost who forgets URLs."""
     return imp_cb(size, folder, counter_bits=1)
@@ -165,6 +169,7 @@ def redis_bloom(size: int, folder: Path) -> tuple[See, Any]:
 
 WAYS = {
     "IMP-CB": imp_cb,
+    "IMP-CB, counters of 2 bits": imp_cb_of_two_bits,
     "IMP-CB, counters of 1 bit": imp_cb_of_one_bit,
     "store alone": store_alone,
     "store with RocksDB's Bloom filters": store_with_blooms,
