@@ -16,9 +16,11 @@ documents and clusters of fingerprints are those of both; they stay kept, and ar
 
 from __future__ import annotations
 
+import contextlib
 import json
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,6 +29,7 @@ from typing import Any, Protocol
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
 from mr_dedup.clusters.usual_shingles import AUTO_SHINGLES, usual_shingles
 from mr_dedup.formats.documents.chunks import DocumentChunk
@@ -349,9 +352,11 @@ def _keep(folder: Path, options: DedupOptions, run_job: RunJob, parts: Sequence[
     rows = Rows.read(folder / ROWS)
     shown: dict[int, str] = {}
     arguments = [*options.reading, *options.features, f"--kept={folder / KEPT}"]
+    is_kept = read_table(folder / KEPT, columns=["kept"])["kept"].to_numpy()[rows.earlier :]
     with (
         run_job(KeepJob, arguments, "keep") as result,
         KeptDocuments(documents) as kept,
+        _meanwhile(_write_signatures, folder, options, rows.earlier, is_kept),
     ):
         for chunk, batch in read_batches(result.parts):
             if kind_of(batch) != Kind.DOCUMENTS:
@@ -363,22 +368,29 @@ def _keep(folder: Path, options: DedupOptions, run_job: RunJob, parts: Sequence[
                 shown.update(zip(numbers, table["text"].to_pylist(), strict=True))
             else:
                 kept.write(table)
-    _write_fingerprints(folder, options, rows, kept.files)
+    batches = rows.batches(["id", "fingerprint", "length"])
+    write_fingerprints(folder / FINGERPRINTS, options.made_from, batches, is_kept, kept.files)
     if parts:
         shown |= _earlier_shown(folder, parts)
     _write_json(folder / SHOWN, {str(number): text for number, text in sorted(shown.items())})
     return [f"{DOCUMENTS}/{name}" for name, _ in kept.files]
 
 
-def _write_fingerprints(
-    folder: Path, options: DedupOptions, rows: Rows, files: Sequence[tuple[str, int]]
+def _write_signatures(
+    folder: Path, options: DedupOptions, earlier: int, is_kept: NDArray[np.bool_]
 ) -> None:
-    columns = ["id", "fingerprint", "length"]
-    kept = read_table(folder / KEPT, columns=["kept"])["kept"].to_numpy()[rows.earlier :]
-    write_fingerprints(folder / FINGERPRINTS, options.made_from, rows.batches(columns), kept, files)
     if options.methods:
         signatures = folder / RESULT / results.SIGNATURES
-        write_signatures(signatures, folder / SIGNATURES, options.methods, rows.earlier, kept)
+        write_signatures(signatures, folder / SIGNATURES, options.methods, earlier, is_kept)
+
+
+@contextlib.contextmanager
+def _meanwhile(function: Callable[..., None], *arguments: object) -> Iterator[None]:
+    """Call a function in a thread; at the end wait for it, and raise what it did."""
+    with ThreadPoolExecutor(1) as pool:
+        called = pool.submit(function, *arguments)
+        yield
+        called.result()
 
 
 def _earlier_shown(folder: Path, parts: Sequence[str]) -> dict[int, str]:
