@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING
 
 from mr_dedup.cli.document_arguments import add_reading_arguments, read_options
 from mr_dedup.cli.evaluate import all_bands, bands_argument, similarity_argument
+from mr_dedup.cli.result_folder import aside_for, is_empty, put_in_place
 from mr_dedup.cli.streams import printable
 
 if TYPE_CHECKING:
@@ -295,31 +296,53 @@ def _check_out(out: Path, overwrite: bool) -> None:
         return
     if not overwrite:
         raise MrDedupError(f"{out}: exists; give --overwrite to replace it")
-    is_ours = (out / RESULTS).is_file() or (out.is_dir() and not any(out.iterdir()))
-    if out.is_symlink() or not is_ours:
+    _refuse_others(out)
+
+
+def _refuse_others(out: Path) -> None:
+    """Raise MrDedupError for what is no folder of ours, and for one that has other files too."""
+    from mr_dedup.errors import MrDedupError
+    from mr_dedup.report.comparison_plots import PLOTS
+
+    if out.is_symlink() or not (is_empty(out) or _has_our_table(out)):
         raise MrDedupError(f"{out}: is no result of mr-dedup compare, and is not replaced")
+    others = sorted({path.name for path in out.iterdir()} - {RESULTS, *PLOTS})
+    if others:
+        raise MrDedupError(f"{out}: has {others[0]!r} as well, and is not replaced")
+
+
+def _has_our_table(out: Path) -> bool:
+    """Return whether the results in a folder have our heading: other tables have this name too."""
+    from mr_dedup.report.comparison_tables import HEADING
+
+    table = out / RESULTS
+    if not table.is_file():
+        return False
+    with table.open("rb") as file:
+        return file.read(len(HEADING)) == HEADING
 
 
 def _write(
     out: Path, measured: Sequence[Measured], bands: Sequence[float], *, overwrite: bool
 ) -> None:
     """Have the folder appear as a whole."""
-    from mr_dedup.formats.outputs import hidden_prefix
+    from mr_dedup.formats.outputs import hidden_prefix, whole_file
     from mr_dedup.report.comparison_plots import plots
     from mr_dedup.report.comparison_tables import to_csv
 
     files = [(RESULTS, to_csv(measured, bands)), *plots(measured)]
     aside = Path(tempfile.mkdtemp(prefix=hidden_prefix(out), suffix=".part", dir=out.parent))
     try:
-        made, replaced = aside / "made", aside / "replaced"
+        made = aside / "made"
         made.mkdir()
         for name, content in files:
-            (made / name).write_bytes(content)
+            with whole_file(made / name) as file:
+                file.write(content)
         # once more: something may have appeared meanwhile
         _check_out(out, overwrite)
-        if out.exists():
-            os.rename(out, replaced)  # noqa: PTH104 (a folder onto nothing)
-        os.rename(made, out)  # noqa: PTH104
+        replaced = aside_for(out)
+        put_in_place(made, out, replaced)
+        shutil.rmtree(replaced, ignore_errors=True)
     finally:
         shutil.rmtree(aside, ignore_errors=True)
 

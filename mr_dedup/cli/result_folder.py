@@ -1,4 +1,4 @@
-"""The folder that a de-duplication makes: it appears whole, and a killed run goes on beside it."""
+"""The folder that a command makes: it appears whole; a killed de-duplication goes on beside it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class ResultFolder:
         self.out = out
         self.work = out.parent / f".{out.name}.unfinished"
         self._ended = out.parent / f".{out.name}.ended"
-        self._replaced = out.parent / f".{out.name}.old"
+        self._replaced = aside_for(out)
 
     def check(self, *, resume: bool, overwrite: bool, read: Iterable[Path]) -> None:
         """Raise MrDedupError for what is in the way, and for a result that is ``read`` as well."""
@@ -33,7 +33,7 @@ class ResultFolder:
             raise MrDedupError(f"{out}: is read as well; choose another name for the result")
         if out.exists() and not overwrite:
             raise MrDedupError(f"{out}: exists; give --overwrite to replace it")
-        if out.exists() and not (out / SUMMARY).is_file() and not _is_empty(out):
+        if out.exists() and not (out / SUMMARY).is_file() and not is_empty(out):
             raise MrDedupError(f"{out}: is no result of mr-dedup dedup, and is not replaced")
         if self.work.exists() and not resume and not overwrite:
             raise MrDedupError(
@@ -55,10 +55,7 @@ class ResultFolder:
         """Have the result appear as a whole, and end what it was made in."""
         from mr_dedup.pipeline.dedup import RESULT
 
-        if self.out.exists():
-            shutil.rmtree(self._replaced, ignore_errors=True)
-            os.rename(self.out, self._replaced)  # noqa: PTH104 (a folder onto nothing)
-        os.rename(self.work / RESULT, self.out)  # noqa: PTH104
+        put_in_place(self.work / RESULT, self.out, self._replaced)
         self.end()
 
     def end(self) -> None:
@@ -70,5 +67,28 @@ class ResultFolder:
         shutil.rmtree(self._ended, ignore_errors=True)
 
 
-def _is_empty(folder: Path) -> bool:
+def aside_for(out: Path) -> Path:
+    """Return where the folder that ``out`` replaces is until the new one is there."""
+    return out.parent / f".{out.name}.old"
+
+
+def put_in_place(made: Path, out: Path, replaced: Path) -> None:
+    """Rename the folder ``made`` to ``out``, and what ``out`` was before, if anything, aside.
+
+    What is ``replaced`` goes back if the other does not get there, and is the caller's to remove
+    if it does. A process that is killed leaves both, under one name or another.
+    """
+    try:
+        if out.exists():
+            shutil.rmtree(replaced, ignore_errors=True)
+            os.rename(out, replaced)  # noqa: PTH104 (a folder onto nothing)
+        os.rename(made, out)  # noqa: PTH104
+    except BaseException:
+        if replaced.exists() and not out.exists():
+            os.rename(replaced, out)  # noqa: PTH104
+        raise
+
+
+def is_empty(folder: Path) -> bool:
+    """Return whether ``folder`` is one, with nothing in it."""
     return folder.is_dir() and not any(folder.iterdir())

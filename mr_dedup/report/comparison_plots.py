@@ -11,6 +11,9 @@ import leather
 
 from mr_dedup.report.comparison import Measured
 
+PLOTS = ("precision-recall.svg", "cost-f1.svg", "cost-verified-f1.svg")
+"""The files, in the order of ``plots``."""
+
 _WIDTH, _HEIGHT = 900, 520
 _COLOURS = (
     "#1f77b4", "#aec7e8", "#ff7f0e", "#d62728", "#2ca02c", "#98df8a", "#9467bd", "#8c564b",
@@ -34,15 +37,15 @@ def plots(measured: Sequence[Measured]) -> Iterator[tuple[str, bytes]]:
     A colour a family; what differs in numbers alone is joined by a line.
     """
     yield (
-        "precision-recall.svg",
+        PLOTS[0],
         _plot(measured, _precision_at_recall, "recall", "precision", by_powers=False),
     )
     yield (
-        "cost-f1.svg",
+        PLOTS[1],
         _plot(measured, _f1_at_cost, "processor seconds to sign and pair", "F1", by_powers=True),
     )
     yield (
-        "cost-verified-f1.svg",
+        PLOTS[2],
         _plot(
             measured, _verified_f1_at_cost, "processor seconds to sign, pair and compare texts",
             "F1 of compared pairs", by_powers=True,

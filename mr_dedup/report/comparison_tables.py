@@ -18,6 +18,9 @@ COLUMNS = (
     "mb_per_second", "bytes_per_document",
 )  # fmt: skip
 
+HEADING = f"{','.join(COLUMNS)}\n".encode()
+"""The first line of the CSV."""
+
 
 def to_csv(measured: Sequence[Measured], bands: Sequence[float]) -> bytes:
     """Return a row a method and band, below COLUMNS; empty is what there is nothing to share of."""

@@ -5,6 +5,7 @@ import functools
 import gzip
 import itertools
 import json
+import os
 import re
 import xml.etree.ElementTree as ET
 from collections import Counter
@@ -15,7 +16,7 @@ from mr_dedup.cli import document_inputs
 from mr_dedup.cli.main import main
 from mr_dedup.features.shingles import FeatureOptions
 from mr_dedup.report import comparison_plots
-from tests.cli.test_dedup import made_up_documents, similarity, write_jsonl
+from tests.cli.test_dedup import files_of, made_up_documents, similarity, write_jsonl
 from tests.cli.test_dedup_methods import bands
 from tests.features import frequency_oracle
 from tests.fingerprints.test_simhash import oracle
@@ -75,7 +76,8 @@ def done(capfd, *arguments):
 def mistake(capfd, *arguments):
     code, out, err = compare(capfd, *arguments)
     assert (code, out) == (2, "")
-    said = err.splitlines()[-1]
+    # nothing was read yet, which is told of first
+    (said,) = err.splitlines()
     assert said.startswith("mr-dedup: error: ")
     return said.removeprefix("mr-dedup: error: ")
 
@@ -327,9 +329,8 @@ def test_mistakes_are_one_line(capfd, tmp_path, corpus, monkeypatch):
         (["-o", tmp_path / "no" / "out"], "does not exist"),
     ]:
         assert said in mistake(capfd, *arguments, *more)
-    assert (
-        "holds no file" in mistake(capfd, tmp_path / "docs.jsonl", *arguments[1:-1], tmp_path) or 1
-    )
+    said = mistake(capfd, *arguments[:-1], tmp_path)
+    assert said == f"{tmp_path}: exists; give --overwrite to replace it"
     assert not arguments[-1].exists()
     monkeypatch.setattr(document_inputs, "HELD_BYTES", 1000)
     said = mistake(capfd, *arguments)
@@ -337,37 +338,97 @@ def test_mistakes_are_one_line(capfd, tmp_path, corpus, monkeypatch):
     assert not arguments[-1].exists()
 
 
-def test_the_result_is_whole_or_not_at_all(capfd, tmp_path, corpus, monkeypatch):
+@pytest.fixture
+def one_method(corpus):
+    """What a command of a moment is given, and its OUT."""
     _, _, arguments = corpus
-    out = arguments[-1]
+    return [*arguments, "--method", "exact"], arguments[-1]
+
+
+def killed(*_):
+    yield "precision-recall.svg", b"<svg/>"
+    raise KeyboardInterrupt
+
+
+def failing(*_):
+    raise OSError(28, "No space left on device")
+
+
+def test_the_result_is_whole_or_not_at_all(capfd, tmp_path, one_method, monkeypatch):
+    asked, out = one_method
     before = sorted(tmp_path.iterdir())
-    asked = [*arguments, "--method", "exact"]
-
-    def killed(*_):
-        yield "precision-recall.svg", b"<svg/>"
-        raise KeyboardInterrupt
-
-    def failing(*_):
-        raise OSError(28, "No space left on device")
-
-    from mr_dedup.cli import compare as command
-
     with monkeypatch.context() as patched:
         patched.setattr(comparison_plots, "plots", killed)
         assert compare(capfd, *asked)[0] == 130
     with monkeypatch.context() as patched:
-        patched.setattr(command.os, "rename", failing)
-        assert "No space left" in mistake(capfd, *asked)
+        patched.setattr(os, "rename", failing)
+        code, _, err = compare(capfd, *asked)
+    assert code == 2
+    assert "No space left" in err.splitlines()[-1]
     assert sorted(tmp_path.iterdir()) == before
     done(capfd, *asked)
-    assert "exists; give --overwrite to replace it" in mistake(capfd, *asked)
-    old = (out / "results.csv").read_bytes()
+    assert mistake(capfd, *asked) == f"{out}: exists; give --overwrite to replace it"
+    old = files_of(out)
     with monkeypatch.context() as patched:
         patched.setattr(comparison_plots, "plots", killed)
         assert compare(capfd, *asked, "--overwrite")[0] == 130
-    assert (out / "results.csv").read_bytes() == old
-    done(capfd, *arguments, "--method", "abstract", "--overwrite")
+    assert files_of(out) == old
+    done(capfd, *asked[:-2], "--method", "abstract", "--overwrite")
     assert {row["method"] for row in results(out)} == {"abstract:size_bytes=512"}
     assert sorted(tmp_path.iterdir()) == sorted([*before, out])
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, OSError(28, "No space left on device")])
+@pytest.mark.parametrize("after", [False, True])
+@pytest.mark.parametrize("moment", range(2))
+def test_the_old_result_stays_until_the_new_one_is_there(
+    capfd, tmp_path, one_method, monkeypatch, moment, after, error
+):
+    asked, out = one_method
+    done(capfd, *asked)
+    before, old = sorted(tmp_path.iterdir()), files_of(out)
+    calls = []
+    usual = os.rename
+
+    def stopped(*places):
+        calls.append(places)
+        stops = len(calls) == moment + 1
+        if after or not stops:
+            usual(*places)
+        if stops:
+            raise error
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "rename", stopped)
+        code, _, _ = compare(capfd, *asked, "--overwrite")
+    assert code == (130 if error is KeyboardInterrupt else 2)
+    is_new = (moment, after) == (1, True)
+    assert (files_of(out) == old) is not is_new
+    assert sorted(files_of(out)) == FILES
+    done(capfd, *asked, "--overwrite")
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_folders_of_others_are_not_replaced(capfd, tmp_path, one_method):
+    asked, out = one_method
+    asked.append("--overwrite")
+    out.mkdir()
+    # of nothing there is nothing to lose
+    done(capfd, *asked)
+    (out / "notes.txt").write_text("precious")
+    before = files_of(out)
+    assert mistake(capfd, *asked) == f"{out}: has 'notes.txt' as well, and is not replaced"
+    assert files_of(out) == before
+    (out / "notes.txt").unlink()
+    for content in ("", "method,seconds\nmine,1\n"):
+        (out / "results.csv").write_text(content)
+        assert "is no result of mr-dedup compare" in mistake(capfd, *asked)
     (out / "results.csv").unlink()
-    assert "is no result of mr-dedup compare" in mistake(capfd, *asked, "--overwrite")
+    assert "is no result of mr-dedup compare" in mistake(capfd, *asked)
+    assert sorted(files_of(out)) == FILES[:3]
+    # and what is no folder, or elsewhere
+    link = tmp_path / "link"
+    link.symlink_to(out)
+    for place in (asked[0], link):
+        said = mistake(capfd, *asked, "-o", place)
+        assert said == f"{place}: is no result of mr-dedup compare, and is not replaced"
