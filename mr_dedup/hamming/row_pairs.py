@@ -15,14 +15,14 @@ from mr_dedup.hamming.self_join import pairs_within
 Rows = NDArray[np.int64]
 
 _TOGETHER = 1 << 20
-"""Pairs of rows made at a time from pairs of fingerprints, about."""
+"""Pairs of rows made at a time from pairs of fingerprints, at most."""
 
 
 def near_rows(values: NDArray[np.uint64], k: int) -> Iterator[tuple[Rows, Rows]]:
     """Yield rows first[m] < second[m] of ``values`` uint64[n] that differ in 1 to ``k`` bits.
 
     Each pair once, in no order; those of equal values are not among them. In memory 24 bytes a row,
-    what ``pairs_within`` takes, and a million pairs, or as many as a row has if that is more.
+    what ``pairs_within`` takes, and a million pairs, however many rows share a fingerprint.
     Raises ValueError and MrDedupError as ``self_join``.
     """
     nodes = distinct(values)
@@ -48,22 +48,17 @@ def _runs(ordered: NDArray[np.uint64], values: NDArray[np.uint64]) -> _Runs:
 
 def _expanded(rows: Rows, left: _Runs, right: _Runs) -> Iterator[tuple[Rows, Rows]]:
     """Yield all rows of the left fingerprints with all of the right ones, which are aligned."""
-    # some rows of the left at a time, so that many of both are no flood
-    pairs, places = _spread(left)
-    ends = np.cumsum(right.sizes[pairs])
-    begin = 0
-    while begin < pairs.size:
-        before = int(ends[begin - 1]) if begin else 0
-        end = max(begin + 1, int(np.searchsorted(ends, before + _TOGETHER)))
-        some = pairs[begin:end]
-        which, others = _spread(_Runs(right.starts[some], right.sizes[some]))
-        first, second = rows[places[begin:end][which]], rows[others]
+    ends = np.cumsum(left.sizes * right.sizes)
+    total = int(ends[-1]) if ends.size else 0
+    # so many of all at a time, wherever in the rows of two fingerprints that is
+    for begin in range(0, total, _TOGETHER):
+        end = min(begin + _TOGETHER, total)
+        of = slice(np.searchsorted(ends, begin, "right"), np.searchsorted(ends, end) + 1)
+        here = np.diff(np.minimum(ends[of], end), prepend=begin)
+        before = ends[of] - left.sizes[of] * right.sizes[of]
+        within = np.arange(begin, end) - np.repeat(before, here)
+        others = np.repeat(right.sizes[of], here)
+        one = within // others
+        first = rows[np.repeat(left.starts[of], here) + one]
+        second = rows[np.repeat(right.starts[of], here) + within - one * others]
         yield np.minimum(first, second), np.maximum(first, second)
-        begin = end
-
-
-def _spread(runs: _Runs) -> tuple[Rows, Rows]:
-    """Return for each member of each run which run it is of, and its place."""
-    which = np.repeat(np.arange(runs.sizes.size), runs.sizes)
-    within = np.arange(which.size) - np.repeat(np.cumsum(runs.sizes) - runs.sizes, runs.sizes)
-    return which, runs.starts[which] + within

@@ -2,6 +2,7 @@
 
 import itertools
 import random
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -31,6 +32,25 @@ def test_rows_equal_brute_force(monkeypatch, together, k):
         for n, m in itertools.combinations(range(len(values)), 2)
         if 1 <= (values[n] ^ values[m]).bit_count() <= k
     }
+
+
+@pytest.mark.parametrize("middle", [0, 2**64 - 1])
+def test_rows_of_one_fingerprint_are_no_flood(monkeypatch, middle):
+    """Whichever side they are of: a fingerprint that 20,000 rows share, near 64 others."""
+    monkeypatch.setattr(row_pairs, "_TOGETHER", 1 << 12)
+    values = np.repeat(np.uint64(middle), 20_000)
+    values = np.append(values, np.uint64(middle) ^ (np.uint64(1) << np.arange(64, dtype=np.uint64)))
+    list(near_rows(values[-64:], 1))
+    found = 0
+    tracemalloc.start()
+    for first, _ in near_rows(values, 1):
+        assert first.size <= 1 << 12
+        found += first.size
+    _, most_bytes = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert found == 64 * 20_000
+    # all pairs of rows would be 20 MB, and the left ones of these with their places as much
+    assert most_bytes < 3 << 20
 
 
 def test_no_rows():
