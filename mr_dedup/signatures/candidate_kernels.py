@@ -101,17 +101,18 @@ def share_enough(offsets, keys, first, second, least, out):  # type: ignore[no-u
 def link_equal(keys, texts, shift, sorted_keys, sorted_texts, starts, table, first, second):  # type: ignore[no-untyped-def]
     """Write to ``first`` and ``second`` each text with a key, and the one that had it first.
 
-    Keys go to ranges by their bits from ``shift`` on, ``starts`` uint64[ranges + 1] at 0,
-    so that the hash table of a range stays in the cache: to ``table``, of 2 slots a key of the
-    largest. Returns how many were written. A key of n texts has n - 1.
+    Keys go to ranges, a power of two, by their bits from ``shift`` on, ``starts``
+    uint64[ranges + 1] at 0, so that the hash table of a range stays in the cache: to ``table``, of
+    2 slots a key of the largest. Returns how many were written. A key of n texts has n - 1.
     """
+    mask = uint64(starts.size) - _2
     for i in range(keys.size):
-        starts[(keys[i] >> shift) + _1] += _1
+        starts[(keys[i] >> shift & mask) + _1] += _1
     for r in range(1, starts.size):
         starts[r] += starts[r - 1]
     # each start moves on to the end of its range, which is the start of the next one
     for i in range(keys.size):
-        r = keys[i] >> shift
+        r = keys[i] >> shift & mask
         place = starts[r]
         sorted_keys[place] = keys[i]
         sorted_texts[place] = texts[i]

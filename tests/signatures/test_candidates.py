@@ -92,6 +92,25 @@ def test_keys_are_linked_in_parts(monkeypatch):
     assert components_of(300, joined(parts)) == components_of(300, whole)
 
 
+def test_tables_stay_small_however_many_parts_there_are(monkeypatch):
+    monkeypatch.setattr(module, "_LINKED_KEYS", 1 << 12)
+    monkeypatch.setattr(module, "_RANGE_KEYS", 1 << 6)
+    keys = np.random.default_rng(3).integers(0, 1 << 64, 1 << 16, np.uint64)
+    signed = Signatures(np.arange(keys.size + 1), keys, np.empty((keys.size, 0), np.uint8))
+    slots = []
+    usual = module.kernels.link_equal
+
+    def link_equal(*arguments):
+        slots.append(arguments[6].size)
+        return usual(*arguments)
+
+    monkeypatch.setattr(module.kernels, "link_equal", link_equal)
+    list(chained(signed, 1))
+    assert len(slots) == 16
+    # 2 to 4 a key, and of some 64 keys
+    assert max(slots) <= 4 << 6
+
+
 def test_pairs_come_in_batches(monkeypatch):
     sets = [{0, i % 7} for i in range(60)]
     monkeypatch.setattr(module, "_PAIRS", 100)
