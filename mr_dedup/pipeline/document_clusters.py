@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -41,7 +42,7 @@ MOST_MEMBERS = 1 << 12
 
 
 _MOST_KEYS = 1 << 27
-"""Keys up to which this process sorts them, in some 10 s; they take a GB."""
+"""Keys up to which this process links them, in some 10 s; they take a GB."""
 
 _FILE_KEYS, _PARTITION_KEYS = 1 << 23, 1 << 22
 """Keys that a map task reads, 64 MB, and that a reducer sorts at a time."""
@@ -82,10 +83,12 @@ def cluster_documents(
         joined.add(ordered[~new], ordered[~new])
         counts["distinct fingerprints"] = int(new.sum())
     links = crowds = 0
-    for each in signed():
+    for number, each in enumerate(signed()):
         crowds += _crowded(each)
         if _spreads(each, engine):
-            labels, found_links = _by_tasks(each, values, engine)
+            # two methods may differ in parameters alone
+            folder = engine.staging / f"signatures-{number}"
+            labels, found_links = _by_tasks(each, values, engine, folder)
             joined.add(labels.nodes, labels.labels)
             links += found_links
             continue
@@ -179,9 +182,10 @@ def _spreads(signed: Signed, engine: JoinEngine) -> bool:
     return engine.join == "tasks" or signatures.keys.size > _MOST_KEYS
 
 
-def _by_tasks(signed: Signed, values: Fingerprints, engine: JoinEngine) -> tuple[Labels, int]:
+def _by_tasks(
+    signed: Signed, values: Fingerprints, engine: JoinEngine, folder: Path
+) -> tuple[Labels, int]:
     """Return the labels of documents that share enough keys with others, and how many links."""
-    folder = engine.staging / f"signatures-{signed.method.name.partition(':')[0]}"
     folder.mkdir()
     signatures, keys = signed.signatures, signed.signatures.keys
     count = max(engine.tasks, -(-keys.size // _FILE_KEYS))

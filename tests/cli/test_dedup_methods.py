@@ -256,8 +256,17 @@ def decisions_of(out):
 
 
 @BOTH
-@pytest.mark.parametrize("method", ["minhash", "super-shingles", "minhash:estimate=0.7"])
-def test_the_result_is_the_same_if_tasks_bring_keys_together(tmp_path, capfd, runner, method):
+@pytest.mark.parametrize(
+    "methods",
+    [
+        ["minhash"],
+        ["super-shingles"],
+        ["minhash:estimate=0.7"],
+        ["minhash", "minhash:bands=8,rows=3,least=2"],
+    ],
+)
+def test_the_result_is_the_same_if_tasks_bring_keys_together(tmp_path, capfd, runner, methods):
+    asked = [argument for method in methods for argument in ("--method", method)]
     documents = [
         {**document, "id": f"{seed}-{document['id']}"}
         for seed in range(5)
@@ -267,7 +276,7 @@ def test_the_result_is_the_same_if_tasks_bring_keys_together(tmp_path, capfd, ru
     found = []
     for join in ("memory", "tasks"):
         out = tmp_path / join
-        done(capfd, path, "-o", out, "--method", method, "-r", runner, "--join", join)
+        done(capfd, path, "-o", out, *asked, "-r", runner, "--join", join)
         found.append(files_of(out))
     assert found[0] == found[1]
     assert json.loads(found[0]["summary.json"])["links by keys"] > 0
