@@ -351,11 +351,15 @@ def _run_of(
     import pyarrow
 
     from mr_dedup import __version__
+    from mr_dedup.fingerprints.simhash import VERSION
     from mr_dedup.pipeline.stages import identity
+    from mr_dedup.signatures.columns import VERSION as SIGNATURE_VERSION
 
     inputs = [item.name for item in work.inputs]
     return {
         "version": __version__,
+        "fingerprint version": VERSION,
+        "signature version": SIGNATURE_VERSION,
         "pyarrow": pyarrow.__version__,
         "runner": work.runner,
         "inputs": inputs,

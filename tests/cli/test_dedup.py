@@ -19,9 +19,11 @@ from mr_dedup import runners
 from mr_dedup.cli import document_inputs
 from mr_dedup.cli.main import main
 from mr_dedup.features.shingles import FeatureOptions
+from mr_dedup.fingerprints import simhash
 from mr_dedup.formats.documents import chunks
 from mr_dedup.pipeline import dedup as pipeline
 from mr_dedup.runners import RUNNERS
+from mr_dedup.signatures import columns
 from tests.features import text_oracle
 from tests.fingerprints.test_simhash import oracle
 from tests.formats.documents.test_document_warc import page
@@ -444,6 +446,12 @@ def test_a_changed_option_input_or_intermediate_is_noticed(tmp_path, capfd, monk
         capfd, path, "-o", out, "--resume", "--verify", 0.5
     )
     assert "a run for it did not end; --resume" in mistake(capfd, path, "-o", out)
+    # those of another mr_dedup may be others of the same documents
+    for module, name in [(simhash, "fingerprint version"), (columns, "signature version")]:
+        with monkeypatch.context() as patch:
+            patch.setattr(module, "VERSION", 99)
+            said = mistake(capfd, path, "-o", out, "--resume")
+        assert f"--resume: {name} was {module.VERSION}, is 99; that is another run" in said
     # a damaged intermediate is made again
     for name in ("rows.parquet", "labels.parquet", "result/decisions.parquet", "kept.parquet"):
         content = bytearray((unfinished / name).read_bytes())
