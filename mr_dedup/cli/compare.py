@@ -221,6 +221,7 @@ def _read(
 ) -> tuple[pa.LargeStringArray, list[pa.LargeStringArray], str]:
     """Return ids, texts and usual shingles of all documents; MrDedupError for too many bytes."""
     import pyarrow as pa
+    import pyarrow.compute as pc
     from tqdm import tqdm
 
     from mr_dedup.cli.document_inputs import HELD_BYTES
@@ -234,7 +235,7 @@ def _read(
     files: Sequence[DocumentFile] = find_documents(arguments.documents, arguments.format).files
     rejects = Rejects()
     ids, texts = [pa.array([], pa.large_string())], [pa.array([], pa.large_string())]
-    held = cjk = 0
+    held = text_bytes = cjk = 0
     with tqdm(unit=" documents", unit_scale=True, leave=False, disable=None) as bar:
         for batch in read_documents(files, rejects, read_options(arguments)):
             held += batch.texts.nbytes + batch.ids.nbytes
@@ -243,6 +244,7 @@ def _read(
                     f"documents: more than {HELD_BYTES:,} bytes of text, which one process does "
                     "not hold; compare methods on some of them"
                 )
+            text_bytes += pc.sum(pc.binary_length(batch.texts)).as_py() or 0
             cjk += cjk_bytes(batch)
             ids.append(batch.ids)
             texts.append(batch.texts)
@@ -250,7 +252,7 @@ def _read(
     if rejects.count:
         things = "record" if rejects.count == 1 else "records"
         _say(f"{rejects.count:,} {things} could not be read")
-    return pa.concat_arrays(ids), texts, usual_shingles(cjk, held)
+    return pa.concat_arrays(ids), texts, usual_shingles(cjk, text_bytes)
 
 
 def _true_rows(truth: TruePairs, ids: pa.LargeStringArray) -> Truth:

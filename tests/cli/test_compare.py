@@ -230,7 +230,8 @@ def test_what_is_kept_and_what_is_asked_for(capfd, corpus):
 
 def test_chinese_is_compared_by_more(capfd, tmp_path):
     texts = ["我们的文档说明了如何安装这个软件" * 3, "我们的文档说明了如何安装那个软件" * 3]
-    documents = [{"id": str(n), "text": text} for n, text in enumerate(texts)]
+    # whatever their ids take
+    documents = [{"id": f"{n}{'-' * 500}", "text": text} for n, text in enumerate(texts)]
     path = write_jsonl(tmp_path / "docs.jsonl", documents)
     pairs = write_truth(tmp_path / "truth.tsv", documents, {(0, 1): 0.9})
     _, said = done(capfd, path, "--truth", pairs, "-o", tmp_path / "out")
