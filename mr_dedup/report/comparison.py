@@ -192,7 +192,8 @@ class Comparison:
             raw.add(similarities)
             verified.add(similarities[alike])
             if looked_at > self.most_candidates:
-                cut = "; ".join(filter(None, [cut, f"first {looked_at:,}"]))
+                if next(batches, None) is not None:
+                    cut = "; ".join(filter(None, [cut, f"first {looked_at:,}"]))
                 break
         return Measured(
             entrant.name,

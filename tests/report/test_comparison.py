@@ -9,7 +9,7 @@ import pytest
 from mr_dedup.clusters.verification import shingle_sets
 from mr_dedup.errors import MrDedupError
 from mr_dedup.features.shingles import FeatureOptions
-from mr_dedup.hamming import planner
+from mr_dedup.hamming import planner, row_pairs
 from mr_dedup.report.comparison import Comparison, Truth, slices_for
 from mr_dedup.report.entrants import ByKeys, BySimhash
 from mr_dedup.signatures.methods import parse_method
@@ -67,7 +67,7 @@ def test_slices_keep_the_pairs_below_a_limit(limit):
     assert slices_for(grouped([]), limit) is None
 
 
-def test_a_flood_is_cut_and_said_to_be():
+def test_a_flood_is_cut_and_said_to_be(monkeypatch):
     texts = ["the same text each time"] * 600 + ["other words here", "other words here"]
     method = ByKeys(parse_method("exact"))
     whole = compared(texts).measure(method)
@@ -77,11 +77,16 @@ def test_a_flood_is_cut_and_said_to_be():
     assert cut.candidates == pairs_in_slices([600, 2], 16)
     assert (cut.raw[0].right, cut.raw[0].missed) == (1, 0)
     # of fingerprints near one another no slices can be made
+    monkeypatch.setattr(row_pairs, "_TOGETHER", 1000)
     many = [f"one two three four five six {n % 3}" for n in range(300)]
     near = compared(many, most_candidates=5000).measure(BySimhash(20, FeatureOptions()))
     assert near.cut.startswith("slices of ")
     assert "; first " in near.cut
-    assert 5000 < near.candidates < 300 * 299 // 2
+    assert 5000 < near.candidates < 6000
+    # nothing is, where the limit is crossed by the last ones
+    monkeypatch.undo()
+    near = compared(many, most_candidates=20_000).measure(BySimhash(20, FeatureOptions()))
+    assert (near.candidates, near.cut) == (300 * 299 // 2, "")
 
 
 def test_each_pair_of_fingerprints_is_met_once():
