@@ -178,9 +178,7 @@ class _InProcess:
 
     def check_and_add(self, text: str, id: str, only_new: bool) -> list[str] | None:
         """Return the ids of what is near a text, None if it has no features."""
-        # texts of the web have halves of surrogate pairs, which no file holds
-        sound = text.encode(errors="replace").decode()
-        values, exist = self._maker.of(pa.array([sound], pa.large_string()))
+        values, exist = self._maker.of(pa.array([_sound(text)], pa.large_string()))
         if not exist[0]:
             return None
         found = self._index.check_and_add(
@@ -210,9 +208,8 @@ class _ByHttp:
 
     def check_and_add(self, text: str, id: str, only_new: bool) -> list[str] | None:
         """Return the ids of what is near a text, None if it has no features."""
-        sound = text.encode(errors="replace").decode()
         (found,) = self._index.check_and_add_texts(
-            [sound], [id], self._k, limit=_NEAREST, only_new=only_new
+            [_sound(text)], [id], self._k, limit=_NEAREST, only_new=only_new
         )
         return None if found.fingerprint is None else [match.id for match in found.matches]
 
@@ -230,6 +227,11 @@ def _given(settings: BaseSettings, defaults: dict[str, str]) -> list[str]:
         settings.get(f"NEAR_DUPLICATES_{name.upper()}", default)
         for name, default in defaults.items()
     ]
+
+
+def _sound(text: str) -> str:
+    """Return a text without halves of surrogate pairs: texts of the web have them, no file can."""
+    return text.encode(errors="replace").decode()
 
 
 def _reach(k: int | None, most: int) -> int:

@@ -3,12 +3,12 @@
 Each stage is a job over the documents or a computation over their fingerprints, and leaves files:
 
 fingerprint  rows.parquet       a row a document: chunk, id, fingerprint, length; rejects.jsonl
-             signatures.parquet a row a document, where methods by keys are asked for
+             signatures.arrow   a row a document, where methods by keys are asked for
 cluster      labels.parquet     the fingerprints that several documents or their neighbours have
 earlier      earlier-….parquet  texts of documents that earlier runs kept, in clusters with new ones
 resolve      kept.parquet       which are kept; decisions.parquet, clusters.parquet; samples.json
-keep         documents/         the kept documents, as they came; fingerprints.parquet, for later
-                                runs; shown.json, texts of the samples
+keep         documents/         the kept documents, as they came; fingerprints.parquet and
+                                signatures.parquet, for later runs; shown.json, texts of the samples
 
 Documents that earlier runs kept are in rows.parquet as well, before all others, so that numbers of
 documents and clusters of fingerprints are those of both; they stay kept, and are not written again.
@@ -152,7 +152,8 @@ class DedupOptions:
 def dedup(stages: Stages, options: DedupOptions, run_job: RunJob) -> dict[str, Any]:
     """Run the stages that are not done yet; return a summary of all.
 
-    In memory: 40 bytes a document, earlier ones too, and the ids of the clustered ones.
+    In memory: 53 bytes a document, earlier ones too, and the ids of the clustered ones; before that
+    what ``cluster_documents`` takes.
     """
     folder = stages.folder
     (folder / RESULT).mkdir(exist_ok=True)
@@ -160,7 +161,7 @@ def dedup(stages: Stages, options: DedupOptions, run_job: RunJob) -> dict[str, A
         # files that were being written when a run was killed: they would be published
         unfinished.unlink()
     if not stages.is_done("fingerprint"):
-        told = _fingerprint(folder, options, run_job)
+        told = fingerprint_documents(folder, options, run_job)
         signatures = [SIGNATURES] if options.methods else []
         stages.finish("fingerprint", [ROWS, REJECTS, *signatures], told)
     if not stages.is_done("cluster"):
@@ -190,18 +191,25 @@ def dedup(stages: Stages, options: DedupOptions, run_job: RunJob) -> dict[str, A
     }
 
 
-def _fingerprint(folder: Path, options: DedupOptions, run_job: RunJob) -> dict[str, Any]:
+def linked_frequencies(folder: Path, options: DedupOptions) -> list[str]:
+    """Return the argument that hands a job what keywords weigh by, if anything: a link to it."""
+    if options.keyword_idf is None:
+        return []
+    # a name that mrjob cannot misread
+    link = folder / "keyword-frequencies.parquet"
+    link.unlink(missing_ok=True)
+    link.symlink_to(options.keyword_idf.absolute())
+    return [f"--keyword-idf={link}"]
+
+
+def fingerprint_documents(folder: Path, options: DedupOptions, run_job: RunJob) -> dict[str, Any]:
+    """Leave ROWS, REJECTS and SIGNATURES in ``folder``; return counts, and the shingles."""
     schema = rows_schema(options.share_by)
     arguments = [*options.reading, *options.features, "--as-batches"]
     arguments += [f"--keep-field={name}" for name in options.share_by]
     arguments += [f"--method={method.name}" for method in options.methods]
     arguments += ["--count-cjk"] if options.shingles == AUTO_SHINGLES else []
-    if options.keyword_idf is not None:
-        # a name that mrjob cannot misread
-        link = folder / "keyword-frequencies.parquet"
-        link.unlink(missing_ok=True)
-        link.symlink_to(options.keyword_idf.absolute())
-        arguments.append(f"--keyword-idf={link}")
+    arguments += linked_frequencies(folder, options)
     rows = rejected = empty = cjk = text_bytes = 0
     with (
         run_job(FingerprintJob, arguments, "fingerprint") as result,
@@ -237,7 +245,7 @@ def _fingerprint(folder: Path, options: DedupOptions, run_job: RunJob) -> dict[s
     return {**told, "shingles": shingles}
 
 
-def _signed(folder: Path, methods: Sequence[SignatureMethod]) -> Iterator[Signed]:
+def signed_documents(folder: Path, methods: Sequence[SignatureMethod]) -> Iterator[Signed]:
     """Yield the signatures of all documents, one method after the other."""
     yield from (Signed(*each) for each in read_signatures(folder / SIGNATURES, methods))
 
@@ -259,7 +267,7 @@ def _cluster(folder: Path, options: DedupOptions, run_job: RunJob) -> dict[str, 
     exist = np.flatnonzero(rows.exist)
 
     def signed() -> Iterator[Signed]:
-        for each in _signed(folder, options.methods):
+        for each in signed_documents(folder, options.methods):
             # a document without a fingerprint is no node
             whole = exist.size == len(each.signatures)
             signatures = each.signatures if whole else each.signatures.take(exist)
@@ -320,7 +328,7 @@ def _resolve(
     found.name_methods(
         lambda distances, first, second: method_names(
             options.method_names, distances, options.k,
-            lambda: _signed(folder, options.methods), first, second,
+            lambda: signed_documents(folder, options.methods), first, second,
         )
     )  # fmt: skip
     found.write(folder / DECISIONS, folder / CLUSTERS, rows)

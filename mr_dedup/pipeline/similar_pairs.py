@@ -29,8 +29,9 @@ from mr_dedup.pipeline.dedup import (
     ROWS,
     DedupOptions,
     RunJob,
-    _fingerprint,
-    _signed,
+    fingerprint_documents,
+    linked_frequencies,
+    signed_documents,
 )
 from mr_dedup.pipeline.document_rows import Rows
 from mr_dedup.pipeline.fingerprint_clusters import JoinEngine, cluster_fingerprints
@@ -99,7 +100,7 @@ def similar_pairs(folder: Path, options: DedupOptions, run_job: RunJob) -> Simil
     signatures of one method, and the pairs.
     """
     (folder / RESULT).mkdir()
-    told = _fingerprint(folder, options, run_job)
+    told = fingerprint_documents(folder, options, run_job)
     options = replace(options, shingles=told["shingles"])
     rows = Rows.read(folder / ROWS)
     with run_job.join_engine() as engine:
@@ -126,12 +127,7 @@ def _job_options(folder: Path, options: DedupOptions) -> list[str]:
     told = [*options.reading, *options.features, f"--grouped={folder / GROUPED}"]
     told += [f"--method={name}" for name in options.method_names]
     told += [f"--verify={verify}", f"--shingles={options.shingles}"]
-    if options.keyword_idf is not None:
-        # a name that mrjob cannot misread
-        link = folder / "frequencies.parquet"
-        link.symlink_to(options.keyword_idf.absolute())
-        told.append(f"--keyword-idf={link}")
-    return told
+    return told + linked_frequencies(folder, options)
 
 
 def _clustered(
@@ -139,7 +135,7 @@ def _clustered(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the numbers of documents in clusters of several, ascending, and their labels."""
     joined = UnionFind()
-    for each in _signed(folder, options.methods):
+    for each in signed_documents(folder, options.methods):
         least = _chainable(each.method, each.signatures)
         for first, second in chained(each.signatures, least):
             joined.add(first.astype(np.uint64), second.astype(np.uint64))

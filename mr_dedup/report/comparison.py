@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from mr_dedup.clusters.verification import ShingleSets, shingle_sets
 from mr_dedup.report.entrants import Entrant, Rows, Texts
 from mr_dedup.report.evaluation import Counts
+from mr_dedup.signatures.candidates import texts_of_keys
 from mr_dedup.signatures.protocol import Signatures
 
 MOST_CANDIDATES = 50_000_000
@@ -31,9 +32,8 @@ def slices_for(signatures: Signatures, most_pairs: int) -> int | None:
 
     So that those of all keys are no more than ``most_pairs``, if that can be.
     """
-    keys = np.sort(signatures.keys)
-    edges = np.flatnonzero(np.append(True, keys[1:] != keys[:-1])[: keys.size])
-    sizes = np.diff(np.append(edges, keys.size)).astype(object if keys.size >> 31 else np.int64)
+    sizes = texts_of_keys(signatures)
+    sizes = sizes.astype(object if signatures.keys.size >> 31 else np.int64)
     if (sizes * (sizes - 1) // 2).sum() <= most_pairs:
         return None
     most = _SLICE

@@ -116,9 +116,13 @@ def candidates(
 
 def crowded(signatures: Signatures, most_members: int) -> int:
     """Return how many keys more than ``most_members`` texts have."""
-    keys = np.sort(signatures.keys)
-    edges = np.flatnonzero(np.append(True, keys[1:] != keys[:-1])[: keys.size])
-    return int(np.count_nonzero(np.diff(np.append(edges, keys.size)) > most_members))
+    return int(np.count_nonzero(texts_of_keys(signatures) > most_members))
+
+
+def texts_of_keys(signatures: Signatures) -> Rows:
+    """Return how many texts have each key, int64[keys], in their order."""
+    counts: Rows = np.unique(signatures.keys, return_counts=True)[1]
+    return counts
 
 
 def matches(
