@@ -79,6 +79,7 @@ print("not reached")
     assert done.returncode == code
     assert done.stdout.startswith(printed)
     assert done.stdout.endswith("at exit\n")
+    assert "not reached" not in done.stdout
     assert done.stderr.startswith(told)
 
 
