@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _TASK_BYTES = 320_000_000
 """What a task that reads documents has taken: Python, its libraries, batches of 8 MB of text."""
 
-_DOCUMENT_BYTES = 40
+_DOCUMENT_BYTES = 53
 """What the command holds of each document."""
 
 _HELD_FACTOR = 2
