@@ -92,12 +92,14 @@ def cluster_documents(
             joined.add(labels.nodes, labels.labels)
             links += found_links
             continue
-        for first, second in _edges(each, each.method.least):
+        for first, second in _edges(each, each.method.least, engine.threads):
             joined.add(values[first], values[second])
             links += first.size
     labels = joined.labels()
     counts["links by keys"], counts["crowded keys"] = links, crowds
-    labels, split = split_large(labels, values, lengths, _Stricter(values, k, signed))
+    labels, split = split_large(
+        labels, values, lengths, _Stricter(values, k, signed, engine.threads)
+    )
     return labels, {
         **counts,
         "clusters of fingerprints": int(labels.roots.sum()),
@@ -131,11 +133,16 @@ class _Stricter:
     """Joins documents by stricter rules than the methods': fewer bits, more keys."""
 
     def __init__(
-        self, values: Fingerprints, k: int | None, signed: Callable[[], Iterator[Signed]]
+        self,
+        values: Fingerprints,
+        k: int | None,
+        signed: Callable[[], Iterator[Signed]],
+        threads: int,
     ) -> None:
         self._values = values
         self._k = k
         self._signed = signed
+        self._threads = threads
 
     def __call__(self, nodes: Fingerprints, step: int) -> tuple[Fingerprints, Fingerprints] | None:
         """Return pairs of ``nodes`` by rules so many steps stricter, None if there are no such."""
@@ -157,19 +164,21 @@ class _Stricter:
             if rows is None:
                 rows = np.flatnonzero(np.isin(self._values, nodes))
             some = Signed(each.method, each.signatures.take(rows))
-            for first, second in _edges(some, least):
+            for first, second in _edges(some, least, self._threads):
                 left.append(self._values[rows[first]])
                 right.append(self._values[rows[second]])
         return (np.concatenate(left), np.concatenate(right)) if any_rule else None
 
 
-def _edges(signed: Signed, least: int) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+def _edges(
+    signed: Signed, least: int, threads: int
+) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
     """Yield pairs of texts that connect all that share ``least`` keys and pass the check."""
     method, signatures = signed.method, signed.signatures
     if method.checks:
         yield from ((a, b) for a, b, _ in matches(method, signatures, least, MOST_MEMBERS))
     elif can_be_chained(signatures, least):
-        yield from chained(signatures, least)
+        yield from chained(signatures, least, threads=threads)
     else:
         yield from candidates(signatures, least, MOST_MEMBERS)
 

@@ -52,13 +52,18 @@ class JoinEngine:
     join: str = "auto"
 
     @property
+    def threads(self) -> int:
+        """How many threads of this process may work at a time."""
+        return self.cores or len(os.sched_getaffinity(0))
+
+    @property
     def tasks(self) -> int:
         """How many tasks it is taken to run at a time."""
         if self.runner == "inline":
             return 1
         if self.runner in CLUSTER_RUNNERS:
             return (self.cluster and self.cluster.reducers) or _TASKS_OF_CLUSTER
-        return self.cores or len(os.sched_getaffinity(0))
+        return self.threads
 
     def spreads(self, size: int, k: int, sample: Fingerprints) -> bool:
         """Return whether tasks find the pairs of so many distinct fingerprints."""

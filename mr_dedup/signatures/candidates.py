@@ -8,7 +8,9 @@ tables.
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,14 +35,15 @@ _DEALING_BITS = 16
 _PAIRS = 1 << 20
 
 
-def chained(signatures: Signatures, least: int) -> Iterator[tuple[Rows, Rows]]:
+def chained(signatures: Signatures, least: int, *, threads: int = 1) -> Iterator[tuple[Rows, Rows]]:
     """Yield edges, first[m] and second[m], that connect all texts that share ``least`` keys.
 
     A text has an edge to the first one with the same key, so a key of a million texts has a million
     edges, not half a billion pairs. Where more than one key is to be shared, each subset of so many
     stands for one, so texts may have up to MOST_SUBSETS of them: else ValueError. In memory: 17
-    bytes a key or subset, and 150 MB, or what the most common key takes, 80 bytes for each text
-    that has it. Some 35 ns a key: to sort them, which tells the same, took three times as long.
+    bytes a key or subset, and for each of the ``threads`` 150 MB, or what the most common key
+    takes, 80 bytes for each text that has it. Some 35 ns a key of a thread: to sort them, which
+    tells the same, took three times as long. Edges and their order are those of one thread.
     """
     keys, texts = keyed(signatures, least)
     parts = -(-keys.size // _LINKED_KEYS)
@@ -50,10 +53,20 @@ def chained(signatures: Signatures, least: int) -> Iterator[tuple[Rows, Rows]]:
     # hashes, so their leading bits deal them out evenly; held apart they are read faster: of 20
     # million keys all of this takes 34 ns a key instead of 40
     leading = keys.astype("<u8", copy=False).view("<u2")[3::4].copy()
-    for part in range(parts):
+
+    def linked(part: int) -> tuple[Rows, Rows]:
         low, high = ((number << _DEALING_BITS) // parts for number in (part, part + 1))
         chosen = np.flatnonzero((leading >= low) & (leading <= high - 1))
-        yield _linked(keys[chosen], texts[chosen])
+        return _linked(keys[chosen], texts[chosen])
+
+    with ThreadPoolExecutor(threads) as pool:
+        running: deque[Future[tuple[Rows, Rows]]] = deque()
+        for part in range(parts):
+            running.append(pool.submit(linked, part))
+            if len(running) == threads:
+                yield running.popleft().result()
+        while running:
+            yield running.popleft().result()
 
 
 def _linked(keys: NDArray[np.uint64], texts: NDArray[np.uint32]) -> tuple[Rows, Rows]:

@@ -90,6 +90,9 @@ def test_keys_are_linked_in_parts(monkeypatch):
     assert len(parts) == -(-sum(map(len, sets)) // 200)
     assert len(joined(parts)) == len(whole)
     assert components_of(300, joined(parts)) == components_of(300, whole)
+    spread = list(chained(signatures(sets), 1, threads=3))
+    for one, other in zip(parts, spread, strict=True):
+        assert all(map(np.array_equal, one, other))
 
 
 def test_tables_stay_small_however_many_parts_there_are(monkeypatch):
