@@ -14,6 +14,8 @@ class Running:
 
     def __init__(self, index, limits=None, token=None):
         self.service = Service(index, limits or Limits())
+        # as serve does: what is compiled at a call may take longer than calls are given
+        self.service.warm()
         sock = bound("127.0.0.1", 0, token)
         self.port = sock.getsockname()[1]
         self.url = f"http://127.0.0.1:{self.port}"

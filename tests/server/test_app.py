@@ -19,7 +19,7 @@ from mr_dedup.server.service import Limits
 from tests.server.running import TOKEN, running
 
 JSON = {"Content-Type": "application/json"}
-LIMITS = Limits(body_bytes=20_000, batch=50, seconds=1)
+LIMITS = Limits(body_bytes=20_000, batch=50)
 
 
 def call(server, method, path, told=None, headers=JSON):
@@ -186,11 +186,18 @@ def chunked(server, head, chunks):
         return sock.makefile("rb").readline()
 
 
-def test_bodies_that_are_long_or_slow_are_given_up(server):
-    head = "Content-Type: application/json\r\nTransfer-Encoding: chunked"
+CHUNKED = "Content-Type: application/json\r\nTransfer-Encoding: chunked"
+
+
+def test_bodies_that_are_slow_are_given_up(tmp_path):
+    limits = Limits(seconds=1)
+    with HammingIndex.create(tmp_path / "index") as index, running(index, limits) as server:
+        assert b" 408 " in chunked(server, CHUNKED, [b"1\r\n{\r\n"])
+
+
+def test_bodies_that_are_long_are_given_up(server):
     endless = (b"3e8\r\n" + b" " * 1000 + b"\r\n" for _ in range(30))
-    assert b" 413 " in chunked(server, head, endless)
-    assert b" 408 " in chunked(server, head, [b"1\r\n{\r\n"])
+    assert b" 413 " in chunked(server, CHUNKED, endless)
     told = "Content-Type: application/json\r\nContent-Length: 99999999999"
     assert b" 413 " in chunked(server, told, [])
 
