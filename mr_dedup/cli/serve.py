@@ -55,6 +55,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--max-calls", type=positive, default=256, metavar="N",
         help="the most calls at a time (default 256)",
     )  # fmt: skip
+    limits.add_argument(
+        "--max-matches", type=positive, default=100_000, metavar="N",
+        help="the most matches of an answer, of all its documents together (default 100000)",
+    )  # fmt: skip
     parser.add_argument(
         "--no-check", action="store_true",
         help="hold blocks against their checksums when they are needed, not all at first",
@@ -91,8 +95,9 @@ def run(arguments: argparse.Namespace) -> int:
     token = read_token(arguments.token_file)
     try:
         limits = Limits(
-            arguments.max_body, arguments.max_batch, arguments.max_seconds, arguments.max_calls
-        )
+            arguments.max_body, arguments.max_batch, arguments.max_seconds, arguments.max_calls,
+            arguments.max_matches,
+        )  # fmt: skip
     except ValueError as error:
         raise MrDedupError(str(error)) from error
     try:

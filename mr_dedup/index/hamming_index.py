@@ -205,10 +205,19 @@ class HammingIndex:
         return len(self._state.current)
 
     def query(
-        self, fingerprints: Fingerprints, k: int | None = None, *, limit: int | None = None
+        self,
+        fingerprints: Fingerprints,
+        k: int | None = None,
+        *,
+        limit: int | None = None,
+        most: int | None = None,
     ) -> IndexMatches:
-        """Return the documents within ``k`` bits, as ``protocol.FingerprintIndex.query``."""
-        return self._state.current.query(fingerprints, k, limit=limit)
+        """Return the documents within ``k`` bits, as ``protocol.FingerprintIndex.query``.
+
+        With ``most`` raises ValueError if there are more, of all queries together: no more than
+        these are ever held.
+        """
+        return self._state.current.query(fingerprints, k, limit=limit, most=most)
 
     def snapshot(self) -> Snapshot:
         """Return what is held now, to be queried while the index changes."""
@@ -252,11 +261,17 @@ class HammingIndex:
         *,
         limit: int | None = None,
         only_new: bool = False,
+        most: int | None = None,
     ) -> Checked:
-        """Query and add with nothing in between, as ``protocol.FingerprintIndex.check_and_add``."""
+        """Query and add with nothing in between, as ``protocol.FingerprintIndex.check_and_add``.
+
+        With ``most`` raises ValueError if there are more matches; then nothing was added.
+        """
         Batch.of(fingerprints, ids, self.named)
-        with self._change():
-            found = checked(self._state.current, fingerprints, ids, k, limit, only_new)
+        # nothing is changed while it looks: if memory runs out then, the index is what it was
+        with self._changing:
+            self._refuse_change()
+            found = checked(self._state.current, fingerprints, ids, k, limit, only_new, most)
             self.add(fingerprints[found.added], found.chosen(ids))
             return found
 
@@ -318,10 +333,7 @@ class HammingIndex:
         knows: the files are right, and the index has to be opened anew.
         """
         with self._changing:
-            if self._interrupted:
-                raise MrDedupError(
-                    f"{self.folder}: a change was interrupted; open the index anew to change it"
-                )
+            self._refuse_change()
             try:
                 yield
             except (MrDedupError, ValueError):
@@ -329,6 +341,12 @@ class HammingIndex:
             except BaseException:
                 self._interrupted = True
                 raise
+
+    def _refuse_change(self) -> None:
+        if self._interrupted:
+            raise MrDedupError(
+                f"{self.folder}: a change was interrupted; open the index anew to change it"
+            )
 
     def _make_room(self, count: int) -> None:
         """Seal the memory table if so many more documents do not fit, or the log is long."""

@@ -137,6 +137,7 @@ class SegmentStats(msgspec.Struct, frozen=True):
 class Stats(msgspec.Struct, frozen=True):
     """What an index holds, and takes; whether it takes ``texts``, and how much it is told at once.
 
+    An answer has ``max_matches`` at most, of all that was asked for together.
     ``named`` says whether documents have ids of their own; ``merge_failure`` why segments could not
     be merged, if so.
     """
@@ -153,6 +154,7 @@ class Stats(msgspec.Struct, frozen=True):
     merge_failure: str | None
     max_batch: Count
     max_body_bytes: Count
+    max_matches: Count
 
 
 class Design(msgspec.Struct, frozen=True):

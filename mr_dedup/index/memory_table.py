@@ -20,6 +20,7 @@ Key = bytes | int
 
 _ALIVE = np.uint64((1 << 64) - 1)
 _LEAST = 1 << 10
+_MATCHES_AT_ONCE = 1 << 8
 
 
 class MemoryTable:
@@ -62,14 +63,18 @@ class MemoryTable:
         return np.flatnonzero(self.died[: self.count] == _ALIVE)
 
     def scan(
-        self, queries: Fingerprints, k: int, count: int, sequence: int
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
-        """Return positions of queries and slots within ``k`` bits, aligned; None for no match."""
+        self, queries: Fingerprints, k: int, count: int, sequence: int, enough: int
+    ) -> tuple[tuple[NDArray[np.int64], NDArray[np.int64]] | None, int]:
+        """Return positions of the first queries and slots within ``k`` bits, aligned.
+
+        None for no match; and of how many queries: all, or those after which there were ``enough``
+        matches, one query at least.
+        """
         # those that a growing table leaves behind stay as they were for their scans
         values, died = self.values, self.died
-        size, begin = 256, 0
+        size, begin, matches = _MATCHES_AT_ONCE, 0, 0
         parts = []
-        while begin < len(queries):
+        while begin < len(queries) and matches < enough:
             out_queries, out_slots = np.empty((2, size), np.int64)
             written, begin = kernels.scan(
                 queries, begin, np.uint64(k), values, np.uint64(count), died, np.uint64(sequence),
@@ -77,11 +82,12 @@ class MemoryTable:
             )  # fmt: skip
             if written:
                 parts.append((out_queries[:written], out_slots[:written]))
+                matches += written
             size *= 2
         if not parts:
-            return None
+            return None, begin
         found, slots = zip(*parts, strict=True)
-        return np.concatenate(found), np.concatenate(slots)
+        return (np.concatenate(found), np.concatenate(slots)), begin
 
     def _grow(self, least: int) -> None:
         size = max(least, 2 * len(self.died))

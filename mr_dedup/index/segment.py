@@ -123,10 +123,13 @@ class Segment:
             raise FormatError(self.path, f"block {block}", reason)
         self._checked[block] = 1
 
-    def probe(self, queries: Fingerprints, k: int) -> Found | None:
-        """Return all fingerprints within ``k`` bits of ``queries`` uint64[n]; None for no match.
+    def probe(
+        self, queries: Fingerprints, k: int, enough: int | None = None
+    ) -> tuple[Found | None, int]:
+        """Return all fingerprints within ``k`` bits of the first of ``queries`` uint64[n].
 
-        Some microseconds a query.
+        None for no match; and of how many queries: all, or with ``enough`` those after which there
+        were so many matches, one query at least. Some microseconds a query.
         """
         # what costs a call a microsecond costs a query of one a third
         moved = queries if self._is_natural else self.order.apply(queries)
@@ -135,8 +138,8 @@ class Segment:
         except IndexError:
             buffers = _Buffers.of(_MATCHES_AT_ONCE, len(self._tables))
         parts: list[Found] = []
-        begin, count = 0, len(moved)
-        while begin < count:
+        begin, count, found = 0, len(moved), 0
+        while begin < count and (enough is None or found < enough):
             written, begin, missing = kernels.probe(
                 moved, begin, _DISTANCES[k], self._prefixes[k], self._rotations, self._targets,
                 self._words, self._halves, self._octets, self._checked, buffers.ranges,
@@ -144,15 +147,17 @@ class Segment:
             )  # fmt: skip
             if written:
                 parts.append(self._found(buffers, written))
+                found += written
             if missing != ABSENT:
                 self._check(missing)
             elif begin < count and not written:
                 buffers = _Buffers.of(2 * len(buffers.ranks), len(self._tables))
         self._free_buffers.append(buffers)
         if len(parts) < 2:
-            return parts[0] if parts else None
+            return (parts[0] if parts else None), begin
         positions, values, ranks = zip(*parts, strict=True)
-        return np.concatenate(positions), np.concatenate(values), np.concatenate(ranks)
+        whole = np.concatenate(positions), np.concatenate(values), np.concatenate(ranks)
+        return whole, begin
 
     def _found(self, buffers: _Buffers, count: int) -> Found:
         """Return what a probe wrote, apart from where it writes."""

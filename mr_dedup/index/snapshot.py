@@ -7,18 +7,28 @@ changes up to a number. So to take one costs nothing, and nobody waits for anybo
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+import operator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mr_dedup.index.memory_table import MemoryTable
 from mr_dedup.index.protocol import Fingerprints, IndexMatches
+from mr_dedup.index.rows import Near, Rows
 from mr_dedup.index.segment import Segment
 
 Hit = tuple[int, int, int, int, int]
 """Position of the query, distance, fingerprint, source (oldest first), rank or slot in it."""
+
+Found = tuple[int, NDArray[np.int64], Fingerprints, NDArray[np.int64] | NDArray[np.uint64]]
+"""What a source has near queries: its number; positions of these, fingerprints, ranks or slots."""
+
+_ENOUGH_HITS = 1 << 16
+_FEW_HITS, _FEW_A_QUERY = 1 << 10, 16
+_POSITION = operator.itemgetter(0)
 
 
 @dataclass(frozen=True)
@@ -93,77 +103,125 @@ class Snapshot:
         return self.documents
 
     def query(
-        self, fingerprints: Fingerprints, k: int | None = None, *, limit: int | None = None
+        self,
+        fingerprints: Fingerprints,
+        k: int | None = None,
+        *,
+        limit: int | None = None,
+        most: int | None = None,
     ) -> IndexMatches:
-        """Return matches as ``protocol.FingerprintIndex.query`` says."""
+        """Return matches as ``protocol.FingerprintIndex.query`` says.
+
+        With ``most`` raises ValueError if there are more, of all queries together.
+        """
+        rows = Rows(limit, most)
+        for position, documents in self.near(fingerprints, k):
+            rows.take(position, documents)
+        return rows.matches()
+
+    def near(
+        self, fingerprints: Fingerprints, k: int | None = None
+    ) -> Iterator[tuple[int, Iterator[Near]]]:
+        """Yield the positions of queries that have matches, and these, in the order of ``query``.
+
+        A match is made when it is asked for. What is held is what was found for some queries, 24
+        bytes each: 65,536 a segment, or all of one query.
+        """
         k = self.k if k is None else k
         refuse_others(fingerprints)
         if not 0 <= k <= self.k:
             raise ValueError(f"k must be from 0 to {self.k}, for which the index was made, not {k}")
-        if limit is not None and limit < 1:
-            raise ValueError(f"limit must be at least 1, not {limit}")
         if not (fingerprints.flags.c_contiguous and fingerprints.flags.writeable):
             fingerprints = fingerprints.copy()  # what kernels are compiled for
-        hits = self._hits(fingerprints, k)
-        if not hits:
-            return IndexMatches.none()
-        hits.sort()
-        rows = []
-        for _, of_query in itertools.groupby(hits, key=lambda hit: hit[0]):
-            rows += list(itertools.islice(self._documents(of_query), limit))
-        if not rows:
-            return IndexMatches.none()
-        queries, distances, values, ids = zip(*rows, strict=True)
-        return IndexMatches(
-            np.array(queries, np.int64),
-            ids,
-            np.array(values, np.uint64),
-            np.array(distances, np.uint8),
-        )
+        begin, size = 0, len(fingerprints)
+        while begin < len(fingerprints):
+            # of one query a slice costs a fiftieth
+            queries = fingerprints[begin : begin + size] if begin else fingerprints
+            found, size = self._found(queries, k)
+            if found:
+                for position, hits in _ordered(queries, found):
+                    yield begin + position, self._documents(hits)
+            begin += size
+            # what is found for more is thrown away, so that to try all again would be quadratic
+            size *= 2
 
-    def _hits(self, queries: Fingerprints, k: int) -> list[Hit]:
-        hits: list[Hit] = []
+    def _found(self, queries: Fingerprints, k: int) -> tuple[list[Found], int]:
+        """Return what is near the first queries, by source, and how many queries these are."""
+        found: list[Found] = []
+        size = len(queries)
         for source, view in enumerate(self.views):
-            found = view.segment.probe(queries, k)
-            if found is not None:
-                self._collect(hits, queries, *found, source)
-        scanned = self.memory.scan(queries, k, self.slots, self.sequence) if self.slots else None
-        if scanned is not None:
-            positions, slots = scanned
-            self._collect(hits, queries, positions, self.memory.values[slots], slots, -1)
-        return hits
+            probed, done = view.segment.probe(queries, k, _ENOUGH_HITS)
+            if probed is not None:
+                found.append((source, *probed))
+            if done < len(queries):
+                queries = queries[:done]
+        if self.slots:
+            scanned, done = self.memory.scan(queries, k, self.slots, self.sequence, _ENOUGH_HITS)
+            if scanned is not None:
+                positions, slots = scanned
+                # the newest source is the last
+                found.append((len(self.views), positions, self.memory.values[slots], slots))
+            queries = queries[:done]
+        if len(queries) < size:
+            found = [_of_first(each, len(queries)) for each in found]
+        return found, len(queries)
 
-    def _collect(
-        self,
-        hits: list[Hit],
-        queries: Fingerprints,
-        positions: NDArray[np.int64],
-        values: Fingerprints,
-        places: NDArray[np.int64] | NDArray[np.uint64],
-        source: int,
-    ) -> None:
-        """Append what was found in a source, -1 being the memory table, which is the newest."""
-        source = len(self.views) if source < 0 else source
-        columns = (positions, queries[positions], values, places)
-        hits += [
-            (position, (query ^ value).bit_count(), value, source, place)
-            for position, query, value, place in zip(
-                *(column.tolist() for column in columns), strict=True
-            )
-        ]
-
-    def _documents(self, hits: Iterator[Hit]) -> Iterator[tuple[int, int, int, str]]:
-        """Yield the documents that have the fingerprints of hits: query, distance, value, id."""
-        for query, distance, value, source, place in hits:
+    def _documents(self, hits: Iterator[Hit]) -> Iterator[Near]:
+        """Yield the documents that have the fingerprints of hits."""
+        for _, distance, value, source, place in hits:
             if source == len(self.views):
                 key = self.memory.keys[place]
-                yield query, distance, value, key.decode() if isinstance(key, bytes) else _id(value)
+                yield distance, value, key.decode() if isinstance(key, bytes) else _id(value)
                 continue
             view = self.views[source]
             for document in view.segment.documents_of(place):
                 if view.is_alive(document, self.sequence):
                     id = view.segment.id_of(document) if self.named else _id(value)
-                    yield query, distance, value, id
+                    yield distance, value, id
+
+
+def _of_first(found: Found, size: int) -> Found:
+    """Return what was found for the first ``size`` queries."""
+    source, positions, values, places = found
+    count = int(positions.searchsorted(size))
+    return source, positions[:count], values[:count], places[:count]
+
+
+def _ordered(queries: Fingerprints, found: Sequence[Found]) -> Iterator[tuple[int, Iterator[Hit]]]:
+    """Yield the positions of queries, ascending, each with its hits, nearest first."""
+    count = sum([len(positions) for _, positions, _, _ in found])
+    if count <= max(_FEW_HITS, _FEW_A_QUERY * len(queries)):
+        hits = [
+            (position, (query ^ value).bit_count(), value, source, place)
+            for source, positions, values, places in found
+            for position, query, value, place in zip(
+                positions.tolist(), queries[positions].tolist(), values.tolist(), places.tolist(),
+                strict=True,
+            )
+        ]  # fmt: skip
+        hits.sort()
+        yield from itertools.groupby(hits, key=_POSITION)
+        return
+    # a tuple takes ten times what a row of columns does, and most may be beyond a limit; sorted as
+    # columns few take twice the time
+    sources = np.repeat([each[0] for each in found], [len(each[1]) for each in found])
+    positions = np.concatenate([each[1] for each in found])
+    values = np.concatenate([each[2] for each in found])
+    places = np.concatenate([each[3].astype(np.int64) for each in found])
+    distances = np.bitwise_count(queries[positions] ^ values)
+    # stable: sources come in their order, and in the memory table slots do
+    order = np.lexsort((values, distances, positions))
+    columns = (positions, distances, values, sources, places)
+    starts = np.flatnonzero(np.diff(positions[order], prepend=-1))
+    for start, of_query in zip(starts.tolist(), np.split(order, starts[1:]), strict=True):
+        yield int(positions[order[start]]), _hits(columns, of_query)
+
+
+def _hits(columns: Sequence[NDArray[Any]], order: NDArray[np.int64]) -> Iterator[Hit]:
+    """Yield the rows of columns in an order, made when they are asked for."""
+    for start in range(0, len(order), _FEW_HITS):
+        chosen = order[start : start + _FEW_HITS]
+        yield from zip(*(column[chosen].tolist() for column in columns), strict=True)
 
 
 def _id(value: int) -> str:

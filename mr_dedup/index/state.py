@@ -6,7 +6,9 @@ others see, ``current``, is replaced when a change is complete.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import heapq
+import operator
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,9 +18,12 @@ from numpy.typing import NDArray
 from mr_dedup.hamming.distinct import distinct
 from mr_dedup.index.ids import Ids
 from mr_dedup.index.memory_table import Key, MemoryTable
-from mr_dedup.index.protocol import Checked, Fingerprints, IndexMatches, Match
+from mr_dedup.index.protocol import Checked, Fingerprints
+from mr_dedup.index.rows import Near, Rows
 from mr_dedup.index.segment import ABSENT
 from mr_dedup.index.snapshot import Snapshot, View, refuse_others
+
+_DISTANCE_AND_FINGERPRINT = operator.itemgetter(0, 1)
 
 
 @dataclass(frozen=True)
@@ -201,54 +206,64 @@ def checked(
     k: int | None,
     limit: int | None,
     only_new: bool,
+    most: int | None = None,
 ) -> Checked:
     """Say what ``check_and_add`` finds and adds, as if one document after another came.
 
-    O(n²) comparisons among the n documents of the call, a nanosecond each.
+    O(n²) comparisons among the n documents of the call, a nanosecond each. With ``most`` raises
+    ValueError if there are more matches in all.
     """
-    if limit is not None and limit < 1:
-        raise ValueError(f"limit must be at least 1, not {limit}")
-    # of those asked for, as many may be replaced as there are documents
-    wanted = None if limit is None else limit + len(fingerprints)
-    stored = snapshot.query(fingerprints, k, limit=wanted)
+    rows = Rows(limit, most)
+    stored = snapshot.near(fingerprints, k)
+    position, near = next(stored, (-1, iter(())))
     reach = snapshot.k if k is None else k
-    by_query: dict[int, list[Match]] = {}
-    for query, match in zip(stored.queries.tolist(), stored, strict=True):
-        by_query.setdefault(query, []).append(match)
     added = np.zeros(len(fingerprints), bool)
     earlier: dict[str, int] = {}
-    rows = []
     for place, value in enumerate(fingerprints):
         own = None if ids is None else ids[place]
-        found = [
-            each for each in by_query.get(place, ()) if each.id != own and each.id not in earlier
-        ]
         distances = np.bitwise_count(fingerprints[:place] ^ value)
-        for other in np.flatnonzero(added[:place] & (distances <= reach)).tolist():
-            number = int(fingerprints[other])
-            if ids is None:
-                found.append(Match(_signed(number), number, int(distances[other])))
-            elif ids[other] != own and earlier[ids[other]] == other:
-                found.append(Match(ids[other], number, int(distances[other])))
-        found.sort(key=lambda match: (match.distance, match.fingerprint))
-        rows += [(place, match) for match in found[:limit]]
-        if not (only_new and found):
-            held_before = ids is None and any(match.distance == 0 for match in found)
+        others = np.flatnonzero(added[:place] & (distances <= reach))
+        documents: Iterator[Near] = iter(())
+        if position == place:
+            documents = _but(near, own, earlier)
+        if len(others):
+            came = _came(fingerprints, ids, others, distances, own, earlier)
+            # at one distance and fingerprint what is held is older
+            documents = heapq.merge(documents, came, key=_DISTANCE_AND_FINGERPRINT)
+        nearest = rows.take(place, documents)
+        if position == place:
+            position, near = next(stored, (-1, iter(())))
+        if not (only_new and nearest):
+            held_before = ids is None and nearest is not None and nearest[0] == 0
             added[place] = not held_before
             if ids is not None:
                 earlier[ids[place]] = place
-    return Checked(_columns(rows), added)
+    return Checked(rows.matches(), added)
 
 
-def _columns(rows: Sequence[tuple[int, Match]]) -> IndexMatches:
-    if not rows:
-        return IndexMatches.none()
-    return IndexMatches(
-        np.array([place for place, _ in rows], np.int64),
-        tuple(match.id for _, match in rows),
-        np.array([match.fingerprint for _, match in rows], np.uint64),
-        np.array([match.distance for _, match in rows], np.uint8),
-    )
+def _but(near: Iterator[Near], own: str | None, replaced: Container[str]) -> Iterator[Near]:
+    """Yield what is held without what a document, or one that came before it, replaces."""
+    return (each for each in near if each[2] != own and each[2] not in replaced)
+
+
+def _came(
+    fingerprints: Fingerprints,
+    ids: Sequence[str] | None,
+    others: NDArray[np.int64],
+    distances: NDArray[np.uint8],
+    own: str | None,
+    last: Mapping[str, int],
+) -> Iterator[Near]:
+    """Yield those of the call that are near one that comes after them, nearest first.
+
+    Without those that others with their ids, of which ``last`` are the places, have replaced.
+    """
+    for other in others[np.lexsort((fingerprints[others], distances[others]))].tolist():
+        number = int(fingerprints[other])
+        if ids is None:
+            yield int(distances[other]), number, _signed(number)
+        elif ids[other] != own and last[ids[other]] == other:
+            yield int(distances[other]), number, ids[other]
 
 
 def _signed(value: int) -> str:

@@ -108,6 +108,9 @@ def _of_index(about: Stats, schemas: dict[str, Any]) -> dict[str, Any]:
     documents = {"documents": _list({"$ref": "#/components/schemas/Document"}, batch)}
     for name, narrow in narrowed.items():
         narrow["description"] = checked[name]["description"]
+    narrowed["limit"]["description"] += (
+        f"; more than {about.max_matches:,} matches, of all together, are answered with 400"
+    )
     return {
         "Query": _either(schemas["Query"], of_queries, ("fingerprints", "texts"), narrowed, ()),
         "Document": _either(

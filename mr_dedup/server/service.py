@@ -27,6 +27,8 @@ _GIB, _MIB = 1 << 30, 1 << 20
 class Limits:
     """How much is taken: bytes of a body, documents of a call, seconds, calls at a time.
 
+    And said: matches of a call, of all its documents together.
+
     Raises ValueError for less than 1 of any.
     """
 
@@ -34,6 +36,7 @@ class Limits:
     batch: int = 4096
     seconds: float = 30.0
     calls: int = 256
+    matches: int = 100_000
 
     def __post_init__(self) -> None:
         for name, value in dataclasses.asdict(self).items():
@@ -78,7 +81,7 @@ class Service:
             self._refuse_many(len(told.fingerprints or ()))
             values = parse_fingerprints(told.fingerprints or [])
             exist = np.ones(len(values), bool)
-        found = self.index.query(values[exist], told.k, limit=told.limit)
+        found = self.index.query(values[exist], told.k, limit=told.limit, most=self.limits.matches)
         near = iter(said_matches(found, int(exist.sum())))
         return messages.Queries(
             [
@@ -91,8 +94,9 @@ class Service:
         """Say what is near documents and add them, with nothing in between."""
         values, exist, ids = self._documents(told.documents)
         found = self.index.check_and_add(
-            values[exist], ids, told.k, limit=told.limit, only_new=told.only_new
-        )
+            values[exist], ids, told.k,
+            limit=told.limit, only_new=told.only_new, most=self.limits.matches,
+        )  # fmt: skip
         near = iter(said_matches(found.matches, int(exist.sum())))
         added = iter(found.added.tolist())
         return messages.CheckedDocuments(
@@ -126,7 +130,11 @@ class Service:
     def stats(self) -> messages.Stats:
         """Say what the index holds, and takes."""
         told = dataclasses.asdict(self.index.stats())
-        limits = {"max_batch": self.limits.batch, "max_body_bytes": self.limits.body_bytes}
+        limits = {
+            "max_batch": self.limits.batch,
+            "max_body_bytes": self.limits.body_bytes,
+            "max_matches": self.limits.matches,
+        }
         return msgspec.convert({**told, "texts": self._maker is not None, **limits}, messages.Stats)
 
     def designs(self) -> messages.Designs:

@@ -18,6 +18,8 @@ from mr_dedup.index.hamming_index import HammingIndex
 from mr_dedup.index.lock import IndexInUseError
 from mr_dedup.index.log import open_log
 from mr_dedup.index.reader import IndexReader
+from mr_dedup.index.snapshot import Snapshot
+from mr_dedup.index.state import State
 from mr_dedup.index.verification import verify
 from tests.index.index_oracle import Oracle
 
@@ -423,6 +425,31 @@ def test_interrupts_at_any_moment(folder):
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
     assert refused
+
+
+def test_memory_that_runs_out_while_it_looks_stops_no_change(folder, monkeypatch):
+    def short(*arguments):
+        raise MemoryError
+
+    with HammingIndex.create(folder) as index:
+        add_numbers(index, [1])
+        with monkeypatch.context() as patched:
+            patched.setattr(Snapshot, "near", short)
+            with pytest.raises(MemoryError):
+                index.check_and_add(values([spread(2)]), ["page 2"])
+        assert index.check_and_add(values([spread(2)]), ["page 2"]).added.all()
+        # in the midst of a change it does: what is in memory may be half of it
+        with monkeypatch.context() as patched:
+            patched.setattr(State, "add", short)
+            with pytest.raises(MemoryError):
+                add_numbers(index, [3])
+        for change in (
+            lambda: add_numbers(index, [4]),
+            lambda: index.check_and_add(values([spread(1)]), ["page 9"], only_new=True),
+        ):
+            with pytest.raises(MrDedupError, match="open the index anew"):
+                change()
+        assert found(index, [1, 2, 4]) == pages([1, 2])
 
 
 def test_a_relaxed_index_forces_its_log_when_it_is_closed(folder):

@@ -28,7 +28,7 @@ def written(path, numbers, ids=None, k=3, **options):
 
 
 def found(segment, queries, k):
-    hits = segment.probe(array(queries), k)
+    hits, _ = segment.probe(array(queries), k)
     if hits is None:
         return []
     return sorted(zip(*(column.tolist() for column in hits[:2]), strict=True))

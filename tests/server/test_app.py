@@ -94,7 +94,9 @@ def test_documents_are_checked_added_found_and_removed(server):
     assert removed == {"removed": [True, False, True]}
     stats = call(server, "GET", "/v1/stats")[2]
     assert (stats["documents"], stats["k"], stats["named"], stats["texts"]) == (2, 3, True, True)
-    assert (stats["max_batch"], stats["max_body_bytes"]) == (50, 20_000)
+    assert [stats[f"max_{what}"] for what in ("batch", "body_bytes", "matches")] == [
+        50, 20_000, 100_000,
+    ]  # fmt: skip
 
 
 def test_texts_are_known_by_their_words(server):
@@ -272,6 +274,35 @@ def test_so_many_calls_at_a_time(tmp_path):
             assert answer[1]["Retry-After"] == "1"
             sock.sendall(b": []}")
             assert b" 200 " in sock.makefile("rb").readline()
+
+
+def test_answers_have_so_many_matches(tmp_path):
+    limits = Limits(matches=100)
+    with HammingIndex.create(tmp_path / "index") as index, running(index, limits) as server:
+        index.add(np.full(60, 7, np.uint64), [f"{number}" for number in range(60)])
+        queries, documents = {"fingerprints": [7, 6]}, []
+        for number in range(2):
+            documents.append({"id": f"new {number}", "fingerprint": 7})
+        for method, path, told in (
+            ("POST", "/v1/query", queries),
+            ("POST", "/v1/documents", {"documents": documents}),
+        ):
+            status, _, said = call(server, method, path, told)
+            assert (status, said["error"]) == (
+                400,
+                "more than 100 matches in one answer; ask for fewer at once, or give a smaller "
+                "limit",
+            )
+            assert len(index) == 60
+            for limit in (50, 1):
+                status, _, said = call(server, method, path, {**told, "limit": limit})
+                assert [len(each["matches"]) for each in said["results"]] == [limit] * 2
+            index.remove(["new 0", "new 1"])
+        told = {"fingerprints": [7]}
+        assert len(call(server, "POST", "/v1/query", told)[2]["results"][0]["matches"]) == 60
+        schemas = call(server, "GET", "/openapi.json")[2]["components"]["schemas"]
+        limit = schemas["CheckAndAdd"]["properties"]["limit"]
+        assert "more than 100 matches" in limit["description"]
 
 
 def test_what_takes_too_long_is_said_to(tmp_path):
