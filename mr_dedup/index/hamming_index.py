@@ -77,7 +77,7 @@ class HammingIndex:
         self._memory_documents = memory_documents
         self._relaxed = relaxed
         self._changing = threading.RLock()
-        self._interrupted = False
+        self._interrupted = self._closed = False
         self._merging = threading.Lock()
         self._manifest = require_manifest(folder)
         remove_leftovers(folder, self._manifest)
@@ -300,15 +300,22 @@ class HammingIndex:
     def force(self) -> None:
         """Force all changes to the disk, if the index is relaxed."""
         with self._changing:
+            self._refuse_closed()
             self._log.force()
 
     def close(self) -> None:
-        """Force all changes to the disk and let others write; a merge on its way is given up."""
+        """Force all changes to the disk and let others write; a merge on its way is given up.
+
+        Further changes raise MrDedupError, also those of other threads that wait for their turn.
+        """
         self._stopping = True
         self._wake.set()
         if self._thread is not None:
             self._thread.join()
-        with self._changing:
+        with self._merging, self._changing:
+            if self._closed:
+                return
+            self._closed = True
             try:
                 self._log.close()
             finally:
@@ -342,7 +349,13 @@ class HammingIndex:
                 self._interrupted = True
                 raise
 
+    def _refuse_closed(self) -> None:
+        # its files may be another's by now, and what is in their place anything
+        if self._closed:
+            raise MrDedupError(f"{self.folder}: is closed")
+
     def _refuse_change(self) -> None:
+        self._refuse_closed()
         if self._interrupted:
             raise MrDedupError(
                 f"{self.folder}: a change was interrupted; open the index anew to change it"

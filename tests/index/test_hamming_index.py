@@ -452,6 +452,29 @@ def test_memory_that_runs_out_while_it_looks_stops_no_change(folder, monkeypatch
         assert found(index, [1, 2, 4]) == pages([1, 2])
 
 
+def test_a_closed_index_refuses_changes_and_answers_queries(folder):
+    index = HammingIndex.create(folder)
+    add_numbers(index, [1])
+    index.close()
+    # what it wrote to may be another file by now
+    with HammingIndex.open(folder) as other:
+        for change in (
+            lambda: add_numbers(index, [2]),
+            lambda: index.remove(["page 1"]),
+            lambda: index.check_and_add(values([spread(1)]), ["page 2"], only_new=True),
+            index.compact,
+            index.force,
+        ):
+            with pytest.raises(MrDedupError, match="is closed"):
+                change()
+        index.close()
+        assert found(index, [1, 2]) == pages([1])
+        add_numbers(other, [3])
+    with HammingIndex.open(folder) as index:
+        assert found(index, [1, 2, 3]) == pages([1, 3])
+    assert not list(verify(folder))
+
+
 def test_a_relaxed_index_forces_its_log_when_it_is_closed(folder):
     with HammingIndex.create(folder, relaxed=True) as index:
         add_numbers(index, [1])
