@@ -200,7 +200,11 @@ async def _body(request: Request, limits: Limits) -> bytes:
 def _id_of(request: Request, path: str) -> str:
     """Return the id that a path ends with, as it was sent; ValueError if it is no UTF-8."""
     raw: bytes = request.scope["raw_path"]
-    return unquote_to_bytes(raw[path.index("{") :]).decode()
+    begins = path.partition("{")[0].encode()
+    # routes are of the path as it is decoded: what comes before the id may be of other bytes
+    if not raw.startswith(begins):
+        raise _RefusedError(404, "not found")
+    return unquote_to_bytes(raw[len(begins) :]).decode()
 
 
 async def _refused(request: Request, error: Exception) -> Response:

@@ -114,6 +114,18 @@ def test_texts_are_known_by_their_words(server):
     server.service.index.remove(["a"])
 
 
+@pytest.mark.parametrize(
+    "path", ["/v1/documents%2Fabc", "/v1/%64ocuments/abc", "/%761/documents/x"]
+)
+def test_an_id_is_what_follows_the_path_itself(server, path):
+    ids = ["2Fabc", "s/abc", "abc", "nts/x", "x"]
+    server.service.index.add(np.full(5, 7, np.uint64), ids)
+    assert call(server, "DELETE", path)[::2] == (404, {"error": "not found"})
+    assert server.service.index.remove(ids).all()
+    server.service.index.add(one(7), ["%2F/s"])
+    assert call(server, "DELETE", "/v1/documents/%252F%2Fs")[0] == 200
+
+
 def texts_column(*texts):
     import pyarrow as pa
 
