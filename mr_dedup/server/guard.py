@@ -41,11 +41,15 @@ class Guard:
         metrics: Metrics,
         paths: Mapping[Any, str],
         failure: Callable[..., Response],
+        unheard: Callable[[], int],
     ) -> None:
-        """Guard ``app``; ``open_paths`` need no token, ``paths`` are those of its endpoints."""
+        """Guard ``app``; ``open_paths`` need no token, ``paths`` are those of its endpoints.
+
+        ``unheard`` says how many calls were answered and are worked on still.
+        """
         self._app, self._token, self._open_paths = app, token, open_paths
         self._most_calls, self._metrics, self._paths = most_calls, metrics, paths
-        self._failure = failure
+        self._failure, self._unheard = failure, unheard
         self._calls = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -77,7 +81,7 @@ class Guard:
 
     def _refused(self, scope: Scope) -> Response | None:
         """Return the answer to a call that is not let in."""
-        if self._calls > self._most_calls:
+        if self._calls + self._unheard() > self._most_calls:
             return self._failure(503, "too many calls at a time", {"Retry-After": "1"})
         headers = Headers(scope=scope)
         if self._token is None:

@@ -15,6 +15,7 @@ import uvicorn
 from mr_dedup.errors import MrDedupError
 from mr_dedup.server.app import app_of
 from mr_dedup.server.service import Service
+from mr_dedup.server.workers import Workers
 
 # longer than clients keep connections that they do not use
 _IDLE_SECONDS = 75
@@ -56,10 +57,10 @@ class IndexServer(uvicorn.Server):
 
     def __init__(self, service: Service, token: str | None, sock: socket.socket) -> None:
         """Serve ``service`` at a socket that is bound."""
-        self._socket = sock
+        self._socket, self._workers = sock, Workers()
         super().__init__(
             uvicorn.Config(
-                app_of(service, token),
+                app_of(service, token, self._workers),
                 # one parser wherever it is installed; the paths of calls are ours to log
                 loop="asyncio", http="h11", ws="none", lifespan="off",
                 log_config=None, access_log=False, server_header=False, proxy_headers=False,
@@ -69,8 +70,14 @@ class IndexServer(uvicorn.Server):
         )  # fmt: skip
 
     def serve_until_stopped(self) -> None:
-        """Answer calls; return after SIGINT, SIGTERM or ``stop``, when those begun are answered."""
-        self.run(sockets=[self._socket])
+        """Answer calls; return after SIGINT, SIGTERM or ``stop``, when those begun are answered.
+
+        And when nothing is worked on any more: the index may be closed then.
+        """
+        try:
+            self.run(sockets=[self._socket])
+        finally:
+            self._workers.close()
 
     def stop(self) -> None:
         """Have it end, from any thread."""

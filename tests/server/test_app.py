@@ -6,6 +6,7 @@ import json
 import resource
 import socket
 import threading
+import time
 from urllib.parse import quote
 
 import numpy as np
@@ -16,7 +17,7 @@ from mr_dedup.index.hamming_index import HammingIndex
 from mr_dedup.index.http_client import HttpIndex
 from mr_dedup.index.made_from import MadeFrom
 from mr_dedup.server.service import Limits
-from tests.server.running import TOKEN, running
+from tests.server.running import TOKEN, Running, running
 
 JSON = {"Content-Type": "application/json"}
 LIMITS = Limits(body_bytes=20_000, batch=50)
@@ -273,6 +274,12 @@ def test_with_a_token_all_that_the_index_holds_needs_it(tmp_path):
             assert remote.add(one(1), ["a"]) == 1
 
 
+def wait_until(condition):
+    deadline = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < deadline
+
+
 def test_so_many_calls_at_a_time(tmp_path):
     limits = Limits(calls=1, seconds=30)
     with HammingIndex.create(tmp_path / "index") as index, running(index, limits) as server:
@@ -280,9 +287,8 @@ def test_so_many_calls_at_a_time(tmp_path):
         with socket.create_connection(("127.0.0.1", server.port), timeout=30) as sock:
             sock.sendall(f"POST /v1/query HTTP/1.1\r\nHost: localhost\r\n{head}\r\n\r\n".encode())
             sock.sendall(b'{"fingerprints"')
-            while (answer := call(server, "GET", "/v1/stats"))[0] == 200:
-                pass
-            assert answer[0] == 503
+            wait_until(lambda: call(server, "GET", "/v1/stats")[0] == 503)
+            answer = call(server, "GET", "/v1/stats")
             assert answer[1]["Retry-After"] == "1"
             sock.sendall(b": []}")
             assert b" 200 " in sock.makefile("rb").readline()
@@ -329,6 +335,44 @@ def test_what_takes_too_long_is_said_to(tmp_path):
         assert status == 503
         assert "took more than 1 s" in said["error"]
         assert call(server, "POST", "/v1/query", {"fingerprints": [7]})[0] == 200
+
+
+def test_what_is_worked_on_unheard_keeps_its_turn_and_its_place(tmp_path):
+    limits = Limits(seconds=1, calls=2)
+    with HammingIndex.create(tmp_path / "index") as index, running(index, limits) as server:
+        with index._changing:
+            for id, then in (("a", "is made yet"), ("b", "nothing was done")):
+                told = {"documents": [{"id": id, "fingerprint": 7}]}
+                status, _, said = call(server, "PUT", "/v1/documents", told)
+                assert (status, then in said["error"]) == (503, True)
+            # the one whose thread waits, this one, and no other
+            wait_until(lambda: call(server, "GET", "/health")[0] == 200)
+            with socket.create_connection(("127.0.0.1", server.port), timeout=30) as sock:
+                sock.sendall(
+                    b"POST /v1/query HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n"
+                    b"Content-Type: application/json\r\n\r\n{"
+                )
+                wait_until(lambda: call(server, "GET", "/health")[0] == 503)
+        wait_until(lambda: len(index) == 1)
+        wait_until(lambda: call(server, "GET", "/health")[0] == 200)
+        # of the one that waited for its turn nothing came
+        told = {"documents": [{"id": "c", "fingerprint": 7}]}
+        assert call(server, "PUT", "/v1/documents", told)[0] == 200
+        assert list(index.query(one(7)).ids) == ["a", "c"]
+
+
+def test_a_server_ends_when_nothing_is_worked_on(tmp_path):
+    with HammingIndex.create(tmp_path / "index") as index:
+        server = Running(index, Limits(seconds=1))
+        told = {"documents": [{"id": "a", "fingerprint": 7}]}
+        with index._changing:
+            assert call(server, "PUT", "/v1/documents", told)[0] == 503
+            stopped = threading.Thread(target=server.stop)
+            stopped.start()
+            stopped.join(0.5)
+            assert stopped.is_alive()
+        stopped.join()
+        assert list(index.query(one(7)).ids) == ["a"]
 
 
 def test_a_full_disk_is_told_and_queries_go_on(tmp_path):
