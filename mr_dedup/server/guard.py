@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hmac
+import ipaddress
+import re
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -13,7 +15,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from mr_dedup.server.metrics import Metrics
 
-_LOOPBACK_NAMES = ("localhost", "127.0.0.1", "[::1]")
+_HOST = re.compile(r"(?:\[([0-9a-f:.]+)\]|([^:\[\]]+))(?::[0-9]*)?", re.IGNORECASE)
 _METHODS = ("GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS")
 
 _HEADERS = {
@@ -85,9 +87,7 @@ class Guard:
             return self._failure(503, "too many calls at a time", {"Retry-After": "1"})
         headers = Headers(scope=scope)
         if self._token is None:
-            host = headers.get("host", "").lower()
-            name = host if host.endswith("]") else host.rpartition(":")[0] or host
-            if name not in _LOOPBACK_NAMES:
+            if not _names_loopback(headers.get("host", "")):
                 return self._failure(421, "without a token this machine is to be called localhost")
         elif scope["path"] not in self._open_paths and not self._is_told(headers):
             return self._failure(401, "needs the bearer token", {"WWW-Authenticate": "Bearer"})
@@ -99,3 +99,17 @@ class Guard:
         # takes the same time for whatever is told
         is_equal = hmac.compare_digest(told.strip().encode("latin-1"), self._token.encode())
         return is_equal and scheme.lower() == "bearer"
+
+
+def _names_loopback(host: str) -> bool:
+    """Return whether a Host header names this machine, by an address of its own or as localhost.
+
+    A name that a stranger's DNS resolves to such an address is none.
+    """
+    matched = _HOST.fullmatch(host)
+    if matched is None:
+        return False
+    try:
+        return ipaddress.ip_address(matched[1] or matched[2]).is_loopback
+    except ValueError:
+        return matched[0].partition(":")[0].lower() == "localhost"

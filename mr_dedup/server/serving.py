@@ -37,13 +37,17 @@ def bound(host: str, port: int, token: str | None) -> socket.socket:
         raise MrDedupError(f"{place}: is no address: {_reason(error)}") from error
     if token is None and not ipaddress.ip_address(str(address[0]).partition("%")[0]).is_loopback:
         raise MrDedupError(f"{place}: other machines reach it, so that it needs a token")
-    sock = socket.socket(family, kind, protocol)
     try:
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        sock.bind(address)
-        sock.listen(_BACKLOG)
+        # a machine may know addresses of a family that its kernel does not
+        sock = socket.socket(family, kind, protocol)
+        try:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            sock.bind(address)
+            sock.listen(_BACKLOG)
+        except OSError:
+            sock.close()
+            raise
     except OSError as error:
-        sock.close()
         raise MrDedupError(f"{place}: cannot be served: {_reason(error)}") from error
     return sock
 

@@ -1,6 +1,7 @@
 """The server as a process: it begins, is told to stop, ends in order; and mistakes are one line."""
 
 import contextlib
+import errno
 import http.client
 import os
 import signal
@@ -100,6 +101,16 @@ def test_mistakes_are_one_line(folder, tmp_path, capsys, monkeypatch):
             assert told in said
             assert said.count("\n") == 1
             assert "secret" not in said
+
+    def unsupported(*arguments):
+        raise OSError(errno.EAFNOSUPPORT, os.strerror(errno.EAFNOSUPPORT))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(socket, "socket", unsupported)
+        assert main(["serve", str(folder), "--port", "0", "--host", "::1"]) == 2
+    assert capsys.readouterr().err == (
+        "mr-dedup: error: ::1:0: cannot be served: Address family not supported by protocol\n"
+    )
     assert main(["serve", str(tmp_path / "none"), "--port", "0"]) == 2
     assert "mr-dedup index create" in capsys.readouterr().err
     with pytest.raises(SystemExit):

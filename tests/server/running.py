@@ -12,13 +12,13 @@ TOKEN = "a-token-of-the-tests-0123"
 class Running:
     """A server that answers from when it is made until it is stopped."""
 
-    def __init__(self, index, limits=None, token=None):
+    def __init__(self, index, limits=None, token=None, host="127.0.0.1"):
         self.service = Service(index, limits or Limits())
         # as serve does: what is compiled at a call may take longer than calls are given
         self.service.warm()
-        sock = bound("127.0.0.1", 0, token)
+        sock = bound(host, 0, token)
         self.port = sock.getsockname()[1]
-        self.url = f"http://127.0.0.1:{self.port}"
+        self.url = f"http://{host}:{self.port}"
         self._server = IndexServer(self.service, token, sock)
         self._thread = threading.Thread(target=self._server.serve_until_stopped)
         self._thread.start()
@@ -29,8 +29,8 @@ class Running:
 
 
 @contextlib.contextmanager
-def running(index, limits=None, token=None):
-    server = Running(index, limits, token)
+def running(index, limits=None, token=None, host="127.0.0.1"):
+    server = Running(index, limits, token, host)
     try:
         yield server
     finally:

@@ -185,10 +185,22 @@ def test_bodies_are_of_json_and_come_from_this_machine(server):
         assert call(server, "POST", "/v1/query", body, told)[0] == 415
     charset = {"Content-Type": "Application/JSON; charset=utf-8"}
     assert call(server, "POST", "/v1/query", body, charset)[0] == 200
-    for host in ("evil.example", "evil.example:80", "localhost.evil.example", "127.0.0.1.x"):
+    for host in (
+        "evil.example", "evil.example:80", "localhost.evil.example", "127.0.0.1.x", "128.0.0.1",
+        "10.0.0.1:80", "[::2]", "::1", "[127.0.0.1", "127.1", "2130706433", "localhost:80:80", "",
+    ):  # fmt: skip
         assert call(server, "GET", "/v1/stats", headers={"Host": host})[0] == 421
-    for host in ("localhost", "LOCALHOST:80", "[::1]", "[::1]:80"):
+    for host in ("localhost", "LOCALHOST:80", "127.0.0.1", "127.9.0.2:80", "[::1]", "[::1]:80"):
         assert call(server, "GET", "/v1/stats", headers={"Host": host})[0] == 200
+
+
+def test_any_address_of_this_machine_is_served_at(tmp_path):
+    with (
+        HammingIndex.create(tmp_path / "index") as index,
+        running(index, host="127.0.0.2") as server,
+        HttpIndex(server.url) as remote,
+    ):
+        assert remote.add(one(1), ["a"]) == 1
 
 
 def chunked(server, head, chunks):
