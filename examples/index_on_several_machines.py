@@ -3,6 +3,7 @@
 Here three servers on loopback stand for the machines.
 """
 
+import os
 import subprocess
 import sys
 import tempfile
@@ -24,10 +25,15 @@ def server(folder):
     """Yield the index of a server that runs meanwhile."""
     subprocess.run([*COMMAND, "index", "create", str(folder), "-k", "3"], check=True)
     serve = [*COMMAND, "serve", str(folder), "--port", "0"]
-    with subprocess.Popen(serve, stderr=subprocess.PIPE, text=True) as process:
+    # on loopback and without a token, whatever the environment has for other servers
+    environment = {name: value for name, value in os.environ.items() if name != "MR_DEDUP_TOKEN"}
+    with subprocess.Popen(serve, stderr=subprocess.PIPE, text=True, env=environment) as process:
         try:
-            # it says where it is, with a port that was free
-            url = process.stderr.readline().split(" at ")[1].strip()
+            # it says where it is, with a port that was free; or why it is nowhere
+            said = process.stderr.readline()
+            _, _, url = said.strip().rpartition(" at ")
+            if not url.startswith("http://"):
+                raise SystemExit(said + process.communicate()[1])
             with HttpIndex(url) as index:
                 yield index
         finally:

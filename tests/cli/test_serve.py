@@ -8,15 +8,17 @@ import signal
 import socket
 import subprocess
 import sys
-from pathlib import Path
+import time
 
 import numpy as np
 import pytest
 
 from mr_dedup.cli.main import main
+from mr_dedup.errors import MrDedupError
 from mr_dedup.index.hamming_index import HammingIndex
 from mr_dedup.index.http_client import HttpIndex
-from tests.server.running import TOKEN
+from mr_dedup.index.http_token import VARIABLE
+from tests.server.running import TOKEN, without_token
 
 
 @pytest.fixture
@@ -31,12 +33,12 @@ def served(folder, *options, **variables):
     process = subprocess.Popen(
         [sys.executable, "-c", "from mr_dedup.cli.main import main; raise SystemExit(main())",
          "serve", str(folder), "--port", "0", *options],
-        stderr=subprocess.PIPE, text=True, env=os.environ | variables,
+        stderr=subprocess.PIPE, text=True, env=without_token() | variables,
     )  # fmt: skip
     try:
         line = process.stderr.readline()
         assert f"serving {folder} at http://" in line, line
-        yield process, line.split(" at ")[1].strip()
+        yield process, line.strip().rpartition(" at ")[2]
     finally:
         if process.poll() is None:
             process.kill()
@@ -58,8 +60,9 @@ def test_it_serves_until_it_is_told_to_stop(folder):
             connection.request("GET", "/health")
             assert connection.getresponse().status == 200
             process.send_signal(signal.SIGTERM)
+            deadline = time.monotonic() + 60
             with pytest.raises(OSError):
-                while True:
+                while time.monotonic() < deadline:
                     socket.create_connection(("127.0.0.1", port)).close()
             sock.sendall(body[9:])
             assert b" 200 " in sock.makefile("rb").readline()
@@ -70,13 +73,24 @@ def test_it_serves_until_it_is_told_to_stop(folder):
         assert sorted(index.query(np.array([4], np.uint64)).ids) == ["a", "b"]
 
 
-def test_a_token_is_asked_for_by_other_addresses(folder, tmp_path):
-    (tmp_path / "token").write_text(f"{TOKEN}\n")
-    with served(folder, "--host", "0.0.0.0", MR_DEDUP_TOKEN=TOKEN) as (process, url):
-        command = Path(f"/proc/{process.pid}/cmdline").read_text()
-        assert TOKEN not in command
-        with HttpIndex(url.replace("0.0.0.0", "127.0.0.1"), token=TOKEN) as index:
+@pytest.mark.parametrize("place", ["file", "environment", "file before environment"])
+def test_a_token_is_asked_for_by_other_addresses(place, folder, tmp_path):
+    options, variables = ["--host", "0.0.0.0"], {}
+    if place == "environment":
+        variables = {VARIABLE: TOKEN}
+    else:
+        (tmp_path / "token").write_text(f"{TOKEN}\n")
+        options += ["--token-file", str(tmp_path / "token")]
+    other = "a-token-of-another-server"
+    if place == "file before environment":
+        variables = {VARIABLE: other}
+    with served(folder, *options, **variables) as (process, url):
+        url = url.replace("0.0.0.0", "127.0.0.1")
+        with HttpIndex(url, token=TOKEN) as index:
             assert len(index) == 0
+        for token in (None, other):
+            with pytest.raises(MrDedupError, match="needs the bearer token"):
+                HttpIndex(url, token=token)
         process.send_signal(signal.SIGINT)
         assert TOKEN not in process.communicate(timeout=60)[1]
         assert process.returncode == 0

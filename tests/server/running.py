@@ -1,12 +1,19 @@
 """A server of an index in a thread of this process, on a port that is free."""
 
 import contextlib
+import os
 import threading
 
+from mr_dedup.index.http_token import VARIABLE
 from mr_dedup.server.service import Limits, Service
 from mr_dedup.server.serving import IndexServer, bound
 
 TOKEN = "a-token-of-the-tests-0123"
+
+
+def without_token():
+    """The environment of a server that is to have no token of its caller's."""
+    return {name: value for name, value in os.environ.items() if name != VARIABLE}
 
 
 class Running:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from mr_dedup.index.hamming_index import HammingIndex
+from tests.server.running import without_token
 
 ROOT = Path(__file__).parents[2]
 PROCESSES, CLIENTS_EACH = 4, 8
@@ -22,10 +23,12 @@ def loaded(folder, seconds):
     """Milliseconds of each call, by kind, of clients of a server process."""
     server = subprocess.Popen(
         [sys.executable, "-c", SERVE, "serve", str(folder), "--port", "0"],
-        stderr=subprocess.PIPE, text=True,
+        stderr=subprocess.PIPE, text=True, env=without_token(),
     )  # fmt: skip
     try:
-        url = server.stderr.readline().split(" at ")[1].strip()
+        line = server.stderr.readline()
+        url = line.strip().rpartition(" at ")[2]
+        assert url.startswith("http://"), line
         command = [sys.executable, "-m", "tests.server.load", url, str(CLIENTS_EACH), str(seconds)]
         clients = [
             subprocess.Popen([*command, str(seed)], cwd=ROOT, stdout=subprocess.PIPE, text=True)
