@@ -27,7 +27,7 @@ _TOLD = {
     "description": "a fingerprint: a number, or text in decimal or 0x… hexadecimal",
     "anyOf": [
         {"type": "integer", "minimum": -(1 << 63), "maximum": (1 << 64) - 1},
-        {"type": "string", "pattern": "^(-?[0-9]{1,19}|0[xX][0-9a-fA-F]{1,16})$"},
+        {"type": "string", "pattern": "^(-?[0-9]{1,18}|[0-9]{19}|0[xX][0-9a-fA-F]{1,16})$"},
     ],
 }
 

@@ -149,6 +149,7 @@ def texts_column(*texts):
         ("POST", "/v1/query", {"fingerprints": ["1e3"]}, 400, "no number of 64 bits"),
         ("POST", "/v1/query", {"fingerprints": ["٣"]}, 400, "no number of 64 bits"),
         ("POST", "/v1/query", {"fingerprints": [10**4000]}, 400, ""),
+        ("POST", "/v1/query", {"fingerprints": [5.0]}, 400, "got `float`"),
         ("POST", "/v1/query", {"fingerprints": [True]}, 400, "Expected `int | str`"),
         ("POST", "/v1/query", {"fingerprints": [], "k": 4}, 400, "k must be from 0 to 3"),
         ("POST", "/v1/query", {"fingerprints": [], "limit": 0}, 400, "limit must be"),
