@@ -30,9 +30,10 @@ class HttpIndex:
 
     Methods are those of ``protocol.FingerprintIndex``, and take the time of a call more, about a
     millisecond on one machine. What a call is of goes in one message: a server takes so many
-    documents, and bytes, at once. All raise MrDedupError if the server cannot be reached or refuses
-    the call. When the connection is lost after a call to change the index was sent, nobody knows
-    whether it was made: to make it again is right, since it replaces documents by themselves.
+    documents, and bytes, at once, and says so many matches. All raise MrDedupError if the server
+    cannot be reached or refuses the call. When the connection is lost after a call to change the
+    index was sent, nobody knows whether it was made: to make it again is right, since it replaces
+    documents by themselves.
     """
 
     def __init__(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import sys
 from collections.abc import Iterator
 
 import numpy as np
@@ -20,7 +21,9 @@ class Rows:
         """Begin with none; ValueError unless ``limit`` is None or at least 1."""
         if limit is not None and limit < 1:
             raise ValueError(f"limit must be at least 1, not {limit}")
-        self._limit, self._most = limit, most
+        # no index holds more, and islice takes no more
+        self._limit = None if limit is None else min(limit, sys.maxsize)
+        self._most = most
         self._queries: list[int] = []
         self._rows: list[Near] = []
 
@@ -29,21 +32,22 @@ class Rows:
 
         Raises ValueError if that makes more than ``most``, and makes no more of them than it needs.
         """
-        before, stop = len(self._rows), self._limit
-        if self._most is not None:
-            room = self._most + 1 - before
+        rows, stop, most = self._rows, self._limit, self._most
+        before = len(rows)
+        if most is not None:
+            room = most + 1 - before
             stop = room if stop is None else min(stop, room)
-        self._rows += itertools.islice(documents, stop)
-        count = len(self._rows) - before
-        if self._most is not None and before + count > self._most:
+        rows += documents if stop is None else itertools.islice(documents, stop)
+        count = len(rows) - before
+        if most is not None and before + count > most:
             raise ValueError(
-                f"more than {self._most:,} matches in one answer; ask for fewer at once, or give a "
+                f"more than {most:,} matches in one answer; ask for fewer at once, or give a "
                 "smaller limit"
             )
         if not count:
             return None
         self._queries += [query] * count
-        return self._rows[before]
+        return rows[before]
 
     def matches(self) -> IndexMatches:
         """Return all of them as columns."""

@@ -124,8 +124,8 @@ class Snapshot:
     ) -> Iterator[tuple[int, Iterator[Near]]]:
         """Yield the positions of queries that have matches, and these, in the order of ``query``.
 
-        A match is made when it is asked for. What is held is what was found for some queries, 24
-        bytes each: 65,536 a segment, or all of one query.
+        A match is made when it is asked for. What is held is what was found for some of the
+        queries: 65,536 a segment, or all of one query.
         """
         k = self.k if k is None else k
         refuse_others(fingerprints)

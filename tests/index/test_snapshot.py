@@ -83,6 +83,14 @@ def test_more_than_so_many_matches_are_refused(make, tmp_path):
         assert len(found if make == "query" else found.matches) == 6
 
 
+def test_a_limit_may_be_any_number():
+    index = MemoryIndex()
+    index.add(values([5, 5]), ["a", "b"])
+    assert list(index.query(values([5]), limit=10**20).ids) == ["a", "b"]
+    found = index.check_and_add(values([5]), ["c"], limit=10**20)
+    assert list(found.matches.ids) == ["a", "b"]
+
+
 def test_documents_of_one_call_are_bounded_too():
     index = MemoryIndex()
     found = index.check_and_add(values([9] * 50), [f"{number}" for number in range(50)], limit=2)
