@@ -98,43 +98,49 @@ def share_enough(offsets, keys, first, second, least, out):  # type: ignore[no-u
 
 
 @njit(cache=True, nogil=True)
-def link_equal(keys, texts, shift, sorted_keys, sorted_texts, starts, table, first, second):  # type: ignore[no-untyped-def]
-    """Write to ``first`` and ``second`` each text with a key, and the one that had it first.
+def deal(keys, texts, shift, starts, dealt_keys, dealt_texts):  # type: ignore[no-untyped-def]
+    """Write keys and their texts range by range, of those whose bits from ``shift`` on are equal.
 
-    Keys go to ranges, a power of two, by their bits from ``shift`` on, ``starts``
-    uint64[ranges + 1] at 0, so that the hash table of a range stays in the cache: to ``table``, of
-    2 slots a key of the largest. Returns how many were written. A key of n texts has n - 1.
+    ``starts`` uint64[ranges + 1], at 0, becomes where each range ends, but its last that of all.
     """
-    mask = uint64(starts.size) - _2
     for i in range(keys.size):
-        starts[(keys[i] >> shift & mask) + _1] += _1
+        starts[(keys[i] >> shift) + _1] += _1
     for r in range(1, starts.size):
         starts[r] += starts[r - 1]
-    # each start moves on to the end of its range, which is the start of the next one
+    # each start moves on to the end of its range
     for i in range(keys.size):
-        r = keys[i] >> shift & mask
+        r = keys[i] >> shift
         place = starts[r]
-        sorted_keys[place] = keys[i]
-        sorted_texts[place] = texts[i]
+        dealt_keys[place] = keys[i]
+        dealt_texts[place] = texts[i]
         starts[r] = place + _1
-    written = begin = _0
-    for r in range(starts.size - 1):
-        end = starts[r]
+
+
+@njit(cache=True, nogil=True)
+def link_equal(keys, texts, edges, table, first, second):  # type: ignore[no-untyped-def]
+    """Write to ``first`` and ``second`` each text with a key, and the one that had it first.
+
+    Of ranges of keys between ``edges`` uint64[ranges + 1], each by a hash table in ``table``, which
+    has 2 slots and more for each key of the largest. Returns how many were written. A key of n
+    texts has n - 1.
+    """
+    written = _0
+    for r in range(edges.size - 1):
+        begin, end = edges[r], edges[r + 1]
         slots = _1
         while slots < _2 * (end - begin):
             slots <<= _1
         last = slots - _1
         table[:slots] = 0
         for i in range(begin, end):
-            key = sorted_keys[i]
+            key = keys[i]
             slot = (key * _FACTORS[0] >> _32) & last
-            while table[slot] != 0 and sorted_keys[begin + uint64(table[slot]) - _1] != key:
+            while table[slot] != 0 and keys[begin + uint64(table[slot]) - _1] != key:
                 slot = (slot + _1) & last
             if table[slot] == 0:
                 table[slot] = i - begin + _1
             else:
-                first[written] = sorted_texts[begin + uint64(table[slot]) - _1]
-                second[written] = sorted_texts[i]
+                first[written] = texts[begin + uint64(table[slot]) - _1]
+                second[written] = texts[i]
                 written += _1
-        begin = end
     return written

@@ -7,6 +7,7 @@ tables.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import deque
 from collections.abc import Iterator
@@ -23,14 +24,11 @@ Rows = NDArray[np.int64]
 MOST_SUBSETS = 128
 """Subsets of a text's keys that may stand for pairs: 1 KB a text; of 8 keys 70 have 4."""
 
-_LINKED_KEYS = 1 << 21
-"""Keys that are linked at a time, about: 24 MB, and as much in order, and 32 of edges."""
+_LINKED_KEYS = 1 << 20
+"""Keys that a thread links at a time, about: up to 16 MB of edges."""
 
 _RANGE_KEYS = 1 << 15
 """Keys of a hash table: 256 KB of slots, which stay in the cache."""
-
-_DEALING_BITS = 16
-"""The leading bits of keys, by which they are dealt out to parts."""
 
 _PAIRS = 1 << 20
 
@@ -40,48 +38,46 @@ def chained(signatures: Signatures, least: int, *, threads: int = 1) -> Iterator
 
     A text has an edge to the first one with the same key, so a key of a million texts has a million
     edges, not half a billion pairs. Where more than one key is to be shared, each subset of so many
-    stands for one, so texts may have up to MOST_SUBSETS of them: else ValueError. In memory: 17
-    bytes a key or subset, and for each of the ``threads`` 150 MB, or what the most common key
-    takes, 80 bytes for each text that has it. Some 35 ns a key of a thread: to sort them, which
-    tells the same, took three times as long. Edges and their order are those of one thread.
+    stands for one, so texts may have up to MOST_SUBSETS of them: else ValueError. In memory: 16
+    bytes a key or subset, and for each of the ``threads`` 24 MB, or what the most common key takes,
+    32 bytes for each text that has it. Of 3 to 100 million keys 15 to 22 ns each, by two threads 13
+    to 20: to sort them, which tells the same, took some 100. Edges and their order are those of one
+    thread.
     """
     keys, texts = keyed(signatures, least)
-    parts = -(-keys.size // _LINKED_KEYS)
-    if parts <= 1:
-        yield _linked(keys, texts)
-        return
-    # hashes, so their leading bits deal them out evenly; held apart they are read faster: of 20
-    # million keys all of this takes 34 ns a key instead of 40
-    leading = keys.astype("<u8", copy=False).view("<u2")[3::4].copy()
+    edges, keys, texts = _dealt(keys, texts)
 
-    def linked(part: int) -> tuple[Rows, Rows]:
-        low, high = ((number << _DEALING_BITS) // parts for number in (part, part + 1))
-        chosen = np.flatnonzero((leading >= low) & (leading <= high - 1))
-        return _linked(keys[chosen], texts[chosen])
+    def linked(begin: int, end: int) -> tuple[Rows, Rows]:
+        ranges = edges[begin : end + 1]
+        largest = int(np.diff(ranges).max(initial=0))
+        table = np.empty(1 << (2 * largest).bit_length(), np.uint32)
+        first, second = np.empty((2, int(ranges[-1] - ranges[0])), np.int64)
+        written = kernels.link_equal(keys, texts, ranges, table, first, second)
+        return first[:written], second[:written]
 
+    # from the first range that begins at so many keys or behind
+    begins = np.searchsorted(edges[:-1], np.arange(0, keys.size, _LINKED_KEYS))
+    groups = itertools.pairwise(np.unique([*begins, edges.size - 1]).tolist())
     with ThreadPoolExecutor(threads) as pool:
         running: deque[Future[tuple[Rows, Rows]]] = deque()
-        for part in range(parts):
-            running.append(pool.submit(linked, part))
+        for begin, end in groups:
+            running.append(pool.submit(linked, begin, end))
             if len(running) == threads:
                 yield running.popleft().result()
         while running:
             yield running.popleft().result()
 
 
-def _linked(keys: NDArray[np.uint64], texts: NDArray[np.uint32]) -> tuple[Rows, Rows]:
+def _dealt(
+    keys: NDArray[np.uint64], texts: NDArray[np.uint32]
+) -> tuple[NDArray[np.uint64], NDArray[np.uint64], NDArray[np.uint32]]:
+    """Return keys and texts in ranges of some _RANGE_KEYS, and between which edges these are."""
+    # hashes, so that their leading bits deal them out evenly
     bits = max(1, (keys.size // _RANGE_KEYS).bit_length())
-    # below the bits that dealt them out, which are nearly the same in all: by those, tables grew
-    # with the parts, and a key took of 10 as long, of 40 17 ns instead of 12, of 160 26
-    shift, mask = np.uint64(64 - _DEALING_BITS - bits), np.uint64((1 << bits) - 1)
-    largest = int(np.bincount((keys >> shift & mask).view(np.int64)).max(initial=0))
-    table = np.empty(1 << (2 * largest).bit_length(), np.uint32)
-    first, second = np.empty((2, keys.size), np.int64)
-    written = kernels.link_equal(
-        keys, texts, shift, np.empty_like(keys), np.empty_like(texts),
-        np.zeros((1 << bits) + 1, np.uint64), table, first, second,
-    )  # fmt: skip
-    return first[:written].copy(), second[:written].copy()
+    ends = np.zeros((1 << bits) + 1, np.uint64)
+    dealt = np.empty_like(keys), np.empty_like(texts)
+    kernels.deal(keys, texts, np.uint64(64 - bits), ends, *dealt)
+    return np.append(np.uint64(0), ends[:-1]), *dealt
 
 
 def keyed(signatures: Signatures, least: int) -> tuple[NDArray[np.uint64], NDArray[np.uint32]]:

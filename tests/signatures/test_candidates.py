@@ -81,37 +81,54 @@ def test_each_text_is_linked_to_the_first_one_with_its_key(monkeypatch, range_ke
     assert edges == sorted(expected)
 
 
-def test_keys_are_linked_in_parts(monkeypatch):
-    random = np.random.default_rng(1)
-    sets = [set(random.integers(0, 900, 3).tolist()) for _ in range(300)]
-    whole = joined(chained(signatures(sets), 1))
+def random_keys(seed, size, values):
+    keys = np.random.default_rng(seed).choice(random_numbers(values), size)
+    return Signatures(np.arange(size + 1), keys, np.empty((size, 0), np.uint8))
+
+
+def random_numbers(count):
+    return np.random.default_rng(0).integers(0, 1 << 64, count, np.uint64)
+
+
+@pytest.mark.parametrize("common", [0, 900])
+def test_keys_are_linked_in_parts_and_by_threads(monkeypatch, common):
+    keys = random_keys(1, 2000, 700).keys
+    # as of a page that is everywhere, in the last range and in the first
+    keys[:common], keys[-common or 2000 :] = (1 << 64) - 1, 0
+    signed = Signatures(np.arange(2001), keys, np.empty((2000, 0), np.uint8))
+    whole = list(chained(signed, 1))
+    assert len(whole) == 1
     monkeypatch.setattr(module, "_LINKED_KEYS", 200)
-    parts = list(chained(signatures(sets), 1))
-    assert len(parts) == -(-sum(map(len, sets)) // 200)
-    assert len(joined(parts)) == len(whole)
-    assert components_of(300, joined(parts)) == components_of(300, whole)
-    spread = list(chained(signatures(sets), 1, threads=3))
+    monkeypatch.setattr(module, "_RANGE_KEYS", 50)
+    parts = list(chained(signed, 1))
+    assert len(parts) > (1 if common else 8)
+    assert len(joined(parts)) == len(joined(whole)) == 2000 - np.unique(keys).size
+    assert components_of(2000, joined(parts)) == components_of(2000, joined(whole))
+    spread = list(chained(signed, 1, threads=3))
     for one, other in zip(parts, spread, strict=True):
         assert all(map(np.array_equal, one, other))
 
 
-def test_tables_stay_small_however_many_parts_there_are(monkeypatch):
+def test_tables_stay_small_however_many_keys_there_are(monkeypatch):
     monkeypatch.setattr(module, "_LINKED_KEYS", 1 << 12)
     monkeypatch.setattr(module, "_RANGE_KEYS", 1 << 6)
-    keys = np.random.default_rng(3).integers(0, 1 << 64, 1 << 16, np.uint64)
-    signed = Signatures(np.arange(keys.size + 1), keys, np.empty((keys.size, 0), np.uint8))
+    signed = random_keys(3, 1 << 16, 1 << 15)
     slots = []
     usual = module.kernels.link_equal
 
     def link_equal(*arguments):
-        slots.append(arguments[6].size)
+        slots.append(arguments[3].size)
         return usual(*arguments)
 
     monkeypatch.setattr(module.kernels, "link_equal", link_equal)
     list(chained(signed, 1))
     assert len(slots) == 16
     # 2 to 4 a key, and of some 64 keys
-    assert max(slots) <= 4 << 6
+    assert max(slots) <= 4 << 7
+
+
+def test_no_keys_have_no_edges():
+    assert list(chained(signatures([set(), set()]), 1)) == []
 
 
 def test_pairs_come_in_batches(monkeypatch):
