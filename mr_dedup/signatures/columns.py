@@ -10,7 +10,7 @@ import pyarrow as pa
 from mr_dedup.errors import MrDedupError
 from mr_dedup.signatures.protocol import SignatureMethod, Signatures
 
-VERSION = 2
+VERSION = 3
 """What is raised when a method's signatures of the same text become others."""
 
 

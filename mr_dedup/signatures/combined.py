@@ -68,6 +68,6 @@ def combined(
         parts.append(buffer[:written].copy())
     return Combined(
         Fingerprints(values, occurrences),
-        MinwiseHashes(least[:, :permutations], occurrences),
+        MinwiseHashes(least, occurrences),
         ShingleSets.of_sizes(sizes.view(np.int64), np.concatenate(parts), most) if sets else None,
     )

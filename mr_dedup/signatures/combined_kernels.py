@@ -11,7 +11,7 @@ from numba import njit, uint64
 from mr_dedup.clusters.verification_kernels import write_set
 from mr_dedup.features.kernels import find_features
 from mr_dedup.fingerprints.kernels import simhash
-from mr_dedup.signatures.minwise_kernels import BINS, take_least
+from mr_dedup.signatures.minwise_kernels import BINS, spare_for, take_least
 
 _U = np.uint64
 _0, _1 = _U(0), _U(1)
@@ -30,7 +30,7 @@ def sign_texts(  # type: ignore[no-untyped-def]
     written): where to go on, starts.size at the end.
     """
     sums, lanes = np.empty(_BITS, np.int64), np.empty(_BITS, np.int32)
-    spare, bins = np.empty((4, flips.size), np.uint32), np.empty(BINS, np.uint32)
+    spare, bins = spare_for(flips.size), np.empty(BINS, np.uint32)
     written = _0
     i = uint64(begin)
     while i < uint64(starts.size) and written + reserve <= uint64(hashes.size):

@@ -5,12 +5,12 @@ ordered at random, two texts have the same first shingle with the probability th
 index of their sets. So many orders, so many values; groups of them, hashed to one key each, are
 equal with a power of it: bands, or with 6 groups of 14 the super-shingles of Broder and others.
 
-The orders are not independent here. Each of 128 has a share of all shingles, no two the same one,
-that comes before all others (one permutation hashing: Li, Owen, Zhang, 2012), then another share,
-then all; within each the order is by a permutation of hashes. That is an order like any other, so
-values are equal with the probability J. But those of a text are of different shingles, as if drawn
-without putting any back: the estimate's variance is less, and a long text is gone through once for
-all orders, not once for each.
+The orders are not independent here. Each, or of more each of 128, has a share of all shingles, no
+two the same one, that comes before all others (one permutation hashing: Li, Owen, Zhang, 2012),
+then another share, then all; within each the order is by a permutation of hashes. That is an order
+like any other, so values are equal with the probability J. But those of a text are of different
+shingles, as if drawn without putting any back: the estimate's variance is less, and a long text is
+gone through once for all orders, not once for each.
 """
 
 from __future__ import annotations
@@ -88,15 +88,17 @@ def minwise_hashes(
 ) -> MinwiseHashes:
     """Return the min-wise hashes of every text by ``permutations``; a null has no shingles.
 
-    Order i has first the shingles of whose XXH3 seven bits of the high half are i % 128: the upper
-    ones, for each 128 orders the next. Among these it has that first of which the low half h makes
-    the least (h ^ flip) * factor, factor odd, which permutes the 32-bit numbers, with the constants
-    of the first of the 128. If a text has none of them, the next seven bits say which, and the
-    greatest is first; if it has none of these, all shingles, with the order's own constants. The
-    value is the rank by the product, its upper 30 bits, below 2**30, 2**31, and 3 * 2**30 in these
-    three cases. Constants are fixed, so that the
-    same text has the same values on every machine. What shingles weigh makes no difference. Raises
-    ValueError for another type of array, and for less than 1 or more than MOST_PERMUTATIONS.
+    Orders are dealt with 128 at a time, the last ones as many as are left, m. Of the high half u of
+    a shingle's XXH3 m * (u * c mod 2**32) / 2**32 tells whose it is, with c = 1 for the first 128,
+    other constants for the next. An order has first those that are its own, among them that one
+    first of which the low half h makes the least (h ^ flip) * factor, factor odd, which permutes
+    the 32-bit numbers, with the constants of the first of the 128. If a text has none of them, the
+    next c says which, and the greatest is first; if it has none of these, all shingles, with the
+    order's own constants. The value is the rank by the product, its upper 30 bits, below 2**30,
+    2**31, and 3 * 2**30 in these three cases. Constants are fixed, so that the same text has the
+    same values on every machine, but others if more are asked for. What shingles weigh makes no
+    difference. Raises ValueError for another type of array, and for less than 1 or more than
+    MOST_PERMUTATIONS.
     """
     check_permutations(permutations)
     content, starts, stops = slices_of(texts, options)
@@ -109,7 +111,7 @@ def minwise_hashes(
         np.uint64(options.length), _UNWEIGHTED, scratch_for(longest, options), flips, factors,
         values, occurrences,
     )  # fmt: skip
-    return MinwiseHashes(values[:, :permutations], occurrences)
+    return MinwiseHashes(values, occurrences)
 
 
 def minwise_of_hashes(
@@ -130,7 +132,7 @@ def minwise_of_hashes(
     values = np.full((sizes.size, flips.size), 0xFFFFFFFF, np.uint32)
     scratch = np.empty(int(sizes.max(initial=0)) + kernels.LANES, np.uint64)
     kernels.least_of_sets(offsets.view(np.uint64), hashes, scratch, flips, factors, values)
-    return MinwiseHashes(values[:, :permutations], sizes.astype(np.uint64))
+    return MinwiseHashes(values, sizes.astype(np.uint64))
 
 
 def check_permutations(permutations: int) -> None:
@@ -140,12 +142,11 @@ def check_permutations(permutations: int) -> None:
 
 
 def permutation_constants(permutations: int) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
-    """Return flips and factors for so many permutations, rounded up to a multiple of LANES.
+    """Return flips and factors for so many permutations, uint32 each.
 
     The first ones are the same however many there are: halves of the SplitMix64 sequence from 0.
     """
-    count = -(-permutations // kernels.LANES) * kernels.LANES
-    drawn = [_splitmix(number) for number in range(1, count + 1)]
+    drawn = [_splitmix(number) for number in range(1, permutations + 1)]
     flips = np.array([value >> 32 for value in drawn], np.uint32)
     return flips, np.array([value & 0xFFFFFFFF | 1 for value in drawn], np.uint32)
 

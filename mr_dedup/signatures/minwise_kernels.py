@@ -17,16 +17,18 @@ from mr_dedup.features.kernels import find_features
 from mr_dedup.formats.byte_intrinsics import address, loaded, spread, stored
 
 LANES = 16
-"""Permutations that are applied at once; numbers of them are multiples of it."""
+"""Permutations that are applied at once."""
 
 BINS = 128
-"""Orders that have shingles of their own, no two the same."""
+"""Orders that have shingles of their own, no two the same, at the most."""
 
 _TOGETHER = 8
 _U = np.uint64
 _0, _1, _LANES, _SHINGLES = (_U(n) for n in (0, 1, LANES, _TOGETHER))
-_BINS, _BIN_BITS, _TOP_BITS, _BIN_CHOICES = (_U(n) for n in (BINS, 7, 57, 4))
-_LEVELS, _2, _30, _LOW = (_U(n) for n in (2, 2, 30, 0xFFFFFFFF))
+_LEVELS, _2, _30, _32, _BINS, _LOW = (_U(n) for n in (2, 2, 30, 32, BINS, 0xFFFFFFFF))
+_CHOICES = np.array([1, 0x9E3779B1, 0x85EBCA6B, 0xC2B2AE35], np.uint64)
+"""Times the high half of a hash: its bin by one of them says nothing of that by another."""
+
 _FACTORS = _U(0x9E3779B97F4A7C15), _U(0xD6E8FEB86659FD93)
 
 _HALF = ir.IntType(32)
@@ -89,10 +91,10 @@ def least_of_texts(  # type: ignore[no-untyped-def]
 ):
     """Write to least[i] the least shingle of each content[starts[i]:stops[i]] by each order.
 
-    ``flips`` and ``factors`` uint32[p], p a multiple of LANES; ``least`` uint32[n, p] begins as
-    all ones, and stays so where a text has no shingles; ``occurrences`` uint64[n] tells how many.
+    ``flips`` and ``factors`` uint32[p]; ``least`` uint32[n, p] begins as all ones, and stays so
+    where a text has no shingles; ``occurrences`` uint64[n] tells how many.
     """
-    spare, bins = np.empty((4, flips.size), np.uint32), np.empty(BINS, np.uint32)
+    spare, bins = spare_for(flips.size), np.empty(BINS, np.uint32)
     for i in range(stops.size):
         count, _ = find_features(
             content, starts[i], stops[i], pages, entries, by_characters, length, steps, scratch
@@ -104,7 +106,7 @@ def least_of_texts(  # type: ignore[no-untyped-def]
 @njit(cache=True, nogil=True)
 def least_of_sets(offsets, hashes, scratch, flips, factors, least):  # type: ignore[no-untyped-def]
     """Do the same for sets of hashes; ``scratch`` uint64 is 7 longer than the largest of them."""
-    spare, bins = np.empty((4, flips.size), np.uint32), np.empty(BINS, np.uint32)
+    spare, bins = spare_for(flips.size), np.empty(BINS, np.uint32)
     for i in range(least.shape[0]):
         start, count = uint64(offsets[i]), uint64(offsets[i + 1] - offsets[i])
         for j in range(count):
@@ -113,10 +115,16 @@ def least_of_sets(offsets, hashes, scratch, flips, factors, least):  # type: ign
 
 
 @njit(cache=True, nogil=True)
+def spare_for(permutations):  # type: ignore[no-untyped-def]
+    """Return what ``take_least`` takes to work in, uint32[4, so many and up to LANES more]."""
+    return np.empty((4, (permutations + LANES - 1) // LANES * LANES), np.uint32)
+
+
+@njit(cache=True, nogil=True)
 def take_least(hashes, count, flips, factors, i, least, spare, bins):  # type: ignore[no-untyped-def]
     """Write to least[i] the least of ``count`` hashes by each order; up to 7 follow them.
 
-    ``spare`` uint32[4, p] and ``bins`` uint32[BINS] are scratch.
+    ``spare`` as ``spare_for`` makes it and ``bins`` uint32[BINS] are scratch.
     """
     if count == _0:
         return
@@ -130,13 +138,15 @@ def take_least(hashes, count, flips, factors, i, least, spare, bins):  # type: i
         few = _0
         for first in range(_0, permutations, _BINS):
             begin = uint64(first)
-            # seven bits of the high half, others for the next bins and the next level
-            choice = (begin // _BINS + level) % _BIN_CHOICES
+            size = min(_BINS, permutations - begin)
+            # the next orders and the next level have other bins
+            choice = (begin // _BINS + level) % uint64(_CHOICES.size)
             fill_bins(
-                hashes, count, uint64(flips[begin]), uint64(factors[begin]), choice, level, bins
-            )
+                hashes, count, uint64(flips[begin]), uint64(factors[begin]), _CHOICES[choice],
+                level, bins[:size],
+            )  # fmt: skip
             # without a branch on what is as random as a hash, which took three times as long
-            for place in range(min(_BINS, permutations - begin)):
+            for place in range(size):
                 order = begin + uint64(place)
                 row[order] = min(row[order], bins[place])
                 orders[few] = order
@@ -161,12 +171,12 @@ def take_least(hashes, count, flips, factors, i, least, spare, bins):  # type: i
 @njit(cache=True, nogil=True)
 def fill_bins(hashes, count, flip, factor, choice, level, bins):  # type: ignore[no-untyped-def]
     """Write the value of each bin's first hash to ``bins``, all ones if it has none."""
-    shift = _TOP_BITS - _BIN_BITS * choice
+    size = uint64(bins.size)
     # the next level has the others first
     turned = _LOW * (level & _1)
     bins[:] = _LOW
     for j in range(count):
-        place = hashes[j] >> shift & (_BINS - _1)
+        place = ((hashes[j] >> _32) * choice & _LOW) * size >> _32
         image = ((hashes[j] ^ flip) * factor ^ turned) & _LOW
         bins[place] = min(bins[place], uint32(image >> _2 | level << _30))
 

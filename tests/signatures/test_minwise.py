@@ -3,6 +3,7 @@
 import math
 import random
 import re
+from fractions import Fraction
 
 import numpy as np
 import pyarrow as pa
@@ -43,16 +44,18 @@ def least_by(hashes, order, constants):
         flip, factor = constant >> 32, constant & 0xFFFFFFFF | 1
         return [(((h & 0xFFFFFFFF) ^ flip) * factor) % 2**32 for h in of]
 
-    bits = [range(63, 56, -1), range(56, 49, -1), range(49, 42, -1), range(42, 35, -1)]
+    block, place = divmod(order, 128)
+    together = min(128, len(constants) - 128 * block)
+    multipliers = [1, 2654435761, 2246822507, 3266489909]
 
     def own(level):
         for h in hashes:
-            digits = "".join(str(h >> bit & 1) for bit in bits[(order // 128 + level) % 4])
-            if int(digits, 2) == order % 128:
+            part = Fraction((h >> 32) * multipliers[(block + level) % 4] % 2**32, 2**32)
+            if place <= part * together < place + 1:
                 yield h
 
     first, second = list(own(0)), list(own(1))
-    constant = constants[order // 128 * 128]
+    constant = constants[128 * block]
     if first:
         return min(images(first, constant)) // 4
     if second:
@@ -71,15 +74,15 @@ def hashed(texts, permutations, **options):
     return minwise_hashes(pa.array(texts, pa.large_string()), permutations, **options)
 
 
-GOLDEN = [[2271770249, 2383018348]]
-GOLDEN_KEYS = [[4040469369469761574]]
+GOLDEN = [[124286601, 686489879]]
+GOLDEN_KEYS = [[2492299429802599986]]
 
 
 TEXTS = st.lists(st.sampled_from(["a", "Bc", "def", "x" * 20, ".", "9"]), max_size=40).map(" ".join)
 
 
 @deterministic
-@given(st.lists(TEXTS | st.none(), max_size=5), st.integers(1, 40))
+@given(st.lists(TEXTS | st.none(), max_size=5), st.integers(1, 40) | st.integers(120, 300))
 def test_values_are_the_least_by_each_permutation(texts, permutations):
     found = hashed(texts, permutations)
     assert found.values.shape == (len(texts), permutations)
@@ -183,9 +186,10 @@ def test_hundreds_of_orders_and_long_texts():
     text = " ".join(f"w{rng.getrandbits(30):x}" for _ in range(1500))
     options = FeatureOptions("words", 1, "binary")
     assert hashed([text], 700, options=options).values.tolist() == [expected(text, 700, 1)]
-    # the first ones are the same however many there are
-    found = [hashed([text], count, options=options).values for count in (1, 80, 128, 129, 700)]
-    assert all(np.array_equal(each, found[-1][:, : each.shape[1]]) for each in found)
+    # each 128 are the same however many follow them
+    found = [hashed([text], count, options=options).values for count in (128, 129, 256, 700)]
+    assert all(np.array_equal(each[:, :128], found[-1][:, :128]) for each in found)
+    assert np.array_equal(found[2], found[3][:, :256])
 
 
 @pytest.mark.parametrize("offsets", [[], [0, 3], [2, 1], [-1, 1]])
