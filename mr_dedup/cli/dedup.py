@@ -179,9 +179,10 @@ def _run(
         stages = Stages(folder.work, run, resume=arguments.resume)
         if not work.held:
             wait()
-        with preloading(_load_report if work.held else None):
+        jobs = Jobs(arguments, work, staging, settings)
+        with preloading(_load_report if work.held else None, jobs.clustering):
             try:
-                summary = dedup(stages, options, Jobs(arguments, work, staging, settings))
+                summary = dedup(stages, options, jobs)
                 _refuse_changed(work, run)
             except BaseException:
                 _say(f"{folder.work}: what is done so far; --resume goes on with it")

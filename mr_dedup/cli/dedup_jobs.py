@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import shutil
+import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -41,6 +42,8 @@ class Jobs:
         self._staging = staging
         self._settings = settings
         self._held = _held_sets(arguments) if work.held else None
+        self.clustering = threading.Event()
+        """Documents have been read, and clusters are found, mostly by one thread."""
 
     @contextlib.contextmanager
     def __call__(
@@ -89,6 +92,7 @@ class Jobs:
         """Return what jobs over fingerprints run on: what those over documents do."""
         from mr_dedup.pipeline.fingerprint_clusters import JoinEngine
 
+        self.clustering.set()
         arguments = self._arguments
         with self._folder("cluster") as folder:
             yield JoinEngine(

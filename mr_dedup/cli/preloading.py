@@ -12,23 +12,33 @@ from collections.abc import Callable, Iterator
 
 
 @contextlib.contextmanager
-def preloading(load: Callable[[], object] | None) -> Iterator[Callable[[], None]]:
-    """Call ``load`` in a thread, if there is one; yield what waits until it has ended.
+def preloading(
+    load: Callable[[], object] | None, after: threading.Event | None = None
+) -> Iterator[Callable[[], None]]:
+    """Call ``load`` in a thread, if there is one, ``after`` an event; yield what waits for its end.
 
-    What cannot be loaded is told of where it is needed. At the end it is waited for: a thread that
-    has locks is not to be there when a process is forked.
+    What cannot be loaded is told of where it is needed. At the end it is waited for, or given up if
+    the event has not come: a thread that has locks is not to be there when a process is forked.
     """
     if load is None:
         yield lambda: None
         return
-    thread = threading.Thread(target=_quietly, args=(load,), daemon=True)
+    event, ended = after or threading.Event(), threading.Event()
+    if after is None:
+        event.set()
+
+    def loading() -> None:
+        event.wait()
+        if not ended.is_set():
+            with contextlib.suppress(Exception):
+                load()
+
+    thread = threading.Thread(target=loading, daemon=True)
     thread.start()
     try:
         yield thread.join
     finally:
+        if not event.is_set():
+            ended.set()
+            event.set()
         thread.join()
-
-
-def _quietly(load: Callable[[], object]) -> None:
-    with contextlib.suppress(Exception):
-        load()

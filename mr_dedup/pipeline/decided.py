@@ -126,9 +126,10 @@ class Decided:
         with (
             whole_file(decisions, overwrite=True) as file,
             pq.ParquetWriter(
-                file, _DECISIONS, compression="zstd", write_page_checksum=True
+                file, _DECISIONS, compression="zstd", write_page_checksum=True,
+                use_dictionary=["cluster", "distance", "similarity", "reason", "earlier", "method"],
             ) as writer,
-        ):
+        ):  # fmt: skip
             start = rows.earlier
             dropped = int(np.count_nonzero(~kept[:start]))
             for batch in rows.batches(["id"]):

@@ -47,3 +47,19 @@ def test_what_cannot_be_loaded_is_told_of_where_it_is_needed(capfd):
 def test_there_may_be_nothing_to_load():
     with preloading(None) as wait:
         wait()
+
+
+def test_what_is_to_come_later_waits_for_its_event():
+    loaded, event = [], threading.Event()
+    with preloading(lambda: loaded.append(1), event) as wait:
+        assert not loaded
+        event.set()
+        wait()
+        assert loaded == [1]
+
+
+def test_what_never_comes_is_given_up():
+    loaded = []
+    with preloading(lambda: loaded.append(1), threading.Event()):
+        pass
+    assert not loaded
