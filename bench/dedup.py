@@ -30,7 +30,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import time
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -49,7 +49,7 @@ _OURS = "mr-dedup dedup"
 _TEXT_DEDUP = "text-dedup"
 _MOST_ROUNDS = 3
 _LEAST_PRECISION = 0.999  # what very long texts have in common is estimated
-_POLL_SECONDS = 0.05
+_POLL_SECONDS = 0.25
 
 Keepers = dict[str, str]
 """The keeper of each document: itself if it is kept, "" if it is not known."""
@@ -185,22 +185,30 @@ class Program:
         """Run it to its end; return the seconds by the clock; RuntimeError if it fails."""
         if self.cache is not None:
             shutil.rmtree(self.cache, ignore_errors=True)
-        before = os.times()
+        ended = threading.Event()
         with tempfile.TemporaryFile("w+") as said:
             started = wall_clock()
             process = subprocess.Popen(self.command, stdout=said, stderr=said, env=_environment())
-            while process.poll() is None:
-                self.peak_bytes = max(self.peak_bytes, _tree_bytes(process.pid))
-                time.sleep(_POLL_SECONDS)
+            watch = threading.Thread(target=self._watch, args=(process.pid, ended))
+            watch.start()
+            _, status, usage = os.wait4(process.pid, 0)
             seconds = wall_clock() - started
+            ended.set()
+            watch.join()
+            process.returncode = os.waitstatus_to_exitcode(status)
             said.seek(0)
             if process.returncode:
                 raise RuntimeError(f"exit code {process.returncode}: {said.read().strip()}")
-        after = os.times()
-        user_seconds = after.children_user - before.children_user
-        system_seconds = after.children_system - before.children_system
-        self.processor_seconds.append(user_seconds + system_seconds)
+        self.processor_seconds.append(usage.ru_utime + usage.ru_stime)
         return seconds
+
+    def _watch(self, pid: int, ended: threading.Event) -> None:
+        """Note the memory of a process and those below it, now and then, as it takes their time."""
+        while not ended.wait(_POLL_SECONDS):
+            self.peak_bytes = max(self.peak_bytes, _tree_bytes(pid))
+            with contextlib.suppress(OSError):  # it may end meanwhile
+                peak = status_bytes(Path("/proc", str(pid), "status"), "VmHWM")
+                self.peak_bytes = max(self.peak_bytes, peak)
 
 
 def measure(

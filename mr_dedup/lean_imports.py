@@ -17,9 +17,6 @@ from typing import Any
 _OBJECTS_BETWEEN_COLLECTIONS = 250_000
 """New objects until Python looks for garbage that refers to itself; as it comes, 700."""
 
-_SECONDS_OF_A_TURN = 0.0005
-"""How long a thread keeps Python's lock from others that wait; as it comes, ten times as long."""
-
 _CACHING = "numba.core.caching"
 
 
@@ -29,15 +26,13 @@ def lean_imports() -> None:
     Setuptools puts itself in the place of distutils, of which mrjob takes one function: 0.2 s.
     Numba looks through scipy for linear algebra, which no kernel here has: 0.15 s. Objects that
     imports make stay: to go through them every 700 took 0.15 s of a de-duplication of 30 MB, every
-    50,000 still 0.05 s. A thread that loads a compiled kernel lets go of Python's lock 900 times;
-    beside one that imports it waited 5 ms each time. Arrow's own allocator takes memory in huge
-    pages for each thread, and the system cleared them for 0.1 s, used or not.
+    50,000 still 0.05 s. Arrow's own allocator takes memory in huge pages for each thread, and the
+    system cleared them for 0.1 s, used or not.
     """
     # no kernel has linear algebra, and NumPy's starts a thread for each core
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
     gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS, *gc.get_threshold()[1:])
-    sys.setswitchinterval(_SECONDS_OF_A_TURN)
     if "numba" not in sys.modules:
         sys.modules.setdefault("scipy", None)  # type: ignore[arg-type]
         sys.meta_path.insert(0, _CachingFinder())

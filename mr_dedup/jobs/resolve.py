@@ -403,11 +403,10 @@ def _with_sets(
 
 def _known(hashes: NDArray[np.uint64], seen: set[bytes]) -> NDArray[np.bool_]:
     """Return which texts were ``seen`` before, by their hashes, and put the others there."""
-    known = np.ones(len(hashes), bool)
-    for i, digest in enumerate(map(bytes, hashes)):
-        known[i] = digest in seen
-        seen.add(digest)
-    return known
+    digests = np.ascontiguousarray(hashes).view("V16").ravel().tolist()
+    # to add one returns None
+    known = [digest in seen or bool(seen.add(digest)) for digest in digests]  # type: ignore[func-returns-value]
+    return np.array(known, bool)
 
 
 def _whole(column: pa.ChunkedArray) -> pa.Array:
