@@ -49,7 +49,7 @@ _OURS = "mr-dedup dedup"
 _TEXT_DEDUP = "text-dedup"
 _MOST_ROUNDS = 3
 _LEAST_PRECISION = 0.999  # what very long texts have in common is estimated
-_POLL_SECONDS = 0.25
+_POLL_SECONDS = 0.1
 
 Keepers = dict[str, str]
 """The keeper of each document: itself if it is kept, "" if it is not known."""
