@@ -1,10 +1,10 @@
 """Min-wise hashing of texts and of hashed shingles against datasketch and rensa, and its error.
 
-One thread, made-up English pages, shingles of 3 words. From texts: the rivals are given shingles
-that Python makes of them, by a compiled expression and zip, as that is how they are used. From
-hashes: what is left when shingles are found and hashed; datasketch hashes by itself, quickly. The
-error is the root of the mean square of what estimates of pairs, at similarities from 0 to 1, are
-off by.
+Made-up English pages, shingles of 3 words; seconds are of all threads, of which ours has one. From
+texts: the rivals are given shingles that Python makes of them, by a compiled expression and zip, as
+that is how they are used. From hashes: what is left when shingles are found and hashed; datasketch
+hashes by itself, quickly. The error is the root of the mean square of what estimates of pairs, at
+similarities from 0 to 1, are off by.
 """
 
 from __future__ import annotations

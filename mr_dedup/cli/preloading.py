@@ -18,6 +18,9 @@ To load a kernel lets go of the lock 900 times, and beside an import each time w
 threads that work take a twentieth longer by it.
 """
 
+# not what it is when a thread begins: another one may be loading
+_USUAL_SECONDS = sys.getswitchinterval()
+
 
 @contextlib.contextmanager
 def preloading(
@@ -39,13 +42,12 @@ def preloading(
         event.wait()
         if ended.is_set():
             return
-        usual = sys.getswitchinterval()
         sys.setswitchinterval(_SECONDS_OF_A_TURN)
         try:
             with contextlib.suppress(Exception):
                 load()
         finally:
-            sys.setswitchinterval(usual)
+            sys.setswitchinterval(_USUAL_SECONDS)
 
     thread = threading.Thread(target=loading, daemon=True)
     thread.start()

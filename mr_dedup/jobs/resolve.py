@@ -404,8 +404,10 @@ def _with_sets(
 def _known(hashes: NDArray[np.uint64], seen: set[bytes]) -> NDArray[np.bool_]:
     """Return which texts were ``seen`` before, by their hashes, and put the others there."""
     digests = np.ascontiguousarray(hashes).view("V16").ravel().tolist()
-    # to add one returns None
-    known = [digest in seen or bool(seen.add(digest)) for digest in digests]  # type: ignore[func-returns-value]
+    known = []
+    for digest in digests:
+        known.append(digest in seen)
+        seen.add(digest)
     return np.array(known, bool)
 
 
