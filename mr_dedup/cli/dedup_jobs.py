@@ -123,6 +123,8 @@ class Jobs:
         if runner == "inline" and held:
             with runners.run_directly(job_class, options, inputs, cores, held=self._held) as result:
                 yield result
+            if self._held is not None:
+                self._held.parts.clear()
             return
         if runner == "local":
             job_class.warm_up()

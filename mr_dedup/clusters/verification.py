@@ -7,12 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-import xxhash
 from numpy.typing import NDArray
 
 from mr_dedup.clusters import verification_kernels as kernels
 from mr_dedup.features.preparation import table_for
-from mr_dedup.features.shingles import FeatureOptions, scratch_for, slices_of
+from mr_dedup.features.shingles import FeatureOptions, most_features, scratch_for, slices_of
 
 SHINGLES = FeatureOptions("words", 3, "binary")
 """What texts are compared by: 3 words; of CJK characters, each of which is a word, 5 are usual."""
@@ -22,9 +21,6 @@ MOST_SHINGLES = 1 << 14
 
 _UNWEIGHTED = np.array([1], np.int32)
 """One step: repeats need not be told apart."""
-
-_FLUSH = 1 << 18
-"""Hashes gathered at a time: 2 MB."""
 
 
 @dataclass(frozen=True)
@@ -69,11 +65,8 @@ class ShingleSets:
     @classmethod
     def joined(cls, parts: Sequence[ShingleSets]) -> ShingleSets:
         """Return the sets of all ``parts``, in their order; ValueError if ``most`` differs."""
-        limits = {part.most for part in parts}
-        if len(limits) != 1:
-            raise ValueError(f"parts: expected sets cut at one size, got {sorted(limits)}")
+        most = _one_limit(parts)
         sizes = np.concatenate([part.sizes for part in parts])
-        most = limits.pop()
         return cls(
             _offsets(sizes, most), sizes, np.concatenate([part.hashes for part in parts]), most
         )
@@ -85,13 +78,26 @@ class ShingleSets:
         """Return the sets of texts with ``sizes`` shingles, whose hashes follow one another."""
         return cls(_offsets(sizes, most), sizes, hashes, most)
 
-    def take(self, rows: NDArray[np.int64]) -> ShingleSets:
-        """Return the sets of ``rows`` int64[m], in their order; a copy."""
-        sizes = self.sizes[rows]
-        offsets = _offsets(sizes, self.most)
+    @classmethod
+    def gathered(
+        cls, parts: Sequence[ShingleSets], which: NDArray[np.int64], rows: NDArray[np.int64]
+    ) -> ShingleSets:
+        """Return the sets rows[i] of parts[which[i]], int64[m], in their order; a copy.
+
+        Raises ValueError if ``most`` of the parts differs.
+        """
+        most = _one_limit(parts)
+        sizes = np.empty(rows.size, np.int64)
+        chosen = [np.flatnonzero(which == number) for number in range(len(parts))]
+        for part, places in zip(parts, chosen, strict=True):
+            sizes[places] = part.sizes[rows[places]]
+        offsets = _offsets(sizes, most)
         hashes = np.empty(int(offsets[-1]), np.uint64)
-        kernels.gather(self.arrays[0], self.arrays[2], rows.view(np.uint64), hashes)
-        return ShingleSets(offsets, sizes, hashes, self.most)
+        for part, places in zip(parts, chosen, strict=True):
+            kernels.gather(
+                part.arrays[0], part.arrays[2], rows[places], offsets[:-1][places], hashes
+            )
+        return cls(offsets, sizes, hashes, most)
 
     def jaccard(self, first: NDArray[np.int64], second: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return the similarity of sets first[p] and second[p], float64[m]; 0 to an empty set.
@@ -120,6 +126,13 @@ class ShingleSets:
         return views
 
 
+def _one_limit(parts: Sequence[ShingleSets]) -> int:
+    limits = {part.most for part in parts}
+    if len(limits) != 1:
+        raise ValueError(f"parts: expected sets cut at one size, got {sorted(limits)}")
+    return limits.pop()
+
+
 def _offsets(sizes: NDArray[np.int64], most: int) -> NDArray[np.int64]:
     offsets = np.zeros(sizes.size + 1, np.int64)
     np.cumsum(np.minimum(sizes, most), out=offsets[1:])
@@ -132,26 +145,32 @@ def shingle_sets(
     """Return the set of shingles of every text; that of a null is empty.
 
     The weighting of ``options`` does not matter. Texts of fewer tokens than a shingle has are one
-    shingle. Memory: the sets, twice while they are put together, and the longest text's scratch.
+    shingle. Memory: the sets, and the longest text's scratch.
     Raises ValueError for another type of array, and for a ``most`` below 1.
     """
     if most < 1:
         raise ValueError(f"most must be at least 1, not {most}")
     content, starts, stops = slices_of(texts, options)
     scratch = scratch_for(int((stops - starts).max(initial=0)), options)
-    reserve = min(most, scratch.hashes.size)
-    buffer = np.empty(_FLUSH + reserve, np.uint64)
     sizes = np.empty(starts.size, np.uint64)
-    parts = [np.empty(0, np.uint64)]
-    begin = 0
-    while begin < starts.size:
-        begin, written = kernels.fill_sets(
-            content, starts, stops, np.uint64(begin), *table_for(options),
-            options.unit == "characters", np.uint64(options.length), _UNWEIGHTED, scratch,
-            np.uint64(reserve), np.uint64(most), sizes, buffer,
-        )  # fmt: skip
-        parts.append(buffer[:written].copy())
-    return ShingleSets.of_sizes(sizes.view(np.int64), np.concatenate(parts), most)
+    hashes = room_for_sets(starts, stops, options, most)
+    written = kernels.fill_sets(
+        content, starts, stops, *table_for(options), options.unit == "characters",
+        np.uint64(options.length), _UNWEIGHTED, scratch, np.uint64(most), sizes, hashes,
+    )  # fmt: skip
+    hashes.resize(written, refcheck=False)
+    return ShingleSets.of_sizes(sizes.view(np.int64), hashes, most)
+
+
+def room_for_sets(
+    starts: NDArray[np.uint64], stops: NDArray[np.uint64], options: FeatureOptions, most: int
+) -> NDArray[np.uint64]:
+    """Return room for the sets of texts that start and stop there, each cut to ``most`` hashes.
+
+    To be cut to what is written: what is not touched takes addresses, no memory.
+    """
+    features = most_features((stops - starts).astype(np.int64), options)
+    return np.empty(int(np.minimum(features, most).sum()), np.uint64)
 
 
 def text_hashes(
@@ -159,16 +178,14 @@ def text_hashes(
 ) -> NDArray[np.uint64]:
     """Return the XXH3 of every text, uint64[n, 2]: 128 bits, so equal ones mean equal texts.
 
-    Or of the texts at ``rows`` int64[m], uint64[m, 2]. About half a microsecond a text, and 10 GB a
-    second. That of a null is that of an empty text.
+    Or of the texts at ``rows`` int64[m], uint64[m, 2]. That of a null is that of an empty text.
     """
     content, starts, stops = slices_of(texts, SHINGLES)
     if rows is not None:
         starts, stops = starts[rows], stops[rows]
-    view = content.data
-    slices = zip(starts.tolist(), stops.tolist(), strict=True)
-    digests = [xxhash.xxh3_128_digest(view[start:stop]) for start, stop in slices]
-    return np.frombuffer(b"".join(digests), np.uint64).reshape(-1, 2)
+    hashes = np.empty((starts.size, 2), np.uint64)
+    kernels.hash_slices(content, starts, stops, hashes)
+    return hashes
 
 
 def number_texts(

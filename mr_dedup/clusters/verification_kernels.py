@@ -11,6 +11,7 @@ import numpy as np
 from numba import njit, uint32, uint64
 
 from mr_dedup.features.kernels import find_features
+from mr_dedup.features.xxh3 import xxh3_128
 
 _U = np.uint64
 _0, _1, _64 = _U(0), _U(1), _U(64)
@@ -24,26 +25,30 @@ _STRIDE = _U(4)
 
 @njit(cache=True, nogil=True)
 def fill_sets(  # type: ignore[no-untyped-def]
-    content, starts, stops, begin, pages, entries, by_characters, length, steps, scratch, reserve,
-    most, sizes, hashes,
+    content, starts, stops, pages, entries, by_characters, length, steps, scratch, most, sizes,
+    hashes,
 ):  # fmt: skip
-    """Write the sets of the texts from ``begin`` on, until ``hashes`` may not hold another.
+    """Write the sets of the texts to ``hashes``; return how many hashes they are.
 
-    ``reserve`` is the most that a set takes, ``most`` where it is cut; ``sizes`` are those before.
-    Returns (begin, written): where to go on, starts.size at the end. With one entry ``steps``
-    leaves scratch.keys and scratch.times free to sort in.
+    ``most`` is where a set is cut; ``sizes`` are those before. With one entry ``steps`` leaves
+    scratch.keys and scratch.times free to sort in.
     """
     written = _0
-    i = uint64(begin)
-    while i < uint64(starts.size) and written + reserve <= uint64(hashes.size):
+    for i in range(starts.size):
         count, _ = find_features(
             content, starts[i], stops[i], pages, entries, by_characters, length, steps,
             scratch,
         )  # fmt: skip
         sizes[i] = write_set(scratch, count, most, written, hashes)
         written += min(sizes[i], most)
-        i += _1
-    return i, written
+    return written
+
+
+@njit(cache=True, nogil=True)
+def hash_slices(content, starts, stops, out):  # type: ignore[no-untyped-def]
+    """Write the XXH3 of each content[starts[i]:stops[i]], both halves, to ``out`` uint64[n, 2]."""
+    for i in range(starts.size):
+        out[i, 0], out[i, 1] = xxh3_128(content, starts[i], stops[i])
 
 
 @njit(cache=True, nogil=True)
@@ -107,14 +112,13 @@ def sort_hashes(hashes, count, out, ends):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def gather(offsets, hashes, rows, out):  # type: ignore[no-untyped-def]
-    """Write the sets of ``rows`` to ``out``, one after the other."""
-    place = _0
+def gather(offsets, hashes, rows, places, out):  # type: ignore[no-untyped-def]
+    """Write each set rows[i] to ``out`` from places[i] on, int64[m] both."""
     for i in range(rows.size):
-        start, stop = uint64(offsets[rows[i]]), uint64(offsets[rows[i] + _1])
+        row, place = uint64(rows[i]), uint64(places[i])
+        start, stop = uint64(offsets[row]), uint64(offsets[row + _1])
         for j in range(stop - start):
             out[place + uint64(j)] = hashes[start + uint64(j)]
-        place += stop - start
 
 
 @njit(cache=True, nogil=True, error_model="numpy")  # 1 / 0 is inf, and that is enough

@@ -58,6 +58,17 @@ def folded_product(typing_context: Any, one: Any, other: Any) -> tuple[Any, Any]
 
 
 @intrinsic
+def high_product(typing_context: Any, one: Any, other: Any) -> tuple[Any, Any]:
+    """Return the upper half of the 128-bit product of two uint64."""
+
+    def codegen(context: Any, builder: Any, sig: Any, arguments: Any) -> Any:
+        wide = builder.mul(*(builder.zext(number, _DOUBLE) for number in arguments))
+        return builder.trunc(builder.lshr(wide, ir.Constant(_DOUBLE, 64)), WORD)
+
+    return types.uint64(types.uint64, types.uint64), codegen
+
+
+@intrinsic
 def byte_swapped(typing_context: Any, number: Any) -> tuple[Any, Any]:
     """Return a uint64 with its bytes in the opposite order."""
 

@@ -14,15 +14,25 @@ from numpy.typing import NDArray
 
 from mr_dedup.features.intrinsics import COPY_BYTES, copy_lower, word_mask
 from mr_dedup.features.unicode_table import CJK, OTHER, WORD
-from mr_dedup.features.xxh3 import xxh3_64, xxh3_64_9_to_16, xxh3_64_up_to_8
-from mr_dedup.formats.byte_intrinsics import BLOCK_BYTES, below_mask, trailing_zeros64
+from mr_dedup.features.xxh3 import (
+    xxh3_64,
+    xxh3_64_9_to_16,
+    xxh3_64_17_to_32,
+    xxh3_64_up_to_8,
+)
+from mr_dedup.formats.byte_intrinsics import (
+    BLOCK_BYTES,
+    below_mask,
+    borrowed,
+    trailing_zeros64,
+)
 
 _U = np.uint64
 _0, _1, _2, _3, _4 = (_U(n) for n in range(5))
 _BLOCK, _COPY = _U(BLOCK_BYTES), _U(COPY_BYTES)
 _ALL = ~_0
 _SPACE, _NOT_ASCII = np.uint8(ord(" ")), np.uint8(0x80)
-_SPAN = 512
+SPAN = 512
 """Shingles that are sorted by size together."""
 
 
@@ -32,7 +42,7 @@ class Scratch(NamedTuple):
     ``text`` uint8[2 b + 2 COPY_BYTES], ``token_starts`` and ``token_stops`` uint32[b // 2 + 2];
     for p tokens, or characters, at most: ``starts`` and ``stops`` uint32[p], ``hashes`` uint64[p]
     and ``weights`` int32[p] rounded up to a multiple of 8, ``keys`` uint64[c] and ``times``
-    uint32[c], c a power of 2 and at least 2 p.
+    uint32[c], c a power of 2 and at least 2 p; ``spans`` uint32[4, SPAN].
     """
 
     text: NDArray[np.uint8]
@@ -44,6 +54,24 @@ class Scratch(NamedTuple):
     weights: NDArray[np.int32]
     keys: NDArray[np.uint64]
     times: NDArray[np.uint32]
+    spans: NDArray[np.uint32]
+
+
+@njit(cache=True, nogil=True)
+def borrowed_scratch(scratch):  # type: ignore[no-untyped-def]
+    """Return ``scratch`` with arrays that are not counted: see ``borrowed``."""
+    return Scratch(
+        borrowed(scratch.text),
+        borrowed(scratch.token_starts),
+        borrowed(scratch.token_stops),
+        borrowed(scratch.starts),
+        borrowed(scratch.stops),
+        borrowed(scratch.hashes),
+        borrowed(scratch.weights),
+        borrowed(scratch.keys),
+        borrowed(scratch.times),
+        borrowed(scratch.spans),
+    )
 
 
 @njit(cache=True, nogil=True)
@@ -66,12 +94,14 @@ def find_features(  # type: ignore[no-untyped-def]
         stop = uint64(scratch.token_stops[tokens - _1])
         pieces = split_characters(scratch.text, stop, scratch.starts, scratch.stops)
         count = hash_shingles(
-            scratch.text, scratch.starts, scratch.stops, pieces, length, scratch.hashes
-        )
+            scratch.text, scratch.starts, scratch.stops, pieces, length, scratch.spans,
+            scratch.hashes,
+        )  # fmt: skip
     else:
         count = hash_shingles(
-            scratch.text, scratch.token_starts, scratch.token_stops, tokens, length, scratch.hashes
-        )
+            scratch.text, scratch.token_starts, scratch.token_stops, tokens, length, scratch.spans,
+            scratch.hashes,
+        )  # fmt: skip
     if steps.size == 1:
         scratch.weights[:count] = steps[0]
     else:
@@ -219,28 +249,32 @@ def split_characters(text, stop, starts, stops):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def hash_shingles(text, starts, stops, count, length, hashes):  # type: ignore[no-untyped-def]
+def hash_shingles(text, starts, stops, count, length, spans, hashes):  # type: ignore[no-untyped-def]
     """Write the hash of every ``length`` neighbouring tokens of ``count``; return how many.
 
-    Fewer tokens than ``length`` are one shingle; no tokens, none. ``text`` has 8 bytes of padding.
+    Fewer tokens than ``length`` are one shingle; no tokens, none. ``text`` has 8 bytes of padding;
+    ``spans`` is scratch.
     Shingles are sorted by the path that their size takes, a span at a time, for its branches would
-    be guessed wrong: 4.6 ns a word instead of 14.
+    be guessed wrong: 4.6 ns a word instead of 14, and 5.2 ns for each three words of English
+    instead of 13, when those of over 16 bytes went together.
     """
     if count == _0:
         return _0
     shingles = count - length + _1 if count >= length else _1
     last = min(length, count) - _1
-    short, middling, long = np.empty((3, _SPAN), np.uint32)
-    for begin in range(_0, shingles, _U(_SPAN)):
-        shorts, middlings, longs = _0, _0, _0
-        for i in range(begin, min(uint64(begin) + _U(_SPAN), shingles)):
+    short, middling, longer, long = spans[0], spans[1], spans[2], spans[3]
+    for begin in range(_0, shingles, _U(SPAN)):
+        shorts, middlings, longers, longs = _0, _0, _0, _0
+        for i in range(begin, min(uint64(begin) + _U(SPAN), shingles)):
             size = uint64(stops[uint64(i) + last]) - uint64(starts[i])
             short[shorts] = uint32(i)
             shorts += uint64(size <= _U(8))
             middling[middlings] = uint32(i)
             middlings += uint64(size > _U(8)) & uint64(size <= _U(16))
+            longer[longers] = uint32(i)
+            longers += uint64(size > _U(16)) & uint64(size <= _U(32))
             long[longs] = uint32(i)
-            longs += uint64(size > _U(16))
+            longs += uint64(size > _U(32))
         for entry in range(shorts):
             i = uint64(short[entry])
             start = uint64(starts[i])
@@ -249,6 +283,10 @@ def hash_shingles(text, starts, stops, count, length, hashes):  # type: ignore[n
             i = uint64(middling[entry])
             start = uint64(starts[i])
             hashes[i] = xxh3_64_9_to_16(text, start, uint64(stops[i + last]) - start)
+        for entry in range(longers):
+            i = uint64(longer[entry])
+            start = uint64(starts[i])
+            hashes[i] = xxh3_64_17_to_32(text, start, uint64(stops[i + last]) - start)
         for entry in range(longs):
             i = uint64(long[entry])
             hashes[i] = xxh3_64(text, uint64(starts[i]), uint64(stops[i + last]))

@@ -116,6 +116,14 @@ def _logarithmic_steps() -> NDArray[np.int32]:
     return np.array([*np.diff(totals), 0], np.int32)
 
 
+def most_features(
+    size_bytes: NDArray[np.int64] | int, options: FeatureOptions
+) -> NDArray[np.int64] | int:
+    """Return as many shingles, repeats counted, as texts of ``size_bytes`` never have more."""
+    # folded, a text has at most twice the bytes
+    return 2 * size_bytes + 2 if options.unit == "characters" else size_bytes // 2 + 2
+
+
 def scratch_for(size_bytes: int, options: FeatureOptions) -> kernels.Scratch:
     """Return scratch for texts of up to ``size_bytes``.
 
@@ -123,7 +131,7 @@ def scratch_for(size_bytes: int, options: FeatureOptions) -> kernels.Scratch:
     """
     tokens = size_bytes // 2 + 2
     by_characters = options.unit == "characters"
-    pieces = 2 * size_bytes + 2 if by_characters else tokens
+    pieces = int(most_features(size_bytes, options))
     features = (pieces + 15) // 8 * 8
     slots = 1 << (2 * features - 1).bit_length()
     token_starts, token_stops = np.empty(tokens, np.uint32), np.empty(tokens, np.uint32)
@@ -140,6 +148,7 @@ def scratch_for(size_bytes: int, options: FeatureOptions) -> kernels.Scratch:
         np.empty(features, np.int32),
         np.empty(slots, np.uint64),
         np.empty(slots, np.uint32),
+        np.empty((4, kernels.SPAN), np.uint32),
     )
 
 

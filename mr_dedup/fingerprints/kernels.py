@@ -10,10 +10,11 @@ from numba import int64, njit, types, uint64
 from numba.extending import intrinsic
 
 from mr_dedup.features.frequency_kernels import weigh_by_rarity
-from mr_dedup.features.kernels import find_features
+from mr_dedup.features.kernels import borrowed_scratch, find_features
 from mr_dedup.features.word_kernels import find_words
+from mr_dedup.formats.byte_intrinsics import borrowed
 
-_BITS = 64
+BITS = 64
 _TOGETHER = 8
 _U = np.uint64
 _0, _1 = _U(0), _U(1)
@@ -39,7 +40,7 @@ def _add_where_set(
 
     def codegen(context: Any, builder: Any, sig: Any, arguments: Any) -> Any:
         half, word = ir.IntType(32), ir.IntType(64)
-        lanes = ir.VectorType(half, _BITS)
+        lanes = ir.VectorType(half, BITS)
 
         def data(position: int) -> Any:
             return context.make_array(sig.args[position])(
@@ -52,16 +53,16 @@ def _add_where_set(
         for j in range(_TOGETHER):
             at = builder.add(arguments[3], ir.Constant(word, j))
             bits = builder.bitcast(
-                builder.load(builder.gep(data(1), [at])), ir.VectorType(ir.IntType(1), _BITS)
+                builder.load(builder.gep(data(1), [at])), ir.VectorType(ir.IntType(1), BITS)
             )
             weight = builder.load(builder.gep(data(2), [at]))
             one = builder.insert_element(
                 ir.Constant(lanes, ir.Undefined), weight, ir.Constant(half, 0)
             )
             spread = builder.shuffle_vector(
-                one, ir.Constant(lanes, ir.Undefined), ir.Constant(lanes, [0] * _BITS)
+                one, ir.Constant(lanes, ir.Undefined), ir.Constant(lanes, [0] * BITS)
             )
-            added = builder.select(bits, spread, ir.Constant(lanes, [0] * _BITS))
+            added = builder.select(bits, spread, ir.Constant(lanes, [0] * BITS))
             total = builder.add(total, added)
         stored = builder.store(total, pointer)
         stored.align = 4
@@ -88,11 +89,11 @@ def simhash(hashes, weights, count, sums, lanes):  # type: ignore[no-untyped-def
     for begin in range(_0, padded, _FLUSH):
         for i in range(begin, min(uint64(begin) + _FLUSH, padded), _U(_TOGETHER)):
             _add_where_set(lanes, hashes, weights, uint64(i))
-        for bit in range(_U(_BITS)):
+        for bit in range(_U(BITS)):
             sums[bit] += int64(lanes[bit])
             lanes[bit] = np.int32(0)
     fingerprint = _0
-    for bit in range(_U(_BITS)):
+    for bit in range(_U(BITS)):
         if int64(2) * sums[bit] > total:
             fingerprint |= _1 << uint64(bit)
     return fingerprint
@@ -112,9 +113,17 @@ def simhash_texts(  # type: ignore[no-untyped-def]
     idf_table,
     values,
     occurrences,
+    sums,
+    lanes,
 ):
-    """Write the simhash of each content[starts[i]:stops[i]], and how many shingles it has."""
-    sums, lanes = np.empty(_BITS, np.int64), np.empty(_BITS, np.int32)
+    """Write the simhash of each content[starts[i]:stops[i]], and how many shingles it has.
+
+    ``sums`` and ``lanes`` are scratch, as for ``simhash``.
+    """
+    scratch, content = borrowed_scratch(scratch), borrowed(content)
+    pages, entries, sums, lanes = (
+        borrowed(pages), borrowed(entries), borrowed(sums), borrowed(lanes)
+    )  # fmt: skip
     for i in range(stops.size):
         count, _ = find_features(
             content, starts[i], stops[i], pages, entries, by_characters, length, steps, scratch
@@ -134,7 +143,7 @@ def simhash_words(  # type: ignore[no-untyped-def]
 
     As ``simhash_texts`` would, in half of the time; ``totals`` as in ``find_words``.
     """
-    sums, lanes = np.empty(_BITS, np.int64), np.empty(_BITS, np.int32)
+    sums, lanes = np.empty(BITS, np.int64), np.empty(BITS, np.int32)
     for i in range(stops.size):
         occurrences[i], distinct = find_words(
             content, starts[i], stops[i], pages, entries, totals, scratch

@@ -62,9 +62,14 @@ def simhash(
     kernels.simhash_texts(
         content, starts, stops, *table_for(options), options.unit == "characters",
         np.uint64(options.length), options.steps, scratch_for(longest, options), table,
-        values, occurrences,
+        values, occurrences, *scratch_for_bits(),
     )  # fmt: skip
     return Fingerprints(values, occurrences)
+
+
+def scratch_for_bits() -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """Return what ``kernels.simhash`` works in."""
+    return np.empty(kernels.BITS, np.int64), np.empty(kernels.BITS, np.int32)
 
 
 def _is_of_few_words(size_bytes: int, options: FeatureOptions, table: IdfTable) -> bool:

@@ -45,6 +45,23 @@ def spread(builder: Any, scalar: Any, vector: Any) -> Any:
     return builder.shuffle_vector(one, undefined, lanes)
 
 
+@intrinsic
+def borrowed(typing_context: Any, array: Any) -> tuple[Any, Any]:
+    """Return an array that does not count who holds it; whoever has the given one holds it on.
+
+    Numba counts, by an atomic instruction each, whenever an array is taken out of a tuple or
+    sliced: some tens of times for a text, on the same counters in all threads.
+    """
+
+    def codegen(context: Any, builder: Any, sig: Any, arguments: Any) -> Any:
+        view = context.make_array(sig.args[0])(context, builder, arguments[0])
+        for name in ("meminfo", "parent"):
+            setattr(view, name, getattr(view, name).type(None))
+        return view._getvalue()
+
+    return array(array), codegen
+
+
 def _compared(operator: str) -> Any:
     def codegen(context: Any, builder: Any, sig: Any, arguments: Any) -> Any:
         block = loaded(builder, address(context, builder, sig.args[0], *arguments[:2]), _BLOCK)

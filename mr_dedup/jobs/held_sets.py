@@ -1,11 +1,13 @@
 """What one process holds of documents from the fingerprint job to the resolve job.
 
 So it need not read them again: sets of shingles instead of texts, and what else is to be known.
+Sets stay where they are until they are compared: to hand them from map to reduce copied them twice.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -41,8 +43,26 @@ class HeldBatchOfSets:
 
 @dataclass
 class HeldSets:
-    """The sets by ``shingles``, and ``fields``, of the documents of each chunk, by its number."""
+    """The sets by ``shingles``, and ``fields``, of the documents of each chunk, by its number.
+
+    ``parts`` are sets that tasks of the resolve job refer to, by the numbers that ``put`` gives.
+    """
 
     shingles: FeatureOptions
     fields: Sequence[str]
     chunks: dict[int, list[HeldBatchOfSets]] = field(default_factory=dict)
+    parts: dict[int, ShingleSets] = field(default_factory=dict)
+    _numbers: Iterator[int] = field(default_factory=itertools.count)
+
+    def put(self, sets: ShingleSets) -> int:
+        """Hold sets until the job ends; return their number. Threads may do so at once."""
+        number = next(self._numbers)
+        self.parts[number] = sets
+        return number
+
+    def gathered(self, parts: NDArray[np.int64], rows: NDArray[np.int64]) -> ShingleSets:
+        """Return the sets rows[m] of the parts of these numbers, in their order; a copy."""
+        from mr_dedup.clusters.verification import ShingleSets
+
+        numbers, inverse = np.unique(parts, return_inverse=True)
+        return ShingleSets.gathered([self.parts[part] for part in numbers.tolist()], inverse, rows)

@@ -22,6 +22,7 @@ from mrjob.step import MRStep
 from numpy.typing import NDArray
 
 from mr_dedup.errors import FormatError, MrDedupError
+from mr_dedup.formats.columns import one_array
 from mr_dedup.formats.documents.options import ReadOptions
 from mr_dedup.formats.parquet_table import read_table
 from mr_dedup.jobs.batches import Batch, BatchProtocol
@@ -144,8 +145,6 @@ class ResolveJob(DocumentJob):
             # by keys before texts are copied, so that they are once
             order = np.argsort(keys, kind="stable")
             table = self._described(batch, clustered.take(order), seen)
-            if self.held is not None:
-                table = _by_sets(table, self.shingles())
             table = table.append_column("row", pa.array(rows[order]))
             number = EARLIER if is_earlier else chunk.number
             table = table.append_column("chunk", pa.array(np.full(len(table), number)))
@@ -155,31 +154,22 @@ class ResolveJob(DocumentJob):
         """Yield the same of a chunk whose sets are held, with these in the place of texts."""
         assert self.held is not None
         told, _ = ClusteredRows.read(Path(self.options.clustered)).of(chunk.number)
-        seen: set[bytes] = set()
         done = 0
         for batch in self.held.chunks.pop(chunk.number):
             clustered = told.between(done, done + len(batch.ids))
             if clustered.numbers.size:
                 keys = _reduce_keys(clustered.labels, self.options.reduce_keys)
                 order = np.argsort(keys, kind="stable")
-                table = self._described_by_sets(batch, clustered.take(order), seen)
+                table = self._described_by_sets(batch, clustered.take(order))
                 rows = clustered.numbers[order] + done
                 table = table.append_column("row", pa.array(rows))
                 number = np.full(len(table), chunk.number)
                 yield from _keyed(table.append_column("chunk", pa.array(number)), keys[order])
             done += len(batch.ids)
 
-    def _described_by_sets(
-        self, batch: HeldBatchOfSets, clustered: ClusteredRows, seen: set[bytes]
-    ) -> pa.Table:
+    def _described_by_sets(self, batch: HeldBatchOfSets, clustered: ClusteredRows) -> pa.Table:
+        assert self.held is not None
         rows = clustered.numbers
-        hashes = batch.hashes[rows]
-        known = _known(hashes, seen)
-        sets = batch.sets.take(rows[~known])
-        edges = np.zeros(rows.size + 1, np.int64)
-        np.cumsum(
-            np.where(known, 0, np.minimum(batch.sets.sizes[rows], batch.sets.most)), out=edges[1:]
-        )
         columns: dict[str, Any] = {
             "id": batch.ids.take(pa.array(rows)),
             "length": clustered.lengths,
@@ -189,8 +179,8 @@ class ResolveJob(DocumentJob):
         for name in self.policy().fields:
             assert batch.fields is not None
             columns[f"field {name}"] = batch.fields[name].take(pa.array(rows))
-        columns |= {"text a": hashes[:, 0], "text b": hashes[:, 1]}
-        return _with_sets(pa.table(columns), batch.sets.sizes[rows], known, edges, sets.hashes)
+        columns |= _halves(batch.hashes[rows])
+        return pa.table({**columns, **_references(self.held.put(batch.sets), rows)})
 
     def _told(self, chunk: DocumentChunk) -> Iterator[_Clustered]:
         """Yield batches of a chunk, which of their documents are in clusters, and their rows.
@@ -229,7 +219,7 @@ class ResolveJob(DocumentJob):
         self, batch: DocumentBatch, clustered: ClusteredRows, seen: set[bytes]
     ) -> pa.Table:
         """Return what is to be known of those in clusters; of their texts those not ``seen``."""
-        from mr_dedup.clusters.verification import text_hashes
+        from mr_dedup.clusters.verification import number_texts, shingle_sets, text_hashes
 
         rows = clustered.numbers
         columns: dict[str, Any] = {
@@ -243,8 +233,13 @@ class ResolveJob(DocumentJob):
             columns[f"field {name}"] = batch.fields[name].take(pa.array(rows))
         if self.threshold() is not None:
             hashes = text_hashes(batch.texts, rows)
-            columns |= {"text a": hashes[:, 0], "text b": hashes[:, 1]}
-            columns["text"] = batch.texts.take(pa.array(rows, mask=_known(hashes, seen)))
+            columns |= _halves(hashes)
+            if self.held is None:
+                columns["text"] = batch.texts.take(pa.array(rows, mask=_known(hashes, seen)))
+            else:
+                numbers, firsts = number_texts(hashes)
+                sets = shingle_sets(batch.texts.take(pa.array(rows[firsts])), self.shingles())
+                columns |= _references(self.held.put(sets), numbers)
         return pa.table(columns)
 
     def reduce_clusters(self, key: int, batches: Iterable[Batch]) -> Iterator[tuple[int, Batch]]:
@@ -253,7 +248,7 @@ class ResolveJob(DocumentJob):
 
         table = pa.concat_tables([decode_documents(batch) for batch in batches])
         shingles = None if self.threshold() is None else self.shingles()
-        documents, sets = _documents(table, self.policy().fields, shingles)
+        documents, sets = self._documents(table, shingles)
         earlier = documents.files == EARLIER
         order = self._best_first(documents, earlier)
         decisions = resolve(documents, order, sets, self.threshold(), earlier)
@@ -272,6 +267,45 @@ class ResolveJob(DocumentJob):
         )
         yield key, DocumentTable(result)
         self.increment_counter(COUNTERS, "documents resolved", len(decisions))
+
+    def _documents(
+        self, table: pa.Table, shingles: FeatureOptions | None
+    ) -> tuple[ClusteredDocuments, ShingleSets | None]:
+        """Return documents as clusters/ takes them, and the shingles of their distinct texts."""
+        from mr_dedup.clusters.documents import ClusteredDocuments
+
+        texts, sets = self._texts(table, shingles) if shingles else (None, None)
+        columns = {name: table[f"field {name}"] for name in self.policy().fields}
+        documents = ClusteredDocuments(
+            ids=one_array(table["id"]),
+            files=table["chunk"].to_numpy(),
+            places=table["row"].to_numpy(),
+            text_bytes=table["length"].to_numpy(),
+            clusters=table["label"].to_numpy(),
+            fingerprints=table["fingerprint"].to_numpy(),
+            exist=np.ones(len(table), bool),
+            texts=texts,
+            fields=pa.table(columns) if columns else None,
+        )
+        return documents, sets
+
+    def _texts(
+        self, table: pa.Table, shingles: FeatureOptions
+    ) -> tuple[NDArray[np.int64], ShingleSets]:
+        """Return the number of each document's text, and the set of each text."""
+        from mr_dedup.clusters.verification import ShingleSets, number_texts, shingle_sets
+
+        hashes = np.stack([table["text a"].to_numpy(), table["text b"].to_numpy()], axis=1)
+        numbers, firsts = number_texts(hashes)
+        if self.held is not None:
+            parts, rows = table["part"].to_numpy(), table["row of part"].to_numpy()
+            return numbers, self.held.gathered(parts[firsts], rows[firsts])
+        # a text comes from every task that met it: one will do
+        rows = np.flatnonzero(table["text"].is_valid().to_numpy())
+        chosen = np.zeros(firsts.size, np.int64)
+        chosen[numbers[rows]] = rows
+        sets = [shingle_sets(texts, shingles) for texts in table["text"].chunks]
+        return chosen[numbers], ShingleSets.joined(sets)
 
     def _best_first(
         self, documents: ClusteredDocuments, earlier: NDArray[np.bool_]
@@ -331,74 +365,13 @@ def _keyed(table: pa.Table, keys: NDArray[np.uint64]) -> Iterator[tuple[int, Bat
         yield value, DocumentTable(table.slice(start, stop - start))
 
 
-def _documents(
-    table: pa.Table, fields: Iterable[str], shingles: FeatureOptions | None
-) -> tuple[ClusteredDocuments, ShingleSets | None]:
-    """Return documents as clusters/ takes them, and the shingles of their distinct texts."""
-    from mr_dedup.clusters.documents import ClusteredDocuments
-
-    texts, sets = _texts(table, shingles) if shingles else (None, None)
-    columns = {name: table[f"field {name}"] for name in fields}
-    documents = ClusteredDocuments(
-        ids=_whole(table["id"]),
-        files=table["chunk"].to_numpy(),
-        places=table["row"].to_numpy(),
-        text_bytes=table["length"].to_numpy(),
-        clusters=table["label"].to_numpy(),
-        fingerprints=table["fingerprint"].to_numpy(),
-        exist=np.ones(len(table), bool),
-        texts=texts,
-        fields=pa.table(columns) if columns else None,
-    )
-    return documents, sets
+def _halves(hashes: NDArray[np.uint64]) -> dict[str, NDArray[np.uint64]]:
+    return {"text a": hashes[:, 0], "text b": hashes[:, 1]}
 
 
-def _texts(table: pa.Table, shingles: FeatureOptions) -> tuple[NDArray[np.int64], ShingleSets]:
-    """Return the number of each document's text, and the set of each text."""
-    from mr_dedup.clusters.verification import (
-        MOST_SHINGLES,
-        ShingleSets,
-        number_texts,
-        shingle_sets,
-    )
-
-    hashes = np.stack([table["text a"].to_numpy(), table["text b"].to_numpy()], axis=1)
-    numbers, firsts = number_texts(hashes)
-    held = "set" in table.column_names
-    # a text comes from every task that met it: one will do
-    rows = np.flatnonzero(table["shingles" if held else "text"].is_valid().to_numpy())
-    chosen = np.zeros(firsts.size, np.int64)
-    chosen[numbers[rows]] = rows
-    if held:
-        sizes = table["shingles"].fill_null(0).to_numpy()
-        # of a slice the values that are its own
-        values = np.concatenate([part.flatten().to_numpy() for part in table["set"].chunks])
-        return chosen[numbers], ShingleSets.of_sizes(sizes, values, MOST_SHINGLES)
-    sets = [shingle_sets(texts, shingles) for texts in table["text"].chunks]
-    return chosen[numbers], ShingleSets.joined(sets)
-
-
-def _by_sets(table: pa.Table, shingles: FeatureOptions) -> pa.Table:
-    """Return documents with sets in the place of texts."""
-    from mr_dedup.clusters.verification import shingle_sets
-
-    texts = _whole(table["text"])
-    known = texts.is_null().to_numpy(zero_copy_only=False)
-    sets = shingle_sets(texts, shingles)
-    table = table.drop_columns(["text"])
-    return _with_sets(table, sets.sizes, known, sets.offsets, sets.hashes)
-
-
-def _with_sets(
-    table: pa.Table,
-    sizes: NDArray[np.int64],
-    known: NDArray[np.bool_],
-    offsets: NDArray[np.int64],
-    hashes: NDArray[np.uint64],
-) -> pa.Table:
-    """Return documents with the sets of those that are not ``known``, and their sizes."""
-    table = table.append_column("shingles", pa.array(sizes, mask=known))
-    return table.append_column("set", pa.LargeListArray.from_arrays(offsets, hashes))
+def _references(part: int, rows: NDArray[np.int64]) -> dict[str, NDArray[np.int64]]:
+    """Return the columns that say where the sets of some documents are held."""
+    return {"part": np.full(rows.size, part), "row of part": rows}
 
 
 def _known(hashes: NDArray[np.uint64], seen: set[bytes]) -> NDArray[np.bool_]:
@@ -409,11 +382,6 @@ def _known(hashes: NDArray[np.uint64], seen: set[bytes]) -> NDArray[np.bool_]:
         known.append(digest in seen)
         seen.add(digest)
     return np.array(known, bool)
-
-
-def _whole(column: pa.ChunkedArray) -> pa.Array:
-    array = column.combine_chunks()
-    return pa.concat_arrays(array.chunks) if isinstance(array, pa.ChunkedArray) else array
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ from mrjob.step import MRStep
 from numpy.typing import NDArray
 
 from mr_dedup.errors import MrDedupError
+from mr_dedup.formats.columns import one_array
 from mr_dedup.jobs.batches import Batch, BatchProtocol
 from mr_dedup.jobs.document_tables import DocumentTable, decode_documents
 from mr_dedup.jobs.documents import DocumentJob, TaskReading
@@ -150,7 +151,7 @@ class SimilarPairsJob(DocumentJob):
         # in the order of the documents, whichever the engine's is
         order = np.argsort(numbers)
         numbers, sides = numbers[order], sides[order]
-        texts = pa.chunked_array([_whole(table["text"]).take(pa.array(order))]).chunk(0)
+        texts = pa.chunked_array([one_array(table["text"]).take(pa.array(order))]).chunk(0)
         compare = self._comparing(texts)
         count = 0
         for first, second, similarities in self._alike(texts):
@@ -245,11 +246,6 @@ def _by(
         found = candidates(signatures, method.least)
         paired = ((first, second, np.ones(first.size)) for first, second in found)
     return paired, lambda first, second: match(method, signatures, first, second)
-
-
-def _whole(column: pa.ChunkedArray) -> pa.LargeStringArray:
-    array = column.combine_chunks()
-    return pa.concat_arrays(array.chunks) if isinstance(array, pa.ChunkedArray) else array
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from mr_dedup.clusters.decisions import Reason
 from mr_dedup.errors import MrDedupError
+from mr_dedup.formats.columns import one_array
 from mr_dedup.formats.outputs import whole_file
 from mr_dedup.pipeline.document_rows import Rows
 
@@ -78,7 +79,7 @@ class Decided:
         of_dropped = table.filter(pa.array(dropped))
         keepers = of_dropped.select(["keeper chunk", "keeper row"]).rename_columns(["chunk", "row"])
         self.keepers[numbers[dropped]] = rows.numbers_of(keepers)
-        self._names.append((numbers[dropped], _one_array(of_dropped["keeper"])))
+        self._names.append((numbers[dropped], one_array(of_dropped["keeper"])))
 
     def name_methods(
         self,
@@ -238,10 +239,6 @@ class Decided:
                 np.count_nonzero((self.keepers[self.new] >= 0) & (self.keepers[self.new] < first))
             ),
         }
-
-
-def _one_array(column: pa.ChunkedArray) -> pa.LargeStringArray:
-    return pa.concat_arrays([pa.array([], pa.large_string()), *column.chunks])
 
 
 def changed(source: str | None, id: str) -> MrDedupError:

@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 import zstandard
 from numpy.typing import NDArray
 
+from mr_dedup.formats.columns import one_array
 from mr_dedup.jobs.keep import FILE_KEY
 
 _LINES = (".jsonl", ".ndjson", ".json")
@@ -56,10 +57,10 @@ class KeptDocuments:
         if FILE_KEY in metadata:
             self._write_rows(table, metadata[FILE_KEY].decode())
             return
-        files = _one_array(table["file"])
+        files = one_array(table["file"])
         sources = files.dictionary.to_pylist()
         numbers = files.indices.to_numpy()
-        records = _one_array(table["record"])
+        records = one_array(table["record"])
         edges = [0, *(np.flatnonzero(np.diff(numbers)) + 1).tolist(), len(numbers)]
         for start, stop in itertools.pairwise(edges):
             if start < stop:
@@ -138,11 +139,6 @@ def _is_lines(source: str) -> bool:
     if name.suffix.lower() in (".gz", ".zst"):
         name = name.with_suffix("")
     return source == "stdin" or name.suffix.lower() in _LINES
-
-
-def _one_array(column: pa.ChunkedArray) -> pa.Array:
-    array = column.combine_chunks()
-    return pa.concat_arrays(array.chunks) if isinstance(array, pa.ChunkedArray) else array
 
 
 def _bytes_of(records: pa.LargeBinaryArray) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:

@@ -41,7 +41,8 @@ def read_signatures(
     schema = schema_of(methods)
     for number, method in enumerate(methods):
         fields = [i for i, each in enumerate(schema) if each.name.endswith(f" {number}")]
-        with _reader(path, fields) as reader:
+        # all of them are views of the file, some are copies
+        with _reader(path, None if len(fields) == len(schema) else fields) as reader:
             table = reader.read_all()
         yield method, signatures_in(table, methods, number)
 

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from mr_dedup.errors import MrDedupError
+from mr_dedup.formats.columns import one_array
 from mr_dedup.signatures.protocol import SignatureMethod, Signatures
 
 VERSION = 3
@@ -47,13 +48,13 @@ def signatures_in(table: pa.Table, methods: Sequence[SignatureMethod], number: i
     """
     method = methods[number]
     try:
-        lists = _whole(table[f"keys {number}"])
+        lists = one_array(table[f"keys {number}"])
         offsets = lists.offsets.to_numpy()
         # of a slice, values are those of all
         keys = lists.values.to_numpy()[offsets[0] : offsets[-1]]
         sketches = np.empty((len(lists), 0), np.uint8)
         if method.checks:
-            column = _whole(table[f"sketch {number}"])
+            column = one_array(table[f"sketch {number}"])
             content = np.frombuffer(column.buffers()[1] or b"", np.uint8)
             first = column.offset * method.sketch_bytes
             content = content[first : first + len(column) * method.sketch_bytes]
@@ -61,8 +62,3 @@ def signatures_in(table: pa.Table, methods: Sequence[SignatureMethod], number: i
         return Signatures(offsets - offsets[0], keys, sketches)
     except (KeyError, ValueError, TypeError, AttributeError, pa.ArrowException) as error:
         raise MrDedupError(f"holds no signatures of {method.name}: {error}") from error
-
-
-def _whole(column: pa.ChunkedArray) -> pa.Array:
-    array = column.combine_chunks()
-    return pa.concat_arrays(array.chunks) if isinstance(array, pa.ChunkedArray) else array

@@ -9,17 +9,18 @@ from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
-from mr_dedup.clusters.verification import MOST_SHINGLES, ShingleSets
+from mr_dedup.clusters.verification import MOST_SHINGLES, ShingleSets, room_for_sets
 from mr_dedup.features.preparation import table_for
 from mr_dedup.features.shingles import FeatureOptions, scratch_for, slices_of
-from mr_dedup.fingerprints.simhash import Fingerprints
+from mr_dedup.fingerprints.simhash import Fingerprints, scratch_for_bits
 from mr_dedup.signatures import combined_kernels as kernels
-from mr_dedup.signatures.minwise import MinwiseHashes, check_permutations, permutation_constants
-
-_FLUSH = 1 << 18
-"""Hashes of sets gathered at a time: 2 MB."""
+from mr_dedup.signatures.minwise import (
+    MinwiseHashes,
+    check_permutations,
+    permutation_constants,
+    scratch_for_orders,
+)
 
 
 class Combined(NamedTuple):
@@ -43,7 +44,7 @@ def combined(
 ) -> Combined:
     """Return all of every text, as if made one after the other; the sets only if asked for.
 
-    Memory: all of it, the sets twice while they are put together, and the longest text's scratch.
+    Memory: all of it, and the longest text's scratch.
     Raises ValueError as they do, and for features that cannot be combined.
     """
     if not can_be_combined(options):
@@ -55,19 +56,16 @@ def combined(
     values, occurrences, sizes = np.zeros((3, stops.size), np.uint64)
     least = np.full((stops.size, flips.size), 0xFFFFFFFF, np.uint32)
     most = MOST_SHINGLES if sets else 0
-    reserve = min(most, scratch.hashes.size)
-    buffer = np.empty(_FLUSH + reserve if sets else 0, np.uint64)
-    parts: list[NDArray[np.uint64]] = [np.empty(0, np.uint64)]
-    begin = 0
-    while begin < starts.size:
-        begin, written = kernels.sign_texts(
-            content, starts, stops, np.uint64(begin), *table_for(options),
-            options.unit == "characters", np.uint64(options.length), options.steps, scratch, flips,
-            factors, values, occurrences, least, np.uint64(reserve), np.uint64(most), sizes, buffer,
-        )  # fmt: skip
-        parts.append(buffer[:written].copy())
+    hashes = room_for_sets(starts, stops, options, most)
+    written = kernels.sign_texts(
+        content, starts, stops, *table_for(options), options.unit == "characters",
+        np.uint64(options.length), options.steps, scratch, flips, factors, values, occurrences,
+        least, np.uint64(most), sizes, hashes, *scratch_for_bits(),
+        *scratch_for_orders(permutations),
+    )  # fmt: skip
+    hashes.resize(written, refcheck=False)
     return Combined(
         Fingerprints(values, occurrences),
         MinwiseHashes(least, occurrences),
-        ShingleSets.of_sizes(sizes.view(np.int64), np.concatenate(parts), most) if sets else None,
+        ShingleSets.of_sizes(sizes.view(np.int64), hashes, most) if sets else None,
     )

@@ -9,31 +9,34 @@ import numpy as np
 from numba import njit, uint64
 
 from mr_dedup.clusters.verification_kernels import write_set
-from mr_dedup.features.kernels import find_features
+from mr_dedup.features.kernels import borrowed_scratch, find_features
 from mr_dedup.fingerprints.kernels import simhash
-from mr_dedup.signatures.minwise_kernels import BINS, spare_for, take_least
+from mr_dedup.formats.byte_intrinsics import borrowed
+from mr_dedup.signatures.minwise_kernels import take_least
 
 _U = np.uint64
-_0, _1 = _U(0), _U(1)
-_BITS = 64
+_0 = _U(0)
 
 
 @njit(cache=True, nogil=True)
 def sign_texts(  # type: ignore[no-untyped-def]
-    content, starts, stops, begin, pages, entries, by_characters, length, steps, scratch, flips,
-    factors, values, occurrences, least, reserve, most, sizes, hashes,
+    content, starts, stops, pages, entries, by_characters, length, steps, scratch, flips, factors,
+    values, occurrences, least, most, sizes, hashes, sums, lanes, spare, bins,
 ):  # fmt: skip
-    """Write simhash, least hashes and set of each text from ``begin`` on, as their own loops do.
+    """Write simhash, least hashes and set of each text, as their own loops do.
 
-    Until ``hashes`` may not hold another set of ``reserve``; with ``most`` 0 no sets are made. With
-    one entry ``steps`` leaves scratch.keys and scratch.times free to sort in. Returns (begin,
-    written): where to go on, starts.size at the end.
+    With ``most`` 0 no sets are made. With one entry ``steps`` leaves scratch.keys and scratch.times
+    free to sort in; the four last are as well, as ``simhash`` and ``take_least`` take them. Returns
+    how many hashes of sets are written.
     """
-    sums, lanes = np.empty(_BITS, np.int64), np.empty(_BITS, np.int32)
-    spare, bins = spare_for(flips.size), np.empty(BINS, np.uint32)
+    scratch = borrowed_scratch(scratch)
+    content, starts, stops = borrowed(content), borrowed(starts), borrowed(stops)
+    pages, entries, least, hashes = (
+        borrowed(pages), borrowed(entries), borrowed(least), borrowed(hashes)
+    )  # fmt: skip
+    sums, lanes, spare, bins = borrowed(sums), borrowed(lanes), borrowed(spare), borrowed(bins)
     written = _0
-    i = uint64(begin)
-    while i < uint64(starts.size) and written + reserve <= uint64(hashes.size):
+    for i in range(starts.size):
         count, _ = find_features(
             content, starts[i], stops[i], pages, entries, by_characters, length, steps, scratch
         )
@@ -43,6 +46,5 @@ def sign_texts(  # type: ignore[no-untyped-def]
         if most > _0:
             sizes[i] = write_set(scratch, count, most, written, hashes)
             written += min(sizes[i], most)
-        take_least(scratch.hashes, count, flips, factors, i, least, spare, bins)
-        i += _1
-    return i, written
+        take_least(scratch.hashes, count, flips, factors, uint64(i), least, spare, bins)
+    return written

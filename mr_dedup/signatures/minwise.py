@@ -109,7 +109,7 @@ def minwise_hashes(
     kernels.least_of_texts(
         content, starts, stops, *table_for(options), options.unit == "characters",
         np.uint64(options.length), _UNWEIGHTED, scratch_for(longest, options), flips, factors,
-        values, occurrences,
+        values, occurrences, *scratch_for_orders(permutations),
     )  # fmt: skip
     return MinwiseHashes(values, occurrences)
 
@@ -131,8 +131,17 @@ def minwise_of_hashes(
     flips, factors = permutation_constants(permutations)
     values = np.full((sizes.size, flips.size), 0xFFFFFFFF, np.uint32)
     scratch = np.empty(int(sizes.max(initial=0)) + kernels.LANES, np.uint64)
-    kernels.least_of_sets(offsets.view(np.uint64), hashes, scratch, flips, factors, values)
+    kernels.least_of_sets(
+        offsets.view(np.uint64), hashes, scratch, flips, factors, values,
+        *scratch_for_orders(permutations),
+    )  # fmt: skip
     return MinwiseHashes(values, sizes.astype(np.uint64))
+
+
+def scratch_for_orders(permutations: int) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
+    """Return what ``kernels.take_least`` works in."""
+    rounded = -(-permutations // kernels.LANES) * kernels.LANES
+    return np.empty((4, rounded), np.uint32), np.empty(kernels.BINS, np.uint32)
 
 
 def check_permutations(permutations: int) -> None:

@@ -13,8 +13,8 @@ from numba import njit, types, uint32, uint64
 from numba.extending import intrinsic
 
 from mr_dedup.features.intrinsics import folded_product
-from mr_dedup.features.kernels import find_features
-from mr_dedup.formats.byte_intrinsics import address, loaded, spread, stored
+from mr_dedup.features.kernels import borrowed_scratch, find_features
+from mr_dedup.formats.byte_intrinsics import address, borrowed, loaded, spread, stored
 
 LANES = 16
 """Permutations that are applied at once."""
@@ -88,13 +88,19 @@ def least_of_texts(  # type: ignore[no-untyped-def]
     factors,
     least,
     occurrences,
+    spare,
+    bins,
 ):
     """Write to least[i] the least shingle of each content[starts[i]:stops[i]] by each order.
 
     ``flips`` and ``factors`` uint32[p]; ``least`` uint32[n, p] begins as all ones, and stays so
-    where a text has no shingles; ``occurrences`` uint64[n] tells how many.
+    where a text has no shingles; ``occurrences`` uint64[n] tells how many. ``spare`` and ``bins``
+    are scratch, as for ``take_least``.
     """
-    spare, bins = spare_for(flips.size), np.empty(BINS, np.uint32)
+    scratch, content, least = borrowed_scratch(scratch), borrowed(content), borrowed(least)
+    pages, entries, spare, bins = (
+        borrowed(pages), borrowed(entries), borrowed(spare), borrowed(bins)
+    )  # fmt: skip
     for i in range(stops.size):
         count, _ = find_features(
             content, starts[i], stops[i], pages, entries, by_characters, length, steps, scratch
@@ -104,9 +110,9 @@ def least_of_texts(  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def least_of_sets(offsets, hashes, scratch, flips, factors, least):  # type: ignore[no-untyped-def]
+def least_of_sets(offsets, hashes, scratch, flips, factors, least, spare, bins):  # type: ignore[no-untyped-def]
     """Do the same for sets of hashes; ``scratch`` uint64 is 7 longer than the largest of them."""
-    spare, bins = spare_for(flips.size), np.empty(BINS, np.uint32)
+    least, spare, bins = borrowed(least), borrowed(spare), borrowed(bins)
     for i in range(least.shape[0]):
         start, count = uint64(offsets[i]), uint64(offsets[i + 1] - offsets[i])
         for j in range(count):
@@ -115,16 +121,10 @@ def least_of_sets(offsets, hashes, scratch, flips, factors, least):  # type: ign
 
 
 @njit(cache=True, nogil=True)
-def spare_for(permutations):  # type: ignore[no-untyped-def]
-    """Return what ``take_least`` takes to work in, uint32[4, so many and up to LANES more]."""
-    return np.empty((4, (permutations + LANES - 1) // LANES * LANES), np.uint32)
-
-
-@njit(cache=True, nogil=True)
 def take_least(hashes, count, flips, factors, i, least, spare, bins):  # type: ignore[no-untyped-def]
     """Write to least[i] the least of ``count`` hashes by each order; up to 7 follow them.
 
-    ``spare`` as ``spare_for`` makes it and ``bins`` uint32[BINS] are scratch.
+    ``spare`` uint32[4, p rounded up to a multiple of LANES] and ``bins`` uint32[BINS] are scratch.
     """
     if count == _0:
         return

@@ -77,7 +77,7 @@ def _hash_content(scratch, tokens, count, length, lowest, keys, written):  # typ
     text, starts, stops, hashes = (
         scratch.text, scratch.token_starts, scratch.token_stops, scratch.hashes
     )  # fmt: skip
-    windows = hash_shingles(text, starts, stops, tokens, _WINDOW, hashes)
+    windows = hash_shingles(text, starts, stops, tokens, _WINDOW, scratch.spans, hashes)
     if length != _0:
         limit, equals = _ALL // length, _0
     else:

@@ -141,7 +141,7 @@ def count_words(content, begin, end, pages, entries, scratch):  # type: ignore[n
     starts, stops, hashes = scratch.token_starts, scratch.token_stops, scratch.hashes
     slots, times = scratch.times, scratch.keys
     tokens = normalise(content, begin, end, pages, entries, scratch.text, starts, stops)
-    hash_shingles(scratch.text, starts, stops, tokens, _1, hashes)
+    hash_shingles(scratch.text, starts, stops, tokens, _1, scratch.spans, hashes)
     capacity = _2
     while capacity < _2 * tokens:
         capacity *= _2

@@ -20,7 +20,7 @@ from mr_dedup.clusters.verification import (
     shingle_sets,
     text_hashes,
 )
-from mr_dedup.features.shingles import UNITS, FeatureOptions
+from mr_dedup.features.shingles import UNITS, FeatureOptions, most_features, slices_of
 from tests.clusters.sketch_oracle import estimate
 from tests.features import text_oracle
 
@@ -111,12 +111,16 @@ def test_repeats_are_one_shingle_however_many():
         assert as_lists(found) == [hashes_of(text, FeatureOptions("words", 2))]
 
 
-def test_sets_are_written_in_several_goes(monkeypatch):
-    rng = random.Random(2)
-    texts = [" ".join(rng.choices("abcdefgh", k=rng.randrange(40))) for _ in range(100)]
-    whole = shingle_sets(array(texts))
-    monkeypatch.setattr(verification, "_FLUSH", 1)
-    assert as_lists(shingle_sets(array(texts))) == as_lists(whole)
+@deterministic
+@given(st.lists(texts_of_any_kind, max_size=20), options, st.integers(1, 50))
+def test_there_is_room_for_any_sets(texts, chosen, most):
+    """Kernels write unchecked: whatever the texts are, what is made of them fits."""
+    _, starts, stops = slices_of(array(texts), chosen)
+    shingles = [text_oracle.shingles(text, chosen.unit, chosen.length) for text in texts]
+    limits = most_features((stops - starts).astype(np.int64), chosen).tolist()
+    assert all(len(each) <= limit for each, limit in zip(shingles, limits, strict=True))
+    room = verification.room_for_sets(starts, stops, chosen, most).size
+    assert sum(min(len(each), most) for each in shingles) <= room
 
 
 @pytest.mark.parametrize("size", [*range(1, 20), 63, 64, 65, 500])
@@ -189,22 +193,25 @@ def test_long_texts_are_estimated_within_their_bound():
 
 @deterministic
 @given(st.lists(st.sets(st.integers(0, 99), max_size=9), max_size=9), st.data())
-def test_sets_are_joined_and_taken(sets, data):
+def test_sets_are_joined_and_gathered(sets, data):
     found = sets_of(sets, 6)
     cut = data.draw(st.integers(0, len(sets)))
-    joined = ShingleSets.joined([sets_of(sets[:cut], 6), sets_of(sets[cut:], 6)])
+    parts = [sets_of(sets[:cut], 6), sets_of(sets[cut:], 6)]
+    joined = ShingleSets.joined(parts)
     assert (as_lists(joined), joined.sizes.tolist()) == (as_lists(found), found.sizes.tolist())
     rows = data.draw(st.lists(st.integers(0, len(sets) - 1), max_size=9)) if sets else []
-    taken = found.take(np.array(rows, np.int64))
+    which = np.array([row >= cut for row in rows], np.int64)
+    gathered = ShingleSets.gathered(parts, which, np.array(rows, np.int64) - cut * which)
     expected = sets_of([sets[row] for row in rows], 6)
-    assert (as_lists(taken), taken.sizes.tolist()) == (as_lists(expected), expected.sizes.tolist())
+    assert as_lists(gathered) == as_lists(expected)
+    assert gathered.sizes.tolist() == expected.sizes.tolist()
 
 
 def test_texts_are_numbered_by_their_bytes():
     texts = ["b", "a", None, "b", "", "a ", "b", "中"]
     hashes = text_hashes(array(texts))
-    digests = [xxhash.xxh3_128_digest((text or "").encode()) for text in texts]
-    assert [row.tobytes() for row in hashes] == digests
+    digests = [xxhash.xxh3_128_intdigest((text or "").encode()) for text in texts]
+    assert [high << 64 | low for high, low in hashes.tolist()] == digests
     numbers, firsts = number_texts(hashes)
     assert [texts[i] for i in firsts[numbers]] == ["b", "a", None, "b", None, "a ", "b", "中"]
     assert sorted(firsts) == [0, 1, 2, 5, 7]

@@ -51,12 +51,11 @@ def test_it_is_what_is_made_one_after_the_other(texts, permutations, options, se
         assert np.array_equal(getattr(found.sets, name), getattr(expected, name)), name
 
 
-def test_large_texts_are_cut_and_sets_come_in_parts(monkeypatch):
+def test_sets_of_large_texts_are_cut(monkeypatch):
     rng = np.random.default_rng(2)
     texts = [" ".join(map(str, rng.integers(0, 1 << 40, n))) for n in (10, 700, 3000, 0, 5)]
     array = pa.array(texts, pa.large_string())
     options = FeatureOptions("words", 3, "tf")
-    monkeypatch.setattr(module, "_FLUSH", 500)
     monkeypatch.setattr(module, "MOST_SHINGLES", 1000)
     found = combined(array, 32, options, sets=True)
     same(found, array, 32, options)
