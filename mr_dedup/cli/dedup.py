@@ -26,6 +26,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mr_dedup.cli.allocation import keep_memory
 from mr_dedup.cli.document_arguments import (
     add_feature_arguments,
     add_reading_arguments,
@@ -129,6 +130,8 @@ def run(arguments: argparse.Namespace) -> int:
     chosen = chosen_methods(arguments)
     # no process is forked that documents are held in, and as long as it is not known, one waits
     held = arguments.runner in ("auto", "inline") and not arguments.dry_run
+    if held:
+        keep_memory()
     with preloading(_loader(arguments, chosen[1]) if held else None) as wait:
         return _run(arguments, chosen, wait, started)
 
