@@ -74,10 +74,14 @@ def _shares(
     decisions: pa.Table, rows: pa.Table, share_by: Sequence[str]
 ) -> Iterator[tuple[str, Sequence[Share]]]:
     """Yield the fields asked for, and hosts where ids are addresses, the commonest values first."""
-    dropped = decisions["distance"].is_valid().to_pylist()
-    hosts = [_host(id) for id in decisions["id"].to_pylist()]
-    columns = {_HOST: hosts} if any(hosts) else {}
+    import pyarrow.compute as pc
+
+    columns: dict[str, Sequence[str | None]] = {}
+    if any(pc.match_substring(ids, "://").true_count for ids in decisions["id"].chunks):
+        hosts = [_host(id) for id in decisions["id"].to_pylist()]
+        columns = {_HOST: hosts} if any(hosts) else {}
     columns |= {name: rows[name].to_pylist() for name in share_by}
+    dropped = decisions["distance"].is_valid().to_pylist() if columns else []
     for name, values in columns.items():
         yield name, _counted(values, dropped)
 

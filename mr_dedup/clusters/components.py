@@ -55,16 +55,33 @@ def components(left: Fingerprints, right: Fingerprints) -> Labels:
     nodes = _distinct(left, right)
     if nodes.size >= kernels.VACANT:
         raise ValueError(f"left, right: expected less than 2**32 - 1 nodes, got {nodes.size}")
-    # two to four slots a node
-    bits = nodes.size.bit_length() + 1
-    shift = np.uint64(64 - bits)
-    table = np.full(1 << bits, kernels.VACANT, dtype=np.uint32)
-    kernels.fill_table(nodes, shift, table)
+    shift, table = _table_of(nodes)
     parents = np.arange(nodes.size, dtype=np.uint32)
     kernels.unite(left, right, nodes, shift, table, parents)
     labels = np.empty_like(nodes)
     kernels.name_roots(nodes, parents, labels)
     return Labels(nodes, labels)
+
+
+class Ranks:
+    """Where values are among ``nodes`` uint64[n], each once, in any order.
+
+    A hash table, 8 to 16 bytes a node. Of 200,000 values among 75,000 nodes np.searchsorted takes
+    ten times as long.
+    """
+
+    def __init__(self, nodes: Fingerprints) -> None:
+        """Raises ValueError for 2**32 - 1 nodes or more."""
+        if nodes.size >= kernels.VACANT:
+            raise ValueError(f"nodes: expected less than 2**32 - 1, got {nodes.size}")
+        self._nodes = _read_only(nodes)
+        self._shift, self._table = _table_of(self._nodes)
+
+    def of(self, values: Fingerprints) -> NDArray[np.int64]:
+        """Return the place of each of ``values`` uint64[m], int64[m]; -1 of what is not there."""
+        ranks = np.empty(values.size, np.int64)
+        kernels.look_up(_read_only(values), self._nodes, self._shift, self._table, ranks)
+        return ranks
 
 
 class UnionFind:
@@ -104,6 +121,23 @@ class UnionFind:
 def warm_up() -> None:
     """Compile every kernel, or load it from numba's cache: once, before processes are forked."""
     components(np.zeros(1, np.uint64), np.ones(1, np.uint64))
+
+
+def _table_of(nodes: Fingerprints) -> tuple[np.uint64, NDArray[np.uint32]]:
+    """Return the hash table of the kernels, and by how much hashes are shifted for it."""
+    # two to four slots a node
+    bits = nodes.size.bit_length() + 1
+    shift = np.uint64(64 - bits)
+    table = np.full(1 << bits, kernels.VACANT, dtype=np.uint32)
+    kernels.fill_table(_read_only(nodes), shift, table)
+    return shift, table
+
+
+def _read_only(array: Fingerprints) -> Fingerprints:
+    """Return a view as all are for kernels: those of Arrow's arrays are so anyway."""
+    view = np.ascontiguousarray(array).view()
+    view.flags.writeable = False
+    return view
 
 
 def _check(left: Fingerprints, right: Fingerprints) -> None:

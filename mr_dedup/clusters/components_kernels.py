@@ -8,7 +8,7 @@ the root, to itself. Nothing is validated here: components.py allocates and call
 from __future__ import annotations
 
 import numpy as np
-from numba import njit, uint32, uint64
+from numba import int64, njit, uint32, uint64
 
 VACANT = 0xFFFFFFFF
 """What a slot of the table holds in which there is no rank."""
@@ -63,6 +63,17 @@ def find_ranks(values, nodes, shift, table, ranks, misplaced):  # type: ignore[n
         while nodes[table[slot]] != values[i]:
             slot = (slot + _1) & last
         ranks[i] = table[slot]
+
+
+@njit(cache=True, nogil=True)
+def look_up(values, nodes, shift, table, ranks):  # type: ignore[no-untyped-def]
+    """Write the rank of each of ``values`` uint64[m] to ``ranks`` int64[m]; -1 if it is no node."""
+    last = uint64(table.size) - _1
+    for i in range(values.size):
+        slot = slot_of(values[i], shift)
+        while table[slot] != _VACANT and nodes[table[slot]] != values[i]:
+            slot = (slot + _1) & last
+        ranks[i] = -1 if table[slot] == _VACANT else int64(table[slot])
 
 
 @njit(cache=True, nogil=True)

@@ -195,9 +195,15 @@ def number_texts(
 
     ``hashes`` uint64[n, 2] are those of :func:`text_hashes`; equal ones have one number, from 0 on.
     """
-    order = np.lexsort(hashes.T)
-    new = np.ones(order.size, bool)
-    new[1:] = (hashes[order[1:]] != hashes[order[:-1]]).any(axis=1)
-    numbers = np.empty(order.size, np.int64)
+    numbers = np.empty(len(hashes), np.int64)
+    # one half of each nearly always tells, and is sorted in less time
+    order = np.argsort(hashes[:, 0])
+    changed = hashes[order[1:]] != hashes[order[:-1]]
+    if (changed[:, 1] & ~changed[:, 0]).any():
+        order = np.lexsort(hashes.T)
+        changed = hashes[order[1:]] != hashes[order[:-1]]
+    if not order.size:
+        return numbers, order
+    new = np.append(True, changed.any(axis=1))
     numbers[order] = np.cumsum(new) - 1
-    return numbers, order[new]
+    return numbers, np.minimum.reduceat(order, np.flatnonzero(new))

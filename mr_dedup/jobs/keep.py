@@ -7,6 +7,7 @@ a document in the order of all.
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -53,6 +54,11 @@ class KeepJob(DocumentJob):
         if not self.options.kept:
             raise ValueError("--kept is required")
 
+    @functools.cached_property
+    def kept(self) -> Kept:
+        """Which documents are kept; read once, also where tasks are threads."""
+        return Kept.read(Path(self.options.kept))
+
     def read_options(self) -> ReadOptions:
         """Return how documents are to be read."""
         return read_options(self.options, keep_records=True)
@@ -65,7 +71,7 @@ class KeepJob(DocumentJob):
         """Yield the kept records of one chunk, in order, and what is to be shown of it."""
         with errors_naming(input_name(uri), path):
             chunk = self.chunk(path, uri)
-        kept, shown = Kept.read(Path(self.options.kept)).of(chunk.number)
+        kept, shown = self.kept.of(chunk.number)
         done = handed_on = 0
         with TaskReading(self, chunk) as reading:
             for batch in reading.batches():

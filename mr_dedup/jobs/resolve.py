@@ -11,6 +11,7 @@ numbers, and stay kept; in which cluster they are their fingerprints say, comput
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -34,6 +35,7 @@ from mr_dedup.jobs.inputs import input_name
 from mr_dedup.jobs.job import COUNTERS, errors_naming
 
 if TYPE_CHECKING:
+    from mr_dedup.clusters.components import Ranks
     from mr_dedup.clusters.documents import ClusteredDocuments
     from mr_dedup.clusters.keepers import KeepPolicy
     from mr_dedup.clusters.verification import ShingleSets
@@ -88,6 +90,11 @@ class ResolveJob(DocumentJob):
     def read_options(self) -> ReadOptions:
         """Return how documents are to be read."""
         return read_options(self.options, self.policy().fields)
+
+    @functools.cached_property
+    def clustered(self) -> ClusteredRows:
+        """Which documents are in clusters; read once, also where tasks are threads."""
+        return ClusteredRows.read(Path(self.options.clustered))
 
     def policy(self) -> KeepPolicy:
         """Return whom to keep."""
@@ -153,7 +160,7 @@ class ResolveJob(DocumentJob):
     def _held(self, chunk: DocumentChunk) -> Iterator[tuple[int, Batch]]:
         """Yield the same of a chunk whose sets are held, with these in the place of texts."""
         assert self.held is not None
-        told, _ = ClusteredRows.read(Path(self.options.clustered)).of(chunk.number)
+        told, _ = self.clustered.of(chunk.number)
         done = 0
         for batch in self.held.chunks.pop(chunk.number):
             clustered = told.between(done, done + len(batch.ids))
@@ -187,7 +194,7 @@ class ResolveJob(DocumentJob):
 
         Raises MrDedupError if the chunk has other documents than when it was first read.
         """
-        told, count = ClusteredRows.read(Path(self.options.clustered)).of(chunk.number)
+        told, count = self.clustered.of(chunk.number)
         done = 0
         with TaskReading(self, chunk) as reading:
             for batch in reading.batches():
@@ -327,6 +334,7 @@ class Labels:
         """Take aligned arrays; ``fingerprints`` strictly ascending."""
         self.fingerprints = fingerprints
         self.labels = labels
+        self._ranks: Ranks | None = None
 
     @classmethod
     def read(cls, path: Path) -> Labels:
@@ -344,11 +352,14 @@ class Labels:
 
     def of(self, fingerprints: NDArray[np.uint64]) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
         """Return the label of each of ``fingerprints``, and whether there is one."""
+        from mr_dedup.clusters.components import Ranks
+
         if not self.fingerprints.size:
             return np.zeros(fingerprints.size, np.uint64), np.zeros(fingerprints.size, bool)
-        places = self.fingerprints.searchsorted(fingerprints)
-        places[places == self.fingerprints.size] = 0
-        return self.labels[places], self.fingerprints[places] == fingerprints
+        if self._ranks is None:
+            self._ranks = Ranks(self.fingerprints)
+        places = self._ranks.of(fingerprints)
+        return self.labels[places], places >= 0
 
 
 def _reduce_keys(labels: NDArray[np.uint64], count: int) -> NDArray[np.uint64]:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mr_dedup.clusters.components import Labels, components
+from mr_dedup.clusters.components import Labels, Ranks, components
 from mr_dedup.formats import longs
 from mr_dedup.jobs.batches import Kind, decode_columns, read_batches
 from mr_dedup.runners import CLUSTER_RUNNERS, ClusterSettings, Input, run
@@ -153,13 +153,17 @@ def split_large(
     Where pages are near by chance, all those of a large corpus are one cluster in the end, which no
     task could hold, and which says nothing.
     """
-    places = _places_of(labels.nodes, values)
+    places = Ranks(labels.nodes).of(values)
+    known = places >= 0
+    sizes = np.bincount(places[known], lengths[known], len(labels))
+    if not _large(labels.labels, sizes, most_bytes)[0].any():
+        return labels, 0
+    # of all texts, equal ones too, it was more
     sizes = _text_bytes(places, lengths, len(labels))
     changed = labels.labels.copy()
     split = 0
     for step in itertools.count(1):
-        roots, clusters, counts = np.unique(changed, return_inverse=True, return_counts=True)
-        large = (np.bincount(clusters, sizes, roots.size) > most_bytes) & (counts > 1)
+        large, clusters = _large(changed, sizes, most_bytes)
         if not large.any():
             break
         members = np.flatnonzero(large[clusters])
@@ -172,20 +176,17 @@ def split_large(
     if not split:
         return labels, 0
     _, clusters = np.unique(changed, return_inverse=True)
-    documents = np.bincount(clusters[places[places >= 0]], minlength=len(labels))
+    documents = np.bincount(clusters[places[known]], minlength=len(labels))
     several = documents[clusters] > 1
     return Labels(labels.nodes[several], changed[several]), split
 
 
-def _places_of(nodes: Fingerprints, values: Fingerprints) -> NDArray[np.int64]:
-    """Return where among ``nodes``, distinct, each of ``values`` is; -1 for what is not there."""
-    if not nodes.size:
-        return np.full(values.size, -1)
-    order = np.argsort(nodes)
-    # by a sorter it takes twice as long
-    found = order[np.minimum(np.searchsorted(nodes[order], values), nodes.size - 1)]
-    places: NDArray[np.int64] = np.where(nodes[found] == values, found, -1)
-    return places
+def _large(
+    labels: Fingerprints, sizes: NDArray[np.float64] | NDArray[np.int64], most_bytes: int
+) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
+    """Return which clusters of several nodes, of these sizes, are too large; and each node's."""
+    roots, clusters, counts = np.unique(labels, return_inverse=True, return_counts=True)
+    return (np.bincount(clusters, sizes, roots.size) > most_bytes) & (counts > 1), clusters
 
 
 def _text_bytes(

@@ -218,6 +218,14 @@ def test_texts_are_numbered_by_their_bytes():
     assert [part.tolist() for part in number_texts(text_hashes(array([])))] == [[], []]
 
 
+@deterministic
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), max_size=30))
+def test_hashes_are_told_apart_by_both_halves(pairs):
+    numbers, firsts = number_texts(np.array(pairs, np.uint64).reshape(-1, 2))
+    assert [pairs[i] for i in firsts[numbers]] == pairs
+    assert sorted(firsts) == sorted({pair: pairs.index(pair) for pair in pairs}.values())
+
+
 def test_misuse_is_named():
     sets = sets_of([[1, 2], [3]])
     with pytest.raises(ValueError, match="texts must be a pyarrow LargeStringArray"):
