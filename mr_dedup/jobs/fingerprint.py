@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from mr_dedup.features.shingles import FeatureOptions
     from mr_dedup.fingerprints.simhash import Fingerprints
     from mr_dedup.formats.documents.batch import DocumentBatch
+    from mr_dedup.formats.documents.chunks import DocumentChunk
     from mr_dedup.jobs.signing import Signing
     from mr_dedup.signatures.protocol import SignatureMethod
 
@@ -109,7 +110,7 @@ class FingerprintJob(DocumentJob):
                 fingerprints, signatures, sets = sign(batch.texts)
                 empty += int(np.count_nonzero(~fingerprints.exist))
                 if sets is not None:
-                    self._hold(chunk.number, batch, sets)
+                    self._hold(chunk, batch, sets)
                 if self.options.as_batches:
                     table = table_of(batch, fingerprints)
                     for name, column in signatures.items():
@@ -139,11 +140,15 @@ class FingerprintJob(DocumentJob):
             return signing(options, frequencies, methods, shingles)
         return lambda texts: (simhash(texts, options, frequencies), {}, None)
 
-    def _hold(self, chunk: int, batch: DocumentBatch, sets: ShingleSets) -> None:
+    def _hold(self, chunk: DocumentChunk, batch: DocumentBatch, sets: ShingleSets) -> None:
         from mr_dedup.jobs.held_sets import HeldBatchOfSets
 
         assert self.held is not None
-        self.held.chunks.setdefault(chunk, []).append(HeldBatchOfSets.of(batch, sets))
+        held = self.held.chunks.setdefault(chunk.number, [])
+        held.append(HeldBatchOfSets.of(batch, sets))
+        if all(part.file.format == "jsonl" for part in chunk.parts):
+            places = self.held.places.setdefault(chunk.number, [])
+            places.append((batch.files, batch.places))
 
 
 def cjk_bytes(batch: DocumentBatch) -> int:

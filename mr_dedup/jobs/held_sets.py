@@ -45,12 +45,16 @@ class HeldBatchOfSets:
 class HeldSets:
     """The sets by ``shingles``, and ``fields``, of the documents of each chunk, by its number.
 
+    ``places`` says of those whose records are lines which file each is of, and where it begins.
     ``parts`` are sets that tasks of the resolve job refer to, by the numbers that ``put`` gives.
     """
 
     shingles: FeatureOptions
     fields: Sequence[str]
     chunks: dict[int, list[HeldBatchOfSets]] = field(default_factory=dict)
+    places: dict[int, list[tuple[pa.DictionaryArray, NDArray[np.int64]]]] = field(
+        default_factory=dict
+    )
     parts: dict[int, ShingleSets] = field(default_factory=dict)
     _numbers: Iterator[int] = field(default_factory=itertools.count)
 

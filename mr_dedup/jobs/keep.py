@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -31,6 +31,8 @@ from mr_dedup.jobs.job import COUNTERS, errors_naming
 
 if TYPE_CHECKING:
     from mr_dedup.formats.documents.batch import DocumentBatch
+    from mr_dedup.formats.documents.chunks import DocumentChunk
+    from mr_dedup.formats.documents.files import DocumentPart
 
 FILE_KEY = b"mr_dedup.file"
 """Where rows of Parquet say which file they came from; other records have a column for it."""
@@ -72,6 +74,9 @@ class KeepJob(DocumentJob):
         with errors_naming(input_name(uri), path):
             chunk = self.chunk(path, uri)
         kept, shown = self.kept.of(chunk.number)
+        if self.held is not None and chunk.number in self.held.places:
+            yield from self._by_places(chunk, kept, shown)
+            return
         done = handed_on = 0
         with TaskReading(self, chunk) as reading:
             for batch in reading.batches():
@@ -89,6 +94,84 @@ class KeepJob(DocumentJob):
         if done != len(kept):
             raise MrDedupError(f"{chunk.name}: has other documents than when it was first read")
         self.increment_counter(COUNTERS, "documents kept", handed_on)
+
+    def _by_places(
+        self, chunk: DocumentChunk, kept: NDArray[np.bool_], shown: NDArray[np.bool_]
+    ) -> Iterator[tuple[int, Batch]]:
+        """Yield the same of a chunk of lines whose places are known, without decoding them."""
+        from mr_dedup.formats.documents.lines_at import lines_at
+
+        assert self.held is not None
+        options = self.read_options()
+        done = 0
+        for part, places in _placed(chunk, self.held.places.pop(chunk.number)):
+            rows = np.arange(done, done + places.size)
+            done += places.size
+            rows = rows[kept[rows] | shown[rows]]
+            wanted = places[rows - (done - places.size)]
+            begin = 0
+            for lines in lines_at(part, wanted, options.max_record_bytes):
+                these = slice(begin, begin + len(lines))
+                begin += len(lines)
+                for place in np.flatnonzero(shown[rows[these]]).tolist():
+                    text = _text_of(lines[place], options)
+                    table = pa.table({"row": rows[these][place : place + 1], "text": text})
+                    yield chunk.number, DocumentTable(table)
+                chosen = kept[rows[these]]
+                records = lines if chosen.all() else lines.filter(pa.array(chosen))
+                files = pa.DictionaryArray.from_arrays(
+                    np.zeros(len(records), np.int32), pa.array([part.file.name], pa.string())
+                )
+                table = pa.table({"file": files, "record": records})
+                yield chunk.number, DocumentTable(table)
+        if done != len(kept):
+            raise MrDedupError(f"{chunk.name}: has other documents than when it was first read")
+        self.increment_counter(COUNTERS, "documents kept", int(np.count_nonzero(kept)))
+
+
+def _placed(
+    chunk: DocumentChunk, documents: Iterable[tuple[pa.DictionaryArray, NDArray[np.int64]]]
+) -> Iterator[tuple[DocumentPart, NDArray[np.int64]]]:
+    """Yield the parts of a chunk, and where in them its documents begin, in order."""
+    names: dict[str, int] = {}
+    numbers, places = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+    for files, begin in documents:
+        known = [names.setdefault(name, len(names)) for name in files.dictionary.to_pylist()]
+        numbers.append(np.array(known, np.int64)[files.indices.to_numpy()])
+        places.append(begin)
+    number, place = np.concatenate(numbers), np.concatenate(places)
+    # a file has its documents in order, so another begins where the name is another, or not so
+    new = np.append(True, (number[1:] != number[:-1]) | (place[1:] <= place[:-1]))[: number.size]
+    starts = np.append(np.flatnonzero(new), number.size).tolist()
+    files_in_order = list(names)
+    run = 0
+    for part in chunk.parts:
+        begin = end = starts[run]
+        if run + 1 < len(starts) and files_in_order[int(number[begin])] == part.file.name:
+            end = starts[run + 1]
+            if part.stop is not None:
+                end = begin + int(np.searchsorted(place[begin:end], part.stop))
+            if end == starts[run + 1]:
+                run += 1
+            else:
+                starts[run] = end
+        yield part, place[begin:end]
+
+
+def _text_of(line: pa.LargeBinaryScalar, options: ReadOptions) -> pa.LargeStringArray:
+    """Return the text of the document that a line is, an array of one."""
+    from mr_dedup.formats.documents.batch import BatchBuilder
+    from mr_dedup.formats.documents.jsonl import read_jsonl
+    from mr_dedup.formats.documents.lines import LineBlock
+    from mr_dedup.formats.documents.rejects import Rejects, Report
+
+    builder = BatchBuilder(options)
+    content = bytearray(line.as_buffer())
+    # not the first line of a file, which might begin with a byte order mark
+    blocks = [LineBlock(1, content, len(content))]
+    report = Report("", "byte", Rejects(), strict=True)
+    batches = [*read_jsonl(blocks, None, options, report, builder), *builder.finish()]
+    return batches[0].texts
 
 
 class Kept:

@@ -1,0 +1,73 @@
+"""Lines of a content by the places where they begin, whatever they hold."""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from mr_dedup.errors import FormatError
+from mr_dedup.formats.documents.files import DocumentPart
+from mr_dedup.formats.documents.lines import LineBlock
+from mr_dedup.formats.documents.read import part_line_blocks
+
+_LINE_END = ord("\n")
+
+
+def lines_at(
+    part: DocumentPart, places: NDArray[np.int64], max_line_bytes: int
+) -> Iterator[pa.LargeBinaryArray]:
+    """Yield the lines of a part that begin at ``places`` int64[n], ascending bytes of the content.
+
+    With their ends, in order, those of a block at a time, copied; what is behind the last one is
+    not read. Raises FormatError where no line begins at a place, and as ``line_blocks``.
+    """
+    done = 0
+    if not places.size:
+        return
+    with part_line_blocks(part, max_line_bytes) as blocks:
+        for block in blocks:
+            stop = int(np.searchsorted(places, block.offset + block.size))
+            if stop > done:
+                starts = places[done:stop] - block.offset
+                content = np.frombuffer(block.buffer, np.uint8, block.size)
+                first = _first_line(block)
+                begin = (starts == first) | ((starts > first) & (content[starts - 1] == _LINE_END))
+                if not begin.all():
+                    done += int(np.argmin(begin))
+                    break
+                yield _copied(block, starts, content)
+                done = stop
+            if done == places.size:
+                return
+    raise FormatError(
+        part.file.name, f"byte {places[done]}", "has other documents than when it was first read"
+    )
+
+
+def _first_line(block: LineBlock) -> int:
+    """Return where the first line of a block begins: behind a mark at the beginning of a file."""
+    marked = block.offset == 0 and block.buffer.startswith(codecs.BOM_UTF8)
+    return len(codecs.BOM_UTF8) if marked else 0
+
+
+def _copied(
+    block: LineBlock, starts: NDArray[np.int64], content: NDArray[np.uint8]
+) -> pa.LargeBinaryArray:
+    """Return the lines of a block that begin at ``starts``."""
+    ends = np.flatnonzero(content == _LINE_END) + 1
+    # the last line of the content need not end
+    stops = np.append(ends, block.size)[np.searchsorted(ends, starts, side="right")]
+    gaps = starts[1:] != stops[:-1]
+    runs = zip(
+        starts[np.append(True, gaps)].tolist(), stops[np.append(gaps, True)].tolist(), strict=True
+    )
+    view = memoryview(block.buffer)
+    data = pa.py_buffer(b"".join([view[start:stop] for start, stop in runs]))
+    offsets = np.zeros(starts.size + 1, np.int64)
+    np.cumsum(stops - starts, out=offsets[1:])
+    buffers = [None, pa.py_buffer(offsets), data]
+    return pa.LargeBinaryArray.from_buffers(pa.large_binary(), starts.size, buffers)

@@ -1,0 +1,123 @@
+"""Kept documents by the places of their lines: as if the documents had been decoded again."""
+
+import gzip
+import json
+import random
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from mr_dedup.cli.main import main
+from mr_dedup.errors import FormatError
+from mr_dedup.formats.documents.chunks import DocumentChunk
+from mr_dedup.formats.documents.files import DocumentFile, DocumentPart
+from mr_dedup.formats.documents.lines_at import lines_at
+from mr_dedup.jobs import keep as module
+from mr_dedup.jobs.keep import _placed
+
+LIMIT = 1 << 24
+
+
+def lines_of(part, places):
+    return [line for lines in lines_at(part, np.array(places), LIMIT) for line in lines.to_pylist()]
+
+
+def content_of(rng, count):
+    """Lines of every size, also of more than a block, the last without an end."""
+    sizes = [rng.choice([0, 1, 5, 300, 5000, 300_000]) for _ in range(count)]
+    lines = [bytes(rng.choices(b"abc\r\x00\xff", k=size)) + b"\n" for size in sizes]
+    return [*lines, b"the end"]
+
+
+@pytest.mark.parametrize("ending", ["", ".gz"])
+@pytest.mark.parametrize("share", [0.0, 0.1, 0.5, 1.0])
+def test_lines_are_found_by_their_places(tmp_path, ending, share):
+    rng = random.Random(share)
+    lines = content_of(rng, 200)
+    path = tmp_path / f"lines.jsonl{ending}"
+    content = b"".join(lines)
+    path.write_bytes(gzip.compress(content) if ending else content)
+    part = DocumentFile.detect(path).whole()
+    starts = np.cumsum([0, *map(len, lines[:-1])]).tolist()
+    chosen = [n for n in range(len(lines)) if rng.random() < share]
+    assert lines_of(part, [starts[n] for n in chosen]) == [lines[n] for n in chosen]
+    if not ending:
+        middle = len(content) // 2
+        parts = [DocumentPart(part.file, 0, middle), DocumentPart(part.file, middle, None)]
+        cut = [[starts[n] for n in chosen if starts[n] < middle]]
+        cut.append([starts[n] for n in chosen if starts[n] >= middle])
+        found = [line for each, places in zip(parts, cut, strict=True)
+                 for line in lines_of(each, places)]  # fmt: skip
+        assert found == [lines[n] for n in chosen]
+
+
+@pytest.mark.parametrize(("places", "at"), [([0, 3], 3), ([2], 2), ([0, 4, 100], 100)])
+def test_a_place_where_no_line_begins_is_named(tmp_path, places, at):
+    path = tmp_path / "lines.jsonl"
+    path.write_bytes(b"abc\nde\nf\n")
+    with pytest.raises(FormatError, match=f"lines.jsonl, byte {at}: has other documents than"):
+        lines_of(DocumentFile.detect(path).whole(), places)
+
+
+def documents(*runs):
+    """The files and places of documents, a batch each run."""
+    return [
+        (pa.array(names, pa.string()).dictionary_encode(), np.array(places, np.int64))
+        for names, places in runs
+    ]
+
+
+def test_documents_are_told_part_by_part():
+    one, two, three = (DocumentFile(Path(n), n, "jsonl") for n in ("one", "two", "three"))
+    parts = [one.whole(), two.whole(), two.whole(), three.whole()]
+    given = documents((["one", "one", "two"], [0, 9, 0]), (["two", "two"], [4, 0]), ([], []))
+    found = [(part.file.name, places.tolist()) for part, places in _placed_in(parts, given)]
+    assert found == [("one", [0, 9]), ("two", [0, 4]), ("two", [0]), ("three", [])]
+    cut = [DocumentPart(one, 0, 10), DocumentPart(one, 10, 20), DocumentPart(one, 20, None)]
+    given = documents((["one"] * 3, [0, 9, 20]), (["one"], [25]))
+    found = [places.tolist() for _, places in _placed_in(cut, given)]
+    assert found == [[0, 9], [], [20, 25]]
+    assert [places.tolist() for _, places in _placed_in(cut, [])] == [[], [], []]
+
+
+def _placed_in(parts, given):
+    return list(_placed(DocumentChunk(0, tuple(parts)), given))
+
+
+def test_what_is_kept_is_the_same_whether_lines_are_decoded_or_not(tmp_path, monkeypatch):
+    """Files with all that lines may be: blank, rejected, long, with a mark before or no end."""
+    rng = random.Random(3)
+    folder = tmp_path / "in"
+    folder.mkdir()
+    for number in range(6):
+        lines = []
+        for n in range(150):
+            words = " ".join(f"w{rng.randrange(60)}" for _ in range(rng.choice([3, 30, 300])))
+            document = {"id": f"{number}-{n}", "text": words, "more": [number, n]}
+            line = json.dumps(document).encode()
+            lines += [line] * rng.choice([1, 1, 2])
+            lines.append(rng.choice([b"", b"  ", b"no json", b'{"id": 1}', b"[]", b"\xff"]))
+        rng.shuffle(lines)
+        content = rng.choice([b"\n", b"\r\n"]).join(lines)
+        content = (b"\xef\xbb\xbf" if number % 2 else b"") + content
+        name = f"{number}.jsonl" + (".gz" if number == 3 else "")
+        (folder / name).write_bytes(gzip.compress(content) if number == 3 else content)
+    used = []
+    by_places = module.KeepJob._by_places
+    monkeypatch.setattr(
+        module.KeepJob, "_by_places",
+        lambda job, *arguments: used.append(1) or by_places(job, *arguments),
+    )  # fmt: skip
+    outs = {}
+    for runner in ("inline", "local"):
+        out = tmp_path / runner
+        assert main(["dedup", str(folder), "-o", str(out), "-r", runner]) == 0
+        outs[runner] = {
+            path.relative_to(out).as_posix(): path.read_bytes()
+            for path in (*out.glob("documents/*"), out / "decisions.parquet", out / "report.html")
+        }
+    assert len(outs["inline"]) == 8
+    assert used
+    assert outs["inline"] == outs["local"]
