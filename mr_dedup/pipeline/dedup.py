@@ -215,7 +215,13 @@ def fingerprint_documents(folder: Path, options: DedupOptions, run_job: RunJob) 
         run_job(FingerprintJob, arguments, "fingerprint") as result,
         whole_file(folder / ROWS, overwrite=True) as file,
         whole_file(folder / REJECTS, overwrite=True) as rejects,
-        pq.ParquetWriter(file, schema, compression="zstd", write_page_checksum=True) as writer,
+        pq.ParquetWriter(
+            file,
+            schema,
+            compression="zstd",
+            write_page_checksum=True,
+            use_dictionary=["chunk", *options.share_by],
+        ) as writer,
         signature_writer(folder / SIGNATURES, options.methods) as write_signatures,
     ):
         for earlier in options.against:
@@ -269,9 +275,8 @@ def _cluster(folder: Path, options: DedupOptions, run_job: RunJob) -> dict[str, 
     def signed() -> Iterator[Signed]:
         for each in signed_documents(folder, options.methods):
             # a document without a fingerprint is no node
-            whole = exist.size == len(each.signatures)
-            signatures = each.signatures if whole else each.signatures.take(exist)
-            yield Signed(each.method, signatures)
+            whole = exist.size == sum(map(len, each.parts))
+            yield each if whole else Signed(each.method, [each.signatures.take(exist)])
 
     with run_job.join_engine() as engine:
         labels, counts = cluster_documents(

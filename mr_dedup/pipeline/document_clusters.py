@@ -6,6 +6,7 @@ fingerprint are one, and what clusters are and how they are told stays the same.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -50,10 +51,15 @@ _FILE_KEYS, _PARTITION_KEYS = 1 << 23, 1 << 22
 
 @dataclass(frozen=True)
 class Signed:
-    """The signatures of all documents by one method."""
+    """The signatures of all documents by one method, in parts, one at least, in their order."""
 
     method: SignatureMethod
-    signatures: Signatures
+    parts: Sequence[Signatures]
+
+    @functools.cached_property
+    def signatures(self) -> Signatures:
+        """All in one: a copy, if there are several parts."""
+        return Signatures.joined(self.parts)
 
 
 def cluster_documents(
@@ -158,12 +164,12 @@ class _Stricter:
         rows = None
         for each in self._signed():
             least = each.method.least + step
-            if most_keys(each.signatures) < least:
+            if most_keys(each.parts) < least:
                 continue
             any_rule = True
             if rows is None:
                 rows = np.flatnonzero(np.isin(self._values, nodes))
-            some = Signed(each.method, each.signatures.take(rows))
+            some = Signed(each.method, [each.signatures.take(rows)])
             for first, second in _edges(some, least, self._threads):
                 left.append(self._values[rows[first]])
                 right.append(self._values[rows[second]])
@@ -174,21 +180,22 @@ def _edges(
     signed: Signed, least: int, threads: int
 ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
     """Yield pairs of texts that connect all that share ``least`` keys and pass the check."""
-    method, signatures = signed.method, signed.signatures
+    method = signed.method
     if method.checks:
-        yield from ((a, b) for a, b, _ in matches(method, signatures, least, MOST_MEMBERS))
-    elif can_be_chained(signatures, least):
-        yield from chained(signatures, least, threads=threads)
+        found = matches(method, signed.signatures, least, MOST_MEMBERS)
+        yield from ((first, second) for first, second, _ in found)
+    elif can_be_chained(signed.parts, least):
+        yield from chained(signed.parts, least, threads=threads)
     else:
-        yield from candidates(signatures, least, MOST_MEMBERS)
+        yield from candidates(signed.signatures, least, MOST_MEMBERS)
 
 
 def _spreads(signed: Signed, engine: JoinEngine) -> bool:
     """Return whether tasks bring equal keys together: only where pairs need not be looked at."""
-    method, signatures = signed.method, signed.signatures
-    if engine.join == "memory" or method.checks or not can_be_chained(signatures, method.least):
+    method, parts = signed.method, signed.parts
+    if engine.join == "memory" or method.checks or not can_be_chained(parts, method.least):
         return False
-    return engine.join == "tasks" or signatures.keys.size > _MOST_KEYS
+    return engine.join == "tasks" or sum(part.keys.size for part in parts) > _MOST_KEYS
 
 
 def _by_tasks(
@@ -233,7 +240,7 @@ def _by_tasks(
 
 def _crowded(signed: Signed) -> int:
     """Return how many keys have more texts than are compared with one another."""
-    method, signatures = signed.method, signed.signatures
-    if not method.checks and can_be_chained(signatures, method.least):
+    method = signed.method
+    if not method.checks and can_be_chained(signed.parts, method.least):
         return 0
-    return crowded(signatures, MOST_MEMBERS)
+    return crowded(signed.signatures, MOST_MEMBERS)

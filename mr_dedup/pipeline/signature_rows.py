@@ -36,15 +36,21 @@ def signature_writer(
 
 def read_signatures(
     path: Path, methods: Sequence[SignatureMethod]
-) -> Iterator[tuple[SignatureMethod, Signatures]]:
-    """Yield the signatures of all rows, one method after the other; raises FormatError."""
+) -> Iterator[tuple[SignatureMethod, list[Signatures]]]:
+    """Yield the signatures of all rows, one method after the other; raises FormatError.
+
+    In parts, as they were written, one at least: views of the file, if there is one method.
+    """
     schema = schema_of(methods)
     for number, method in enumerate(methods):
         fields = [i for i, each in enumerate(schema) if each.name.endswith(f" {number}")]
         # all of them are views of the file, some are copies
         with _reader(path, None if len(fields) == len(schema) else fields) as reader:
-            table = reader.read_all()
-        yield method, signatures_in(table, methods, number)
+            batches = [reader.get_batch(part) for part in range(reader.num_record_batches)]
+            schema_read = reader.schema
+        tables = [pa.Table.from_batches([batch]) for batch in batches]
+        tables = tables or [schema_read.empty_table()]
+        yield method, [signatures_in(table, methods, number) for table in tables]
 
 
 def signature_batches(path: Path) -> Iterator[pa.RecordBatch]:

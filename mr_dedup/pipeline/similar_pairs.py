@@ -136,8 +136,8 @@ def _clustered(
     """Return the numbers of documents in clusters of several, ascending, and their labels."""
     joined = UnionFind()
     for each in signed_documents(folder, options.methods):
-        least = _chainable(each.method, each.signatures)
-        for first, second in chained(each.signatures, least):
+        least = _chainable(each.method, each.parts)
+        for first, second in chained(each.parts, least):
             joined.add(first.astype(np.uint64), second.astype(np.uint64))
     if options.k is not None:
         exist = np.flatnonzero(rows.exist)
@@ -155,7 +155,7 @@ def _clustered(
     return all_labels.nodes.astype(np.int64), all_labels.labels.astype(np.int64)
 
 
-def _chainable(method: SignatureMethod, signatures: Signatures) -> int:
+def _chainable(method: SignatureMethod, signatures: Sequence[Signatures]) -> int:
     """Return how many keys are chained by: as many as are shared, or fewer if those are too many.
 
     Clusters are then larger than need be.

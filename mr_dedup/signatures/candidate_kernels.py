@@ -7,7 +7,7 @@ candidates.py does both.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit, uint8, uint64
+from numba import njit, uint8, uint32, uint64
 
 from mr_dedup.features.intrinsics import folded_product
 
@@ -98,22 +98,25 @@ def share_enough(offsets, keys, first, second, least, out):  # type: ignore[no-u
 
 
 @njit(cache=True, nogil=True)
-def deal(keys, texts, shift, starts, dealt_keys, dealt_texts):  # type: ignore[no-untyped-def]
-    """Write keys and their texts range by range, of those whose bits from ``shift`` on are equal.
+def count_ranges(keys, shift, counts):  # type: ignore[no-untyped-def]
+    """Add to ``counts`` uint64[ranges] how many keys have each of the values from ``shift`` on."""
+    for i in range(keys.size):
+        counts[keys[i] >> shift] += _1
 
-    ``starts`` uint64[ranges + 1], at 0, becomes where each range ends, but its last that of all.
+
+@njit(cache=True, nogil=True)
+def deal(keys, offsets, text, shift, ends, dealt_keys, dealt_texts):  # type: ignore[no-untyped-def]
+    """Write keys and their texts, numbered from ``text`` on, each to where its range ends so far.
+
+    Which is in ``ends`` uint64[ranges], as in ``count_ranges``, and moves on.
     """
-    for i in range(keys.size):
-        starts[(keys[i] >> shift) + _1] += _1
-    for r in range(1, starts.size):
-        starts[r] += starts[r - 1]
-    # each start moves on to the end of its range
-    for i in range(keys.size):
-        r = keys[i] >> shift
-        place = starts[r]
-        dealt_keys[place] = keys[i]
-        dealt_texts[place] = texts[i]
-        starts[r] = place + _1
+    for i in range(offsets.size - 1):
+        for entry in range(uint64(offsets[i]), uint64(offsets[i + 1])):
+            r = keys[entry] >> shift
+            place = ends[r]
+            dealt_keys[place] = keys[entry]
+            dealt_texts[place] = uint32(text + uint64(i))
+            ends[r] = place + _1
 
 
 @njit(cache=True, nogil=True)

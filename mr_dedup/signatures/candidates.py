@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 
 import numpy as np
@@ -33,9 +33,12 @@ _RANGE_KEYS = 1 << 15
 _PAIRS = 1 << 20
 
 
-def chained(signatures: Signatures, least: int, *, threads: int = 1) -> Iterator[tuple[Rows, Rows]]:
+def chained(
+    signatures: Signatures | Sequence[Signatures], least: int, *, threads: int = 1
+) -> Iterator[tuple[Rows, Rows]]:
     """Yield edges, first[m] and second[m], that connect all texts that share ``least`` keys.
 
+    Of several signatures the texts are numbered on from one to the next.
     A text has an edge to the first one with the same key, so a key of a million texts has a million
     edges, not half a billion pairs. Where more than one key is to be shared, each subset of so many
     stands for one, so texts may have up to MOST_SUBSETS of them: else ValueError. In memory: 16
@@ -44,8 +47,7 @@ def chained(signatures: Signatures, least: int, *, threads: int = 1) -> Iterator
     to 20: to sort them, which tells the same, took some 100. Edges and their order are those of one
     thread.
     """
-    keys, texts = keyed(signatures, least)
-    edges, keys, texts = _dealt(keys, texts)
+    edges, keys, texts = _dealt([_subsets(part, least) for part in _parts_of(signatures)])
 
     def linked(begin: int, end: int) -> tuple[Rows, Rows]:
         ranges = edges[begin : end + 1]
@@ -68,16 +70,31 @@ def chained(signatures: Signatures, least: int, *, threads: int = 1) -> Iterator
             yield running.popleft().result()
 
 
+def _parts_of(signatures: Signatures | Sequence[Signatures]) -> Sequence[Signatures]:
+    return [signatures] if isinstance(signatures, Signatures) else signatures
+
+
 def _dealt(
-    keys: NDArray[np.uint64], texts: NDArray[np.uint32]
+    parts: Sequence[tuple[Rows, NDArray[np.uint64]]],
 ) -> tuple[NDArray[np.uint64], NDArray[np.uint64], NDArray[np.uint32]]:
-    """Return keys and texts in ranges of some _RANGE_KEYS, and between which edges these are."""
+    """Return keys and texts in ranges of some _RANGE_KEYS, and between which edges these are.
+
+    ``parts`` are offsets of texts, and their keys.
+    """
+    size = sum(keys.size for _, keys in parts)
     # hashes, so that their leading bits deal them out evenly
-    bits = max(1, (keys.size // _RANGE_KEYS).bit_length())
-    ends = np.zeros((1 << bits) + 1, np.uint64)
-    dealt = np.empty_like(keys), np.empty_like(texts)
-    kernels.deal(keys, texts, np.uint64(64 - bits), ends, *dealt)
-    return np.append(np.uint64(0), ends[:-1]), *dealt
+    bits = max(1, (size // _RANGE_KEYS).bit_length())
+    shift = np.uint64(64 - bits)
+    counts = np.zeros(1 << bits, np.uint64)
+    for _, keys in parts:
+        kernels.count_ranges(keys, shift, counts)
+    edges = np.append(np.uint64(0), np.cumsum(counts))
+    ends, dealt = edges[:-1].copy(), (np.empty(size, np.uint64), np.empty(size, np.uint32))
+    text = 0
+    for offsets, keys in parts:
+        kernels.deal(keys, offsets, np.uint64(text), shift, ends, *dealt)
+        text += offsets.size - 1
+    return edges, *dealt
 
 
 def keyed(signatures: Signatures, least: int) -> tuple[NDArray[np.uint64], NDArray[np.uint32]]:
@@ -89,12 +106,13 @@ def keyed(signatures: Signatures, least: int) -> tuple[NDArray[np.uint64], NDArr
     return keys, np.repeat(np.arange(len(signatures), dtype=np.uint32), np.diff(offsets))
 
 
-def most_keys(signatures: Signatures) -> int:
+def most_keys(signatures: Signatures | Sequence[Signatures]) -> int:
     """Return how many keys a text has at most."""
-    return int(np.diff(signatures.offsets).max(initial=0))
+    parts = _parts_of(signatures)
+    return max((int(np.diff(part.offsets).max(initial=0)) for part in parts), default=0)
 
 
-def can_be_chained(signatures: Signatures, least: int) -> bool:
+def can_be_chained(signatures: Signatures | Sequence[Signatures], least: int) -> bool:
     """Return whether ``chained`` takes them."""
     return least == 1 or math.comb(most_keys(signatures), least) <= MOST_SUBSETS
 

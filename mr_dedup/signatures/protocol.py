@@ -7,6 +7,7 @@ any such method can be spread over reducers in the same way.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -45,6 +46,18 @@ class Signatures:
     def exist(self) -> NDArray[np.bool_]:
         """Which texts have any keys, bool[n]."""
         return np.diff(self.offsets) > 0
+
+    @classmethod
+    def joined(cls, parts: Sequence[Signatures]) -> Signatures:
+        """Return the signatures of all texts of ``parts``, one at least, in their order."""
+        if len(parts) == 1:
+            return parts[0]
+        sizes = np.concatenate([np.diff(part.offsets) for part in parts])
+        return cls(
+            np.append(0, np.cumsum(sizes)),
+            np.concatenate([part.keys for part in parts]),
+            np.concatenate([part.sketches for part in parts]),
+        )
 
     def take(self, rows: NDArray[np.int64]) -> Signatures:
         """Return the signatures of texts ``rows`` int64[m], in their order; a copy."""

@@ -1,6 +1,7 @@
 """Candidates of signatures against all pairs, compared one by one."""
 
 import itertools
+import random
 
 import numpy as np
 import pytest
@@ -127,8 +128,24 @@ def test_tables_stay_small_however_many_keys_there_are(monkeypatch):
     assert max(slots) <= 4 << 7
 
 
+@pytest.mark.parametrize("least", [1, 2])
+@pytest.mark.parametrize("cuts", [[], [0], [7], [1, 1, 30, 200]])
+def test_signatures_in_parts_are_as_one(cuts, least):
+    rng = random.Random(least)
+    sets = [{rng.randrange(40) for _ in range(rng.randrange(5))} for _ in range(200)]
+    edges = itertools.pairwise([0, *cuts, 200])
+    parts = [signatures(sets[start:stop]) for start, stop in edges]
+    found, expected = chained(parts, least), chained(signatures(sets), least)
+    for one, other in zip(found, expected, strict=True):
+        assert all(map(np.array_equal, one, other))
+    whole = Signatures.joined(parts)
+    for name in ("offsets", "keys", "sketches"):
+        assert np.array_equal(getattr(whole, name), getattr(signatures(sets), name))
+
+
 def test_no_keys_have_no_edges():
     assert list(chained(signatures([set(), set()]), 1)) == []
+    assert list(chained([], 1)) == []
 
 
 def test_pairs_come_in_batches(monkeypatch):
