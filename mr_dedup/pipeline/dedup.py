@@ -175,12 +175,20 @@ def dedup(stages: Stages, options: DedupOptions, run_job: RunJob) -> dict[str, A
             parts = _earlier(folder, options, run_job)
             stages.finish("earlier", parts, {"files": parts})
         parts = stages.values("earlier")["files"]
+    tell = _nothing
     if not stages.is_done("resolve"):
         shingles = stages.values("fingerprint")["shingles"]
-        told = _resolve(folder, options, run_job, parts, shingles)
-        stages.finish("resolve", [DECISIONS, CLUSTERS, KEPT, SAMPLES], told)
+        found, at_leisure = _resolve(folder, options, run_job, parts, shingles)
+
+        def tell() -> None:
+            told = _told(folder, options, found)
+            stages.finish("resolve", [DECISIONS, CLUSTERS, KEPT, SAMPLES], told)
+
+        if not at_leisure:
+            tell()
+            tell = _nothing
     if not stages.is_done("keep"):
-        names = _keep(folder, options, run_job, parts)
+        names = _keep(folder, options, run_job, parts, tell)
         signatures = [f"{RESULT}/{results.SIGNATURES}"] if options.methods else []
         files = [*names, FINGERPRINTS, *signatures, SHOWN]
         stages.finish("keep", files, {"files": len(names)})
@@ -304,9 +312,14 @@ def _earlier(folder: Path, options: DedupOptions, run_job: RunJob) -> list[str]:
 
 def _resolve(
     folder: Path, options: DedupOptions, run_job: RunJob, parts: Sequence[str], shingles: str
-) -> dict[str, Any]:
+) -> tuple[Decided, bool]:
+    """Decide; return the decisions, and whether they may be told of while documents are kept.
+
+    Which is so where jobs are of this process: elsewhere the next one may fail, or take hours.
+    """
     rows = Rows.read(folder / ROWS)
     labels = Labels.read(folder / LABELS)
+    at_leisure = False
     cluster, clustered = labels.of(rows.fingerprints)
     clustered &= rows.exist
     keys = reduce_keys_for(int(rows.lengths[clustered].sum()))
@@ -325,24 +338,34 @@ def _resolve(
         arguments.append(f"--reduce-keys={keys}")
         earlier = as_documents(folder, parts)
         with run_job(ResolveJob, arguments, "resolve", earlier) as result:
+            at_leisure = isinstance(result, HeldResult)
             for part in result.parts:
                 # a file of a reducer may have several keys
                 for _, batch in read_batches([part]):
                     found.take(rows, decode_documents(batch))
     found.check(rows)
+    samples = found.samples()
+    shown = np.zeros(found.kept.size, bool)
+    shown[[number for pair in samples for number in pair]] = True
+    Kept(found.kept, shown, rows.ranges).write(folder / KEPT)
+    _write_json(folder / SAMPLES, samples)
+    return found, at_leisure
+
+
+def _told(folder: Path, options: DedupOptions, found: Decided) -> dict[str, object]:
+    """Write the decisions, and by which methods documents are alike; return their counts."""
     found.name_methods(
         lambda distances, first, second: method_names(
             options.method_names, distances, options.k,
             lambda: signed_documents(folder, options.methods), first, second,
         )
     )  # fmt: skip
-    found.write(folder / DECISIONS, folder / CLUSTERS, rows)
-    samples = found.samples()
-    shown = np.zeros(found.kept.size, bool)
-    shown[[number for pair in samples for number in pair]] = True
-    Kept(found.kept, shown, rows.ranges).write(folder / KEPT)
-    _write_json(folder / SAMPLES, samples)
+    found.write(folder / DECISIONS, folder / CLUSTERS, Rows.read(folder / ROWS))
     return found.counts()
+
+
+def _nothing() -> None:
+    pass
 
 
 def reduce_keys_for(size_bytes: int) -> int:
@@ -357,7 +380,14 @@ def known_reduce_keys(folder: Path) -> int:
     return reduce_keys_for(int(rows.lengths[clustered & rows.exist].sum()))
 
 
-def _keep(folder: Path, options: DedupOptions, run_job: RunJob, parts: Sequence[str]) -> list[str]:
+def _keep(
+    folder: Path,
+    options: DedupOptions,
+    run_job: RunJob,
+    parts: Sequence[str],
+    meanwhile: Callable[[], None],
+) -> list[str]:
+    """Write what is kept; return the names of files of documents. Calls ``meanwhile`` as well."""
     documents = folder / DOCUMENTS
     # what a killed run has begun
     shutil.rmtree(documents, ignore_errors=True)
@@ -370,6 +400,7 @@ def _keep(folder: Path, options: DedupOptions, run_job: RunJob, parts: Sequence[
         run_job(KeepJob, arguments, "keep") as result,
         KeptDocuments(documents) as kept,
         _meanwhile(_write_signatures, folder, options, rows.earlier, is_kept),
+        _meanwhile(meanwhile),
     ):
         for chunk, batch in read_batches(result.parts):
             if kind_of(batch) != Kind.DOCUMENTS:
