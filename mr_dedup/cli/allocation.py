@@ -12,6 +12,7 @@ _LARGEST = 32 << 20
 """Bytes of the largest piece that is used again: mallopt takes no more."""
 
 _KEPT = 256 << 20
+"""Bytes that are free at the end of the heap before some are given back."""
 
 _SET_BY_USERS = (
     "GLIBC_TUNABLES", "MALLOC_ARENA_MAX", "MALLOC_MMAP_THRESHOLD_", "MALLOC_TRIM_THRESHOLD_"

@@ -125,10 +125,14 @@ class ResolveJob(DocumentJob):
     def warm_up() -> None:
         """Load what tasks need, compiled: once, before they are forked."""
         from mr_dedup.clusters.decisions import warm_up
+        from mr_dedup.clusters.verification import text_hashes
         from mr_dedup.features.shingles import FeatureOptions
         from mr_dedup.fingerprints.simhash import simhash
 
-        simhash(pa.array(["a text"], pa.large_string()), FeatureOptions())
+        texts = pa.array(["a text"], pa.large_string())
+        values = simhash(texts, FeatureOptions()).values
+        Labels(values, values).of(values)
+        text_hashes(texts)
         warm_up()
 
     def map_documents(self, path: str, uri: str) -> Iterator[tuple[int, Batch]]:
