@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
 
 _TRIM_THRESHOLD, _MMAP_THRESHOLD, _ARENAS = -1, -3, -8
@@ -27,6 +26,8 @@ def keep_memory() -> None:
     seconds in place of 4.6, and as much memory at the peak. Nothing changes where there is no
     mallopt, or where the user has said something else by the environment.
     """
+    import ctypes
+
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is None or any(name in os.environ for name in _SET_BY_USERS):
         return

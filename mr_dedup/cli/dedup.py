@@ -130,8 +130,6 @@ def run(arguments: argparse.Namespace) -> int:
     chosen = chosen_methods(arguments)
     # no process is forked that documents are held in, and as long as it is not known, one waits
     held = arguments.runner in ("auto", "inline") and not arguments.dry_run
-    if held:
-        keep_memory()
     with preloading(_loader(arguments, chosen[1]) if held else None) as wait:
         return _run(arguments, chosen, wait, started)
 
@@ -180,7 +178,9 @@ def _run(
         work = prepare(arguments.documents, arguments, staging, settings, holds=True)
         run = _run_of(arguments, work, options)
         stages = Stages(folder.work, run, resume=arguments.resume)
-        if not work.held:
+        if work.held:
+            keep_memory()
+        else:
             wait()
         jobs = Jobs(arguments, work, staging, settings)
         with preloading(_load_report if work.held else None, jobs.clustering):

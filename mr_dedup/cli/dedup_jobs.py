@@ -62,7 +62,9 @@ class Jobs:
                 options.append(f"--earlier-from={first}")
                 inputs += more
             work = self._work
-            run = self._run(job_class, options, inputs, folder, work.runner, held=work.held)
+            run = self._run(
+                job_class, options, inputs, folder, work.runner, held=work.held, holds=self._held
+            )
             with run as result:
                 yield result
 
@@ -84,7 +86,9 @@ class Jobs:
             runner = "inline" if held else "local"
         with self._folder(name) as folder:
             inputs = [described_chunk(chunk, folder) for chunk in chunks]
-            with self._run(job_class, options, inputs, folder, runner, held=held) as result:
+            # chunks of other documents have the numbers of those whose sets are held
+            run = self._run(job_class, options, inputs, folder, runner, held=held, holds=None)
+            with run as result:
                 yield result
 
     @contextlib.contextmanager
@@ -116,15 +120,16 @@ class Jobs:
         runner: str,
         *,
         held: bool,
+        holds: HeldSets | None,
     ) -> Iterator[JobResult | HeldResult]:
         from mr_dedup import runners
 
         cores = self._arguments.cores
         if runner == "inline" and held:
-            with runners.run_directly(job_class, options, inputs, cores, held=self._held) as result:
+            with runners.run_directly(job_class, options, inputs, cores, held=holds) as result:
                 yield result
-            if self._held is not None:
-                self._held.parts.clear()
+            if holds is not None:
+                holds.parts.clear()
             return
         if runner == "local":
             job_class.warm_up()

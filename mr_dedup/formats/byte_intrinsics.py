@@ -47,10 +47,11 @@ def spread(builder: Any, scalar: Any, vector: Any) -> Any:
 
 @intrinsic
 def borrowed(typing_context: Any, array: Any) -> tuple[Any, Any]:
-    """Return an array that does not count who holds it; whoever has the given one holds it on.
+    """Return an array that does not count who holds it: only of one that the caller holds.
 
     Numba counts, by an atomic instruction each, whenever an array is taken out of a tuple or
-    sliced: some tens of times for a text, on the same counters in all threads.
+    sliced: some tens of times for a text, on the same counters in all threads. What a function
+    makes itself it drops after the last line that names it, borrowed or not.
     """
 
     def codegen(context: Any, builder: Any, sig: Any, arguments: Any) -> Any:

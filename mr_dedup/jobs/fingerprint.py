@@ -146,7 +146,10 @@ class FingerprintJob(DocumentJob):
         assert self.held is not None
         held = self.held.chunks.setdefault(chunk.number, [])
         held.append(HeldBatchOfSets.of(batch, sets))
-        if all(part.file.format == "jsonl" for part in chunk.parts):
+        files = [part.file for part in chunk.parts]
+        # names are made printable, and two may become one
+        known = len({file.name for file in files}) == len({file.path for file in files})
+        if known and all(file.format == "jsonl" for file in files):
             places = self.held.places.setdefault(chunk.number, [])
             places.append((batch.files, batch.places))
 

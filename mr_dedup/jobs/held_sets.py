@@ -1,6 +1,6 @@
-"""What one process holds of documents from the fingerprint job to the resolve job.
+"""What one process holds of documents from the fingerprint job to the resolve and the keep job.
 
-So it need not read them again: sets of shingles instead of texts, and what else is to be known.
+So it need not decode them again: sets of shingles instead of texts, and what else is to be known.
 Sets stay where they are until they are compared: to hand them from map to reduce copied them twice.
 """
 

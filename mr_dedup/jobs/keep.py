@@ -58,7 +58,7 @@ class KeepJob(DocumentJob):
 
     @functools.cached_property
     def kept(self) -> Kept:
-        """Which documents are kept; read once, also where tasks are threads."""
+        """Which documents are kept: for the tasks of a process, threads perhaps, once."""
         return Kept.read(Path(self.options.kept))
 
     def read_options(self) -> ReadOptions:
@@ -92,7 +92,7 @@ class KeepJob(DocumentJob):
                     handed_on += int(mask.sum())
                     yield chunk.number, DocumentTable(_records(batch, mask))
         if done != len(kept):
-            raise MrDedupError(f"{chunk.name}: has other documents than when it was first read")
+            raise self._changed(chunk)
         self.increment_counter(COUNTERS, "documents kept", handed_on)
 
     def _by_places(
@@ -103,8 +103,10 @@ class KeepJob(DocumentJob):
 
         assert self.held is not None
         options = self.read_options()
+        documents = self.held.places.pop(chunk.number)
+        assert sum(len(places) for _, places in documents) == len(kept)
         done = 0
-        for part, places in _placed(chunk, self.held.places.pop(chunk.number)):
+        for part, places in _placed(chunk, documents):
             rows = np.arange(done, done + places.size)
             done += places.size
             rows = rows[kept[rows] | shown[rows]]
@@ -115,18 +117,24 @@ class KeepJob(DocumentJob):
                 begin += len(lines)
                 for place in np.flatnonzero(shown[rows[these]]).tolist():
                     text = _text_of(lines[place], options)
+                    if text is None:
+                        raise self._changed(chunk)
                     table = pa.table({"row": rows[these][place : place + 1], "text": text})
                     yield chunk.number, DocumentTable(table)
                 chosen = kept[rows[these]]
+                if not chosen.any():
+                    continue
                 records = lines if chosen.all() else lines.filter(pa.array(chosen))
                 files = pa.DictionaryArray.from_arrays(
                     np.zeros(len(records), np.int32), pa.array([part.file.name], pa.string())
                 )
                 table = pa.table({"file": files, "record": records})
                 yield chunk.number, DocumentTable(table)
-        if done != len(kept):
-            raise MrDedupError(f"{chunk.name}: has other documents than when it was first read")
         self.increment_counter(COUNTERS, "documents kept", int(np.count_nonzero(kept)))
+
+    @staticmethod
+    def _changed(chunk: DocumentChunk) -> MrDedupError:
+        return MrDedupError(f"{chunk.name}: has other documents than when it was first read")
 
 
 def _placed(
@@ -158,8 +166,8 @@ def _placed(
         yield part, place[begin:end]
 
 
-def _text_of(line: pa.LargeBinaryScalar, options: ReadOptions) -> pa.LargeStringArray:
-    """Return the text of the document that a line is, an array of one."""
+def _text_of(line: pa.LargeBinaryScalar, options: ReadOptions) -> pa.LargeStringArray | None:
+    """Return the text of the document that a line is, an array of one; None if it is none."""
     from mr_dedup.formats.documents.batch import BatchBuilder
     from mr_dedup.formats.documents.jsonl import read_jsonl
     from mr_dedup.formats.documents.lines import LineBlock
@@ -169,9 +177,9 @@ def _text_of(line: pa.LargeBinaryScalar, options: ReadOptions) -> pa.LargeString
     content = bytearray(line.as_buffer())
     # not the first line of a file, which might begin with a byte order mark
     blocks = [LineBlock(1, content, len(content))]
-    report = Report("", "byte", Rejects(), strict=True)
+    report = Report("", "byte", Rejects(), strict=False)
     batches = [*read_jsonl(blocks, None, options, report, builder), *builder.finish()]
-    return batches[0].texts
+    return batches[0].texts if batches else None
 
 
 class Kept:

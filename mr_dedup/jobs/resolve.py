@@ -93,7 +93,7 @@ class ResolveJob(DocumentJob):
 
     @functools.cached_property
     def clustered(self) -> ClusteredRows:
-        """Which documents are in clusters; read once, also where tasks are threads."""
+        """Which documents are in clusters: for the tasks of a process, threads perhaps, once."""
         return ClusteredRows.read(Path(self.options.clustered))
 
     def policy(self) -> KeepPolicy:
@@ -162,7 +162,7 @@ class ResolveJob(DocumentJob):
             yield from _keyed(table, keys[order])
 
     def _held(self, chunk: DocumentChunk) -> Iterator[tuple[int, Batch]]:
-        """Yield the same of a chunk whose sets are held, with these in the place of texts."""
+        """Yield the same of a chunk whose sets are held, with their places instead of texts."""
         assert self.held is not None
         told, _ = self.clustered.of(chunk.number)
         done = 0
@@ -229,7 +229,10 @@ class ResolveJob(DocumentJob):
     def _described(
         self, batch: DocumentBatch, clustered: ClusteredRows, seen: set[bytes]
     ) -> pa.Table:
-        """Return what is to be known of those in clusters; of their texts those not ``seen``."""
+        """Return what is to be known of those in clusters.
+
+        Of their texts those not ``seen``, or where they are held the places of their sets.
+        """
         from mr_dedup.clusters.verification import number_texts, shingle_sets, text_hashes
 
         rows = clustered.numbers

@@ -152,8 +152,8 @@ class DedupOptions:
 def dedup(stages: Stages, options: DedupOptions, run_job: RunJob) -> dict[str, Any]:
     """Run the stages that are not done yet; return a summary of all.
 
-    In memory: 53 bytes a document, earlier ones too, and the ids of the clustered ones; before that
-    what ``cluster_documents`` takes.
+    In memory: 53 bytes a document, earlier ones too, in one process 80, and ids of clustered
+    ones; before that what ``cluster_documents`` takes.
     """
     folder = stages.folder
     (folder / RESULT).mkdir(exist_ok=True)
@@ -177,6 +177,8 @@ def dedup(stages: Stages, options: DedupOptions, run_job: RunJob) -> dict[str, A
         parts = stages.values("earlier")["files"]
     tell = _nothing
     if not stages.is_done("resolve"):
+        # what is kept is decided on anew before the stage is finished
+        stages.begin("resolve")
         shingles = stages.values("fingerprint")["shingles"]
         found, at_leisure = _resolve(folder, options, run_job, parts, shingles)
 

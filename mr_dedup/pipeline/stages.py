@@ -63,17 +63,29 @@ class Stages:
         values: dict[str, Any] = self._done[stage]["values"]
         return values
 
+    def begin(self, stage: str) -> None:
+        """Note that a stage is to be done, again perhaps, and then all later ones."""
+        if self._strike(stage):
+            self._write()
+
     def finish(self, stage: str, files: Sequence[str], values: Mapping[str, Any]) -> None:
         """Note that a stage is done, which files of the folder it left, and what it tells.
 
         Later stages are to be done again: they were made from what was there before.
         """
-        names = list(self._done)
-        for later in names[names.index(stage) :] if stage in names else ():
-            del self._done[later]
+        self._strike(stage)
         sums = {name: checksum(self.folder / name) for name in files}
         self._done[stage] = {"files": sums, "values": json.loads(json.dumps(values))}
         self._write()
+
+    def _strike(self, stage: str) -> bool:
+        """Forget that a stage, and those behind it, were done; return whether it had been."""
+        names = list(self._done)
+        if stage not in names:
+            return False
+        for later in names[names.index(stage) :]:
+            del self._done[later]
+        return True
 
     def _read(self) -> dict[str, dict[str, Any]]:
         try:

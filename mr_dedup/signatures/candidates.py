@@ -38,14 +38,13 @@ def chained(
 ) -> Iterator[tuple[Rows, Rows]]:
     """Yield edges, first[m] and second[m], that connect all texts that share ``least`` keys.
 
-    Of several signatures the texts are numbered on from one to the next.
-    A text has an edge to the first one with the same key, so a key of a million texts has a million
-    edges, not half a billion pairs. Where more than one key is to be shared, each subset of so many
-    stands for one, so texts may have up to MOST_SUBSETS of them: else ValueError. In memory: 16
-    bytes a key or subset, and for each of the ``threads`` 24 MB, or what the most common key takes,
-    32 bytes for each text that has it. Of 3 to 100 million keys 15 to 22 ns each, by two threads 13
-    to 20: to sort them, which tells the same, took some 100. Edges and their order are those of one
-    thread.
+    Of several signatures the texts are numbered on from one to the next. A text has an edge to the
+    first one with the same key, so a key of a million texts has a million edges, not half a billion
+    pairs. Where more than one key is to be shared, each subset of so many stands for one, so texts
+    may have up to MOST_SUBSETS of them: else ValueError. In memory: 12 bytes a key or subset, and
+    for each of the ``threads`` 24 MB, or what the most common key takes, 32 bytes for each text
+    that has it. Of 3 to 100 million keys 15 to 22 ns each, by two threads 13 to 20: to sort them,
+    which tells the same, took some 100. Edges and their order are those of one thread.
     """
     edges, keys, texts = _dealt([_subsets(part, least) for part in _parts_of(signatures)])
 

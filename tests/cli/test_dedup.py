@@ -23,6 +23,7 @@ from mr_dedup.features.shingles import FeatureOptions
 from mr_dedup.fingerprints import simhash
 from mr_dedup.formats.documents import chunks
 from mr_dedup.pipeline import dedup as pipeline
+from mr_dedup.pipeline.stages import has_finished
 from mr_dedup.runners import RUNNERS
 from mr_dedup.signatures import columns
 from tests.features import text_oracle
@@ -409,6 +410,39 @@ def test_a_run_killed_while_its_result_appears_is_ended(tmp_path, capfd, monkeyp
     assert names == {"docs.jsonl", "old.jsonl", "out", "undisturbed"}
 
 
+@BOTH
+@pytest.mark.parametrize(
+    "name", ["result/decisions.parquet", "result/clusters.parquet", "kept.parquet", "samples.json"]
+)
+def test_what_was_decided_is_mended_when_all_was_done(tmp_path, capfd, monkeypatch, name, runner):
+    path = write_jsonl(tmp_path / "docs.jsonl", made_up_documents(9))
+    out = tmp_path / "out"
+    done(capfd, path, "-o", tmp_path / "undisturbed", "-r", runner)
+    stopped_after("keep", path, out, monkeypatch, capfd, "-r", runner)
+    damaged = tmp_path / ".out.unfinished" / name
+    damaged.write_bytes(damaged.read_bytes()[:-9])
+    done(capfd, path, "-o", out, "-r", runner, "--resume")
+    assert files_of(out) == files_of(tmp_path / "undisturbed")
+
+
+def test_decisions_that_cannot_be_told_of_end_the_run(tmp_path, capfd, monkeypatch):
+    """They are told of by a thread, while documents are kept."""
+    path = write_jsonl(tmp_path / "docs.jsonl", made_up_documents(9))
+    out = tmp_path / "out"
+
+    def write(*_):
+        raise OSError(28, "No space left on device", "decisions.parquet")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(pipeline.Decided, "write", write)
+        assert "No space left on device" in mistake(capfd, path, "-o", out)
+    assert not has_finished(tmp_path / ".out.unfinished", "resolve")
+    assert not out.exists()
+    done(capfd, path, "-o", tmp_path / "undisturbed")
+    done(capfd, path, "-o", out, "--resume")
+    assert files_of(out) == files_of(tmp_path / "undisturbed")
+
+
 def test_what_was_being_written_is_not_published(tmp_path, capfd, monkeypatch):
     path = write_jsonl(tmp_path / "docs.jsonl", made_up_documents(9))
     out = tmp_path / "out"
@@ -532,7 +566,7 @@ def test_a_file_without_documents(tmp_path, capfd):
 
 @BOTH
 @pytest.mark.parametrize("method", ["simhash", "minhash"])
-@pytest.mark.parametrize("change", ["lengthen", "drop", "add"])
+@pytest.mark.parametrize("change", ["lengthen", "drop", "add", "blank", "no json", "overlong"])
 def test_documents_that_change_between_stages_are_noticed(
     tmp_path, capfd, monkeypatch, runner, change, method
 ):
@@ -543,10 +577,17 @@ def test_documents_that_change_between_stages_are_noticed(
     resolve = pipeline._resolve
 
     def changed(*arguments):
-        new = {"lengthen": [lines[0].replace("w0", "w00"), *lines[1:]], "drop": lines[:2]}
+        new = {
+            "lengthen": [lines[0].replace("w0", "w00"), *lines[1:]],
+            "drop": lines[:2],
+            "blank": [" " * (len(line) - 1) + "\n" for line in lines],
+            "no json": [line.replace("{", "[") for line in lines],
+            "overlong": [lines[0][:-1] + "x" * 1_000_000 + "\n", *lines[1:]],
+        }
         path.write_text("".join(new.get(change, [*lines, lines[0]])))
         return resolve(*arguments)
 
     monkeypatch.setattr(pipeline, "_resolve", changed)
-    said = mistake(capfd, path, "-o", tmp_path / "out", "-r", runner, "--method", method)
+    arguments = "--max-record-size", 2000, "-r", runner, "--method", method
+    said = mistake(capfd, path, "-o", tmp_path / "out", *arguments)
     assert re.search(r"pages\.jsonl(, byte \d+)?: has other documents than when it was first", said)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from mr_dedup.clusters import components as module
 from mr_dedup.clusters import components_kernels as kernels
-from mr_dedup.clusters.components import Labels, UnionFind, components
+from mr_dedup.clusters.components import Labels, Ranks, UnionFind, components
 from tests.clusters.graphs import EXTREMES, chain, labels_of, random_nodes, shapes
 from tests.oracles import signed
 
@@ -162,3 +162,18 @@ def test_too_many_nodes_are_refused(monkeypatch):
 
 def test_labels_know_their_number():
     assert len(Labels(*columns_of([(1, 1), (2, 1)]))) == 2
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 1000])
+@pytest.mark.parametrize("read_only", [False, True])
+def test_values_are_looked_up(count, read_only):
+    rng = np.random.default_rng(count)
+    nodes = np.unique(rng.integers(0, 1 << 64, count, np.uint64))
+    rng.shuffle(nodes)
+    values = np.concatenate([rng.permutation(nodes), rng.integers(0, 1 << 64, 50, np.uint64)])
+    nodes.flags.writeable = values.flags.writeable = not read_only
+    known = {node: place for place, node in enumerate(nodes.tolist())}
+    expected = [known.get(value, -1) for value in values.tolist()]
+    assert Ranks(nodes).of(values).tolist() == expected
+    # what is cut out of another array
+    assert Ranks(nodes).of(values[::2]).tolist() == expected[::2]

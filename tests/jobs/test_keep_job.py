@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import os
 import random
 from pathlib import Path
 
@@ -11,6 +12,8 @@ import pytest
 
 from mr_dedup.cli.main import main
 from mr_dedup.errors import FormatError
+from mr_dedup.formats.documents import chunks
+from mr_dedup.formats.documents import lines as lines_module
 from mr_dedup.formats.documents.chunks import DocumentChunk
 from mr_dedup.formats.documents.files import DocumentFile, DocumentPart
 from mr_dedup.formats.documents.lines_at import lines_at
@@ -86,8 +89,14 @@ def _placed_in(parts, given):
     return list(_placed(DocumentChunk(0, tuple(parts)), given))
 
 
-def test_what_is_kept_is_the_same_whether_lines_are_decoded_or_not(tmp_path, monkeypatch):
+@pytest.mark.parametrize("chunk_bytes", [3000, 1 << 21])
+def test_what_is_kept_is_the_same_whether_lines_are_decoded_or_not(
+    tmp_path, monkeypatch, chunk_bytes
+):
     """Files with all that lines may be: blank, rejected, long, with a mark before or no end."""
+    monkeypatch.setattr(chunks, "_LEAST_BYTES", chunk_bytes)
+    monkeypatch.setattr(chunks, "_FILE_BYTES", 1)
+    monkeypatch.setattr(lines_module, "_READ_BYTES", 1000)
     rng = random.Random(3)
     folder = tmp_path / "in"
     folder.mkdir()
@@ -104,6 +113,10 @@ def test_what_is_kept_is_the_same_whether_lines_are_decoded_or_not(tmp_path, mon
         content = (b"\xef\xbb\xbf" if number % 2 else b"") + content
         name = f"{number}.jsonl" + (".gz" if number == 3 else "")
         (folder / name).write_bytes(gzip.compress(content) if number == 3 else content)
+    # two names that are printed alike, of which one goes on behind the other
+    line = json.dumps({"id": "last", "text": "of two names that are one"}).encode()
+    (folder / os.fsdecode(b"a\xff.jsonl")).write_bytes(line)
+    (folder / "a\\xff.jsonl").write_bytes(b"\n" * 2000 + line.replace(b"two", b"2"))
     used = []
     by_places = module.KeepJob._by_places
     monkeypatch.setattr(
@@ -118,6 +131,7 @@ def test_what_is_kept_is_the_same_whether_lines_are_decoded_or_not(tmp_path, mon
             path.relative_to(out).as_posix(): path.read_bytes()
             for path in (*out.glob("documents/*"), out / "decisions.parquet", out / "report.html")
         }
-    assert len(outs["inline"]) == 8
+    # of two that are printed alike the records are in one file
+    assert len(outs["inline"]) == 9
     assert used
     assert outs["inline"] == outs["local"]

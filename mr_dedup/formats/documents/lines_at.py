@@ -35,7 +35,9 @@ def lines_at(
                 starts = places[done:stop] - block.offset
                 content = np.frombuffer(block.buffer, np.uint8, block.size)
                 first = _first_line(block)
-                begin = (starts == first) | ((starts > first) & (content[starts - 1] == _LINE_END))
+                begin = (starts == first) | (
+                    (starts > first) & (content[np.maximum(starts, 1) - 1] == _LINE_END)
+                )
                 if not begin.all():
                     done += int(np.argmin(begin))
                     break
