@@ -11,57 +11,12 @@ import pyarrow as pa
 import pytest
 
 from mr_dedup.cli.main import main
-from mr_dedup.errors import FormatError
 from mr_dedup.formats.documents import chunks
 from mr_dedup.formats.documents import lines as lines_module
 from mr_dedup.formats.documents.chunks import DocumentChunk
 from mr_dedup.formats.documents.files import DocumentFile, DocumentPart
-from mr_dedup.formats.documents.lines_at import lines_at
 from mr_dedup.jobs import keep as module
 from mr_dedup.jobs.keep import _placed
-
-LIMIT = 1 << 24
-
-
-def lines_of(part, places):
-    return [line for lines in lines_at(part, np.array(places), LIMIT) for line in lines.to_pylist()]
-
-
-def content_of(rng, count):
-    """Lines of every size, also of more than a block, the last without an end."""
-    sizes = [rng.choice([0, 1, 5, 300, 5000, 300_000]) for _ in range(count)]
-    lines = [bytes(rng.choices(b"abc\r\x00\xff", k=size)) + b"\n" for size in sizes]
-    return [*lines, b"the end"]
-
-
-@pytest.mark.parametrize("ending", ["", ".gz"])
-@pytest.mark.parametrize("share", [0.0, 0.1, 0.5, 1.0])
-def test_lines_are_found_by_their_places(tmp_path, ending, share):
-    rng = random.Random(share)
-    lines = content_of(rng, 200)
-    path = tmp_path / f"lines.jsonl{ending}"
-    content = b"".join(lines)
-    path.write_bytes(gzip.compress(content) if ending else content)
-    part = DocumentFile.detect(path).whole()
-    starts = np.cumsum([0, *map(len, lines[:-1])]).tolist()
-    chosen = [n for n in range(len(lines)) if rng.random() < share]
-    assert lines_of(part, [starts[n] for n in chosen]) == [lines[n] for n in chosen]
-    if not ending:
-        middle = len(content) // 2
-        parts = [DocumentPart(part.file, 0, middle), DocumentPart(part.file, middle, None)]
-        cut = [[starts[n] for n in chosen if starts[n] < middle]]
-        cut.append([starts[n] for n in chosen if starts[n] >= middle])
-        found = [line for each, places in zip(parts, cut, strict=True)
-                 for line in lines_of(each, places)]  # fmt: skip
-        assert found == [lines[n] for n in chosen]
-
-
-@pytest.mark.parametrize(("places", "at"), [([0, 3], 3), ([2], 2), ([0, 4, 100], 100)])
-def test_a_place_where_no_line_begins_is_named(tmp_path, places, at):
-    path = tmp_path / "lines.jsonl"
-    path.write_bytes(b"abc\nde\nf\n")
-    with pytest.raises(FormatError, match=f"lines.jsonl, byte {at}: has other documents than"):
-        lines_of(DocumentFile.detect(path).whole(), places)
 
 
 def documents(*runs):
