@@ -26,7 +26,6 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mr_dedup.cli.allocation import keep_memory
 from mr_dedup.cli.document_arguments import (
     add_feature_arguments,
     add_reading_arguments,
@@ -178,9 +177,7 @@ def _run(
         work = prepare(arguments.documents, arguments, staging, settings, holds=True)
         run = _run_of(arguments, work, options)
         stages = Stages(folder.work, run, resume=arguments.resume)
-        if work.held:
-            keep_memory()
-        else:
+        if not work.held:
             wait()
         jobs = Jobs(arguments, work, staging, settings)
         with preloading(_load_report if work.held else None, jobs.clustering):
