@@ -48,7 +48,7 @@ from mr_dedup.jobs.batches import (
     kind_of,
 )
 from mr_dedup.jobs.inputs import input_name
-from mr_dedup.jobs.job import COUNTERS, Job, errors_naming
+from mr_dedup.jobs.job import COUNTERS, Job, errors_naming, total_counters
 
 Fingerprints = NDArray[np.uint64]
 Edges = tuple[Fingerprints, Fingerprints]
@@ -128,10 +128,7 @@ class ComponentsJob(Job):
     def run_job(self) -> None:
         """Run the job alone; end with an exit code of its own if labels are unsettled."""
         super().run_job()
-        counters: dict[str, int] = {}
-        for step in self._engine.counters():
-            counters.update(step.get(COUNTERS, {}))
-        unsettled = unsettled_labels(counters)
+        unsettled = unsettled_labels(total_counters(self._engine.counters()))
         if unsettled:
             name = Path(sys.argv[0]).name
             print(

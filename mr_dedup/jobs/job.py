@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import sys
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NoReturn
 
@@ -15,6 +17,8 @@ from mr_dedup.errors import FormatError, MrDedupError
 
 COUNTERS = "mr_dedup"
 """The group of the jobs' counters."""
+
+_HADOOP_GROUPS = re.compile(r"Counters$|^Map-Reduce Framework$|^Shuffle Errors$")
 
 
 class Job(MRJob):  # type: ignore[misc]
@@ -88,6 +92,23 @@ class Job(MRJob):  # type: ignore[misc]
         """
         for name, amount in amounts.items():
             self.increment_counter(COUNTERS, name.replace("_", " "), amount)
+
+
+def total_counters(steps: Iterable[Mapping[str, Mapping[str, int]]]) -> dict[str, int]:
+    """Return the sums of the counters of a job by name, over its steps and their groups.
+
+    Args:
+        steps: for each step its counters, by group and name, as mrjob's runners return them.
+
+    Returns:
+        The sums, without the groups that Hadoop adds of its own.
+    """
+    totals: Counter[str] = Counter()
+    for step in steps:
+        for group, amounts in step.items():
+            if not _HADOOP_GROUPS.search(group):
+                totals.update(amounts)
+    return dict(totals)
 
 
 @contextlib.contextmanager

@@ -19,6 +19,7 @@ from typing import Any
 from mrjob.job import MRJob
 
 from mr_dedup.errors import MrDedupError
+from mr_dedup.jobs.job import total_counters
 from mr_dedup.runners.direct import HeldResult, run_directly
 from mr_dedup.runners.model import ClusterSettings, Input, JobResult, RemoteFile, is_uri
 from mr_dedup.runners.reporting import os_reason
@@ -87,7 +88,7 @@ def run(
         with engine.progress:
             _run_engine(engine, staging)
         parts = sorted(Path(engine.get_output_dir()).glob("part-*"))
-        yield JobResult(tuple(parts), _totals(engine.counters()))
+        yield JobResult(tuple(parts), total_counters(engine.counters()))
     finally:
         engine.cleanup(mode=["ALL"])
 
@@ -169,12 +170,3 @@ def _run_engine(engine: Any, staging: Path) -> None:
     except OSError as error:
         # between tasks mrjob writes and sorts nowhere else
         raise MrDedupError(f"temporary folder {staging}: {os_reason(error)}") from error
-
-
-def _totals(counters: Sequence[dict[str, dict[str, int]]]) -> dict[str, int]:
-    return {
-        name: amount
-        for step in counters
-        for group in step.values()
-        for name, amount in group.items()
-    }

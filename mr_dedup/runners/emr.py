@@ -26,12 +26,13 @@ from mrjob.parse import is_s3_uri
 from mrjob.step import StepFailedException
 
 from mr_dedup.errors import MrDedupError
+from mr_dedup.jobs.job import total_counters
 from mr_dedup.runners.client_log import ClientLog
 from mr_dedup.runners.emr_logs import EmrLogs
 from mr_dedup.runners.failures import Explanation, Failure, explain, read_failures
 from mr_dedup.runners.model import ClusterSettings, Input, JobResult, RemoteFile
 from mr_dedup.runners.s3 import S3Files, aws_errors, default_region
-from mr_dedup.runners.shipping import ShippingRunner, conf_options, engine_for, own_counters
+from mr_dedup.runners.shipping import ShippingRunner, conf_options, engine_for
 
 PYTHON = "python3.11"
 """The Python of tasks: EMR 7 has it as a package; its own python3 is too old for us."""
@@ -264,7 +265,7 @@ class EmrRunner(ShippingRunner, EMRJobRunner):  # type: ignore[misc]
             self._await_logs(step_id)
             _, found = self._logs.client_log(step_id, self.progress)
             counters.append(found.get("counters") or {})
-        return own_counters(counters)
+        return total_counters(counters)
 
     # why it failed
 

@@ -22,11 +22,12 @@ from mrjob.job import MRJob
 from mrjob.logs.step import _interpret_hadoop_jar_command_stderr
 
 from mr_dedup.errors import MrDedupError
+from mr_dedup.jobs.job import total_counters
 from mr_dedup.runners.client_log import ClientLog
 from mr_dedup.runners.failures import Explanation, explain, read_failures
 from mr_dedup.runners.hdfs import ClusterFilesystem, HadoopCommandError, no_command
 from mr_dedup.runners.model import ClusterSettings, Input, JobResult, RemoteFile, is_uri
-from mr_dedup.runners.shipping import ShippingRunner, engine_for, own_counters
+from mr_dedup.runners.shipping import ShippingRunner, engine_for
 
 
 @contextlib.contextmanager
@@ -199,7 +200,7 @@ class HadoopRunner(ShippingRunner, HadoopJobRunner):  # type: ignore[misc]
 
     def totals(self) -> dict[str, int]:
         """Return the job's own counters by name, without Hadoop's."""
-        return own_counters(self.counters())
+        return total_counters(self.counters())
 
     def explanation(self) -> Explanation:
         """Return why the job failed."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -23,8 +23,6 @@ from mr_dedup.runners.model import ClusterSettings, Input, JobResult, is_uri
 from mr_dedup.runners.package import pack
 from mr_dedup.runners.reporting import Progress
 from mr_dedup.runners.task_script import CODE, ENVIRONMENT, task_script
-
-_HADOOP_COUNTERS = re.compile(r"Counters$|^Map-Reduce Framework$|^Shuffle Errors$")
 
 _ARCHIVE_ENDINGS = (".tar.gz", ".tgz", ".tar", ".zip")
 
@@ -264,14 +262,3 @@ class ShippingRunner(ManifestRunner):
             # what is said for all jobs of a command would give this one reducers that do nothing
             told.pop("mapreduce.job.reduces", None)
         return told
-
-
-def own_counters(steps: Sequence[Mapping[str, Mapping[str, int]]]) -> dict[str, int]:
-    """Return the job's own counters by name, without Hadoop's."""
-    return {
-        name: amount
-        for step in steps
-        for group, amounts in step.items()
-        if not _HADOOP_COUNTERS.search(group)
-        for name, amount in amounts.items()
-    }

@@ -51,6 +51,29 @@ class Acts(MRJob):
         yield key, sum(values)
 
 
+class Steps(MRJob):
+    """Counts what it reads in each of two steps, under one name in both, and in two groups."""
+
+    def steps(self):
+        return [
+            MRStep(mapper_raw=self.read, reducer=self.add),
+            MRStep(mapper=self.hand_on, reducer=self.add),
+        ]
+
+    def read(self, path, uri):
+        self.increment_counter("acts", "mapped", 5)
+        yield Path(path).read_text(), 1
+
+    def hand_on(self, key, value):
+        self.increment_counter("acts", "mapped", 7)
+        self.increment_counter("other acts", "mapped", 100)
+        self.increment_counter("acts", "of the second step", 1)
+        yield key, value
+
+    def add(self, key, values):
+        yield key, sum(values)
+
+
 def inputs(folder, *texts):
     paths = []
     for number, text in enumerate(texts):
@@ -92,6 +115,18 @@ def test_tasks_run_and_their_counters_add_up(tmp_path, runner, cores):
     _, lines, counters = act(tmp_path, runner, "a", "b", "a", "c", options=options, cores=cores)
     assert lines == ['"a!"\t2', '"b!"\t1', '"c!"\t1']
     assert counters == {"inputs": 4}
+
+
+@LOCAL_AND_INLINE
+def test_counters_of_one_name_are_added_over_steps_and_groups(tmp_path, runner):
+    paths = inputs(tmp_path, "a", "b", "a")
+    with (
+        runners.staging_folder() as staging,
+        runners.run(Steps, [], paths, staging, runner=runner) as result,
+    ):
+        counters = result.counters
+    # three inputs, and two words that are left of them
+    assert counters == {"mapped": 3 * 5 + 2 * 7 + 2 * 100, "of the second step": 2}
 
 
 @LOCAL_AND_INLINE

@@ -17,12 +17,14 @@ class ChainJob(MRJob):
 
     def reduce_word(self, word, counts):
         self.increment_counter("chain", "words", 1)
+        self.increment_counter("chain", "keys", 1)
         yield word, sum(counts)
 
     def map_length(self, word, _):
         yield len(word), 1
 
     def reduce_length(self, length, counts):
+        self.increment_counter("chain", "keys", 1)
         yield length, sum(counts)
 
 

@@ -139,7 +139,7 @@ def test_a_chain_of_steps_runs_on_one_cluster(client, tmp_path):
     ):
         lines = [line for part in result.parts for line in part.read_text().splitlines()]
     assert sorted(lines) == ["2\t4", "3\t2", "4\t1", "8\t1"]
-    assert result.counters == {"words": 8}
+    assert result.counters == {"words": 8, "keys": 8 + 4}
     (cluster,) = client.clusters
     assert [step.state for step in cluster.steps] == ["COMPLETED", "COMPLETED"]
     assert client.left() == []
