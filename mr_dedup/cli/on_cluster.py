@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import dataclasses
 import re
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -58,7 +59,10 @@ def add_cluster_arguments(
 
 
 def cluster_settings(arguments: argparse.Namespace) -> ClusterSettings:
-    """Return what the arguments say of the cluster; raises MrDedupError if they disagree."""
+    """Return what the arguments say of the cluster; raises MrDedupError if they disagree.
+
+    ``output_dir`` is not among the settings: it is of one job of a command, see ``with_output``.
+    """
     from mr_dedup.errors import MrDedupError
     from mr_dedup.runners import ClusterSettings
 
@@ -76,7 +80,6 @@ def cluster_settings(arguments: argparse.Namespace) -> ClusterSettings:
     if arguments.cores is not None:
         raise MrDedupError("--cores: means nothing to a cluster; see --reducers and -D")
     return ClusterSettings(
-        output_dir=arguments.output_dir,
         overwrite=arguments.overwrite,
         reducers=arguments.reducers,
         task_memory_bytes=arguments.task_memory,
@@ -86,6 +89,28 @@ def cluster_settings(arguments: argparse.Namespace) -> ClusterSettings:
         hadoop_bin=arguments.hadoop_bin,
         conf=arguments.conf_path,
     )
+
+
+def with_output(settings: ClusterSettings, arguments: argparse.Namespace) -> ClusterSettings:
+    """Return the settings of the job whose output is the result of the command."""
+    return dataclasses.replace(settings, output_dir=arguments.output_dir)
+
+
+def refuse_existing_output(arguments: argparse.Namespace, settings: ClusterSettings) -> None:
+    """Raise MrDedupError if there is an ``--output-dir`` that may not be replaced.
+
+    The job that writes it checks too; this is for commands that run other jobs first.
+    """
+    if arguments.output_dir:
+        _refuse_existing(arguments.output_dir.rstrip("/"), arguments, settings)
+
+
+def _refuse_existing(uri: str, arguments: argparse.Namespace, settings: ClusterSettings) -> None:
+    from mr_dedup import runners
+    from mr_dedup.errors import MrDedupError
+
+    if not settings.overwrite and runners.exists(uri, arguments.runner, settings):
+        raise MrDedupError(f"{uri}: exists; give --overwrite to replace it")
 
 
 def refuse_cluster_arguments(arguments: argparse.Namespace, names: Iterable[str]) -> None:
@@ -129,7 +154,6 @@ def delivered(
     earlier run goes if it may be overwritten. Raises MrDedupError if it may not, before the block.
     """
     from mr_dedup import runners
-    from mr_dedup.errors import MrDedupError
     from mr_dedup.formats.outputs import refuse_existing
 
     if isinstance(place, Path):
@@ -137,8 +161,7 @@ def delivered(
         yield place
         return
     assert settings is not None
-    if not settings.overwrite and runners.exists(place, arguments.runner, settings):
-        raise MrDedupError(f"{place}: exists; give --overwrite to replace it")
+    _refuse_existing(place, arguments, settings)
     path = Path(tempfile.mkdtemp(dir=staging)) / place.rpartition("/")[2]
     yield path
     if path.exists():

@@ -40,6 +40,7 @@ from mr_dedup.cli.on_cluster import (
     refuse_cluster_arguments,
     remote_inputs,
     staged_files,
+    with_output,
 )
 from mr_dedup.cli.results import copy_ordered, output
 from mr_dedup.cli.runner_arguments import add_runner_arguments
@@ -281,7 +282,8 @@ def _run_job(
         JoinJob.warm_up()
     with runners.run(
         JoinJob, work.options, work.inputs, staging,
-        runner=work.runner, cores=arguments.cores, cluster=settings,
+        runner=work.runner, cores=arguments.cores,
+        cluster=None if settings is None else with_output(settings, arguments),
     ) as result:  # fmt: skip
         with output(arguments) as out:
             copy_ordered(result, out)

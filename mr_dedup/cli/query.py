@@ -35,6 +35,7 @@ from mr_dedup.cli.on_cluster import (
     refuse_cluster_arguments,
     remote_inputs,
     staged_files,
+    with_output,
 )
 from mr_dedup.cli.query_documents import Sides, with_fingerprints
 from mr_dedup.cli.rejects import rejects_beside, rejects_output
@@ -86,7 +87,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Run the command; return its exit code."""
     from mr_dedup import runners
-    from mr_dedup.errors import MrDedupError
     from mr_dedup.formats.outputs import refuse_existing
     from mr_dedup.jobs.query import QueryJob
 
@@ -104,11 +104,6 @@ def run(arguments: argparse.Namespace) -> int:
         rejects_output(rejects_path, arguments.overwrite) as rejects,
     ):
         sides = with_fingerprints(arguments, staging, settings, rejects)
-        if sides.have_ids and arguments.output_dir:
-            raise MrDedupError(
-                "--output-dir: results with ids are put together here; give -o, or "
-                "--print-fingerprints"
-            )
         if settings is None:
             work = _work_here(sides, staging)
         else:
@@ -117,7 +112,8 @@ def run(arguments: argparse.Namespace) -> int:
             QueryJob.warm_up()
         with runners.run(
             QueryJob, work.options, work.inputs, staging,
-            runner=work.runner, cores=arguments.cores, cluster=settings,
+            runner=work.runner, cores=arguments.cores,
+            cluster=None if settings is None else with_output(settings, arguments),
         ) as result:  # fmt: skip
             with output(arguments) as out:
                 if sides.have_ids:

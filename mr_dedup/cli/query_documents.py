@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal
 from mr_dedup.cli.document_arguments import described_features
 from mr_dedup.cli.document_inputs import prepare
 from mr_dedup.cli.fingerprint import copy_rows, documents_read, fingerprinted, table_writer
-from mr_dedup.cli.on_cluster import is_address
+from mr_dedup.cli.on_cluster import is_address, refuse_existing_output
 from mr_dedup.formats.inputs import expand
 
 if TYPE_CHECKING:
@@ -46,21 +46,36 @@ def with_fingerprints(
 ) -> Sides:
     """Compute the fingerprints of the sides that are documents.
 
-    Raises MrDedupError if a side has both documents and fingerprints, or if fingerprints were
-    made from other features than those they are to be compared with.
+    Raises MrDedupError, before anything is computed, if a side has both documents and
+    fingerprints, or if the result cannot go to ``--output-dir``; and if fingerprints were made
+    from other features than those they are to be compared with.
     """
+    from mr_dedup.errors import MrDedupError
+
+    documents = [
+        side
+        for side in _SIDES
+        if _kind_of_side(_names(arguments, side), side, arguments, settings) == "documents"
+    ]
+    have_ids = not arguments.print_fingerprints and any(
+        side in documents or _has_ids(arguments, side) for side in _SIDES
+    )
+    if have_ids and arguments.output_dir:
+        raise MrDedupError(
+            "--output-dir: results with ids are put together here; give -o, or --print-fingerprints"
+        )
+    if documents and settings is not None:
+        refuse_existing_output(arguments, settings)
     resolved = copy.copy(arguments)
     said: list[str] = []
-    for side in _SIDES:
+    for side in documents:
+        path = staging / f"{side}.parquet"
         names = _names(arguments, side)
-        if _kind_of_side(names, side, arguments, settings) == "documents":
-            path = staging / f"{side}.parquet"
-            said += _compute(names, side, path, arguments, staging, settings, rejects)
-            setattr(resolved, side, [str(path)] if side == "corpus" else str(path))
-            setattr(resolved, f"{side}_format", None)
+        said += _compute(names, side, path, arguments, staging, settings, rejects)
+        setattr(resolved, side, [str(path)] if side == "corpus" else str(path))
+        setattr(resolved, f"{side}_format", None)
     _check_features(resolved, arguments)
-    have_ids = any(_has_ids(resolved, side) for side in _SIDES)
-    return Sides(resolved, have_ids and not arguments.print_fingerprints, said)
+    return Sides(resolved, have_ids, said)
 
 
 def _names(arguments: argparse.Namespace, side: str) -> list[str]:

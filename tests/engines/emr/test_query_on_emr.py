@@ -11,9 +11,11 @@ from mrjob.emr import EMRJobRunner
 from mrjob.hadoop import HadoopJobRunner
 
 from mr_dedup import runners
+from mr_dedup.cli.main import main
 from mr_dedup.formats import fingerprint_files
 from mr_dedup.runners import ClusterSettings, Input
 from mr_dedup.runners.package import pack
+from tests.engines.documents import fingerprints_inline, json_lines
 from tests.engines.emr.chain_job import ChainJob
 from tests.engines.emr.service import CREDENTIALS
 
@@ -113,6 +115,30 @@ def test_files_of_this_machine_are_sent_and_the_result_stays_in_s3(
     assert (cluster.nodes.folder / "copied.txt").read_text() == "sent\n"
     assert "sent" in next(cluster.logs.glob("containers/*/*/stderr")).read_text()
     assert [uri for uri in client.left() if "/tmp/logs/" not in uri] == []
+
+
+def test_the_result_of_documents_stays_in_s3_and_their_fingerprints_do_not(client, tmp_path):
+    corpus, queries = tmp_path / "corpus.jsonl", tmp_path / "queries.longs"
+    inline = tmp_path / "inline.tsv"
+    corpus.write_bytes(b"".join(json_lines(40)))
+    fingerprints_inline(corpus, out=queries)
+    both = [corpus, "--queries", queries, "--print-fingerprints"]
+    assert main(["query", *map(str, both), "-r", "inline", "-o", str(inline)]) == 0
+    client.capfd.readouterr()
+    found = f"s3://{client.bucket}/found"
+    code, out, err = client.run(*both, "--output-dir", found)
+    assert (code, out) == (0, ""), err
+    files = client.service.files
+    parts = [uri for uri in files.below(found) if not uri.endswith("/_SUCCESS")]
+    lines = b"".join(files.get(uri) for uri in parts).splitlines()
+    assert sorted(lines) == sorted(inline.read_bytes().splitlines()) != []
+    before = len(client.clusters)
+    # what cannot be is refused before fingerprints are computed
+    exists = client.mistake(*both, "--output-dir", found)
+    assert exists == f"mr-dedup: error: {found}: exists; give --overwrite to replace it\n"
+    assert "results with ids" in client.mistake(*both[:-1], "--output-dir", f"{found}-2")
+    assert len(client.clusters) == before
+    assert client.left() == []
 
 
 def test_a_cluster_that_is_kept_is_used_and_kept(client, corpus, queries, parts):
