@@ -112,7 +112,7 @@ class FingerprintJob(DocumentJob):
                 if sets is not None:
                     self._hold(chunk, batch, sets)
                 if self.options.as_batches:
-                    table = table_of(batch, fingerprints)
+                    table = table_of(batch, fingerprints, self.options.keep_field or ())
                     for name, column in signatures.items():
                         table = table.append_column(name, column)
                     if self.options.count_cjk:
@@ -175,11 +175,13 @@ def check_kept(fields: Sequence[str], option: str = "--keep-field") -> None:
             raise ValueError(f"{option}: {name} is the name of a column that is written")
 
 
-def table_of(batch: DocumentBatch, fingerprints: Fingerprints) -> pa.Table:
+def table_of(
+    batch: DocumentBatch, fingerprints: Fingerprints, fields: Sequence[str] = ()
+) -> pa.Table:
     """Return documents as rows without their texts.
 
     Columns ``id``, ``fingerprint`` (int64, null where there is none), ``length`` (int64, bytes of
-    text), ``file`` and ``place`` as in DocumentBatch, then its fields.
+    text), ``file`` and ``place`` as in DocumentBatch, then ``fields`` of it, which have other names.
     """
     offsets, _ = batch.text_bytes()
     columns = {
@@ -190,9 +192,9 @@ def table_of(batch: DocumentBatch, fingerprints: Fingerprints) -> pa.Table:
         "place": pa.array(batch.places),
     }
     table = pa.table(columns)
-    if batch.fields is not None:
-        for name in batch.fields.column_names:
-            table = table.append_column(name, batch.fields[name])
+    for name in fields:
+        assert batch.fields is not None
+        table = table.append_column(name, batch.fields[name])
     return table
 
 

@@ -214,6 +214,11 @@ def by_score(documents):
     return lambda n: (-int(documents[n]["score"]), documents[n]["id"], n)
 
 
+def by_id(documents):
+    # ids are no numbers: what the id and the row decide is left
+    return lambda n: (documents[n]["id"], n)
+
+
 def by_length(documents):
     return lambda n: (-len(documents[n]["text"].encode()), documents[n]["id"], n)
 
@@ -225,13 +230,21 @@ def by_length(documents):
         (["highest:score"], by_score),
         (["longest"], by_length),
         (["lowest:none", "highest:score"], by_score),
+        # fields that are called as columns of rows
+        (["highest:length"], by_score),
+        (["lowest:fingerprint", "highest:chunk"], by_score),
+        (["lowest:id"], by_id),
     ],
 )
-def test_keepers_are_chosen_by_policy(tmp_path, capfd, policies, rank):
+@BOTH
+def test_keepers_are_chosen_by_policy(tmp_path, capfd, runner, policies, rank):
     documents = made_up_documents(5)
+    for document in documents:
+        # a field that only a policy reads
+        document |= {name: document["score"] for name in ("length", "chunk", "file", "place")}
     path = write_jsonl(tmp_path / "docs.jsonl", documents)
     keep = [f"--keep={policy}" for policy in policies]
-    done(capfd, path, "-o", tmp_path / "out", *keep)
+    done(capfd, path, "-o", tmp_path / "out", "-r", runner, *keep)
     check(tmp_path / "out", documents, expected(documents, 10, rank=rank(documents)))
 
 
