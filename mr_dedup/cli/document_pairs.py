@@ -7,7 +7,7 @@ import copy
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mr_dedup.cli.dedup import AUTO_SHINGLES, chosen_methods, verify_argument
 from mr_dedup.cli.document_arguments import (
@@ -30,23 +30,27 @@ if TYPE_CHECKING:
 _DEFAULT_VERIFY = 0.8
 _REJECTS_AT_ONCE = 1 << 22
 
-_OF_DOCUMENTS = {
-    "verify": "--verify", "shingles": "--shingles", "keyword_idf": "--keyword-idf",
-    "rejects": "--rejects", "features": "--features", "weights": "--weights", "idf": "--idf",
-    "stop_words": "--stop-words", "stem": "--stem", "segment": "--segment", "format": "--format",
-    "id_field": "--id-field",
-}  # fmt: skip
-"""What means nothing to fingerprints, by attribute; None if it is not given."""
-
-_OF_FINGERPRINTS = {
+OF_FINGERPRINTS = {
     "others": "--with", "with_distance": "--with-distance", "corpus_format": "--corpus-format",
+    "byte_order": "--byte-order", "table_memory": "--table-memory", "design": "--design",
     "output_dir": "--output-dir",
 }  # fmt: skip
-"""What means nothing to documents."""
+"""Options that pairs of documents do not have, by their attributes."""
+
+
+class _Option(NamedTuple):
+    """An option that only documents have: its name, and what stands for it if it is not given."""
+
+    name: str
+    default: Any
 
 
 def add_document_pair_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments that pairs of documents have, as a group of their own."""
+    """Add the arguments that pairs of documents have, as a group of their own.
+
+    Their attributes are missing where they are not given.
+    """
+    before = len(parser._actions)
     add = parser.add_argument_group("documents", "with --method").add_argument
     add("--method", action="append", metavar="NAME[:PARAMETER=VALUE,…]",
         help="what calls documents alike, as for mr-dedup dedup; of several "
@@ -63,8 +67,14 @@ def add_document_pair_arguments(parser: argparse.ArgumentParser) -> None:
     add("--rejects", type=Path, metavar="FILE",
         help="where records go that cannot be read (default: OUT.rejects.jsonl)")  # fmt: skip
     add_feature_arguments(parser, features="words:2")
-    parser.set_defaults(features=None, weights=None)
     add_reading_arguments(parser)
+    options = {}
+    for action in parser._actions[before:]:
+        # of features and weights the method decides
+        default = None if action.dest in ("features", "weights") else action.default
+        options[action.dest] = _Option(action.option_strings[0], default)
+        action.default = argparse.SUPPRESS
+    parser.set_defaults(document_options=options)
 
 
 def _verify(text: str) -> tuple[float | None]:
@@ -76,9 +86,9 @@ def refuse_document_arguments(arguments: argparse.Namespace) -> None:
     """Raise MrDedupError for an argument that only documents have."""
     from mr_dedup.errors import MrDedupError
 
-    for name, option in _OF_DOCUMENTS.items():
-        if getattr(arguments, name) is not None:
-            raise MrDedupError(f"{option}: means nothing without --method, to fingerprints")
+    for attribute, option in arguments.document_options.items():
+        if attribute in arguments:
+            raise MrDedupError(f"{option.name}: means nothing without --method, to fingerprints")
 
 
 def find_document_pairs(arguments: argparse.Namespace) -> int:
@@ -119,12 +129,13 @@ def _of_documents(arguments: argparse.Namespace) -> argparse.Namespace:
     """Return the arguments with what jobs of dedup look at; MrDedupError for what means nothing."""
     from mr_dedup.errors import MrDedupError
 
-    for name, option in _OF_FINGERPRINTS.items():
-        if getattr(arguments, name):
-            raise MrDedupError(f"{option}: means nothing to documents")
-    if arguments.design != "auto":
-        raise MrDedupError("--design: means nothing to documents")
+    for attribute, name in OF_FINGERPRINTS.items():
+        if getattr(arguments, attribute) != arguments.fingerprint_defaults[attribute]:
+            raise MrDedupError(f"{name}: means nothing to documents")
     arguments = copy.copy(arguments)
+    for attribute, option in arguments.document_options.items():
+        if attribute not in arguments:
+            setattr(arguments, attribute, option.default)
     # texts are read again, not held as sets
     arguments.similarity, arguments.verify = arguments.verify or (_DEFAULT_VERIFY,), None
     arguments.join = "auto"

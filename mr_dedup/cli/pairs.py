@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING
 
 from mr_dedup.cli.arguments import add_search_arguments, planned_for, planned_for_pairs
 from mr_dedup.cli.document_pairs import (
+    OF_FINGERPRINTS,
     add_document_pair_arguments,
     find_document_pairs,
     refuse_document_arguments,
@@ -80,6 +81,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_runner_arguments(parser, "pairs", "all fits --table-memory, that is,")
     parser.set_defaults(k=None)
+    defaults = {name: parser.get_default(name) for name in OF_FINGERPRINTS}
+    parser.set_defaults(fingerprint_defaults=defaults)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -88,7 +91,7 @@ def run(arguments: argparse.Namespace) -> int:
     from mr_dedup.formats.outputs import refuse_existing
 
     started = time.perf_counter()
-    if arguments.method:
+    if "method" in arguments:
         return find_document_pairs(arguments)
     refuse_document_arguments(arguments)
     arguments.k = DEFAULT_K if arguments.k is None else arguments.k
