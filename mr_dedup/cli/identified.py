@@ -98,9 +98,11 @@ def _named(
 ) -> Iterator[tuple[np.uint64, str]]:
     """Yield the documents whose fingerprints are in ``wanted``, ascending, and their names.
 
-    TAB and line ends in ids are written as escapes.
+    Ids are written as fields of text.
     """
     import pyarrow as pa
+
+    from mr_dedup.formats.id_text import escape_id
 
     for file in files:
         batches = file.identified() if file.has_ids else _without_ids(file)
@@ -111,7 +113,7 @@ def _named(
             for value, id in zip(
                 values[chosen], ids.filter(pa.array(chosen)).to_pylist(), strict=True
             ):
-                yield value, _escaped(id) if id is not None else str(value.astype("int64"))
+                yield value, escape_id(id) if id is not None else str(value.astype("int64"))
 
 
 def _without_ids(
@@ -123,7 +125,3 @@ def _without_ids(
 
     values = np.unique(file.read().view(np.int64)).view(np.uint64)
     yield values, pa.nulls(len(values), pa.large_string())
-
-
-def _escaped(id: str) -> str:
-    return id.replace("\t", "\\t").replace("\n", "\\n").replace("\r", "\\r")

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 from mr_dedup.cli.streams import printable
+from mr_dedup.formats.id_text import escape_id, unescape_id
 
 if TYPE_CHECKING:
     from mr_dedup.cli.index_inputs import Input
@@ -86,7 +87,7 @@ def remove_lines(index: HammingIndex, arguments: argparse.Namespace) -> None:
             if name != "-" and len(sound) < len(lines):
                 first = next(fault for fault in faults if fault)
                 raise MrDedupError(f"{name}: {first}")
-            held = iter(index.remove(sound).tolist())
+            held = iter(index.remove([unescape_id(line) for line in sound]).tolist())
             answers = [
                 f"\t{fault}" if fault else f"{line}\t{'removed' if next(held) else 'unknown'}"
                 for line, fault in zip(lines, faults, strict=True)
@@ -216,7 +217,7 @@ def _fingerprint_line(line: bytes) -> Line:
         value = 1 << 64
     if not -(1 << 63) <= value < 1 << 64:
         return Line(fault=f"{printable(number[:40])!r} is no fingerprint")
-    return Line(value & (1 << 64) - 1, id if tab else None)
+    return Line(value & (1 << 64) - 1, unescape_id(id) if tab else None)
 
 
 def _needing_id(line: Line) -> Line:
@@ -260,7 +261,7 @@ def _answers(
 def _name(line: Line) -> str:
     """Return what a document is called: by its id, or else its fingerprint."""
     if line.id:
-        return _escaped(line.id)
+        return escape_id(line.id)
     return str(line.value - (1 << 64) if line.value >> 63 else line.value)
 
 
@@ -270,12 +271,8 @@ def _near(found: IndexMatches | None, count: int, with_distance: bool) -> list[s
     if found is not None:
         for query, match in zip(found.queries.tolist(), found, strict=True):
             bits = f":{match.distance}" if with_distance else ""
-            near[query] += f"\t{_escaped(match.id)}{bits}"
+            near[query] += f"\t{escape_id(match.id)}{bits}"
     return near
-
-
-def _escaped(id: str) -> str:
-    return id.replace("\t", "\\t").replace("\n", "\\n").replace("\r", "\\r")
 
 
 def _write(answers: Sequence[str]) -> None:

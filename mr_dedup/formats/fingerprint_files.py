@@ -169,9 +169,9 @@ class FingerprintFile:
     ) -> Iterator[tuple[NDArray[np.uint64], pa.LargeStringArray]]:
         """Yield the fingerprints with their ids, as long as them, null where there is none.
 
-        In batches of 1 to ``max_count``, in the order of the file. In text ids are what follows
-        the first TAB of a line, with bytes that are not UTF-8 escaped as ``\\xff``; in Parquet the
-        column ``id``, if there is one. Raises ValueError for other formats, and as ``batches``.
+        In batches of 1 to ``max_count``, in the order of the file. In text an id is the field that
+        follows the first TAB of a line, as ``write_identified`` writes it, with bytes that are not
+        UTF-8 escaped as ``\\xff``; in Parquet the column ``id``, if there is one. Raises ValueError for other formats, and as ``batches``.
         """
         if not self.has_ids:
             raise ValueError(f"format: {self.format} files have no ids")
@@ -285,7 +285,7 @@ class FingerprintWriter:
     def write_identified(self, fingerprints: NDArray[np.uint64], ids: pa.LargeStringArray) -> None:
         """Append ``fingerprints``, uint64[n], with their ``ids``, large_string[n]; text only.
 
-        A null is no id. TAB, CR and LF in ids are written as ``\\t``, ``\\r`` and ``\\n``. Raises
+        A null is no id. TAB, CR and LF in ids are escaped as ``id_text.escape_ids`` does. Raises
         ValueError for another format, type or length, MrDedupError for an id that no line holds.
         """
         if self._write_identified is None:

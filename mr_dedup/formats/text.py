@@ -30,9 +30,6 @@ _READ_BYTES = 1 << 18
 _SHOWN_BYTES = 40
 _WRITE_COUNT = 1 << 14
 
-_ESCAPES = {"\t": r"\t", "\r": r"\r", "\n": r"\n"}
-"""How ids are written that would end their line, or look as if they did."""
-
 _MAX_DIGITS = 20
 _DECIMAL = re.compile(rb"-?[0-9]+")
 _HEX = re.compile(rb"0x[0-9a-fA-F]{16}")
@@ -67,7 +64,8 @@ def read_identified(
 ) -> Iterator[tuple[NDArray[np.uint64], pa.LargeStringArray]]:
     """Yield the fingerprints as ``read`` does, and their ids, null where a line has none.
 
-    Bytes of an id that are not UTF-8 are escaped, as ``\\xff``.
+    Escapes as ``write_identified`` makes them are undone. Bytes of an id that are not UTF-8 are
+    escaped, as ``\\xff``.
     """
     for line, block in _whole_lines(file, path):
         yield _parse(block, path, line), _ids(block)
@@ -92,18 +90,17 @@ def write_identified(
 ) -> None:
     """Append ``fingerprints`` (uint64) and, after a TAB, their ``ids``; without it if null.
 
-    TAB, CR and LF in an id are written as ``\\t``, ``\\r`` and ``\\n``. Nothing else is changed,
-    and reading takes ids as they stand: those of others may hold a backslash. Raises
-    MrDedupError, naming ``path``, if a line would be longer than is read.
+    TAB, CR and LF in an id are escaped as ``id_text.escape_ids`` does. Raises MrDedupError, naming
+    ``path``, if a line would be longer than is read.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
 
+    from mr_dedup.formats.id_text import escape_ids
+
     tab, newline, nothing = (pa.scalar(text, pa.large_string()) for text in ("\t", "\n", ""))
     for start in range(0, len(fingerprints), _WRITE_COUNT):
-        part = ids[start : start + _WRITE_COUNT]
-        for character, escape in _ESCAPES.items():
-            part = pc.replace_substring(part, character, escape)
+        part = escape_ids(ids[start : start + _WRITE_COUNT])
         signed = fingerprints[start : start + _WRITE_COUNT].view(np.int64)
         decimals = pa.array(signed).cast(pa.large_string())
         lines = pc.binary_join_element_wise(decimals, part, tab, null_handling="skip")
@@ -212,6 +209,8 @@ def _ids(block: bytes) -> pa.LargeStringArray:
     """
     import pyarrow as pa
 
+    from mr_dedup.formats.id_text import unescape_ids
+
     buffer = np.frombuffer(_PADDING + block, dtype=np.uint8)
     _, ends, newlines = _lines(buffer)
     has_id = buffer[ends] == _TAB
@@ -226,12 +225,13 @@ def _ids(block: bytes) -> pa.LargeStringArray:
     buffers = [pa.py_buffer(part) for part in (exist, offsets, data)]
     ids = pa.Array.from_buffers(pa.large_binary(), len(has_id), buffers)
     try:
-        return ids.cast(pa.large_string())
+        fields = ids.cast(pa.large_string())
     except pa.ArrowInvalid:
         decoded = [
             None if id is None else id.decode(errors="backslashreplace") for id in ids.to_pylist()
         ]
-        return pa.array(decoded, pa.large_string())
+        fields = pa.array(decoded, pa.large_string())
+    return unescape_ids(fields)
 
 
 def _digit_masks() -> NDArray[np.uint64]:

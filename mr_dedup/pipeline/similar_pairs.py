@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from mr_dedup.clusters.components import UnionFind
+from mr_dedup.formats.id_text import escape_ids
 from mr_dedup.formats.parquet_table import read_table
 from mr_dedup.jobs.batches import read_batches
 from mr_dedup.jobs.document_tables import decode_documents
@@ -45,8 +46,6 @@ _SLICE_BYTES = 16 << 20
 
 _LINES = 1 << 18
 """Pairs written at a time."""
-
-_ESCAPES = {"\t": r"\t", "\r": r"\r", "\n": r"\n"}
 
 _DECIMALS = 6
 """Of a similarity; fewer where the last ones are 0."""
@@ -77,12 +76,10 @@ class SimilarPairs:
     def lines(self) -> Iterator[bytes]:
         """Yield lines ``id TAB id TAB similarity``; in memory the ids of all documents.
 
-        TAB, CR and LF in an id are written as escapes.
+        TAB, CR and LF in an id are written as ``id_text.escape_ids`` does.
         """
         column = read_table(self.folder / ROWS, columns=["id"])["id"]
-        ids = pa.concat_arrays([pa.array([], pa.large_string()), *column.chunks])
-        for character, escape in _ESCAPES.items():
-            ids = pc.replace_substring(ids, character, escape)
+        ids = escape_ids(pa.concat_arrays([pa.array([], pa.large_string()), *column.chunks]))
         tab, end, nothing = (pa.scalar(text, pa.large_string()) for text in ("\t", "\n", ""))
         for start in range(0, len(self), _LINES):
             part = slice(start, start + _LINES)

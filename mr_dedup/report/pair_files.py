@@ -1,4 +1,6 @@
-"""Pairs of documents by their ids, read from text: a pair a line, its ids parted by a TAB.
+"""Pairs of documents by their ids, read from text: a pair a line, its ids separated by a TAB.
+
+Ids are fields of text as ``formats/id_text.py`` writes them.
 
 Lines end with LF or CR LF; empty ones are skipped. A first line that begins with the fields id_a
 and id_b names the columns. Columns behind those that are read may hold anything.
@@ -18,6 +20,7 @@ from mr_dedup.errors import FormatError
 from mr_dedup.formats.documents.content import Content, open_content
 from mr_dedup.formats.documents.lines import line_blocks
 from mr_dedup.formats.fingerprint_files import Compression
+from mr_dedup.formats.id_text import unescape_ids
 
 MAX_LINE_BYTES = 1 << 30
 """A line is in memory as a whole: it may list all that one document is alike."""
@@ -150,7 +153,7 @@ def _refuse_contradictions(truth: TruePairs, lines: NDArray[np.int64], name: str
 
 
 def _ids(ids: list[str]) -> pa.LargeStringArray:
-    return pa.array(ids, pa.large_string())
+    return unescape_ids(pa.array(ids, pa.large_string()))
 
 
 def _no_ids() -> pa.LargeStringArray:

@@ -128,7 +128,7 @@ def test_similarities_of_methods_themselves(tmp_path, capfd):
 
 def test_copies_odd_ids_and_records_that_are_none(tmp_path, capfd):
     text = " ".join(f"w{n}" for n in range(30))
-    ids = ["a\tb", "c\nd", "é", "same", "same"]
+    ids = ["a\tb", "c\nd", "é", "same", "same", r"a\tb"]
     lines = [json.dumps({"id": id, "text": text}) for id in ids]
     lines[2:2] = ["no JSON", json.dumps({"id": "none", "text": ""})]
     lines += [json.dumps({"id": "empty", "text": " "})]
@@ -136,7 +136,7 @@ def test_copies_odd_ids_and_records_that_are_none(tmp_path, capfd):
     path.write_text("\n".join(lines) + "\n")
     out = tmp_path / "pairs.tsv"
     _, said = done(capfd, path, "--method", "exact", "-o", out)
-    names = [r"a\tb", r"c\nd", "é", "same", "same"]
+    names = [r"a\tb", r"c\nd", "é", "same", "same", r"a\\tb"]
     assert [line.split("\t") for line in out.read_text().splitlines()] == [
         [one, other, "1"] for one, other in itertools.combinations(names, 2)
     ]
@@ -183,6 +183,13 @@ def test_mistakes_are_one_line(tmp_path, capfd, corpus):
         (["--method", "minhash", "--reducers", 2], "--reducers: needs -r hadoop or -r emr"),
         (["--verify", "0.8"], "--verify: means nothing without --method, to fingerprints"),
         (["--features", "words:1"], "--features: means nothing without --method"),
+        (["--text-field", "text"], "--text-field: means nothing without --method"),
+        (["--html", "page"], "--html: means nothing without --method"),
+        (["--html-field", "page"], "--html-field: means nothing without --method"),
+        (["--max-record-size", "1MB"], "--max-record-size: means nothing without --method"),
+        (["--strict"], "--strict: means nothing without --method"),
+        (["--method", "minhash", "--byte-order", "little"], "--byte-order: means nothing to doc"),
+        (["--method", "minhash", "--table-memory", "1MB"], "--table-memory: means nothing to doc"),
     ]:
         assert said in mistake(capfd, path, *arguments)
     assert out.read_text() == "old"
