@@ -131,6 +131,7 @@ class HammingIndex:
             if made_from is not None:
                 features = made_from.maker().described
             manifest = Manifest(k, named, features, made_from, design, 1, name_of("log", 1), [])
+            force_folder(folder)
             write_manifest(folder, manifest)
             force_folder(folder)
             force_folder(folder.absolute().parent)
@@ -445,6 +446,11 @@ class HammingIndex:
             self._manifest, number=files.number, log=log.path.name, segments=entries,
             design=self._manifest.design if design is False else design,
         )  # fmt: skip
+        if not sealed:
+            # removals are in the new files too, and what replaces the removed is in the log alone
+            self._log.force()
+        # a manifest may be on the disk before names that are older; it must not name what is not
+        force_folder(self.folder)
         write_manifest(self.folder, manifest)
         files.committed = True
         old = files_of(self._manifest) - files_of(manifest)

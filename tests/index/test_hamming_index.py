@@ -1,8 +1,10 @@
 """The index on disk: who may write, what survives, what is told of damage and of a full disk."""
 
 import contextlib
+import os
 import random
 import resource
+import shutil
 import signal
 import subprocess
 import sys
@@ -14,6 +16,7 @@ import numpy as np
 import pytest
 
 from mr_dedup.errors import FormatError, MrDedupError
+from mr_dedup.index import merging
 from mr_dedup.index.hamming_index import HammingIndex
 from mr_dedup.index.lock import IndexInUseError
 from mr_dedup.index.log import open_log
@@ -489,6 +492,30 @@ def test_a_relaxed_index_forces_its_log_when_it_is_closed(folder):
     with HammingIndex.open(folder) as index:
         assert found(index, [1, 2, 3]) == pages([1, 2, 3])
         assert index.cut_bytes == 0
+
+
+def test_what_was_replaced_during_a_merge_is_not_lost_with_what_replaces_it(folder, monkeypatch):
+    """A relaxed log is forced before removals that are in it are in other files."""
+    with HammingIndex.create(folder, relaxed=True, background=False) as index:
+        add_numbers(index, range(50))
+        merge = merging.merge
+
+        def merge_and_replace(*arguments):
+            merge(*arguments)
+            index.add(values([spread(99)]), ["page 7"])
+
+        monkeypatch.setattr(merging, "merge", merge_and_replace)
+        index.compact()
+        # all that a loss of power may leave of the log
+        (log,) = folder.glob("log-*")
+        with open_log(log) as records:
+            forced = records.marks()[1]
+        left = folder.with_name("left")
+        shutil.copytree(folder, left)
+        os.truncate(left / log.name, forced)
+    with HammingIndex.open(left) as index:
+        assert len(index) == 50
+        assert len(found(index, [7, 99])) == 1
 
 
 def test_many_at_once_become_a_segment(folder):
