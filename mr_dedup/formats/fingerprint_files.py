@@ -171,7 +171,8 @@ class FingerprintFile:
 
         In batches of 1 to ``max_count``, in the order of the file. In text an id is the field that
         follows the first TAB of a line, as ``write_identified`` writes it, with bytes that are not
-        UTF-8 escaped as ``\\xff``; in Parquet the column ``id``, if there is one. Raises ValueError for other formats, and as ``batches``.
+        UTF-8 escaped as ``\\xff``; in Parquet the column ``id``, if there is one. Raises ValueError
+        for other formats, and as ``batches``.
         """
         if not self.has_ids:
             raise ValueError(f"format: {self.format} files have no ids")

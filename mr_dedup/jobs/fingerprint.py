@@ -181,7 +181,7 @@ def table_of(
     """Return documents as rows without their texts.
 
     Columns ``id``, ``fingerprint`` (int64, null where there is none), ``length`` (int64, bytes of
-    text), ``file`` and ``place`` as in DocumentBatch, then ``fields`` of it, which have other names.
+    text), ``file`` and ``place`` as in DocumentBatch, then ``fields`` of it, of other names.
     """
     offsets, _ = batch.text_bytes()
     columns = {

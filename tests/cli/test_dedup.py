@@ -241,7 +241,7 @@ def test_keepers_are_chosen_by_policy(tmp_path, capfd, runner, policies, rank):
     documents = made_up_documents(5)
     for document in documents:
         # a field that only a policy reads
-        document |= {name: document["score"] for name in ("length", "chunk", "file", "place")}
+        document |= dict.fromkeys(("length", "chunk", "file", "place"), document["score"])
     path = write_jsonl(tmp_path / "docs.jsonl", documents)
     keep = [f"--keep={policy}" for policy in policies]
     done(capfd, path, "-o", tmp_path / "out", "-r", runner, *keep)
