@@ -4,9 +4,32 @@ from __future__ import annotations
 
 import os
 
+MAX_MESSAGE = 2000
+"""Characters that an error's message has at most, wherever it is shown or sent."""
+
+
+def shortened(message: str, max_characters: int = MAX_MESSAGE) -> str:
+    """Return a message without its middle if it is longer than ``max_characters``.
+
+    What is wrong stands at its beginning (which file) and at its end (the reason).
+
+    >>> shortened("0123456789", 7)
+    '01 … 89'
+    """
+    if len(message) <= max_characters:
+        return message
+    kept = (max_characters - 3) // 2
+    return f"{message[:kept]} … {message[-kept:]}"
+
 
 class MrDedupError(Exception):
-    """An expected failure; its message is one line fit to be shown to a user."""
+    """An expected failure; its message is one line fit to be shown to a user.
+
+    It has at most ``MAX_MESSAGE`` characters: of a longer one the middle is left out.
+    """
+
+    def __init__(self, message: str) -> None:
+        super().__init__(shortened(message))
 
 
 class FormatError(MrDedupError):

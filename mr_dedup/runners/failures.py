@@ -6,11 +6,10 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from mr_dedup.errors import shortened
 from mr_dedup.runners.client_log import ClientLog
 from mr_dedup.runners.hdfs import plain_reason
 from mr_dedup.runners.task_script import ENVIRONMENT
-
-_MAX_MESSAGE = 2000
 
 _REPORT = re.compile(r"^failed: (?P<attempt>\S*) (?P<code>\d+) (?P<node>\S*)\n(?P<input>.*)$", re.M)
 
@@ -162,4 +161,4 @@ def _task_name(kind: str, number: str) -> str:
 
 
 def _shortened(message: str) -> str:
-    return " ".join(message.split())[:_MAX_MESSAGE]
+    return shortened(" ".join(message.split()))

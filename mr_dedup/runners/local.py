@@ -21,8 +21,6 @@ from mrjob.local import LocalMRJobRunner
 from mr_dedup.errors import FormatError, MrDedupError
 from mr_dedup.runners.reporting import Progress, ReportingRunner, expected_reason, input_path
 
-_MAX_REPORT_BYTES = 1 << 14
-
 _INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 _PR_SET_PDEATHSIG = 1  # linux/prctl.h
@@ -132,9 +130,11 @@ class _Task:
     def wait(self) -> tuple[int, dict[str, Any]]:
         """Return the exit code, negative for a signal, and the failure it reported."""
         with os.fdopen(self.report, "rb") as stream:
-            text = stream.read(_MAX_REPORT_BYTES)
+            text = stream.read()
         _, status = os.waitpid(self.pid, 0)
-        return os.waitstatus_to_exitcode(status), json.loads(text or b"{}")
+        code = os.waitstatus_to_exitcode(status)
+        # a task that was killed may have been about to report
+        return code, json.loads(text) if text and code > 0 else {}
 
     def kill(self) -> None:
         """End the task now and wait until it is gone."""
@@ -165,7 +165,8 @@ def _run_and_exit(function: Callable[[], None], report: int) -> NoReturn:
             "names_file": isinstance(error, FormatError),
             "message": expected_reason(error),
         }
-        os.write(report, json.dumps(message).encode("ascii")[:_MAX_REPORT_BYTES])
+        with os.fdopen(report, "wb") as stream:
+            stream.write(json.dumps(message).encode("ascii"))
     finally:
         os._exit(code)
 

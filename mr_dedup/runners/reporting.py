@@ -8,14 +8,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from mr_dedup.errors import MrDedupError
+from mr_dedup.errors import MrDedupError, shortened
 from mr_dedup.runners.shuffle import shuffle
 
 if TYPE_CHECKING:
     from tqdm import tqdm
-
-_MAX_MESSAGE = 2000
-
 
 class Progress:
     """A bar over the work of a job, on a terminal only."""
@@ -104,10 +101,10 @@ def input_path(manifest_line: str) -> str:
 
 
 def expected_reason(error: BaseException) -> str:
-    """Return the error of a task as a line or two."""
+    """Return the error of a task as a line or two, of at most ``MAX_MESSAGE`` characters."""
     if isinstance(error, MemoryError):
         return "memory was short; try fewer --cores or a smaller --table-memory"
-    return os_reason(error) if isinstance(error, OSError) else _one_line(error)
+    return shortened(os_reason(error) if isinstance(error, OSError) else _one_line(error))
 
 
 def os_reason(error: OSError) -> str:
@@ -119,7 +116,7 @@ def os_reason(error: OSError) -> str:
 def _one_line(error: BaseException) -> str:
     """Return an error as one line; of a bug, where it happened too."""
     if isinstance(error, MrDedupError):
-        return str(error)[:_MAX_MESSAGE]
+        return str(error)
     frame = traceback.extract_tb(error.__traceback__)[-1]
     place = f"{Path(frame.filename).name}:{frame.lineno}"
-    return f"{type(error).__name__}: {error} ({place})"[:_MAX_MESSAGE]
+    return f"{type(error).__name__}: {error} ({place})"

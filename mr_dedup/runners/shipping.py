@@ -16,7 +16,7 @@ from mrjob.conf import combine_opts, load_opts_from_mrjob_conf
 from mrjob.job import MRJob
 from mrjob.step import StepFailedException
 
-from mr_dedup.errors import MrDedupError
+from mr_dedup.errors import MrDedupError, shortened
 from mr_dedup.runners.failures import Explanation
 from mr_dedup.runners.manifests import ManifestRunner
 from mr_dedup.runners.model import ClusterSettings, Input, JobResult, is_uri
@@ -84,17 +84,17 @@ def conf_options(alias: str, conf: Path | None) -> dict[str, Any]:
             raise TypeError(f"what it says of {alias} is no mapping")
         return dict(combine_opts({}, *loaded))
     except _NO_CONF as error:
-        raise MrDedupError(f"{conf}: is no mrjob.conf: {_shortened(error)}") from error
+        raise MrDedupError(f"{conf}: is no mrjob.conf: {_one_line(error)}") from error
 
 
 def _of_setting(error: Exception) -> str:
     """Return what is wrong with a value of an mrjob.conf, by what mrjob raised for it."""
-    said = _shortened(error)
+    said = _one_line(error)
     return said if isinstance(error, ValueError) else f"mrjob cannot use a value of it: {said}"
 
 
-def _shortened(error: BaseException) -> str:
-    return " ".join(str(error).split())[:500]
+def _one_line(error: BaseException) -> str:
+    return shortened(" ".join(str(error).split()), 500)
 
 
 def _stage_inputs(inputs: Sequence[Input], staging: Path) -> list[str]:

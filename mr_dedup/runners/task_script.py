@@ -40,8 +40,10 @@ if [ -z "${MR_DEDUP_TASK:-}" ]; then
     {
         echo "failed: ${mapreduce_task_attempt_id:-} $code ${NM_HOST:-}"
         cat task-input 2>/dev/null || echo
-        # one line a line: what the parts of the file begin with stays telling
-        grep -v '^reporter:' task-stderr | tail -n 200 | tail -c 16384 | sed 's/^/ /'
+        # one line a line: what the parts of the file begin with stays telling; of a long line only
+        # the beginning, so that a long message does not displace the traceback before it
+        grep -v '^reporter:' task-stderr | tail -n 200 | cut -b 1-32768 | tail -c 262144 |
+            sed 's/^/ /'
     } | hadoop_command fs -put -f - "$FAILURES/${mapreduce_task_attempt_id:-unknown}" >&2
     exit "$code"
 fi

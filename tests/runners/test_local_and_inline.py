@@ -1,6 +1,7 @@
 """The runners of this machine: tasks that fail, are killed, are interrupted; what they leave."""
 
 import os
+import re
 import shutil
 import signal
 import tempfile
@@ -12,7 +13,7 @@ from mrjob.job import MRJob
 from mrjob.step import MRStep
 
 from mr_dedup import runners
-from mr_dedup.errors import FormatError, MrDedupError
+from mr_dedup.errors import MAX_MESSAGE, FormatError, MrDedupError
 
 LOCAL_AND_INLINE = pytest.mark.parametrize("runner", runners.RUNNERS)
 
@@ -28,7 +29,7 @@ class Acts(MRJob):
         return [MRStep(mapper_raw=self.act, reducer=self.add)]
 
     def act(self, path, uri):
-        text = Path(path).read_text()
+        text = Path(path).read_text("utf-8", "surrogateescape")
         if text == "damaged":
             raise FormatError("the user's file", "byte 8", "is damaged")
         if text == "refuse":
@@ -39,6 +40,12 @@ class Acts(MRJob):
             raise MemoryError
         if text == "bug":
             raise ZeroDivisionError("one line\nand another")
+        if text.startswith("long"):
+            raise FormatError("the user's file", None, text[4:] + " is why")
+        if text.startswith("odd name"):
+            raise FileNotFoundError(2, "No such file or directory", text[8:])
+        if text.startswith("bug of"):
+            raise ZeroDivisionError(text[6:])
         if text == "killed":
             os.kill(os.getpid(), signal.SIGKILL)
         if text == "slow":
@@ -78,7 +85,7 @@ def inputs(folder, *texts):
     paths = []
     for number, text in enumerate(texts):
         path = folder / f"in put #{number}"
-        path.write_text(text)
+        path.write_text(text, "utf-8", "surrogateescape")
         paths.append(path)
     return paths
 
@@ -159,6 +166,41 @@ def test_a_bug_in_a_task_is_no_mistake_of_the_user(tmp_path):
     )
     with pytest.raises(RuntimeError, match=expected):
         act(tmp_path, "local", "bug")
+
+
+LONG = pytest.mark.parametrize(
+    "text",
+    [6000 * character for character in ("a", "\N{GRINNING FACE}", "\udc80", "\1", "e\u0301")],
+    ids=["ASCII", "astral", "not UTF-8", "control", "combining"],
+)
+
+
+@LOCAL_AND_INLINE
+@LONG
+def test_a_long_error_is_reported_without_its_middle(tmp_path, runner, text):
+    with pytest.raises(MrDedupError) as raised:
+        act(tmp_path, runner, f"long{text}")
+    message = str(raised.value)
+    assert len(message) <= MAX_MESSAGE
+    assert message.startswith(f"the user's file: {text[:900]}")
+    assert message.endswith(f"{text[-900:]} is why")
+
+
+@LOCAL_AND_INLINE
+@LONG
+def test_a_long_name_in_an_error_of_the_system_is_reported(tmp_path, runner, text):
+    with pytest.raises(
+        MrDedupError, match=r"map task 0 on .*: No such file or directory$"
+    ) as raised:
+        act(tmp_path, runner, f"odd name{text}")
+    assert len(str(raised.value)) <= MAX_MESSAGE
+
+
+@LONG
+def test_a_long_bug_in_a_task_is_reported(tmp_path, text):
+    expected = r"map task 0 on .*: ZeroDivisionError: .* … .* \(test_local_and_inline.py:\d+\)$"
+    with pytest.raises(RuntimeError, match=re.compile(expected, re.S)):
+        act(tmp_path, "local", f"bug of{text}")
 
 
 def test_a_task_killed_by_the_system_is_told_with_its_input(tmp_path):

@@ -9,8 +9,11 @@ from pathlib import Path
 import pytest
 
 import mr_dedup
+from mr_dedup.errors import MAX_MESSAGE
 from mr_dedup.jobs.inputs import LINES, quoted_name
-from mr_dedup.runners.failures import read_failures
+from mr_dedup.runners.client_log import ClientLog
+from mr_dedup.runners.failures import explain, read_failures
+from mr_dedup.runners.reporting import Progress
 from mr_dedup.runners.task_script import CODE, MANIFEST, SPLIT_INPUTS, task_script
 
 # copies, and drops the backslashes that keep a name from being a glob
@@ -183,6 +186,31 @@ def test_a_failure_is_reported_with_its_input(node):
     assert (failure.node, failure.input) == ("node-7", str(source))
     assert failure.said.endswith("KeyError: 'a'")
     assert "reporter" not in failure.said
+
+
+@pytest.mark.parametrize(
+    "locale",
+    [{"LC_ALL": "C.UTF-8"}, {"LC_ALL": "C", "PYTHONIOENCODING": "ascii"}],
+    ids=["UTF-8", "ASCII"],
+)
+@pytest.mark.parametrize(
+    ("raised", "is_bug"),
+    [("MrDedupError('what.jsonl: ' + 4000 * '\N{GRINNING FACE}' + ' is why')", False),
+     ("ValueError('what.jsonl: ' + 400_000 * '\N{GRINNING FACE}')", True)],
+)  # fmt: skip
+def test_a_long_error_is_reported_with_its_traceback(node, locale, raised, is_bug):
+    fail = python(f"from mr_dedup.errors import MrDedupError; raise {raised}")
+    assert run(node, *fail, **locale).returncode == 1
+    report = (node / "failures" / "attempt_1_2_m_000003_0").read_bytes()
+    assert len(report) < 100_000
+    [failure] = read_failures(report.decode("utf-8", "replace"))
+    log = ClientLog(Progress())
+    log.job_failure = "task_1_2_m_000003"
+    why = explain(log, [failure])
+    assert why.is_bug is is_bug
+    assert "what.jsonl: " in why.message
+    assert why.message.endswith("(<string>:1)" if is_bug else " is why")
+    assert len(why.message) <= MAX_MESSAGE
 
 
 def test_an_input_that_cannot_be_fetched_is_reported(node):
