@@ -14,6 +14,7 @@ from mr_dedup.runners.shuffle import shuffle
 if TYPE_CHECKING:
     from tqdm import tqdm
 
+
 class Progress:
     """A bar over the work of a job, on a terminal only."""
 
