@@ -20,6 +20,10 @@ _CHARACTERS = {"t": "\t", "r": "\r", "n": "\n"}
 
 _AMBIGUOUS = r"(\\+)([trn\t\r\n])"
 _ESCAPED = r"(\\+)([trn])"
+"""For RE2, which is linear in its input whatever the pattern."""
+
+_RUN = re.compile(r"(\\+)([trn\t\r\n]?)")
+"""For Python's re: it consumes each run of backslashes, so that none is read twice."""
 
 
 def escape_ids(ids: pa.LargeStringArray) -> pa.LargeStringArray:
@@ -68,7 +72,7 @@ def unescape_ids(fields: pa.LargeStringArray) -> pa.LargeStringArray:
 
 def escape_id(id: str) -> str:
     """Return one id as a field of text."""
-    id = re.sub(_AMBIGUOUS, r"\1\1\2", id)
+    id = _RUN.sub(_doubled, id)
     for character, escape in _ESCAPES.items():
         id = id.replace(character, escape)
     return id
@@ -76,10 +80,17 @@ def escape_id(id: str) -> str:
 
 def unescape_id(field: str) -> str:
     """Return the id of one field."""
-    return re.sub(_ESCAPED, _unescaped, field)
+    return _RUN.sub(_unescaped, field)
+
+
+def _doubled(found: re.Match[str]) -> str:
+    run, character = found[1], found[2]
+    return run + run + character if character else run
 
 
 def _unescaped(found: re.Match[str]) -> str:
     run, letter = found[1], found[2]
+    if letter not in _CHARACTERS:
+        return run + letter
     kept = "\\" * (len(run) // 2)
     return kept + (_CHARACTERS[letter] if len(run) % 2 else letter)
