@@ -74,13 +74,7 @@ class Rows:
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Yield ``columns`` of the documents of this run, in order."""
-        to_skip = self.earlier
-        with pq.ParquetFile(self.path, page_checksum_verification=True) as file:
-            for batch in file.iter_batches(1 << 16, columns=list(columns)):
-                new = batch.slice(min(to_skip, len(batch)))
-                to_skip -= len(batch) - len(new)
-                if len(new):
-                    yield new
+        return row_batches(self.path, columns, self.earlier)
 
     def ids_of(self, numbers: NDArray[np.int64]) -> dict[int, str]:
         """Return the ids of some documents by their numbers, which are strictly ascending."""
@@ -94,3 +88,19 @@ class Rows:
                 found.update(zip(these.tolist(), ids, strict=True))
                 start = stop
         return found
+
+
+def row_batches(
+    path: Path, columns: Sequence[str], start: int = 0, rows_at_once: int = 1 << 16
+) -> Iterator[pa.RecordBatch]:
+    """Yield ``columns`` of rows in a Parquet file, in order, from number ``start`` on.
+
+    In memory: ``rows_at_once``. Raises OSError and ArrowException where the file cannot be read.
+    """
+    to_skip = start
+    with pq.ParquetFile(path, page_checksum_verification=True) as file:
+        for batch in file.iter_batches(rows_at_once, columns=list(columns)):
+            new = batch.slice(min(to_skip, len(batch)))
+            to_skip -= len(batch) - len(new)
+            if len(new):
+                yield new

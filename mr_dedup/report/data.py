@@ -153,6 +153,8 @@ class ReportData:
             raise ValueError(
                 f"similarities: expected {self.distances.size}, got {self.similarities.size}"
             )
-        known = self.similarities[~np.isnan(self.similarities)]
-        if ((known < 0) | (known > 1)).any():
-            raise ValueError(f"similarities: expected 0 to 1, got {known.min()} to {known.max()}")
+        # NaN is smaller and larger than nothing
+        lowest = np.fmin.reduce(self.similarities, initial=1.0)
+        highest = np.fmax.reduce(self.similarities, initial=0.0)
+        if lowest < 0 or highest > 1:
+            raise ValueError(f"similarities: expected 0 to 1, got {lowest} to {highest}")

@@ -11,7 +11,6 @@ from typing import Any, BinaryIO
 import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from jinja2.bccache import Bucket, BytecodeCache, FileSystemBytecodeCache
-from numpy.typing import NDArray
 
 from mr_dedup.report.data import ReportData, Sample
 from mr_dedup.report.differences import compare
@@ -90,12 +89,11 @@ def _compiled_templates() -> BytecodeCache | None:
 def _contents(data: ReportData) -> dict[str, Any]:
     """Return what the template shows besides ``data``: plots, tables cut short, differences."""
     sizes, totals = data.cluster_sizes, data.totals
-    compared = data.similarities[~np.isnan(data.similarities)]
     return {
         "totals": totals,
         "clustered": int(sizes.sum()),
-        "compared": int(compared.size),
-        "plots": _plots(data, compared),
+        "compared": int(np.count_nonzero(~np.isnan(data.similarities))),
+        "plots": _plots(data),
         "shares": [(field, values[:_MOST_ROWS], len(values)) for field, values in data.shares],
         "largest": data.largest[:_MOST_ROWS],
         "samples": (_compared(sample) for sample in data.samples[:_MOST_SAMPLES]),
@@ -104,14 +102,16 @@ def _contents(data: ReportData) -> dict[str, Any]:
     }
 
 
-def _plots(data: ReportData, compared: NDArray[np.float64]) -> dict[str, Any]:
+def _plots(data: ReportData) -> dict[str, Any]:
     """Return the plots, with the numbers in them."""
     sizes, distances = by_size(data.cluster_sizes), by_distance(data.distances)
     leading = by_leading_bits(data.fingerprints)
     return {
         "sizes": _plot(sizes, "documents in the cluster", "clusters", by_powers=True),
         "distances": _plot(distances, "bits from the keeper", "documents"),
-        "similarities": _plot(by_similarity(compared), "similarity to the keeper", "documents"),
+        "similarities": _plot(
+            by_similarity(data.similarities), "similarity to the keeper", "documents"
+        ),
         "leading": _plot(leading, "leading bits", "fingerprints"),
     }
 

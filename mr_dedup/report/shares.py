@@ -1,0 +1,90 @@
+"""How many documents have each value of a field, and how many of these were dropped."""
+
+from __future__ import annotations
+
+from urllib.parse import urlsplit
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from mr_dedup.report.data import Share
+
+_MIN_MERGED = 1 << 16
+"""Values of batches that are buffered, at least, before they are merged."""
+
+_ORIGIN = r"^(?P<origin>[^/?#]*://[^/?#]*)"
+
+
+class ShareCounter:
+    """Counts documents by a value, and the dropped ones among them, in batches.
+
+    In memory: each distinct value once in Arrow, and 16 bytes; up to three times that while batches
+    are merged. No Python object a document.
+    """
+
+    def __init__(self, min_merged: int = _MIN_MERGED) -> None:
+        """Count none; merge batches once they have ``min_merged`` distinct values and more."""
+        self._values: list[pa.LargeStringArray] = [pa.array([], pa.large_string())]
+        self._counts: list[NDArray[np.int64]] = [np.empty((2, 0), np.int64)]
+        self._min_merged = min_merged
+        self._merged = self._buffered = 0
+
+    def add(self, values: pa.LargeStringArray, dropped: NDArray[np.bool_]) -> None:
+        """Count documents: their ``values`` large_string[n], null where one has none.
+
+        ``dropped`` bool[n] says which of them were dropped.
+        """
+        encoded = values.dictionary_encode()
+        known = encoded.is_valid().to_numpy(zero_copy_only=False)
+        indices = encoded.indices.fill_null(0).to_numpy()
+        distinct = len(encoded.dictionary)
+        self._values.append(encoded.dictionary)
+        self._counts.append(
+            np.stack(
+                [np.bincount(indices[of], minlength=distinct) for of in (known, known & dropped)]
+            )
+        )
+        self._buffered += distinct
+        if self._buffered > max(self._merged, self._min_merged):
+            self._merge()
+
+    def commonest(self, count: int) -> list[Share]:
+        """Return the commonest values, the most documents first, equals by their UTF-8 bytes."""
+        self._merge()
+        (values,), (counts,) = self._values, self._counts
+        table = pa.table({"value": values, "documents": counts[0], "dropped": counts[1]})
+        order = [("documents", "descending"), ("value", "ascending")]
+        first = table.take(pc.select_k_unstable(table, count, order))
+        return [Share(**row) for row in first.to_pylist()]
+
+    def _merge(self) -> None:
+        encoded = pa.concat_arrays(self._values).dictionary_encode()
+        indices = encoded.indices.to_numpy()
+        # whole numbers up to 2^53 are exact in the weights' doubles
+        counts = np.stack(
+            [
+                np.bincount(indices, weights, minlength=len(encoded.dictionary)).astype(np.int64)
+                for weights in np.concatenate(self._counts, axis=1)
+            ]
+        )
+        self._values, self._counts = [encoded.dictionary], [counts]
+        self._merged, self._buffered = len(encoded.dictionary), 0
+
+
+def hosts(ids: pa.LargeStringArray) -> pa.LargeStringArray:
+    """Return the hosts of ids that are URLs, in lower case; null of others.
+
+    Each distinct scheme and authority is parsed once.
+    """
+    origins = pc.struct_field(pc.extract_regex(ids, _ORIGIN), [0]).dictionary_encode()
+    names = [_host(origin) for origin in origins.dictionary.to_pylist()]
+    return pa.array(names, pa.large_string()).take(origins.indices)
+
+
+def _host(origin: str) -> str | None:
+    try:
+        return urlsplit(origin).hostname
+    except ValueError:
+        return None

@@ -1,0 +1,132 @@
+"""What the report of a de-duplication shows, and what memory it takes, from made-up stages."""
+
+import io
+import json
+import tracemalloc
+from collections import Counter
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from mr_dedup.cli.dedup_report import report_data, write_dedup_report
+from mr_dedup.pipeline.dedup import CLUSTERS, DECISIONS, ROWS, SAMPLES, SHOWN
+from mr_dedup.pipeline.document_rows import rows_schema
+
+EARLIER = 1000
+CLUSTER_SIZE = 4
+
+
+BYTES_A_DOCUMENT = 53
+"""What is documented of a run; see docs/architecture.md."""
+
+
+POOLS = []
+"""Pools of memory, which must not end before what was allocated from them."""
+
+
+@pytest.fixture
+def warm(tmp_path):
+    """Load all that a report needs, which would be counted as its memory."""
+    write_dedup_report(io.BytesIO(), *stages(tmp_path / "warm", 100))
+
+
+def stages(folder, count):
+    """What stages leave of ``count`` documents, three of four dropped; arguments of a report."""
+    (folder / DECISIONS).parent.mkdir(parents=True)
+    numbers = np.arange(count)
+    ids = [f"https://Host{i % 50}.example.org/path/to/page-{i}.html" for i in range(count)]
+    keepers = numbers // CLUSTER_SIZE * CLUSTER_SIZE
+    kept = keepers == numbers
+    langs = [None if i % 10 == 0 else f"lang-{i % 7}" for i in range(count)]
+    names = [f"earlier-{i}" for i in range(EARLIER)]
+    chunks = np.where(np.arange(EARLIER + count) < EARLIER, -1, 0)
+    fingerprints = np.concatenate([np.arange(EARLIER), keepers * 2**40])
+    lengths = np.full(EARLIER + count, 100)
+    columns = [chunks, names + ids, fingerprints, lengths, [None] * EARLIER + langs]
+    rows = pa.table([pa.array(column) for column in columns], rows_schema(["lang"]).names)
+    pq.write_table(rows.cast(rows_schema(["lang"])), folder / ROWS, row_group_size=1 << 14)
+    decisions = pa.table(
+        {
+            "id": pa.array(ids, pa.large_string()),
+            "cluster": keepers,
+            "keeper": pa.array(ids, pa.large_string()).take(pa.array(keepers)),
+            "distance": pa.array((numbers % CLUSTER_SIZE).astype(np.uint8), mask=kept),
+            "similarity": pa.array(np.full(count, 0.9), mask=kept | (numbers % 3 == 0)),
+            "earlier": pa.nulls(count, pa.large_string()),
+        }
+    )
+    pq.write_table(decisions, folder / DECISIONS, row_group_size=1 << 14)
+    of_cluster = np.bincount(keepers, minlength=count)[kept]
+    clusters = {"cluster": numbers[kept], "documents": of_cluster, "kept": 0 * of_cluster + 1}
+    pq.write_table(pa.table({**clusters, "earlier": 0 * of_cluster}), folder / CLUSTERS)
+    shown = [number for number in (1, count // 2 + 1, count - 1) if not kept[number]]
+    pairs = [(number + EARLIER, int(keepers[number]) + EARLIER) for number in shown]
+    (folder / SAMPLES).write_text(json.dumps(pairs))
+    texts = {str(number): f"text {number}" for pair in pairs for number in pair}
+    (folder / SHOWN).write_text(json.dumps(texts))
+    dropped = int(np.count_nonzero(~kept))
+    summary = {
+        "earlier documents": EARLIER, "read": count, "rejected": 0, "kept": count - dropped,
+        "documents without features": 0, "dropped for earlier documents": 0,
+        "reasons": {"dropped: near-duplicate": dropped},
+    }  # fmt: skip
+    return folder, summary, [("k", "3")], ["lang"]
+
+
+def test_a_report_shows_shares_examples_and_samples(tmp_path):
+    count = 70_002
+    data = report_data(*stages(tmp_path / "stages", count))
+    dropped = [number for number in range(count) if number % CLUSTER_SIZE]
+    by_host = Counter(f"host{number % 50}.example.org" for number in range(count))
+    by_lang = Counter(f"lang-{number % 7}" for number in range(count) if number % 10)
+    for (field, shares), name, all_of, of_dropped in zip(
+        data.shares, ["host", "lang"], [by_host, by_lang],
+        [Counter(f"host{n % 50}.example.org" for n in dropped),
+         Counter(f"lang-{n % 7}" for n in dropped if n % 10)], strict=True,
+    ):  # fmt: skip
+        assert field == name
+        ranked = sorted(all_of.items(), key=lambda item: (-item[1], item[0]))
+        assert shares == [(value, number, of_dropped[value]) for value, number in ranked]
+    assert data.distances.tolist() == [number % CLUSTER_SIZE for number in dropped]
+    known = [number % 3 != 0 for number in dropped]
+    assert (~np.isnan(data.similarities)).tolist() == known
+    assert data.fingerprints.size == count
+    assert data.fingerprints[:5].tolist() == [0, 0, 0, 0, 4 << 40]
+    # all but the last have four
+    assert [cluster.cluster for cluster in data.largest] == list(range(0, 80, CLUSTER_SIZE))
+    assert [example.partition("page-")[2] for example in data.largest[1].examples] == [
+        "4.html", "5.html", "6.html", "7.html",
+    ]  # fmt: skip
+    assert [(sample.text, sample.keeper_text) for sample in data.samples] == [
+        ("text 1001", "text 1000"),
+        ("text 36002", "text 36000"),
+        ("text 71001", "text 71000"),
+    ]  # fmt: skip
+    for sample, number in zip(data.samples, (1, 35_002, 70_001), strict=True):
+        distance = number % CLUSTER_SIZE
+        assert sample.id.endswith(f"/page-{number}.html")
+        assert sample.keeper.endswith(f"/page-{number - distance}.html")
+        assert (sample.distance, sample.earlier) == (distance, None)
+
+
+@pytest.mark.usefixtures("warm")
+def test_a_report_takes_few_bytes_a_document(tmp_path):
+    peaks = []
+    for count in (100_000, 200_000):
+        given = stages(tmp_path / str(count), count)
+        usual = pa.default_memory_pool()
+        pool = pa.proxy_memory_pool(usual)
+        POOLS.append(pool)
+        pa.set_memory_pool(pool)
+        tracemalloc.start()
+        try:
+            write_dedup_report(io.BytesIO(), *given)
+            peaks.append(tracemalloc.get_traced_memory()[1] + pool.max_memory())
+        finally:
+            tracemalloc.stop()
+            pa.set_memory_pool(usual)
+    bytes_a_document = (peaks[1] - peaks[0]) / 100_000
+    print(f"\n{peaks[0] / 1e6:.1f} and {peaks[1] / 1e6:.1f} MB, {bytes_a_document:.0f} a document")
+    assert bytes_a_document <= BYTES_A_DOCUMENT
