@@ -62,6 +62,18 @@ _PIECE_BYTES = 1024
 _BUFFER_BYTES = 1 << 18
 
 
+_ZSTD_WINDOW_BYTES = 1 << 31
+"""As far back as a frame may refer to what was before: that of ``zstd --ultra --long=31``."""
+
+
+def zstd_decompressor() -> zstandard.ZstdDecompressor:
+    """Return a decompressor of frames with windows as large as there are.
+
+    In memory there is as much of a frame as its window, or less if it has less.
+    """
+    return zstandard.ZstdDecompressor(max_window_size=_ZSTD_WINDOW_BYTES)
+
+
 class UnknownFormatError(MrDedupError):
     """The ending of a name does not say what the file is, and nothing else does."""
 
@@ -447,7 +459,7 @@ class _Decoder(Protocol):
 def _new_decoder(compression: Compression) -> _Decoder:
     if compression == "gzip":
         return zlib.decompressobj(wbits=16 + zlib.MAX_WBITS)
-    return zstandard.ZstdDecompressor().decompressobj()
+    return zstd_decompressor().decompressobj()
 
 
 class _Decompressed(io.RawIOBase):

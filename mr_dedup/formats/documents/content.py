@@ -9,24 +9,39 @@ from __future__ import annotations
 import contextlib
 import io
 import os
+import re
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Protocol
+from typing import Literal, Protocol
 
+import brotli
 import zstandard
 
 from mr_dedup.errors import FormatError, MrDedupError
-from mr_dedup.formats.fingerprint_files import Compression
+from mr_dedup.formats.fingerprint_files import Compression, zstd_decompressor
 
 _PLAIN_BYTES = 1 << 18
+_SEARCHED_BYTES = 1 << 13
 _GZIP_BYTES = 1 << 16
 _GZIP_OUT_BYTES = 1 << 18
 
 # a block of 4 bytes may stand for 128 KiB: what this much becomes is bounded by 32 MB
 _ZSTD_BYTES = 1 << 10
 
-_MAGIC: dict[bytes, Compression] = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
+_GZIP_MAGIC = b"\x1f\x8b"
+_MAGIC: dict[bytes, Compression] = {_GZIP_MAGIC: "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
+
+Coding = Compression | Literal["zlib", "deflate", "br"]
+"""How data may be packed: "zlib" is DEFLATE with zlib's header and checksum, "deflate" without."""
+
+
+class CutShortError(FormatError):
+    """Compressed data that ends before its end."""
+
+
+class FollowedError(FormatError):
+    """Compressed data with other data after it."""
 
 
 class Content:
@@ -34,7 +49,8 @@ class Content:
 
     ``size`` is where they end, if that is known without reading them: of what can be sought in.
     Reading raises FormatError where the content is damaged, with all before it read, and
-    MrDedupError where the file cannot be read.
+    MrDedupError where the file cannot be read. What was read ahead stays in memory until it is
+    read: each byte is read from the file once, however often it is looked at.
     """
 
     def __init__(
@@ -50,14 +66,13 @@ class Content:
         self._name = name
         self._readinto = readinto
         self._file = file
-        self._buffer = b""
-        self._at = 0
+        # what was read ahead; taking bytes from its front moves none of the others
+        self._buffer = bytearray()
         self._damage: FormatError | None = None
 
     def read(self, size: int) -> bytes:
         """Return the next ``size`` bytes; fewer only before the end or damage, none at the end."""
-        self._fill(size)
-        data = self._buffer[self._at : self._at + size]
+        data = self.peek(size)
         self._advance(len(data))
         if not data and size and self._damage is not None:
             raise self._damage
@@ -65,7 +80,7 @@ class Content:
 
     def readinto(self, view: memoryview) -> int:
         """Read bytes into ``view``, as many as are at hand; return how many, 0 at the end."""
-        if self._readinto is None or self._at < len(self._buffer):
+        if self._readinto is None or self._buffer:
             data = self.read(len(view))
             view[: len(data)] = data
             return len(data)
@@ -77,16 +92,49 @@ class Content:
     def peek(self, size: int) -> bytes:
         """Return what ``read`` would, to be read again; nothing where there is damage."""
         self._fill(size)
-        return self._buffer[self._at : self._at + size]
+        return self._copy(0, size)
 
-    def unread(self, data: bytes) -> None:
-        """Put ``data``, which was read just now, back before what follows."""
-        self._buffer = data + self._buffer[self._at :]
-        self._at = 0
-        self.position -= len(data)
+    def peek_some(self, max_bytes: int) -> bytes:
+        """Return the next byte, and more as far as they were read ahead; nothing at the end."""
+        self._fill(1)
+        return self._copy(0, max_bytes)
+
+    def peek_at(self, ahead: int, size: int) -> bytes:
+        """Return ``size`` bytes from ``ahead`` bytes after the position on, to be read again.
+
+        Of what can be sought in, the bytes between are not read; else they are kept in memory.
+        """
+        if self._file is None or ahead + size <= len(self._buffer):
+            self._fill(ahead + size)
+            return self._copy(ahead, ahead + size)
+        with _reading(self._name):
+            return os.pread(self._file.fileno(), size, self.position + ahead)
+
+    def search(
+        self, pattern: re.Pattern[bytes], start: int, stop: int, max_match_bytes: int = 64
+    ) -> tuple[int, int] | None:
+        """Return where the first match between ``start`` and ``stop`` begins and ends, or None.
+
+        Both count from the position, which stays. No match may have more than
+        ``max_match_bytes``. What is searched, and what is before it, is kept in memory.
+        """
+        while start < stop:
+            end = min(stop, start + _SEARCHED_BYTES)
+            self._fill(end)
+            found = pattern.search(self._buffer, start, end)
+            if found is not None:
+                return found.span()
+            if end == stop or len(self._buffer) < end:
+                return None
+            start = end - max_match_bytes
+        return None
 
     def skip(self, size: int) -> int:
-        """Pass over ``size`` bytes; return how many there were. Raises as ``read``."""
+        """Skip ``size`` bytes; return how many there were. Raises as ``read``."""
+        if self.size is not None and size > len(self._buffer):
+            skipped = max(0, min(size, self.size - self.position))
+            self.seek(self.position + skipped)
+            return skipped
         left = size
         while left > 0 and (data := self.read(min(left, _PLAIN_BYTES))):
             left -= len(data)
@@ -95,32 +143,32 @@ class Content:
     def seek(self, position: int) -> None:
         """Go on at ``position``; only where ``size`` is known."""
         assert self._file is not None
-        if self.position <= position <= self.position + len(self._buffer) - self._at:
+        if self.position <= position <= self.position + len(self._buffer):
             self._advance(position - self.position)
             return
         self._file.seek(position)
-        self._buffer, self._at, self.position = b"", 0, position
+        self._buffer.clear()
+        self.position = position
 
     def _advance(self, size: int) -> None:
-        self._at += size
+        del self._buffer[:size]
         self.position += size
-        if self._at == len(self._buffer):
-            self._buffer, self._at = b"", 0
+
+    def _copy(self, start: int, stop: int) -> bytes:
+        # of a slice of a bytearray there would be two copies
+        with memoryview(self._buffer) as view:
+            return bytes(view[start:stop])
 
     def _fill(self, size: int) -> None:
         """Have ``size`` bytes in the buffer, or all there are before the end or damage."""
-        held = len(self._buffer) - self._at
-        if held >= size or self._damage is not None:
+        if self._damage is not None:
             return
-        found = [self._buffer[self._at :]] if held else []
         try:
             with _reading(self._name):
-                while held < size and (piece := next(self._pieces, b"")):
-                    found.append(piece)
-                    held += len(piece)
+                while len(self._buffer) < size and (piece := next(self._pieces, b"")):
+                    self._buffer += piece
         except FormatError as error:
             self._damage = error
-        self._buffer, self._at = found[0] if len(found) == 1 else b"".join(found), 0
 
 
 @contextlib.contextmanager
@@ -228,6 +276,11 @@ def _plain(read: Callable[[int], bytes | None], piece_bytes: int) -> Iterator[by
 
 def _gunzipped(file: _Readable, name: str) -> Iterator[bytes]:
     """Yield the content of all members; raise FormatError where it is damaged or cut short."""
+    return _inflated(file, name, "gzip", 16 + zlib.MAX_WBITS)
+
+
+def _inflated(file: _Readable, name: str, coding: str, wbits: int) -> Iterator[bytes]:
+    """Yield the content of DEFLATE data, of gzip that of all members; raise as ``unpacked``."""
     decoder = None
     reached = 0
     while piece := file.read(_GZIP_BYTES):
@@ -238,7 +291,9 @@ def _gunzipped(file: _Readable, name: str) -> Iterator[bytes]:
                 piece = piece.lstrip(b"\0") if decoder else piece
                 if not piece:
                     break
-                decoder = zlib.decompressobj(wbits=16 + zlib.MAX_WBITS)
+                if decoder and not (coding == "gzip" and piece.startswith(_GZIP_MAGIC[:1])):
+                    raise _damage(name, reached, coding, "other data follows it", FollowedError)
+                decoder = zlib.decompressobj(wbits=wbits)
             before = decoder.copy()
             try:
                 content = decoder.decompress(piece, _GZIP_OUT_BYTES)
@@ -247,13 +302,13 @@ def _gunzipped(file: _Readable, name: str) -> Iterator[bytes]:
                 for content in _salvaged(before, piece):
                     reached += len(content)
                     yield content
-                raise _damage(name, reached, f"the gzip data is damaged: {error}") from error
+                raise _damage(name, reached, coding, str(error)) from error
             reached += len(content)
             yield from filter(None, [content])
             piece = decoder.unused_data if decoder.eof else decoder.unconsumed_tail
             # a full output may hide more, although all of the input is taken
             more = bool(piece) or len(content) == _GZIP_OUT_BYTES
-    _check_end(decoder, name, reached, "gzip")
+    _check_end(decoder, name, reached, coding)
 
 
 def _salvaged(decoder: zlib._Decompress, piece: bytes) -> Iterator[bytes]:
@@ -268,16 +323,17 @@ def _salvaged(decoder: zlib._Decompress, piece: bytes) -> Iterator[bytes]:
 
 def _unzstded(file: _Readable, name: str) -> Iterator[bytes]:
     """Yield the content of all frames; raise FormatError where it is damaged or cut short."""
+    decompressor = zstd_decompressor()
     decoder = None
     reached = 0
     while piece := file.read(_ZSTD_BYTES):
         while piece:
             if decoder is None or decoder.eof:
-                decoder = zstandard.ZstdDecompressor().decompressobj()
+                decoder = decompressor.decompressobj()
             try:
                 content = decoder.decompress(piece)
             except zstandard.ZstdError as error:
-                raise _damage(name, reached, f"the zstd data is damaged: {error}") from error
+                raise _damage(name, reached, "zstd", str(error)) from error
             reached += len(content)
             if content:
                 yield content
@@ -285,10 +341,43 @@ def _unzstded(file: _Readable, name: str) -> Iterator[bytes]:
     _check_end(decoder, name, reached, "zstd")
 
 
-_UNPACKED: dict[Compression, Callable[[_Readable, str], Iterator[bytes]]] = {
+def _unbrotlied(file: _Readable, name: str) -> Iterator[bytes]:
+    """Yield the content of Brotli data; raise as ``unpacked``."""
+    decoder = brotli.Decompressor()
+    reached = 0
+    while piece := file.read(_GZIP_BYTES):
+        if decoder.is_finished():
+            raise _damage(name, reached, "Brotli", "other data follows it", FollowedError)
+        more = True
+        while more:
+            try:
+                content = decoder.process(piece, output_buffer_limit=_GZIP_OUT_BYTES)
+            except brotli.error as error:
+                raise _damage(name, reached, "Brotli", str(error)) from error
+            piece = b""
+            reached += len(content)
+            yield from filter(None, [content])
+            more = bool(content) and not decoder.is_finished()
+    if not decoder.is_finished():
+        raise _cut_short(name, reached, "Brotli")
+
+
+_UNPACKED: dict[Coding, Callable[[_Readable, str], Iterator[bytes]]] = {
     "gzip": _gunzipped,
     "zstd": _unzstded,
+    "zlib": lambda file, name: _inflated(file, name, "zlib", zlib.MAX_WBITS),
+    "deflate": lambda file, name: _inflated(file, name, "DEFLATE", -zlib.MAX_WBITS),
+    "br": _unbrotlied,
 }
+
+
+def unpacked(file: _Readable, name: str, coding: Coding) -> Iterator[bytes]:
+    """Yield what the rest of ``file`` is unpacked, some bytes at a time: bombs in small pieces.
+
+    Raises CutShortError where the data ends before its end, FollowedError where something else
+    comes after it, and FormatError where it is damaged, each with all before it yielded.
+    """
+    return _UNPACKED[coding](file, name)
 
 
 class _Decoder(Protocol):
@@ -296,13 +385,19 @@ class _Decoder(Protocol):
     def eof(self) -> bool: ...
 
 
-def _check_end(decoder: _Decoder | None, name: str, reached: int, compression: str) -> None:
+def _check_end(decoder: _Decoder | None, name: str, reached: int, coding: str) -> None:
     """Raise FormatError unless there was compressed data and it came to its end."""
     if decoder is None:
-        raise FormatError(name, None, f"an empty file is not {compression} data")
+        raise FormatError(name, None, f"an empty file is not {coding} data")
     if not decoder.eof:
-        raise _damage(name, reached, f"the {compression} data is cut short")
+        raise _cut_short(name, reached, coding)
 
 
-def _damage(name: str, reached: int, reason: str) -> FormatError:
-    return FormatError(name, f"decompressed byte {reached}", reason)
+def _cut_short(name: str, reached: int, coding: str) -> FormatError:
+    return CutShortError(name, f"decompressed byte {reached}", f"the {coding} data is cut short")
+
+
+def _damage(
+    name: str, reached: int, coding: str, why: str, kind: type[FormatError] = FormatError
+) -> FormatError:
+    return kind(name, f"decompressed byte {reached}", f"the {coding} data is damaged: {why}")

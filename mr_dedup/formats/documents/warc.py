@@ -1,9 +1,13 @@
-"""Documents in WARC files: the pages, and the texts, that their records hold.
+"""Documents in WARC files: the pages, and the texts, that their records have.
 
 FastWARC reads the records; finding where they begin and end is done here, for its iterator takes
 a record that is cut short for a whole one, and ends at the first damaged one. A range is found by
-going from header to header, from the beginning of the file: what a page holds may look like a
+going from header to header, from the beginning of the file: what a page says may look like a
 record, so there is no telling from the middle.
+
+Records are read as they are found: of WARC 0.17 to 1.1, with lines that end with CR LF or LF. Of
+ClueWeb09 some headers have an empty line in them, and some copies other line ends than the lengths
+count; of ClueWeb22 the first record has no length, and pages come without HTTP headers.
 """
 
 from __future__ import annotations
@@ -19,6 +23,7 @@ from resiliparse.parse.encoding import detect_mime
 from mr_dedup.formats.documents import html_text
 from mr_dedup.formats.documents.batch import BatchBuilder, DocumentBatch
 from mr_dedup.formats.documents.content import Content
+from mr_dedup.formats.documents.http_body import decoded_body, looks_like_html
 from mr_dedup.formats.documents.options import ReadOptions
 from mr_dedup.formats.documents.rejects import PassedOver, Report
 
@@ -26,26 +31,41 @@ PIECE_BYTES = 1 << 13
 """Going from header to header, little besides the headers should be read."""
 
 _MAGIC = b"WARC/"
-_HEADER_END = b"\r\n\r\n"
 _RECORD_END = b"\r\n\r\n"
-_MOST_HEADER_BYTES = 1 << 15
-_LENGTH = re.compile(rb"\r\ncontent-length:[ \t]*([0-9]{1,18})[ \t]*\r\n", re.IGNORECASE)
-_SCAN_BYTES = 1 << 16
+_MAX_HEADER_BYTES = 1 << 15
+
+_HEADER_END = re.compile(rb"\n(?:\r?\n|(?=WARC/[0-9]))")
+"""An empty line, which a header must have, or the next record."""
+
+_LENGTH_FURTHER_ON = re.compile(rb"\n(?:content-length:|WARC/[0-9]|HTTP/[0-9])", re.IGNORECASE)
+"""A length after an empty line, or what shows that the line was the end of the header."""
+
+_NEXT_RECORD = re.compile(rb"\n(?=WARC/[0-9]\.[0-9]{1,2}[ \t]{0,4}\r?\n[A-Za-z-]{2,24}:)")
+_LENGTH = re.compile(rb"\ncontent-length:[ \t]*([0-9]{1,18})[ \t]*(?=\r?\n)", re.IGNORECASE)
+_WARCINFO = re.compile(rb"\nwarc-type:[ \t]*warcinfo[ \t]*\r?\n", re.IGNORECASE)
+_HTTP_STATUS = re.compile(rb"(?:HTTP/[0-9.]+|ICY)[ \t]+([0-9]{3})(?![0-9])", re.IGNORECASE)
+_CHARSET = re.compile(r"charset\s*=\s*([^\s;,]+)", re.IGNORECASE)
+
 _TRAILER_BYTES = 16
+_MAX_TRAILING_LINES = 4
+_BLANK_BYTES = 1 << 12
+_SCAN_BYTES = 1 << 16
+_MAX_MARK_BYTES = 64
+_CONTINUATION_BYTES = bytes(range(0x80, 0xC0))
 
 _HEADER_OF_NAME = {"id": "WARC-Record-ID", "url": "WARC-Target-URI"}
-_LOOKS_LIKE_HTML = re.compile(
-    rb"\s*(?:<!--.*?-->\s*)*<(?:!doctype html|html|head|title|meta|body|div|p|h1|table)[\s>]",
-    re.IGNORECASE | re.DOTALL,
-)
 _HTML_TYPES = {"text/html", "application/xhtml+xml"}
 
 
 class Frame(NamedTuple):
-    """A record: where it begins, and its bytes; without them it is rejected for ``fault``."""
+    """A record: where it begins, its header and block; without them it is rejected for ``fault``.
+
+    The header is as it came, but without empty lines in it, and with the length of the block.
+    """
 
     offset: int
-    data: bytes = b""
+    header: bytes = b""
+    block: bytes = b""
     fault: str | None = None
 
 
@@ -67,11 +87,10 @@ def read_warc(
     """Yield the documents of the records that begin at bytes ``start`` to ``stop``.
 
     The last ones stay in ``builder``. A document is the HTML or plain text of a response of HTTP
-    status 2xx, of a resource, or of a conversion (as in WET files); other records are passed over
-    and counted. A record is rejected that is damaged, that is larger than the options allow, or
-    the page of which is, unpacked from its transfer and content coding. After damage, reading
-    goes on with the next line that begins a record after an empty one. What a crawler cut short
-    of a compressed page counts as far as it goes.
+    status 2xx, of a resource, or of a conversion (as in WET files); other records are skipped and
+    counted. A record is rejected that is damaged, that is larger than the options allow, or the
+    page of which is, decoded. After damage, reading goes on with the next line that begins a
+    record. What a crawler cut short of a compressed page counts as far as it goes.
     """
     for frame in frames(content, start, stop, options.max_record_bytes):
         if frame.fault is not None:
@@ -95,12 +114,12 @@ def frames(
     its length is not believed.
     """
     while True:
-        _pass_over_blank_lines(content)
+        _skip_blank_lines(content)
         offset = content.position
         if stop is not None and offset >= stop:
             return
         if not content.peek(1):
-            _tell_damage(content)
+            _raise_damage(content)
             return
         frame = _next_frame(content, offset, offset >= start, max_record_bytes)
         if offset >= start:
@@ -109,97 +128,173 @@ def frames(
 
 def _next_frame(content: Content, offset: int, wanted: bool, max_record_bytes: int) -> Frame:
     """Return the record that begins here, and stand after it; unless ``wanted``, without data."""
-    header = content.peek(PIECE_BYTES)
-    if _HEADER_END not in header:
-        header = content.peek(_MOST_HEADER_BYTES)
-    if _HEADER_END not in header and len(header) < _MOST_HEADER_BYTES:
-        content.skip(len(header))
-        _tell_damage(content)
-        return Frame(offset, fault="is no WARC record, or its header is cut short")
-    header = header[: header.find(_HEADER_END) + len(_HEADER_END)]
+    header = _header(content)
+    if header is None:
+        is_cut = len(content.peek(_MAX_HEADER_BYTES)) < _MAX_HEADER_BYTES
+        if not _find_next(content) and is_cut:
+            _raise_damage(content)
+            return Frame(offset, fault="is not a WARC record, or its header is cut short")
+        return Frame(offset, fault="is not a WARC record, or its header is damaged")
     length = _LENGTH.search(header)
-    if not header.startswith(_MAGIC) or length is None:
+    if length is None:
         _find_next(content)
-        return Frame(offset, fault="is no WARC record, or its header is damaged")
-    content.skip(len(header))
+        # the first record of ClueWeb22's files
+        is_sound = _WARCINFO.search(header) is not None
+        return Frame(offset, header, fault=None if is_sound else "has no Content-Length")
     size = int(length.group(1))
-    too_long = len(header) + size > max_record_bytes
-    block, sound = _block(content, size, wanted and not too_long, not too_long)
-    if not sound:
-        # the header's own end may be what stands before the next record
-        content.unread(_HEADER_END)
-        _find_next(content)
-        return Frame(offset, fault="is cut short, or its length is wrong")
-    if too_long:
-        return Frame(offset, fault=f"is longer than {max_record_bytes} bytes")
-    return Frame(offset, header + block + _RECORD_END)
+    is_too_long = len(header) + size > max_record_bytes
+    if is_too_long and content.size is None:
+        # it cannot be read again, so its length is believed
+        content.skip(len(header))
+        return _too_long(offset, max_record_bytes) if content.skip(size) == size else _cut(offset)
+    if not _is_record_end(content, len(header) + size):
+        return _measured(content, offset, header, size, max_record_bytes)
+    content.skip(len(header))
+    if wanted and not is_too_long:
+        return Frame(offset, _without_empty_lines(header), content.read(size))
+    content.skip(size)
+    return _too_long(offset, max_record_bytes) if is_too_long else Frame(offset)
 
 
-def _block(content: Content, size: int, wanted: bool, may_hold: bool) -> tuple[bytes, bool]:
-    """Return the block, and whether it ends as it should; stand after it, or if not before it."""
-    begin = content.position
-    if content.size is not None:
-        end = begin + size
-        if end <= content.size:
-            content.seek(end)
-            if _at_end_of_record(content):
-                content.seek(begin)
-                block = content.read(size) if wanted else b""
-                content.seek(end)
-                return block, True
-        content.seek(begin)
-        return b"", False
-    if not may_hold:
-        return b"", content.skip(size) == size
-    block = content.read(size)
-    if len(block) == size and _at_end_of_record(content):
-        return block, True
-    if len(block) < size:
-        _tell_damage(content)
-    content.unread(block)
-    return b"", False
+def _header(content: Content) -> bytes | None:
+    """Return the header here, with the empty line that ends it; None if there is none.
+
+    Where there is no length before an empty line, but another header with one follows, and not the
+    block or the next record, the empty line is a part of the header.
+    """
+    if content.peek(len(_MAGIC)) != _MAGIC:
+        return None
+    end = content.search(_HEADER_END, 0, _MAX_HEADER_BYTES)
+    if end is None or end[1] - end[0] == 1:
+        return None
+    header = content.peek(end[1])
+    if _LENGTH.search(header):
+        return header
+    found = content.search(_LENGTH_FURTHER_ON, len(header) - 1, _MAX_HEADER_BYTES)
+    if found is None or content.peek_at(found[0] + 1, 1) not in b"cC":
+        return header
+    end = content.search(_HEADER_END, found[1], _MAX_HEADER_BYTES)
+    return header if end is None or end[1] - end[0] == 1 else content.peek(end[1])
 
 
-def _tell_damage(content: Content) -> None:
-    """Raise FormatError if it is damage that content ends at, which peeking keeps to itself."""
+def _measured(
+    content: Content, offset: int, header: bytes, size: int, max_record_bytes: int
+) -> Frame:
+    """Return the record here, the length of which is wrong, and stand before the next one.
+
+    It is taken up to there if it has as many bytes as its length says when its line ends, or its
+    characters beyond ASCII, are counted otherwise; or else rejected.
+    """
+    begin = len(header)
+    # from the last byte of the header, which may be what the next record follows
+    found = content.search(_NEXT_RECORD, begin - 1, max_record_bytes)
+    if found is None:
+        block = content.peek_at(begin, max_record_bytes)
+        if not _find_next(content):
+            _raise_damage(content)
+            if _is_copied(block, size):
+                return _with_length(offset, header, block.rstrip(b"\r\n"))
+        return _cut(offset)
+    content.skip(begin)
+    block = content.read(found[1] - begin)
+    least = block.rstrip(b"\r\n")
+    most = len(block) + block.count(b"\n")
+    counted = len(least.translate(None, _CONTINUATION_BYTES + b"\r"))
+    if not counted <= size <= most:
+        return _cut(offset)
+    return _with_length(offset, header, block[: max(size, len(least))])
+
+
+def _is_copied(block: bytes, size: int) -> bool:
+    """Return whether the last block of a file is a copy with other line ends, and nothing is cut.
+
+    Then ``size`` is that of the block, without what ends the record, with CR LF at the end of all
+    lines, or of those of its HTTP header, or of none.
+    """
+    for _ in range(_MAX_TRAILING_LINES + 1):
+        header_lines = block.partition(b"\n\n")[0].count(b"\n") + 2
+        added = (
+            {block.count(b"\n"), header_lines} if b"\r" not in block else {-block.count(b"\r\n")}
+        )
+        if size - len(block) in added:
+            return True
+        block = block.removesuffix(b"\n").removesuffix(b"\r")
+    return False
+
+
+def _without_empty_lines(header: bytes) -> bytes:
+    """Return a header without empty lines but the last."""
+    lines = header.split(b"\n")
+    # the last two are the empty line and what follows it, nothing
+    return b"\n".join([*filter(bytes.strip, lines[:-2]), *lines[-2:]])
+
+
+def _with_length(offset: int, header: bytes, block: bytes) -> Frame:
+    """Return a record with the length that its block has."""
+    header = _without_empty_lines(header)
+    length = _LENGTH.search(header)
+    assert length is not None
+    begin, end = length.span(1)
+    return Frame(offset, b"%s%d%s" % (header[:begin], len(block), header[end:]), block)
+
+
+def _cut(offset: int) -> Frame:
+    return Frame(offset, fault="is cut short, or its length is wrong")
+
+
+def _too_long(offset: int, max_record_bytes: int) -> Frame:
+    return Frame(offset, fault=f"is longer than {max_record_bytes} bytes")
+
+
+def _raise_damage(content: Content) -> None:
+    """Raise FormatError if it is damage that content ends at, which peeking does not raise."""
     content.read(1)
 
 
-def _at_end_of_record(content: Content) -> bool:
-    """Return whether a record may end here: with its empty line, or before the next or the end."""
-    following = content.peek(_TRAILER_BYTES)
+def _is_record_end(content: Content, ahead: int) -> bool:
+    """Return whether a record may end there: with its empty line, or before the next or the end."""
+    if content.size is not None and content.position + ahead > content.size:
+        return False
+    # one byte more: what ends before there is cut short
+    following = content.peek_at(ahead - 1, 1 + _TRAILER_BYTES)
+    if not following:
+        return False
+    following = following[1:]
     if following.startswith(_RECORD_END):
         return True
     following = following.lstrip(b"\r\n")
     return not following or following.startswith(_MAGIC[: len(following)])
 
 
-def _pass_over_blank_lines(content: Content) -> None:
-    while (blank := content.peek(_TRAILER_BYTES)) and blank[0] in b"\r\n":
-        content.skip(len(blank) - len(blank.lstrip(b"\r\n")))
+def _skip_blank_lines(content: Content) -> None:
+    while some := content.peek_some(_BLANK_BYTES):
+        blank = len(some) - len(some.lstrip(b"\r\n"))
+        content.skip(blank)
+        if blank < len(some):
+            return
 
 
-def _find_next(content: Content) -> None:
-    """Go to the next record that follows an empty line, or to the end."""
-    mark = _RECORD_END + _MAGIC
+def _find_next(content: Content) -> bool:
+    """Go to the next record, or to the end; return whether there is one."""
+    step = _SCAN_BYTES - _MAX_MARK_BYTES
     while True:
-        window = content.peek(_SCAN_BYTES)
-        found = window.find(mark)
-        if found >= 0:
-            content.skip(found + len(_RECORD_END))
-            return
-        if len(window) < _SCAN_BYTES:
-            content.skip(len(window))
-            return
-        content.skip(len(window) - len(mark) + 1)
+        found = content.search(_NEXT_RECORD, 0, _SCAN_BYTES)
+        if found is not None:
+            content.skip(found[1])
+            return True
+        if len(content.peek_at(step, 1)) == 0:
+            content.skip(step)
+            return False
+        content.skip(step)
 
 
 def _take(frame: Frame, options: ReadOptions, report: Report, builder: BatchBuilder) -> None:
     """Add the document of a record; raise _NoDocument, or OSError or ValueError where damaged."""
-    # a reader of bytes: from_bytes unpacks all of a content coding at once, bombs included
-    record = WarcRecord.from_reader(io.BytesIO(frame.data))
-    data, media_type, charset = _page(record, options.max_record_bytes)
-    text = html_text.decode(data, charset)
+    data = b"".join([frame.header, frame.block, _RECORD_END])
+    # quirks: lines may end with LF
+    record = WarcRecord.from_reader(io.BytesIO(data), quirks_mode=True)
+    page, media_type, charset = _page(record, frame.block, options.max_record_bytes)
+    text = html_text.decode(page, charset)
     if media_type in _HTML_TYPES:
         text = html_text.text_of_html(text, options.html)
     id = next(filter(None, (_value(record, name) for name in options.id_names)), "")
@@ -209,47 +304,50 @@ def _take(frame: Frame, options: ReadOptions, report: Report, builder: BatchBuil
         text,
         frame.offset,
         [_value(record, name) for name in options.fields],
-        frame.data,
+        data,
     )
 
 
-def _page(record: WarcRecord, max_bytes: int) -> tuple[bytes, str, str | None]:
+def _page(record: WarcRecord, block: bytes, max_bytes: int) -> tuple[bytes, str, str | None]:
     """Return the bytes of a record's page, its media type and the charset declared with it."""
     if record.record_type not in (response, resource, conversion):
         raise _NoDocument("another record type")
-    if record.record_type == response and record.is_http:
-        record.parse_http(auto_decode="all")
-        status = record.http_headers.status_code
-        if status is None:
-            raise ValueError("there is no HTTP status")
-        if not 200 <= status < 300:
-            raise _NoDocument("HTTP status")
-        declared = record.http_headers.get("Content-Type") or ""
-    else:
-        declared = record.headers.get("Content-Type") or ""
-    media_type, _, parameters = declared.partition(";")
-    media_type = media_type.strip().lower()
+    declared = record.headers.get("Content-Type") or ""
+    page = block
+    if record.record_type == response:
+        status = _HTTP_STATUS.match(block)
+        if status is not None:
+            if not status.group(1).startswith(b"2"):
+                raise _NoDocument("HTTP status")
+            declared, page = _http_page(record, max_bytes)
+        elif record.is_http or not declared:
+            # of ClueWeb22 there are no HTTP headers
+            if not looks_like_html(block):
+                raise ValueError("there is no HTTP status")
+            declared = ""
+    media_type = re.split("[;,]", declared, maxsplit=1)[0].strip().lower()
     if media_type and media_type != "text/plain" and media_type not in _HTML_TYPES:
         raise _NoDocument("media type")
-    data = _payload(record, max_bytes)
-    charset = re.search(r"charset\s*=\s*([^\s;]+)", parameters, re.IGNORECASE)
-    return data, media_type or _sniffed(data), charset.group(1) if charset else None
+    charset = _CHARSET.search(declared)
+    return page, media_type or _sniffed(page), charset.group(1) if charset else None
 
 
-def _payload(record: WarcRecord, max_bytes: int) -> bytes:
-    pieces = []
-    left = max_bytes + 1
-    while left and (piece := record.reader.read(left)):
-        pieces.append(piece)
-        left -= len(piece)
-    if not left:
-        raise ValueError(f"it is longer than {max_bytes} bytes")
-    return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+def _http_page(record: WarcRecord, max_bytes: int) -> tuple[str, bytes]:
+    """Return the Content-Type and the decoded body of a response."""
+    # without one, or with another, FastWARC takes the block for something else
+    record.is_http = True
+    record.parse_http(auto_decode="none", quirks_mode=True)
+    headers = record.http_headers
+    transfer, content = (
+        ",".join(headers.get_multiple(name)) for name in ("Transfer-Encoding", "Content-Encoding")
+    )
+    body = decoded_body(record.reader.read(), transfer, content, max_bytes)
+    return headers.get("Content-Type") or "", body
 
 
 def _sniffed(data: bytes) -> str:
     """Return the media type of a page that was sent without one."""
-    if _LOOKS_LIKE_HTML.match(data):
+    if looks_like_html(data):
         return "text/html"
     found = detect_mime(data)
     if found not in ("text/plain", *_HTML_TYPES):
@@ -258,7 +356,7 @@ def _sniffed(data: bytes) -> str:
 
 
 def _value(record: WarcRecord, name: str) -> str | None:
-    """Return a header of the record; ids and addresses without the <> that some wrap them in."""
+    """Return a header of the record; ids and URIs without the <> that some wrap them in."""
     value = record.headers.get(_HEADER_OF_NAME.get(name, name))
     if value is not None and name in _HEADER_OF_NAME and value[:1] + value[-1:] == "<>":
         return value[1:-1]

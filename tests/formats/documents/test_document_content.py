@@ -2,6 +2,7 @@
 
 import gzip
 import random
+import re
 import zlib
 
 import pytest
@@ -37,9 +38,14 @@ def test_plain_content_goes_back_and_forth(tmp_path):
         assert content.size == len(data)
         assert content.peek(300) == data[:300]
         assert content.read(250) == data[:250]
-        content.unread(data[200:250])
-        assert content.position == 200
-        assert content.skip(1000) == 1000
+        assert content.position == 250
+        assert content.peek_at(700, 50) == data[950:1000]
+        assert content.peek_some(1000) == data[250:300]
+        assert content.search(re.compile(b"\x10"), 0, 5000) == (22, 23)
+        assert content.search(re.compile(b"\x10\x11"), 23, 5000) == (278, 280)
+        assert content.search(re.compile(b"\x10\x12"), 0, 5000) is None
+        assert content.position == 250
+        assert content.skip(950) == 950
         assert content.read(3) == data[1200:1203]
         content.seek(1210)
         view = bytearray(5)

@@ -1,0 +1,177 @@
+"""The body of an HTTP response, decoded by what its bytes are.
+
+Crawlers keep the headers as they came, but many write the body decoded: Common Crawl's older files
+say ``Content-Encoding: gzip`` over plain pages. So a header says what may be, and the bytes decide.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+
+from mr_dedup.errors import FormatError
+from mr_dedup.formats.documents.content import (
+    Coding,
+    CutShortError,
+    FollowedError,
+    compression_of,
+    unpacked,
+)
+
+_MAX_LAYERS = 8
+_MAX_SIZE_LINE_BYTES = 4096
+"""Of a chunk: its size, and extensions."""
+
+_SIZE_LINE = re.compile(rb"([0-9a-fA-F]{1,16})[ \t]*(?:;[^\n]*)?\r?\n")
+
+_GUESSED: tuple[Coding, ...] = ("zlib", "deflate", "br")
+_MAX_EMPTY_BYTES = 16
+"""What packs nothing has fewer."""
+
+_CUT_SIZE_LINE = re.compile(rb"[0-9a-fA-F]{0,16}[ \t]*\r?\Z")
+_LINE_END = re.compile(rb"\r?(?:\n|\Z)")
+
+_SAMPLE_BYTES = 1024
+_CONTROLS = bytes(sorted({*range(32)} - {*b"\t\n\f\r\x1b"}))
+_MAX_CONTROLS = 1 / 25
+"""Of text at most one in 25 bytes is a control character; of compressed data one in 9 is."""
+
+# those that the WHATWG's MIME Sniffing Standard has browsers look for, and meta
+_LOOKS_LIKE_HTML = re.compile(
+    rb"(?:\xef\xbb\xbf)?\s*<(?:!--|\?xml\s|(?:!doctype html|html|head|script|iframe|h1|div|font"
+    rb"|table|a|style|title|b|body|br|p|meta)[\s>])",
+    re.IGNORECASE,
+)
+
+
+class UndecodableError(ValueError):
+    """A body that cannot be decoded; says so in the words of a reject."""
+
+
+def decoded_body(body: bytes, transfer: str, content: str, max_bytes: int) -> bytes:
+    """Return a body without its transfer and content codings.
+
+    ``transfer`` and ``content`` are what the headers Transfer-Encoding and Content-Encoding say,
+    several with commas between. Chunks are joined where the body consists of them to its end, or
+    is said to and begins with one. What begins as gzip or zstd data is unpacked, whatever is said.
+    What does not read as text is tried as zlib, DEFLATE and Brotli data, and taken as it is where
+    it is none. Data that was cut short counts as far as it goes, if it has a magic number or is
+    said to be packed; what follows gzip data is dropped. Raises UndecodableError for data that is
+    damaged, or is said to be packed and is neither that nor text, and for a body of more than
+    ``max_bytes`` at any stage.
+    """
+    transfers, left = _tokens(transfer), _tokens(content)
+    # gzip, chunked: a transfer coding is one more content coding
+    left += [coding for coding in transfers if coding != "chunked"]
+    body = _dechunked(body, "chunked" in transfers)
+    for _ in range(_MAX_LAYERS):
+        coding, unpacked_body = _unpacked_once(body, bool(left), max_bytes)
+        if coding is None:
+            break
+        name = "deflate" if coding == "zlib" else coding
+        if left:
+            # servers take one name for another, too
+            left.pop(left.index(name) if name in left else -1)
+        body = unpacked_body
+    if left and not _is_text_like(body):
+        raise UndecodableError(f"its body is said to be packed ({left[-1][:20]}), but is not")
+    if len(body) > max_bytes:
+        raise UndecodableError(f"it is longer than {max_bytes} bytes")
+    return body
+
+
+def looks_like_html(data: bytes) -> bool:
+    """Return whether ``data`` begins with white space and a tag of HTML, or a comment."""
+    return _LOOKS_LIKE_HTML.match(data) is not None
+
+
+def _tokens(header: str) -> list[str]:
+    """Return the codings that a header names, in its order, without those that change nothing."""
+    names = (name.strip().lower().removeprefix("x-") for name in header.split(","))
+    return [name for name in names if name not in ("", "identity", "none")]
+
+
+def _dechunked(body: bytes, is_declared: bool) -> bytes:
+    """Return the content of a body in chunks; the body as it is where it is not in chunks.
+
+    Where one that is said to be in chunks is damaged further on, what follows is taken as it is.
+    """
+    content = bytearray()
+    at = 0
+    while size_line := _SIZE_LINE.match(body, at, at + _MAX_SIZE_LINE_BYTES):
+        begin = size_line.end()
+        end = begin + int(size_line.group(1), 16)
+        if begin == end:
+            # the last chunk: behind it there may be headers, and an empty line
+            rest = body[end:].strip()
+            if rest and not (is_declared and b":" in rest.partition(b"\n")[0]):
+                break
+            return bytes(content) if at or is_declared else body
+        line_end = _LINE_END.match(body, min(end, len(body)))
+        if line_end is None or (not at and end > len(body) and _is_text(body)):
+            break
+        content += body[begin:end]
+        at = line_end.end()
+    if not at or not is_declared:
+        return body
+    if not _CUT_SIZE_LINE.match(body, at):
+        content += body[at:]
+    return bytes(content)
+
+
+def _unpacked_once(body: bytes, is_declared: bool, max_bytes: int) -> tuple[Coding | None, bytes]:
+    """Return what the body is packed by, None if it is not, and what it unpacks to."""
+    found = compression_of(body)
+    if found is not None:
+        try:
+            return found, _unpacked(body, found, max_bytes, (CutShortError, FollowedError))
+        except FormatError as error:
+            raise UndecodableError(f"its body cannot be unpacked: {error.reason}") from error
+    if _is_text(body):
+        return None, body
+    # without a magic number or a checksum anything may begin as packed data does
+    tolerated = (CutShortError,) if is_declared and not _is_text_like(body) else ()
+    for coding in _GUESSED:
+        try:
+            content = _unpacked(body, coding, max_bytes, tolerated)
+        except FormatError:
+            continue
+        if content or len(body) <= _MAX_EMPTY_BYTES:
+            return coding, content
+    return None, body
+
+
+def _unpacked(
+    body: bytes, coding: Coding, max_bytes: int, tolerated: tuple[type[FormatError], ...]
+) -> bytes:
+    """Return what a body unpacks to; raise FormatError for damage other than ``tolerated``."""
+    content = bytearray()
+    try:
+        for piece in unpacked(io.BytesIO(body), "body", coding):
+            content += piece
+            if len(content) > max_bytes:
+                raise UndecodableError(f"it is longer than {max_bytes} bytes")
+    except tolerated:
+        pass
+    return bytes(content)
+
+
+def _is_text(body: bytes) -> bool:
+    """Return whether a body reads as text, so that it is not packed, whatever is said."""
+    sample = body[:_SAMPLE_BYTES]
+    if not _is_text_like(sample):
+        return False
+    try:
+        sample.decode()
+    except UnicodeDecodeError as error:
+        # the last character of the sample may be cut
+        is_cut = len(body) > len(sample) and error.start >= len(sample) - 3
+        return is_cut or looks_like_html(sample)
+    return True
+
+
+def _is_text_like(body: bytes) -> bool:
+    """Return whether a body has as few control characters as text, in whatever encoding."""
+    sample = body[:_SAMPLE_BYTES]
+    controls = len(sample) - len(sample.translate(None, _CONTROLS))
+    return sample[:2] in (b"\xff\xfe", b"\xfe\xff") or controls <= len(sample) * _MAX_CONTROLS
