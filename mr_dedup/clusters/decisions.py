@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
 from enum import IntEnum
 
 import numpy as np
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 from mr_dedup.clusters import decision_kernels as kernels
 from mr_dedup.clusters.documents import ClusteredDocuments
 from mr_dedup.clusters.verification import ShingleSets, shingle_sets
-from mr_dedup.errors import MrDedupError
+from mr_dedup.hamming.intrinsics import GROUP
 
 THRESHOLD = 0.8
 """The similarity from which on two documents are near-duplicates, by default."""
@@ -21,11 +22,33 @@ THRESHOLD = 0.8
 _FEW = 32
 """Keepers of a cluster up to which each text is compared with all of them."""
 
-_MOST_COUNTS = 1 << 22
-"""Counts of hashes in a crowded cluster, at most: 16 MB."""
+_SLICE_HASHES = 1 << 25
+"""Hashes of clusters that are decided on, or counted, in one call of a kernel: 256 MB."""
 
-_FIRST_ENTRIES = 1 << 12
-"""Entries that the index of a crowded cluster starts with."""
+
+@dataclass(frozen=True)
+class Limits:
+    """What deciding on one large cluster may take; decisions do not depend on it.
+
+    Attributes:
+        index_entries: Entries of the index, 12 bytes each and up to 16 for its chains. Keepers
+            that do not fit are scanned.
+        counts: Counts of hashes, 5 bytes each.
+        parity_bytes: Bytes of the parities of keepers; never less than 32 a text.
+        work: Keepers that are scanned in one call of a kernel, 0.5 to 1 ns each; between calls
+            signals are handled.
+    """
+
+    index_entries: int = 1 << 24
+    counts: int = 1 << 24
+    parity_bytes: int = 1 << 28
+    work: int = 1 << 25
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            if getattr(self, field.name) < 1:
+                value = getattr(self, field.name)
+                raise ValueError(f"{field.name} must be at least 1, not {value}")
 
 
 class Reason(IntEnum):
@@ -105,6 +128,7 @@ def resolve(
     sets: ShingleSets | None = None,
     threshold: float | None = THRESHOLD,
     fixed: NDArray[np.bool_] | None = None,
+    limits: Limits = Limits(),
 ) -> Decisions:
     """Return the decision on every document; the order in which they came does not matter.
 
@@ -122,8 +146,8 @@ def resolve(
 
     A text of 100 to 300 words costs 0.05 to 0.5 microseconds for each keeper of its cluster; from
     _FEW keepers on an index rules most of them out, and a text costs 5 to 20 microseconds, at
-    worst 3 to 7 nanoseconds a keeper. Memory, beside documents and sets: 140 bytes a document; for
-    one crowded cluster at a time 20 to 40 bytes for each of 1 - threshold of its keepers' hashes.
+    worst 0.5 to 1 nanoseconds a keeper. Memory, beside documents and sets: 140 bytes a document;
+    for one large cluster at a time 65 bytes a keeper and more for long texts, and up to ``limits``.
     Raises ValueError for a threshold that is not above 0 and at most 1, an ``order`` that is no
     permutation, a ``fixed`` of another length or type, and texts without sets.
     """
@@ -146,7 +170,7 @@ def resolve(
         keepers[members] = members[starts[clusters]]
     else:
         found, values = _verified(
-            clusters, texts[members], fixed[members], checked, float(threshold)
+            clusters, texts[members], fixed[members], checked, float(threshold), limits
         )
         keepers[members], similarities[members] = members[found], values
     keepers[fixed], similarities[fixed] = np.flatnonzero(fixed), np.nan
@@ -179,7 +203,6 @@ def warm_up() -> None:
         texts=numbers,
     )
     resolve(documents, numbers, sets)
-    _Index.of(1).grown(0)
     sets.jaccard(numbers, numbers)
 
 
@@ -211,6 +234,7 @@ def _verified(
     fixed: NDArray[np.bool_],
     sets: ShingleSets,
     threshold: float,
+    limits: Limits,
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Return for each of m documents the position of its keeper, and their similarity or NaN.
 
@@ -220,7 +244,9 @@ def _verified(
     by_text = np.lexsort((texts, clusters))  # stable: of one text, the best first
     starts, runs = _runs(np.stack([clusters, texts], axis=1)[by_text])
     leaders = np.sort(by_text[starts])  # the one that stands for its text
-    found, values = _decided(clusters[leaders], texts[leaders], fixed[leaders], sets, threshold)
+    found, values = _decided(
+        clusters[leaders], texts[leaders], fixed[leaders], sets, threshold, limits
+    )
     leader = np.empty_like(texts)
     leader[by_text] = np.searchsorted(leaders, by_text[starts])[runs]
     return leaders[found][leader], values[leader]
@@ -232,94 +258,114 @@ def _decided(
     fixed: NDArray[np.bool_],
     sets: ShingleSets,
     threshold: float,
+    limits: Limits,
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Do the same for texts of which none repeats in its cluster."""
     starts = np.append(_runs(clusters)[0], texts.size).astype(np.uint64)
     stops = np.empty(starts.size - 1, np.uint64)
     keepers, similarities = np.where(fixed, np.arange(texts.size), -1), np.full(texts.size, -1.0)
     rows = texts.view(np.uint64)
-    kernels.decide_few(
-        *sets.arrays, rows, starts, threshold, np.empty(_FEW, np.uint64), stops,
-        keepers, similarities,
-    )  # fmt: skip
+    lengths = sets.arrays[0][rows + np.uint64(1)] - sets.arrays[0][rows]
+    hashes = np.append(np.uint64(0), np.cumsum(lengths))[starts]
+    large = np.diff(hashes) > _SLICE_HASHES
+    for some in _slices(hashes):
+        kernels.decide_few(
+            *sets.arrays, rows, starts[some.start : some.stop + 1], large[some], threshold,
+            np.empty(_FEW, np.uint64), stops[some], keepers, similarities,
+        )  # fmt: skip
+        sets.release()
     for cluster in np.flatnonzero(stops < starts[1:]):
         run = slice(int(starts[cluster]), int(starts[cluster + 1]))
-        _decide_crowded(sets, rows, run, threshold, keepers, similarities)
+        _decide_large(sets, rows, run, threshold, keepers, similarities, limits)
     return keepers, np.where(similarities < 0, np.nan, similarities)
 
 
-def _decide_crowded(
+def _slices(ends: NDArray[np.uint64]) -> Iterator[slice]:
+    """Yield runs of things of _SLICE_HASHES hashes or less, or of one thing.
+
+    ``ends`` uint64[n + 1] are how many hashes there are before each, and at the end.
+    """
+    first = 0
+    while first < ends.size - 1:
+        most = ends[first] + np.uint64(_SLICE_HASHES)
+        stop = max(int(np.searchsorted(ends, most, side="right")) - 1, first + 1)
+        yield slice(first, stop)
+        first = stop
+
+
+def _decide_large(
     sets: ShingleSets,
     rows: NDArray[np.uint64],
     run: slice,
     threshold: float,
     keepers: NDArray[np.int64],
     similarities: NDArray[np.float64],
+    limits: Limits,
 ) -> None:
     """Decide on the texts of one cluster, rows[run], that are not yet decided on."""
     offsets, sizes, hashes = sets.arrays
     texts = rows[run]
     lengths = offsets[texts + 1] - offsets[texts]
-    wanted = min(int(lengths.sum()), _MOST_COUNTS)
-    counts = np.zeros(1 << (wanted - 1).bit_length(), np.uint32)
-    kernels.count_hashes(offsets, hashes, texts, counts)
+    total = int(lengths.sum())
+    bits = min((total - 1).bit_length(), limits.counts.bit_length() - 1)
+    counts = np.zeros(1 << bits, np.uint32)
+    for some in _slices(np.append(np.uint64(0), np.cumsum(lengths))):
+        kernels.count_hashes(offsets, hashes, texts[some], counts)
+        sets.release()
     rarities = np.empty(counts.size, np.uint8)
     kernels.classify(counts, rarities)
     del counts
-    longest = int(lengths.max())
-    tallies, prefix = np.empty(kernels.RARITIES, np.uint64), np.empty(longest, np.uint64)
-    held, held_sizes = np.empty_like(texts), np.empty_like(texts)
-    words = _parity_words(float(lengths.mean()), threshold)
-    parities = np.empty((texts.size + 1, words), np.uint64)
-    seen, candidates = np.zeros(texts.size, np.uint8), np.empty(texts.size + 1, np.uint32)
-    index = _Index.of(max(_FIRST_ENTRIES, longest))
-    begin, used, count = run.start, 0, 0
-    while True:
-        begin, used, count = kernels.decide_many(
-            offsets, sizes, hashes, rows, np.uint64(begin), np.uint64(run.stop), threshold,
-            rarities, tallies, prefix, index.heads, index.keys, index.keepers, index.links,
-            np.uint64(used), held, held_sizes, parities, np.uint64(count), seen, candidates,
+    words = _parity_words(float(lengths.mean()), threshold, limits.parity_bytes // (8 * texts.size))
+    scratch = kernels.Scratch(
+        np.empty(kernels.RARITIES, np.uint64),
+        np.empty(int(lengths.max()), np.uint64),
+        np.empty(words, np.uint64),
+        np.zeros(texts.size, np.uint8),
+        np.empty(texts.size + GROUP, np.uint32),
+    )
+    described = kernels.Sets(offsets, sizes, hashes, rarities)
+    known = _keepers(texts.size, words)
+    index = _index(lengths, threshold, limits.index_entries)
+    progress = kernels.Progress(run.start, 0, 0, 0)
+    while progress.begin < run.stop:
+        # between calls an interrupt is seen to
+        progress = kernels.decide_many(
+            described, rows, np.uint64(run.stop), threshold, index, known, scratch,
+            kernels.Progress(*map(np.uint64, progress)), np.uint64(limits.work),
             keepers, similarities,
         )  # fmt: skip
-        if begin == run.stop:
-            return
-        index = index.grown(used)
+        sets.release()
 
 
-def _parity_words(mean_size: float, threshold: float) -> int:
+def _parity_words(mean_size: float, threshold: float, room: int) -> int:
     """Return how many words of parity tell unlike sets apart: 4 to 256, a power of 2.
 
     Of B bits half differ at most, and that must be clearly more than two sets may differ in
-    hashes that are similar enough: 2 (1 - threshold) / (1 + threshold) of a size.
+    hashes that are similar enough: 2 (1 - threshold) / (1 + threshold) of a size. If there is
+    ``room`` for fewer, these, but never fewer than 4.
     """
     bits = 8 * mean_size * (1 - threshold) / (1 + threshold)
-    return 1 << min(max(math.ceil(math.log2(max(bits, 1) / 64)), 2), 8)
+    wanted = 1 << min(max(math.ceil(math.log2(max(bits, 1) / 64)), 2), 8)
+    return max(min(wanted, 1 << (max(room, 1).bit_length() - 1)), 4)
 
 
-@dataclass(frozen=True)
-class _Index:
-    """The index of decision_kernels.decide_many: 20 to 28 bytes an entry."""
+def _keepers(texts: int, words: int) -> kernels.Keepers:
+    """Return room for as many keepers as a cluster has texts; what is not used is not touched."""
+    groups = -(-texts // GROUP)
+    return kernels.Keepers(
+        *np.empty((3, texts), np.uint64),
+        np.empty(GROUP * words * groups, np.uint64),
+        np.empty(GROUP * groups, np.int32),
+    )
 
-    heads: NDArray[np.uint32]
-    keys: NDArray[np.uint64]
-    keepers: NDArray[np.uint32]
-    links: NDArray[np.uint32]
 
-    @classmethod
-    def of(cls, entries: int) -> _Index:
-        """Return an empty index for so many entries."""
-        if entries >= 1 << 32:
-            raise MrDedupError(f"a cluster is too crowded to verify: {entries:,} hashes to index")
-        return cls(
-            np.zeros(1 << (entries - 1).bit_length(), np.uint32),
-            np.empty(entries, np.uint64),
-            np.empty(entries, np.uint32),
-            np.empty(entries, np.uint32),
-        )
+def _index(lengths: NDArray[np.uint64], threshold: float, most_entries: int) -> kernels.PrefixIndex:
+    """Return room to index the prefixes of sets of these lengths, up to ``most_entries``.
 
-    def grown(self, used: int) -> _Index:
-        """Return one of twice the size with the first ``used`` entries of this one."""
-        index = _Index.of(2 * self.keys.size)
-        index.keys[:used], index.keepers[:used] = self.keys[:used], self.keepers[:used]
-        kernels.relink(index.heads, index.keys, index.links, np.uint64(used))
-        return index
+    What is not used is not touched.
+    """
+    # a prefix has 2 more than this share, at most
+    wanted = int(lengths.sum() * (1 - threshold)) + 2 * lengths.size
+    entries = min(wanted, most_entries)
+    slots = 1 << (entries - 1).bit_length()
+    return kernels.PrefixIndex(*np.zeros((2, slots), np.uint32), *np.empty((3, entries), np.uint32))

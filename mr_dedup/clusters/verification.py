@@ -99,6 +99,9 @@ class ShingleSets:
             )
         return cls(offsets, sizes, hashes, most)
 
+    def release(self) -> None:
+        """Let go of memory that need not be kept between calls of a kernel; here there is none."""
+
     def jaccard(self, first: NDArray[np.int64], second: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return the similarity of sets first[p] and second[p], float64[m]; 0 to an empty set.
 

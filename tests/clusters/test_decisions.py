@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from mr_dedup.clusters import decision_kernels, verification_kernels
 from mr_dedup.clusters import decisions as decisions_module
-from mr_dedup.clusters.decisions import THRESHOLD, Reason, resolve
+from mr_dedup.clusters.decisions import THRESHOLD, Limits, Reason, resolve
 from mr_dedup.clusters.documents import ClusteredDocuments
 from mr_dedup.clusters.keepers import KeepPolicy
 from mr_dedup.clusters.verification import MOST_SHINGLES, ShingleSets, shingle_sets
@@ -311,10 +311,25 @@ def crowds():
         "prefixes": [boilerplate[: size % 31] + phrases[: 1 + size % 80] for size in range(180)],
         "of all sizes": [rng.sample(phrases, 1 + n % 80) for n in range(180)],
         "of one": [[n % 17] for n in range(100)],
+        "variants of one": [
+            rng.sample(phrases, 80 - change) + new(change)
+            for change in range(1, 12)
+            for _ in "a" * 16
+        ],
     }
 
 
 CROWDS = crowds()
+
+LIMITS = [
+    Limits(),
+    Limits(index_entries=1),
+    Limits(index_entries=700),  # some keepers are in the index
+    Limits(counts=1),  # no hash looks as if one text alone had it
+    Limits(counts=500),
+    Limits(parity_bytes=1),
+    Limits(work=1),
+]
 
 
 def by_comparing_all(sets, most, threshold):
@@ -332,16 +347,21 @@ def by_comparing_all(sets, most, threshold):
 @pytest.mark.parametrize("name", CROWDS)
 @pytest.mark.parametrize("threshold", [0.3, 0.8, 1.0])
 def test_crowded_clusters_are_decided_on_as_by_comparing_all(name, threshold, monkeypatch):
-    monkeypatch.setattr(decisions_module, "_FIRST_ENTRIES", 64)  # so that the index grows
     sets = [frozenset(numbers) for numbers in CROWDS[name]]
     random.Random(name).shuffle(sets)
     sets = list(dict.fromkeys(sets))
     n = len(sets)
+    documents, order = documents_of([0] * n, range(n)), np.arange(n)
     for most in (MOST_SHINGLES, 35):  # 35: many sets are cut
-        found = resolve(
-            documents_of([0] * n, range(n)), np.arange(n), sets_of(sets, most), threshold
-        )
-        assert found.keepers.tolist() == by_comparing_all(sets, most, threshold), most
+        expected = by_comparing_all(sets, most, threshold)
+        for limits in LIMITS:
+            found = resolve(documents, order, sets_of(sets, most), threshold, limits=limits)
+            assert found.keepers.tolist() == expected, (most, limits)
+        # every cluster is a large one
+        monkeypatch.setattr(decisions_module, "_SLICE_HASHES", 50)
+        found = resolve(documents, order, sets_of(sets, most), threshold)
+        assert found.keepers.tolist() == expected, most
+        monkeypatch.undo()
 
 
 def test_crowded_clusters_are_decided_on_beside_others():
@@ -409,6 +429,31 @@ def test_a_hundred_thousand_copies_and_ten_thousand_unlike_texts():
     assert (found.keepers[found.reasons == Reason.SAME_TEXT] == 0).all()
 
 
+def test_variants_of_one_page_leave_no_keepers_that_are_similar():
+    """By a product of matrices: 1,500 variants of a page, 3 to 9 of its 200 words replaced."""
+    rng = np.random.default_rng(8)
+    page, n = np.arange(200), 1500
+    words = np.tile(page, (n, 1))
+    for row in words:
+        row[rng.choice(200, rng.integers(3, 10), replace=False)] = rng.integers(200, 30_000, 1)
+    shingled = words[:, :-2] * 30_000**2 + words[:, 1:-1] * 30_000 + words[:, 2:]
+    values, numbers, counts = np.unique(shingled, return_inverse=True, return_counts=True)
+    numbers = numbers.reshape(shingled.shape)
+    hashes = rng.integers(0, 2**64, values.size, dtype=np.uint64)[numbers]
+    found = resolve(documents_of([0] * n, range(n)), np.arange(n), sets_of(hashes.tolist()))
+    kept = np.flatnonzero(found.kept)
+    assert 100 < kept.size < n
+    present = np.zeros((n, values.size), np.float32)
+    np.put_along_axis(present, numbers, 1, axis=1)
+    present = present[:, counts > 1]
+    shared = (present[kept] @ present.T + np.eye(n)[kept] * (198 - present.sum(axis=1))).T
+    similar = shared / (2 * 198 - shared)
+    assert (similar[kept] >= THRESHOLD).sum() == kept.size
+    dropped = np.flatnonzero(~found.kept)
+    before = np.where(kept < dropped[:, None], similar[dropped], 0)
+    assert (kept[before.argmax(axis=1)] == found.keepers[dropped]).all()
+
+
 def test_without_verification_nothing_need_be_known_of_texts():
     documents = dataclasses.replace(documents_of([1, 1, 2], [0, 0, 0]), texts=None)
     found = resolve(documents, np.array([1, 0, 2]), threshold=None)
@@ -445,6 +490,11 @@ def test_misuse_is_named(changes, reason):
     arguments = {"order": np.arange(2), "sets": sets_of([[1], [2]]), "threshold": 0.8, **changes}
     with pytest.raises(ValueError, match=reason):
         resolve(documents_of([0, 0], [0, 1]), **arguments)
+
+
+def test_a_limit_of_nothing_is_refused():
+    with pytest.raises(ValueError, match="work must be at least 1, not 0"):
+        Limits(work=0)
 
 
 def test_after_a_warm_up_nothing_is_left_to_compile():
