@@ -123,13 +123,13 @@ class Progress(NamedTuple):
     """Where deciding on a cluster is.
 
     ``begin`` is the position of the next text, ``used`` how many entries of the index are taken,
-    ``count`` how many keepers there are, of which the first ``indexed`` are in the index.
+    ``kept`` how many keepers there are, of which the first ``indexed`` are in the index.
     """
 
-    begin: int
-    used: int
-    count: int
-    indexed: int
+    begin: np.uint64
+    used: np.uint64
+    kept: np.uint64
+    indexed: np.uint64
 
 
 @njit(cache=True, nogil=True)
@@ -440,7 +440,7 @@ def decide_many(  # type: ignore[no-untyped-def]
     """
     offsets, sizes, hashes, rarities = sets
     i, used = uint64(progress.begin), uint64(progress.used)
-    count, indexed = uint64(progress.count), uint64(progress.indexed)
+    count, indexed = uint64(progress.kept), uint64(progress.indexed)
     done = _0
     while i < end and done < work:
         if keepers[i] >= 0 and uint64(keepers[i]) != i:

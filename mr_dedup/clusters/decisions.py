@@ -326,7 +326,7 @@ def _decide_large(
     described = kernels.Sets(offsets, sizes, hashes, rarities)
     known = _keepers(texts.size, words)
     index = _index(lengths, threshold, limits.index_entries)
-    progress = kernels.Progress(run.start, 0, 0, 0)
+    progress = kernels.Progress(*np.array([run.start, 0, 0, 0], np.uint64))
     while progress.begin < run.stop:
         # between calls an interrupt is seen to
         progress = kernels.decide_many(
@@ -352,8 +352,11 @@ def _parity_words(mean_size: float, threshold: float, room: int) -> int:
 def _keepers(texts: int, words: int) -> kernels.Keepers:
     """Return room for as many keepers as a cluster has texts; what is not used is not touched."""
     groups = -(-texts // GROUP)
+    positions, sizes, alone = np.empty((3, texts), np.uint64)
     return kernels.Keepers(
-        *np.empty((3, texts), np.uint64),
+        positions,
+        sizes,
+        alone,
         np.empty(GROUP * words * groups, np.uint64),
         np.empty(GROUP * groups, np.int32),
     )
