@@ -210,8 +210,8 @@ def _create(arguments: argparse.Namespace) -> int:
 def _made_whole(folder: Path, aside: bool) -> Iterator[Path]:
     """Yield where to make a folder, if ``aside`` beside its place, and there if the block ends."""
     from mr_dedup.errors import MrDedupError
+    from mr_dedup.formats.folders import Folder
     from mr_dedup.formats.outputs import hidden_prefix
-    from mr_dedup.index.manifest import force_folder
 
     if not aside:
         yield folder
@@ -223,7 +223,8 @@ def _made_whole(folder: Path, aside: bool) -> Iterator[Path]:
     try:
         yield made / "index"
         (made / "index").rename(folder)
-        force_folder(folder.absolute().parent)
+        with Folder(folder.absolute().parent) as parent:
+            parent.force()
     finally:
         shutil.rmtree(made, ignore_errors=True)
 

@@ -15,19 +15,21 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from mr_dedup.errors import FormatError, MrDedupError
+from mr_dedup.formats.folder_lock import FolderLock
+from mr_dedup.formats.folders import Folder, FolderFile
 from mr_dedup.hamming.design import designs_for
 from mr_dedup.index import manifest as manifests
 from mr_dedup.index import merging
 from mr_dedup.index.ids import Ids
-from mr_dedup.index.loading import load_state, replay, require_manifest
-from mr_dedup.index.lock import FolderLock
+from mr_dedup.index.loading import load_state, replay
+from mr_dedup.index.lock import locked
 from mr_dedup.index.log import LogWriter, Record, open_log
 from mr_dedup.index.made_from import MadeFrom
 from mr_dedup.index.manifest import (
     Manifest,
     SegmentEntry,
     files_of,
-    force_folder,
+    read_manifest,
     remove_leftovers,
     write_dead,
     write_manifest,
@@ -59,11 +61,15 @@ class HammingIndex:
     end of the process, and of a loss of power all but what was added in the last second and, if
     nothing came after that, since. An error leaves it as it was; after an interrupt in the midst of
     a change it can be queried, and has to be opened anew to be changed. Queries never wait.
+
+    Files are found by the open folder, never by its path alone. If the folder, or what was in it,
+    is moved, removed or replaced, changes raise MrDedupError and queries go on; what is at the path
+    then is not touched. A folder that is moved back can be changed again.
     """
 
     def __init__(
         self,
-        folder: Path,
+        folder: Folder,
         lock: FolderLock,
         *,
         relaxed: bool,
@@ -71,15 +77,15 @@ class HammingIndex:
         background: bool,
         memory_documents: int,
     ) -> None:
-        """Open an index whose lock is held, as ``open`` says."""
-        self.folder = folder
-        self._lock = lock
+        """Open an index whose lock is taken, as ``open`` says."""
+        self.folder = folder.path
+        self._folder, self._lock = folder, lock
         self._memory_documents = memory_documents
         self._relaxed = relaxed
         self._changing = threading.RLock()
         self._interrupted = self._closed = False
         self._merging = threading.Lock()
-        self._manifest = require_manifest(folder)
+        self._manifest = read_manifest(folder)
         remove_leftovers(folder, self._manifest)
         try:
             self._state = load_state(folder, self._manifest, check=check)
@@ -123,25 +129,23 @@ class HammingIndex:
         _refuse_design(k, design)
         folder = Path(folder)
         make_folder(folder)
-        lock = FolderLock(folder)
-        try:
-            if (folder / manifests.NAME).exists():
-                raise MrDedupError(f"{folder}: holds an index already")
-            LogWriter.create(folder / name_of("log", 1), relaxed=False).close()
+        with _opened(folder) as (opened, lock):
+            if (opened / manifests.NAME).stat() is not None:
+                raise MrDedupError(f"{folder}: contains an index already")
+            remove_leftovers(opened)
+            LogWriter.create(opened / name_of("log", 1), relaxed=False).close()
             if made_from is not None:
                 features = made_from.maker().described
             manifest = Manifest(k, named, features, made_from, design, 1, name_of("log", 1), [])
-            force_folder(folder)
-            write_manifest(folder, manifest)
-            force_folder(folder)
-            force_folder(folder.absolute().parent)
+            opened.force()
+            write_manifest(opened, manifest)
+            opened.force()
+            with Folder(opened.absolute.parent) as parent:
+                parent.force()
             return cls(
-                folder, lock, relaxed=relaxed, check=True, background=background,
+                opened, lock, relaxed=relaxed, check=True, background=background,
                 memory_documents=memory_documents,
             )  # fmt: skip
-        except BaseException:
-            lock.release()
-            raise
 
     @classmethod
     def open(
@@ -161,25 +165,19 @@ class HammingIndex:
         than ``memory_documents`` new documents a segment is made. Raises IndexInUseError if another
         has it open, FormatError where it is damaged, MrDedupError if there is none.
         """
-        folder = Path(folder)
-        require_manifest(folder)
-        lock = FolderLock(folder)
-        try:
+        with _opened(Path(folder), existing=True) as (opened, lock):
             return cls(
-                folder, lock, relaxed=relaxed, check=check, background=background,
+                opened, lock, relaxed=relaxed, check=check, background=background,
                 memory_documents=memory_documents,
             )  # fmt: skip
-        except BaseException:
-            lock.release()
-            raise
 
     def _replay(self) -> int:
         """Make the changes of the log, and open it for more; return how many bytes were cut."""
-        path = self.folder / self._manifest.log
-        with open_log(path) as log:
+        file = self._folder / self._manifest.log
+        with open_log(file) as log:
             replay(log.records(), self._state)
             cut_bytes = log.length - log.at
-            self._log = LogWriter.resume(path, log.at, relaxed=self._relaxed)
+            self._log = LogWriter.resume(file, log.at, relaxed=self._relaxed)
         return cut_bytes
 
     @property
@@ -294,9 +292,10 @@ class HammingIndex:
                 self._merge(range(len(views)))
 
     def stats(self) -> IndexStats:
-        """Return what the index holds and takes."""
+        """Return what the index contains and takes; MrDedupError if it is closed."""
         with self._changing:
-            return stats_of(self.folder, self._manifest, self._state, self._merge_failure)
+            self._refuse_closed()
+            return stats_of(self._folder, self._manifest, self._state, self._merge_failure)
 
     def force(self) -> None:
         """Force all changes to the disk, if the index is relaxed."""
@@ -321,6 +320,7 @@ class HammingIndex:
                 self._log.close()
             finally:
                 self._lock.release()
+                self._folder.close()
 
     def __enter__(self) -> HammingIndex:
         return self
@@ -357,6 +357,7 @@ class HammingIndex:
 
     def _refuse_change(self) -> None:
         self._refuse_closed()
+        self._lock.require_same()
         if self._interrupted:
             raise MrDedupError(
                 f"{self.folder}: a change was interrupted; open the index anew to change it"
@@ -375,12 +376,12 @@ class HammingIndex:
         slots = memory.held()
         with self._new_files() as files:
             if len(slots):
-                path = files.path("segment")
+                file = files.next("segment")
                 write_segment(
-                    path, memory.values[slots], self._ids_of(memory, slots), self.k,
+                    file, memory.values[slots], self._ids_of(memory, slots), self.k,
                     self._manifest.design,
                 )  # fmt: skip
-                views.append(View(Segment(path, check=False)))
+                views.append(View(Segment(file, check=False)))
             self._commit(files, views, sealed=True, design=design)
 
     def _ids_of(self, memory: MemoryTable, slots: NDArray[np.int64]) -> list[Ids] | None:
@@ -407,10 +408,10 @@ class HammingIndex:
         if not len(batch):
             return 0
         with self._new_files() as files:
-            path = files.path("segment")
+            file = files.next("segment")
             ids = None if batch.ids is None else [batch.ids]
-            write_segment(path, batch.fingerprints, ids, self.k, self._manifest.design)
-            views.append(View(Segment(path, check=False)))
+            write_segment(file, batch.fingerprints, ids, self.k, self._manifest.design)
+            views.append(View(Segment(file, check=False)))
             self._commit(files, views, sealed=False, added=int((~old).sum()))
         return int((~old).sum())
 
@@ -431,13 +432,13 @@ class HammingIndex:
         for view in views:
             view = view.settled()
             if view.dead is not None and view.dead_file is None:
-                path = files.path("dead")
-                write_dead(path, view.segment.documents, view.dead)
-                view = View(view.segment, view.dead, path.name)
+                file = files.next("dead")
+                write_dead(file, view.segment.documents, view.dead)
+                view = View(view.segment, view.dead, file.name)
             settled.append(view)
         log = self._log
         if sealed:
-            log = files.keep(LogWriter.create(files.path("log"), relaxed=self._relaxed))
+            log = files.keep(LogWriter.create(files.next("log"), relaxed=self._relaxed))
         entries = [
             SegmentEntry(view.segment.path.name, view.segment.bytes, view.dead_file)
             for view in settled
@@ -450,8 +451,8 @@ class HammingIndex:
             # removals are in the new files too, and what replaces the removed is in the log alone
             self._log.force()
         # a manifest may be on the disk before names that are older; it must not name what is not
-        force_folder(self.folder)
-        write_manifest(self.folder, manifest)
+        self._folder.force()
+        write_manifest(self._folder, manifest)
         files.committed = True
         old = files_of(self._manifest) - files_of(manifest)
         self._manifest = manifest
@@ -460,14 +461,14 @@ class HammingIndex:
         if before is not log:
             before.close()
         # until the new names are on the disk the old files are what a loss of power leaves
-        force_folder(self.folder)
+        self._folder.force()
         for name in old:
-            (self.folder / name).unlink(missing_ok=True)
+            (self._folder / name).remove()
         self._wake.set()
 
     @contextlib.contextmanager
     def _new_files(self) -> Iterator[NewFiles]:
-        files = NewFiles(self.folder, self._manifest.number)
+        files = NewFiles(self._folder, self._manifest.number)
         try:
             yield files
         except MrDedupError:
@@ -508,34 +509,50 @@ class HammingIndex:
             self._manifest = msgspec.structs.replace(
                 self._manifest, number=self._manifest.number + 1
             )
-            path = self.folder / name_of("segment", self._manifest.number)
+            file = self._folder / name_of("segment", self._manifest.number)
             design = self._manifest.design
         lives = any(each.any() for each in alive)
         try:
             if lives:
                 merging.merge(
-                    path, views, alive, self.k, self.named, design, lambda: self._stopping
+                    file, views, alive, self.k, self.named, design, lambda: self._stopping
                 )
-            self._replace(places, alive, path if lives else None)
+            self._replace(places, alive, file if lives else None)
         except StoppedError:
             return
 
     def _replace(
-        self, places: range, alive: Sequence[NDArray[np.bool_]], path: Path | None
+        self, places: range, alive: Sequence[NDArray[np.bool_]], file: FolderFile | None
     ) -> None:
         """Put a merged segment in the place of those it was made of."""
         with self._change(), self._new_files() as files:
             views = list(self._state.views)
             merged = []
-            if path is not None:
-                files.adopt(path)
-                segment = Segment(path, check=False)
+            if file is not None:
+                files.adopt(file)
+                segment = Segment(file, check=False)
                 old = views[places.start : places.stop]
                 sequence = self._state.sequence
                 lives = merging.died_meanwhile(old, alive, sequence, segment)
                 merged.append(View.of(segment, lives))
             views[places.start : places.stop] = merged
             self._commit(files, views, sealed=False)
+
+
+@contextlib.contextmanager
+def _opened(path: Path, *, existing: bool = False) -> Iterator[tuple[Folder, FolderLock]]:
+    """Yield a folder and its lock, which an error in the block closes and releases.
+
+    With ``existing`` raises MrDedupError if there is no index, and leaves the folder as it is.
+    """
+    with contextlib.ExitStack() as stack:
+        folder = stack.enter_context(Folder(path))
+        if existing:
+            read_manifest(folder)
+        lock = locked(folder)
+        stack.callback(lock.release)
+        yield folder, lock
+        stack.pop_all()
 
 
 def _refuse_design(k: int, design: str | None) -> None:

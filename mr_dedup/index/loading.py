@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 
 import numpy as np
 
-from mr_dedup.errors import FormatError, MrDedupError
+from mr_dedup.errors import FormatError
+from mr_dedup.formats.folders import Folder
 from mr_dedup.index.ids import Ids
 from mr_dedup.index.log import Record
-from mr_dedup.index.manifest import Manifest, SegmentEntry, read_dead, read_manifest
+from mr_dedup.index.manifest import Manifest, SegmentEntry, read_dead
 from mr_dedup.index.segment import Segment
 from mr_dedup.index.snapshot import View
 from mr_dedup.index.state import Batch, State
 
 
 def load_state(
-    folder: Path, manifest: Manifest, *, check: bool, known: Mapping[str, Segment] | None = None
+    folder: Folder, manifest: Manifest, *, check: bool, known: Mapping[str, Segment] | None = None
 ) -> State:
     """Return what the segments of an index hold; those that are ``known`` are open already.
 
@@ -35,8 +35,10 @@ def load_state(
     return State(manifest.k, manifest.named, views)
 
 
-def _view(folder: Path, entry: SegmentEntry, known: Segment | None, check: bool) -> View:
-    segment = known or Segment(folder / entry.file, check=check)
+def _view(folder: Folder, entry: SegmentEntry, known: Segment | None, check: bool) -> View:
+    file = folder / entry.file
+    # one of the same name may be of an index that was here before
+    segment = known if known is not None and known.is_of(file) else Segment(file, check=check)
     if segment.bytes != entry.bytes:
         reason = f"is of {segment.bytes} bytes, {entry.bytes} by the manifest"
         raise FormatError(segment.path, None, reason)
@@ -60,10 +62,3 @@ def replay(records: Iterable[Record], state: State) -> None:
             state.add(Batch.of_columns(fingerprints, ids))
         else:
             state.remove(fingerprints, ids)
-
-
-def require_manifest(folder: Path) -> Manifest:
-    """Return the manifest of an index in a folder, MrDedupError if it is none."""
-    if not folder.is_dir():
-        raise MrDedupError(f"{folder}: is no folder; mr-dedup index create makes an index")
-    return read_manifest(folder)

@@ -14,7 +14,6 @@ import struct
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Literal
 
 import numpy as np
@@ -22,6 +21,7 @@ import xxhash
 from numpy.typing import NDArray
 
 from mr_dedup.errors import FormatError, MrDedupError
+from mr_dedup.formats.folders import FolderFile, cannot_be_written
 from mr_dedup.index.ids import Ids
 from mr_dedup.index.segment_file import newer
 
@@ -78,8 +78,8 @@ class Record:
 class LogWriter:
     """Appends records to a log; for one thread at a time."""
 
-    def __init__(self, path: Path, handle: int, written: int, *, relaxed: bool) -> None:
-        self.path = path
+    def __init__(self, file: FolderFile, handle: int, written: int, *, relaxed: bool) -> None:
+        self.path = file.path
         self._handle = handle
         self.written = written
         """Bytes of complete records, and the head."""
@@ -89,12 +89,9 @@ class LogWriter:
         self._broken = ""
 
     @classmethod
-    def create(cls, path: Path, *, relaxed: bool) -> LogWriter:
+    def create(cls, file: FolderFile, *, relaxed: bool) -> LogWriter:
         """Make an empty log, forced to the disk; MrDedupError if it cannot be written."""
-        try:
-            handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o666)
-        except OSError as error:
-            raise _cannot_be_written(path, error) from error
+        handle = file.create()
         try:
             head = _HEAD.pack(MAGIC, VERSION, 0)
             head += _CHECKSUM.pack(xxhash.xxh3_64_intdigest(head))
@@ -103,15 +100,15 @@ class LogWriter:
             os.fsync(handle)
         except OSError as error:
             os.close(handle)
-            path.unlink(missing_ok=True)
-            raise _cannot_be_written(path, error) from error
-        return cls(path, handle, _HEAD_BYTES, relaxed=relaxed)
+            file.remove()
+            raise cannot_be_written(file.path, error) from error
+        return cls(file, handle, _HEAD_BYTES, relaxed=relaxed)
 
     @classmethod
-    def resume(cls, path: Path, written: int, *, relaxed: bool) -> LogWriter:
+    def resume(cls, file: FolderFile, written: int, *, relaxed: bool) -> LogWriter:
         """Go on with a log that was read up to ``written``; what is behind that is cut off."""
         try:
-            handle = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+            handle = file.open(os.O_RDWR)
             try:
                 os.ftruncate(handle, written)
                 os.fsync(handle)
@@ -120,8 +117,8 @@ class LogWriter:
                 os.close(handle)
                 raise
         except OSError as error:
-            raise _cannot_be_written(path, error) from error
-        return cls(path, handle, written, relaxed=relaxed)
+            raise cannot_be_written(file.path, error) from error
+        return cls(file, handle, written, relaxed=relaxed)
 
     def append(self, record: Record) -> None:
         """Append a record; it is on the disk when this returns, unless the log is relaxed.
@@ -136,7 +133,7 @@ class LogWriter:
             _write_at(self._handle, head + content, self.written)
         except OSError as error:
             self._cut()
-            raise _cannot_be_written(self.path, error) from error
+            raise cannot_be_written(self.path, error) from error
         end = self.written + len(head) + len(content)
         if not self._relaxed or time.monotonic() - self._forced_at >= RELAXED_SECONDS:
             self._force(end)
@@ -161,7 +158,7 @@ class LogWriter:
         except OSError as error:
             # what is on the disk is not known, and another try would say that all is well
             self._broken = "could not be forced to the disk"
-            raise _cannot_be_written(self.path, error) from error
+            raise cannot_be_written(self.path, error) from error
         self._forced, self._forced_at = end, time.monotonic()
 
     def _written(self, end: int) -> None:
@@ -170,7 +167,7 @@ class LogWriter:
             _write_at(self._handle, _mark(end, min(self._forced, end)), _MARK_BYTES)
         except OSError as error:
             self._broken = "its head could not be written"
-            raise _cannot_be_written(self.path, error) from error
+            raise cannot_be_written(self.path, error) from error
         self.written = end
 
     def _cut(self) -> None:
@@ -184,15 +181,15 @@ class LogWriter:
 class LogReader:
     """Reads the records of a log, also while another process appends to it."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, file: FolderFile) -> None:
         """Open a log; FormatError if its head is damaged or newer, FileNotFoundError if gone."""
-        self.path = path
+        self.path = file.path
         try:
-            self._handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+            self._handle = file.open(os.O_RDONLY)
         except FileNotFoundError:
             raise
         except OSError as error:
-            raise MrDedupError(f"{path}: cannot be read: {error.strerror or error}") from error
+            raise MrDedupError(f"{self.path}: cannot be read: {error.strerror or error}") from error
         try:
             self.at = _HEAD_BYTES
             """Where the next record begins."""
@@ -255,9 +252,9 @@ class LogReader:
 
 
 @contextlib.contextmanager
-def open_log(path: Path) -> Iterator[LogReader]:
+def open_log(file: FolderFile) -> Iterator[LogReader]:
     """Open a log for reading; yield what reads it."""
-    reader = LogReader(path)
+    reader = LogReader(file)
     try:
         yield reader
     finally:
@@ -300,7 +297,3 @@ def _write_at(handle: int, content: bytes, at: int) -> None:
     while len(rest):
         count = os.pwrite(handle, rest, at)
         rest, at = rest[count:], at + count
-
-
-def _cannot_be_written(path: Path, error: OSError) -> MrDedupError:
-    return MrDedupError(f"{path}: cannot be written: {error.strerror or error}")

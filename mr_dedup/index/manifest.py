@@ -6,10 +6,8 @@ process, or on its way to be named, and is nobody's data.
 
 from __future__ import annotations
 
-import os
 import re
 import struct
-from pathlib import Path
 
 import msgspec
 import numpy as np
@@ -17,7 +15,7 @@ import xxhash
 from numpy.typing import NDArray
 
 from mr_dedup.errors import FormatError, MrDedupError
-from mr_dedup.formats.outputs import whole_file
+from mr_dedup.formats.folders import Folder, FolderFile
 from mr_dedup.index.made_from import MadeFrom
 from mr_dedup.index.segment_file import newer
 
@@ -57,13 +55,15 @@ class Manifest(msgspec.Struct, frozen=True):
     segments: list[SegmentEntry]
 
 
-def read_manifest(folder: Path) -> Manifest:
+def read_manifest(folder: Folder) -> Manifest:
     """Return the manifest of an index; MrDedupError if there is none, FormatError if damaged."""
-    path = folder / NAME
+    file = folder / NAME
+    path = file.path
     try:
-        raw = path.read_bytes()
-    except (FileNotFoundError, NotADirectoryError) as error:
-        raise MrDedupError(f"{folder}: holds no index; mr-dedup index create makes one") from error
+        raw = file.read()
+    except FileNotFoundError as error:
+        reason = "contains no index; mr-dedup index create makes one"
+        raise MrDedupError(f"{folder.path}: {reason}") from error
     except OSError as error:
         raise MrDedupError(f"{path}: cannot be read: {error.strerror or error}") from error
     first = _FIRST.match(raw)
@@ -82,27 +82,16 @@ def read_manifest(folder: Path) -> Manifest:
         raise FormatError(path, None, f"is right, and not understood: {error}") from error
 
 
-def write_manifest(folder: Path, manifest: Manifest) -> None:
+def write_manifest(folder: Folder, manifest: Manifest) -> None:
     """Put a manifest in the place of the last one; MrDedupError if it cannot be written.
 
-    Its content is on the disk then; ``force_folder`` has its name there too.
+    Its content is on the disk then; ``Folder.force`` forces its name.
     """
     content = msgspec.json.format(msgspec.json.encode(manifest), indent=1) + b"\n"
     checksum = xxhash.xxh3_64_intdigest(content)
-    with whole_file(folder / NAME, overwrite=True) as file:
+    with (folder / NAME).written() as file:
         file.write(b"mr_dedup index, version %d, checksum %016x\n" % (VERSION, checksum))
         file.write(content)
-
-
-def force_folder(folder: Path) -> None:
-    """Force the names in a folder to the disk."""
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    except OSError as error:
-        raise MrDedupError(f"{folder}: cannot be written: {error.strerror or error}") from error
-    finally:
-        os.close(handle)
 
 
 def files_of(manifest: Manifest) -> set[str]:
@@ -111,12 +100,12 @@ def files_of(manifest: Manifest) -> set[str]:
     return {manifest.log, *dead, *(entry.file for entry in manifest.segments)}
 
 
-def remove_leftovers(folder: Path, manifest: Manifest) -> None:
+def remove_leftovers(folder: Folder, manifest: Manifest | None = None) -> None:
     """Remove the files of an index that its manifest does not name, while nobody writes any."""
-    named = files_of(manifest)
-    for entry in os.scandir(folder):
-        if is_ours(entry.name) and entry.name not in named:
-            Path(entry.path).unlink(missing_ok=True)
+    named = set() if manifest is None else files_of(manifest)
+    for name in folder.names():
+        if is_ours(name) and name not in named:
+            (folder / name).remove()
 
 
 def is_ours(name: str) -> bool:
@@ -124,18 +113,19 @@ def is_ours(name: str) -> bool:
     return _OURS.fullmatch(name) is not None
 
 
-def write_dead(path: Path, documents: int, dead: NDArray[np.uint8]) -> None:
+def write_dead(file: FolderFile, documents: int, dead: NDArray[np.uint8]) -> None:
     """Write which of a segment's documents are dead, a bit each, forced to the disk."""
     raw = dead.tobytes()
-    with whole_file(path) as file:
+    with file.written() as out:
         checksum = xxhash.xxh3_64_intdigest(raw, documents)
-        file.write(_DEAD.pack(_DEAD_MAGIC, VERSION, documents, checksum) + raw)
+        out.write(_DEAD.pack(_DEAD_MAGIC, VERSION, documents, checksum) + raw)
 
 
-def read_dead(path: Path, documents: int) -> NDArray[np.uint8]:
+def read_dead(file: FolderFile, documents: int) -> NDArray[np.uint8]:
     """Return which of a segment's ``documents`` are dead; FormatError if the file is damaged."""
+    path = file.path
     try:
-        raw = path.read_bytes()
+        raw = file.read()
     except FileNotFoundError:
         raise
     except OSError as error:

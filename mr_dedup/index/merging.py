@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mr_dedup.formats.folders import FolderFile
 from mr_dedup.index.ids import Ids
 from mr_dedup.index.segment import ABSENT, Segment
 from mr_dedup.index.segment_writer import MAX_DOCUMENTS, write_segment
@@ -59,7 +59,7 @@ def alike(documents: Sequence[int]) -> range | None:
 
 
 def merge(
-    path: Path,
+    file: FolderFile,
     views: Sequence[View],
     alive: Sequence[NDArray[np.bool_]],
     k: int,
@@ -83,7 +83,7 @@ def merge(
         if named:
             held = segment.ids()
             ids.append(held if whole else held.take(np.flatnonzero(lives)))
-    write_segment(path, np.concatenate(values), ids if named else None, k, design, stop)
+    write_segment(file, np.concatenate(values), ids if named else None, k, design, stop)
 
 
 def died_meanwhile(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from mr_dedup.errors import MrDedupError
+from mr_dedup.formats.folders import Folder, FolderFile
 from mr_dedup.index import lock as locks
 from mr_dedup.index import manifest as manifests
 from mr_dedup.index.log import LogWriter
@@ -14,22 +15,22 @@ from mr_dedup.index.manifest import is_ours
 class NewFiles:
     """Files on their way into an index: what they are called, and what to do if they are not."""
 
-    def __init__(self, folder: Path, number: int) -> None:
+    def __init__(self, folder: Folder, number: int) -> None:
         self._folder = folder
         self.number = number
         self.committed = False
-        self._paths: list[Path] = []
+        self._files: list[FolderFile] = []
         self._log: LogWriter | None = None
 
-    def path(self, kind: str) -> Path:
-        """Return where the next file of a kind goes."""
+    def next(self, kind: str) -> FolderFile:
+        """Return the next file of a kind, to be written."""
         self.number += 1
-        self._paths.append(self._folder / name_of(kind, self.number))
-        return self._paths[-1]
+        self._files.append(self._folder / name_of(kind, self.number))
+        return self._files[-1]
 
-    def adopt(self, path: Path) -> None:
+    def adopt(self, file: FolderFile) -> None:
         """Count a file that was written already among the new ones."""
-        self._paths.append(path)
+        self._files.append(file)
 
     def keep(self, log: LogWriter) -> LogWriter:
         """Close a log if the rest fails."""
@@ -42,8 +43,8 @@ class NewFiles:
             return
         if self._log is not None:
             self._log.close()
-        for path in self._paths:
-            path.unlink(missing_ok=True)
+        for file in self._files:
+            file.remove()
 
 
 def name_of(kind: str, number: int) -> str:
@@ -57,10 +58,10 @@ def make_folder(folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         names = {entry.name for entry in folder.iterdir()}
     except FileExistsError as error:
-        raise MrDedupError(f"{folder}: is no folder") from error
+        raise MrDedupError(f"{folder}: not a directory") from error
     except OSError as error:
         raise MrDedupError(f"{folder}: cannot be made: {error.strerror}") from error
     if manifests.NAME in names:
-        raise MrDedupError(f"{folder}: holds an index already")
+        raise MrDedupError(f"{folder}: contains an index already")
     if any(name != locks.NAME and not is_ours(name) for name in names):
-        raise MrDedupError(f"{folder}: holds other files; name another folder")
+        raise MrDedupError(f"{folder}: contains other files; name another folder")

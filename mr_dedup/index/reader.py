@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 from pathlib import Path
 from types import TracebackType
 
-from mr_dedup.errors import FormatError
+from mr_dedup.errors import FormatError, MrDedupError
+from mr_dedup.formats.folders import Folder
 from mr_dedup.index import manifest as manifests
-from mr_dedup.index.loading import load_state, replay, require_manifest
+from mr_dedup.index.loading import load_state, replay
 from mr_dedup.index.log import LogReader
 from mr_dedup.index.made_from import MadeFrom
-from mr_dedup.index.manifest import Manifest
+from mr_dedup.index.manifest import Manifest, read_manifest
 from mr_dedup.index.protocol import Fingerprints, IndexMatches
 from mr_dedup.index.segment import Segment
 from mr_dedup.index.snapshot import Snapshot
-from mr_dedup.index.state import State
 from mr_dedup.index.stats import IndexStats, stats_of
 
 _TRIES = 50
@@ -28,6 +29,11 @@ class IndexReader:
     A query sees what any writer was told is kept before the query began: two system calls look for
     news, and a reader goes through the log as the writer did. It never waits for the writer, and
     the writer never for it. Several threads may query.
+
+    If the folder is moved and another index of the same kind takes its place, as when one that was
+    built anew is put in the place of the old one, queries are answered from the other from then on.
+    They raise MrDedupError as long as there is none, or one that differs in k, in what fingerprints
+    are made from, or in whether documents have ids.
     """
 
     def __init__(self, folder: Path, *, check: bool = True) -> None:
@@ -36,10 +42,12 @@ class IndexReader:
         Raises MrDedupError if there is none, FormatError where it is damaged.
         """
         self.folder = folder
-        self._manifest_path = str(folder / manifests.NAME)
+        with Folder(folder) as self._opened:
+            self._manifest_path = str(self._opened.absolute / manifests.NAME)
         self._check = check
         self._refreshing = threading.Lock()
         self._segments: dict[str, Segment] = {}
+        self._closing = contextlib.ExitStack()
         self._load()
 
     @classmethod
@@ -84,7 +92,7 @@ class IndexReader:
     def stats(self) -> IndexStats:
         """Return what the index holds and takes."""
         self.refresh()
-        return stats_of(self.folder, self._manifest, self._state, None)
+        return stats_of(self._opened, self._manifest, self._state, None)
 
     def refresh(self) -> None:
         """Take in what was written since; by itself before each query."""
@@ -95,46 +103,43 @@ class IndexReader:
             else:
                 self._follow()
 
-    def _stamp(self) -> tuple[int, int] | None:
+    def _stamp(self) -> tuple[int, int, int] | None:
         try:
             status = os.stat(self._manifest_path)  # noqa: PTH116 (a third of what Path's takes)
         except OSError:
             return None
-        return status.st_ino, status.st_mtime_ns
+        return status.st_dev, status.st_ino, status.st_mtime_ns
 
     def _load(self) -> None:
         """Open what the manifest names; again, if it was replaced meanwhile."""
         for attempt in range(_TRIES):
             stamped = self._stamp()
-            manifest = require_manifest(self.folder)
-            try:
-                state = load_state(self.folder, manifest, check=self._check, known=self._segments)
-                log = LogReader(self.folder / manifest.log)
-            except FileNotFoundError as error:
-                if self._stamp() == stamped or attempt == _TRIES - 1:
-                    raise FormatError(error.filename, None, "is missing") from error
-                continue
-            self._open(stamped, manifest, state, log)
+            with contextlib.ExitStack() as stack:
+                folder = stack.enter_context(self._opened.reopened())
+                manifest = read_manifest(folder)
+                self._refuse_another_kind(manifest)
+                try:
+                    state = load_state(folder, manifest, check=self._check, known=self._segments)
+                    log = LogReader(folder / manifest.log)
+                except FileNotFoundError as error:
+                    if self._stamp() == stamped or attempt == _TRIES - 1:
+                        raise FormatError(error.filename, None, "is missing") from error
+                    continue
+                stack.callback(log.close)
+                replay(log.records(log.marks()[0]), state)
+                self._closing.close()
+                self._closing = stack.pop_all()
+            self._opened, self._stamped, self._manifest = folder, stamped, manifest
+            self._segments = {view.segment.path.name: view.segment for view in state.views}
+            self._state, self._log = state, log
             return
 
-    def _open(
-        self,
-        stamped: tuple[int, int] | None,
-        manifest: Manifest,
-        state: State,
-        log: LogReader,
-    ) -> None:
-        try:
-            replay(log.records(log.marks()[0]), state)
-        except BaseException:
-            log.close()
-            raise
-        before = getattr(self, "_log", None)
-        self._stamped, self._manifest, self._log = stamped, manifest, log
-        self._segments = {view.segment.path.name: view.segment for view in state.views}
-        self._state = state
-        if before is not None:
-            before.close()
+    def _refuse_another_kind(self, manifest: Manifest) -> None:
+        before = getattr(self, "_manifest", manifest)
+        if _kind(before) != _kind(manifest):
+            raise MrDedupError(
+                f"{self.folder}: was replaced by an index of another kind; open it anew"
+            )
 
     def _follow(self) -> None:
         """Take in the records that were written since."""
@@ -144,7 +149,7 @@ class IndexReader:
 
     def close(self) -> None:
         """Close the log; snapshots that were taken can still be queried."""
-        self._log.close()
+        self._closing.close()
 
     def __enter__(self) -> IndexReader:
         return self
@@ -156,3 +161,8 @@ class IndexReader:
         traceback: TracebackType | None,
     ) -> None:
         self.close()
+
+
+def _kind(manifest: Manifest) -> tuple[object, ...]:
+    """Return what queries rely on, whichever documents there are."""
+    return manifest.k, manifest.named, manifest.features, manifest.made_from

@@ -8,15 +8,16 @@ is told, and nothing is answered from it.
 from __future__ import annotations
 
 import mmap
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import xxhash
 from numpy.typing import NDArray
 
 from mr_dedup.errors import FormatError, MrDedupError
+from mr_dedup.formats.folders import FolderFile
 from mr_dedup.hamming.bit_order import BitOrder
 from mr_dedup.hamming.design import BITS, TableDesign
 from mr_dedup.index import kernels
@@ -61,16 +62,17 @@ class Segment:
     the order in which they were added. For several threads at a time.
     """
 
-    def __init__(self, path: Path, *, check: bool = True) -> None:
+    def __init__(self, file: FolderFile, *, check: bool = True) -> None:
         """Open a file; with ``check`` read all of it, a few GB a second.
 
         Raises FormatError if it is damaged, FileNotFoundError if it is gone, MrDedupError if it
         cannot be read.
         """
-        self.path = path
+        self.path = path = file.path
         try:
-            with path.open("rb") as file:
-                self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+            with os.fdopen(file.open(os.O_RDONLY), "rb") as content:
+                self._status = os.fstat(content.fileno())
+                self._map = mmap.mmap(content.fileno(), 0, access=mmap.ACCESS_READ)
         except FileNotFoundError:
             raise
         except ValueError as error:
@@ -98,6 +100,11 @@ class Segment:
         self._prefixes = [self._tables[:count] for count in needed]
         if check:
             self.check_all()
+
+    def is_of(self, file: FolderFile) -> bool:
+        """Return whether it is ``file`` that is open here, and not another of the same name."""
+        status = file.stat()
+        return status is not None and os.path.samestat(status, self._status)
 
     def check_all(self) -> None:
         """Hold every block against its checksum; FormatError for the first that is damaged."""

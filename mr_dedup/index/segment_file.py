@@ -18,7 +18,8 @@ import numpy as np
 import xxhash
 from numpy.typing import NDArray
 
-from mr_dedup.errors import FormatError, MrDedupError
+from mr_dedup.errors import FormatError
+from mr_dedup.formats.folders import FolderFile, cannot_be_written
 from mr_dedup.index.kernels import BLOCK_BITS
 
 MAGIC = b"\x89MRDSEG\n"
@@ -135,23 +136,23 @@ class BlockWriter:
 
 
 @contextlib.contextmanager
-def created(path: Path) -> Iterator[BlockWriter]:
+def created(file: FolderFile) -> Iterator[BlockWriter]:
     """Yield the writer of a new file, forced to the disk when the block ends.
 
     Removed if it ends by an error. Raises MrDedupError if it cannot be written, as a full disk.
     """
+    handle = file.create()
     try:
-        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
         try:
             yield BlockWriter(handle)
             os.fsync(handle)
         except BaseException:
-            path.unlink(missing_ok=True)
+            file.remove()
             raise
         finally:
             os.close(handle)
     except OSError as error:
-        raise MrDedupError(f"{path}: cannot be written: {error.strerror or error}") from error
+        raise cannot_be_written(file.path, error) from error
 
 
 def read_head(path: Path, content: memoryview) -> tuple[Description, NDArray[np.uint64]]:

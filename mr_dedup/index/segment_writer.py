@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mr_dedup.errors import MrDedupError
+from mr_dedup.formats.folders import FolderFile
 from mr_dedup.hamming.design import BITS
 from mr_dedup.hamming.intrinsics import LANES
 from mr_dedup.hamming.kernels import sort_runs
@@ -33,7 +33,7 @@ class StoppedError(Exception):
 
 
 def write_segment(
-    path: Path,
+    file: FolderFile,
     fingerprints: Fingerprints,
     ids: Sequence[Ids] | None,
     k: int,
@@ -52,7 +52,9 @@ def write_segment(
     document, with ids 32 and what a million of them take.
     """
     if len(fingerprints) > MAX_DOCUMENTS:
-        raise MrDedupError(f"{path}: {len(fingerprints):,} documents; a segment has fewer than 2³²")
+        raise MrDedupError(
+            f"{file.path}: {len(fingerprints):,} documents; a segment has fewer than 2³²"
+        )
     chosen, order = chosen_design(spread_sample(fingerprints), len(fingerprints), k, design)
     rotations, targets = permutations(chosen)
     values = np.empty(len(fingerprints), np.uint64)
@@ -65,7 +67,7 @@ def write_segment(
         values = values[by_rank]
         sort_runs(values, by_rank)
     starts, values = _distinct(values)
-    with created(path) as out:
+    with created(file) as out:
         tables = []
         for table in range(len(chosen.masks)):
             if stop():

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
+from mr_dedup.formats.folders import Folder
 from mr_dedup.index.manifest import Manifest
 from mr_dedup.index.state import State
 
@@ -36,7 +36,7 @@ class IndexStats:
     merge_failure: str | None = None
 
 
-def stats_of(folder: Path, manifest: Manifest, state: State, failure: str | None) -> IndexStats:
+def stats_of(folder: Folder, manifest: Manifest, state: State, failure: str | None) -> IndexStats:
     """Return what an index holds, and what its files take now."""
     segments = tuple(
         SegmentStats(
@@ -45,12 +45,16 @@ def stats_of(folder: Path, manifest: Manifest, state: State, failure: str | None
         )
         for view in state.views
     )  # fmt: skip
-    log = folder / manifest.log
-    log_bytes = log.stat().st_size if log.exists() else 0
-    dead = [folder / entry.dead for entry in manifest.segments if entry.dead]
-    dead_bytes = sum(path.stat().st_size for path in dead if path.exists())
+    log_bytes = _size(folder, manifest.log)
+    dead_bytes = sum(_size(folder, entry.dead) for entry in manifest.segments if entry.dead)
     disk_bytes = sum(each.bytes for each in segments) + log_bytes + dead_bytes
     return IndexStats(
         len(state.current), manifest.k, manifest.named, manifest.features, segments,
         len(state.memory.slots), log_bytes, disk_bytes, failure,
     )  # fmt: skip
+
+
+def _size(folder: Folder, name: str) -> int:
+    """Return the bytes of a file, 0 if it was removed meanwhile."""
+    status = (folder / name).stat()
+    return 0 if status is None else status.st_size

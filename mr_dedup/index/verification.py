@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 
 from mr_dedup.errors import FormatError, MrDedupError
+from mr_dedup.formats.folders import Folder, FolderFile
 from mr_dedup.index import manifest as manifests
-from mr_dedup.index.loading import require_manifest
 from mr_dedup.index.log import open_log
-from mr_dedup.index.manifest import Manifest, SegmentEntry, read_dead
+from mr_dedup.index.manifest import Manifest, SegmentEntry, read_dead, read_manifest
 from mr_dedup.index.segment import Segment
 
 _TRIES = 20
@@ -24,10 +24,14 @@ def verify(folder: str | Path) -> Iterator[FormatError]:
     it: then what it was when this began to look at it. Some 10 ns a fingerprint and table. Raises
     MrDedupError if there is no index.
     """
-    folder = Path(folder)
+    with Folder(Path(folder)) as opened:
+        yield from _damage(opened)
+
+
+def _damage(folder: Folder) -> Iterator[FormatError]:
     for attempt in range(_TRIES):
         try:
-            manifest = require_manifest(folder)
+            manifest = read_manifest(folder)
         except FormatError as error:
             yield error
             return
@@ -44,14 +48,14 @@ def verify(folder: str | Path) -> Iterator[FormatError]:
         return
 
 
-def _was_replaced(folder: Path, manifest: Manifest) -> bool:
+def _was_replaced(folder: Folder, manifest: Manifest) -> bool:
     try:
-        return require_manifest(folder) != manifest
+        return read_manifest(folder) != manifest
     except FormatError:
         return False
 
 
-def _segment_damage(folder: Path, entry: SegmentEntry) -> Iterator[FormatError]:
+def _segment_damage(folder: Folder, entry: SegmentEntry) -> Iterator[FormatError]:
     try:
         segment = Segment(folder / entry.file, check=False)
     except FormatError as error:
@@ -87,9 +91,9 @@ def _contradictions(segment: Segment) -> Iterator[FormatError]:
             yield FormatError(segment.path, "ids", "some are not found, or twice")
 
 
-def _log_damage(path: Path) -> Iterator[FormatError]:
+def _log_damage(file: FolderFile) -> Iterator[FormatError]:
     try:
-        with open_log(path) as log:
+        with open_log(file) as log:
             for _ in log.records():
                 pass
     except FormatError as error:
@@ -97,4 +101,4 @@ def _log_damage(path: Path) -> Iterator[FormatError]:
     except FileNotFoundError:
         raise
     except MrDedupError as error:
-        yield FormatError(path, None, str(error))
+        yield FormatError(file.path, None, str(error))

@@ -227,7 +227,7 @@ def test_compact_stats_and_verify(tmp_path, folder, capfd):
 
 
 def test_mistakes_are_told_in_a_line(tmp_path, folder, capfd):
-    assert "is no folder" in mistake(capfd, "stats", folder)
+    assert "not a directory" in mistake(capfd, "stats", folder)
     assert "k must be from 0" in mistake(capfd, "create", folder, "-k", 99)
     assert "design for k = 3" in mistake(capfd, "create", folder, "--design", "7")
     longs = tmp_path / "c.longs"

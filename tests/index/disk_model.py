@@ -82,8 +82,8 @@ class Disk:
                 for number in self._handles.keys() - self._names.values():
                     os.close(self._handles.pop(number))
                     self._contents.pop(number, None)
-        else:
-            self._contents[status.st_ino] = _content(handle)
+        elif status.st_ino in self._handles:
+            self._contents[status.st_ino] = self._current(status.st_ino)
 
     def _listed(self):
         """Return which file each name leads to, and keep these from being gone."""

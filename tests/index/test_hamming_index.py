@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 from mr_dedup.errors import FormatError, MrDedupError
+from mr_dedup.formats.folders import FolderFile
 from mr_dedup.index import merging
 from mr_dedup.index.hamming_index import HammingIndex
 from mr_dedup.index.lock import IndexInUseError
@@ -92,22 +93,22 @@ def test_what_cannot_be_made_or_opened(folder, tmp_path):
     ):
         with pytest.raises(ValueError, match=told):
             HammingIndex.create(folder, **options)
-    with pytest.raises(MrDedupError, match="is no folder"):
+    with pytest.raises(MrDedupError, match="not a directory"):
         HammingIndex.open(folder)
     folder.mkdir()
     for opened in (HammingIndex.open, IndexReader.open):
-        with pytest.raises(MrDedupError, match="holds no index"):
+        with pytest.raises(MrDedupError, match="contains no index"):
             opened(folder)
     HammingIndex.create(folder).close()
-    with pytest.raises(MrDedupError, match="holds an index already"):
+    with pytest.raises(MrDedupError, match="contains an index already"):
         HammingIndex.create(folder)
     with pytest.raises(ValueError, match="design for k = 3"), HammingIndex.open(folder) as index:
         index.compact("7-tables")
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "file").touch()
-    with pytest.raises(MrDedupError, match="holds other files"):
+    with pytest.raises(MrDedupError, match="contains other files"):
         HammingIndex.create(tmp_path / "other")
-    with pytest.raises(MrDedupError, match="is no folder"):
+    with pytest.raises(MrDedupError, match="not a directory"):
         HammingIndex.create(tmp_path / "other" / "file")
 
 
@@ -120,6 +121,12 @@ def test_leftovers_of_a_killed_process_are_removed(folder):
     HammingIndex.open(folder).close()
     names = {path.name for path in folder.iterdir()}
     assert names == {"MANIFEST", "LOCK", "log-00000001", "notes"}
+    # of one that was killed while it made the index
+    for name in ("MANIFEST", "notes"):
+        (folder / name).unlink()
+    (folder / "segment-00000002").write_bytes(b"half")
+    HammingIndex.create(folder, background=False).close()
+    assert {path.name for path in folder.iterdir()} == {"MANIFEST", "LOCK", "log-00000001"}
 
 
 def test_a_flipped_bit_in_any_file_is_told(folder):
@@ -482,11 +489,11 @@ def test_a_relaxed_index_forces_its_log_when_it_is_closed(folder):
     with HammingIndex.create(folder, relaxed=True) as index:
         add_numbers(index, [1])
         add_numbers(index, [2])
-        with open_log(folder / "log-00000001") as log:
+        with open_log(FolderFile.at(folder / "log-00000001")) as log:
             written, forced = log.marks()
             assert forced < written
         index.force()
-        with open_log(folder / "log-00000001") as log:
+        with open_log(FolderFile.at(folder / "log-00000001")) as log:
             assert log.marks() == (written, written)
         add_numbers(index, [3])
     with HammingIndex.open(folder) as index:
@@ -508,7 +515,7 @@ def test_what_was_replaced_during_a_merge_is_not_lost_with_what_replaces_it(fold
         index.compact()
         # all that a loss of power may leave of the log
         (log,) = folder.glob("log-*")
-        with open_log(log) as records:
+        with open_log(FolderFile.at(log)) as records:
             forced = records.marks()[1]
         left = folder.with_name("left")
         shutil.copytree(folder, left)

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mr_dedup.errors import FormatError
+from mr_dedup.formats.folders import FolderFile
 from mr_dedup.hamming.design import designs_for
 from mr_dedup.index.ids import Ids
 from mr_dedup.index.segment import ABSENT, Segment
@@ -23,8 +24,9 @@ def array(numbers):
 
 def written(path, numbers, ids=None, k=3, **options):
     path.unlink(missing_ok=True)
-    write_segment(path, array(numbers), None if ids is None else [Ids.of(ids)], k, **options)
-    return Segment(path)
+    file = FolderFile.at(path)
+    write_segment(file, array(numbers), None if ids is None else [Ids.of(ids)], k, **options)
+    return Segment(file)
 
 
 def found(segment, queries, k):
@@ -152,7 +154,7 @@ def test_a_flipped_bit_anywhere_is_told(tmp_path, whole):
         damaged[place] ^= 1 << rng.randrange(8)
         path.write_bytes(damaged)
         with pytest.raises(FormatError, match="segment"):
-            Segment(path)
+            Segment(FolderFile.at(path))
 
 
 def test_damage_is_never_served(tmp_path, whole):
@@ -166,7 +168,7 @@ def test_damage_is_never_served(tmp_path, whole):
         damaged = bytearray(content)
         damaged[place] ^= 64
         path.write_bytes(damaged)
-        segment = Segment(path, check=False)
+        segment = Segment(FolderFile.at(path), check=False)
         try:
             assert found(segment, queries, 3) == right
             for rank in range(segment.fingerprints):
@@ -186,10 +188,10 @@ def test_cut_short_or_longer(tmp_path, whole):
     for damaged in (b"", content[:5], content[:100], content[:-1], content[:BLOCK_BYTES]):
         path.write_bytes(damaged)
         with pytest.raises(FormatError):
-            Segment(path)
+            Segment(FolderFile.at(path))
     path.write_bytes(content + b"x")
     with pytest.raises(FormatError, match="followed by something else"):
-        Segment(path)
+        Segment(FolderFile.at(path))
 
 
 def test_a_newer_version_says_what_to_do(tmp_path, whole):
@@ -197,4 +199,4 @@ def test_a_newer_version_says_what_to_do(tmp_path, whole):
     path = tmp_path / "segment"
     path.write_bytes(content[:8] + b"\x02\0\0\0" + content[12:])
     with pytest.raises(FormatError, match=r"version 2 is newer.*make the index anew"):
-        Segment(path)
+        Segment(FolderFile.at(path))

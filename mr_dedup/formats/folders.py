@@ -1,0 +1,223 @@
+"""Folders that stay open, so that what is read, written and removed is in them and in no other.
+
+A path that is looked up twice may lead to two folders, if one was moved and another is in its place
+now. Files are read and removed by the descriptor of their folder, wherever that was moved. New ones
+are made by its path, and refused if that does not lead to the same folder any more: nobody would
+look for them elsewhere.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from mr_dedup.errors import MrDedupError
+
+
+class Folder:
+    """An open folder, until it is closed; ``folder / name`` is a file of it.
+
+    Args:
+        path: where it is now; messages name it so later, too.
+        absolute: the same as an absolute path, if that is known.
+
+    Raises:
+        MrDedupError: there is none, or it may not be read.
+
+    >>> import tempfile
+    >>> base = tempfile.TemporaryDirectory()
+    >>> path = Path(base.name, "made")
+    >>> path.mkdir()
+    >>> folder = Folder(path)
+    >>> with (folder / "numbers").written() as file:
+    ...     _ = file.write(b"1 2 3")
+    >>> _ = path.rename(path.with_name("moved"))
+    >>> (folder / "numbers").read()
+    b'1 2 3'
+    >>> folder.is_at_path()
+    False
+    >>> folder.close()
+    >>> base.cleanup()
+    """
+
+    def __init__(self, path: Path, absolute: Path | None = None) -> None:
+        self.path = path
+        # the process may change its working directory, and look for the folder again
+        self.absolute = absolute or Path(os.path.abspath(path))  # noqa: PTH100 (there is no Path's)
+        try:
+            self._handle = os.open(self.absolute, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        except (FileNotFoundError, NotADirectoryError) as error:
+            raise MrDedupError(f"{path}: not a directory") from error
+        except OSError as error:
+            raise MrDedupError(f"{path}: cannot be read: {error.strerror or error}") from error
+        self._open = True
+
+    def __truediv__(self, name: str) -> FolderFile:
+        return FolderFile(self, name)
+
+    @property
+    def handle(self) -> int:
+        """The descriptor; ValueError if the folder was closed."""
+        if not self._open:
+            raise ValueError(f"{self.path}: is closed")
+        return self._handle
+
+    def reopened(self) -> Folder:
+        """Return the folder that its path leads to now, as the constructor does."""
+        return Folder(self.path, self.absolute)
+
+    def is_at_path(self) -> bool:
+        """Return whether the folder's path still leads to it; OSError if that cannot be seen."""
+        try:
+            there = os.stat(self.absolute)  # noqa: PTH116 (a third of what Path's takes)
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        return os.path.samestat(there, os.fstat(self.handle))
+
+    def names(self) -> list[str]:
+        """Return the names of what is in the folder, in no order."""
+        return os.listdir(self.handle)  # noqa: PTH208 (Path takes no descriptor)
+
+    def force(self) -> None:
+        """Force the names in the folder to the disk; MrDedupError if that fails."""
+        try:
+            os.fsync(self.handle)
+        except OSError as error:
+            raise cannot_be_written(self.path, error) from error
+
+    def close(self) -> None:
+        """Close it; a second call does nothing."""
+        if self._open:
+            self._open = False
+            os.close(self._handle)
+
+    def __enter__(self) -> Folder:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        if getattr(self, "_open", False):
+            self.close()
+
+
+@dataclass(frozen=True)
+class FolderFile:
+    """A file of an open folder, which may be there or not."""
+
+    folder: Folder
+    name: str
+
+    @property
+    def path(self) -> Path:
+        """Its path when the folder was opened, for messages."""
+        return self.folder.path / self.name
+
+    @classmethod
+    def at(cls, path: Path) -> FolderFile:
+        """Return the file at a path, in its folder as it is now; MrDedupError if there is none."""
+        return Folder(path.parent) / path.name
+
+    def create(self) -> int:
+        """Return a descriptor of a new file, to be read and written.
+
+        Raises MrDedupError if it is there already, the folder was moved, or it cannot be made.
+        """
+        path = self.folder.absolute / self.name
+        try:
+            if not self.folder.is_at_path():
+                raise moved(self.folder.path)
+            handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+        except OSError as error:
+            raise cannot_be_written(self.path, error) from error
+        # the folder may have been moved between the two
+        status = self.stat()
+        if status is None or not os.path.samestat(status, os.fstat(handle)):
+            os.close(handle)
+            path.unlink(missing_ok=True)
+            raise moved(self.folder.path)
+        return handle
+
+    def open(self, flags: int) -> int:
+        """Return a descriptor, as ``os.open``; OSError with the path of the file."""
+        try:
+            return os.open(self.name, flags | os.O_CLOEXEC, 0o666, dir_fd=self.folder.handle)
+        except OSError as error:
+            error.filename = str(self.path)
+            raise
+
+    def read(self) -> bytes:
+        """Return its bytes; OSError with the path of the file."""
+        with os.fdopen(self.open(os.O_RDONLY), "rb") as file:
+            return file.read()
+
+    def stat(self) -> os.stat_result | None:
+        """Return what the system says about it, None if it is missing."""
+        try:
+            return os.stat(self.name, dir_fd=self.folder.handle)
+        except FileNotFoundError:
+            return None
+
+    def remove(self) -> None:
+        """Remove it, if it is there."""
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(self.name, dir_fd=self.folder.handle)
+
+    @contextlib.contextmanager
+    def written(self) -> Iterator[BinaryIO]:
+        """Yield a binary file that replaces this one if, and only if, the block ends normally.
+
+        Its content is on the disk then; ``Folder.force`` forces the name. A file that is replaced
+        passes on its permissions. Raises MrDedupError if it cannot be written, as on a full disk.
+        """
+        aside = FolderFile(self.folder, f".{self.name}.{secrets.token_hex(8)}.part")
+        handle = aside.create()
+        try:
+            with os.fdopen(handle, "wb") as file:
+                yield file
+                _finish(file, self.stat())
+            aside._become(self)
+        except BaseException as error:
+            aside.remove()
+            # others come from elsewhere, and name another file
+            if isinstance(error, OSError) and error.filename is None:
+                raise cannot_be_written(self.path, error) from error
+            raise
+
+    def _become(self, other: FolderFile) -> None:
+        """Replace another file of the folder."""
+        folder = self.folder.absolute
+        try:
+            # if another folder is there instead, no file of it has this random name
+            (folder / self.name).replace(folder / other.name)
+        except FileNotFoundError as error:
+            raise moved(self.folder.path) from error
+        except OSError as error:
+            raise cannot_be_written(other.path, error) from error
+
+
+def _finish(file: BinaryIO, replaced: os.stat_result | None) -> None:
+    """Force what was written to the disk, with the permissions of the file that is replaced."""
+    if replaced is not None:
+        os.fchmod(file.fileno(), stat.S_IMODE(replaced.st_mode))
+    file.flush()
+    os.fsync(file.fileno())
+
+
+def moved(path: Path) -> MrDedupError:
+    """Return the error of a writer of a folder that its path does not lead to any more."""
+    return MrDedupError(
+        f"{path}: was moved, removed or replaced while it was open; open it anew to change it"
+    )
+
+
+def cannot_be_written(path: Path, error: OSError) -> MrDedupError:
+    """Return the error of a file that the system does not let be written."""
+    return MrDedupError(f"{path}: cannot be written: {error.strerror or error}")
