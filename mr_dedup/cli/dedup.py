@@ -33,7 +33,7 @@ from mr_dedup.cli.document_arguments import (
     document_frequencies,
     read_options,
 )
-from mr_dedup.cli.document_inputs import DocumentWork, prepare
+from mr_dedup.cli.document_inputs import DocumentWork, prepare, remote_identities
 from mr_dedup.cli.on_cluster import cluster_settings, is_address, refuse_cluster_arguments
 from mr_dedup.cli.preloading import preloading
 from mr_dedup.cli.result_folder import ResultFolder
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 
     from mr_dedup.pipeline.dedup import DedupOptions
     from mr_dedup.pipeline.results import EarlierResult
+    from mr_dedup.runners import ClusterSettings
     from mr_dedup.signatures.protocol import SignatureMethod
 
 HELP = "keep one of each cluster of near-duplicate documents"
@@ -183,7 +184,7 @@ def _run(
         with preloading(_load_report if work.held else None, jobs.clustering):
             try:
                 summary = dedup(stages, options, jobs)
-                _refuse_changed(work, run)
+                _refuse_changed(arguments, work, run, settings)
             except BaseException:
                 _say(f"{folder.work}: what is done so far; --resume goes on with it")
                 raise
@@ -364,7 +365,10 @@ def _run_of(
         "pyarrow": pyarrow.__version__,
         "runner": work.runner,
         "inputs": inputs,
-        "files": [identity(path) for path in work.paths],
+        "files": [
+            *(identity(path) for path in work.paths),
+            *(file.identity for file in work.remote),
+        ],
         "methods": options.method_names,
         "keep": list(options.keep),
         "verify": options.verify,
@@ -379,14 +383,23 @@ def _run_of(
     }
 
 
-def _refuse_changed(work: DocumentWork, run: dict[str, Any]) -> None:
+def _refuse_changed(
+    arguments: argparse.Namespace,
+    work: DocumentWork,
+    run: dict[str, Any],
+    settings: ClusterSettings | None,
+) -> None:
     """Raise MrDedupError if a file of documents is not what it was when the run began."""
     from mr_dedup.errors import MrDedupError
     from mr_dedup.pipeline.stages import identity
 
-    for path, before in zip(work.paths, run["files"], strict=True):
-        if identity(path) != before:
-            raise MrDedupError(f"{path}: has other documents than when it was first read")
+    now = [identity(path) for path in work.paths]
+    if settings is not None:
+        now += remote_identities(arguments.documents, arguments, settings)
+    unchanged = {tuple(file) for file in now}
+    for before in run["files"]:
+        if tuple(before) not in unchanged:
+            raise MrDedupError(f"{before[0]}: has other documents than when it was first read")
 
 
 def _files_of(result: EarlierResult) -> list[Path]:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from mr_dedup.errors import MrDedupError
     from mr_dedup.formats.documents.chunks import DocumentChunk
     from mr_dedup.formats.documents.files import DocumentFile
-    from mr_dedup.runners import ClusterSettings, Input
+    from mr_dedup.runners import ClusterSettings, Input, RemoteFile
 
 SMALL_BYTES = 64 << 20
 """Bytes of files up to which one process is quicker than several."""
@@ -32,8 +32,9 @@ _BUNDLED_BYTES = 16 << 20
 class DocumentWork:
     """What is run: a task for each input; so many files, and files of other kinds not read.
 
-    ``paths`` are the files of this machine. What one process can hold need not go between its
-    tasks as lines, which is ``held``; ``content_bytes`` is how much that is, about.
+    ``paths`` are the files of this machine, ``remote`` those of the cluster. What one process can
+    hold need not go between its tasks as lines, which is ``held``; ``content_bytes`` is how much
+    that is, about.
     """
 
     runner: str
@@ -41,6 +42,7 @@ class DocumentWork:
     files: int
     passed_over: int
     paths: Sequence[Path]
+    remote: Sequence[RemoteFile] = ()
     held: bool = False
     content_bytes: int = 0
 
@@ -61,6 +63,8 @@ def prepare(
     documents all that it can. On a cluster the documents of this machine come first. Raises
     MrDedupError for names that stand for no documents, and FormatError as ``find_documents``.
     """
+    from mr_dedup.runners import Input
+
     here = [name for name in documents if not is_address(name)]
     there = [name for name in documents if is_address(name)]
     files, passed_over = _found(here, arguments)
@@ -73,16 +77,23 @@ def prepare(
         )
         held = runner == "inline" and can_be_held
         inputs = _described(files, runner, arguments.cores, staging, held=held)
-        return DocumentWork(runner, inputs, len(files), passed_over, paths, held, size or 0)
+        return DocumentWork(
+            runner, inputs, len(files), passed_over, paths, held=held, content_bytes=size or 0
+        )
     _refuse_stdin(files, f"-r {arguments.runner}")
     inputs = _shipped(files, staging, arguments)
-    remote, others = _remote_inputs(there, arguments, settings)
+    remote, others = _remote_files(there, arguments, settings)
+    inputs += [
+        Input(file.uri, file.uri, _lines_bytes(file.uri, file.size_bytes, arguments))
+        for file in remote
+    ]
     return DocumentWork(
         arguments.runner,
-        [*inputs, *remote],
+        inputs,
         len(files) + len(remote),
         passed_over + others,
         paths,
+        remote,
     )
 
 
@@ -207,16 +218,24 @@ def _goes_as_it_is(chunk: DocumentChunk, arguments: argparse.Namespace) -> bool:
     return len(chunk.parts) == 1 and known
 
 
-def _remote_inputs(
+def remote_identities(
+    documents: Sequence[str], arguments: argparse.Namespace, settings: ClusterSettings
+) -> list[list[str | int]]:
+    """Return the identities of the files on the cluster as they are now, by another listing."""
+    there = [name for name in documents if is_address(name)]
+    return [file.identity for file in _remote_files(there, arguments, settings)[0]]
+
+
+def _remote_files(
     names: Sequence[str], arguments: argparse.Namespace, settings: ClusterSettings
-) -> tuple[list[Input], int]:
+) -> tuple[list[RemoteFile], int]:
     """Return the files of documents that addresses stand for, and how many of other kinds.
 
     Raises MrDedupError for addresses that stand for none.
     """
     from mr_dedup.errors import MrDedupError
     from mr_dedup.formats.documents.files import format_by_ending
-    from mr_dedup.runners import Input, list_files
+    from mr_dedup.runners import list_files
 
     if not names:
         return [], 0
@@ -226,11 +245,7 @@ def _remote_inputs(
         raise MrDedupError(f"{', '.join(names)}: holds no file of documents; see --format")
     if any(file.uri == arguments.out for file in known):
         raise _is_read_as_well(arguments.out)
-    inputs = [
-        Input(file.uri, file.uri, _lines_bytes(file.uri, file.size_bytes, arguments))
-        for file in known
-    ]
-    return inputs, len(files) - len(known)
+    return known, len(files) - len(known)
 
 
 def _lines_bytes(name: str, size_bytes: int, arguments: argparse.Namespace) -> int:

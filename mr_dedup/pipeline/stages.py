@@ -98,6 +98,7 @@ class Stages:
         for name in dict.fromkeys((*run, *self._run)):
             before, now = run.get(name), self._run.get(name)
             if before != now:
+                before, now = _first_difference(before, now)
                 raise MrDedupError(
                     f"--resume: {name} was {_shown(before)}, is {_shown(now)}; that is another run"
                 )
@@ -130,6 +131,13 @@ def identity(path: Path) -> list[Any]:
     """Return what tells a file from a changed one without reading it: name, size, time."""
     status = os.stat(path)  # noqa: PTH116 (nanoseconds)
     return [str(path), status.st_size, status.st_mtime_ns]
+
+
+def _first_difference(before: Any, now: Any) -> tuple[Any, Any]:
+    """Return what differs first in two lists of one length, else both as they are."""
+    if isinstance(before, list) and isinstance(now, list) and len(before) == len(now):
+        return next(pair for pair in zip(before, now, strict=True) if pair[0] != pair[1])
+    return before, now
 
 
 def _shown(value: Any) -> str:

@@ -6,6 +6,7 @@ Each call starts a Java that takes one or two seconds: what can be asked at once
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 import secrets
 import subprocess
@@ -23,7 +24,7 @@ _GENERIC = ["-D", "ipc.client.connect.max.retries.on.timeouts=1"]
 # permissions, replication (or -), owner, group, size, date, time, path
 _LISTED = re.compile(
     r"(?P<kind>[-d])\S{9}\S?\s+\S+\s+\S+\s+\S+\s+(?P<size>\d+) "
-    r"\d{4}-\d\d-\d\d \d\d:\d\d (?P<uri>.+)"
+    r"(?P<written>\d{4}-\d\d-\d\d \d\d:\d\d) (?P<uri>.+)"
 )
 
 _GLOB = re.compile(r"[*?\[{\\]")
@@ -36,6 +37,10 @@ _REFUSED = re.compile(
     r"Call From \S+ to (?P<address>\S+) failed on (?:connection|socket timeout) exception: "
     r"[\w.]+: (?P<reason>[^;]*)"
 )
+
+
+# listings have times of the client's zone, which may be another one when a run is resumed
+_UTC = {"TZ": "UTC"}
 
 
 class HadoopCommandError(MrDedupError):
@@ -66,7 +71,11 @@ class ClusterFilesystem(HadoopFilesystem):  # type: ignore[misc]
         command = [*self.get_hadoop_bin(), *args]
         try:
             done = subprocess.run(
-                command, stdin=subprocess.DEVNULL, capture_output=True, check=False
+                command,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                check=False,
+                env=os.environ | _UTC,
             )
         except OSError as error:
             raise no_command(command[0], error) from error
@@ -112,7 +121,7 @@ class ClusterFilesystem(HadoopFilesystem):  # type: ignore[misc]
             if entry is None:
                 raise MrDedupError(f"{_one_of(names)}: cannot read its listing: {line!r}")
             if entry["kind"] == "-":
-                files.append(RemoteFile(entry["uri"], int(entry["size"])))
+                files.append(RemoteFile(entry["uri"], int(entry["size"]), entry["written"]))
         return files
 
     def exists(self, uri: str) -> bool:

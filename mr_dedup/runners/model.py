@@ -39,10 +39,19 @@ class Input:
 
 @dataclass(frozen=True)
 class RemoteFile:
-    """A file on a cluster: its URI, and its size."""
+    """A file on a cluster: its URI, its size, and what differs once it is written anew.
+
+    ``version`` is the ETag in S3, the time of the last change in HDFS, to the minute.
+    """
 
     uri: str
     size_bytes: int
+    version: str
+
+    @property
+    def identity(self) -> list[str | int]:
+        """What differs from a file of other content, as far as a listing says: JSON types."""
+        return [self.uri, self.size_bytes, self.version]
 
 
 @dataclass(frozen=True)

@@ -127,9 +127,8 @@ class S3Files(S3Filesystem):  # type: ignore[misc]
                 below = (match[2] or "").split("/")
                 last = [] if shows_hidden else [match[1].rpartition("/")[2]]
                 if not any(part.startswith((".", "_")) for part in [*last, *below]):
-                    yield RemoteFile(
-                        f"{name.partition('://')[0]}://{bucket}/{entry.key}", entry.size
-                    )
+                    uri = f"{name.partition('://')[0]}://{bucket}/{entry.key}"
+                    yield RemoteFile(uri, entry.size, entry.e_tag)
 
     def below(self, folder: str) -> list[str]:
         """Return the URIs of all that is in ``folder``, by path, however it is called."""

@@ -29,14 +29,14 @@ drwxr-xr-x   - a b          0 2026-11-21 12:52 hdfs:///c/sub
 -rw-r--r--   1 a b         16 2026-11-21 12:52 hdfs:///c/sub/x y.longs
 -rw-r--r--   1 a b          0 2026-11-21 12:52 hdfs:///c/_SUCCESS
 -rw-r--r--   1 a b          8 2026-11-21 12:52 hdfs:///c/_old/z.longs
--rw-rw-rw-+  3 a b         24 2026-11-21 12:52 hdfs:///c/b.longs
+-rw-rw-rw-+  3 a b         24 2026-11-21 12:53 hdfs:///c/b.longs
 """
 
 
 def test_a_folder_stands_for_what_is_under_it(saying):
     assert saying(LISTING).files(["hdfs:///c/"]) == [
-        RemoteFile("hdfs:///c/sub/x y.longs", 16),
-        RemoteFile("hdfs:///c/b.longs", 24),
+        RemoteFile("hdfs:///c/sub/x y.longs", 16, "2026-11-21 12:52"),
+        RemoteFile("hdfs:///c/b.longs", 24, "2026-11-21 12:53"),
     ]
 
 
@@ -47,7 +47,19 @@ def test_a_glob_stands_for_what_it_matches(saying):
 
 def test_a_file_that_is_named_is_taken_whatever_it_is_called(saying):
     line = LISTING.splitlines()[2]
-    assert saying(line).files(["hdfs:///c/_SUCCESS"]) == [RemoteFile("hdfs:///c/_SUCCESS", 0)]
+    [file] = saying(line).files(["hdfs:///c/_SUCCESS"])
+    assert (file.uri, file.size_bytes) == ("hdfs:///c/_SUCCESS", 0)
+
+
+def test_times_of_files_are_of_one_zone_whatever_the_client_s(saying, tmp_path, monkeypatch):
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    files = saying(LISTING)
+    command = tmp_path / "hadoop"
+    command.write_text(
+        f"{command.read_text()}\n".replace("cat ", f'echo "$TZ" >{tmp_path}/zone; cat ', 1)
+    )
+    files.files(["hdfs:///c/"])
+    assert (tmp_path / "zone").read_text() == "UTC\n"
 
 
 def test_names_without_globs_are_asked_for_at_once(saying, tmp_path):

@@ -1,7 +1,62 @@
 """mr-dedup dedup on EMR, in jobs with reducers and without: the same as in one process."""
 
-from mr_dedup.cli.main import main
+import pytest
+
+from mr_dedup.cli import dedup
+from mr_dedup.cli.document_inputs import prepare
+from mr_dedup.cli.main import build_parser, main
+from mr_dedup.cli.on_cluster import cluster_settings
+from mr_dedup.errors import MrDedupError
 from tests.cli.test_dedup import files_of, made_up_documents, write_jsonl
+from tests.engines.documents import json_lines
+
+
+@pytest.fixture
+def interrupted(client, tmp_path):
+    """Arguments of a run over two files in S3 that ended as its first job was to begin."""
+    for name in ("a.jsonl", "b.jsonl"):
+        client.service.files.put(json_lines(9)[0], f"s3://{client.bucket}/pages/{name}")
+    arguments = [f"s3://{client.bucket}/pages", "-o", tmp_path / "out"]
+    conf = client.conf(cloud_tmp_dir="nowhere")
+    code, _, err = client.command("dedup", *arguments, "-c", conf)
+    assert code == 2
+    assert "cloud_tmp_dir: expected a folder in S3" in err
+    return arguments
+
+
+def test_a_run_is_resumed_over_the_same_files_alone(client, interrupted):
+    def resumed():
+        return client.command("dedup", *interrupted, "--resume", "--dry-run")
+
+    assert resumed()[0] == 0
+    pages = f"s3://{client.bucket}/pages"
+    # the same content, written anew
+    client.service.files.put(json_lines(9)[0], f"{pages}/a.jsonl")
+    assert resumed()[0] == 0
+    # other content of the same size
+    client.service.files.put(json_lines(9)[0].replace(b"0", b"7", 1), f"{pages}/b.jsonl")
+    code, _, err = resumed()
+    assert code == 2
+    assert err.startswith(f'mr-dedup: error: --resume: files was ["{pages}/b.jsonl", ')
+    assert err.endswith("; that is another run\n")
+    assert client.clusters == []
+
+
+def test_a_file_that_changes_during_a_run_is_reported(client, interrupted, tmp_path):
+    arguments = parsed(["dedup", *interrupted, "-r", "emr", "-c", client.conf()])
+    settings = cluster_settings(arguments)
+    work = prepare(arguments.documents, arguments, tmp_path, settings, holds=True)
+    run = {"files": [file.identity for file in work.remote]}
+    dedup._refuse_changed(arguments, work, run, settings)
+    changed = f"s3://{client.bucket}/pages/b.jsonl"
+    client.service.files.put(b"{}", changed)
+    with pytest.raises(MrDedupError, match=f"^{changed}: has other documents than when it was"):
+        dedup._refuse_changed(arguments, work, run, settings)
+
+
+def parsed(words):
+    words = [str(word) for word in words]
+    return build_parser(words).parse_args(words)
 
 
 def test_dedup_equals_inline(client, tmp_path):

@@ -43,6 +43,17 @@ def test_a_name_stands_for_files(client, settings):
         assert all(file.size_bytes == 8 for file in found)
 
 
+def test_a_file_has_another_identity_once_its_content_is_another(client, settings):
+    uri = f"s3://{client.bucket}/a/1.longs"
+    [before] = list_files([uri], settings)
+    client.service.files.put(b"12345678", uri)
+    assert list_files([uri], settings) == [before]
+    client.service.files.put(b"12345679", uri)
+    [now] = list_files([uri], settings)
+    assert (now.uri, now.size_bytes) == (before.uri, before.size_bytes)
+    assert now.identity != before.identity
+
+
 def test_a_file_is_fetched_or_named(client, settings, tmp_path):
     fetch(f"s3://{client.bucket}/a/1.longs", tmp_path / "one", settings)
     assert (tmp_path / "one").read_bytes() == b"12345678"

@@ -136,6 +136,13 @@ def client(cluster, tmp_path, request) -> Iterator[Client]:
 
 
 @pytest.fixture
+def in_this_process(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have what is called here find the cluster."""
+    for name, value in client.environment.items():
+        monkeypatch.setenv(name, value)
+
+
+@pytest.fixture
 def values(corpus) -> list[np.ndarray]:
     """The corpus in four arrays."""
     return np.array_split(np.array(corpus.corpus, dtype=np.uint64), 4)

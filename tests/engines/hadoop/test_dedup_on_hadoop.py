@@ -5,11 +5,25 @@ import random
 import pytest
 
 from mr_dedup.cli.main import main
+from mr_dedup.runners import ClusterSettings, list_files
 from tests.cli.test_dedup import files_of, made_up_documents, write_jsonl
 
 pytestmark = pytest.mark.hadoop
 
 SPLIT = "mapreduce.input.fileinputformat.split.maxsize"
+
+
+def test_a_file_has_another_identity_once_it_is_written_anew(client, in_this_process, tmp_path):
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(b"{}")
+    client.put(path)
+    uri = f"{client.folder}/a.jsonl"
+    [before] = list_files([uri], "hadoop", ClusterSettings())
+    assert list_files([uri], "hadoop", ClusterSettings()) == [before]
+    client.hadoop("fs", "-touch", "-m", "-t", "20260102:030405", uri)
+    [now] = list_files([uri], "hadoop", ClusterSettings())
+    assert (now.uri, now.size_bytes) == (uri, before.size_bytes)
+    assert now.identity != before.identity
 
 
 def test_dedup_against_an_earlier_result_equals_inline(client, tmp_path):

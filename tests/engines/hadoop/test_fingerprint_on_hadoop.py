@@ -112,13 +112,6 @@ def test_what_is_not_there_is_named(client, tmp_path):
         assert list(tmp_path.glob("*x.longs*")) == []
 
 
-@pytest.fixture
-def in_this_process(client, monkeypatch):
-    """Have what is called here find the cluster."""
-    for name, value in client.environment.items():
-        monkeypatch.setenv(name, value)
-
-
 def test_a_damaged_bundle_is_named_after_what_is_in_it(client, in_this_process, tmp_path):
     files = []
     for number in range(2):
