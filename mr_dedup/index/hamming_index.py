@@ -7,7 +7,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import msgspec
 import numpy as np
@@ -54,6 +54,13 @@ MAX_K = 32
 _NO_FINGERPRINTS = np.empty(0, np.uint64)
 
 
+class _Appended(NamedTuple):
+    """What was appended to the log: up to which byte, and the documents after its last change."""
+
+    log_bytes: int
+    snapshot: Snapshot
+
+
 class HammingIndex:
     """An index in a folder, open for writing; one process at a time, several threads.
 
@@ -82,7 +89,9 @@ class HammingIndex:
         self._folder, self._lock = folder, lock
         self._memory_documents = memory_documents
         self._relaxed = relaxed
-        self._changing = threading.RLock()
+        # who has both took _changing first
+        self._changing, self._forcing = threading.RLock(), threading.Lock()
+        self._grouped = 0
         self._interrupted = self._closed = False
         self._merging = threading.Lock()
         self._manifest = read_manifest(folder)
@@ -93,6 +102,8 @@ class HammingIndex:
             """Bytes of records that a loss of power left half there, and that were cut off."""
         except FileNotFoundError as error:
             raise FormatError(error.filename, None, "is missing") from error
+        self._appended = _Appended(self._log.written, self._state.current)
+        self._durable = self._state.current
         self._stopping = False
         self._merge_failure: str | None = None
         self._wake = threading.Event()
@@ -201,7 +212,7 @@ class HammingIndex:
         return self._manifest.made_from
 
     def __len__(self) -> int:
-        return len(self._state.current)
+        return len(self._durable)
 
     def query(
         self,
@@ -216,11 +227,57 @@ class HammingIndex:
         With ``most`` raises ValueError if there are more, of all queries together: no more than
         these are ever held.
         """
-        return self._state.current.query(fingerprints, k, limit=limit, most=most)
+        return self._durable.query(fingerprints, k, limit=limit, most=most)
 
     def snapshot(self) -> Snapshot:
         """Return what is held now, to be queried while the index changes."""
-        return self._state.current
+        return self._durable
+
+    @contextlib.contextmanager
+    def group(self) -> Iterator[None]:
+        """Make the changes of a block together: they share one force to the disk, when it ends.
+
+        Each sees those before it; queries, and other processes, see none until all are on the disk.
+        Changes of other threads wait meanwhile. Raises MrDedupError at the end of the block if the
+        changes cannot be forced to the disk: then none of them is acknowledged.
+
+        >>> import tempfile
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> with folder, HammingIndex.create(folder.name) as index:
+        ...     with index.group():
+        ...         first = index.check_and_add(np.array([7], np.uint64), ["a"], only_new=True)
+        ...         second = index.check_and_add(np.array([7], np.uint64), ["b"], only_new=True)
+        ...         before = len(index)
+        ...     first.added.item(), second.added.item(), before, len(index)
+        (True, False, 0, 1)
+        """
+        sequence = 0
+        try:
+            with self._changing:
+                self._refuse_change()
+                self._grouped += 1
+                try:
+                    yield
+                finally:
+                    self._grouped -= 1
+                    if not self._grouped:
+                        sequence = self._appended.snapshot.sequence
+        finally:
+            self._settle(sequence)
+
+    def _settle(self, sequence: int) -> None:
+        """Return when all changes up to number ``sequence`` are on the disk, and queries see them.
+
+        One thread forces for all that were appended before; the others find that it is done.
+        """
+        if self._durable.sequence >= sequence:
+            return
+        with self._forcing:
+            if self._durable.sequence >= sequence:
+                return
+            appended = self._appended
+            self._log.commit(appended.log_bytes)
+            self._durable = appended.snapshot
 
     def add(self, fingerprints: Fingerprints, ids: Sequence[str] | pa.Array | None = None) -> int:
         """Add documents, as ``protocol.FingerprintIndex.add``.
@@ -229,14 +286,17 @@ class HammingIndex:
         built, 1 to 2 million a second.
         """
         batch = Batch.of(fingerprints, ids, self.named)
+        with self._change():
+            return self._add(batch)
+
+    def _add(self, batch: Batch) -> int:
         if not len(batch):
             return 0
-        with self._change():
-            if len(batch) > self._memory_documents:
-                return self._add_segment(batch)
-            self._make_room(len(batch))
-            self._log.append(Record("add", batch.fingerprints, batch.ids))
-            return self._state.add(batch)
+        if len(batch) > self._memory_documents:
+            return self._add_segment(batch)
+        self._make_room(len(batch))
+        self._log.append(Record("add", batch.fingerprints, batch.ids))
+        return self._state.add(batch)
 
     def remove(self, ids: Sequence[str]) -> NDArray[np.bool_]:
         """Remove documents; return which of ``ids`` were held, bool[n]."""
@@ -266,12 +326,14 @@ class HammingIndex:
 
         With ``most`` raises ValueError if there are more matches; then nothing was added.
         """
-        Batch.of(fingerprints, ids, self.named)
+        batch = Batch.of(fingerprints, ids, self.named)
         # nothing is changed while it looks: if memory runs out then, the index is what it was
-        with self._changing:
-            self._refuse_change()
+        with self.group():
             found = checked(self._state.current, fingerprints, ids, k, limit, only_new, most)
-            self.add(fingerprints[found.added], found.chosen(ids))
+            if not found.added.all():
+                batch = Batch.of(fingerprints[found.added], found.chosen(ids), self.named)
+            with self._change():
+                self._add(batch)
             return found
 
     def compact(self, design: str | None = None) -> None:
@@ -295,11 +357,13 @@ class HammingIndex:
         """Return what the index contains and takes; MrDedupError if it is closed."""
         with self._changing:
             self._refuse_closed()
-            return stats_of(self._folder, self._manifest, self._state, self._merge_failure)
+            return stats_of(
+                self._folder, self._manifest, self._state, len(self), self._merge_failure
+            )
 
     def force(self) -> None:
         """Force all changes to the disk, if the index is relaxed."""
-        with self._changing:
+        with self._changing, self._forcing:
             self._refuse_closed()
             self._log.force()
 
@@ -317,10 +381,15 @@ class HammingIndex:
                 return
             self._closed = True
             try:
-                self._log.close()
+                # of a broken one all who wait are refused
+                if not self._log.broken:
+                    self._settle(self._appended.snapshot.sequence)
             finally:
-                self._lock.release()
-                self._folder.close()
+                try:
+                    self._log.close()
+                finally:
+                    self._lock.release()
+                    self._folder.close()
 
     def __enter__(self) -> HammingIndex:
         return self
@@ -340,8 +409,7 @@ class HammingIndex:
         After an error that is expected it is. After an interrupt, or when memory ran out, nobody
         knows: the files are right, and the index has to be opened anew.
         """
-        with self._changing:
-            self._refuse_change()
+        with self.group():
             try:
                 yield
             except (MrDedupError, ValueError):
@@ -349,6 +417,7 @@ class HammingIndex:
             except BaseException:
                 self._interrupted = True
                 raise
+            self._appended = _Appended(self._log.written, self._state.current)
 
     def _refuse_closed(self) -> None:
         # its files may be another's by now, and what is in their place anything
@@ -426,8 +495,10 @@ class HammingIndex:
     ) -> None:
         """Make ``views`` what the index is; with ``sealed`` a log is begun, and the last one ends.
 
-        All or nothing: there are new files until the manifest is replaced, and then old ones.
+        All or nothing: there are new files until the manifest is replaced, and then old ones. What
+        was appended to the log is settled before, since the files are made of it.
         """
+        self._settle(self._appended.snapshot.sequence)
         settled = []
         for view in views:
             view = view.settled()
@@ -458,10 +529,12 @@ class HammingIndex:
         self._manifest = manifest
         before, self._log = self._log, log
         self._state.replace(settled, sealed=sealed, added=added)
+        self._appended = _Appended(log.written, self._state.current)
         if before is not log:
             before.close()
         # until the new names are on the disk the old files are what a loss of power leaves
         self._folder.force()
+        self._durable = self._state.current
         for name in old:
             (self._folder / name).remove()
         self._wake.set()

@@ -1,5 +1,7 @@
 """The write-ahead log: each change as a record, on the disk before it is acknowledged.
 
+Records are appended, then committed: changes that wait share one force to the disk.
+
 A log begins with a head of 64 bytes. In it are, under a checksum of their own, how far records were
 written and how far they were forced to the disk: up to the latter all has to be right, and a wrong
 byte there is damage. What is behind it and not right is what a loss of power left of records that
@@ -76,17 +78,25 @@ class Record:
 
 
 class LogWriter:
-    """Appends records to a log; for one thread at a time."""
+    """Appends records to a log, and commits them: several with one force to the disk.
+
+    One thread at a time appends, and one at a time commits what was appended before.
+    """
 
     def __init__(self, file: FolderFile, handle: int, written: int, *, relaxed: bool) -> None:
         self.path = file.path
         self._handle = handle
         self.written = written
-        """Bytes of complete records, and the head."""
+        """Bytes of complete records, and the head; of which the last may not be committed."""
         self._forced = written
         self._relaxed = relaxed
         self._forced_at = time.monotonic()
         self._broken = ""
+
+    @property
+    def broken(self) -> bool:
+        """Whether nothing more can be written, since what is on the disk is not known."""
+        return bool(self._broken)
 
     @classmethod
     def create(cls, file: FolderFile, *, relaxed: bool) -> LogWriter:
@@ -121,12 +131,11 @@ class LogWriter:
         return cls(file, handle, written, relaxed=relaxed)
 
     def append(self, record: Record) -> None:
-        """Append a record; it is on the disk when this returns, unless the log is relaxed.
+        """Append a record, which ``commit`` forces to the disk.
 
-        Raises MrDedupError if it cannot be written, as on a full disk: then it is not there.
+        Raises MrDedupError if it cannot be written, as on a full disk: then it is not in the log.
         """
-        if self._broken:
-            raise MrDedupError(f"{self.path}: {self._broken}; open the index anew")
+        self._refuse_broken()
         content = record.encode()
         head = _RECORD.pack(len(content), _checksum(content, self.written))
         try:
@@ -134,16 +143,24 @@ class LogWriter:
         except OSError as error:
             self._cut()
             raise cannot_be_written(self.path, error) from error
-        end = self.written + len(head) + len(content)
+        self.written += len(head) + len(content)
+
+    def commit(self, end: int) -> None:
+        """Force records up to byte ``end`` to the disk, unless relaxed; readers see them then.
+
+        For one thread at a time; another may append meanwhile. Raises MrDedupError if that fails:
+        then nothing more is written, since nobody knows what is on the disk.
+        """
+        self._refuse_broken()
         if not self._relaxed or time.monotonic() - self._forced_at >= RELAXED_SECONDS:
             self._force(end)
-        self._written(end)
+        self._mark(end)
 
     def force(self) -> None:
-        """Force what was written to the disk."""
+        """Force what was written to the disk, if it is not there."""
         if self._forced < self.written and not self._broken:
             self._force(self.written)
-            self._written(self.written)
+            self._mark(self.written)
 
     def close(self) -> None:
         """Force what was written to the disk, and close the file."""
@@ -151,6 +168,10 @@ class LogWriter:
             self.force()
         finally:
             os.close(self._handle)
+
+    def _refuse_broken(self) -> None:
+        if self._broken:
+            raise MrDedupError(f"{self.path}: {self._broken}; open the index anew")
 
     def _force(self, end: int) -> None:
         try:
@@ -161,14 +182,13 @@ class LogWriter:
             raise cannot_be_written(self.path, error) from error
         self._forced, self._forced_at = end, time.monotonic()
 
-    def _written(self, end: int) -> None:
-        """Say how far the log is written, to readers and to who opens it after this process."""
+    def _mark(self, end: int) -> None:
+        """Record how far the log is written, for readers and for the next process that opens it."""
         try:
             _write_at(self._handle, _mark(end, min(self._forced, end)), _MARK_BYTES)
         except OSError as error:
             self._broken = "its head could not be written"
             raise cannot_be_written(self.path, error) from error
-        self.written = end
 
     def _cut(self) -> None:
         """Remove what was written of a record."""

@@ -92,7 +92,8 @@ class IndexReader:
     def stats(self) -> IndexStats:
         """Return what the index holds and takes."""
         self.refresh()
-        return stats_of(self._opened, self._manifest, self._state, None)
+        documents = len(self._state.current)
+        return stats_of(self._opened, self._manifest, self._state, documents, None)
 
     def refresh(self) -> None:
         """Take in what was written since; by itself before each query."""

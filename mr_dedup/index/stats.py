@@ -36,8 +36,10 @@ class IndexStats:
     merge_failure: str | None = None
 
 
-def stats_of(folder: Folder, manifest: Manifest, state: State, failure: str | None) -> IndexStats:
-    """Return what an index holds, and what its files take now."""
+def stats_of(
+    folder: Folder, manifest: Manifest, state: State, documents: int, failure: str | None
+) -> IndexStats:
+    """Return what an index of so many ``documents`` contains, and what its files take now."""
     segments = tuple(
         SegmentStats(
             view.segment.path.name, view.segment.documents, view.dead_count, view.segment.bytes,
@@ -49,7 +51,7 @@ def stats_of(folder: Folder, manifest: Manifest, state: State, failure: str | No
     dead_bytes = sum(_size(folder, entry.dead) for entry in manifest.segments if entry.dead)
     disk_bytes = sum(each.bytes for each in segments) + log_bytes + dead_bytes
     return IndexStats(
-        len(state.current), manifest.k, manifest.named, manifest.features, segments,
+        documents, manifest.k, manifest.named, manifest.features, segments,
         len(state.memory.slots), log_bytes, disk_bytes, failure,
     )  # fmt: skip
 

@@ -2,10 +2,11 @@
 
 ``python -m tests.index.killed_writer FOLDER LOG`` loads all compiled code, and for each line FIRST
 that it is given forks a process, whose number it prints, and how it ended. That does work number
-FIRST, FIRST + 1, … on the index in FOLDER. Each is a line ``begin N`` in LOG, and when it was
-acknowledged ``end N``.
+FIRST, FIRST + 1, … on the index in FOLDER, some of it in groups. Each is a line ``begin N`` in LOG,
+and when it was acknowledged ``end N``.
 """
 
+import contextlib
 import os
 import random
 import sys
@@ -31,6 +32,11 @@ def work(number):
     ids = [f"page {rng.randrange(UNIVERSE)}" for _ in range(size)]
     values = [rng.randrange(200) << 40 ^ 1 << rng.randrange(64) for _ in ids]
     return kind, ids, values
+
+
+def group_size(number):
+    """How much work is done as one group, from ``number`` on."""
+    return random.Random(~number).choice([1, 1, 2, 7])
 
 
 def do(index, number):
@@ -63,10 +69,14 @@ def change(folder, log, first):
         say = os.open(log, os.O_WRONLY | os.O_APPEND)
         number = first
         while True:
-            os.write(say, b"begin %d\n" % number)
-            do(index, number)
-            os.write(say, b"end %d\n" % number)
-            number += 1
+            group = range(number, number + group_size(number))
+            with index.group() if len(group) > 1 else contextlib.nullcontext():
+                for each in group:
+                    os.write(say, b"begin %d\n" % each)
+                    do(index, each)
+            for each in group:
+                os.write(say, b"end %d\n" % each)
+            number = group.stop
 
 
 def main(folder, log):
