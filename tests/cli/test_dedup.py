@@ -9,7 +9,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pyarrow as pa
@@ -23,7 +22,7 @@ from mr_dedup.features.shingles import FeatureOptions
 from mr_dedup.fingerprints import simhash
 from mr_dedup.formats.documents import chunks
 from mr_dedup.pipeline import dedup as pipeline
-from mr_dedup.pipeline.stages import has_finished
+from mr_dedup.pipeline.stages import Stages, has_finished
 from mr_dedup.runners import RUNNERS
 from mr_dedup.signatures import columns
 from tests.features import text_oracle
@@ -360,21 +359,68 @@ def many(tmp_path_factory):
     return path, files_of(folder / "out")
 
 
-@pytest.mark.parametrize("moment", [0.3, 0.8, 1.2, 1.6, 2.0, 2.5])
-def test_a_killed_run_goes_on(many, tmp_path, moment):
+STAGES = ["fingerprint", "cluster", "resolve", "keep"]
+
+KILLED = """
+import os, signal, sys
+
+from mr_dedup.cli.main import main
+from mr_dedup.pipeline.stages import Stages
+from mr_dedup.runners import local
+
+moment, name = sys.argv[1:3]
+finish, run_task = Stages.finish, local._run_task
+
+def killed_at_the_end_of_a_stage(self, stage, *told):
+    if stage != name or moment == "after":
+        finish(self, stage, *told)
+    if stage == name:
+        os.killpg(0, signal.SIGKILL)
+
+def killed_in_a_task(job_class, *told):
+    if moment == "task of" and job_class.__name__ == name:
+        os.killpg(0, signal.SIGKILL)
+    run_task(job_class, *told)
+
+Stages.finish, local._run_task = killed_at_the_end_of_a_stage, killed_in_a_task
+main(sys.argv[3:])
+"""
+"""A run that ends itself and its tasks: in a task, or as a stage is or is about to be noted."""
+
+
+@pytest.mark.parametrize(
+    ("moment", "name", "done_before"),
+    [
+        ("task of", "FingerprintJob", 0),
+        *(("before", stage, number) for number, stage in enumerate(STAGES)),
+        ("task of", "KeepJob", 3),
+        ("after", "keep", 4),
+    ],
+)
+def test_a_killed_run_goes_on(many, tmp_path, capfd, monkeypatch, moment, name, done_before):
     path, undisturbed = many
-    out = tmp_path / "out"
-    command = [sys.executable, "-m", "mr_dedup", "dedup", str(path), "-o", str(out), "-r", "local"]
-    process = subprocess.Popen(command, stderr=subprocess.DEVNULL, start_new_session=True)
-    time.sleep(moment)
-    os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
-    if not out.exists():
-        unfinished = (tmp_path / ".out.unfinished").exists()
-        # before there is anything to go on with, a run begins
-        subprocess.run([*command, *["--resume"] * unfinished], check=True, capture_output=True)
+    out, unfinished = tmp_path / "out", tmp_path / ".out.unfinished"
+    words = ["dedup", path, "-o", out, "-r", "local"]
+    killed = subprocess.run(
+        [sys.executable, "-c", KILLED, moment, name, *words],
+        start_new_session=True, env={**os.environ, "TMPDIR": str(tmp_path)}, check=False,
+    )  # fmt: skip
+    assert killed.returncode == -signal.SIGKILL
+    assert not out.exists()
+    manifest = json.loads((unfinished / "manifest.json").read_bytes())
+    assert list(manifest["done"]) == STAGES[:done_before]
+    finished, finish = [], Stages.finish
+
+    def noted(self, stage, *told):
+        finished.append(stage)
+        finish(self, stage, *told)
+
+    monkeypatch.setattr(Stages, "finish", noted)
+    assert main([*map(str, words), "--resume"]) == 0, capfd.readouterr().err
+    assert finished == STAGES[done_before:]
     assert files_of(out) == undisturbed
-    assert [p.name for p in tmp_path.iterdir()] == ["out"]
+    # what is left of the temporary files of the killed run is not the next one's
+    assert [p.name for p in tmp_path.iterdir() if "mr_dedup" not in p.name] == ["out"]
 
 
 def test_a_run_killed_when_its_result_was_there_is_ended(tmp_path, capfd, monkeypatch):
