@@ -446,8 +446,10 @@ def _summarise(
     )
     if summary["clusters split"]:
         _say(
-            f"clusters split, since pages near by chance joined more than a task holds: "
-            f"{summary['clusters split']:,}; stricter methods tell better"
+            f"clusters split: {summary['clusters split']:,}, of "
+            f"{summary['documents in split clusters']:,} documents; they are too large for one "
+            f"task, and near-duplicates among these may be kept; a stricter --method or --verify "
+            f"makes smaller clusters"
         )
     if options.against:
         _say(

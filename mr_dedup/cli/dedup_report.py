@@ -82,6 +82,7 @@ def report_data(
             },
             earlier=earlier,
             for_earlier=summary["dropped for earlier documents"],
+            in_split_clusters=summary["documents in split clusters"],
         ),
         cluster_sizes=sizes,
         distances=np.concatenate([np.empty(0, np.uint8), *gathered.distances]),

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from mr_dedup.clusters.components import Ranks
     from mr_dedup.clusters.documents import ClusteredDocuments
     from mr_dedup.clusters.keepers import KeepPolicy
+    from mr_dedup.clusters.stored_sets import StoredSets
     from mr_dedup.clusters.verification import ShingleSets
     from mr_dedup.features.shingles import FeatureOptions
     from mr_dedup.formats.documents.batch import DocumentBatch
@@ -57,6 +58,9 @@ EARLIER = -1
 
 class ResolveJob(DocumentJob):
     """See the module."""
+
+    stored_bytes = 256 << 20
+    """Bytes of sets of shingles that a reduce task has in memory; more are in a temporary file."""
 
     INTERNAL_PROTOCOL = BatchProtocol
     OUTPUT_PROTOCOL = BatchProtocol
@@ -259,13 +263,15 @@ class ResolveJob(DocumentJob):
     def reduce_clusters(self, key: int, batches: Iterable[Batch]) -> Iterator[tuple[int, Batch]]:
         """Yield the decisions on the documents of some clusters."""
         from mr_dedup.clusters.decisions import resolve
+        from mr_dedup.clusters.stored_sets import StoredSets
 
-        table = pa.concat_tables([decode_documents(batch) for batch in batches])
-        shingles = None if self.threshold() is None else self.shingles()
-        documents, sets = self._documents(table, shingles)
-        earlier = documents.files == EARLIER
-        order = self._best_first(documents, earlier)
-        decisions = resolve(documents, order, sets, self.threshold(), earlier)
+        with StoredSets(self.stored_bytes) as stored:
+            table = pa.concat_tables([self._without_text(batch, stored) for batch in batches])
+            documents, sets = self._documents(table, stored)
+            earlier = documents.files == EARLIER
+            order = self._best_first(documents, earlier)
+            decisions = resolve(documents, order, sets, self.threshold(), earlier)
+            del sets
         result = pa.table(
             {
                 "chunk": table["chunk"],
@@ -282,13 +288,29 @@ class ResolveJob(DocumentJob):
         yield key, DocumentTable(result)
         self.increment_counter(COUNTERS, "documents resolved", len(decisions))
 
+    def _without_text(self, batch: Batch, stored: StoredSets) -> pa.Table:
+        """Return the documents of a batch; the sets of shingles of their texts are stored.
+
+        Row i of all batches has set i, which is empty where the text came with another document.
+        """
+        from mr_dedup.clusters.verification import shingle_sets
+
+        table = decode_documents(batch)
+        if "text" not in table.column_names:
+            return table
+        for texts in table["text"].chunks:
+            stored.append(shingle_sets(texts, self.shingles()))
+        has_text = table["text"].is_valid()
+        return table.drop_columns(["text"]).append_column("has text", has_text)
+
     def _documents(
-        self, table: pa.Table, shingles: FeatureOptions | None
+        self, table: pa.Table, stored: StoredSets
     ) -> tuple[ClusteredDocuments, ShingleSets | None]:
         """Return documents as clusters/ takes them, and the shingles of their distinct texts."""
         from mr_dedup.clusters.documents import ClusteredDocuments
 
-        texts, sets = self._texts(table, shingles) if shingles else (None, None)
+        verified = self.threshold() is not None
+        texts, sets = self._texts(table, stored) if verified else (None, None)
         columns = {name: table[f"field {name}"] for name in self.policy().fields}
         documents = ClusteredDocuments(
             ids=one_array(table["id"]),
@@ -303,11 +325,9 @@ class ResolveJob(DocumentJob):
         )
         return documents, sets
 
-    def _texts(
-        self, table: pa.Table, shingles: FeatureOptions
-    ) -> tuple[NDArray[np.int64], ShingleSets]:
+    def _texts(self, table: pa.Table, stored: StoredSets) -> tuple[NDArray[np.int64], ShingleSets]:
         """Return the number of each document's text, and the set of each text."""
-        from mr_dedup.clusters.verification import ShingleSets, number_texts, shingle_sets
+        from mr_dedup.clusters.verification import number_texts
 
         hashes = np.stack([table["text a"].to_numpy(), table["text b"].to_numpy()], axis=1)
         numbers, firsts = number_texts(hashes)
@@ -315,11 +335,10 @@ class ResolveJob(DocumentJob):
             parts, rows = table["part"].to_numpy(), table["row of part"].to_numpy()
             return numbers, self.held.gathered(parts[firsts], rows[firsts])
         # a text comes from every task that met it: one will do
-        rows = np.flatnonzero(table["text"].is_valid().to_numpy())
+        rows = np.flatnonzero(table["has text"].to_numpy())
         chosen = np.zeros(firsts.size, np.int64)
         chosen[numbers[rows]] = rows
-        sets = [shingle_sets(texts, shingles) for texts in table["text"].chunks]
-        return chosen[numbers], ShingleSets.joined(sets)
+        return chosen[numbers], stored.joined()
 
     def _best_first(
         self, documents: ClusteredDocuments, earlier: NDArray[np.bool_]

@@ -49,7 +49,7 @@ from mr_dedup.pipeline.decided import Decided
 from mr_dedup.pipeline.document_clusters import Signed, cluster_documents, method_names
 from mr_dedup.pipeline.document_rows import Rows, rows_schema
 from mr_dedup.pipeline.earlier_texts import as_documents, set_aside, texts_set_aside
-from mr_dedup.pipeline.fingerprint_clusters import JoinEngine
+from mr_dedup.pipeline.fingerprint_clusters import UNVERIFIED, VERIFIED, JoinEngine
 from mr_dedup.pipeline.kept_documents import KeptDocuments
 from mr_dedup.pipeline.results import EarlierResult, write_fingerprints, write_signatures
 from mr_dedup.pipeline.signature_rows import read_signatures, signature_writer
@@ -290,8 +290,9 @@ def _cluster(folder: Path, options: DedupOptions, run_job: RunJob) -> dict[str, 
 
     with run_job.join_engine() as engine:
         labels, counts = cluster_documents(
-            rows.fingerprints[exist], rows.lengths[exist], options.k, signed, engine
-        )
+            rows.fingerprints[exist], rows.lengths[exist], options.k, signed, engine,
+            UNVERIFIED if options.verify is None else VERIFIED,
+        )  # fmt: skip
     order = np.argsort(labels.nodes)
     Labels(labels.nodes[order], labels.labels[order]).write(folder / LABELS)
     return counts

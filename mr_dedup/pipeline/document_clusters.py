@@ -20,6 +20,8 @@ from mr_dedup.clusters.components import Labels, UnionFind, components
 from mr_dedup.jobs.batches import Kind, decode_columns, read_batches
 from mr_dedup.jobs.signatures import SignaturesJob, write_signatures
 from mr_dedup.pipeline.fingerprint_clusters import (
+    VERIFIED,
+    ClusterLimit,
     Fingerprints,
     JoinEngine,
     cluster_fingerprints,
@@ -68,12 +70,13 @@ def cluster_documents(
     k: int | None,
     signed: Callable[[], Iterator[Signed]],
     engine: JoinEngine,
+    limit: ClusterLimit = VERIFIED,
 ) -> tuple[Labels, dict[str, Any]]:
     """Return the clusters of documents by all methods, those of several documents, and counts.
 
     ``values`` uint64[n] are the documents' fingerprints, with ``lengths`` int64[n] of their texts
     in bytes; pairs within ``k`` bits count, if it is not None, and what each of ``signed`` says.
-    Clusters of too many bytes are split, as ``split_large``. In memory what
+    Clusters of more than ``limit`` are split, as ``split_large``. In memory what
     ``cluster_fingerprints`` takes, the signatures of one method, and 110 bytes a clustered one.
     """
     joined = UnionFind()
@@ -104,12 +107,13 @@ def cluster_documents(
     labels = joined.labels()
     counts["links by keys"], counts["crowded keys"] = links, crowds
     labels, split = split_large(
-        labels, values, lengths, _Stricter(values, k, signed, engine.threads)
+        labels, values, lengths, _Stricter(values, k, signed, engine.threads), limit
     )
     return labels, {
         **counts,
         "clusters of fingerprints": int(labels.roots.sum()),
-        "clusters split": split,
+        "clusters split": split.clusters,
+        "documents in split clusters": split.documents,
     }
 
 

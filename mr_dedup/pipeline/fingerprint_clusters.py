@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -84,8 +84,25 @@ Stricter = Callable[[Fingerprints, int], tuple[Fingerprints, Fingerprints] | Non
 None if there are no such rules.
 """
 
-MOST_BYTES = 64 << 20
-"""Bytes of different texts that a cluster may have: one task compares them."""
+
+class ClusterLimit(NamedTuple):
+    """How large a cluster may be before it is split: ``bytes`` of different texts together.
+
+    A text counts as at least ``text_bytes``.
+    """
+
+    bytes: int
+    text_bytes: int = 0
+
+
+VERIFIED = ClusterLimit(4 << 30, 4 << 10)
+"""Of clusters whose texts are compared: a million texts take a task 1 GB and some 10 minutes.
+
+Sets of shingles are in a temporary file where they are many, at most 10 GB.
+"""
+
+UNVERIFIED = ClusterLimit(64 << 20)
+"""Of clusters of which all but one document are dropped, whatever their texts are."""
 
 _KNOWN_BYTES = 1 << 17
 """Bytes up to which a text is held whole; of longer ones there is a sample of their shingles."""
@@ -135,35 +152,42 @@ def cluster_fingerprints(values: Fingerprints, k: int, engine: JoinEngine) -> Fi
     return FingerprintClusters(labels, int(distinct.size), pairs)
 
 
+class Split(NamedTuple):
+    """How many clusters were split, and how many documents these have."""
+
+    clusters: int
+    documents: int
+
+
 def split_large(
     labels: Labels,
     values: Fingerprints,
     lengths: NDArray[np.int64],
     stricter: Stricter,
-    most_bytes: int = MOST_BYTES,
-) -> tuple[Labels, int]:
-    """Return labels of clusters whose different texts have up to ``most_bytes`` together.
+    limit: ClusterLimit = VERIFIED,
+) -> tuple[Labels, Split]:
+    """Return labels of clusters of up to ``limit``, and what was split for it.
 
     ``values`` uint64[n] and ``lengths`` int64[n], in bytes, are those of all documents; of two with
     the same fingerprint and length the texts are taken to be equal, as nearly all are. Of a larger
     cluster only pairs count that ``stricter`` finds one step stricter, of what is too large then
-    only those two steps, and so on; where there are no stricter rules it may stay larger. Returns
-    also how many were split.
+    only those two steps, and so on; where there are no stricter rules it may stay larger.
 
-    Where pages are near by chance, all those of a large corpus are one cluster in the end, which no
-    task could hold, and which says nothing.
+    Documents of a cluster that was split are compared within the parts only, so near-duplicates may
+    be kept.
     """
+    lengths = np.maximum(lengths, limit.text_bytes)
     places = Ranks(labels.nodes).of(values)
     known = places >= 0
     sizes = np.bincount(places[known], lengths[known], len(labels))
-    if not _large(labels.labels, sizes, most_bytes)[0].any():
-        return labels, 0
+    if not _large(labels.labels, sizes, limit.bytes)[0].any():
+        return labels, Split(0, 0)
     # of all texts, equal ones too, it was more
     sizes = _text_bytes(places, lengths, len(labels))
     changed = labels.labels.copy()
-    split = 0
+    split = Split(0, 0)
     for step in itertools.count(1):
-        large, clusters = _large(changed, sizes, most_bytes)
+        large, clusters = _large(changed, sizes, limit.bytes)
         if not large.any():
             break
         members = np.flatnonzero(large[clusters])
@@ -172,9 +196,10 @@ def split_large(
             break
         # each is there, with itself, in the order of nodes
         changed[members] = components(*pairs).labels
-        split = split or int(large.sum())
-    if not split:
-        return labels, 0
+        if not split.clusters:
+            split = Split(int(large.sum()), int(np.isin(places, members).sum()))
+    if not split.clusters:
+        return labels, split
     _, clusters = np.unique(changed, return_inverse=True)
     documents = np.bincount(clusters[places[known]], minlength=len(labels))
     several = documents[clusters] > 1

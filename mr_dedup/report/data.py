@@ -17,7 +17,8 @@ class Totals:
     Each that was ``read`` is ``kept``, or ``dropped`` for a reason, such as near-duplicate. Those
     ``without_features`` are among the kept; the ``rejected`` records were never read as documents.
     All were compared with so many ``earlier`` documents, which are not counted elsewhere; of the
-    dropped so many are ``for_earlier`` ones. Raises ValueError for numbers that do not add up.
+    dropped so many are ``for_earlier`` ones. Of documents ``in_split_clusters``, earlier ones too,
+    near-duplicates may be kept. Raises ValueError for numbers that do not add up.
     """
 
     read: int
@@ -27,9 +28,13 @@ class Totals:
     dropped: Mapping[str, int]
     earlier: int = 0
     for_earlier: int = 0
+    in_split_clusters: int = 0
 
     def __post_init__(self) -> None:
-        for name in ("read", "rejected", "without_features", "kept", "earlier", "for_earlier"):
+        for name in (
+            "read", "rejected", "without_features", "kept", "earlier", "for_earlier",
+            "in_split_clusters",
+        ):  # fmt: skip
             if getattr(self, name) < 0:
                 raise ValueError(f"{name} must be at least 0, not {getattr(self, name)}")
         for reason, count in self.dropped.items():
@@ -43,6 +48,11 @@ class Totals:
             raise ValueError(
                 f"without_features: expected at most the {self.kept} kept, "
                 f"got {self.without_features}"
+            )
+        if self.in_split_clusters > self.read + self.earlier:
+            raise ValueError(
+                f"in_split_clusters: expected at most the {self.read + self.earlier} read and "
+                f"earlier, got {self.in_split_clusters}"
             )
         if self.for_earlier > (self.all_dropped if self.earlier else 0):
             raise ValueError(

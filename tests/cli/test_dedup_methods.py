@@ -7,8 +7,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from mr_dedup.features.shingles import FeatureOptions
+from mr_dedup.jobs.resolve import ResolveJob
 from mr_dedup.pipeline import dedup as pipeline
-from mr_dedup.pipeline import document_clusters
+from mr_dedup.pipeline.fingerprint_clusters import ClusterLimit
 from mr_dedup.runners import RUNNERS
 from tests.cli.test_dedup import (
     DEFAULTS,
@@ -126,17 +127,33 @@ def test_clusters_too_large_are_split_by_more_keys(tmp_path, capfd, monkeypatch)
     out = tmp_path / "out"
     done(capfd, path, "-o", out, "--method", "minhash")
     whole = json.loads((out / "summary.json").read_text())
-    usual = document_clusters.split_large
-    monkeypatch.setattr(
-        document_clusters, "split_large", lambda *arguments: usual(*arguments, 2000)
-    )
+    monkeypatch.setattr(pipeline, "VERIFIED", ClusterLimit(2000))
     said = done(capfd, path, "-o", tmp_path / "split", "--method", "minhash")
     split = json.loads((tmp_path / "split" / "summary.json").read_text())
-    assert whole["clusters split"] == 0
+    assert (whole["clusters split"], whole["documents in split clusters"]) == (0, 0)
+    assert "in clusters that were split" not in (out / "report.html").read_text()
     assert split["clusters split"] > 0
-    assert "clusters split" in said
+    count = split["documents in split clusters"]
+    assert count == sum(
+        size
+        for size in pq.read_table(out / "clusters.parquet")["documents"].to_pylist()
+        if size > 2000 / len(documents[0]["text"])
+    )
+    assert f"clusters split: {split['clusters split']}, of {count} documents" in said
+    assert "near-duplicates among these may be kept" in said
+    assert f"{count} documents are in clusters that were split" in " ".join(
+        (tmp_path / "split" / "report.html").read_text().split()
+    )
     sizes = pq.read_table(tmp_path / "split" / "clusters.parquet")["documents"].to_pylist()
     assert max(sizes) < max(pq.read_table(out / "clusters.parquet")["documents"].to_pylist())
+
+
+def test_sets_of_shingles_in_a_temporary_file_change_nothing(tmp_path, capfd, monkeypatch):
+    path = write_jsonl(tmp_path / "docs.jsonl", made_up_documents(4))
+    done(capfd, path, "-o", tmp_path / "usual", "-r", "local")
+    monkeypatch.setattr(ResolveJob, "stored_bytes", 1000)
+    done(capfd, path, "-o", tmp_path / "stored", "-r", "local")
+    assert files_of(tmp_path / "usual") == files_of(tmp_path / "stored")
 
 
 def test_a_killed_run_goes_on_with_its_signatures(tmp_path, capfd, monkeypatch):

@@ -9,6 +9,7 @@ from mr_dedup import runners
 from mr_dedup.clusters.components import Labels
 from mr_dedup.hamming.self_join import self_join
 from mr_dedup.pipeline.fingerprint_clusters import (
+    ClusterLimit,
     JoinEngine,
     cluster_fingerprints,
     split_large,
@@ -109,7 +110,10 @@ def nearer(k):
 
 
 def expected_split(values, lengths, k, most):
-    """The same by sets: clusters that are too large are taken apart by ever smaller distances."""
+    """The same by sets: clusters that are too large are taken apart by ever smaller distances.
+
+    Returns the clusters, how many were too large, and how many documents these have.
+    """
 
     def size(cluster):
         return sum(
@@ -133,12 +137,13 @@ def expected_split(values, lengths, k, most):
         return [end for part in parts(cluster, distance) for end in taken_apart(part, distance - 1)]
 
     wholes = parts(set(values), k)
+    large = [whole for whole in wholes if len(whole) > 1 and size(whole) > most]
     return {
         frozenset(end)
         for whole in wholes
         for end in taken_apart(whole, k - 1)
         if sum(value in end for value in values) > 1
-    }, sum(len(whole) > 1 and size(whole) > most for whole in wholes)
+    }, (len(large), sum(value in whole for whole in large for value in values))
 
 
 @pytest.mark.parametrize("name", SETS)
@@ -148,7 +153,9 @@ def test_clusters_are_split_until_a_task_holds_them(staging, name, most):
     rng = random.Random(most)
     lengths = [rng.choice([5, 8, 13]) for _ in SETS[name]]
     found = cluster_fingerprints(values, 5, JoinEngine("inline", staging))
-    labels, split = split_large(found.labels, values, np.array(lengths, np.int64), nearer(5), most)
+    labels, split = split_large(
+        found.labels, values, np.array(lengths, np.int64), nearer(5), ClusterLimit(most)
+    )
     clusters: dict[int, set[int]] = {}
     for node, label in zip(labels.nodes.tolist(), labels.labels.tolist(), strict=True):
         clusters.setdefault(label, set()).add(node)
@@ -162,5 +169,15 @@ def test_long_texts_count_for_what_is_held_of_them():
     values = np.array([1, 3], np.uint64)
     labels = Labels(values, np.array([1, 1], np.uint64))
     lengths = np.array([1 << 40, 1 << 40])
-    assert split_large(labels, values, lengths, nearer(3), 1 << 18)[1] == 0
-    assert split_large(labels, values, lengths, nearer(3), (1 << 18) - 1)[1] == 1
+    for most, split in ((1 << 18, 0), ((1 << 18) - 1, 1)):
+        limit = ClusterLimit(most)
+        assert split_large(labels, values, lengths, nearer(3), limit)[1].clusters == split
+
+
+def test_short_texts_count_for_what_their_documents_take():
+    values = np.array([1, 3], np.uint64)
+    labels = Labels(values, np.array([1, 1], np.uint64))
+    lengths = np.array([5, 7])
+    for most, split in ((200, 0), (199, 1)):
+        limit = ClusterLimit(most, 100)
+        assert split_large(labels, values, lengths, nearer(3), limit)[1] == (split, 2 * split)
