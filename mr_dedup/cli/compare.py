@@ -20,7 +20,6 @@ import argparse
 import os
 import shutil
 import sys
-import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -28,7 +27,7 @@ from typing import TYPE_CHECKING
 
 from mr_dedup.cli.document_arguments import add_reading_arguments, read_options
 from mr_dedup.cli.evaluate import all_bands, bands_argument, similarity_argument
-from mr_dedup.cli.result_folder import aside_for, is_empty, put_in_place
+from mr_dedup.cli.result_folder import aside_for, is_empty, locked, put_in_place
 from mr_dedup.cli.streams import printable
 
 if TYPE_CHECKING:
@@ -108,14 +107,15 @@ def run(arguments: argparse.Namespace) -> int:
     started = time.perf_counter()
     bands = all_bands(arguments)
     _check_methods(arguments)
-    _check_out(arguments.out, arguments.overwrite)
-    truth = read_truth(arguments.truth)
-    comparison, entrants = _prepared(arguments, truth, bands)
-    measured = [
-        _measured(comparison, each)
-        for each in tqdm(entrants, unit=" methods", leave=False, disable=None)
-    ]
-    _write(arguments.out, measured, bands, overwrite=arguments.overwrite)
+    with locked(arguments.out):
+        _check_out(arguments.out, arguments.overwrite)
+        truth = read_truth(arguments.truth)
+        comparison, entrants = _prepared(arguments, truth, bands)
+        measured = [
+            _measured(comparison, each)
+            for each in tqdm(entrants, unit=" methods", leave=False, disable=None)
+        ]
+        _write(arguments.out, measured, bands, overwrite=arguments.overwrite)
     from mr_dedup.report.comparison_tables import to_markdown
 
     print("\n".join(to_markdown(measured, bands, arguments.verify)))
@@ -292,8 +292,6 @@ def _check_out(out: Path, overwrite: bool) -> None:
     """Raise MrDedupError for what is in the way."""
     from mr_dedup.errors import MrDedupError
 
-    if not out.parent.is_dir():
-        raise MrDedupError(f"{out}: its folder {out.parent} does not exist")
     if not os.path.lexists(out):
         return
     if not overwrite:
@@ -328,13 +326,12 @@ def _write(
     out: Path, measured: Sequence[Measured], bands: Sequence[float], *, overwrite: bool
 ) -> None:
     """Have the folder appear as a whole."""
-    from mr_dedup.formats.outputs import hidden_prefix, whole_file
+    from mr_dedup.formats.outputs import folder_beside, whole_file
     from mr_dedup.report.comparison_plots import plots
     from mr_dedup.report.comparison_tables import to_csv
 
     files = [(RESULTS, to_csv(measured, bands)), *plots(measured)]
-    aside = Path(tempfile.mkdtemp(prefix=hidden_prefix(out), suffix=".part", dir=out.parent))
-    try:
+    with folder_beside(out) as aside:
         made = aside / "made"
         made.mkdir()
         for name, content in files:
@@ -345,8 +342,6 @@ def _write(
         replaced = aside_for(out)
         put_in_place(made, out, replaced)
         shutil.rmtree(replaced, ignore_errors=True)
-    finally:
-        shutil.rmtree(aside, ignore_errors=True)
 
 
 def _say(message: str) -> None:

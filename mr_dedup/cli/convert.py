@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import sys
-import tempfile
 from collections.abc import Generator, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -120,7 +119,7 @@ def _ascending(
     are merged from there.
     """
     from mr_dedup.formats import longs
-    from mr_dedup.formats.outputs import hidden_prefix
+    from mr_dedup.formats.outputs import folder_beside
 
     with contextlib.ExitStack() as stack:
         folder = None
@@ -131,8 +130,7 @@ def _ascending(
                 yield from _without_repeats(pieces)
                 return
             if folder is None:
-                scratch = tempfile.TemporaryDirectory(prefix=hidden_prefix(out), dir=out.parent)
-                folder = Path(stack.enter_context(scratch))
+                folder = stack.enter_context(folder_beside(out))
             runs.append(folder / str(len(runs)))
             with runs[-1].open("wb") as file:
                 for piece in _without_repeats(pieces):

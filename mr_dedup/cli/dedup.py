@@ -18,6 +18,7 @@ what is like none of it. --dry-run prints what would be done.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib
 import json
 import shutil
@@ -39,6 +40,7 @@ from mr_dedup.cli.preloading import preloading
 from mr_dedup.cli.result_folder import ResultFolder
 from mr_dedup.cli.runner_arguments import add_runner_arguments
 from mr_dedup.cli.streams import printable
+from mr_dedup.interrupts import at_forced_end
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -141,9 +143,6 @@ def _run(
     started: float,
 ) -> int:
     from mr_dedup import runners
-    from mr_dedup.cli.dedup_jobs import Jobs
-    from mr_dedup.pipeline.dedup import dedup
-    from mr_dedup.pipeline.stages import Stages
 
     settings = None
     if arguments.runner in runners.CLUSTER_RUNNERS:
@@ -154,6 +153,24 @@ def _run(
         refuse_cluster_arguments(arguments, arguments.documents)
     options = _options(arguments, *chosen)
     folder = ResultFolder(arguments.out)
+    # what only looks is in nobody's way
+    with contextlib.nullcontext() if arguments.dry_run else folder.locked():
+        return _run_locked(arguments, options, folder, settings, wait, started)
+
+
+def _run_locked(
+    arguments: argparse.Namespace,
+    options: DedupOptions,
+    folder: ResultFolder,
+    settings: ClusterSettings | None,
+    wait: Callable[[], None],
+    started: float,
+) -> int:
+    from mr_dedup import runners
+    from mr_dedup.cli.dedup_jobs import Jobs
+    from mr_dedup.pipeline.dedup import dedup
+    from mr_dedup.pipeline.stages import Stages
+
     if arguments.resume and folder.was_published():
         if not arguments.dry_run:
             folder.end()
@@ -182,11 +199,13 @@ def _run(
             wait()
         jobs = Jobs(arguments, work, staging, settings)
         with preloading(_load_report if work.held else None, jobs.clustering):
+            unfinished = f"{folder.work}: what is done so far; --resume goes on with it"
             try:
-                summary = dedup(stages, options, jobs)
-                _refuse_changed(arguments, work, run, settings)
+                with at_forced_end(lambda: _say(unfinished)):
+                    summary = dedup(stages, options, jobs)
+                    _refuse_changed(arguments, work, run, settings)
             except BaseException:
-                _say(f"{folder.work}: what is done so far; --resume goes on with it")
+                _say(unfinished)
                 raise
     _finish_result(folder.work, summary, arguments, options)
     folder.publish()

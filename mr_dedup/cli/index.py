@@ -21,9 +21,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import shutil
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -211,7 +209,7 @@ def _made_whole(folder: Path, aside: bool) -> Iterator[Path]:
     """Yield where to make a folder, if ``aside`` beside its place, and there if the block ends."""
     from mr_dedup.errors import MrDedupError
     from mr_dedup.formats.folders import Folder
-    from mr_dedup.formats.outputs import hidden_prefix
+    from mr_dedup.formats.outputs import folder_beside
 
     if not aside:
         yield folder
@@ -219,14 +217,11 @@ def _made_whole(folder: Path, aside: bool) -> Iterator[Path]:
     if folder.is_dir() and any(folder.iterdir()):
         raise MrDedupError(f"{folder}: holds files already; name another folder")
     folder.parent.mkdir(parents=True, exist_ok=True)
-    made = Path(tempfile.mkdtemp(prefix=hidden_prefix(folder), suffix=".part", dir=folder.parent))
-    try:
+    with folder_beside(folder) as made:
         yield made / "index"
         (made / "index").rename(folder)
         with Folder(folder.absolute().parent) as parent:
             parent.force()
-    finally:
-        shutil.rmtree(made, ignore_errors=True)
 
 
 def _add(arguments: argparse.Namespace) -> int:

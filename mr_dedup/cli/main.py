@@ -20,6 +20,7 @@ from typing import NoReturn
 from mr_dedup import __version__
 from mr_dedup.cli.streams import abandon, dependable_streams, printable
 from mr_dedup.errors import MrDedupError
+from mr_dedup.interrupts import INTERRUPTS, Watcher, at_forced_end, claim_end
 from mr_dedup.lean_imports import lean_imports
 
 # Each is a module of this package with HELP, add_arguments(parser) and run(arguments) -> int.
@@ -39,8 +40,6 @@ COMMANDS = (
     "index",
     "serve",
 )
-
-_INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 EXIT_OK, EXIT_MISTAKE, EXIT_BUG, EXIT_INTERRUPTED = 0, 2, 70, 130
 
@@ -89,7 +88,7 @@ def _format_options(command: argparse.ArgumentParser) -> list[str]:
 
 def _interrupt(signum: int, frame: FrameType | None) -> NoReturn:
     """End in order, once: what cleans up after the first interrupt is not to be interrupted."""
-    for number in _INTERRUPTS:
+    for number in INTERRUPTS:
         signal.signal(number, signal.SIG_IGN)
     raise KeyboardInterrupt
 
@@ -99,10 +98,11 @@ def command() -> NoReturn:
 
     At once: to take down all that was imported, piece by piece, is 0.1 s.
     """
-    try:
-        code = main()
-    except SystemExit as ended:
-        code = int(ended.code or EXIT_OK)
+    with Watcher(EXIT_INTERRUPTED):
+        try:
+            code = main()
+        except SystemExit as ended:
+            code = int(ended.code or EXIT_OK)
     # others' exit functions, which may remove what they made
     atexit._run_exitfuncs()
     for stream in sys.stdout, sys.stderr:
@@ -117,12 +117,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     if argv is None:
         lean_imports()
     # what was ignored from the start, as under nohup, stays ignored
-    usual = {number: signal.getsignal(number) for number in _INTERRUPTS}
+    usual = {number: signal.getsignal(number) for number in INTERRUPTS}
     for number, handler in usual.items():
         if handler is not signal.SIG_IGN:
             signal.signal(number, _interrupt)
     try:
-        with dependable_streams():
+        with dependable_streams(), at_forced_end(_say_interrupted):
             return _complete(sys.argv[1:] if argv is None else argv)
     finally:
         for number, handler in usual.items():
@@ -140,7 +140,8 @@ def _complete(argv: Sequence[str]) -> int:
         # one that went through source that was executed, as that of dataclasses is when they are
         # imported, makes python -m end by a signal, caught or not, unless more source is executed
         exec("")
-        _say("interrupted")
+        claim_end()
+        _say_interrupted()
         return EXIT_INTERRUPTED
 
 
@@ -194,6 +195,10 @@ def _finish(code: int) -> int:
             _say(f"standard output: {error.strerror}")
             return EXIT_MISTAKE
     return code
+
+
+def _say_interrupted() -> None:
+    _say("interrupted")
 
 
 def _say(message: str) -> None:

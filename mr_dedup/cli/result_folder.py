@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 
@@ -21,14 +22,21 @@ class ResultFolder:
         self._ended = out.parent / f".{out.name}.ended"
         self._replaced = aside_for(out)
 
+    @contextlib.contextmanager
+    def locked(self) -> Iterator[None]:
+        """Keep other runs from writing the result in the block.
+
+        Raises MrDedupError if another one does, and if the lock cannot be taken.
+        """
+        with locked(self.out):
+            yield
+
     def check(self, *, resume: bool, overwrite: bool, read: Iterable[Path]) -> None:
         """Raise MrDedupError for what is in the way, and for a result that is ``read`` as well."""
         from mr_dedup.errors import MrDedupError
         from mr_dedup.pipeline.results import SUMMARY
 
         out = self.out
-        if not out.parent.is_dir():
-            raise MrDedupError(f"{out}: its folder {out.parent} does not exist")
         if any(out.exists() and out.samefile(folder) for folder in read):
             raise MrDedupError(f"{out}: is read as well; choose another name for the result")
         if out.exists() and not overwrite:
@@ -65,6 +73,22 @@ class ResultFolder:
             os.rename(self.work, self._ended)  # noqa: PTH104 (a folder onto nothing)
         shutil.rmtree(self._replaced, ignore_errors=True)
         shutil.rmtree(self._ended, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def locked(out: Path) -> Iterator[None]:
+    """Keep other commands from making the folder ``out`` in the block, by a file beside it.
+
+    Raises MrDedupError if another one does, if its folder does not exist, and if the lock cannot be
+    taken.
+    """
+    from mr_dedup.errors import MrDedupError
+    from mr_dedup.formats.file_lock import FileLock
+
+    if not out.parent.is_dir():
+        raise MrDedupError(f"{out}: its folder {out.parent} does not exist")
+    with FileLock(out.parent / f".{out.name}.lock", str(out)):
+        yield
 
 
 def aside_for(out: Path) -> Path:

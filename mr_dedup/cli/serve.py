@@ -89,6 +89,7 @@ def run(arguments: argparse.Namespace) -> int:
         ) from error
     from mr_dedup.index.hamming_index import HammingIndex
     from mr_dedup.index.http_token import VARIABLE, read_token
+    from mr_dedup.interrupts import no_forced_end
     from mr_dedup.server.service import Limits, Service
     from mr_dedup.server.serving import IndexServer, bound
 
@@ -106,6 +107,8 @@ def run(arguments: argparse.Namespace) -> int:
         hint = f"; give --token-file or {VARIABLE}" if "needs a token" in str(error) else ""
         raise MrDedupError(f"{error}{hint}") from error
     with (
+        # calls that have begun are answered
+        no_forced_end(),
         sock,
         HammingIndex.open(
             arguments.folder, relaxed=arguments.relaxed, check=not arguments.no_check

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import stat
 import tempfile
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ from typing import BinaryIO
 
 from mr_dedup.errors import MrDedupError
 from mr_dedup.formats.file_kinds import kind_of
+from mr_dedup.interrupts import removed_at_forced_end
 
 _PREFIX_CHARACTERS = 40
 """How much of a name a temporary one repeats: one of 255 bytes leaves no room for more."""
@@ -50,7 +52,7 @@ def whole_file(path: Path, overwrite: bool = False) -> Iterator[BinaryIO]:
     except OSError as error:
         raise _cannot_be_written(path, error) from error
     try:
-        with os.fdopen(handle, "wb") as file:
+        with removed_at_forced_end(Path(aside)), os.fdopen(handle, "wb") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
@@ -63,6 +65,17 @@ def whole_file(path: Path, overwrite: bool = False) -> Iterator[BinaryIO]:
         if isinstance(error, OSError) and error.filename in (None, aside):
             raise _cannot_be_written(path, error) from error
         raise
+
+
+@contextlib.contextmanager
+def folder_beside(path: Path) -> Iterator[Path]:
+    """Yield a new hidden folder in that of ``path``, which is removed when the block ends."""
+    folder = Path(tempfile.mkdtemp(prefix=hidden_prefix(path), suffix=".part", dir=path.parent))
+    try:
+        with removed_at_forced_end(folder):
+            yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def hidden_prefix(path: Path) -> str:

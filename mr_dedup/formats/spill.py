@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -12,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mr_dedup.errors import MrDedupError
+from mr_dedup.formats.temporary import temporary_folder
 
 _ROWS_AT_ONCE = 1 << 18
 """Rows that are read at a time."""
@@ -29,10 +29,8 @@ class Spill:
         self._rows: dict[int, int] = {}
 
     def __enter__(self) -> Spill:
-        try:
-            self._folder = tempfile.TemporaryDirectory(prefix="mr_dedup-spill-")
-        except OSError as error:
-            raise MrDedupError(f"no temporary folder: {error.strerror}") from error
+        self._stack = contextlib.ExitStack()
+        self._folder = self._stack.enter_context(temporary_folder())
         return self
 
     def __exit__(
@@ -41,7 +39,7 @@ class Spill:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        self._folder.cleanup()
+        self._stack.close()
 
     @property
     def rows(self) -> dict[int, int]:
@@ -78,7 +76,7 @@ class Spill:
                 self._path(part).unlink()
 
     def _path(self, part: int) -> Path:
-        return Path(self._folder.name, str(part))
+        return self._folder / str(part)
 
     @contextlib.contextmanager
     def _naming_folder(self) -> Iterator[None]:
@@ -86,4 +84,4 @@ class Spill:
             yield
         except OSError as error:
             reason = error.strerror or error
-            raise MrDedupError(f"temporary folder {self._folder.name}: {reason}") from error
+            raise MrDedupError(f"temporary folder {self._folder}: {reason}") from error

@@ -19,6 +19,7 @@ from typing import Any
 from mrjob.job import MRJob
 
 from mr_dedup.errors import MrDedupError
+from mr_dedup.interrupts import no_forced_end
 from mr_dedup.jobs.job import total_counters
 from mr_dedup.runners.direct import HeldResult, run_directly
 from mr_dedup.runners.model import ClusterSettings, Input, JobResult, RemoteFile, is_uri
@@ -78,7 +79,9 @@ def run(
     named = [item if isinstance(item, Input) else Input.file(item) for item in inputs]
     if runner in CLUSTER_RUNNERS:
         run_on = _cluster_module(runner).run_on
-        with run_on(job_class, options, named, staging, cluster or ClusterSettings()) as result:
+        settings = cluster or ClusterSettings()
+        # what was started there is ended and removed, which takes longer
+        with no_forced_end(), run_on(job_class, options, named, staging, settings) as result:
             yield result
         return
     arguments = ["-r", runner, "--no-conf", "--local-tmp-dir", str(staging), *options]

@@ -19,9 +19,9 @@ from mrjob.job import MRJob
 from mrjob.local import LocalMRJobRunner
 
 from mr_dedup.errors import FormatError, MrDedupError
+from mr_dedup.interrupts import INTERRUPTS, unwatched
 from mr_dedup.runners.reporting import Progress, ReportingRunner, expected_reason, input_path
 
-_INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 _PR_SET_PDEATHSIG = 1  # linux/prctl.h
 _LIBC = ctypes.CDLL(None)
@@ -57,7 +57,7 @@ class ForkingRunner(ReportingRunner, LocalMRJobRunner):  # type: ignore[misc]
         self.progress.start(self._phase, len(waiting))
         waiting.reverse()
         running: dict[int, _Task] = {}
-        with selectors.DefaultSelector() as finished:
+        with unwatched(), selectors.DefaultSelector() as finished:
             try:
                 while waiting or running:
                     while waiting and len(running) < self._num_cores():
@@ -97,7 +97,7 @@ def _uninterrupted() -> Iterator[None]:
 
     An interrupt in one of Python's own hooks around a fork would even be printed and forgotten.
     """
-    usual = signal.pthread_sigmask(signal.SIG_BLOCK, _INTERRUPTS)
+    usual = signal.pthread_sigmask(signal.SIG_BLOCK, INTERRUPTS)
     try:
         yield
     finally:
@@ -154,7 +154,7 @@ def _run_and_exit(function: Callable[[], None], report: int) -> NoReturn:
     # Ctrl-C reaches the whole group of processes: the parent ends its tasks itself
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, _INTERRUPTS)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, INTERRUPTS)
     code = 1
     try:
         function()

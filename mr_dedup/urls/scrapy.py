@@ -26,7 +26,6 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import tempfile
 from hashlib import md5
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -35,6 +34,7 @@ from scrapy.dupefilters import BaseDupeFilter
 from scrapy.utils.job import job_dir
 from scrapy.utils.request import RequestFingerprinter
 
+from mr_dedup.formats.temporary import temporary_folder
 from mr_dedup.urls.canonical import NotAUrlError, UrlForm, read_mirrors
 from mr_dedup.urls.counting_bloom import BloomShape
 from mr_dedup.urls.digests import from_bytes
@@ -76,7 +76,7 @@ class ImpCbDupeFilter(BaseDupeFilter):
         self._shape = BloomShape.of_paper(capacity)
         self._fingerprinter = fingerprinter
         self._debug = debug
-        self._temporary: tempfile.TemporaryDirectory[str] | None = None
+        self._temporary = contextlib.ExitStack()
         self._filter: UrlFilter | None = None
         self._told = False
 
@@ -99,8 +99,7 @@ class ImpCbDupeFilter(BaseDupeFilter):
         """Open the store; raises as ``open_filter``."""
         place = self._place
         if place is None:
-            self._temporary = tempfile.TemporaryDirectory(prefix="mr_dedup-")
-            place = self._temporary.name
+            place = self._temporary.enter_context(temporary_folder())
         self._filter = open_filter(place, form=self._form, shape=self._shape)
         if self._filter.rebuilt:
             _logger.warning("%s: the counters were filled anew", self._filter.rebuilt)
@@ -116,8 +115,7 @@ class ImpCbDupeFilter(BaseDupeFilter):
         """Let go of the store, which stays if it has a place of its own."""
         if self._filter is not None:
             self._filter.close()
-        if self._temporary is not None:
-            self._temporary.cleanup()
+        self._temporary.close()
 
     def log(self, request: Request, spider: Spider) -> None:
         """Count a duplicate and log it: the first one, or each if so asked."""

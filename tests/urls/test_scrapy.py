@@ -160,7 +160,7 @@ class Fingerprinter:
         return request.url.split("/")[2].encode()
 
 
-def test_where_the_store_is(tmp_path):
+def test_where_the_store_is(tmp_path, monkeypatch):
     job = made({"JOBDIR": str(tmp_path / "job")})
     assert not job.request_seen(scrapy.Request("http://a.org/"))
     with pytest.raises(StoreInUseError):
@@ -172,8 +172,10 @@ def test_where_the_store_is(tmp_path):
     given = made({"JOBDIR": str(tmp_path / "job"), "IMPCB_STORE": str(tmp_path / "seen")})
     assert not given.request_seen(scrapy.Request("http://a.org/"))
     given.close("finished")
+    before = {*tmp_path.iterdir()}
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     temporary = made({})
-    folder = temporary._temporary.name
+    (folder,) = {*tmp_path.iterdir()} - before
     temporary.close("finished")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["job", "seen"]
     with pytest.raises(MrDedupError, match="holds no store"):

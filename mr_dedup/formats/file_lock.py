@@ -1,0 +1,135 @@
+"""Exclusive locks of files and folders by flock: they end with the process, however it ends."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import functools
+import os
+import stat
+from pathlib import Path
+from types import TracebackType
+
+from mr_dedup.errors import MrDedupError
+from mr_dedup.interrupts import removed_at_forced_end
+
+_PID_BYTES = 20
+
+_taken: set[int] = set()
+"""File descriptors of the locks of this process."""
+
+
+class LockTakenError(Exception):
+    """Another process has the lock, or another opening in this one; says which."""
+
+
+def take(descriptor: int) -> None:
+    """Lock an open file, and write the number of this process to it; or lock an open folder.
+
+    A process that is forked does not inherit the lock: with it, a task that outlives a killed
+    command would keep the lock. Raises LockTakenError at once if it is taken, and OSError where the
+    file system has no locks.
+    """
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise LockTakenError(_owner(descriptor)) from None
+    _close_in_children()
+    _taken.add(descriptor)
+    if stat.S_ISREG(os.fstat(descriptor).st_mode):
+        try:
+            os.ftruncate(descriptor, 0)
+            os.pwrite(descriptor, b"%d\n" % os.getpid(), 0)
+        except OSError:
+            pass  # on a full disk the number is left out
+
+
+def release(descriptor: int) -> None:
+    """Close a locked file or folder, which ends the lock."""
+    _taken.discard(descriptor)
+    os.close(descriptor)
+
+
+class FileLock:
+    """A lock file, which is made, locked until the block ends, and removed; a context manager.
+
+    Args:
+        path: of the file; one that a killed process left is used.
+        subject: what the lock is for, as the error calls it.
+
+    Raises:
+        MrDedupError: another process has the lock, or the file cannot be written.
+    """
+
+    def __init__(self, path: Path, subject: str) -> None:
+        self._path = path
+        self._subject = subject
+
+    def __enter__(self) -> FileLock:
+        while not self._taken():
+            pass
+        self._stack = contextlib.ExitStack()
+        self._stack.enter_context(removed_at_forced_end(self._path))
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._path.unlink(missing_ok=True)
+        self._stack.close()
+        release(self._descriptor)
+
+    def _taken(self) -> bool:
+        """Take the lock; False if the file was removed by its owner between opening and locking."""
+        try:
+            descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        except OSError as error:
+            reason = error.strerror or error
+            raise MrDedupError(f"{self._subject}: cannot be written: {reason}") from error
+        try:
+            take(descriptor)
+        except LockTakenError as error:
+            os.close(descriptor)
+            raise MrDedupError(f"{self._subject}: {error} is writing it") from None
+        except OSError as error:
+            os.close(descriptor)
+            raise MrDedupError(
+                f"{self._subject}: cannot be locked: {error.strerror or error}"
+            ) from error
+        self._descriptor = descriptor
+        if is_at(descriptor, self._path):
+            return True
+        release(descriptor)
+        return False
+
+
+def is_at(descriptor: int, path: Path) -> bool:
+    """Return whether ``path`` leads to the open file or folder."""
+    try:
+        return os.path.samestat(os.fstat(descriptor), path.lstat())
+    except FileNotFoundError:
+        return False
+
+
+def _owner(descriptor: int) -> str:
+    """Return which process has the lock of an open file, as far as the file says so."""
+    try:
+        number = os.pread(descriptor, _PID_BYTES, 0).decode(errors="replace").strip()
+    except OSError:  # a folder
+        number = ""
+    return f"process {number}" if number.isdecimal() else "another process"
+
+
+@functools.cache
+def _close_in_children() -> None:
+    """Have processes that are forked from now on close the locks of this one."""
+    os.register_at_fork(after_in_child=_close_all)
+
+
+def _close_all() -> None:
+    for descriptor in _taken:
+        os.close(descriptor)
+    _taken.clear()
