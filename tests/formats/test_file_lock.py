@@ -94,9 +94,9 @@ def test_one_owner_at_a_time(tmp_path):
 
 
 def test_what_cannot_be_written_is_one_line(tmp_path):
-    with pytest.raises(MrDedupError, match="^out: cannot be written: Is a directory$"):
+    with pytest.raises(MrDedupError, match=r"^out: cannot be written: Is a directory$"):
         FileLock(tmp_path, "out").__enter__()
-    with pytest.raises(MrDedupError, match="^out: cannot be written: No such file"):
+    with pytest.raises(MrDedupError, match=r"^out: cannot be written: No such file"):
         FileLock(tmp_path / "none" / "lock", "out").__enter__()
 
 
