@@ -45,9 +45,10 @@ def take(descriptor: int) -> None:
 
 
 def release(descriptor: int) -> None:
-    """Close a locked file or folder, which ends the lock."""
-    _taken.discard(descriptor)
-    os.close(descriptor)
+    """Close a locked file or folder, which ends the lock; in a forked process it was closed."""
+    if descriptor in _taken:
+        _taken.discard(descriptor)
+        os.close(descriptor)
 
 
 class FileLock:

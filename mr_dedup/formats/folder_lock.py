@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 
 from mr_dedup.errors import MrDedupError
+from mr_dedup.formats.file_lock import LockTakenError, release, take
 from mr_dedup.formats.folders import Folder, moved
 
 
@@ -29,23 +29,16 @@ class FolderLock:
         except OSError as error:
             raise MrDedupError(f"{folder.path}: cannot be written: {error.strerror}") from error
         try:
-            fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            holder = os.read(self._handle, 20).decode(errors="replace").strip()
+            take(self._handle)
+        except LockTakenError as error:
             os.close(self._handle)
-            who = f"process {holder}" if holder else "another process"
             raise in_use(
-                f"{folder.path}: {who} has it open for writing; one process writes at a time"
+                f"{folder.path}: {error} has it open for writing; one process writes at a time"
             ) from None
-        self._sign()
-
-    def _sign(self) -> None:
-        """Write the number of this process to the file; on a full disk it is left out."""
-        try:
-            os.ftruncate(self._handle, 0)
-            os.pwrite(self._handle, b"%d\n" % os.getpid(), 0)
-        except OSError:
-            pass
+        except OSError as error:
+            os.close(self._handle)
+            reason = error.strerror or error
+            raise MrDedupError(f"{folder.path}: cannot be locked: {reason}") from error
 
     def require_same(self) -> None:
         """Raise MrDedupError if the folder's path leads to another lock now, or to none.
@@ -64,4 +57,4 @@ class FolderLock:
 
     def release(self) -> None:
         """Let others write."""
-        os.close(self._handle)
+        release(self._handle)

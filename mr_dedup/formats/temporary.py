@@ -53,11 +53,11 @@ def _remove_unlocked(folder: Path) -> None:
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         take(descriptor)
-        shutil.rmtree(folder, ignore_errors=True)
-    except LockTakenError:
-        pass
-    finally:
-        release(descriptor)
+    except (LockTakenError, OSError):
+        os.close(descriptor)
+        return
+    shutil.rmtree(folder, ignore_errors=True)
+    release(descriptor)
 
 
 def _new_folder(place: str) -> tuple[Path, int]:
@@ -75,10 +75,11 @@ def _new_folder(place: str) -> tuple[Path, int]:
         try:
             take(descriptor)
         except LockTakenError:
-            release(descriptor)
+            os.close(descriptor)
             continue  # it is being removed
         except OSError:
-            pass  # no locks there: nobody takes one to remove it
+            os.close(descriptor)
+            return folder, descriptor  # no locks there: no process takes one to remove it
         if is_at(descriptor, folder):
             return folder, descriptor
         release(descriptor)

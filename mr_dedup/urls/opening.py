@@ -7,13 +7,13 @@ writes holds as long as it lives.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from mr_dedup.errors import MrDedupError
+from mr_dedup.formats.file_lock import LockTakenError, release, take
 from mr_dedup.urls.canonical import UrlForm
 from mr_dedup.urls.counting_bloom import BloomShape
 from mr_dedup.urls.filter import UrlFilter
@@ -109,14 +109,14 @@ def _locked(folder: Path) -> Callable[[], object]:
     except OSError as error:
         raise MrDedupError(f"{folder}: cannot be written: {error.strerror}") from error
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        holder = os.read(handle, 20).decode(errors="replace").strip()
+        take(handle)
+    except LockTakenError as error:
         os.close(handle)
-        who = f"process {holder}" if holder else "another process"
         raise StoreInUseError(
-            f"{folder}: {who} has it open; one process writes at a time"
+            f"{folder}: {error} has it open; one process writes at a time"
         ) from None
-    os.ftruncate(handle, 0)
-    os.write(handle, f"{os.getpid()}\n".encode())
-    return lambda: os.close(handle)
+    except OSError as error:
+        os.close(handle)
+        reason = error.strerror or error
+        raise MrDedupError(f"{folder}: cannot be locked: {reason}") from error
+    return lambda: release(handle)
