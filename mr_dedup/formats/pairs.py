@@ -40,7 +40,7 @@ def read(content: Content, name: str) -> Iterator[Pairs]:
             raise FormatError(name, f"line {line}", f"is longer than {MAX_LINE_BYTES} bytes")
         lines = bytes(memoryview(block.buffer)[: block.size])
         lines += b"" if lines.endswith(b"\n") else b"\n"
-        parsed = _parse(lines, name)
+        parsed = _parse(text.without_blank_lines(lines), name)
         if parsed is None:
             raise _mistake(lines, name, line)
         yield parsed

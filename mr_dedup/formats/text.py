@@ -68,7 +68,14 @@ def read_identified(
     escaped, as ``\\xff``.
     """
     for line, block in _whole_lines(file, path):
-        yield _parse(block, path, line), _ids(block)
+        yield _parse(block, path, line), _ids(without_blank_lines(block))
+
+
+def without_blank_lines(block: bytes) -> bytes:
+    """Return whole lines without empty ones but the first, in a few passes for any number."""
+    while b"\n\n" in block or b"\n\r\n" in block:
+        block = block.replace(b"\n\r\n", b"\n").replace(b"\n\n", b"\n")
+    return block
 
 
 def write(file: BinaryIO, fingerprints: NDArray[np.uint64]) -> None:
@@ -130,7 +137,7 @@ def _whole_lines(file: Readable, path: str | os.PathLike[str]) -> Iterator[tuple
 
 def _parse(block: bytes, path: str | os.PathLike[str], line: int) -> NDArray[np.uint64]:
     """Parse whole lines, the first of which has number ``line``."""
-    fingerprints = _parse_at_once(block)
+    fingerprints = _parse_at_once(without_blank_lines(block))
     return _parse_by_line(block, path, line) if fingerprints is None else fingerprints
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import codecs
 import contextlib
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import accumulate, count
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from mr_dedup.errors import MrDedupError
 from mr_dedup.formats.documents.content import (
@@ -25,6 +27,8 @@ from mr_dedup.formats.fingerprint_files import Compression
 MAX_LINE_BYTES = 1 << 16
 
 STANDARD_INPUT = "-"
+
+_NEWLINE, _RETURN = b"\n\r"
 
 _COMPRESSION_OF_ENDING: dict[str, Compression] = {".gz": "gzip", ".zst": "zstd"}
 
@@ -51,9 +55,9 @@ def url_lines(name: str, rejects: Rejects) -> Iterator[UrlLines]:
     with _opened(path, called) as content:
         number = 1
         for block in line_blocks(content, 0, None, MAX_LINE_BYTES):
-            _, lines = _lines_of(block)
-            yield _urls_in(report, lines, count(number))
-            number += len(lines)
+            lines = _Lines.of(block)
+            yield _urls_in(report, lines, (lines.numbers + number).tolist())
+            number += lines.line_count
 
 
 def part_url_lines(part: DocumentPart, rejects: Rejects) -> Iterator[UrlLines]:
@@ -69,9 +73,8 @@ def part_url_lines(part: DocumentPart, rejects: Rejects) -> Iterator[UrlLines]:
         for block in blocks:
             if not block.offset:
                 _refuse_compressed(bytes(block.buffer[:4]), file.name)
-            offset, lines = _lines_of(block)
-            places = accumulate((len(line or b"") + 1 for line in lines), initial=offset)
-            yield _urls_in(report, lines, places)
+            lines = _Lines.of(block)
+            yield _urls_in(report, lines, (lines.starts + block.offset).tolist())
 
 
 def _opened(path: Path | None, name: str) -> contextlib.AbstractContextManager[Content]:
@@ -79,28 +82,53 @@ def _opened(path: Path | None, name: str) -> contextlib.AbstractContextManager[C
     return open_content(path, name, compression) if compression else open_recognised(path, name)
 
 
-def _lines_of(block: LineBlock) -> tuple[int, Sequence[bytes | None]]:
-    """Return at which byte the lines of a block begin, and them; None for one that is too long."""
-    if not block.size:
-        return block.offset, [None]
-    data = bytes(memoryview(block.buffer)[: block.size])
-    offset = block.offset
-    if offset == 0 and data.startswith(codecs.BOM_UTF8):
-        offset = len(codecs.BOM_UTF8)
-        data = data[offset:]
-    return offset, data.removesuffix(b"\n").split(b"\n")
+class _Lines(NamedTuple):
+    """Those lines of ``content`` that are not empty: which of ``line_count`` they are, from 0.
+
+    ``numbers``, ``starts`` and ``ends`` are int64[n]. The content is None for one that is too long.
+    """
+
+    content: bytes | None
+    line_count: int
+    numbers: NDArray[np.int64]
+    starts: NDArray[np.int64]
+    ends: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, block: LineBlock) -> _Lines:
+        """Return the lines of a block; their ends are those without CR LF or LF."""
+        if not block.size:
+            zero = np.zeros(1, np.int64)
+            return cls(None, 1, zero, zero, zero)
+        content = bytes(memoryview(block.buffer)[: block.size])
+        begin = len(codecs.BOM_UTF8) if _begins_with_mark(block) else 0
+        data = np.frombuffer(content, np.uint8)
+        ends = np.flatnonzero(data == _NEWLINE)
+        if not content.endswith(b"\n"):
+            ends = np.append(ends, block.size)
+        starts = np.append(begin, ends[:-1] + 1)
+        stops = ends - ((ends > starts) & (data[ends - 1] == _RETURN))
+        numbers = np.flatnonzero(stops > starts)
+        return cls(content, len(ends), numbers, starts[numbers], stops[numbers])
 
 
-def _urls_in(report: Report, lines: Sequence[bytes | None], places: Iterable[int]) -> UrlLines:
+def _begins_with_mark(block: LineBlock) -> bool:
+    return block.offset == 0 and block.buffer.startswith(codecs.BOM_UTF8)
+
+
+def _urls_in(report: Report, lines: _Lines, places: list[int]) -> UrlLines:
+    content = lines.content
+    if content is not None and (lines.ends - lines.starts).max(initial=0) <= MAX_LINE_BYTES:
+        spans = zip(lines.starts.tolist(), lines.ends.tolist(), strict=True)
+        return UrlLines(report, places, [content[start:end] for start, end in spans])
     found: list[int] = []
     urls = []
-    for place, line in zip(places, lines, strict=False):
-        url = None if line is None else line.removesuffix(b"\r")
-        if url is None or len(url) > MAX_LINE_BYTES:
+    for place, start, end in zip(places, lines.starts.tolist(), lines.ends.tolist(), strict=True):
+        if content is None or end - start > MAX_LINE_BYTES:
             report.reject(place, f"is longer than {MAX_LINE_BYTES:,} bytes")
-        elif url:
+        else:
             found.append(place)
-            urls.append(url)
+            urls.append(content[start:end])
     return UrlLines(report, found, urls)
 
 

@@ -37,7 +37,10 @@ _NESTING = re.compile(
     "<(/?)(?!(?:area|base|br|col|dd|dt|embed|hr|img|input|li|link|meta|option|p|param|source"
     r"|td|th|tr|track|wbr)\b)[a-zA-Z]"
 )
-_TAG = re.compile(r"""<[a-zA-Z][^>"']*(?:"[^"]*"[^>"']*|'[^']*'[^>"']*)*""")
+# of more values than attributes are allowed the others need not be seen: each takes memory
+_TAG = re.compile(
+    rf"""<[a-zA-Z][^>"']*(?:"[^"]*"[^>"']*|'[^']*'[^>"']*){{0,{_MOST_ATTRIBUTES + 1}}}"""
+)
 _QUOTED = re.compile(r"""="[^"]*"|='[^']*'""")
 _ATTRIBUTE_ENDS = re.compile(r"""[\s/"']""")
 

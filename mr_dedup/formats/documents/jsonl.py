@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import codecs
 import contextlib
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from operator import attrgetter
@@ -30,6 +31,7 @@ from mr_dedup.formats.documents.options import ReadOptions
 from mr_dedup.formats.documents.rejects import Report
 
 _BLANKS = b" \t\r\n"
+_BLANK = re.compile(rb"[ \t\r\n]*")
 
 
 def read_jsonl(
@@ -113,10 +115,22 @@ class _Reader:
             begin = len(codecs.BOM_UTF8)
         if self._take_at_once(block, begin):
             return
-        while begin < block.size:
+        while (begin := self._after_blank_lines(block, begin)) < block.size:
             end = block.buffer.find(b"\n", begin, block.size) + 1 or block.size
             self._take_line(bytes(block.buffer[begin:end]), block.offset + begin)
             begin = end
+
+    def _after_blank_lines(self, block: LineBlock, begin: int) -> int:
+        """Skip blank lines from ``begin`` on, all at once; return where the next line begins."""
+        # of more bytes one line alone may be too long
+        stop = min(block.size, begin + self._options.max_record_bytes)
+        blank = _BLANK.match(block.buffer, begin, stop)
+        assert blank is not None
+        end = block.buffer.rfind(b"\n", begin, blank.end()) + 1
+        if not end:
+            return begin
+        self._count(block.buffer.count(b"\n", begin, end))
+        return end
 
     def _take_at_once(self, block: LineBlock, begin: int) -> bool:
         """Add all lines from ``begin`` on; return False, with none added, if any is unusual."""

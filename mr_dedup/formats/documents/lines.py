@@ -205,7 +205,8 @@ class _Lines:
         """Return where the last line that is wanted ends, 0 if none does from ``seen`` on."""
         if self._stop is not None and self.offset + self._held >= self._stop:
             # the line that holds the byte before stop is the last one to begin before it
-            end = self._buffer.find(b"\n", self._stop - 1 - self.offset, self._held) + 1
+            last = max(seen, self._stop - 1 - self.offset)
+            end = self._buffer.find(b"\n", last, self._held) + 1
             if end:
                 return end
         return self._buffer.rfind(b"\n", seen, self._held) + 1
