@@ -22,8 +22,7 @@ class FolderLock:
     """
 
     def __init__(self, folder: Folder, name: str, in_use: type[MrDedupError]) -> None:
-        self._folder = folder.path
-        self._path = str(folder.absolute / name)
+        self._folder = folder
         try:
             self._handle = (folder / name).open(os.O_RDWR | os.O_CREAT)
         except OSError as error:
@@ -39,22 +38,22 @@ class FolderLock:
             os.close(self._handle)
             reason = error.strerror or error
             raise MrDedupError(f"{folder.path}: cannot be locked: {reason}") from error
+        folder.mark(name, self._handle)
 
     def require_same(self) -> None:
         """Raise MrDedupError if the folder's path leads to another lock now, or to none.
 
-        Then the folder, or what was in it, was moved, removed or replaced. Two system calls, 2 µs.
+        Then the folder, or what was in it, was moved, removed or replaced. Takes 3 µs.
         """
+        path = self._folder.path
         try:
-            there = os.stat(self._path)  # noqa: PTH116 (a third of what Path's takes)
-            same = os.path.samestat(there, os.fstat(self._handle))
-        except (FileNotFoundError, NotADirectoryError):
-            same = False
+            same = self._folder.is_at_path()
         except OSError as error:
-            raise MrDedupError(f"{self._folder}: cannot be read: {error.strerror}") from error
+            raise MrDedupError(f"{path}: cannot be read: {error.strerror}") from error
         if not same:
-            raise moved(self._folder)
+            raise moved(path)
 
     def release(self) -> None:
         """Let others write."""
+        self._folder.unmark()
         release(self._handle)

@@ -8,12 +8,11 @@ change too. Segments that are not what the store says are marked until they are 
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 from numpy.typing import NDArray
 
 from mr_dedup.errors import FormatError, MrDedupError
+from mr_dedup.formats.folders import FolderFile
 from mr_dedup.urls import counting_bloom
 from mr_dedup.urls.counting_bloom import BloomShape, CountingBloom
 from mr_dedup.urls.digests import Digests
@@ -32,7 +31,9 @@ class StoreCounters:
     ``rebuilt`` is why all of the store had to be read at the opening, None if it had not to be.
     """
 
-    def __init__(self, store: DigestStore, shape: BloomShape | None, file: Path | None) -> None:
+    def __init__(
+        self, store: DigestStore, shape: BloomShape | None, file: FolderFile | None
+    ) -> None:
         """Take the counters from ``file``, if they are of use, or fill those of ``shape``.
 
         ``shape`` is the paper's for what the store holds if None; it is widened where the store
@@ -46,7 +47,7 @@ class StoreCounters:
         self.bloom = loaded or CountingBloom(shape or BloomShape.of_paper(max(1, self.size)))
         self._stale = np.full(self.bloom.shape.segments, loaded is None)
         if loaded is not None and not self._replay():
-            self.rebuilt = f"{file} was not of the last changes"
+            self.rebuilt = f"{file and file.path} was not of the last changes"
         self._fit()
         if loaded is None:
             self.save()
@@ -92,25 +93,30 @@ class StoreCounters:
             self._store.trim(self.generation)
 
     def close(self) -> None:
-        """Save what was not saved yet; counters that an interrupt left half-made are not."""
-        if self._unsaved and not self._stale.any():
+        """Save what was not saved yet; not counters that an interrupt left half-made.
+
+        Nor if their folder was moved: the next opening makes them anew.
+        """
+        moved = self._file is not None and not self._file.folder.is_at_path()
+        if self._unsaved and not self._stale.any() and not moved:
             self.save()
 
     def _loaded(self) -> tuple[CountingBloom | None, str | None]:
         """Return the counters that were saved, or None and why they are of no use."""
         if self._file is None:
             return None, None
-        if not self._file.exists():
+        path = self._file.path
+        if self._file.stat() is None:
             new = not self.generation
-            return None, None if new else f"{self._file} was missing"
+            return None, None if new else f"{path} was missing"
         try:
             saved = counting_bloom.load(self._file)
         except FormatError as error:
             return None, str(error)
         if saved.store_id != self._store.id:
-            return None, f"{self._file} was of another store"
+            return None, f"{path} was of another store"
         if saved.generation > self.generation:
-            return None, f"{self._file} was of later changes than the store has"
+            return None, f"{path} was of later changes than the store has"
         self.generation = saved.generation
         return saved.bloom, None
 

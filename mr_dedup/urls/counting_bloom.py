@@ -22,7 +22,7 @@ import xxhash
 from numpy.typing import NDArray
 
 from mr_dedup.errors import FormatError
-from mr_dedup.formats.outputs import whole_file
+from mr_dedup.formats.folders import FolderFile
 from mr_dedup.urls import counting_bloom_kernels as kernels
 from mr_dedup.urls.digests import Digests
 
@@ -266,8 +266,8 @@ class CountingBloom:
         kernels.tally(self.words, segment_words, bits, histogram, occupied)
         return histogram, occupied
 
-    def save(self, path: Path, store_id: bytes, generation: int) -> None:
-        """Write the counters to ``path``, whole or not at all, in the place of what is there.
+    def save(self, file: FolderFile, store_id: bytes, generation: int) -> None:
+        """Write the counters to ``file``, whole or not at all, instead of what it contains.
 
         ``store_id`` (16 bytes) and ``generation`` say of which state of which store they are.
         Raises MrDedupError where it cannot be written.
@@ -282,9 +282,9 @@ class CountingBloom:
         header["words_checksum"] = xxhash.xxh3_64_intdigest(words.data)
         checked = header.tobytes()[:_CHECKED_HEADER_BYTES]
         header["header_checksum"] = xxhash.xxh3_64_intdigest(checked)
-        with whole_file(path, overwrite=True) as file:
-            file.write(header.tobytes())
-            file.write(words.data)
+        with file.written() as out:
+            out.write(header.tobytes())
+            out.write(words.data)
 
 
 @dataclass(frozen=True)
@@ -296,11 +296,12 @@ class Snapshot:
     generation: int
 
 
-def load(path: Path) -> Snapshot:
+def load(file: FolderFile) -> Snapshot:
     """Return what ``CountingBloom.save`` wrote; FormatError where it is damaged."""
-    with path.open("rb") as file:
-        header = _header(path, file.read(HEADER.itemsize), os.fstat(file.fileno()).st_size)
-        words = np.fromfile(file, dtype="<u8")
+    path = file.path
+    with os.fdopen(file.open(os.O_RDONLY), "rb") as content:
+        header = _header(path, content.read(HEADER.itemsize), os.fstat(content.fileno()).st_size)
+        words = np.fromfile(content, dtype="<u8")
     if xxhash.xxh3_64_intdigest(words.data) != header["words_checksum"]:
         raise FormatError(path, "counters", "their checksum is wrong")
     segments, words_a_segment = int(header["segments"]), int(header["segment_words"])

@@ -17,12 +17,12 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from types import TracebackType
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mr_dedup.formats.folders import FolderFile
 from mr_dedup.urls.canonical import UrlForm
 from mr_dedup.urls.counters import StoreCounters
 from mr_dedup.urls.counting_bloom import BloomShape, CountingBloom
@@ -59,7 +59,7 @@ class UrlFilter:
         store: DigestStore,
         form: UrlForm,
         shape: BloomShape | None = None,
-        counters_file: Path | None = None,
+        counters_file: FolderFile | None = None,
         on_close: Callable[[], object] = lambda: None,
     ) -> None:
         """Stand before ``store``, with the counters in ``counters_file``, or else of ``shape``.

@@ -7,13 +7,13 @@ writes holds as long as it lives.
 from __future__ import annotations
 
 import contextlib
-import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from mr_dedup.errors import MrDedupError
-from mr_dedup.formats.file_lock import LockTakenError, release, take
+from mr_dedup.formats.folder_lock import FolderLock
+from mr_dedup.formats.folders import Folder, FolderFile
 from mr_dedup.urls.canonical import UrlForm
 from mr_dedup.urls.counting_bloom import BloomShape
 from mr_dedup.urls.filter import UrlFilter
@@ -43,7 +43,9 @@ def open_filter(
     that is for its settings to say.
 
     Raises StoreInUseError if another process has the folder open, MrDedupError if ``form`` is
-    given and is not that of the URLs in the store, or where the store cannot be opened.
+    given and is not that of the URLs in the store, or where the store cannot be opened. If a folder
+    is moved, removed or replaced while it is open, changes raise MrDedupError, and what is at its
+    path then is not touched.
     """
     shape = shape or BloomShape.of_paper(DEFAULT_CAPACITY)
     wanted = None if form is None else form.to_text()
@@ -54,10 +56,18 @@ def open_filter(
     folder = Path(place)
     _prepare(folder, create)
     with contextlib.ExitStack() as stack:
-        stack.callback(_locked(folder))
-        store = RocksStore(folder / STORE_NAME, new, sync=sync)
+        opened = stack.enter_context(Folder(folder))
+        lock = FolderLock(opened, LOCK_NAME, StoreInUseError)
+        stack.callback(lock.release)
+        with _making(folder):
+            (folder / STORE_NAME).mkdir(exist_ok=True)
+        files = stack.enter_context(Folder(folder / STORE_NAME))
+        store = RocksStore(
+            folder / STORE_NAME, new, sync=sync, fixed_path=files.fixed_path(),
+            require_same=lock.require_same,
+        )  # fmt: skip
         unlock = stack.pop_all().close
-        return _filter(store, str(folder), wanted, shape, folder / COUNTERS_NAME, unlock)
+        return _filter(store, str(folder), wanted, shape, opened / COUNTERS_NAME, unlock)
 
 
 def _filter(
@@ -65,7 +75,7 @@ def _filter(
     place: str,
     wanted: str | None,
     shape: BloomShape,
-    counters_file: Path | None = None,
+    counters_file: FolderFile | None = None,
     unlock: Callable[[], object] = lambda: None,
 ) -> UrlFilter:
     if wanted is not None and store.form != wanted:
@@ -93,30 +103,13 @@ def _prepare(folder: Path, create: bool) -> None:
     """Make ``folder`` if it is missing; raises MrDedupError unless it is a filter's then."""
     if not holds_store(folder) and not create:
         raise MrDedupError(f"{folder}: holds no store of URLs")
-    try:
+    with _making(folder):
         folder.mkdir(parents=True, exist_ok=True)
+
+
+@contextlib.contextmanager
+def _making(folder: Path) -> Iterator[None]:
+    try:
+        yield
     except OSError as error:
         raise MrDedupError(f"{folder}: cannot be made: {error.strerror}") from error
-
-
-def _locked(folder: Path) -> Callable[[], object]:
-    """Lock ``folder`` for this process, and return what unlocks it; StoreInUseError if another has.
-
-    The lock goes with the process, however that ends.
-    """
-    try:
-        handle = os.open(folder / LOCK_NAME, os.O_RDWR | os.O_CREAT, 0o644)
-    except OSError as error:
-        raise MrDedupError(f"{folder}: cannot be written: {error.strerror}") from error
-    try:
-        take(handle)
-    except LockTakenError as error:
-        os.close(handle)
-        raise StoreInUseError(
-            f"{folder}: {error} has it open; one process writes at a time"
-        ) from None
-    except OSError as error:
-        os.close(handle)
-        reason = error.strerror or error
-        raise MrDedupError(f"{folder}: cannot be locked: {reason}") from error
-    return lambda: release(handle)

@@ -13,7 +13,7 @@ import contextlib
 import json
 import secrets
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -58,10 +58,20 @@ class RocksStore:
     shared = False
     max_batch = 1 << 20
 
-    def __init__(self, folder: Path, form: str = "", *, sync: bool = False) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        form: str = "",
+        *,
+        sync: bool = False,
+        fixed_path: Path | None = None,
+        require_same: Callable[[], object] = lambda: None,
+    ) -> None:
         """Open the store in ``folder``, which is made if it is missing, for URLs of ``form``.
 
-        ``sync`` forces each change to the disk. Raises MrDedupError where it cannot be opened.
+        ``sync`` forces each change to the disk. ``fixed_path`` leads to the folder even if it is
+        moved; ``require_same`` raises MrDedupError if it was, and is called before each change.
+        Raises MrDedupError where it cannot be opened.
         """
         try:
             import rocksdict
@@ -69,12 +79,13 @@ class RocksStore:
             raise MrDedupError(
                 "a store of URLs needs rocksdict: pip install 'mr-dedup[urls]'"
             ) from error
-        self._folder = folder
+        self._folder, self._fixed_path = folder, fixed_path or folder
+        self._require_same = require_same
         self._batch = rocksdict.WriteBatch
         self._read_options = rocksdict.ReadOptions
         with self._told():
             self._db: Any = rocksdict.Rdict(
-                str(folder),
+                str(self._fixed_path),
                 _options(rocksdict, _WRITE_BUFFER_BYTES),
                 {_STATE_FAMILY: _options(rocksdict, _STATE_BUFFER_BYTES)},
             )
@@ -108,6 +119,7 @@ class RocksStore:
         """Make ``change`` on top of ``generation``, all of it; False if the store is elsewhere."""
         if generation != self._generation:
             return False
+        self._require_same()
         batch = self._batch(raw_mode=True)
         put = batch.put
         for start in range(0, len(change.digests), _KEYS_AT_ONCE):
@@ -157,6 +169,7 @@ class RocksStore:
 
     def trim(self, generation: int) -> None:
         """Drop the journal up to ``generation``."""
+        self._require_same()
         batch = self._batch(raw_mode=True)
         batch.delete_range(_journal_key(0), _journal_key(generation + 1), self._state_handle)
         self._journal_after = max(self._journal_after, generation)
@@ -203,7 +216,8 @@ class RocksStore:
             # the binding raises bare Exception, with RocksDB's own words; others are bugs
             if type(error) is not Exception:
                 raise
-            raise MrDedupError(f"{self._folder}: {' '.join(str(error).split())}") from error
+            reason = " ".join(str(error).split()).replace(str(self._fixed_path), str(self._folder))
+            raise MrDedupError(f"{self._folder}: {reason}") from error
 
 
 def _options(rocksdict: Any, write_buffer_bytes: int) -> Any:

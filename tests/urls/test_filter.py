@@ -8,6 +8,7 @@ import pytest
 import redis
 
 from mr_dedup.errors import MrDedupError
+from mr_dedup.formats.folders import FolderFile
 from mr_dedup.urls import counters as counters_module
 from mr_dedup.urls import rocks_store
 from mr_dedup.urls.canonical import NotAUrlError, UrlForm
@@ -274,9 +275,9 @@ def test_counters_later_than_the_store_are_of_no_use(tmp_path):
         with open_filter(tmp_path / "urls", form=AS_GIVEN) as url_filter:
             url_filter.add_digests(model.digests)
     file = tmp_path / "urls" / "counters.cbf"
-    saved = load(file)
+    saved = load(FolderFile.at(file))
     saved.bloom.words[:] = 0
-    saved.bloom.save(file, saved.store_id, saved.generation + 5)
+    saved.bloom.save(FolderFile.at(file), saved.store_id, saved.generation + 5)
     with open_filter(tmp_path / "urls", form=AS_GIVEN) as url_filter:
         assert "was of later changes than the store has" in url_filter.rebuilt
         assert not url_filter.add_digests(model.digests).any()
@@ -293,7 +294,7 @@ def test_counters_are_saved_now_and_then(tmp_path, monkeypatch):
             numbers = range(start, start + 100)
             url_filter.add_digests(model.digests[numbers])
             model.add(numbers)
-            generations.append(load(file).generation)
+            generations.append(load(FolderFile.at(file)).generation)
         model.require_same(url_filter)
     # each 500, or a quarter of the capacity, which was passed at 1,200 and 2,400
     assert sorted(set(generations)) == [0, 5, 10, 13, 19, 25]
@@ -397,7 +398,9 @@ def test_what_deliver_was_given_comes_again_if_it_fails(tmp_path):
 
 def test_one_process_writes_to_a_folder_at_a_time(tmp_path):
     with open_filter(tmp_path / "urls") as url_filter:
-        with pytest.raises(MrDedupError, match=r"urls: process \d+ has it open; one process"):
+        with pytest.raises(
+            MrDedupError, match=r"urls: process \d+ has it open for writing; one process"
+        ):
             open_filter(tmp_path / "urls")
         url_filter.add("http://example.org")
     with open_filter(tmp_path / "urls") as url_filter:
