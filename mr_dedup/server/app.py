@@ -161,6 +161,9 @@ async def _worked(
     except TooLongError as error:
         then = "a change that was asked for is made yet" if error.begun else "nothing was done"
         raise _RefusedError(503, f"took more than {limits.seconds:g} s; {then}") from error
+    except MrDedupError as error:
+        # changes are refused together if the force to the disk that they share fails
+        raise _RefusedError(503, str(error)) from error
 
 
 async def _body(request: Request, limits: Limits) -> bytes:

@@ -61,7 +61,7 @@ class IndexServer(uvicorn.Server):
 
     def __init__(self, service: Service, token: str | None, sock: socket.socket) -> None:
         """Serve ``service`` at a socket that is bound."""
-        self._socket, self._workers = sock, Workers()
+        self._socket, self._workers = sock, Workers(service.index.group)
         super().__init__(
             uvicorn.Config(
                 app_of(service, token, self._workers),

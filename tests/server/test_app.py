@@ -353,7 +353,7 @@ def test_what_takes_too_long_is_said_to(tmp_path):
 def test_what_is_worked_on_unheard_keeps_its_turn_and_its_place(tmp_path):
     limits = Limits(seconds=1, calls=2)
     with HammingIndex.create(tmp_path / "index") as index, running(index, limits) as server:
-        with index._changing:
+        with index._forcing:  # a change is made, and waits for the disk
             for id, then in (("a", "is made yet"), ("b", "nothing was done")):
                 told = {"documents": [{"id": id, "fingerprint": 7}]}
                 status, _, said = call(server, "PUT", "/v1/documents", told)
@@ -378,7 +378,7 @@ def test_a_server_ends_when_nothing_is_worked_on(tmp_path):
     with HammingIndex.create(tmp_path / "index") as index:
         server = Running(index, Limits(seconds=1))
         told = {"documents": [{"id": "a", "fingerprint": 7}]}
-        with index._changing:
+        with index._forcing:  # a change is made, and waits for the disk
             assert call(server, "PUT", "/v1/documents", told)[0] == 503
             stopped = threading.Thread(target=server.stop)
             stopped.start()
