@@ -200,7 +200,9 @@ def _table(documents: DocumentSet, found: dict[FeatureOptions, Quality]) -> list
             for k in (3, 7, 10)
         ]
         best = int(quality.f1.argmax())
-        lines.append(f"| {options} | {' | '.join(cells)} | {quality.f1[best]:.3f} at k = {best} |")
+        lines.append(
+            f"| {_name(options)} | {' | '.join(cells)} | {quality.f1[best]:.3f} at k = {best} |"
+        )
     return lines
 
 
@@ -225,6 +227,11 @@ def _by_length(documents: DocumentSet) -> list[str]:
     return lines
 
 
+def _name(options: FeatureOptions) -> str:
+    """Return what differs between those that are measured."""
+    return f"{options.unit}:{options.length}, {options.weighting}"
+
+
 def _draw(documents: DocumentSet, found: dict[FeatureOptions, Quality], folder: Path) -> None:
     """Draw recall and precision against k, and the share of ones by bit."""
     import matplotlib as mpl
@@ -237,8 +244,8 @@ def _draw(documents: DocumentSet, found: dict[FeatureOptions, Quality], folder: 
     figure, (recall, precision, leading) = plt.subplots(1, 3, figsize=(13, 4), layout="constrained")
     for options, quality in found.items():
         if options.weighting == "log-tf":
-            recall.plot(quality.recall_8, label=str(options))
-            precision.plot(quality.precision, label=str(options))
+            recall.plot(quality.recall_8, label=_name(options))
+            precision.plot(quality.precision, label=_name(options))
     for axis, name in ((recall, "recall of pairs at 0.8"), (precision, "precision")):
         axis.set(xlabel="k, bits", ylabel=name, ylim=(0, 1.02))
         axis.axvline(3, color="grey", linewidth=0.5)

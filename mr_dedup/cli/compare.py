@@ -147,7 +147,8 @@ def _check_methods(arguments: argparse.Namespace) -> None:
     from mr_dedup.features.shingles import FeatureOptions
 
     nothing = np.empty(0, np.uint64)
-    _entrants(arguments, "words:1", DocumentFrequencies(_KEYWORDS, 0, 1, nothing, nothing))
+    keywords = FeatureOptions.parse(_KEYWORDS).unweighted
+    _entrants(arguments, "words:1", DocumentFrequencies(keywords, 0, 1, nothing, nothing))
     read_options(arguments)
     try:
         if arguments.shingles:

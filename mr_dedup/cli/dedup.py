@@ -299,7 +299,7 @@ def chosen_methods(arguments: argparse.Namespace) -> tuple[int | None, list[Sign
     try:
         distances = [k for k in map(simhash_distance, names) if k is not None]
         by_keys = [name for name in names if simhash_distance(name) is None]
-        methods = parsed_methods(by_keys, keyword_frequencies(arguments))
+        methods = parsed_methods(by_keys, keyword_frequencies(arguments), arguments.normalize)
     except ValueError as error:
         raise MrDedupError(f"--method: {error}") from error
     by_simhash = (

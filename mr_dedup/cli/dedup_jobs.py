@@ -163,5 +163,5 @@ def _held_sets(arguments: argparse.Namespace) -> HeldSets | None:
 
     # if they turn out to be others, documents are read once more
     guess = "words:3" if arguments.shingles == "auto" else arguments.shingles
-    shingles = FeatureOptions.parse(guess, "binary")
+    shingles = FeatureOptions.parse(guess, "binary", arguments.normalize)
     return HeldSets(shingles, KeepPolicy.parse(arguments.keep or ["first"]).fields)

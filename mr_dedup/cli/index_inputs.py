@@ -27,7 +27,7 @@ _BATCH_DOCUMENTS = 1 << 24
 _BATCH_BYTES = 1 << 30
 """What goes into one segment: so many documents, or bytes of ids and fingerprints."""
 
-FEATURE_NAMES = ("features", "weights", "stop_words", "stem", "segment", "idf")
+FEATURE_NAMES = ("features", "weights", "stop_words", "stem", "segment", "normalize", "idf")
 
 
 @dataclass(frozen=True)

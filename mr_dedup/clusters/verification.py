@@ -10,6 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from mr_dedup.clusters import verification_kernels as kernels
+from mr_dedup.features.normalisation import slices
 from mr_dedup.features.preparation import table_for
 from mr_dedup.features.shingles import FeatureOptions, most_features, scratch_for, slices_of
 
@@ -183,7 +184,7 @@ def text_hashes(
 
     Or of the texts at ``rows`` int64[m], uint64[m, 2]. That of a null is that of an empty text.
     """
-    content, starts, stops = slices_of(texts, SHINGLES)
+    content, starts, stops = slices(texts)
     if rows is not None:
         starts, stops = starts[rows], stops[rows]
     hashes = np.empty((starts.size, 2), np.uint64)

@@ -1,4 +1,4 @@
-"""What is done to texts, on request, before features are taken: stop words, stems, Chinese words.
+"""What is done to texts before features are taken: normalised; stop words, stems, Chinese words.
 
 Segmenter, lists of stop words and stemmers are rjieba's, stopwordsiso's and PyStemmer's, which the
 extra ``words`` installs. Words and rules may change from version to version of them, and features
@@ -21,9 +21,11 @@ from numpy.typing import NDArray
 from mr_dedup.errors import MrDedupError
 from mr_dedup.features import kernels
 from mr_dedup.features.intrinsics import COPY_BYTES
+from mr_dedup.features.normalisation import normalised
 from mr_dedup.features.unicode_table import CJK, WORD, unicode_table
 
 if TYPE_CHECKING:
+    from mr_dedup.features.normalisation_table import Normalization
     from mr_dedup.features.shingles import FeatureOptions
 
 _Table = tuple[NDArray[np.uint16], NDArray[np.int32]]
@@ -36,13 +38,16 @@ _LANGUAGES_OF_PARAMETER: dict[str, Callable[[], Iterable[str]]] = {
 
 
 def prepare(texts: pa.LargeStringArray, options: FeatureOptions) -> pa.LargeStringArray:
-    """Return what ``options`` make of the texts; the array itself where they ask for nothing.
+    """Return what ``options`` make of the texts; the array itself where nothing of it changes.
 
-    Chinese is cut first, then stop words are left out, then words are stemmed. Nulls stay. Texts
-    that come back are to be cut into tokens by ``table_for(options)``. In Python, so it takes 7 to
-    25 times as long as simhash does; in memory the texts twice over, each distinct token, and of
-    one text at a time some 100 bytes a token. Raises ValueError for bytes that are not UTF-8.
+    Texts are normalised first. Then Chinese is cut, then stop words are left out, then words are
+    stemmed. Nulls stay. Texts that come back are to be cut into tokens by ``table_for(options)``.
+    All but normalisation is in Python, so it takes 7 to 25 times as long as simhash does; in memory
+    the texts twice over, each distinct token, and of one text at a time some 100 bytes a token.
+    Raises ValueError for bytes that are not UTF-8, there.
     """
+    if options.normalize != "none":
+        texts = normalised(texts, options.normalize)
     if options.segment is not None:
         texts = _rewritten(texts, lambda text: _segmented(text.decode()).encode())
     if options.stop_words is None and options.stem is None:
@@ -50,7 +55,7 @@ def prepare(texts: pa.LargeStringArray, options: FeatureOptions) -> pa.LargeStri
     table = table_for(options)
     stop_words = None
     if options.stop_words is not None:
-        stop_words = _stop_words(options.stop_words, options.segment is not None)
+        stop_words = _stop_words(options.stop_words, options.segment is not None, options.normalize)
     # of each call its own: a stemmer is not to be shared by threads
     stems = None if options.stem is None else _Stems(options.stem)
 
@@ -140,11 +145,14 @@ class _StopWords:
 
 
 @functools.cache
-def _stop_words(language: str, segmented: bool) -> _StopWords:
-    """Return the stop words of a language, cut into tokens as texts are."""
+def _stop_words(language: str, segmented: bool, normalize: Normalization) -> _StopWords:
+    """Return the stop words of a language, normalised and cut into tokens as texts are."""
     table = _table_of_cjk_words() if segmented else unicode_table()
     words = set()
-    for word in _library("stopwordsiso").stopwords(language):
+    given = pa.array(sorted(_library("stopwordsiso").stopwords(language)), pa.large_string())
+    if normalize != "none":
+        given = normalised(given, normalize)
+    for word in given.to_pylist():
         words.add(tuple(_tokens((_segmented(word) if segmented else word).encode(), table)))
     single = frozenset(word[0] for word in words if len(word) == 1)
     longer: dict[bytes, list[tuple[bytes, ...]]] = {}

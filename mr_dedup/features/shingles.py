@@ -15,6 +15,8 @@ from mr_dedup.features import kernels
 from mr_dedup.features.document_frequencies import IDF_ONE, DocumentFrequencies, weighing
 from mr_dedup.features.frequency_kernels import weigh_by_rarity
 from mr_dedup.features.intrinsics import COPY_BYTES
+from mr_dedup.features.normalisation import slices
+from mr_dedup.features.normalisation_table import NORMALIZATIONS, Normalization
 from mr_dedup.features.preparation import check_languages, prepare, table_for
 
 Unit = Literal["words", "characters"]
@@ -36,16 +38,19 @@ _MOST = 4095
 class FeatureOptions:
     """Which features a text has: shingles of ``length`` words or characters, and their weights.
 
-    The text is first normalised: folded to one case, cut into tokens (runs of letters, numbers and
-    combining marks; each CJK character by itself), and these joined by a space, or nothing between
-    two CJK characters. A shingle is a slice of that over ``length`` tokens or characters. A feature
-    that occurs t times weighs 1 (binary), t (tf) or 1 + ln t (log-tf); with -idf at the end that
-    times its inverse document frequency, for which frequencies must be given.
+    The text is first normalised by ``normalize``: "nfkc" is Unicode's toNFKC_Casefold
+    (compatible characters as one, full case folding, soft hyphens and other default-ignorable
+    characters dropped), "nfc" its form C, "none" neither. Then it is folded to one case, character
+    by character, cut into tokens (runs of letters, numbers and combining marks; each CJK character
+    by itself), and these joined by a space, or nothing between two CJK characters. A shingle is a
+    slice of that over ``length`` tokens or characters. A feature that occurs t times weighs 1
+    (binary), t (tf) or 1 + ln t (log-tf); with -idf at the end that times its inverse document
+    frequency, for which frequencies must be given.
 
-    On request, before that: ``segment`` cuts Chinese ("zh") into its words, ``stop_words`` leaves
-    out those of a language ("en"), ``stem`` replaces words by their stems ("english", as Snowball
-    calls its rules). These need the extra ``words``; features are the same only with the same
-    versions of its libraries.
+    On request, after normalisation: ``segment`` cuts Chinese ("zh") into its words, ``stop_words``
+    leaves out those of a language ("en"), ``stem`` replaces words by their stems ("english", as
+    Snowball calls its rules). These need the extra ``words``; features are the same only with the
+    same versions of its libraries.
     """
 
     unit: Unit = "words"
@@ -54,6 +59,7 @@ class FeatureOptions:
     stop_words: str | None = None
     stem: str | None = None
     segment: str | None = None
+    normalize: Normalization = "nfkc"
 
     def __post_init__(self) -> None:
         if self.unit not in UNITS:
@@ -63,15 +69,18 @@ class FeatureOptions:
         if self.weighting not in WEIGHTINGS:
             names = ", ".join(WEIGHTINGS)
             raise ValueError(f"weighting must be one of {names}, not {self.weighting!r}")
+        if self.normalize not in NORMALIZATIONS:
+            names = ", ".join(NORMALIZATIONS)
+            raise ValueError(f"normalize must be one of {names}, not {self.normalize!r}")
         check_languages(self)
 
     @classmethod
-    def parse(cls, text: str, weighting: str = "log-tf") -> FeatureOptions:
+    def parse(cls, text: str, weighting: str = "log-tf", normalize: str = "nfkc") -> FeatureOptions:
         """Return what ``text`` names, such as words, words:2, characters:4; ValueError if none."""
         unit, colon, length = text.partition(":")
         if colon and not length.isdecimal():
             raise ValueError(f"features are words:N or characters:N, not {text!r}")
-        return cls(unit, int(length or 1), weighting)  # type: ignore[arg-type]
+        return cls(unit, int(length or 1), weighting, normalize=normalize)  # type: ignore[arg-type]
 
     def __str__(self) -> str:
         return f"{self.unit}:{self.length}, {self.weighting}{self._asked}"
@@ -89,6 +98,7 @@ class FeatureOptions:
                 ("stop words", self.stop_words),
                 ("stem", self.stem),
                 ("segment", self.segment),
+                ("normalize", self.normalize),
             )
             if language is not None
         )
@@ -159,18 +169,8 @@ def slices_of(
 
     A null starts where it stops. Raises ValueError for another type of array.
     """
-    if not isinstance(texts, pa.LargeStringArray):
-        raise ValueError(f"texts must be a pyarrow LargeStringArray, not {type(texts).__name__}")
-    texts = prepare(texts, options)
-    _, offsets, content = texts.buffers()
-    edges = np.zeros(1, np.uint64)
-    if len(texts):
-        edges = np.frombuffer(offsets, np.uint64, len(texts) + 1, 8 * texts.offset)
-    starts, stops = edges[:-1], edges[1:]
-    if texts.null_count:
-        # what lies under a null is not defined
-        stops = np.where(texts.is_null().to_numpy(zero_copy_only=False), starts, stops)
-    return np.frombuffer(content or b"", np.uint8), starts, stops
+    slices(texts)
+    return slices(prepare(texts, options))
 
 
 @dataclass(frozen=True)

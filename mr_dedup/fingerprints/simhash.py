@@ -15,7 +15,7 @@ from mr_dedup.features.shingles import FeatureOptions, scratch_for, slices_of
 from mr_dedup.features.word_kernels import word_scratch_for
 from mr_dedup.fingerprints import kernels
 
-VERSION = 1
+VERSION = 2
 """Another one where a text gets another fingerprint than before, by the same features."""
 
 

@@ -10,6 +10,9 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from mr_dedup.errors import MrDedupError
+from mr_dedup.features.normalisation_table import Normalization
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
@@ -28,6 +31,7 @@ class MadeFrom(msgspec.Struct, frozen=True):
     stop_words: str | None = None
     stem: str | None = None
     segment: str | None = None
+    normalize: Normalization = "nfkc"
     idf: str | None = None
 
     def options(self) -> FeatureOptions:
@@ -37,7 +41,22 @@ class MadeFrom(msgspec.Struct, frozen=True):
         return dataclasses.replace(
             FeatureOptions.parse(self.features, self.weights),
             stop_words=self.stop_words, stem=self.stem, segment=self.segment,
+            normalize=self.normalize,
         )  # fmt: skip
+
+    def maker_for(self, features: str | None, name: str) -> FingerprintMaker:
+        """Return what makes fingerprints as those of the index ``name`` are, from ``features``.
+
+        Raises MrDedupError where these are others: of document frequencies that changed, or of an
+        earlier version.
+        """
+        maker = self.maker()
+        if maker.described != features:
+            raise MrDedupError(
+                f"{name}: its fingerprints are made from {features}, but those of texts would be "
+                f"from {maker.described}; such cannot be compared"
+            )
+        return maker
 
     def maker(self) -> FingerprintMaker:
         """Return what makes fingerprints of texts.

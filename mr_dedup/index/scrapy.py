@@ -111,7 +111,10 @@ class NearDuplicatePipeline:
             action=settings.get("NEAR_DUPLICATES_ACTION", DROP),
             fields=Fields(*_given(settings, Fields._field_defaults)),
             k=None if k is None else int(k),
-            made_from=MadeFrom(*_given(settings, {"features": "words:1", "weights": "log-tf"})),
+            made_from=MadeFrom(
+                features=settings.get("NEAR_DUPLICATES_FEATURES", "words:1"),
+                weights=settings.get("NEAR_DUPLICATES_WEIGHTS", "log-tf"),
+            ),
             token_file=None if token_file is None else Path(token_file),
             count=(lambda name: None) if stats is None else stats.inc_value,
         )
@@ -171,7 +174,7 @@ class _InProcess:
             self._k = _reach(k, self._index.k)
             if self._index.made_from is None or not self._index.named:
                 raise MrDedupError(f"{folder}: is an index of fingerprints, not of documents")
-            self._maker = self._index.made_from.maker()
+            self._maker = self._index.made_from.maker_for(self._index.features, str(folder))
         except BaseException:
             self._index.close()
             raise

@@ -32,6 +32,7 @@ OPTION_OF_PARAMETER = {
     "stop_words": "--stop-words",
     "stem": "--stem",
     "segment": "--segment",
+    "normalize": "--normalize",
 }
 """Which option sets a parameter of ReadOptions or FeatureOptions, for errors that name one."""
 
@@ -77,6 +78,10 @@ def add_feature_options(
     add("--segment", metavar="LANGUAGE",
         help="cut Chinese, zh, into its words (default: into characters)")  # fmt: skip
 
+    add("--normalize", choices=("nfkc", "nfc", "none"), default="nfkc",
+        help="how texts are normalised before: nfkc, with case folded and what does not show "
+        "dropped; nfc; or not at all (default nfkc)")  # fmt: skip
+
 
 def _add_weights(add: Add, add_file: Add) -> None:
     # no choices: to know them takes numba, which takes half a second
@@ -117,6 +122,7 @@ def feature_options(options: argparse.Namespace) -> FeatureOptions:
         stop_words=options.stop_words,
         stem=options.stem,
         segment=options.segment,
+        normalize=options.normalize,
     )
     if chosen.by_rarity and idf is None:
         raise ValueError(f"--weights {weights}: needs --idf, a file of mr-dedup idf")
@@ -174,7 +180,7 @@ def reading_arguments(options: argparse.Namespace) -> list[str]:
 def feature_arguments(options: argparse.Namespace) -> list[str]:
     """Return the arguments that tell a job which features a text has, but for the file --idf."""
     told = [f"--features={options.features}"]
-    for name in ("weights", "stop_words", "stem", "segment"):
+    for name in ("weights", "stop_words", "stem", "segment", "normalize"):
         value = getattr(options, name, None)
         told += [f"--{name.replace('_', '-')}={value}"] if value is not None else []
     return told

@@ -21,20 +21,25 @@ def methods_of(options: argparse.Namespace) -> list[SignatureMethod]:
     Raises ValueError for what is no method, and MrDedupError for document frequencies that cannot
     be read.
     """
-    return parsed_methods(options.method or (), keyword_frequencies(options))
+    return parsed_methods(options.method or (), keyword_frequencies(options), options.normalize)
 
 
 def parsed_methods(
-    names: Sequence[str], frequencies: DocumentFrequencies | None
+    names: Sequence[str],
+    frequencies: DocumentFrequencies | None,
+    normalize: str = "nfkc",
 ) -> list[SignatureMethod]:
-    """Return the methods that ``names`` stand for, each once; raises as ``parse_method``."""
+    """Return the methods that ``names`` stand for, each once; raises as ``parse_method``.
+
+    ``normalize`` is how texts are normalised for those that do not say it themselves.
+    """
     from mr_dedup.signatures.methods import METHODS, parse_method
 
     for name in names:
         title = name.partition(":")[0]
         if title not in METHODS:
             raise ValueError(f"method {title!r} is none of {SIMHASH}, {', '.join(METHODS)}")
-    parsed = [parse_method(name, frequencies) for name in names]
+    parsed = [parse_method(name, frequencies, normalize) for name in names]
     return list({method.name: method for method in parsed}.values())
 
 

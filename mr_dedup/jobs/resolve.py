@@ -119,7 +119,7 @@ class ResolveJob(DocumentJob):
         """Return what texts are compared by."""
         from mr_dedup.features.shingles import FeatureOptions
 
-        return FeatureOptions.parse(self.options.shingles, "binary")
+        return FeatureOptions.parse(self.options.shingles, "binary", self.options.normalize)
 
     def steps(self) -> list[MRStep]:
         """Return the one step."""

@@ -77,7 +77,7 @@ class SimilarPairsJob(DocumentJob):
         """Return what texts are compared by."""
         from mr_dedup.features.shingles import FeatureOptions
 
-        return FeatureOptions.parse(self.options.shingles, "binary")
+        return FeatureOptions.parse(self.options.shingles, "binary", self.options.normalize)
 
     def rules(self) -> list[int | SignatureMethod]:
         """Return the methods, of simhash its k; ValueError for what is none."""

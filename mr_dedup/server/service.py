@@ -58,7 +58,9 @@ class Service:
     def __init__(self, index: HammingIndex, limits: Limits) -> None:
         """Serve ``index``; raises MrDedupError if what makes fingerprints of texts is missing."""
         self.index, self.limits = index, limits
-        self._maker = None if index.made_from is None else index.made_from.maker()
+        self._maker = None
+        if index.made_from is not None:
+            self._maker = index.made_from.maker_for(index.features, str(index.folder))
 
     def warm(self) -> None:
         """Have all compiled and loaded that answers need: the first is not to wait for it."""

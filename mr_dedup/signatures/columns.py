@@ -11,7 +11,7 @@ from mr_dedup.errors import MrDedupError
 from mr_dedup.formats.columns import one_array
 from mr_dedup.signatures.protocol import SignatureMethod, Signatures
 
-VERSION = 3
+VERSION = 4
 """What is raised when a method's signatures of the same text become others."""
 
 

@@ -15,6 +15,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from mr_dedup.features.document_frequencies import DocumentFrequencies, weighing
+from mr_dedup.features.normalisation import slices
 from mr_dedup.features.preparation import table_for
 from mr_dedup.features.shingles import FeatureOptions, scratch_for, slices_of
 from mr_dedup.signatures import word_list_kernels as kernels
@@ -35,7 +36,8 @@ _LONGEST_CHARACTER = 4
 class Abstract(ParameterisedMethod):
     """The MD5 of the first ``size_bytes`` of what shows of a text, cut at a character: rule 1.
 
-    White space at its beginning does not show.
+    White space at its beginning does not show. The bytes are those of the text as it is, not
+    normalised.
     """
 
     TITLE: ClassVar[str] = "abstract"
@@ -52,8 +54,8 @@ class Abstract(ParameterisedMethod):
         """
         import pyarrow.compute as pc
 
-        slices_of(texts, FeatureOptions())
-        content, starts, stops = slices_of(pc.utf8_ltrim_whitespace(texts), FeatureOptions())
+        slices(texts)
+        content, starts, stops = slices(pc.utf8_ltrim_whitespace(texts))
         cut = np.minimum(stops, starts + np.uint64(self.size_bytes))
         shorter = cut < stops
         for _ in range(_LONGEST_CHARACTER - 1):
@@ -84,6 +86,7 @@ class Keywords(MethodOfWords):
     frequencies: DocumentFrequencies | None = None
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.weighting is None:
             object.__setattr__(self, "weighting", "tf" if self.frequencies is None else "tf-idf")
         check_range("n", self.n, 1, MOST_KEYWORDS)

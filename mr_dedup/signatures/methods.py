@@ -51,13 +51,16 @@ METHODS: Mapping[str, Listed] = {
 }
 
 
-def parse_method(text: str, frequencies: DocumentFrequencies | None = None) -> SignatureMethod:
+def parse_method(
+    text: str, frequencies: DocumentFrequencies | None = None, normalize: str = "nfkc"
+) -> SignatureMethod:
     """Return what ``text`` names: a method, and behind a colon its parameters, as in a=1,b=2.
 
     ``frequencies`` are what keywords weigh by, unless their weighting does without; a name that
-    has the digest of such is read with these alone. Other methods have no use for them. Raises
-    ValueError for what is not there or cannot be, in one line, MrDedupError for frequencies of
-    other features, and for a library that is missing.
+    has the digest of such is read with these alone. Other methods have no use for them. A method
+    of words normalises texts by ``normalize`` unless ``text`` says otherwise. Raises ValueError for
+    what is not there or cannot be, in one line, MrDedupError for frequencies of other features, and
+    for a library that is missing.
     """
     title, colon, rest = text.partition(":")
     if title not in METHODS:
@@ -65,6 +68,8 @@ def parse_method(text: str, frequencies: DocumentFrequencies | None = None) -> S
     kind = METHODS[title].kind
     try:
         given = _given(rest) if colon else {}
+        if "normalize" in get_type_hints(kind):
+            given.setdefault("normalize", normalize)
         return kind(**_values(kind, given, frequencies))
     except ValueError as error:
         raise ValueError(f"method {text!r}: {error}") from error

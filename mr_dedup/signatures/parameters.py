@@ -14,6 +14,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from mr_dedup.features.document_frequencies import DocumentFrequencies
+from mr_dedup.features.normalisation_table import Normalization
 from mr_dedup.features.shingles import FeatureOptions
 from mr_dedup.signatures.protocol import Signatures
 
@@ -65,20 +66,26 @@ class ParameterisedMethod(ABC):
 
 @dataclass(frozen=True)
 class MethodOfWords(ParameterisedMethod):
-    """A method that cuts texts into words, and may be asked to prepare them, as FeatureOptions."""
+    """A method that cuts texts into words, and may be asked to prepare them, as FeatureOptions.
+
+    ``normalize`` is None by default, which is what FeatureOptions have.
+    """
 
     stop_words: str | None = field(default=None, kw_only=True)
     stem: str | None = field(default=None, kw_only=True)
     segment: str | None = field(default=None, kw_only=True)
+    normalize: Normalization | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
+        if self.normalize == FeatureOptions.normalize:
+            object.__setattr__(self, "normalize", None)
         self.prepared(FeatureOptions())
 
     def prepared(self, options: FeatureOptions) -> FeatureOptions:
         """Return ``options`` with what is asked for; ValueError for a language there is not."""
         return FeatureOptions(
             options.unit, options.length, options.weighting,
-            self.stop_words, self.stem, self.segment,
+            self.stop_words, self.stem, self.segment, self.normalize or FeatureOptions.normalize,
         )  # fmt: skip
 
 

@@ -270,7 +270,10 @@ def test_earlier_results_that_cannot_be_are_one_line(tmp_path, capfd):
         (["--against", tmp_path / "none"], "none: no such folder"),
         (["--against", tmp_path], "is no result of mr-dedup dedup: no summary.json"),
         (["--against", "hdfs:///kept"], "expected a folder of this machine"),
-        (["--against", kept, "--features", "words:1"], "made from words:2, log-tf, those of this"),
+        (
+            ["--against", kept, "--features", "words:1"],
+            "made from words:2, log-tf, normalize nfkc, those of this",
+        ),
         (["--against", kept, "--max-record-size", 99], "99 is less than the 9,999 of"),
         (["--follow"], "--follow: means nothing without --against"),
     ]:

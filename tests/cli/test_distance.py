@@ -115,7 +115,7 @@ def test_the_report_for_people(tmp_path, capsys, monkeypatch):
     bits = ", ".join(str(bit) for bit in range(64) if (a ^ b) >> bit & 1)
     signed_a, signed_b = (value - 2**64 if value >= 2**63 else value for value in (a, b))
     assert capsys.readouterr().out == (
-        "compared by words:1, tf\n"
+        "compared by words:1, tf, normalize nfkc\n"
         "A  a.txt\n"
         f"   fingerprint  {signed_a} (0x{a:016x})\n"
         "   features     3, of weight 4.000\n"

@@ -81,7 +81,9 @@ def test_frequencies_equal_the_oracle(tmp_path, capfd, small_chunks, runner, min
     expected = frequency_oracle.frequencies(EVERY, "words", 1, minimum or 2)
     assert counts_of(out) == expected
     found = DocumentFrequencies.read(out)
-    assert (found.features, found.documents, found.minimum) == ("words:1", 120, minimum or 2)
+    assert (found.features, found.documents, found.minimum) == (
+        "words:1, normalize nfkc", 120, minimum or 2,
+    )  # fmt: skip
     every = len(frequency_oracle.frequencies(EVERY, "words", 1, 1))
     assert said.splitlines()[0].startswith("mr-dedup: files: 1, documents: 120, text: 0.0 MB, ")
     assert f"{len(expected)} of {every} features are in {minimum or 2} or more of 120 doc" in said
@@ -112,7 +114,7 @@ def test_features_are_those_asked_for(tmp_path, capfd):
     out = tmp_path / "idf.parquet"
     done(capfd, "idf", path, "-o", out, "--features", "words:2", "--stop-words", "en")
     assert counts_of(out) == frequency_oracle.frequencies(EVERY, "words", 2, stop_words="en")
-    assert DocumentFrequencies.read(out).features == "words:2, stop words en"
+    assert DocumentFrequencies.read(out).features == "words:2, stop words en, normalize nfkc"
 
 
 @BOTH
@@ -200,7 +202,7 @@ def test_fingerprints_by_rarity_equal_the_oracle(
     signed = [None if value is None else value - (value >> 63 << 64) for value in expected]
     assert found["fingerprint"].to_pylist() == signed
     digest = DocumentFrequencies.read(table).digest
-    told = f"words:1, {weights}, frequencies {digest}"
+    told = f"words:1, {weights}, normalize nfkc, frequencies {digest}"
     assert found.schema.metadata[b"mr_dedup.features"].decode() == told
     # and again, now that this process has read it
     done(capfd, "fingerprint", path, "-o", out, *asked, "--overwrite")
@@ -273,7 +275,7 @@ def test_distance_explains_weights_by_rarity(tmp_path, capfd, collection):
         for kind in ("shared", "only_in_a")
         for entry in found[kind]["heaviest"]
     } == {feature: weight / 4096 for feature, weight in weights.items()}
-    assert found["features"].startswith("words:1, tf-idf, frequencies ")
+    assert found["features"].startswith("words:1, tf-idf, normalize nfkc, frequencies ")
 
 
 @pytest.mark.parametrize("command", ["fingerprint", "distance", "dedup"])
@@ -297,7 +299,8 @@ def test_weights_and_frequencies_that_do_not_fit_are_one_line(tmp_path, capfd, c
         ([*by_rarity, "--idf", "s3://b/f.parquet"], "--idf s3://b/f.parquet: expected a file here"),
         ([*by_rarity, "--idf", damaged], "damaged.parquet: "),
         ([*by_rarity, "--idf", table, "--features", "words:2"],
-         f"{table}: document frequencies of words:1 cannot weigh words:2"),
+         f"{table}: document frequencies of words:1, normalize nfkc cannot weigh "
+         "words:2, normalize nfkc"),
     ]:  # fmt: skip
         assert said in mistake(capfd, command, *names, *arguments), arguments
         assert not out.exists()

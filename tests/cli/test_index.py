@@ -188,7 +188,7 @@ def test_fingerprints_of_unlike_features_are_refused(tmp_path, folder, capfd):
     done(capfd, "create", folder, documents)
     for action in ("add", "query"):
         told = mistake(capfd, action, folder, made)
-        assert "from characters:4, log-tf; such cannot be compared" in told
+        assert "from characters:4, log-tf, normalize nfkc; such cannot be compared" in told
         told = mistake(capfd, action, folder, documents, "--features", "words:3")
         assert "words:3" in told
         assert "such cannot be compared" in told

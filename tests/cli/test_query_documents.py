@@ -130,8 +130,11 @@ def test_fingerprints_of_other_features_are_refused(corpus_file, queries_file, t
         assert main(["fingerprint", str(corpus_file), "-o", str(out), "--features", features]) == 0
     capfd.readouterr()
     line = mistake(capfd, tmp_path / "one.parquet", "--queries", tmp_path / "two.parquet")
-    assert "one.parquet: its fingerprints are made from words:1, log-tf, but those of " in line
-    assert "two.parquet from words:2, log-tf; such cannot be compared" in line
+    assert (
+        "one.parquet: its fingerprints are made from words:1, log-tf, normalize nfkc, but those of "
+        in line
+    )
+    assert "two.parquet from words:2, log-tf, normalize nfkc; such cannot be compared" in line
     line = mistake(capfd, tmp_path / "two.parquet", "--queries", queries_file)
     assert "but those of queries from words:1, log-tf" in line
 

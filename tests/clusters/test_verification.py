@@ -93,7 +93,7 @@ def test_a_few_texts():
 
 
 def test_the_default_is_three_words():
-    assert SHINGLES.unweighted == "words:3"
+    assert SHINGLES.unweighted == "words:3, normalize nfkc"
     assert shingle_sets(array(["a b c d"])).sizes.tolist() == [2]
 
 

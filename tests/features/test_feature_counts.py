@@ -75,7 +75,7 @@ def test_frequencies_are_the_same_however_the_texts_come(batch, cut, options, mi
     expected = frequency_oracle.frequencies(batch, options.unit, options.length, minimum)
     for found in (whole, parts):
         assert (found.documents, found.minimum) == (len(batch), minimum)
-        assert found.features == f"{options.unit}:{options.length}"
+        assert found.features == f"{options.unit}:{options.length}, normalize nfkc"
         assert dict(zip(found.hashes.tolist(), found.counts.tolist(), strict=True)) == expected
     assert whole.digest == parts.digest
 
@@ -86,7 +86,7 @@ def test_texts_are_prepared_as_for_fingerprints():
     found = document_frequencies(arrays([every]), FeatureOptions("words", 1, **asked), 1)
     expected = frequency_oracle.frequencies(every, "words", 1, 1, **asked)
     assert dict(zip(found.hashes.tolist(), found.counts.tolist(), strict=True)) == expected
-    assert found.features == "words:1, stop words en, stem english, segment zh"
+    assert found.features == ("words:1, stop words en, stem english, segment zh, normalize nfkc")
 
 
 def test_the_weighting_makes_no_difference():

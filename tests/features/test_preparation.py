@@ -39,6 +39,7 @@ asked = st.fixed_dictionaries(
         "stop_words": st.sampled_from([None, "en", "zh", "vi", "ja", "fr", "ko"]),
         "stem": st.sampled_from([None, "english", "german", "russian"]),
         "segment": st.sampled_from([None, "zh"]),
+        "normalize": st.sampled_from(["nfkc", "nfc", "none"]),
     }
 )
 
@@ -92,7 +93,7 @@ def test_simhash_prepares_texts_as_features_of_does(texts, options):
         ("我们是ABC中国人。", {"segment": "zh"}, ("我们", "是", "abc", "中国", "人")),
         ("我们是ABC中国人。", {"segment": "zh", "stop_words": "zh"}, ("abc", "中国")),
         # the segmenter would cut these at every letter outside of ASCII
-        ("Straße résumé 한국어", {"segment": "zh"}, ("straße", "résumé", "한국어")),
+        ("Straße résumé 한국어", {"segment": "zh"}, ("strasse", "résumé", "한국어")),
         ("カタカナ", {"segment": "zh"}, ("カ", "タ", "ナ")),
         ("Häuser", {"stem": "german"}, ("haus",)),
         # of which nothing would be left
@@ -131,13 +132,15 @@ def test_the_defaults_leave_texts_alone():
     texts = pa.array(["The dogs", None], pa.large_string())
     assert prepare(texts, FeatureOptions()) is texts
     assert table_for(FeatureOptions()) is unicode_table()
-    assert str(FeatureOptions()) == "words:1, log-tf"
+    assert str(FeatureOptions()) == "words:1, log-tf, normalize nfkc"
 
 
 def test_options_are_named_only_when_they_are_set():
     everything = FeatureOptions("characters", 4, "tf", "en", "english", "zh")
-    assert str(everything) == "characters:4, tf, stop words en, stem english, segment zh"
-    assert str(FeatureOptions(stem="german")) == "words:1, log-tf, stem german"
+    assert str(everything) == (
+        "characters:4, tf, stop words en, stem english, segment zh, normalize nfkc"
+    )
+    assert str(FeatureOptions(stem="german")) == "words:1, log-tf, stem german, normalize nfkc"
 
 
 @pytest.mark.parametrize("options", [{"stop_words": "en"}, {"stem": "english"}, {"segment": "zh"}])

@@ -173,6 +173,7 @@ def test_texts_of_too_many_words_are_hashed_another_way(monkeypatch):
 def test_features_are_those_of_the_oracle():
     text = "The end. The END; Ünïcode 中文中 ｱア x" + "y" * 40
     ((occurrences, found),) = counted([text.encode()])
-    counts = Counter(text_oracle.shingles(text, "words", 1))
+    # not yet normalised where the kernel is given it
+    counts = Counter(text_oracle.shingles(text, "words", 1, normalize="none"))
     assert occurrences == counts.total()
     assert found == {xxhash.xxh3_64_intdigest(word.encode()): n for word, n in counts.items()}

@@ -7,6 +7,7 @@ import unicodedata
 from collections import Counter
 from itertools import groupby
 
+import regex
 import rjieba
 import Stemmer
 import stopwordsiso
@@ -15,6 +16,40 @@ _CJK = re.compile(
     "CJK (UNIFIED|COMPATIBILITY) IDEOGRAPH|(HALFWIDTH )?(HIRAGANA|KATAKANA) LETTER"
     "|BOPOMOFO LETTER|IDEOGRAPHIC (ITERATION|NUMBER)"
 )
+
+
+_IGNORABLE = regex.compile(r"\p{Default_Ignorable_Code_Point}")
+
+
+def casefolded_nfkc(text):
+    """Unicode's toNFKC_Casefold: its steps again and again, until nothing changes."""
+    # the iota below a letter folds to a letter: in canonical order before that
+    before, text = None, unicodedata.normalize("NFD", _IGNORABLE.sub("", text))
+    while text != before:
+        before = text
+        text = unicodedata.normalize("NFKD", _IGNORABLE.sub("", text.casefold()))
+    return unicodedata.normalize("NFC", text)
+
+
+def separates(character):
+    """Whether a character is between words, before and after it is normalised."""
+    shown = character + casefolded_nfkc(character)
+    return len(shown) > 1 and not any(unicodedata.category(c)[0] in "LNM" for c in shown)
+
+
+def casefolded_nfkc_of_words(text):
+    """The same, but that what is between words stays as it is."""
+    return "".join(
+        "".join(run) if between else casefolded_nfkc("".join(run))
+        for between, run in groupby(text, separates)
+    )
+
+
+NORMALIZE = {
+    "nfkc": casefolded_nfkc,
+    "nfc": functools.partial(unicodedata.normalize, "NFC"),
+    "none": str,
+}
 
 
 def is_cjk(character):
@@ -54,17 +89,19 @@ def words_of_chinese(text):
 
 
 @functools.cache
-def runs_of_stop_words(language, segment):
+def runs_of_stop_words(language, segment, normalize):
     """The tokens of each stop word."""
-    found = [prepared(word, segment=segment) for word in stopwordsiso.stopwords(language)]
+    words = stopwordsiso.stopwords(language)
+    found = [prepared(word, segment=segment, normalize=normalize) for word in words]
     return [[token for token, _ in run] for run in found]
 
 
-def prepared(text, stop_words=None, stem=None, segment=None):
+def prepared(text, stop_words=None, stem=None, segment=None, normalize="nfkc"):
     """The tokens of a text that are left when stop words are gone, as stems, Chinese as words."""
+    text = NORMALIZE[normalize](text)
     found = words_of_chinese(text) if segment else tokens(text)
     covered = set()
-    for run in runs_of_stop_words(stop_words, segment) if stop_words else ():
+    for run in runs_of_stop_words(stop_words, segment, normalize) if stop_words else ():
         for start in range(len(found) - len(run) + 1):
             if [token for token, _ in found[start : start + len(run)]] == run:
                 covered.update(range(start, start + len(run)))

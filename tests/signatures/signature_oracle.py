@@ -76,6 +76,7 @@ def xxh3(text):
 
 def units(text, by):
     """The lines or sentences of a text that have words, normalised."""
+    text = text_oracle.casefolded_nfkc_of_words(text)
     ends = r"\n" if by == "lines" else r"[.!?](?=[ \t\r\n]|\Z)|[。！？]|\n(?=[ \t\r]*\n)"
     edges = [0, *(found.end() for found in re.finditer(ends, text)), len(text)]
     found = [normalised(text[i:j]) for i, j in itertools.pairwise(edges)]

@@ -33,6 +33,9 @@ OTHERS = document_frequencies([array(["a b", "b c"])], FeatureOptions("words", 2
             "minhash:shingles=characters:05,estimate=0.7,stop_words=en",
             "minhash:bands=16,rows=5,least=1,shingles=characters:5,estimate=0.7,stop_words=en",
         ),
+        ("exact:normalize=nfkc", "exact"),
+        ("exact:normalize=none", "exact:normalize=none"),
+        ("minhash:normalize=nfc", "minhash:bands=16,rows=5,least=1,shingles=words:3,normalize=nfc"),
         ("super-shingles", "super-shingles:bands=6,rows=14,least=2,shingles=words:3"),
     ],
 )
@@ -61,7 +64,7 @@ def test_frequencies_are_those_of_keywords():
             ValueError, match=f"needs the document frequencies {FREQUENCIES.digest}"
         ):
             parse_method(name, frequencies)
-    with pytest.raises(MrDedupError, match="words:2 cannot weigh words:1"):
+    with pytest.raises(MrDedupError, match=r"words:2, .* cannot weigh words:1, normalize nfkc"):
         parse_method("keywords", OTHERS)
 
 
@@ -101,5 +104,5 @@ def test_what_there_is_is_told():
         parse_method("segments:cuts=lines")
     told = str(error.value).partition("but ")[2]
     assert set(told.split(", ")) == {
-        "by", "count", "length", "least", "stop_words", "stem", "segment",
+        "by", "count", "length", "least", "stop_words", "stem", "segment", "normalize",
     }  # fmt: skip

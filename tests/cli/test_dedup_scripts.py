@@ -1,0 +1,103 @@
+"""Texts of many scripts: however they are encoded, one text is a near-duplicate of itself."""
+
+import json
+import random
+import unicodedata
+
+import pyarrow.parquet as pq
+import pytest
+
+from mr_dedup.runners import RUNNERS
+from tests.cli.test_dedup import done, mistake, write_jsonl
+
+PARTS = {
+    "French": "ré çà cœur naï été où vê lu ï dé fa mi ron tal",
+    "German": "groß straß füß ähn über maß tal haus ig keit",
+    "Greek": "λόγ ος άνθρω πος ᾳ ΐ θάλασσ α ής ἀρχ",
+    "Vietnamese": "bây giờ tiếng Việt nước người được đường phở những",
+    "Korean": "한 국 어 텍 스 트 문 서 값 닭 읽 다",
+    "Arabic": "كتا ب مدر سة لُغَ عَرَ بِيَّ ال سلا م",
+    "Hindi": "हि न्दी क़ि ता ब भा षा ज़ मी न की",
+    "Japanese": "日 本 語 が ぎ プ ロ グ ラ ム を 使 う",
+    "Chinese": "我 们 中 国 人 文 字 网 页 是 的 了",
+}
+WORDS = 100
+
+
+def words_of(language, seed=0):
+    rng = random.Random(f"{language} {seed}")
+    parts = PARTS[language].split()
+    return ["".join(rng.choices(parts, k=rng.randrange(2, 5))) for _ in range(WORDS)]
+
+
+def full_width(text):
+    return "".join(chr(ord(c) + 0xFEE0) if "!" <= c <= "~" else c for c in text)
+
+
+def soft_hyphenated(text):
+    return "".join(c + "\u00ad" if c.isalpha() else c for c in text)
+
+
+VARIANTS = {
+    "NFC": lambda text: unicodedata.normalize("NFC", text),
+    "NFD": lambda text: unicodedata.normalize("NFD", text),
+    "NFKD": lambda text: unicodedata.normalize("NFKD", text),
+    "full width": full_width,
+    "soft hyphens": soft_hyphenated,
+    "upper case": str.upper,
+    "byte order mark": "\ufeff{}".format,
+}
+
+
+def documents_of(language):
+    text = f"{language} text: " + " ".join(words_of(language))
+    variants = {"as it is": text, **{name: vary(text) for name, vary in VARIANTS.items()}}
+    return [
+        {"id": f"{language}, {name}", "text": variant}
+        for name, variant in variants.items()
+        if name == "as it is" or variant != text
+    ]
+
+
+def decided(out):
+    return pq.read_table(out / "decisions.parquet").to_pylist()
+
+
+@pytest.mark.parametrize("runner", RUNNERS)
+@pytest.mark.parametrize("method", ["minhash", "simhash:k=0", "exact"])
+def test_a_text_is_itself_however_it_is_encoded(tmp_path, capfd, runner, method):
+    documents = [document for language in PARTS for document in documents_of(language)]
+    path, out = write_jsonl(tmp_path / "docs.jsonl", documents), tmp_path / "out"
+    done(capfd, path, "-o", out, "--method", method, "-r", runner)
+    rows = decided(out)
+    assert len(rows) > 5 * len(PARTS)
+    for row in rows:
+        language, name = row["id"].split(", ")
+        assert row["keeper"] == f"{language}, as it is"
+        assert row["similarity"] == (None if name == "as it is" else 1)
+    assert json.loads((out / "summary.json").read_text())["kept"] == len(PARTS)
+
+
+def test_texts_are_normalised_as_asked(tmp_path, capfd):
+    documents = documents_of("French") + documents_of("German")
+    path = write_jsonl(tmp_path / "docs.jsonl", documents)
+    kept = {}
+    for form in ("nfkc", "nfc", "none"):
+        out = tmp_path / form
+        done(capfd, path, "-o", out, "--method", "minhash", "--normalize", form)
+        kept[form] = [row["id"] for row in decided(out) if row["keeper"] == row["id"]]
+        summary = json.loads((out / "summary.json").read_text())
+        assert summary["features"] == f"words:3, tf, normalize {form}"
+        name = "minhash:bands=16,rows=5,least=1,shingles=words:3"
+        assert summary["methods"] == [name if form == "nfkc" else f"{name},normalize={form}"]
+    assert kept["nfkc"] == ["French, as it is", "German, as it is"]
+    more = ["full width", "soft hyphens"]
+    assert kept["nfc"] == [
+        f"{language}, {name}"
+        for language, names in (("French", more), ("German", [*more, "upper case"]))
+        for name in ("as it is", *names)
+    ]
+    assert "French, NFD" in kept["none"]
+    asked = ["--method", "minhash", "--against", tmp_path / "nfc"]
+    said = mistake(capfd, path, "-o", tmp_path / "x", *asked)
+    assert "made from words:3, tf, normalize nfc, those of this run are from words:3, tf" in said

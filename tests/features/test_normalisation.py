@@ -1,0 +1,175 @@
+"""Normalisation against Python's own, of every character and of sequences."""
+
+import functools
+import random
+import sys
+import unicodedata
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import xxhash
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mr_dedup.features import normalisation_table as table_module
+from mr_dedup.features.normalisation import normalised
+from mr_dedup.features.normalisation_table import normalisation_table
+from mr_dedup.features.shingles import FeatureOptions, features_of
+from tests.features import text_oracle
+
+# what this Python knows: the frozen table may know more
+KNOWN = [
+    character for character in map(chr, range(sys.maxunicode + 1))
+    if unicodedata.category(character) not in ("Cn", "Cs")
+]  # fmt: skip
+MARKS = [character for character in KNOWN if unicodedata.combining(character)]
+DECOMPOSED = [character for character in KNOWN if unicodedata.decomposition(character)]
+JAMO = list("\u1100\u1112\u1161\u1175\u11a7\u11a8\u11c2가각힣ㄱㅏ\uffa1\uffc2")
+PLAIN = ["a", "E", "o", "s", "I", "<", "=", " ", "中", "。", "…", "\u00a0", "！", "ß", "İ", "ſ"]
+SPECIAL = ["\u00ad", "\u200d", "\u034f", "\ufe0f", "\u0345", "ᾳ", "ᾀ", "\u3099", "\uff9e", "ﷺ"]
+deterministic = settings(derandomize=True, deadline=None, max_examples=500)
+sequences = st.text(
+    st.one_of(*map(st.sampled_from, (MARKS, DECOMPOSED, JAMO, PLAIN, SPECIAL))), max_size=30
+)
+FORMS = {
+    "nfkc": text_oracle.casefolded_nfkc,
+    "nfc": functools.partial(unicodedata.normalize, "NFC"),
+}
+
+
+def large(texts):
+    return pa.array(texts, pa.large_string())
+
+
+def compare(texts, form):
+    """Where a character becomes another one, it may stay: words are folded later."""
+    found = normalised(large(texts), form, exact=True).to_pylist()
+    if form == "nfkc":
+        found = ["".join(map(text_oracle.fold, text)) for text in found]
+    assert found == list(map(FORMS[form], texts))
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("around", ["{}", "a{}b", "e{}\u0301", "ᄒ{}\u11ab"])
+def test_every_character_equals_the_oracle(form, around):
+    compare([around.format(character) for character in KNOWN], form)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@deterministic
+@given(texts=st.lists(sequences, max_size=5))
+def test_any_sequences_equal_the_oracle(form, texts):
+    compare(texts, form)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_many_marks_in_any_order_equal_the_oracle(form):
+    rng = random.Random(form)
+    texts = ["a" + "".join(rng.choices(MARKS, k=size)) for size in (1, 2, 31, 32, 33, 34, 500)]
+    compare(texts, form)
+
+
+def test_marks_without_end_take_no_more_than_linear_time():
+    """By the square, as in Python's own, a million of them would take hours."""
+    text = "".join(random.Random(1).choices(["\u0316", "\u0301"], k=1_000_000))
+    # both are below and above nothing: none is composed
+    assert normalised(large([text]), "nfc").to_pylist() == ["".join(sorted(text, reverse=True))]
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("shift", range(70))
+def test_what_changes_at_the_edges_of_blocks_equals_the_oracle(form, shift):
+    texts = [
+        filler * shift + change + filler * (70 - shift)
+        for filler in ("a", "é", "中", "a中")
+        for change in ("e\u0301", "\u0301", "\u00ad", "ﬁ", "ﷺ", "q\u0307\u0323", "ＡＢ")
+    ]
+    compare(texts, form)
+    compare(["".join(texts)], form)
+
+
+@deterministic
+@given(st.lists(st.none() | sequences, max_size=6), st.integers(0, 3))
+def test_nulls_and_slices_stay(texts, first):
+    found = normalised(large(texts)[first:], "nfc", exact=True)
+    found.validate(full=True)
+    expected = [text if text is None else FORMS["nfc"](text) for text in texts[first:]]
+    assert found.to_pylist() == expected
+
+
+@pytest.mark.parametrize("form", FORMS)
+@deterministic
+@given(content=st.lists(st.binary(max_size=80), max_size=4))
+def test_any_bytes_are_read_within_bounds(form, content):
+    """What becomes of bytes that are no UTF-8 is not defined, but that the others are the same."""
+    offsets = np.append(0, np.cumsum([len(each) for each in content])).astype(np.int64)
+    data = pa.py_buffer(b"".join(content))
+    texts = pa.LargeStringArray.from_buffers(len(content), pa.py_buffer(offsets), data)
+    found = normalised(pa.concat_arrays([large(["e\u0301"]), texts, large(["ＡE\u0301"])]), form)
+    expected = {"nfkc": ("é", "aé"), "nfc": ("é", "ＡÉ")}[form]
+    assert (found[0].as_py(), found[-1].as_py()) == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "plain",
+        "Ünïcode “quoted” – and … so\u00a0on",
+        "日本語、中文！",
+        "한국어",
+        "हिन्दी",
+        "ไทย",
+    ],
+)
+def test_texts_that_are_normal_are_not_copied(text):
+    texts = large([text])
+    assert normalised(texts, "nfkc") is texts
+
+
+@deterministic
+@given(sequences)
+def test_a_text_has_the_features_of_its_normal_form(text):
+    options = FeatureOptions("words", 2, "tf")
+    expected = text_oracle.weighted(text, "words", 2, "tf")
+    assert features_of(text, options).shingles == tuple(expected)
+    for form in ("NFC", "NFD", "NFKC", "NFKD"):
+        again = features_of(unicodedata.normalize(form, text), options)
+        assert again.hashes.tolist() == features_of(text, options).hashes.tolist()
+
+
+def test_the_table_equals_what_this_python_knows():
+    """Which characters are looked at no further, and what the others are made of."""
+    table = normalisation_table("nfc")
+    for character in KNOWN:
+        code = ord(character)
+        entry = int(table.entries[int(table.pages[code >> 8]) << 8 | code & 255])
+        assert entry >> 8 & 255 == unicodedata.combining(character)
+        changes = not unicodedata.is_normalized("NFC", character) or character in LASTS
+        assert (entry & 255 == table_module.CHANGES) == changes, character
+    for form in FORMS:
+        table = normalisation_table(form)
+        codes = np.arange(0x4000, 0xA000)
+        entries = table.entries[table.pages[codes >> 8].astype(np.intp) << 8 | codes & 255]
+        assert not (entries & 255).any()
+
+
+COMPOSED = [
+    character for character in KNOWN
+    if not unicodedata.is_normalized("NFD", character)
+    and unicodedata.is_normalized("NFC", character)
+]  # fmt: skip
+LASTS = {unicodedata.normalize("NFD", character)[-1] for character in COMPOSED}
+"""What may be composed with what is before it."""
+
+
+@pytest.mark.parametrize(
+    ("form", "digest"), [("nfkc", "e06a79bc51013bab"), ("nfc", "a764d01c64261faa")]
+)
+def test_the_table_is_the_frozen_one(form, digest):
+    """Another table would give other fingerprints than those that users have kept."""
+    hasher = xxhash.xxh3_64()
+    for part in normalisation_table(form)[:-1]:
+        hasher.update(part.astype("<u8").tobytes())
+    assert hasher.hexdigest() == digest
