@@ -45,19 +45,43 @@ class ParquetRows:
 
         Of all columns if None. The columns ``repeated``, of text, come as dictionaries, with as
         few rows at a time as have that size once they are multiplied; or as they are, some at a
-        time, where their encoding cannot be had so. Raises FormatError where the data is damaged,
-        after the rows before it.
+        time, where their encoding cannot be had so. Raises FormatError where the data of these
+        columns is damaged, after all rows before it, however many are decoded at a time.
         """
         total = self.group_rows[group]
         at_once = min(_MOST_ROWS, max(1, size_bytes * total // max(1, self.group_bytes[group])))
         taken = 0
-        for batch in self._some_as_dictionaries(group, at_once, columns, repeated):
-            for piece in _pieces(batch, repeated, size_bytes):
+        for batch in self._up_to_damage(group, at_once, columns, repeated):
+            for piece in _pieces(batch[: total - taken], repeated, size_bytes):
                 taken += len(piece)
                 yield piece
         if taken != total:
             reason = f"row group {group} has {taken} rows, expected {total}"
             raise FormatError(self._name, None, reason)
+
+    def count_rows(self, group: int, columns: Sequence[str]) -> int:
+        """Return how many rows of a row group can be read of ``columns``, those before damage."""
+        rows = 0
+        with contextlib.suppress(FormatError):
+            for batch in self._batches(self._file, group, 1, columns):
+                rows += len(batch)
+        return rows
+
+    def _up_to_damage(
+        self, group: int, at_once: int, columns: Sequence[str] | None, repeated: Sequence[str]
+    ) -> Iterator[pa.RecordBatch]:
+        taken = 0
+        try:
+            for batch in self._some_as_dictionaries(group, at_once, columns, repeated):
+                taken += len(batch)
+                yield batch
+            return
+        except FormatError:
+            # what is decoded at a time depends on the columns, and on how they are read
+            pass
+        for row, batch in enumerate(self._batches(self._file, group, 1, columns)):
+            if row >= taken:
+                yield batch
 
     def _some_as_dictionaries(
         self, group: int, at_once: int, columns: Sequence[str] | None, repeated: Sequence[str]

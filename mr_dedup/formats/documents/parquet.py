@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from mr_dedup.errors import FormatError
+from mr_dedup.errors import FormatError, MrDedupError
 from mr_dedup.formats.documents.batch import BatchBuilder, DocumentBatch
 from mr_dedup.formats.documents.files import DocumentPart
 from mr_dedup.formats.documents.html_text import decode, text_of_html
@@ -47,8 +47,10 @@ def read_parquet(
 
     The last ones stay in ``builder``. Ids are of any type of text or integer, texts of text or
     binary. A row is rejected for the reasons that a JSON line is. A document without an id, or
-    with an empty one, is called after its row. Raises FormatError where the file is damaged or
-    has no column of text, with the rows before it read, and MrDedupError if it cannot be read.
+    with an empty one, is called after its row. A row group that is damaged is read up to there,
+    and the rest of it is one reject; the others are read. Raises FormatError if the file as a
+    whole is damaged or has no column of text, and MrDedupError if it cannot be read, or if records
+    are kept and only other columns than those of the documents are damaged.
 
     In memory: rows of about a batch, and the pages they are in of the columns that are read. Of
     texts that a dictionary repeats there are no more at a time, unless records are kept.
@@ -63,10 +65,22 @@ def read_parquet(
         starts = [0, *itertools.accumulate(file.group_rows)]
         for group in range(len(file.group_rows))[part.start : part.stop]:
             first = starts[group]
-            for rows in file.rows(group, wanted, repeated, options.batch_bytes):
-                reader.take(rows, first)
-                first += len(rows)
-                yield from builder.full()
+            try:
+                for rows in file.rows(group, wanted, repeated, options.batch_bytes):
+                    reader.take(rows, first)
+                    first += len(rows)
+                    yield from builder.full()
+            except FormatError as error:
+                if error.offset is not None:
+                    # a row, of which strict reading makes an error
+                    raise
+                if wanted is None and file.count_rows(group, columns.read) > first - starts[group]:
+                    raise MrDedupError(
+                        f"{name}, row {first}: its text can be read, but not all of its columns: "
+                        f"{error.reason}"
+                    ) from error
+                lost = starts[group + 1] - first
+                report.reject(first, f"{error.reason}; lost are {lost} rows of row group {group}")
 
 
 class _Columns:

@@ -198,6 +198,61 @@ def test_a_damaged_row_group_keeps_those_before(tmp_path):
     assert reading.rejects.count == 1
 
 
+def damaged_group(tmp_path, column, **how):
+    """Return a file of 1,000 rows in groups of 100, page 3 of ``column`` damaged in group 4."""
+    rng = random.Random(1)
+    texts = [f"row {n} " + rng.randbytes(40).hex() for n in range(1000)]
+    path = write(
+        tmp_path,
+        {"id": [f"name {n}" for n in range(1000)], "text": texts, "more": texts[::-1]},
+        row_group_size=100,
+        data_page_size=1,
+        write_batch_size=10,
+        **{"use_dictionary": False, "compression": "zstd", **how},
+    )
+    chunk = pq.ParquetFile(path).metadata.row_group(4).column(["id", "text", "more"].index(column))
+    data = bytearray(path.read_bytes())
+    begin = chunk.data_page_offset
+    at = begin + chunk.total_compressed_size * 3 // 10
+    data[at : at + 20] = bytes(20)
+    path.write_bytes(data)
+    return path
+
+
+@pytest.mark.parametrize("column", ["text", "id"])
+@pytest.mark.parametrize(
+    "how", [{}, {"use_dictionary": True}, {"write_page_checksum": True}], ids=str
+)
+def test_a_damaged_row_group_is_read_up_to_there_and_the_others_whole(tmp_path, column, how):
+    path = damaged_group(tmp_path, column, **how)
+    whole = read(path)
+    first = 400 + sum(400 <= place < 500 for _, _, place in whole.documents)
+    assert 400 < first < 500
+    expected = [*range(first), *range(500, 1000)]
+    assert [place for _, _, place in whole.documents] == expected
+    assert whole.ids == [f"name {n}" for n in expected]
+    ((place, reason),) = whole.reasons
+    assert place == f"row {first}"
+    assert f"lost are {500 - first} rows of row group 4" in reason
+    file = DocumentFile.detect(path)
+    for size in (1, 20_000):
+        for batch_bytes in (300, 1 << 20):
+            for keep_records in (False, True):
+                how = {"batch_bytes": batch_bytes, "keep_records": keep_records}
+                parts = read(*file.parts(size), **how)
+                assert parts.documents == whole.documents, (size, how)
+                assert parts.rejects.listed == whole.rejects.listed, (size, how)
+    with pytest.raises(FormatError, match=rf"row {first}: the Parquet data is damaged"):
+        read(path, strict=True)
+
+
+def test_records_of_which_only_other_columns_are_damaged_cannot_be_kept(tmp_path):
+    path = damaged_group(tmp_path, "more")
+    assert len(read(path).documents) == 1000
+    with pytest.raises(MrDedupError, match=r"row 4\d\d: its text can be read, but not all of its"):
+        read(path, keep_records=True)
+
+
 @pytest.mark.parametrize("encoding", ["PLAIN", "DELTA_BYTE_ARRAY", "DELTA_LENGTH_BYTE_ARRAY"])
 def test_encodings_that_are_no_dictionaries(tmp_path, encoding):
     texts = [f"text {n % 7}" for n in range(1000)]
