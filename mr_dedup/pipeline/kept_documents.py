@@ -18,9 +18,6 @@ from numpy.typing import NDArray
 from mr_dedup.formats.columns import one_array
 from mr_dedup.jobs.keep import FILE_KEY
 
-_LINES = (".jsonl", ".ndjson", ".json")
-_LINE_END = ord("\n")
-
 
 class KeptDocuments:
     """Writes records below ``folder``, those of one file after the other; a context manager.
@@ -37,7 +34,6 @@ class KeptDocuments:
         self._source: str | None = None
         self._name = ""
         self._records: BinaryIO | None = None
-        self._ends_lines = False
         self._rows: pq.ParquetWriter | None = None
 
     def __enter__(self) -> KeptDocuments:
@@ -81,16 +77,9 @@ class KeptDocuments:
         if source != self._source or self._records is None:
             path = self._begin(source)
             self._records = self._open.enter_context(_packing(path))
-            self._ends_lines = _is_lines(source)
         self._counts[self._name] += len(records)
         edges, content = _bytes_of(records)
-        ends = content[edges[1:] - 1] == _LINE_END if self._ends_lines else np.ones(1, bool)
-        if ends.all():
-            self._records.write(content[edges[0] : edges[-1]].data)
-            return
-        for record in records.to_pylist():
-            # the last line of a file need not end
-            self._records.write(record if record.endswith(b"\n") else record + b"\n")
+        self._records.write(content[edges[0] : edges[-1]].data)
 
     def _begin(self, source: str) -> Path:
         """End the file before; return the path of the one for ``source``."""
@@ -132,13 +121,6 @@ def _packing(path: Path) -> Iterator[BinaryIO]:
                 yield cast(BinaryIO, packed)
         else:
             yield file
-
-
-def _is_lines(source: str) -> bool:
-    name = PurePosixPath(source)
-    if name.suffix.lower() in (".gz", ".zst"):
-        name = name.with_suffix("")
-    return source == "stdin" or name.suffix.lower() in _LINES
 
 
 def _bytes_of(records: pa.LargeBinaryArray) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:

@@ -27,6 +27,7 @@ from mr_dedup.runners import RUNNERS
 from mr_dedup.signatures import columns
 from tests.features import text_oracle
 from tests.fingerprints.test_simhash import oracle
+from tests.formats.documents.test_document_parquet import damaged_group
 from tests.formats.documents.test_document_warc import page
 
 BOTH = pytest.mark.parametrize("runner", RUNNERS)
@@ -293,6 +294,32 @@ def test_names_that_leave_the_folder_or_repeat_find_a_place(tmp_path, capfd, mon
     out = tmp_path / "out"
     done(capfd, "../two/a.jsonl", tmp_path / "one" / "a.jsonl", "-o", out)
     assert sorted(path.name for path in (out / "documents").iterdir()) == ["a-2.jsonl", "a.jsonl"]
+
+
+@BOTH
+def test_a_file_given_twice_has_each_record_on_a_line_of_its_own(tmp_path, capfd, runner):
+    path = tmp_path / "a.dat"
+    path.write_text('{"id": "1", "text": "one text"}\n{"id": "2", "text": ""}')
+    out = tmp_path / "out"
+    done(capfd, path, path, "-o", out, "--format", "jsonl", "-r", runner)
+    lines = (out / "documents" / "a.dat").read_text().splitlines()
+    ids = [json.loads(line)["id"] for line in lines]
+    assert ids[:2] == ["1", "2"]
+    assert set(ids[2:]) <= {"2"}
+
+
+@BOTH
+def test_a_damaged_row_group_is_one_reject_on_every_runner(tmp_path, capfd, small_chunks, runner):
+    path = damaged_group(tmp_path, "text")
+    said = done(capfd, path, "-o", tmp_path / "out", "-r", runner, "--cores", 3)
+    assert "rejected: 1" in said
+    kept = pq.read_table(tmp_path / "out" / "documents" / "a.parquet")
+    lost = 1000 - len(kept)
+    assert 0 < lost < 100
+    expected = [f"name {number}" for number in [*range(500 - lost), *range(500, 1000)]]
+    assert kept["id"].to_pylist() == expected
+    decisions = pq.read_table(tmp_path / "out" / "decisions.parquet")
+    assert decisions["id"].to_pylist() == expected
 
 
 def test_bad_records_are_kept_and_nothing_else_is_lost(tmp_path, capfd):

@@ -30,7 +30,7 @@ class DocumentBatch:
 
     ``fields`` is a Table of large_string columns, those of ``ReadOptions.fields``, null where a
     record lacks one; None if there are none. ``records``, if kept, has the records as they came:
-    a LargeBinaryArray of JSON lines with their ends, of WARC records or of whole files; of
+    a LargeBinaryArray of JSON lines, each with its end, of WARC records or of whole files; of
     Parquet a Table with all columns.
     """
 

@@ -175,14 +175,15 @@ class _Reader:
             return
         if line.strip(_BLANKS):
             try:
-                record = self._decoder.decode(line)
-                id = self._id(record, offset)
-                fields = [_field_text(get(record)) for get in self._get_fields]
-                text = self._text(record)
+                decoded = self._decoder.decode(line)
+                id = self._id(decoded, offset)
+                fields = [_field_text(get(decoded)) for get in self._get_fields]
+                text = self._text(decoded)
             except (ValueError, RecursionError) as error:
                 self._reject(offset, _reason(error))
             else:
-                self._builder.add(self._report.file, id, text, offset, fields, line)
+                record = line if line.endswith(b"\n") else line + b"\n"
+                self._builder.add(self._report.file, id, text, offset, fields, record)
         self._count(1)
 
     def _reject(self, offset: int, reason: str) -> None:
@@ -209,8 +210,11 @@ class _NoTextError(ValueError):
 
 
 def _slices(block: LineBlock, edges: NDArray[np.int64]) -> pa.LargeBinaryArray:
-    """Return copies of the slices of a block between ``edges``."""
+    """Return copies of the slices of a block between ``edges``; the last one ends with LF, too."""
     data = bytes(memoryview(block.buffer)[: edges[-1]])
+    if not data.endswith(b"\n"):
+        data += b"\n"
+        edges = np.append(edges[:-1], len(data))
     buffers = [None, pa.py_buffer(edges), pa.py_buffer(data)]
     return pa.LargeBinaryArray.from_buffers(pa.large_binary(), len(edges) - 1, buffers)
 

@@ -22,8 +22,9 @@ def lines_at(
 ) -> Iterator[pa.LargeBinaryArray]:
     """Yield the lines of a part that begin at ``places`` int64[n], ascending bytes of the content.
 
-    With their ends, in order, those of a block at a time, copied; what is behind the last one is
-    not read. Raises FormatError where no line begins at a place, and as ``line_blocks``.
+    Each with its end, LF where the content ends without; in order, those of a block at a time,
+    copied; what is behind the last one is not read. Raises FormatError where no line begins at a
+    place, and as ``line_blocks``.
     """
     done = 0
     if not places.size:
@@ -68,8 +69,11 @@ def _copied(
         starts[np.append(True, gaps)].tolist(), stops[np.append(gaps, True)].tolist(), strict=True
     )
     view = memoryview(block.buffer)
-    data = pa.py_buffer(b"".join([view[start:stop] for start, stop in runs]))
+    lines = b"".join([view[start:stop] for start, stop in runs])
+    if not lines.endswith(b"\n"):
+        lines += b"\n"
+        stops[-1] += 1
     offsets = np.zeros(starts.size + 1, np.int64)
     np.cumsum(stops - starts, out=offsets[1:])
-    buffers = [None, pa.py_buffer(offsets), data]
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(lines)]
     return pa.LargeBinaryArray.from_buffers(pa.large_binary(), starts.size, buffers)
