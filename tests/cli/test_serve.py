@@ -126,6 +126,9 @@ def test_mistakes_are_one_line(folder, tmp_path, capsys, monkeypatch):
         "mr-dedup: error: ::1:0: cannot be served: Address family not supported by protocol\n"
     )
     assert main(["serve", str(tmp_path / "none"), "--port", "0"]) == 2
+    assert "none: not a directory" in capsys.readouterr().err
+    (tmp_path / "empty").mkdir()
+    assert main(["serve", str(tmp_path / "empty"), "--port", "0"]) == 2
     assert "mr-dedup index create" in capsys.readouterr().err
     with pytest.raises(SystemExit):
         main(["serve", str(folder), "--port", "65536"])
