@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import shutil
 import stat
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from mr_dedup.errors import MrDedupError
 from mr_dedup.formats.file_kinds import kind_of
 from mr_dedup.interrupts import removed_at_forced_end
 
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
+
+_BUFFER_BYTES = 1 << 16
 _PREFIX_CHARACTERS = 40
 """How much of a name a temporary one repeats: one of 255 bytes leaves no room for more."""
 
@@ -40,8 +45,8 @@ def whole_file(path: Path, overwrite: bool = False) -> Iterator[BinaryIO]:
     The bytes go to a temporary file in the same folder (same file system, so that the rename is
     atomic). Where ``path`` is a link, the file it leads to is replaced and the link stays; a file
     that is replaced hands on its permissions. Raises MrDedupError as ``refuse_existing`` does,
-    before the block and again after it, and for every OSError of the writing itself (disk full,
-    no permission), naming ``path``.
+    before the block and again after it, and for every OSError of writing this file (disk full, no
+    permission), naming ``path``. Other errors of the block are raised as they are.
     """
     refuse_existing(path, overwrite)
     target = Path(os.path.realpath(path))
@@ -52,19 +57,42 @@ def whole_file(path: Path, overwrite: bool = False) -> Iterator[BinaryIO]:
     except OSError as error:
         raise _cannot_be_written(path, error) from error
     try:
-        with removed_at_forced_end(Path(aside)), os.fdopen(handle, "wb") as file:
+        with (
+            removed_at_forced_end(Path(aside)),
+            io.BufferedWriter(_NamedFile(handle, path), _BUFFER_BYTES) as file,
+        ):
             yield file
             file.flush()
-            os.fsync(file.fileno())
+            with _writing(path):
+                os.fsync(file.fileno())
         # once more: much may have appeared while it was written
         refuse_existing(path, overwrite)
-        Path(aside).chmod(_permissions(target))
-        Path(aside).replace(target)
-    except BaseException as error:
+        with _writing(path):
+            Path(aside).chmod(_permissions(target))
+            Path(aside).replace(target)
+    except BaseException:
         Path(aside).unlink(missing_ok=True)
-        if isinstance(error, OSError) and error.filename in (None, aside):
-            raise _cannot_be_written(path, error) from error
         raise
+
+
+class _NamedFile(io.FileIO):
+    """A file that is written; errors name ``path``, so that they are not taken for another's."""
+
+    def __init__(self, handle: int, path: Path) -> None:
+        super().__init__(handle, "w")
+        self._path = path
+
+    def write(self, data: ReadableBuffer) -> int:
+        with _writing(self._path):
+            return super().write(data)
+
+
+@contextlib.contextmanager
+def _writing(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise _cannot_be_written(path, error) from error
 
 
 @contextlib.contextmanager

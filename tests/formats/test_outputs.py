@@ -1,9 +1,16 @@
 """Outputs: whole or not at all."""
 
+import contextlib
+import gzip
 import os
+import random
+import resource
 import stat
 from pathlib import Path
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from mr_dedup.errors import MrDedupError
@@ -117,11 +124,67 @@ def test_a_name_may_be_as_long_as_the_file_system_allows(tmp_path, name):
     assert (tmp_path / name).read_bytes() == b"new"
 
 
-def test_errors_of_the_disk_name_the_output(tmp_path):
+@contextlib.contextmanager
+def files_of_at_most(size):
+    """Have the system refuse to write more than ``size`` bytes of a file, as a full disk does."""
+    usual = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, usual[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, usual)
+
+
+def write_table(file):
+    pq.write_table(pa.table({"a": np.arange(100_000)}), file, compression="none")
+
+
+def write_packed(file):
+    with gzip.GzipFile("", "wb", 1, file) as packed:
+        packed.write(random.Random(1).randbytes(200_000))
+
+
+@pytest.mark.parametrize(
+    "fill",
+    [
+        lambda file: file.write(bytes(10_000)),
+        lambda file: file.write(bytes(200_000)),
+        write_table,
+        write_packed,
+    ],
+)
+def test_errors_of_writing_name_the_output(tmp_path, fill):
     path = tmp_path / "out"
-    message = f"{path}: cannot be written: No space left"
-    with pytest.raises(MrDedupError, match=message), whole_file(path):
-        raise OSError(28, os.strerror(28))
+    with (
+        pytest.raises(MrDedupError, match=f"^{path}: cannot be written: File too large$"),
+        files_of_at_most(1000),
+        whole_file(path) as file,
+    ):
+        fill(file)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_errors_of_others_do_not(tmp_path):
+    """Of a pipe, a socket or another file in the block, which may name nothing either."""
+    read, write = os.pipe()
+    os.close(read)
+    with pytest.raises(BrokenPipeError), whole_file(tmp_path / "out") as file:
+        file.write(b"some")
+        try:
+            os.write(write, b"more")
+        finally:
+            os.close(write)
+    with pytest.raises(FileNotFoundError), whole_file(tmp_path / "out"):
+        (tmp_path / "none").read_bytes()
+    other = tmp_path / "other"
+    with (
+        pytest.raises(MrDedupError, match=f"^{other}: cannot be written"),
+        files_of_at_most(1000),
+        whole_file(tmp_path / "out") as file,
+        whole_file(other) as second,
+    ):
+        file.write(b"some")
+        second.write(bytes(10_000))
     assert list(tmp_path.iterdir()) == []
 
 
