@@ -397,7 +397,9 @@ def format_to_write(path: str | os.PathLike[str], format: Format | None = None) 
 
 
 def _compressed_parquet(path: str | os.PathLike[str]) -> FormatError:
-    return FormatError(path, None, "is Parquet inside gzip or zstd; unpack it first")
+    return FormatError(
+        path, None, "is Parquet inside gzip or zstd, which is not read; unpack it first"
+    )
 
 
 def _compression_by_ending(path: Path) -> Compression | None:

@@ -74,7 +74,8 @@ class DocumentFile:
         """Return the file at ``path``, its format by ``format`` or else by the ending of ``name``.
 
         ``name`` is by default the path. Raises UnknownFormatError if the ending says nothing,
-        FormatError if ``path`` is no regular file, MrDedupError if it cannot be found.
+        FormatError if ``path`` is not a regular file or is Parquet inside gzip or zstd,
+        MrDedupError if it cannot be found.
         """
         path = Path(path)
         name = str(path) if name is None else name
@@ -86,7 +87,11 @@ class DocumentFile:
             raise FormatError(path, None, f"is a {kind}, expected a file of documents")
         compression = _COMPRESSION_OF_ENDING.get(path.suffix.lower())
         found = format or format_by_ending(name)
-        if found is None or (found == "parquet" and compression):
+        if found == "parquet" and compression:
+            raise FormatError(
+                name, None, f"is Parquet inside {compression}, which is not read; unpack it first"
+            )
+        if found is None:
             raise UnknownFormatError(
                 f"{name}: the format is not known by its ending ({', '.join(_FORMAT_OF_ENDING)}, "
                 "each but .parquet perhaps with .gz or .zst after it)"

@@ -178,8 +178,7 @@ class _Reader:
                 id, text = self._id(columns, number), self._text(columns, number)
                 fields = [_value(columns[name][number]) for name in self._columns.fields]
             except (ValueError, OverflowError, pa.ArrowException) as error:
-                is_utf8 = not isinstance(error, UnicodeDecodeError)
-                self._report.reject(place, str(error) if is_utf8 else "is not UTF-8")
+                self._report.reject(place, _reason(error))
                 continue
             sound[number] = True
             found.append((id or f"{self._report.file}:{place}", text, fields))
@@ -216,6 +215,15 @@ class _Reader:
 
 
 _Found = tuple[pa.LargeStringArray, pa.LargeStringArray, Sequence[pa.LargeStringArray]]
+
+
+def _reason(error: Exception) -> str:
+    """Say what is wrong with a row, without what is in it, as Arrow would."""
+    if isinstance(error, UnicodeDecodeError):
+        return "is not UTF-8"
+    if isinstance(error, pa.ArrowException | OverflowError):
+        return "has a value that cannot be shown as text"
+    return str(error)
 
 
 def _plain(column: pa.Array) -> pa.Array:

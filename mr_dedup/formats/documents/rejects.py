@@ -18,13 +18,15 @@ PassedOver = Literal["another record type", "HTTP status", "media type"]
 """Why a sound WARC record is not a document."""
 
 _LISTED = 1000
+_MAX_REASON_CHARACTERS = 200
 
 
 @dataclass(frozen=True)
 class Reject:
     """A record, or the rest of a file, that could not be read.
 
-    ``place`` is a phrase as in FormatError, None where it is the file as a whole.
+    ``place`` is a phrase as in FormatError, None where it is the file as a whole. ``reason`` is on
+    one line, of at most 200 printable characters.
     """
 
     file: str
@@ -66,6 +68,17 @@ def rejects_file(path: Path, overwrite: bool = False) -> Iterator[Rejects]:
         yield Rejects(file)
 
 
+def bounded(reason: str) -> str:
+    """Return a reason on one line, of at most 200 characters, and all of them printable.
+
+    Libraries quote what they could not read, a whole page of it.
+    """
+    line = " ".join(reason.split())[: _MAX_REASON_CHARACTERS + 1]
+    shown = "".join(one if one.isprintable() else ascii(one)[1:-1] for one in line)
+    too_long = len(shown) > _MAX_REASON_CHARACTERS
+    return shown[: _MAX_REASON_CHARACTERS - 3] + "..." if too_long else shown
+
+
 class Report:
     """What the readers of one file tell of its records."""
 
@@ -83,7 +96,7 @@ class Report:
     def damage(self, error: FormatError) -> None:
         """Count the rest of the file out; raises ``error`` if strict."""
         if self._strict:
-            raise error
+            raise FormatError(self.file, error.offset, bounded(error.reason)) from error
         self._add(error.offset, error.reason)
 
     def pass_over(self, why: PassedOver) -> None:
@@ -91,6 +104,7 @@ class Report:
         self._rejects.passed_over[why] += 1
 
     def _add(self, place: str | None, reason: str) -> None:
+        reason = bounded(reason)
         if self._strict:
             raise FormatError(self.file, place, reason)
         self._rejects.add(Reject(self.file, place, reason))

@@ -101,7 +101,7 @@ def read_warc(
         except _NoDocument as reason:
             report.pass_over(reason.why)
         except (OSError, ValueError) as error:
-            report.reject(frame.offset, f"holds no readable page: {error}")
+            report.reject(frame.offset, f"its page cannot be read: {error}")
         yield from builder.full()
 
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from mr_dedup.errors import FormatError, MrDedupError
 from mr_dedup.formats.documents.content import open_content
+from mr_dedup.formats.fingerprint_files import FingerprintFile
 from tests.formats.documents.reading import read, small_blocks, standard_input
 
 LINES = [b'{"id": "%d", "text": "%s"}\n' % (n, random.Random(n).randbytes(30).hex().encode())
@@ -108,6 +109,31 @@ def test_a_zstd_file_that_is_damaged_gives_the_frames_before(tmp_path):
     found, error = everything(path, "zstd")
     assert found == LINES[0]
     assert error.offset == f"decompressed byte {len(LINES[0])}"
+
+
+def frame_of_window(log, data):
+    """Return a zstd frame that says its window has 2**log bytes, with data as it is."""
+    header = b"\x28\xb5\x2f\xfd\x00" + bytes([(log - 10) << 3])
+    return header + (len(data) << 3 | 1).to_bytes(3, "little") + data
+
+
+@pytest.mark.parametrize("log", [10, 27, 28, 31])
+def test_zstd_frames_with_windows_of_any_size(tmp_path, log):
+    path = tmp_path / "a.jsonl.zst"
+    path.write_bytes(frame_of_window(log, LINES[0]) + zstandard.compress(LINES[1]))
+    assert everything(path, "zstd") == (LINES[0] + LINES[1], None)
+    assert read(path).ids == ["0", "1"]
+    fingerprints = tmp_path / "a.txt.zst"
+    fingerprints.write_bytes(frame_of_window(log, b"7\n"))
+    assert [batch.tolist() for batch in FingerprintFile.detect(fingerprints).batches()] == [[7]]
+
+
+def test_zstd_windows_that_no_frame_has(tmp_path):
+    path = tmp_path / "a.jsonl.zst"
+    path.write_bytes(frame_of_window(32, LINES[0]))
+    found, error = everything(path, "zstd")
+    assert found == b""
+    assert "damaged" in str(error)
 
 
 @pytest.mark.parametrize("ending", ["gz", "zst"])

@@ -35,11 +35,20 @@ def test_endings(tmp_path, name, format, compression):
 
 
 def test_what_no_ending_says(tmp_path):
-    for name in ("a.png", "a", "a.gz", "a.parquet.gz"):
+    for name in ("a.png", "a", "a.gz"):
         (tmp_path / name).touch()
         with pytest.raises(UnknownFormatError, match="not known by its ending"):
             DocumentFile.detect(tmp_path / name)
     assert DocumentFile.detect(tmp_path / "a.png", format="jsonl").format == "jsonl"
+    for name, compression in (("a.parquet.gz", "gzip"), ("a.PARQUET.ZST", "zstd")):
+        (tmp_path / name).touch()
+        reason = f"{name}: is Parquet inside {compression}, which is not read; unpack it first"
+        for names in ([str(tmp_path / name)], [str(tmp_path)]):
+            with pytest.raises(FormatError, match=reason):
+                find_documents(names)
+        (tmp_path / name).unlink()
+    with pytest.raises(FormatError, match=r"a\.gz: is Parquet inside gzip"):
+        DocumentFile.detect(tmp_path / "a.gz", format="parquet")
     with pytest.raises(FormatError, match="is a folder"):
         DocumentFile.detect(tmp_path)
     os.mkfifo(tmp_path / "pipe.jsonl")

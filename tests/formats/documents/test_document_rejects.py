@@ -6,12 +6,14 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from mr_dedup.errors import MrDedupError
+from mr_dedup.errors import FormatError, MrDedupError
 from mr_dedup.formats.documents.batch import DocumentBatch
 from mr_dedup.formats.documents.files import DocumentFile
 from mr_dedup.formats.documents.options import ReadOptions
 from mr_dedup.formats.documents.read import read_documents
-from mr_dedup.formats.documents.rejects import Reject, Rejects, rejects_file
+from mr_dedup.formats.documents.rejects import Reject, Rejects, Report, rejects_file
+from tests.formats.documents.reading import read
+from tests.formats.documents.test_document_warc import page
 
 
 def test_all_are_counted_and_the_first_listed():
@@ -35,6 +37,56 @@ def test_the_file_appears_whole_with_a_line_a_reject(tmp_path):
     assert json.loads(lines[1]) == {"file": "ü", "place": "line 3 (byte 29)", "reason": reason}
     with pytest.raises(MrDedupError, match="exists"), rejects_file(path):
         pass
+
+
+@pytest.mark.parametrize(
+    ("given", "reason"),
+    [
+        ("is cut short", "is cut short"),
+        ("two\nlines\r\n and\ttabs", "two lines and tabs"),
+        ("quotes '\x1b[31mred\x00' and \u202e", r"quotes '\x1b[31mred\x00' and \u202e"),
+        ("x" * 200, "x" * 200),
+        ("x" * 201, "x" * 197 + "..."),
+        ("<p>" * 1_000_000, "<p>" * 65 + "<p" + "..."),
+        ("\x00" * 199, (r"\x00" * 50)[:197] + "..."),
+    ],
+)
+def test_reasons_are_one_short_line(given, reason):
+    rejects = Rejects()
+    Report("a", "byte", rejects, strict=False).reject(7, given)
+    Report("a", "byte", rejects, strict=False).damage(FormatError("a", "byte 7", given))
+    assert rejects.listed == [Reject("a", "byte 7", reason)] * 2
+    strict = Report("a", "byte", rejects, strict=True)
+    damage = FormatError("a", "b", given)
+    for stop in (lambda: strict.reject(7, given), lambda: strict.damage(damage)):
+        with pytest.raises(FormatError) as error:
+            stop()
+        assert error.value.reason == reason
+
+
+def test_no_reason_has_what_could_not_be_read_in_it(tmp_path):
+    words = "secret words of a page " * 100
+    files = {
+        "a.jsonl": f'{{"text": 5, "id": "{words}"}}\n{words}\n["{words}"]\n{{"text": "{words}',
+        "b.html": "<p>" * 600_000 + words,
+        "c.txt": b"\xff" + words.encode(),
+        "d.warc": page(1, words.encode(), status=b"OK")
+        + page(2, b"\x1f\x8b" + words.encode())
+        + page(3, words.encode(), headers=b"X: " + words.encode() * 20 + b"\r\n")
+        + page(4, words.encode(), length=7),
+        "e.warc": words,
+        "f.parquet": words,
+        "g.jsonl.gz": words,
+        "h.jsonl.zst": words,
+    }
+    for name, content in files.items():
+        path = tmp_path / name
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        reading = read(path)
+        assert reading.rejects.count >= 1, name
+        for reject in reading.rejects.listed:
+            assert "secret" not in reject.reason, name
+            assert len(reject.reason) <= 200
 
 
 @pytest.mark.parametrize(
