@@ -38,6 +38,7 @@ from mr_dedup.index.memory_table import MemoryTable
 from mr_dedup.index.new_files import NewFiles, make_folder, name_of
 from mr_dedup.index.protocol import Checked, Fingerprints, IndexMatches
 from mr_dedup.index.segment import ABSENT, Segment
+from mr_dedup.index.segment_file import MAX_K
 from mr_dedup.index.segment_writer import StoppedError, write_segment
 from mr_dedup.index.snapshot import Snapshot, View
 from mr_dedup.index.state import Batch, checked, parsed_fingerprints
@@ -48,8 +49,6 @@ MEMORY_DOCUMENTS = 1 << 16
 
 _LOG_BYTES = 64 << 20
 """A log is begun anew past so many bytes: removals fill it and not the memory table."""
-
-MAX_K = 32
 
 _NO_FINGERPRINTS = np.empty(0, np.uint64)
 
@@ -186,7 +185,7 @@ class HammingIndex:
         """Make the changes of the log, and open it for more; return how many bytes were cut."""
         file = self._folder / self._manifest.log
         with open_log(file) as log:
-            replay(log.records(), self._state)
+            replay(log.records(self.named), self._state)
             cut_bytes = log.length - log.at
             self._log = LogWriter.resume(file, log.at, relaxed=self._relaxed)
         return cut_bytes

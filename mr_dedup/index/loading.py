@@ -28,11 +28,15 @@ def load_state(
         _view(folder, entry, (known or {}).get(entry.file), check) for entry in manifest.segments
     ]
     for view in views:
-        about = view.segment.description
-        if about.k < manifest.k or (about.ids is not None) != manifest.named:
-            reason = "is a segment of another index"
-            raise FormatError(view.segment.path, "header", reason)
+        require_kind(view.segment, manifest)
     return State(manifest.k, manifest.named, views)
+
+
+def require_kind(segment: Segment, manifest: Manifest) -> None:
+    """Raise FormatError for a segment that cannot be one of an index."""
+    about = segment.description
+    if about.k < manifest.k or (about.ids is not None) != manifest.named:
+        raise FormatError(segment.path, "header", "is a segment of another index")
 
 
 def _view(folder: Folder, entry: SegmentEntry, known: Segment | None, check: bool) -> View:

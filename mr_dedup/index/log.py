@@ -64,17 +64,23 @@ class Record:
 
     @classmethod
     def decode(cls, raw: bytes) -> Record:
-        """Return the record of bytes that were checked."""
-        kind, has_ids, _, count = _CONTENT.unpack_from(raw)
+        """Return the record of bytes whose checksum is right; ValueError if they are none."""
+        kind, has_ids, zero, count = _CONTENT.unpack_from(raw)
+        if kind >= len(_KINDS) or has_ids > 1 or zero:
+            raise ValueError(f"kind {kind}, {has_ids}, {zero} does not exist")
         fingerprints, at = np.empty(0, np.uint64), _CONTENT.size
         if _KINDS[kind] == "add" or not has_ids:
             fingerprints = np.frombuffer(raw, "<u8", count, at).astype(np.uint64)
             at += 8 * count
-        if not has_ids:
-            return cls(_KINDS[kind], fingerprints, None)
-        offsets = np.frombuffer(raw, "<u4", count + 1, at).astype(np.int64)
-        content = np.frombuffer(raw, np.uint8, int(offsets[-1]), at + 4 * (count + 1))
-        return cls(_KINDS[kind], fingerprints, Ids(content, offsets))
+        if has_ids:
+            offsets = np.frombuffer(raw, "<u4", count + 1, at).astype(np.int64)
+            at += 4 * (count + 1)
+            ids = Ids(np.frombuffer(raw, np.uint8, offset=at), offsets)
+            ids.require_sound()
+            return cls(_KINDS[kind], fingerprints, ids)
+        if at != len(raw):
+            raise ValueError(f"{len(raw) - at} bytes are left")
+        return cls(_KINDS[kind], fingerprints, None)
 
 
 class LogWriter:
@@ -247,8 +253,10 @@ class LogReader:
             time.sleep(0.0001)
         raise FormatError(self.path, "header", "the checksum of how far it goes is wrong")
 
-    def records(self, stop: int | None = None) -> Iterator[Record]:
+    def records(self, named: bool, stop: int | None = None) -> Iterator[Record]:
         """Yield the records from ``at`` on, up to ``stop``, or else as many as are right.
+
+        They are of an index whose documents have ids, or not, as ``named`` says.
 
         The bytes of all are in memory meanwhile, as a rule up to 64 MB. Raises FormatError for one
         that is not right and begins before what was forced to the disk, or before ``stop``.
@@ -262,8 +270,16 @@ class LogReader:
                 if self.at < forced:
                     raise FormatError(self.path, f"byte {self.at}", "the record there is damaged")
                 return
+            try:
+                record = Record.decode(content)
+            except ValueError as error:
+                reason = f"the record's checksum is right, and its content wrong: {error}"
+                raise FormatError(self.path, f"byte {self.at}", reason) from error
+            if (record.ids is not None) != named:
+                reason = "the record is of an index " + ("without" if named else "with") + " ids"
+                raise FormatError(self.path, f"byte {self.at}", reason)
             self.at += _RECORD.size + len(content)
-            yield Record.decode(content)
+            yield record
 
     @property
     def length(self) -> int:

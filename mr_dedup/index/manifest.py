@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 
 from mr_dedup.errors import FormatError, MrDedupError
 from mr_dedup.formats.folders import Folder, FolderFile
+from mr_dedup.hamming.design import designs_for
 from mr_dedup.index.made_from import MadeFrom
-from mr_dedup.index.segment_file import newer
+from mr_dedup.index.segment_file import MAX_K, newer
 
 NAME = "MANIFEST"
 VERSION = 1
@@ -77,9 +78,34 @@ def read_manifest(folder: Folder) -> Manifest:
     if int(first[2], 16) != xxhash.xxh3_64_intdigest(content):
         raise FormatError(path, None, "its checksum is wrong")
     try:
-        return msgspec.json.decode(content, type=Manifest)
-    except msgspec.ValidationError as error:
+        manifest = msgspec.json.decode(content, type=Manifest)
+    except msgspec.DecodeError as error:
         raise FormatError(path, None, f"is right, and not understood: {error}") from error
+    fault = _fault(manifest)
+    if fault is not None:
+        raise FormatError(path, None, f"its checksum is right, and its content wrong: {fault}")
+    return manifest
+
+
+def _fault(manifest: Manifest) -> str | None:
+    """Return what is wrong with a manifest, None if nothing.
+
+    Names are of files in the folder: what it does not name any more is removed.
+    """
+    if not 0 <= manifest.k <= MAX_K:
+        return f"k is {manifest.k}"
+    if manifest.design is not None and manifest.design not in designs_for(manifest.k):
+        return f"there is no design {manifest.design!r} for k = {manifest.k}"
+    names = [("log", manifest.log), *(("segment", entry.file) for entry in manifest.segments)]
+    names += [("dead", entry.dead) for entry in manifest.segments if entry.dead is not None]
+    for kind, name in names:
+        if not re.fullmatch(rf"{kind}-[0-9]{{8}}", name):
+            return f"{name!r} is not the name of a {kind}"
+        if int(name[-8:]) > manifest.number:
+            return f"{name} is later than the last number, {manifest.number}"
+    if len(set(names)) < len(names):
+        return "a file is named twice"
+    return None
 
 
 def write_manifest(folder: Folder, manifest: Manifest) -> None:
@@ -139,4 +165,8 @@ def read_dead(file: FolderFile, documents: int) -> NDArray[np.uint8]:
     right = checksum == xxhash.xxh3_64_intdigest(bits, documents)
     if not right or (magic, version, count) != (_DEAD_MAGIC, VERSION, documents):
         raise FormatError(path, None, "its checksum is wrong")
-    return np.frombuffer(bits, np.uint8)
+    dead = np.frombuffer(bits, np.uint8)
+    rest = documents % 8
+    if len(dead) != -(-documents // 8) or (rest and dead[-1] >> rest):
+        raise FormatError(path, None, f"is not of {documents} documents")
+    return dead

@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mr_dedup.formats.folders import FolderFile
-from mr_dedup.index.ids import Ids
 from mr_dedup.index.segment import ABSENT, Segment
-from mr_dedup.index.segment_writer import MAX_DOCUMENTS, write_segment
+from mr_dedup.index.segment_file import MAX_DOCUMENTS
+from mr_dedup.index.segment_writer import write_segment
 from mr_dedup.index.snapshot import View
 
 MERGED = 4
@@ -98,7 +98,7 @@ def died_meanwhile(
         if merged.description.ids is None:
             documents = merged.find_fingerprints(view.segment.distinct()[gone])
         else:
-            ids = Ids.of([view.segment.id_of(document) for document in gone.tolist()])
+            ids = view.segment.ids().take(gone)
             documents = merged.find_ids(ids, ids.hashes())
         lives[documents[documents != ABSENT].astype(np.int64)] = False
     return lives

@@ -127,7 +127,7 @@ class IndexReader:
                         raise FormatError(error.filename, None, "is missing") from error
                     continue
                 stack.callback(log.close)
-                replay(log.records(log.marks()[0]), state)
+                replay(log.records(manifest.named, log.marks()[0]), state)
                 self._closing.close()
                 self._closing = stack.pop_all()
             self._opened, self._stamped, self._manifest = folder, stamped, manifest
@@ -146,7 +146,7 @@ class IndexReader:
         """Take in the records that were written since."""
         written = self._log.marks()[0]
         if written > self._log.at:
-            replay(self._log.records(written), self._state)
+            replay(self._log.records(self.named, written), self._state)
 
     def close(self) -> None:
         """Close the log; snapshots that were taken can still be queried."""

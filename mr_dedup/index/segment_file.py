@@ -28,7 +28,15 @@ BLOCK_BYTES = 1 << BLOCK_BITS
 
 _HEAD = struct.Struct("<8sIIQ")  # magic, version, length of the description, length of the file
 _CHECKSUM = struct.Struct("<Q")
-_ALIGNMENT = 64
+ALIGNMENT = 64
+"""Parts begin at multiples of so many bytes."""
+
+MAX_K = 32
+"""The largest distance that an index may be for."""
+
+MAX_DOCUMENTS = (1 << 32) - 64
+"""Documents that a segment may have: their numbers are of 32 bits."""
+
 _PADDING = bytes(BLOCK_BYTES)
 _PIECE_BYTES = 1 << 22
 
@@ -84,7 +92,7 @@ class BlockWriter:
 
     def align(self) -> int:
         """Go to where a part may begin, and return it."""
-        self.write(_PADDING[: -self.length % _ALIGNMENT])
+        self.write(_PADDING[: -self.length % ALIGNMENT])
         return self.length
 
     def pad(self, size_bytes: int) -> None:
@@ -177,9 +185,12 @@ def read_head(path: Path, content: memoryview) -> tuple[Description, NDArray[np.
     raw = bytes(content[_HEAD.size : _HEAD.size + described_length])
     try:
         description = msgspec.json.decode(raw, type=Description)
-    except msgspec.ValidationError as error:
+    except msgspec.DecodeError as error:
         raise FormatError(path, "header", f"is right, and not understood: {error}") from error
-    checksums = content[description.checksums_bytes :]
+    start = description.checksums_bytes
+    if not BLOCK_BYTES <= start <= length or (length - start) % _CHECKSUM.size:
+        raise FormatError(path, "header", f"there are no checksums at byte {start}")
+    checksums = content[start:]
     if xxhash.xxh3_64_intdigest(checksums) != description.checksums_checksum:
         raise FormatError(path, "checksums", "their own checksum is wrong")
     return description, np.frombuffer(checksums, "<u8")

@@ -15,13 +15,17 @@ from mr_dedup.hamming.kernels import sort_runs
 from mr_dedup.hamming.planner import spread_sample
 from mr_dedup.index import kernels
 from mr_dedup.index.ids import Ids
-from mr_dedup.index.segment_file import BlockWriter, Description, IdTable, Table, created
+from mr_dedup.index.segment_file import (
+    MAX_DOCUMENTS,
+    BlockWriter,
+    Description,
+    IdTable,
+    Table,
+    created,
+)
 from mr_dedup.index.tables import chosen_design, directory_bits_for, permutations
 
 Fingerprints = NDArray[np.uint64]
-
-MAX_DOCUMENTS = (1 << 32) - 64
-"""Documents a segment may hold: their numbers are of 32 bits."""
 
 _WORD_BYTES = 4
 _PIECE = 1 << 20

@@ -10,6 +10,7 @@ import numpy as np
 from mr_dedup.errors import FormatError, MrDedupError
 from mr_dedup.formats.folders import Folder, FolderFile
 from mr_dedup.index import manifest as manifests
+from mr_dedup.index.loading import require_kind
 from mr_dedup.index.log import open_log
 from mr_dedup.index.manifest import Manifest, SegmentEntry, read_dead, read_manifest
 from mr_dedup.index.segment import Segment
@@ -38,8 +39,8 @@ def _damage(folder: Folder) -> Iterator[FormatError]:
         found: list[FormatError] = []
         try:
             for entry in manifest.segments:
-                found += _segment_damage(folder, entry)
-            found += _log_damage(folder / manifest.log)
+                found += _segment_damage(folder, entry, manifest)
+            found += _log_damage(folder / manifest.log, manifest.named)
         except FileNotFoundError as error:
             if attempt < _TRIES - 1 and _was_replaced(folder, manifest):
                 continue
@@ -55,9 +56,12 @@ def _was_replaced(folder: Folder, manifest: Manifest) -> bool:
         return False
 
 
-def _segment_damage(folder: Folder, entry: SegmentEntry) -> Iterator[FormatError]:
+def _segment_damage(
+    folder: Folder, entry: SegmentEntry, manifest: Manifest
+) -> Iterator[FormatError]:
     try:
         segment = Segment(folder / entry.file, check=False)
+        require_kind(segment, manifest)
     except FormatError as error:
         yield error
         return
@@ -91,10 +95,10 @@ def _contradictions(segment: Segment) -> Iterator[FormatError]:
             yield FormatError(segment.path, "ids", "some are not found, or twice")
 
 
-def _log_damage(file: FolderFile) -> Iterator[FormatError]:
+def _log_damage(file: FolderFile, named: bool) -> Iterator[FormatError]:
     try:
         with open_log(file) as log:
-            for _ in log.records():
+            for _ in log.records(named):
                 pass
     except FormatError as error:
         yield error
