@@ -49,7 +49,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     limits.add_argument(
         "--max-seconds", type=positive, default=30, metavar="N",
-        help="the longest that a body may take to come, and an answer to be made (default 30)",
+        help="the longest that a body may take to come, and an answer to be made and to be taken "
+        "(default 30)",
+    )  # fmt: skip
+    limits.add_argument(
+        "--max-header-seconds", type=positive, default=10, metavar="N",
+        help="the longest that the header of a call may take to come (default 10)",
+    )  # fmt: skip
+    limits.add_argument(
+        "--max-connections", type=positive, default=1000, metavar="N",
+        help="the most connections at a time, fewer where too few open files are allowed; beyond "
+        "it the one is closed that waits longest for its other side (default 1000)",
     )  # fmt: skip
     limits.add_argument(
         "--max-calls", type=positive, default=256, metavar="N",
@@ -97,7 +107,7 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         limits = Limits(
             arguments.max_body, arguments.max_batch, arguments.max_seconds, arguments.max_calls,
-            arguments.max_matches,
+            arguments.max_matches, arguments.max_connections, arguments.max_header_seconds,
         )  # fmt: skip
     except ValueError as error:
         raise MrDedupError(str(error)) from error

@@ -28,6 +28,7 @@ from mr_dedup.server.service import Limits, NotHeldError, Service
 from mr_dedup.server.workers import TooLongError, Workers
 
 _JSON = "application/json"
+_REQUEST_TIMEOUT = 408
 _OPEN_PATHS = frozenset(["/", "/health", "/openapi.json"])
 """They say nothing of what the index holds."""
 
@@ -58,8 +59,12 @@ class _RefusedError(Exception):
         self.status = status
 
 
-def app_of(service: Service, token: str | None, workers: Workers) -> ASGIApp:
+def app_of(
+    service: Service, token: str | None, workers: Workers, give_up_slow_call: Callable[[], bool]
+) -> ASGIApp:
     """Return the ASGI application that answers by ``service``, worked on by ``workers``.
+
+    ``give_up_slow_call`` ends a call whose body is slow to come, if there is one.
 
     With ``token`` to callers alone that tell it; else to those that call this machine by a name for
     itself: it has to be bound to such an address then.
@@ -103,8 +108,9 @@ def app_of(service: Service, token: str | None, workers: Workers) -> ASGIApp:
     app.router.redirect_slashes = False
     paths = {route.endpoint: path for route, path in zip(routes, by_path, strict=True)}
     return Guard(
-        app, token, _OPEN_PATHS, service.limits.calls, metrics, paths, failure, workers.unheard
-    )
+        app, token, _OPEN_PATHS, service.limits.calls, metrics, paths, failure, workers.unheard,
+        give_up_slow_call,
+    )  # fmt: skip
 
 
 def failure(status: int, why: str, headers: Mapping[str, str] | None = None) -> Response:
@@ -183,7 +189,9 @@ async def _body(request: Request, limits: Limits) -> bytes:
                 if len(body) > most:
                     raise _RefusedError(413, why)
     except TimeoutError as error:
-        raise _RefusedError(408, f"the body took more than {limits.seconds:g} s") from error
+        raise _RefusedError(
+            _REQUEST_TIMEOUT, f"the body took more than {limits.seconds:g} s"
+        ) from error
     except ClientDisconnect as error:
         raise _RefusedError(400, "the caller left") from error
     return bytes(body)
@@ -201,7 +209,9 @@ def _id_of(request: Request, path: str) -> str:
 
 async def _refused(request: Request, error: Exception) -> Response:
     assert isinstance(error, _RefusedError)
-    return failure(error.status, str(error))
+    # the rest of a body that was given up is not another call
+    headers = {"Connection": "close"} if error.status == _REQUEST_TIMEOUT else None
+    return failure(error.status, str(error), headers)
 
 
 async def _http_failure(request: Request, error: Exception) -> Response:

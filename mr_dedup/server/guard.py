@@ -16,6 +16,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from mr_dedup.server.metrics import Metrics
 
 _HOST = re.compile(r"(?:\[([0-9a-f:.]+)\]|([^:\[\]]+))(?::[0-9]*)?", re.IGNORECASE)
+_LARGE_BYTES = 1 << 16
 _METHODS = ("GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS")
 
 _HEADERS = {
@@ -44,14 +45,18 @@ class Guard:
         paths: Mapping[Any, str],
         failure: Callable[..., Response],
         unheard: Callable[[], int],
+        give_up_slow_call: Callable[[], bool],
     ) -> None:
         """Guard ``app``; ``open_paths`` need no token, ``paths`` are those of its endpoints.
 
-        ``unheard`` says how many calls were answered and are worked on still.
+        They need no thread and no body either, and are answered however many calls there are.
+        ``unheard`` returns how many calls were answered and are worked on still,
+        ``give_up_slow_call`` ends a call whose body is slow to come, and returns whether one is.
         """
         self._app, self._token, self._open_paths = app, token, open_paths
         self._most_calls, self._metrics, self._paths = most_calls, metrics, paths
         self._failure, self._unheard = failure, unheard
+        self._give_up_slow_call = give_up_slow_call
         self._calls = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -67,6 +72,11 @@ class Guard:
                 headers = MutableHeaders(scope=message)
                 for name, value in _HEADERS.items():
                     headers.setdefault(name, value)
+            body = message.get("body", b"")
+            if len(body) > _LARGE_BYTES and not message.get("more_body", False):
+                # sent in two, as a call is in progress until its answer is taken
+                await send({**message, "more_body": True})
+                message = {"type": message["type"], "body": b""}
             await send(message)
 
         self._calls += 1
@@ -83,13 +93,15 @@ class Guard:
 
     def _refused(self, scope: Scope) -> Response | None:
         """Return the answer to a call that is not let in."""
-        if self._calls + self._unheard() > self._most_calls:
+        is_open = scope["path"] in self._open_paths
+        full = self._calls + self._unheard() > self._most_calls
+        if full and not is_open and not self._give_up_slow_call():
             return self._failure(503, "too many calls at a time", {"Retry-After": "1"})
         headers = Headers(scope=scope)
         if self._token is None:
             if not _names_loopback(headers.get("host", "")):
                 return self._failure(421, "without a token this machine is to be called localhost")
-        elif scope["path"] not in self._open_paths and not self._is_told(headers):
+        elif not is_open and not self._is_told(headers):
             return self._failure(401, "needs the bearer token", {"WWW-Authenticate": "Bearer"})
         return None
 

@@ -25,9 +25,12 @@ _GIB, _MIB = 1 << 30, 1 << 20
 
 @dataclass(frozen=True)
 class Limits:
-    """How much is taken: bytes of a body, documents of a call, seconds, calls at a time.
+    """Limits of a server, each 1 or more.
 
-    And said: matches of a call, of all its documents together.
+    ``body_bytes`` of a call, ``batch`` documents of a call, ``seconds`` that a body may take to
+    come, an answer to be made, and to be taken, ``calls`` at a time, ``matches`` of an answer, of
+    all its documents together, ``connections`` at a time, ``header_seconds`` that the header of a
+    call may take to come.
 
     Raises ValueError for less than 1 of any.
     """
@@ -37,6 +40,8 @@ class Limits:
     seconds: float = 30.0
     calls: int = 256
     matches: int = 100_000
+    connections: int = 1000
+    header_seconds: float = 10.0
 
     def __post_init__(self) -> None:
         for name, value in dataclasses.asdict(self).items():

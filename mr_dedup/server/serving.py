@@ -9,11 +9,14 @@ import socket
 import threading
 from collections.abc import Callable, Generator
 from types import FrameType
+from typing import Any, cast
 
 import uvicorn
 
 from mr_dedup.errors import MrDedupError
 from mr_dedup.server.app import app_of
+from mr_dedup.server.connections import ACCEPTED_AT_ONCE, Connections, connection_limit
+from mr_dedup.server.quiet_log import quiet_log
 from mr_dedup.server.service import Service
 from mr_dedup.server.workers import Workers
 
@@ -60,13 +63,24 @@ class IndexServer(uvicorn.Server):
     """Answers calls until it is stopped, then those on their way, and returns."""
 
     def __init__(self, service: Service, token: str | None, sock: socket.socket) -> None:
-        """Serve ``service`` at a socket that is bound."""
+        """Serve ``service`` at a socket that is bound.
+
+        Raises MrDedupError if the process may open too few files.
+        """
         self._socket, self._workers = sock, Workers(service.index.group)
+        limits = service.limits
+        self._connections = Connections(
+            connection_limit(limits.connections), limits.header_seconds, limits.seconds,
+            _IDLE_SECONDS,
+        )  # fmt: skip
         super().__init__(
             uvicorn.Config(
-                app_of(service, token, self._workers),
+                app_of(service, token, self._workers, self._connections.give_up_slow_call),
                 # one parser wherever it is installed; the paths of calls are ours to log
-                loop="asyncio", http="h11", ws="none", lifespan="off",
+                loop="asyncio", http=cast(Any, self._connections.protocol), ws="none",
+                lifespan="off",
+                # asyncio tries to accept as many before it counts them, and as often when it cannot
+                backlog=ACCEPTED_AT_ONCE,
                 log_config=None, access_log=False, server_header=False, proxy_headers=False,
                 timeout_keep_alive=_IDLE_SECONDS,
                 timeout_graceful_shutdown=round(2 * service.limits.seconds + 1),
@@ -79,9 +93,16 @@ class IndexServer(uvicorn.Server):
         And when nothing is worked on any more: the index may be closed then.
         """
         try:
-            self.run(sockets=[self._socket])
+            with quiet_log():
+                self.run(sockets=[self._socket])
         finally:
             self._workers.close()
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Begin to accept connections."""
+        await super().startup(sockets)
+        # asyncio has made it as many as it accepts at once
+        self._socket.listen(_BACKLOG)
 
     def stop(self) -> None:
         """Have it end, from any thread."""

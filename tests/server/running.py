@@ -1,7 +1,10 @@
-"""A server of an index in a thread of this process, on a port that is free."""
+"""A server of an index, in a thread of this process or in a process, on a port that is free."""
 
 import contextlib
 import os
+import resource
+import subprocess
+import sys
 import threading
 
 from mr_dedup.index.http_token import VARIABLE
@@ -42,3 +45,44 @@ def running(index, limits=None, token=None, host="127.0.0.1"):
         yield server
     finally:
         server.stop()
+
+
+SERVE = "from mr_dedup.cli.main import main; raise SystemExit(main())"
+
+
+class Process:
+    """``mr-dedup serve`` in a process: its port, and what it says when it ends."""
+
+    def __init__(self, folder, *options, descriptors=None):
+        def limit():
+            if descriptors is not None:
+                resource.setrlimit(resource.RLIMIT_NOFILE, (descriptors, descriptors))
+
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", SERVE, "serve", str(folder), "--port", "0", *map(str, options)],
+            stderr=subprocess.PIPE, text=True, env=without_token(), preexec_fn=limit,
+        )  # fmt: skip
+        self.pid = self._process.pid
+        line = self._process.stderr.readline()
+        if not line.startswith("mr-dedup: serving "):
+            line += self._process.communicate(timeout=120)[1]
+        assert line.startswith("mr-dedup: serving "), line
+        self.url = line.strip().rpartition(" at ")[2]
+        self.port = int(self.url.rpartition(":")[2])
+
+    def stop(self):
+        """End it; return what it said."""
+        if self._process.poll() is None:
+            self._process.terminate()
+        said = self._process.communicate(timeout=120)[1]
+        assert self._process.returncode == 0, said
+        return said
+
+
+@contextlib.contextmanager
+def serving(folder, *options, descriptors=None):
+    process = Process(folder, *options, descriptors=descriptors)
+    try:
+        yield process
+    finally:
+        process.said = process.stop()
