@@ -23,6 +23,70 @@ def test_a_page_without_main_content_is_taken_whole():
     assert text_of_html(html, "main") == text_of_html(html, "page") == "Only links here"
 
 
+@pytest.mark.parametrize(
+    "element",
+    [
+        '<div class="ad">x</div>',
+        '<div class="box ad">x</div>',
+        '<p class="ads">x</p>',
+        '<div class="advert"><p>x</p></div>',
+        '<ins class="adsbygoogle">x</ins>',
+        '<div id="div-gpt-ad-12-0">x</div>',
+        '<section aria-label="Advertisement">x</section>',
+        '<div data-ad-slot="7">x</div>',
+        '<div class="ad-slot ad-slot--top">x</div>',
+        '<div id="onetrust-banner-sdk">x</div>',
+        '<div class="cookie-banner">x</div>',
+        '<div class="gdpr">x</div>',
+        '<div class="related-posts"><a href=/>x</a></div>',
+        '<section class="read-next">x</section>',
+        '<div class="share-buttons">x</div>',
+        '<div class="newsletter-signup"><form>x</form></div>',
+        '<div role="complementary">x</div>',
+        '<div role="dialog">x</div>',
+        "<aside>x</aside>",
+    ],
+)
+@pytest.mark.parametrize("around", ["{}", "<div><div>{}</div></div>", "<main>{}</main>"])
+def test_furniture_that_is_named_as_such_is_not_main_content(element, around):
+    html = f"<!doctype html><body>{around.format('<h1>One</h1><p>two ' + element + '<p>three')}"
+    assert text_of_html(html, "main") == "One two three"
+    assert text_of_html(html, "page") == "One two x three"
+
+
+@pytest.mark.parametrize(
+    "html",
+    [
+        '<body class="ad ads social"><p>{}</p>',
+        '<body><main class="ad"><p>{}</p></main>',
+        '<body><main class="sponsored"><article class="share social"><p>{}</p></article></main>',
+        '<body><div class="download"><p>{}</p></div>',
+        '<body><div class="shadow lead adventure headline"><p>{}</p></div>',
+        '<body><div class="ad-free readable"><p>{}</p></div>',
+        '<body><div class="shareholders"><p>{}</p></div>',
+        '<body><div class="advice" id="socialism"><p>{}</p></div>',
+        # nothing else is there
+        '<body><div class="ad"><p>{}</p></div>',
+    ],
+)
+def test_names_that_only_look_like_those_of_furniture_stay(html):
+    words = "words of an article"
+    assert text_of_html(html.format(words), "main") == words
+
+
+def test_pages_with_planted_furniture():
+    """Less of what surrounds an article than by Resiliparse alone, and all of the article."""
+    from bench.furniture import READERS, measured
+
+    library, ours = (
+        measured(150, 3, READERS[name]) for name in ("Resiliparse's main content", "`--html main`")
+    )
+    assert ours[1] == library[1] == 1
+    assert ours[0] > library[0] + 0.04
+    assert ours[0] > 0.95
+    assert all(share > 0.7 for share in ours[2])
+
+
 @pytest.mark.parametrize("html", ["", "<", "<script>only()", "<style>a", "<!-- c -->", "<body>"])
 def test_pages_without_text(html):
     assert text_of_html(html, "main").strip() in ("", "<")
