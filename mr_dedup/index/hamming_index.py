@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from mr_dedup.errors import FormatError, MrDedupError
 from mr_dedup.formats.folder_lock import FolderLock
-from mr_dedup.formats.folders import Folder, FolderFile
+from mr_dedup.formats.folders import Folder, FolderFile, cannot_be_written
 from mr_dedup.hamming.design import designs_for
 from mr_dedup.index import manifest as manifests
 from mr_dedup.index import merging
@@ -521,7 +521,7 @@ class HammingIndex:
             # removals are in the new files too, and what replaces the removed is in the log alone
             self._log.force()
         # a manifest may be on the disk before names that are older; it must not name what is not
-        self._folder.force()
+        self._force_folder()
         write_manifest(self._folder, manifest)
         files.committed = True
         old = files_of(self._manifest) - files_of(manifest)
@@ -532,19 +532,39 @@ class HammingIndex:
         if before is not log:
             before.close()
         # until the new names are on the disk the old files are what a loss of power leaves
-        self._folder.force()
+        self._force_folder()
         self._durable = self._state.current
         for name in old:
-            (self._folder / name).remove()
+            # what stays is removed at the next opening
+            with contextlib.suppress(OSError):
+                (self._folder / name).remove()
         self._wake.set()
+
+    def _force_folder(self) -> None:
+        try:
+            self._folder.force()
+        except MrDedupError:
+            # which names are on the disk is not known, and another try would say that all are
+            self._interrupted = True
+            raise
 
     @contextlib.contextmanager
     def _new_files(self) -> Iterator[NewFiles]:
+        """Yield new files, which are given up if the block fails before they are committed.
+
+        Then the index is what it was, in memory and on the disk, and can be changed again: also
+        after an OSError of any kind, as without file descriptors, which is raised as MrDedupError.
+        """
         files = NewFiles(self._folder, self._manifest.number)
         try:
             yield files
-        except MrDedupError:
+        except (MrDedupError, OSError) as error:
+            if files.committed:
+                self._interrupted = True
+                raise
             files.give_up()
+            if isinstance(error, OSError):
+                raise cannot_be_written(self.folder, error) from error
             raise
         # after an interrupt the manifest may name them: the next opening removes what it does not
 
@@ -556,7 +576,7 @@ class HammingIndex:
             try:
                 while not self._stopping and self._merge_once():
                     pass
-            except MrDedupError as error:
+            except (MrDedupError, OSError) as error:
                 self._merge_failure = str(error)
             except MemoryError:
                 self._merge_failure = "memory was short"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 
 from mr_dedup.errors import MrDedupError
@@ -44,7 +45,9 @@ class NewFiles:
         if self._log is not None:
             self._log.close()
         for file in self._files:
-            file.remove()
+            # what stays is removed at the next opening
+            with contextlib.suppress(OSError):
+                file.remove()
 
 
 def name_of(kind: str, number: int) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -12,15 +13,17 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from mr_dedup.errors import MrDedupError
+from mr_dedup.hamming.bit_order import BitOrder
 from mr_dedup.hamming.design import BITS, designs_for
 from mr_dedup.index import http_messages as messages
 from mr_dedup.index.hamming_index import HammingIndex
 from mr_dedup.index.http_messages import parse_fingerprint, parse_fingerprints, said, said_matches
 from mr_dedup.index.ids import Ids
-from mr_dedup.index.memory import MemoryIndex
 from mr_dedup.index.protocol import Fingerprints
 
 _GIB, _MIB = 1 << 30, 1 << 20
+_WARM = 16
 
 
 @dataclass(frozen=True)
@@ -68,12 +71,31 @@ class Service:
             self._maker = index.made_from.maker_for(index.features, str(index.folder))
 
     def warm(self) -> None:
-        """Have all compiled and loaded that answers need: the first is not to wait for it."""
-        fingerprints, ids = np.zeros(1, np.uint64), ["a"] if self.index.named else None
+        """Load all compiled code: the first call is not to wait for it, nor need file descriptors.
+
+        Makes a small index in the folder for temporary files; MrDedupError if that cannot be.
+        """
+        fingerprints, ids = np.arange(_WARM, dtype=np.uint64), [f"{n}" for n in range(_WARM)]
+        named, k = self.index.named, self.index.k
         self.index.query(fingerprints, limit=1)
-        tried = MemoryIndex(self.index.k, named=self.index.named)
-        for _ in range(2):
-            tried.check_and_add(fingerprints, ids)
+        # only segments of skewed values have their bits moved
+        BitOrder.dealt().apply(fingerprints)
+        try:
+            with (
+                tempfile.TemporaryDirectory(prefix="mr_dedup-") as folder,
+                HammingIndex.create(
+                    folder, k=k, named=named, background=False, memory_documents=_WARM // 4
+                ) as tried,
+            ):
+                for some in (1, 1, 2, _WARM, 1, _WARM // 4, 2):
+                    tried.check_and_add(fingerprints[:some], ids[:some] if named else None)
+                    tried.query(fingerprints)
+                    tried.remove(ids[some:])
+                tried.compact()
+                tried.query(fingerprints)
+        except OSError as error:
+            reason = error.strerror or error
+            raise MrDedupError(f"{tempfile.gettempdir()}: cannot be written: {reason}") from error
         if self._maker is not None:
             self._maker.of(pa.array(["a text"], pa.large_string()))
 

@@ -30,7 +30,7 @@ class Forces:
     def __call__(self, handle):
         self.count += 1
         self.reached.set()
-        assert self.allowed.wait(10)
+        assert self.allowed.wait(60)
         if self.failures:
             self.failures -= 1
             raise OSError(errno.EIO, os.strerror(errno.EIO))

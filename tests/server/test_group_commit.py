@@ -42,8 +42,8 @@ def answers_of_a_group(server, forces, failures=0):
 
 
 def test_changes_that_wait_share_one_force(tmp_path, monkeypatch):
-    forces = Forces(monkeypatch)
     with HammingIndex.create(tmp_path / "index") as index, running(index) as server:
+        forces = Forces(monkeypatch)
         answers = answers_of_a_group(server, forces)
         assert [answer[0] for answer in answers] == [200] * (CALLERS + 1)
         added = [answer[2]["results"][0]["added"] for answer in answers]
@@ -54,8 +54,8 @@ def test_changes_that_wait_share_one_force(tmp_path, monkeypatch):
 
 
 def test_a_force_that_fails_refuses_all_that_share_it(tmp_path, monkeypatch):
-    forces = Forces(monkeypatch)
     with HammingIndex.create(tmp_path / "index") as index, running(index) as server:
+        forces = Forces(monkeypatch)
         answers = answers_of_a_group(server, forces, failures=1)
         assert [answer[0] for answer in answers] == [503] * (CALLERS + 1)
         assert "Input/output error" in answers[0][2]["error"]
@@ -67,8 +67,8 @@ def test_a_force_that_fails_refuses_all_that_share_it(tmp_path, monkeypatch):
 
 
 def test_a_refused_change_leaves_the_others_of_its_group(tmp_path, monkeypatch):
-    forces = Forces(monkeypatch)
     with HammingIndex.create(tmp_path / "index") as index, running(index) as server:
+        forces = Forces(monkeypatch)
         forces.allowed.clear()
         answers = {}
 

@@ -1,0 +1,53 @@
+"""A server loads all compiled code before its first call."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+SCRIPT = """
+import sys
+import numpy as np
+from numba.core.dispatcher import Dispatcher
+from mr_dedup.index.hamming_index import HammingIndex
+from mr_dedup.index.made_from import MadeFrom
+from mr_dedup.server.service import Limits, Service
+
+def loaded():
+    return {
+        (name, each): len(getattr(module, each).signatures)
+        for name, module in list(sys.modules.items())
+        if name.startswith("mr_dedup.")
+        for each in dir(module)
+        if isinstance(getattr(module, each), Dispatcher)
+    }
+
+folder, named = sys.argv[1], sys.argv[2] == "named"
+with HammingIndex.create(
+    folder, named=named, made_from=MadeFrom(), memory_documents=30, background=False
+) as index:
+    Service(index, Limits()).warm()
+    before = loaded()
+    rng = np.random.default_rng(1)
+    for size in (1, 20, 20, 100, 1, 40):
+        values = rng.integers(0, 1 << 64, size, np.uint64) >> np.uint64(50)
+        ids = [str(each) for each in values.tolist()] if named else None
+        index.check_and_add(values, ids)
+        index.add(values, ids)
+        index.query(values)
+        index.remove([str(each) for each in values[::3].tolist()])
+    index.compact()
+    index.query(values, 1, limit=1)
+    after = loaded()
+print({each: count for each, count in after.items() if count != before.get(each)})
+"""
+
+
+@pytest.mark.parametrize("kind", ["named", "unnamed"])
+def test_no_kernel_is_loaded_after_the_start(tmp_path, kind):
+    command = [sys.executable, "-c", SCRIPT, str(tmp_path / "index"), kind]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.stdout == "{}\n", done.stdout + done.stderr
