@@ -104,9 +104,8 @@ def _largest(clusters: pa.Table, sizes: NDArray[np.int64]) -> list[dict[str, int
 
     clusters = clusters.append_column("size", pa.array(sizes))
     order = [("size", "descending"), ("cluster", "ascending")]
-    found: list[dict[str, int]] = clusters.take(
-        pc.select_k_unstable(clusters, _LARGEST, order)
-    ).to_pylist()
+    first = pc.sort_indices(clusters, sort_keys=order)[:_LARGEST]
+    found: list[dict[str, int]] = clusters.take(first).to_pylist()
     return found
 
 

@@ -56,7 +56,8 @@ class ShareCounter:
         (values,), (counts,) = self._values, self._counts
         table = pa.table({"value": values, "documents": counts[0], "dropped": counts[1]})
         order = [("documents", "descending"), ("value", "ascending")]
-        first = table.take(pc.select_k_unstable(table, count, order))
+        # select_k_unstable fails on an empty table before pyarrow 26
+        first = table.take(pc.sort_indices(table, sort_keys=order)[:count])
         return [Share(**row) for row in first.to_pylist()]
 
     def _merge(self) -> None:

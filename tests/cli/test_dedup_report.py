@@ -69,6 +69,7 @@ def stages(folder, count):
     dropped = int(np.count_nonzero(~kept))
     summary = {
         "earlier documents": EARLIER, "read": count, "rejected": 0, "kept": count - dropped,
+        "documents in split clusters": 0,
         "documents without features": 0, "dropped for earlier documents": 0,
         "reasons": {"dropped: near-duplicate": dropped},
     }  # fmt: skip
