@@ -3,8 +3,9 @@
 A connection costs a file descriptor and some memory, whoever opened it and whatever comes over it.
 So there are no more than a limit, and what waits for the other side has a deadline: the header and
 the body of a call to come, an answer to be taken, another call to begin. For a new connection
-beyond the limit another is closed that waits for more than a second: one between calls before one
-in a call, and of these the one that waits longest.
+beyond the limit another is closed that waits for more than a second: one that made no call yet
+before one that did, one between calls before one in a call, and of each kind the one that waits
+longest.
 """
 
 from __future__ import annotations
@@ -106,7 +107,7 @@ class Connections:
         slow = newest.loop.time() - _SLOW_SECONDS
         waiting = [
             # what has just begun to wait may go on in a moment
-            ((each.since > slow, phase, each.since), each)
+            ((each.since > slow, each.calls > 0, phase, each.since), each)
             for each in self._open
             if each is not newest and (phase := each.phase()) != Phase.WORK
         ]
