@@ -216,9 +216,13 @@ def _made_whole(folder: Path, aside: bool) -> Iterator[Path]:
         return
     if folder.is_dir() and any(folder.iterdir()):
         raise MrDedupError(f"{folder}: holds files already; name another folder")
-    folder.parent.mkdir(parents=True, exist_ok=True)
     with folder_beside(folder) as made:
-        yield made / "index"
+        try:
+            yield made / "index"
+        except MrDedupError as error:
+            # what was made is removed; the user knows it by where it was to be
+            reason = str(error).replace(str(made / "index"), str(folder))
+            raise MrDedupError(reason) from error
         (made / "index").rename(folder)
         with Folder(folder.absolute().parent) as parent:
             parent.force()

@@ -209,15 +209,15 @@ class _LineReader:
 
 def _fingerprint_line(line: bytes) -> Line:
     """Return what a line of fingerprint and, after a TAB, id says."""
-    number, tab, id = line.decode(errors="backslashreplace").partition("\t")
-    number = number.strip()
+    from mr_dedup.formats.text import parse_one
+
+    number, tab, id = line.partition(b"\t")
     try:
-        value = int(number, 16 if number[:2] in ("0x", "0X") else 10)
-    except ValueError:
-        value = 1 << 64
-    if not -(1 << 63) <= value < 1 << 64:
-        return Line(fault=f"{printable(number[:40])!r} is no fingerprint")
-    return Line(value & (1 << 64) - 1, unescape_id(id) if tab else None)
+        value = parse_one(number)
+    except ValueError as error:
+        shown = number[:40].decode(errors="backslashreplace")
+        return Line(fault=f"{error}, found {printable(shown)!r}")
+    return Line(value, unescape_id(id.decode(errors="backslashreplace")) if tab else None)
 
 
 def _needing_id(line: Line) -> Line:

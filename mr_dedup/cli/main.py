@@ -18,6 +18,7 @@ from types import FrameType
 from typing import NoReturn
 
 from mr_dedup import __version__
+from mr_dedup.cli.parser import CommandParser
 from mr_dedup.cli.streams import abandon, dependable_streams, printable
 from mr_dedup.errors import MrDedupError
 from mr_dedup.interrupts import INTERRUPTS, Watcher, at_forced_end, claim_end
@@ -58,7 +59,9 @@ def build_parser(argv: Sequence[str]) -> argparse.ArgumentParser:
     parser.add_argument(
         "--debug", action="store_true", help="show the traceback of an error, for a bug report"
     )
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    commands = parser.add_subparsers(
+        dest="command", metavar="COMMAND", required=True, parser_class=CommandParser
+    )
     for name in argv[:1] if argv and argv[0] in COMMANDS else COMMANDS:
         module = importlib.import_module(f"mr_dedup.cli.{name}")
         command = commands.add_parser(

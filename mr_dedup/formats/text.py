@@ -148,25 +148,28 @@ def _parse_by_line(block: bytes, path: str | os.PathLike[str], line: int) -> NDA
         if len(text) > MAX_LINE_BYTES:
             raise _too_long(path, number)
         field = text.partition(b"\t")[0]
-        if _HEX.fullmatch(field):
-            values.append(int(field, 16))
-            continue
-        if not _DECIMAL.fullmatch(field):
-            raise FormatError(
-                path,
-                f"line {number}",
-                f"expected a fingerprint, a decimal or 0x and 16 hex digits, found {_shown(text)}",
-            )
-        # the length first: int() refuses very long numbers with an error of its own
-        if len(field.removeprefix(b"-")) > _MAX_DIGITS or not -(2**63) <= int(field) < 2**64:
-            raise FormatError(
-                path,
-                f"line {number}",
-                "expected a decimal from -2**63 to 2**64 - 1, of at most 20 digits, "
-                f"found {_shown(text)}",
-            )
-        values.append(int(field) % 2**64)
+        try:
+            values.append(parse_one(field))
+        except ValueError as error:
+            reason = f"{error}, found {_shown(text)}"
+            raise FormatError(path, f"line {number}", reason) from error
     return np.array(values, dtype=np.uint64)
+
+
+def parse_one(field: bytes) -> int:
+    """Return the fingerprint that a field is, as an unsigned number; ValueError if it is none.
+
+    >>> parse_one(b"-1") == parse_one(b"0xffffffffffffffff") == 2**64 - 1
+    True
+    """
+    if _HEX.fullmatch(field):
+        return int(field, 16)
+    if not _DECIMAL.fullmatch(field):
+        raise ValueError("expected a fingerprint, a decimal or 0x and 16 hex digits")
+    # the length first: int() refuses very long numbers with an error of its own
+    if len(field.removeprefix(b"-")) > _MAX_DIGITS or not -(2**63) <= int(field) < 2**64:
+        raise ValueError("expected a decimal from -2**63 to 2**64 - 1, of at most 20 digits")
+    return int(field) % 2**64
 
 
 def _parse_at_once(block: bytes) -> NDArray[np.uint64] | None:

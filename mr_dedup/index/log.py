@@ -36,6 +36,7 @@ _CHECKSUM = struct.Struct("<Q")
 _RECORD = struct.Struct("<QQ")  # length of what follows, checksum of it and of where it is
 _CONTENT = struct.Struct("<BBHI")  # kind, whether there are ids, zero, count
 _HEAD_BYTES = 64
+_MAX_IDS_BYTES = (1 << 32) - 1
 _MARK_BYTES = 32
 
 RELAXED_SECONDS = 1.0
@@ -54,7 +55,12 @@ class Record:
     ids: Ids | None
 
     def encode(self) -> bytes:
-        """Return the bytes of a record."""
+        """Return the bytes of a record; ValueError for ids of 4 GiB and more, all together."""
+        if self.ids is not None and self.ids.offsets[-1] > _MAX_IDS_BYTES:
+            raise ValueError(
+                f"ids: {int(self.ids.offsets[-1]):,} bytes at once; up to {_MAX_IDS_BYTES:,} "
+                "are taken"
+            )
         count = len(self.fingerprints) if self.ids is None else len(self.ids)
         parts = [_CONTENT.pack(_KINDS.index(self.kind), self.ids is not None, 0, count)]
         parts.append(self.fingerprints.astype("<u8").tobytes())

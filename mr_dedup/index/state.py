@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from mr_dedup.formats.text import parse_one
 from mr_dedup.hamming.distinct import distinct
 from mr_dedup.index.ids import Ids
 from mr_dedup.index.memory_table import Key, MemoryTable
@@ -190,12 +191,10 @@ def parsed_fingerprints(ids: Sequence[str]) -> Fingerprints:
     values = []
     for id in ids:
         try:
-            value = int(id)
-        except (TypeError, ValueError):
-            value = 1 << 64
-        if not -(1 << 63) <= value < 1 << 64:
-            raise ValueError(f"ids: expected fingerprints, as this index has no ids, got {id!r}")
-        values.append(value & (1 << 64) - 1)
+            values.append(parse_one(id.encode()))
+        except (AttributeError, ValueError) as error:
+            reason = f"ids: expected fingerprints, as this index has no ids, got {id!r}"
+            raise ValueError(reason) from error
     return np.array(values, np.uint64)
 
 

@@ -90,6 +90,8 @@ def _contradictions(segment: Segment) -> Iterator[FormatError]:
         yield FormatError(segment.path, None, "has fingerprints without a document")
     if segment.description.ids is not None:
         ids = segment.ids()
+        if not ids.are_text():
+            yield FormatError(segment.path, "ids", "some are not UTF-8")
         found = segment.find_ids(ids, ids.hashes())
         if not np.array_equal(found, np.arange(segment.documents, dtype=np.uint64)):
             yield FormatError(segment.path, "ids", "some are not found, or twice")

@@ -9,9 +9,8 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from urllib.parse import urlsplit
 
-from mr_dedup.errors import MrDedupError
+from mr_dedup.errors import FormatError, MrDedupError
 from mr_dedup.formats.folder_lock import FolderLock
 from mr_dedup.formats.folders import Folder, FolderFile
 from mr_dedup.urls.canonical import UrlForm
@@ -50,7 +49,7 @@ def open_filter(
     shape = shape or BloomShape.of_paper(DEFAULT_CAPACITY)
     wanted = None if form is None else form.to_text()
     new = wanted or UrlForm().to_text()
-    if isinstance(place, str) and urlsplit(place).scheme in SCHEMES:
+    if isinstance(place, str) and place.partition(":")[0].lower() in SCHEMES:
         store: DigestStore = RedisStore(place, new, create=create)
         return _filter(store, str(place), wanted, shape)
     folder = Path(place)
@@ -78,13 +77,20 @@ def _filter(
     counters_file: FolderFile | None = None,
     unlock: Callable[[], object] = lambda: None,
 ) -> UrlFilter:
+    try:
+        form = UrlForm.from_text(store.form)
+    except (ValueError, KeyError, TypeError) as error:
+        store.close()
+        unlock()
+        reason = f"the form of its URLs is not understood: {error!r}"
+        raise FormatError(place, "about", reason) from error
     if wanted is not None and store.form != wanted:
         store.close()
         unlock()
         forms = [UrlForm.from_text(text).describe() for text in (store.form, wanted)]
         more = ", with other mirrors" if forms[0] == forms[1] else f" ({forms[0]}), not {forms[1]}"
         raise MrDedupError(f"{place}: was made with URLs of another form{more}")
-    return UrlFilter(store, UrlForm.from_text(store.form), shape, counters_file, unlock)
+    return UrlFilter(store, form, shape, counters_file, unlock)
 
 
 def holds_store(folder: Path) -> bool:

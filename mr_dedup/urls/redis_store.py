@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 import secrets
 from collections.abc import Iterator
 from typing import Any
@@ -20,9 +21,7 @@ import numpy as np
 
 from mr_dedup.errors import FormatError, MrDedupError
 from mr_dedup.urls.digests import DIGEST_BYTES, Digests, from_bytes, to_bytes
-from mr_dedup.urls.store import Change, Counts, Entry, State
-
-VERSION = 1
+from mr_dedup.urls.store import VERSION, Change, Counts, Entry, State, parse_about
 
 SCHEMES = ("redis", "rediss", "unix")
 DEFAULT_NAME = "urls"
@@ -134,7 +133,7 @@ class RedisStore:
         try:
             self._redis: Any = redis.Redis.from_url(address.partition("#")[0])
         except ValueError as error:
-            raise MrDedupError(f"{self._address}: is no address of Redis: {error}") from error
+            raise MrDedupError(f"{self._address}: not an address of Redis: {error}") from error
         register = self._redis.register_script
         self._begin, self._counts, self._commit, self._between, self._read_journal = (
             register(script) for script in (_BEGIN, _COUNTS, _COMMIT, _BETWEEN, _JOURNAL)
@@ -143,7 +142,8 @@ class RedisStore:
         with self._told():
             if not create and not self._redis.exists(self._state):
                 raise MrDedupError(f"{self._address}: holds no store of URLs")
-            self._read_about(self._begin([self._state], [json.dumps(about)]))
+            told = self._begin([self._state], [json.dumps(about)])
+        self.id, self.form = parse_about(told, self._address)
 
     def state(self) -> State:
         """Return what the store is at now."""
@@ -151,7 +151,11 @@ class RedisStore:
             generation, size = self._redis.hmget(self._state, "generation", "size")
         if generation is None:
             raise MrDedupError(f"{self._address}: the store was removed while it was open")
-        return State(int(generation), int(size))
+        try:
+            return State(int(generation), int(size))
+        except (TypeError, ValueError) as error:
+            reason = f"generation {generation!r} and size {size!r} are not numbers"
+            raise FormatError(self._address, "state", reason) from error
 
     def counts(self, digests: Digests) -> Counts:
         """Return the reference counts of ``digests``; one round trip for each 4,096."""
@@ -208,13 +212,6 @@ class RedisStore:
         """Close the connections."""
         self._redis.close()
 
-    def _read_about(self, raw: bytes) -> None:
-        about = json.loads(raw)
-        if about["version"] > VERSION:
-            reason = f"version {about['version']} is newer than this mr_dedup reads ({VERSION})"
-            raise FormatError(self._address, None, reason)
-        self.id, self.form = bytes.fromhex(about["id"]), about["form"]
-
     @contextlib.contextmanager
     def _told(self) -> Iterator[None]:
         """Turn what the connection raises into an MrDedupError that names the server."""
@@ -226,7 +223,11 @@ class RedisStore:
 
 def _parsed(address: str) -> tuple[str, str]:
     """Return the address as messages have it, without a password, and the name in it."""
-    parts = urlsplit(address)
+    try:
+        parts = urlsplit(address)
+    except ValueError as error:
+        shown = re.sub("//.*@", "//", address)
+        raise MrDedupError(f"{shown}: not an address of Redis: {error}") from error
     if parts.scheme not in SCHEMES:
         raise ValueError(f"address must begin with redis://, not {address!r}")
     place = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"

@@ -20,10 +20,8 @@ from typing import Any
 import numpy as np
 
 from mr_dedup.errors import FormatError, MrDedupError
-from mr_dedup.urls.digests import Digests, from_bytes, keys_of, to_bytes
-from mr_dedup.urls.store import Change, Counts, Entry, State
-
-VERSION = 1
+from mr_dedup.urls.digests import DIGEST_BYTES, Digests, from_bytes, keys_of, to_bytes
+from mr_dedup.urls.store import VERSION, Change, Counts, Entry, State, parse_about
 
 _STATE_FAMILY = "state"
 _ABOUT, _STATE, _JOURNAL = b"about", b"state", b"journal"
@@ -95,12 +93,18 @@ class RocksStore:
         options.sync = sync
         self._write_options = options
         self._open = True
-        about = self._state_family.get(_ABOUT)
-        if about is None:
-            self._begin(form)
-        else:
-            self._read_about(about)
-        self._read_state()
+        try:
+            about = self._state_family.get(_ABOUT)
+            if about is not None:
+                self.id, self.form = parse_about(about, folder)
+            elif next(iter(self._db.keys()), None) is None:
+                self._begin(form)
+            else:
+                raise FormatError(folder, "about", "is missing, and there are digests")
+            self._read_state()
+        except BaseException:
+            self.close()
+            raise
 
     def state(self) -> State:
         """Return what the store is at now."""
@@ -113,6 +117,8 @@ class RocksStore:
         with self._told():
             found = self._db.get(keys_of(digests))
         joined = b"".join([_NO_COUNT if count is None else count for count in found])
+        if len(joined) != _COUNT.itemsize * len(digests):
+            raise FormatError(self._folder, "counts", f"some are not of {_COUNT.itemsize} bytes")
         return np.frombuffer(joined, dtype=_COUNT).astype(np.uint32)
 
     def commit(self, change: Change, generation: int) -> bool:
@@ -165,7 +171,7 @@ class RocksStore:
         options.set_iterate_upper_bound(_journal_key(1 << 63))
         with self._told():
             rows = self._state_family.items(from_key=_journal_key(generation + 1), read_opt=options)
-            return [_entry(key, value) for key, value in rows]
+            return [self._entry(key, value) for key, value in rows]
 
     def trim(self, generation: int) -> None:
         """Drop the journal up to ``generation``."""
@@ -197,15 +203,19 @@ class RocksStore:
             self._db.write(batch, self._write_options)
 
     def _read_state(self) -> None:
-        state: tuple[int, int, int] = _STATE_LAYOUT.unpack(self._state_family.get(_STATE))
-        self._generation, self._size, self._journal_after = state
+        raw = self._state_family.get(_STATE) or b""
+        if len(raw) != _STATE_LAYOUT.size:
+            reason = f"is of {len(raw)} bytes, {_STATE_LAYOUT.size} expected"
+            raise FormatError(self._folder, "state", reason)
+        self._generation, self._size, self._journal_after = _STATE_LAYOUT.unpack(raw)
 
-    def _read_about(self, raw: bytes) -> None:
-        about = json.loads(raw)
-        if about["version"] > VERSION:
-            reason = f"version {about['version']} is newer than this mr_dedup reads ({VERSION})"
-            raise FormatError(self._folder, "about", reason)
-        self.id, self.form = bytes.fromhex(about["id"]), about["form"]
+    def _entry(self, key: bytes, value: bytes) -> Entry:
+        generation = int.from_bytes(key[len(_JOURNAL) :], "big")
+        digests = from_bytes(value[8 : len(value) - (len(value) - 8) % DIGEST_BYTES])
+        added_count = int.from_bytes(value[:8], "little")
+        if len(value) != 8 + DIGEST_BYTES * len(digests) or added_count > len(digests):
+            raise FormatError(self._folder, f"journal {generation}", "is not of digests")
+        return Entry(generation, digests[:added_count], digests[added_count:])
 
     @contextlib.contextmanager
     def _told(self) -> Iterator[None]:
@@ -241,10 +251,3 @@ def _options(rocksdict: Any, write_buffer_bytes: int) -> Any:
 
 def _journal_key(generation: int) -> bytes:
     return _JOURNAL + struct.pack(">Q", generation)
-
-
-def _entry(key: bytes, value: bytes) -> Entry:
-    (added_count,) = struct.unpack_from("<Q", value)
-    digests = from_bytes(value[8:])
-    generation = int.from_bytes(key[len(_JOURNAL) :], "big")
-    return Entry(generation, digests[:added_count], digests[added_count:])

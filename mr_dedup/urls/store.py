@@ -21,17 +21,22 @@ RocksDB appends.
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
+from pathlib import Path
 from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mr_dedup.errors import MrDedupError
-from mr_dedup.urls.digests import Digests
+from mr_dedup.errors import FormatError, MrDedupError
+from mr_dedup.urls.digests import DIGEST_BYTES, Digests
 
 Counts = NDArray[np.uint32]
 """Reference counts, uint32[n]; 0 is that of a digest that is not in the store."""
+
+VERSION = 1
+"""The version of what a store says of itself, and of all that is in it."""
 
 MAX_COUNT = 2**32 - 1
 """Where reference counts stop."""
@@ -46,6 +51,25 @@ class State(NamedTuple):
 
     generation: int
     size: int
+
+
+def parse_about(raw: bytes, place: str | Path) -> tuple[bytes, str]:
+    """Return the id (16 bytes) of a store and the form of its URLs, from what it says of itself.
+
+    Raises FormatError, naming ``place``, for what is not that, or of a newer version.
+    """
+    try:
+        about = json.loads(raw)
+        version = about["version"]
+        if version > VERSION:
+            reason = f"version {version} is newer than this mr_dedup reads ({VERSION})"
+            raise FormatError(place, "about", reason)
+        id, form = bytes.fromhex(about["id"]), about["form"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise FormatError(place, "about", f"is not understood: {error!r}") from error
+    if version < 1 or len(id) != DIGEST_BYTES or not isinstance(form, str):
+        raise FormatError(place, "about", "is not of a store of URLs")
+    return id, form
 
 
 @dataclass(frozen=True)

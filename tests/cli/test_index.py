@@ -99,14 +99,27 @@ def test_a_crawler_asks_line_by_line(folder, capfd):
         assert ask("").startswith("\tids")
 
 
+def test_a_full_disk_names_the_index(tmp_path):
+    """An index of files is made aside: messages name it as the user did."""
+    documents = jsonl(tmp_path / "pages.jsonl", {f"page {n}": f"text {n}" for n in range(2000)})
+    folder = tmp_path / "seen"
+    command = ["bash", "-c", 'ulimit -f 20; exec "$@"', "bash", *COMMAND, "create", folder]
+    run = subprocess.run([*command, documents], capture_output=True, text=True, check=False)
+    assert run.returncode == 2
+    assert f"{folder}/log-00000001: cannot be written: File too large" in run.stderr
+    assert ".part" not in run.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["pages.jsonl"]
+
+
 def test_fingerprints_line_by_line(folder, capfd):
     done(capfd, "create", folder)
     with pipe("add", folder) as ask:
         assert ask("5\ta") == "a\n"
         assert ask("0xFFFFFFFFFFFFFFFF\tb") == "b\n"
         assert ask("7") == "\thas no id\n"
-        assert ask("x\ta") == "\t'x' is no fingerprint\n"
-        assert ask(f"{1 << 64}\ta").startswith("\t")
+        wrong = ["x", "", " 1", "1 ", "+1", "1_0", "\u0661\u0662", "--1", "0x1f", "0X" + "1" * 16]
+        for number in [*wrong, "1" * 21, str(1 << 64), str(-(1 << 63) - 1)]:
+            assert ask(f"{number}\ta").startswith("\texpected a "), number
     with pipe("query", folder, "--with-distance", "-k", "2") as ask:
         assert ask("4") == "4\ta:1\n"
         assert ask("-1\tname") == "name\tb:0\n"

@@ -19,8 +19,9 @@ from mr_dedup.errors import FormatError, MrDedupError
 from mr_dedup.formats.folders import FolderFile
 from mr_dedup.index import merging
 from mr_dedup.index.hamming_index import HammingIndex
+from mr_dedup.index.ids import Ids
 from mr_dedup.index.lock import IndexInUseError
-from mr_dedup.index.log import open_log
+from mr_dedup.index.log import Record, open_log
 from mr_dedup.index.reader import IndexReader
 from mr_dedup.index.snapshot import Snapshot
 from mr_dedup.index.state import State
@@ -217,6 +218,12 @@ def test_a_torn_record_is_cut_and_all_before_it_kept(folder, tmp_path):
                 add_numbers(index, [9])
             with IndexReader.open(folder) as reader:
                 assert found(reader, [1, 9]) == pages([1, 9])
+
+
+def test_ids_beyond_the_offsets_of_a_record_are_refused():
+    ids = Ids(np.zeros(1, np.uint8), np.array([0, 1 << 32]))
+    with pytest.raises(ValueError, match="ids: 4,294,967,296 bytes at once; up to 4,294,967,295"):
+        Record("add", values([1]), ids).encode()
 
 
 @contextlib.contextmanager

@@ -30,7 +30,7 @@ def require_reported(found):
     reported = [ends for _, *ends in found if "FormatError" in ends]
     assert len(reported) > len(found) / 2
     # what stops a change is reported by a verification too
-    assert all(ends[0] == "FormatError" for ends in reported)
+    assert not [ends for ends in reported if ends[0] != "FormatError"]
 
 
 def test_wrong_content_ends_no_process(tmp_path):
@@ -39,7 +39,7 @@ def test_wrong_content_ends_no_process(tmp_path):
 
 @pytest.mark.slow
 def test_much_wrong_content_ends_no_process(tmp_path):
-    require_reported(outcomes(tmp_path, range(1000, 4000)))
+    require_reported(outcomes(tmp_path, range(1000, 2000)))
 
 
 CUT = """

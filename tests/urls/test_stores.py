@@ -14,6 +14,7 @@ import pytest
 import redis
 
 from mr_dedup.errors import FormatError, MrDedupError
+from mr_dedup.urls.opening import open_filter
 from mr_dedup.urls.redis_store import RedisStore
 from mr_dedup.urls.rocks_store import RocksStore
 from mr_dedup.urls.store import Change, State
@@ -253,6 +254,53 @@ def test_damage_in_a_folder_is_told(tmp_path):
     with pytest.raises(MrDedupError, match=r"store: Corruption: .*checksum"):
         store.counts(digests)
     store.close()
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "reason"),
+    [
+        (b"about", b"", "about: is not understood"),
+        (b"about", b"[1]", "about: is not understood"),
+        (b"about", b'{"version": 1, "id": "00", "form": ""}', "about: is not of a store"),
+        (b"about", b'{"version": "1", "id": "00", "form": ""}', "about: is not understood"),
+        (b"about", b'{"version": 2, "id": "00", "form": ""}', "version 2 is newer"),
+        (b"about", None, "about: is missing, and there are digests"),
+        (b"state", b"short", "state: is of 5 bytes, 24 expected"),
+        (b"state", None, "state: is of 0 bytes, 24 expected"),
+        (b"journal" + bytes(7) + b"\1", b"", "journal 1: is not of digests"),
+        (b"journal" + bytes(7) + b"\1", b"\xff" * 8 + bytes(16), "journal 1: is not of digests"),
+        (b"journal" + bytes(7) + b"\1", bytes(8) + bytes(15), "journal 1: is not of digests"),
+    ],
+)
+def test_a_damaged_state_of_a_folder_is_told(tmp_path, key, value, reason):
+    store = RocksStore(tmp_path / "store")
+    store.commit(change(ascending(digests_of_numbers(range(10))), 0, 1), 0)
+    if value is None:
+        del store._state_family[key]
+    else:
+        store._state_family[key] = value
+    store.close()
+    for _ in range(2):  # it is closed again
+        with pytest.raises(FormatError, match=f"store, .*{reason}"):
+            RocksStore(tmp_path / "store").journal(0)
+
+
+def test_a_form_that_is_not_understood(tmp_path):
+    for number, form in enumerate(("", "[]", '{"mirrors": 5}', '{"mirrors": [], "other": 1}')):
+        folder = tmp_path / f"urls{number}"
+        folder.mkdir()
+        RocksStore(folder / "store", form).close()
+        with pytest.raises(FormatError, match="about: the form of its URLs is not understood"):
+            open_filter(folder)
+
+
+@pytest.mark.parametrize(
+    "address", ["redis://[bad/0", "redis://me:secret@[bad/0", "redis://h:port/0", "unix://[x"]
+)
+def test_what_is_no_address_of_redis(address):
+    with pytest.raises(MrDedupError, match="not an address of Redis: ") as caught:
+        open_filter(address)
+    assert "secret" not in str(caught.value)
 
 
 def test_what_was_committed_survives_a_kill(tmp_path):

@@ -1,0 +1,48 @@
+"""The parser of commands: options and positional arguments in any order."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+
+class CommandParser(argparse.ArgumentParser):
+    """A parser that takes options between and after positional arguments.
+
+    argparse takes positional arguments of any number where the first of them are, and calls those
+    after a later option unrecognized.
+
+    >>> parser = CommandParser()
+    >>> _ = parser.add_argument("folder")
+    >>> _ = parser.add_argument("files", nargs="*")
+    >>> _ = parser.add_argument("-k", type=int)
+    >>> parser.parse_args(["index", "a", "-k", "3", "b"])
+    Namespace(folder='index', files=['a', 'b'], k=3)
+    """
+
+    def parse_known_args(  # type: ignore[override]
+        self, args: Sequence[str] | None = None, namespace: Any = None
+    ) -> tuple[Any, list[str]]:
+        """Parse arguments as argparse does; what it leaves goes to the last positional argument.
+
+        That has to be of any number, and what is left may have no option in it.
+        """
+        args = sys.argv[1:] if args is None else list(args)
+        namespace, left = super().parse_known_args(args, namespace)
+        positional = self._get_positional_actions()
+        if not left or not positional or positional[-1].nargs not in ("*", "+"):
+            return namespace, left
+        # some versions of Python leave the -- itself
+        named = args[args.index("--") + 1 :] if "--" in args else []
+        left = [each for each in left if each != "--"]
+        if any(each.startswith("-") and each != "-" and each not in named for each in left):
+            return namespace, left
+        action = positional[-1]
+        try:
+            values = self._get_values(action, left)
+        except argparse.ArgumentError as error:
+            self.error(str(error))
+        setattr(namespace, action.dest, [*(getattr(namespace, action.dest) or ()), *values])
+        return namespace, []

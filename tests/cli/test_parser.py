@@ -1,0 +1,62 @@
+"""Options may stand before, between and after positional arguments."""
+
+import doctest
+import itertools
+
+import pytest
+
+from mr_dedup.cli import parser
+from mr_dedup.cli.main import build_parser
+
+
+def parsed(*argv):
+    options = vars(build_parser(argv).parse_args(argv))
+    others = ("run", "format_options", "cluster_arguments")
+    return {name: options[name] for name in options if name not in others}
+
+
+def test_examples():
+    assert doctest.testmod(parser).failed == 0
+
+
+@pytest.mark.parametrize(
+    ("command", "pieces"),
+    [
+        (["index", "create"], [["seen"], ["a.jsonl"], ["b.jsonl"], ["-k", "5"], ["--no-ids"]]),
+        (["index", "add"], [["seen"], ["a.jsonl"], ["--check"], ["--limit", "2"]]),
+        (["dedup"], [["a.jsonl"], ["b.jsonl"], ["-o", "result"], ["--overwrite"]]),
+        (["urls", "filter"], [["a.txt"], ["b.txt"], ["--store", "seen"]]),
+    ],
+)
+def test_options_in_any_order(command, pieces):
+    positional = [piece for piece in pieces if not piece[0].startswith("-")]
+    expected = parsed(*command, *itertools.chain(*pieces))
+    for order in itertools.permutations(pieces):
+        if [piece for piece in order if piece in positional] == positional:
+            assert parsed(*command, *itertools.chain(*order)) == expected
+
+
+@pytest.mark.parametrize(
+    ("argv", "reason"),
+    [
+        (["index", "create"], "the following arguments are required: DIR"),
+        (["index", "create", "-k", "3"], "the following arguments are required: DIR"),
+        (["index", "create", "seen", "--unknown", "a"], "unrecognized arguments: --unknown"),
+        (["index", "stats", "seen", "more"], "unrecognized arguments: more"),
+        (["index", "create", "seen", "-k", "x", "a"], "argument -k: invalid int value: 'x'"),
+    ],
+)
+def test_usage_errors(argv, reason, capsys):
+    with pytest.raises(SystemExit) as ended:
+        parsed(*argv)
+    assert ended.value.code == 2
+    assert reason in capsys.readouterr().err
+
+
+def test_names_that_begin_with_a_minus():
+    for options in ([], ["-k", "2"]):
+        argv = ["index", "create", "seen", *options, "--", "-a.jsonl", "b.jsonl"]
+        assert parsed(*argv)["files"] == ["-a.jsonl", "b.jsonl"]
+    assert parsed("index", "query", "seen", "-", "-k", "2", "a", "-")["files"] == ["-", "a", "-"]
+    files = parsed("index", "create", "seen", "a", "-k", "2", "b", "--", "-c", "-k")["files"]
+    assert files == ["a", "b", "-c", "-k"]
