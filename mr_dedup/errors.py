@@ -32,6 +32,18 @@ class MrDedupError(Exception):
         super().__init__(shortened(message))
 
 
+class NothingReadError(MrDedupError):
+    """Records of which none could be read; ``text_field`` may be the field that has their texts."""
+
+    def __init__(self, message: str, text_field: str | None = None) -> None:
+        self.text_field = text_field
+        super().__init__(message)
+
+
+class TooManyRejectedError(MrDedupError):
+    """More records could not be read than is allowed; the others were, and what they gave stays."""
+
+
 class FormatError(MrDedupError):
     """Data that is not what its file claims to be: names the file, the place and the reason.
 

@@ -25,7 +25,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mr_dedup.cli.document_arguments import add_reading_arguments, read_options
+from mr_dedup.cli.document_arguments import (
+    add_reading_arguments,
+    judge_reading,
+    read_options,
+)
 from mr_dedup.cli.evaluate import all_bands, bands_argument, similarity_argument
 from mr_dedup.cli.result_folder import aside_for, is_empty, locked, put_in_place
 from mr_dedup.cli.streams import printable
@@ -250,6 +254,7 @@ def _read(
             ids.append(batch.ids)
             texts.append(batch.texts)
             bar.update(len(batch))
+    judge_reading(arguments, rejects.counts)
     if rejects.count:
         things = "record" if rejects.count == 1 else "records"
         _say(f"{rejects.count:,} {things} could not be read")
@@ -262,7 +267,6 @@ def _true_rows(truth: TruePairs, ids: pa.LargeStringArray) -> Truth:
     Pairs of documents that are not there are left out, and told of.
     """
     import numpy as np
-    import pyarrow as pa
     import pyarrow.compute as pc
 
     from mr_dedup.errors import MrDedupError
@@ -273,11 +277,7 @@ def _true_rows(truth: TruePairs, ids: pa.LargeStringArray) -> Truth:
     elsewhere = int(len(truth) - known.sum())
     if elsewhere == len(truth) and elsewhere:
         raise MrDedupError("no pair of the truth is of these documents: other ids?")
-    repeated = ids.value_counts()
-    repeated = repeated.filter(pc.greater(repeated.field("counts"), 1)).field("values")
-    named = pc.is_in(repeated, value_set=pa.concat_arrays([truth.first, truth.second]))
-    for id in repeated.filter(named)[:1].to_pylist():
-        raise MrDedupError(f"several documents have the id {id!r}, which the truth names")
+    truth.refuse_repeated(ids)
     if elsewhere:
         _say(f"{elsewhere:,} true pairs are of other documents, and do not count")
     first, second = (column.fill_null(0).to_numpy().astype(np.int64)[known] for column in places)

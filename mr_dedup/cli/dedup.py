@@ -32,6 +32,7 @@ from mr_dedup.cli.document_arguments import (
     add_reading_arguments,
     described_features,
     document_frequencies,
+    judge_reading,
     read_options,
 )
 from mr_dedup.cli.document_inputs import DocumentWork, prepare, remote_identities
@@ -40,6 +41,7 @@ from mr_dedup.cli.preloading import preloading
 from mr_dedup.cli.result_folder import ResultFolder
 from mr_dedup.cli.runner_arguments import add_runner_arguments
 from mr_dedup.cli.streams import printable
+from mr_dedup.errors import NothingReadError
 from mr_dedup.interrupts import at_forced_end
 
 if TYPE_CHECKING:
@@ -69,7 +71,7 @@ JOINS = ("auto", "memory", "tasks")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments to ``parser``."""
     add = parser.add_argument
-    add("documents", nargs="+", metavar="DOCS", help="files, globs or folders")
+    add("documents", nargs="+", metavar="DOCS", help="files, globs or folders; -")
     add("-o", "--out", type=Path, required=True, metavar="OUT", help="the folder to make")
     add("--method", action="append", metavar="NAME[:PARAMETER=VALUE,…]",
         help="what calls documents alike, before their texts are compared: minhash, simhash, "
@@ -175,6 +177,7 @@ def _run_locked(
         if not arguments.dry_run:
             folder.end()
         _say(f"{folder.out}: was complete")
+        _judge_result(arguments, folder.out)
         return 0
     folder.check(
         resume=arguments.resume,
@@ -204,13 +207,33 @@ def _run_locked(
                 with at_forced_end(lambda: _say(unfinished)):
                     summary = dedup(stages, options, jobs)
                     _refuse_changed(arguments, work, run, settings)
+            except NothingReadError:
+                # with what would read the records, it is another run
+                shutil.rmtree(folder.work, ignore_errors=True)
+                raise
             except BaseException:
                 _say(unfinished)
                 raise
     _finish_result(folder.work, summary, arguments, options)
     folder.publish()
     _summarise(summary, work, options, folder.out, time.perf_counter() - started)
+    _judge_result(arguments, folder.out)
     return 0
+
+
+def _judge_result(arguments: argparse.Namespace, out: Path) -> None:
+    """Judge how many of the records a result is made of."""
+    from mr_dedup.formats.documents.rejects import ReadCounts
+    from mr_dedup.pipeline.results import REJECTS, SUMMARY
+
+    if not (out / SUMMARY).exists():
+        return  # a run that was killed had not written it
+    summary = json.loads((out / SUMMARY).read_bytes())
+    counts = ReadCounts(documents=summary["read"])
+    if summary["rejected"]:
+        with (out / REJECTS).open("rb") as file:
+            counts.take_rejects(summary["rejected"], file.readline())
+    judge_reading(arguments, counts)
 
 
 def _loader(
@@ -388,6 +411,7 @@ def _run_of(
             *(identity(path) for path in work.paths),
             *(file.identity for file in work.remote),
         ],
+        "standard input": work.stdin,
         "methods": options.method_names,
         "keep": list(options.keep),
         "verify": options.verify,
@@ -463,6 +487,8 @@ def _summarise(
         f"without features: {summary['documents without features']:,}, "
         f"rejected: {summary['rejected']:,}"
     )
+    for why, amount in summary["skipped"].items():
+        _say(f"skipped {amount:,} records, for their {why}")
     if summary["clusters split"]:
         _say(
             f"clusters split: {summary['clusters split']:,}, of "

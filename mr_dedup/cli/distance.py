@@ -58,7 +58,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="print so many features of each kind, the heaviest (default 20)",
     )
     parser.add_argument("--json", action="store_true", help="print a JSON object")
-    add_reading_arguments(parser)
+    # of two documents it matters whether they are found
+    add_reading_arguments(parser, judged=False)
     add_feature_arguments(parser)
 
 
@@ -137,6 +138,7 @@ def _documents_by_id(
                     found[id].append(_document(id, batch, row))
             if all(found.values()):
                 break
+    rejects.counts.require_documents()
     _tell_of(rejects)
     for id, documents in found.items():
         if not documents:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from mr_dedup.cli.arguments import byte_size
 from mr_dedup.cli.on_cluster import is_address
+from mr_dedup.formats.documents.rejects import MAX_REJECTED, ReadCounts
 
 if TYPE_CHECKING:
     from mr_dedup.features.document_frequencies import DocumentFrequencies
@@ -16,11 +17,45 @@ if TYPE_CHECKING:
     from mr_dedup.formats.documents.options import ReadOptions
 
 
-def add_reading_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments that say how documents are read, as a group of their own."""
+def add_reading_arguments(parser: argparse.ArgumentParser, *, judged: bool = True) -> None:
+    """Add the arguments that say how documents are read, as a group of their own.
+
+    And how many may be rejected, if that is ``judged``.
+    """
     from mr_dedup.jobs.document_options import add_reading_options
 
-    add_reading_options(parser.add_argument_group("reading documents").add_argument, byte_size)
+    group = parser.add_argument_group("reading documents")
+    add_reading_options(group.add_argument, byte_size)
+    if not judged:
+        return
+    group.add_argument(
+        "--max-rejected", type=_share, default=MAX_REJECTED, metavar="SHARE",
+        help="end with an error, the result in place, if more of the records cannot be read, and "
+        "more than one: 0.02 or 2%%, 0 allows none (default 10%%)",
+    )  # fmt: skip
+    parser.set_defaults(read_counts=[])
+
+
+def _share(text: str) -> float:
+    """Return the share that an argument says, as a number to 1 or a percentage."""
+    number, percent, rest = text.partition("%")
+    try:
+        share = float(number) / (100 if percent else 1)
+    except ValueError:
+        share = -1.0
+    if rest or not 0 <= share <= 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a share from 0 to 1, or 0% to 100%")
+    return share
+
+
+def judge_reading(arguments: argparse.Namespace, counts: ReadCounts) -> None:
+    """Judge what a command has read, before it makes a result of it.
+
+    Raises NothingReadError if all records were rejected. If too many were, the command ends with an
+    error when its result is there, see ``main``.
+    """
+    counts.require_documents()
+    arguments.read_counts.append((counts, arguments.max_rejected))
 
 
 def read_options(

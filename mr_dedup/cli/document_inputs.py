@@ -32,9 +32,9 @@ _BUNDLED_BYTES = 16 << 20
 class DocumentWork:
     """What is run: a task for each input; so many files, and files of other kinds not read.
 
-    ``paths`` are the files of this machine, ``remote`` those of the cluster. What one process can
-    hold need not go between its tasks as lines, which is ``held``; ``content_bytes`` is how much
-    that is, about.
+    ``paths`` are the files of this machine, ``remote`` those of the cluster, ``stdin`` is the
+    checksum of standard input if it was copied to a file. What one process can hold need not go
+    between its tasks as lines, which is ``held``; ``content_bytes`` is how much that is, about.
     """
 
     runner: str
@@ -45,6 +45,7 @@ class DocumentWork:
     remote: Sequence[RemoteFile] = ()
     held: bool = False
     content_bytes: int = 0
+    stdin: str | None = None
 
 
 def prepare(
@@ -60,8 +61,9 @@ def prepare(
 
     Without that nothing is written, and the inputs are only to be counted. If nobody says where to
     run, one process reads up to ``small_bytes`` (SMALL_BYTES), and if the command ``holds``
-    documents all that it can. On a cluster the documents of this machine come first. Raises
-    MrDedupError for names that stand for no documents, and FormatError as ``find_documents``.
+    documents, which it reads several times, all that it can. On a cluster the documents of this
+    machine come first. Raises MrDedupError for names that stand for no documents, and FormatError
+    as ``find_documents``.
     """
     from mr_dedup.runners import Input
 
@@ -69,6 +71,9 @@ def prepare(
     there = [name for name in documents if is_address(name)]
     files, passed_over = _found(here, arguments)
     paths = [file.path for file in files if file.path is not None]
+    checksum_of_stdin = None
+    if holds and any(file.path is None for file in files):
+        files, checksum_of_stdin = _spooled(files, arguments, staging)
     if settings is None:
         size = _held_bytes(files) if holds else None
         can_be_held = size is not None and size <= HELD_BYTES
@@ -78,8 +83,9 @@ def prepare(
         held = runner == "inline" and can_be_held
         inputs = _described(files, runner, arguments.cores, staging, held=held)
         return DocumentWork(
-            runner, inputs, len(files), passed_over, paths, held=held, content_bytes=size or 0
-        )
+            runner, inputs, len(files), passed_over, paths, held=held, content_bytes=size or 0,
+            stdin=checksum_of_stdin,
+        )  # fmt: skip
     _refuse_stdin(files, f"-r {arguments.runner}")
     inputs = _shipped(files, staging, arguments)
     remote, others = _remote_files(there, arguments, settings)
@@ -94,7 +100,25 @@ def prepare(
         passed_over + others,
         paths,
         remote,
+        stdin=checksum_of_stdin,
     )
+
+
+def _spooled(
+    files: Sequence[DocumentFile], arguments: argparse.Namespace, staging: Path | None
+) -> tuple[list[DocumentFile], str]:
+    """Return files with a copy of standard input instead of it, and the checksum of that."""
+    from mr_dedup.errors import MrDedupError
+    from mr_dedup.formats.documents.standard_input import spool_standard_input
+    from mr_dedup.pipeline.stages import checksum
+
+    if staging is None:
+        raise MrDedupError("--dry-run: does not read standard input; name files")
+    folder = staging / "standard-input"
+    folder.mkdir()
+    copy = spool_standard_input(folder, arguments.format)
+    assert copy.path is not None
+    return [copy if file.path is None else file for file in files], checksum(copy.path)
 
 
 def _found(names: Sequence[str], arguments: argparse.Namespace) -> tuple[list[DocumentFile], int]:

@@ -15,6 +15,7 @@ from mr_dedup.cli.document_arguments import (
     add_reading_arguments,
     described_features,
     document_frequencies,
+    judge_reading,
     read_options,
 )
 from mr_dedup.cli.document_inputs import DocumentWork, prepare
@@ -118,6 +119,8 @@ def find_document_pairs(arguments: argparse.Namespace) -> int:
         folder.mkdir()
         found = similar_pairs(folder, options, Jobs(arguments, work, staging, settings))
         _keep_rejects(found.rejects, rejects)
+        rejects.counts.documents = found.counts["read"]
+        judge_reading(arguments, rejects.counts)
         with output(arguments) as out:
             for lines in found.lines():
                 out.write(lines)

@@ -28,7 +28,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mr_dedup.cli.document_arguments import add_reading_arguments, read_options
+from mr_dedup.cli.document_arguments import (
+    add_reading_arguments,
+    judge_reading,
+    read_options,
+)
 
 if TYPE_CHECKING:
     import numpy as np
@@ -148,6 +152,7 @@ def _read_lengths(arguments: argparse.Namespace) -> Iterator[Lengths]:
         ):
             bar.update(len(ids))
             yield ids, lengths
+    judge_reading(arguments, rejects.counts)
     if rejects.count:
         things = "record" if rejects.count == 1 else "records"
         print(f"mr-dedup: {rejects.count:,} {things} could not be read", file=sys.stderr)

@@ -26,6 +26,7 @@ from mr_dedup.cli.document_arguments import (
     described_features,
     document_frequencies,
     feature_options,
+    judge_reading,
     read_options,
     shipped_frequencies,
 )
@@ -98,6 +99,7 @@ def run(arguments: argparse.Namespace) -> int:
             features = described_features(arguments)
             with _writer(out, format, features, arguments) as write:
                 copy_rows(result, write, rejects)
+                judge_reading(arguments, rejects.counts)
     _summarise(result.counters, work, rejects, time.perf_counter() - started, place)
     return 0
 
@@ -131,7 +133,7 @@ def fingerprinted(
 
 
 def copy_rows(result: JobResult, write: Callable[[pa.Table], None], rejects: RejectsOutput) -> None:
-    """Hand the rows that tasks left to ``write``, in the order of the documents."""
+    """Hand the rows that tasks left to ``write``, in the order of the documents; count them."""
     from mr_dedup.jobs.batches import Kind, kind_of, read_batches
     from mr_dedup.jobs.document_tables import decode_documents
 
@@ -139,7 +141,9 @@ def copy_rows(result: JobResult, write: Callable[[pa.Table], None], rejects: Rej
         if kind_of(batch) == Kind.REJECTS:
             rejects.add(batch)
         else:
-            write(decode_documents(batch))
+            rows = decode_documents(batch)
+            rejects.counts.documents += len(rows)
+            write(rows)
 
 
 def _format_of(out: Path | str, fields: Sequence[str]) -> str:

@@ -23,6 +23,7 @@ from mr_dedup.cli.document_arguments import (
     add_feature_arguments,
     add_reading_arguments,
     feature_options,
+    judge_reading,
     read_options,
 )
 from mr_dedup.cli.document_inputs import DocumentWork, prepare
@@ -80,6 +81,8 @@ def run(arguments: argparse.Namespace) -> int:
         work = prepare(arguments.documents, arguments, staging, settings)
         with _counted(arguments, work, staging, settings) as result:
             found = _frequencies(result, arguments, rejects)
+            rejects.counts.documents = found.documents
+            judge_reading(arguments, rejects.counts)
             found.write(arguments.out, arguments.overwrite)
     said = documents_read(result.counters, work, rejects.count) + rejects.summary()
     said.append(_features_kept(found, result.counters))

@@ -28,7 +28,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mr_dedup.cli.arguments import positive
-from mr_dedup.cli.document_arguments import add_feature_arguments, add_reading_arguments
+from mr_dedup.cli.document_arguments import (
+    add_feature_arguments,
+    add_reading_arguments,
+    judge_reading,
+)
 from mr_dedup.cli.streams import printable
 
 if TYPE_CHECKING:
@@ -254,6 +258,7 @@ def _add_files(index: HammingIndex, inputs: list[Input], arguments: argparse.Nam
         for fingerprints, ids in gathered(inputs, index.named, maker, rejects, arguments):
             held += len(fingerprints)
             added += index.add(fingerprints, ids)
+        judge_reading(arguments, rejects.counts)
     seconds = time.perf_counter() - started
     _say(f"{held:,} documents, {added:,} of them new, {len(index):,} in the index; {seconds:.1f} s")
 

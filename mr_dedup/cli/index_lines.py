@@ -55,6 +55,7 @@ def checking_lines(
     index: HammingIndex | IndexReader, inputs: Sequence[Input], arguments: argparse.Namespace
 ) -> int:
     """Print a line for each document of files; return the exit code."""
+    from mr_dedup.cli.document_arguments import judge_reading
     from mr_dedup.cli.index_inputs import documents_of, maker_for, rejects_of
 
     maker = maker_for(index, inputs, arguments)
@@ -69,6 +70,7 @@ def checking_lines(
                 if needs_id:
                     lines = [_needing_id(line) for line in lines]
                 _write(_answers(index, lines, arguments))
+        judge_reading(arguments, rejects.counts)
     return 0
 
 

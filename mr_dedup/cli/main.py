@@ -11,6 +11,7 @@ import atexit
 import contextlib
 import importlib
 import os
+import shlex
 import signal
 import sys
 from collections.abc import Sequence
@@ -20,7 +21,7 @@ from typing import NoReturn
 from mr_dedup import __version__
 from mr_dedup.cli.parser import CommandParser
 from mr_dedup.cli.streams import abandon, dependable_streams, printable
-from mr_dedup.errors import MrDedupError
+from mr_dedup.errors import MrDedupError, NothingReadError, TooManyRejectedError
 from mr_dedup.interrupts import INTERRUPTS, Watcher, at_forced_end, claim_end
 from mr_dedup.lean_imports import lean_imports
 
@@ -151,6 +152,8 @@ def _complete(argv: Sequence[str]) -> int:
 def _run(arguments: argparse.Namespace) -> int:
     try:
         code: int = arguments.run(arguments)
+        for counts, max_rejected in getattr(arguments, "read_counts", ()):
+            counts.require_few_rejected(max_rejected)
         return code
     except MrDedupError as error:
         if arguments.debug:
@@ -181,6 +184,10 @@ def _hint(error: MrDedupError, arguments: argparse.Namespace) -> str:
     """Return what the command offers against ``error``: the library knows no options."""
     from mr_dedup.formats.fingerprint_files import UnknownFormatError
 
+    if isinstance(error, NothingReadError) and error.text_field is not None:
+        return f"; --text-field {shlex.quote(error.text_field)} names another"
+    if isinstance(error, TooManyRejectedError):
+        return "; --max-rejected allows more"
     if not isinstance(error, UnknownFormatError):
         return ""
     return f"; name it with {' or '.join(arguments.format_options)}"

@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from mr_dedup.cli.document_arguments import described_features
+from mr_dedup.cli.document_arguments import described_features, judge_reading
 from mr_dedup.cli.document_inputs import prepare
 from mr_dedup.cli.fingerprint import copy_rows, documents_read, fingerprinted, table_writer
 from mr_dedup.cli.on_cluster import is_address, refuse_existing_output
+from mr_dedup.formats.documents.rejects import ReadCounts
 from mr_dedup.formats.inputs import expand
 
 if TYPE_CHECKING:
@@ -101,7 +102,7 @@ def _compute(
     folder = staging / f"{side}-documents"
     folder.mkdir()
     work = prepare(names, arguments, folder, settings)
-    before, found = rejects.count, 0
+    rejects.counts, found = ReadCounts(), 0
 
     def write_counted(rows: pa.Table) -> None:
         nonlocal found
@@ -113,9 +114,10 @@ def _compute(
         table_writer(path, described_features(arguments)) as write,
     ):
         copy_rows(result, write_counted, rejects)
+        judge_reading(arguments, rejects.counts)
     if side == "queries" and not found:
         raise MrDedupError(f"{', '.join(names)}: holds no document that has a fingerprint")
-    said = documents_read(result.counters, work, rejects.count - before)
+    said = documents_read(result.counters, work, rejects.counts.rejected)
     return [line.replace("mr-dedup: ", f"mr-dedup: {side}: ", 1) for line in said]
 
 

@@ -21,7 +21,11 @@ class RejectsOutput:
     def __init__(
         self, path: Path | None, overwrite: bool, name: str, stack: contextlib.ExitStack
     ) -> None:
+        from mr_dedup.formats.documents.rejects import ReadCounts
+
         self.count = 0
+        self.counts = ReadCounts()
+        """Of what is read now; its documents are counted by whoever reads them."""
         self._name = name
         self._path = path
         self._overwrite = overwrite
@@ -35,6 +39,7 @@ class RejectsOutput:
 
         count, lines = decode_bytes(Kind.REJECTS, batch)
         self.count += count
+        self.counts.take_rejects(count, lines)
         if self._path is None:
             return
         if self._file is None:

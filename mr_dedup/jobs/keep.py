@@ -37,6 +37,9 @@ if TYPE_CHECKING:
 FILE_KEY = b"mr_dedup.file"
 """Where rows of Parquet say which file they came from; other records have a column for it."""
 
+_SHOWN = ["row", "text", "place"]
+"""Columns of texts that are to be shown."""
+
 _RANGES_KEY = b"mr_dedup.ranges"
 
 
@@ -119,7 +122,9 @@ class KeepJob(DocumentJob):
                     text = _text_of(lines[place], options)
                     if text is None:
                         raise self._changed(chunk)
-                    table = pa.table({"row": rows[these][place : place + 1], "text": text})
+                    row = slice(place, place + 1)
+                    columns = {"row": rows[these][row], "text": text, "place": wanted[these][row]}
+                    table = pa.table(columns)
                     yield chunk.number, DocumentTable(table)
                 chosen = kept[rows[these]]
                 if not chosen.any():
@@ -222,10 +227,16 @@ class Kept:
         pq.write_table(table, path, write_page_checksum=True)
 
 
+def has_texts(table: pa.Table) -> bool:
+    """Return whether a batch of the job has texts that are to be shown, not records."""
+    # rows of a Parquet file may have columns of any names
+    return table.column_names == _SHOWN and FILE_KEY not in (table.schema.metadata or {})
+
+
 def _texts(batch: DocumentBatch, rows: NDArray[np.int64], first: int) -> pa.Table:
     """Return the texts of some rows of a batch whose first is row ``first`` of its chunk."""
     texts = batch.texts.take(pa.array(rows))
-    return pa.table({"row": rows + first, "text": texts})
+    return pa.table({"row": rows + first, "text": texts, "place": batch.places[rows]})
 
 
 def _records(batch: DocumentBatch, mask: Sequence[bool] | NDArray[np.bool_]) -> pa.Table:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +16,7 @@ from mr_dedup.clusters.decisions import Reason
 from mr_dedup.errors import MrDedupError
 from mr_dedup.formats.columns import one_array
 from mr_dedup.formats.outputs import whole_file
-from mr_dedup.pipeline.document_rows import Rows
+from mr_dedup.pipeline.document_rows import Locations, Rows
 
 _SAMPLES = 12
 """Dropped documents that are shown beside their keepers."""
@@ -119,24 +120,39 @@ class Decided:
         ((number, id),) = rows.ids_of(waiting[:1]).items()
         raise changed(self._source_of(number), id)
 
-    def write(self, decisions: Path, clusters: Path, rows: Rows) -> None:
-        """Write the decisions on the documents of this run, and the clusters of two and more."""
+    def write(
+        self,
+        decisions: Path,
+        clusters: Path,
+        rows: Rows,
+        earlier_locations: Callable[[NDArray[np.int64]], Locations],
+    ) -> None:
+        """Write the decisions on the documents of this run, and the clusters of two and more.
+
+        ``earlier_locations`` returns where documents of earlier runs are, given their numbers.
+        """
         kept = self.kept
+        keepers, of_keepers = self._keeper_locations(rows, earlier_locations)
         names = self._keeper_names(rows)
         methods = pa.nulls(len(names), pa.string()) if self._methods is None else self._methods
         with (
             whole_file(decisions, overwrite=True) as file,
             pq.ParquetWriter(
                 file, _DECISIONS, compression="zstd", write_page_checksum=True,
-                use_dictionary=["cluster", "distance", "similarity", "reason", "earlier", "method"],
+                use_dictionary=_REPEATED,
             ) as writer,
         ):  # fmt: skip
             start = rows.earlier
             dropped = int(np.count_nonzero(~kept[:start]))
-            for batch in rows.batches(["id"]):
+            for batch in rows.batches(["id", "file", "place"]):
                 count = int(np.count_nonzero(~kept[start : start + len(batch)]))
-                told = names.slice(dropped, count), methods.slice(dropped, count)
-                writer.write_batch(self._batch(batch.column(0), start, *told))
+                those = slice(dropped, dropped + count)
+                of_dropped = _OfDropped(
+                    names[those],
+                    methods[those],
+                    *(each.take(pa.array(keepers[those])) for each in of_keepers),
+                )
+                writer.write_batch(self._batch(batch, start, of_dropped))
                 start += len(batch)
                 dropped += count
         with whole_file(clusters, overwrite=True) as file:
@@ -176,6 +192,20 @@ class Decided:
             names = pc.replace_with_mask(names, pa.array(earlier), ids.take(pa.array(places)))
         return names
 
+    def _keeper_locations(
+        self, rows: Rows, earlier_locations: Callable[[NDArray[np.int64]], Locations]
+    ) -> tuple[NDArray[np.int64], Locations]:
+        """Return which of some locations is the keeper's of each dropped document, and these.
+
+        Of all that is dropped, in its order; a keeper is among the locations once.
+        """
+        keepers, indices = np.unique(self.keepers[~self.kept], return_inverse=True)
+        first = int(keepers.searchsorted(rows.earlier))
+        parts = [earlier_locations(keepers[:first]), rows.locations_of(keepers[first:])]
+        files = pa.chunked_array([part.files for part in parts]).unify_dictionaries()
+        positions = pa.concat_arrays([part.positions for part in parts])
+        return indices, Locations(pa.concat_arrays(files.chunks), positions)
+
     def _source_of(self, number: int) -> str | None:
         """Return which earlier result a document is of; None if it is of this run."""
         for name, count in self.earlier:
@@ -191,18 +221,12 @@ class Decided:
         return names.take(pa.array(np.searchsorted(ends, numbers, side="right")))
 
     def _batch(
-        self,
-        ids: pa.LargeStringArray,
-        start: int,
-        keeper_names: pa.LargeStringArray,
-        methods: pa.StringArray,
+        self, documents: pa.RecordBatch, start: int, of_dropped: _OfDropped
     ) -> pa.RecordBatch:
-        """Return the decisions on the documents from ``start`` on, which are called ``ids``.
-
-        What else is told is of the dropped ones among them.
-        """
+        """Return the decisions on documents, by ids and locations, from number ``start`` on."""
         import pyarrow.compute as pc
 
+        ids, files, positions = documents.columns
         these = slice(start, start + len(ids))
         kept = self.kept[these]
         dropped = pa.array(~kept)
@@ -214,13 +238,19 @@ class Decided:
         return pa.RecordBatch.from_arrays(
             [
                 ids,
+                files,
+                positions,
                 pa.array(self.clusters[these].view(np.int64), mask=without),
-                pc.replace_with_mask(ids, dropped, keeper_names),
+                pc.replace_with_mask(ids, dropped, of_dropped.keepers),
+                pc.replace_with_mask(
+                    files, dropped, of_dropped.keeper_files.cast(pa.large_string())
+                ),
+                pc.replace_with_mask(positions, dropped, of_dropped.keeper_positions),
                 pa.array(self.distances[these], mask=kept),
                 pa.array(similarities, mask=np.isnan(similarities)),
                 texts.take(pa.array(self.reasons[these])),
                 pc.replace_with_mask(nothing[1], dropped, sources),
-                pc.replace_with_mask(nothing[0], dropped, methods),
+                pc.replace_with_mask(nothing[0], dropped, of_dropped.methods),
             ],
             schema=_DECISIONS,
         )
@@ -246,11 +276,29 @@ def changed(source: str | None, id: str) -> MrDedupError:
     return MrDedupError(f"{source}: document {id!r} is another one than when it was kept")
 
 
+class _OfDropped(NamedTuple):
+    """Of the dropped documents of a batch, in order, what is known of their keepers, and how."""
+
+    keepers: pa.LargeStringArray
+    methods: pa.StringArray
+    keeper_files: pa.DictionaryArray
+    keeper_positions: pa.Int64Array
+
+
+_REPEATED = [
+    "file", "cluster", "keeper_file", "distance", "similarity", "reason", "earlier", "method",
+]  # fmt: skip
+"""Columns whose values repeat."""
+
 _DECISIONS = pa.schema(
     [
         pa.field("id", pa.large_string()),
+        pa.field("file", pa.large_string()),
+        pa.field("position", pa.int64()),
         pa.field("cluster", pa.int64()),
         pa.field("keeper", pa.large_string()),
+        pa.field("keeper_file", pa.large_string()),
+        pa.field("keeper_position", pa.int64()),
         pa.field("distance", pa.uint8()),
         pa.field("similarity", pa.float64()),
         pa.field("reason", pa.string()),

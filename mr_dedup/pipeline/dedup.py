@@ -23,6 +23,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -34,21 +35,28 @@ from numpy.typing import NDArray
 from mr_dedup.clusters.usual_shingles import AUTO_SHINGLES, usual_shingles
 from mr_dedup.formats.documents.chunks import DocumentChunk
 from mr_dedup.formats.documents.files import DocumentFile
+from mr_dedup.formats.documents.rejects import ReadCounts
 from mr_dedup.formats.outputs import whole_file
 from mr_dedup.formats.parquet_table import read_table
 from mr_dedup.jobs.batches import Kind, decode_bytes, kind_of, read_batches
 from mr_dedup.jobs.clustered_rows import ClusteredRows
 from mr_dedup.jobs.document_tables import decode_documents
+from mr_dedup.jobs.documents import PASSED_OVER
 from mr_dedup.jobs.fingerprint import CJK_KEY, WITHOUT_FEATURES, FingerprintJob
 from mr_dedup.jobs.job import Job
-from mr_dedup.jobs.keep import KeepJob, Kept
+from mr_dedup.jobs.keep import KeepJob, Kept, has_texts
 from mr_dedup.jobs.method_options import SIMHASH
 from mr_dedup.jobs.resolve import EARLIER, Labels, ResolveJob
 from mr_dedup.pipeline import results
 from mr_dedup.pipeline.decided import Decided
 from mr_dedup.pipeline.document_clusters import Signed, cluster_documents, method_names
 from mr_dedup.pipeline.document_rows import Rows, rows_schema
-from mr_dedup.pipeline.earlier_texts import as_documents, set_aside, texts_set_aside
+from mr_dedup.pipeline.earlier_texts import (
+    as_documents,
+    earlier_locations,
+    set_aside,
+    texts_set_aside,
+)
 from mr_dedup.pipeline.fingerprint_clusters import UNVERIFIED, VERIFIED, JoinEngine
 from mr_dedup.pipeline.kept_documents import KeptDocuments
 from mr_dedup.pipeline.results import EarlierResult, write_fingerprints, write_signatures
@@ -93,7 +101,7 @@ ROWS, LABELS, KEPT = "rows.parquet", "labels.parquet", "kept.parquet"
 SIGNATURES = "signatures.arrow"
 CLUSTERED = "clustered.parquet"
 SAMPLES, SHOWN = "samples.json", "shown.json"
-REJECTS = f"{RESULT}/rejects.jsonl"
+REJECTS = f"{RESULT}/{results.REJECTS}"
 DECISIONS, CLUSTERS = f"{RESULT}/decisions.parquet", f"{RESULT}/clusters.parquet"
 DOCUMENTS = f"{RESULT}/{results.DOCUMENTS}"
 FINGERPRINTS = f"{RESULT}/{results.FINGERPRINTS}"
@@ -183,7 +191,7 @@ def dedup(stages: Stages, options: DedupOptions, run_job: RunJob) -> dict[str, A
         found, at_leisure = _resolve(folder, options, run_job, parts, shingles)
 
         def tell() -> None:
-            told = _told(folder, options, found)
+            told = _told(folder, options, found, parts)
             stages.finish("resolve", [DECISIONS, CLUSTERS, KEPT, SAMPLES], told)
 
         if not at_leisure:
@@ -213,14 +221,18 @@ def linked_frequencies(folder: Path, options: DedupOptions) -> list[str]:
 
 
 def fingerprint_documents(folder: Path, options: DedupOptions, run_job: RunJob) -> dict[str, Any]:
-    """Leave ROWS, REJECTS and SIGNATURES in ``folder``; return counts, and the shingles."""
+    """Leave ROWS, REJECTS and SIGNATURES in ``folder``; return counts, and the shingles.
+
+    Raises NothingReadError if all records were rejected.
+    """
     schema = rows_schema(options.share_by)
     arguments = [*options.reading, *options.features, "--as-batches"]
     arguments += [f"--keep-field={name}" for name in options.share_by]
     arguments += [f"--method={method.name}" for method in options.methods]
     arguments += ["--count-cjk"] if options.shingles == AUTO_SHINGLES else []
     arguments += linked_frequencies(folder, options)
-    rows = rejected = empty = cjk = text_bytes = 0
+    counts = ReadCounts()
+    empty = cjk = text_bytes = 0
     with (
         run_job(FingerprintJob, arguments, "fingerprint") as result,
         whole_file(folder / ROWS, overwrite=True) as file,
@@ -243,21 +255,29 @@ def fingerprint_documents(folder: Path, options: DedupOptions, run_job: RunJob) 
             if kind_of(batch) == Kind.REJECTS:
                 count, lines = decode_bytes(Kind.REJECTS, batch)
                 rejects.write(lines)
-                rejected += count
+                counts.take_rejects(count, lines)
                 continue
             table = decode_documents(batch)
-            rows += len(table)
+            counts.documents += len(table)
             empty += table["fingerprint"].null_count
             cjk += int((table.schema.metadata or {}).get(CJK_KEY, 0))
             text_bytes += int(table["length"].to_numpy().sum())
             chunk = pa.array(np.full(len(table), key, np.int64))
-            columns = [table[name] for name in schema.names[1:]]
+            columns = [table[name].cast(schema.field(name).type) for name in schema.names[1:]]
             writer.write_table(pa.Table.from_arrays([chunk, *columns], schema=schema))
             write_signatures(table)
+    counts.require_documents()
     shingles = options.shingles
     if shingles == AUTO_SHINGLES:
         shingles = usual_shingles(cjk, text_bytes)
-    told = {"read": rows, "rejected": rejected, WITHOUT_FEATURES: empty}
+    # of a cluster whose logs are not read there are none
+    skipped = {
+        name.removeprefix(PASSED_OVER): amount
+        for name, amount in sorted(result.counters.items())
+        if name.startswith(PASSED_OVER)
+    }
+    told = {"read": counts.documents, "rejected": counts.rejected, "skipped": skipped}
+    told[WITHOUT_FEATURES] = empty
     return {**told, "shingles": shingles}
 
 
@@ -355,7 +375,9 @@ def _resolve(
     return found, at_leisure
 
 
-def _told(folder: Path, options: DedupOptions, found: Decided) -> dict[str, object]:
+def _told(
+    folder: Path, options: DedupOptions, found: Decided, parts: Sequence[str]
+) -> dict[str, object]:
     """Write the decisions, and by which methods documents are alike; return their counts."""
     found.name_methods(
         lambda distances, first, second: method_names(
@@ -363,7 +385,8 @@ def _told(folder: Path, options: DedupOptions, found: Decided) -> dict[str, obje
             lambda: signed_documents(folder, options.methods), first, second,
         )
     )  # fmt: skip
-    found.write(folder / DECISIONS, folder / CLUSTERS, Rows.read(folder / ROWS))
+    earlier = partial(earlier_locations, folder, parts, options.against)
+    found.write(folder / DECISIONS, folder / CLUSTERS, Rows.read(folder / ROWS), earlier)
     return found.counts()
 
 
@@ -409,7 +432,7 @@ def _keep(
             if kind_of(batch) != Kind.DOCUMENTS:
                 continue
             table = decode_documents(batch)
-            if table.column_names == ["row", "text"]:
+            if has_texts(table):
                 first = rows.ranges[chunk][0]
                 numbers = (table["row"].to_numpy() + first).tolist()
                 shown.update(zip(numbers, table["text"].to_pylist(), strict=True))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -23,9 +24,21 @@ def rows_schema(fields: Sequence[str]) -> pa.Schema:
             pa.field("id", pa.large_string()),
             pa.field("fingerprint", pa.int64()),
             pa.field("length", pa.int64()),
+            pa.field("file", pa.large_string()),
+            pa.field("place", pa.int64()),
             *(pa.field(name, pa.large_string()) for name in fields),
         ]
     )
+
+
+class Locations(NamedTuple):
+    """Where n documents are: a dictionary of the files' names, and positions in them, int64."""
+
+    files: pa.DictionaryArray
+    positions: pa.Int64Array
+
+
+_FILES = pa.dictionary(pa.int32(), pa.large_string())
 
 
 @dataclass(frozen=True)
@@ -75,6 +88,22 @@ class Rows:
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Yield ``columns`` of the documents of this run, in order."""
         return row_batches(self.path, columns, self.earlier)
+
+    def locations_of(self, numbers: NDArray[np.int64]) -> Locations:
+        """Return where some documents of this run are, by their numbers, strictly ascending.
+
+        In memory: 12 bytes for each of them, and the names of files.
+        """
+        files, positions = [pa.array([], _FILES)], [pa.array([], pa.int64())]
+        start = self.earlier
+        for batch in self.batches(["file", "place"]):
+            stop = start + len(batch)
+            these = numbers[slice(*numbers.searchsorted([start, stop]))] - start
+            files.append(batch.column("file").take(pa.array(these)).dictionary_encode())
+            positions.append(batch.column("place").take(pa.array(these)))
+            start = stop
+        unified = pa.chunked_array(files, _FILES).unify_dictionaries()
+        return Locations(pa.concat_arrays(unified.chunks), pa.concat_arrays(positions))
 
     def ids_of(self, numbers: NDArray[np.int64]) -> dict[int, str]:
         """Return the ids of some documents by their numbers, which are strictly ascending."""

@@ -28,7 +28,7 @@ from mr_dedup.jobs.job import Job
 from mr_dedup.jobs.keep import KeepJob, Kept
 from mr_dedup.jobs.resolve import Labels
 from mr_dedup.pipeline.decided import changed
-from mr_dedup.pipeline.document_rows import Rows
+from mr_dedup.pipeline.document_rows import Locations, Rows
 from mr_dedup.pipeline.results import EarlierResult
 from mr_dedup.runners import HeldResult, JobResult
 
@@ -55,9 +55,9 @@ def set_aside(
 ) -> list[str]:
     """Write the texts of the earlier documents that have ``labels``; return the files' names.
 
-    Rows of their columns are a document's number, in place of its id, and its text; ``names`` are
-    those of the columns. In memory: a file of them. Raises FormatError and MrDedupError for
-    documents that are missing, damaged, or others than those that were kept.
+    Their columns are a document's number, instead of its id, its text, and its position in its
+    file; ``names`` are those of the first two. In memory: a file of them. Raises FormatError and
+    MrDedupError for documents that are missing, damaged, or others than those that were kept.
     """
     _, wanted = labels.of(rows.fingerprints[: rows.earlier])
     wanted &= rows.exist[: rows.earlier]
@@ -75,10 +75,11 @@ def set_aside(
             for table in _gathered(_texts(job, needed)):
                 _check(table, rows, result)
                 parts.append(f"earlier-{len(parts):06}.parquet")
-                columns = [table["number"].cast(pa.large_string()), table["text"]]
+                columns = [table["number"].cast(pa.large_string()), table["text"], table["place"]]
                 with whole_file(folder / parts[-1], overwrite=True) as file:
                     pq.write_table(
-                        pa.table(columns, names=list(names)),
+                        # no field of documents has the name that a place has here
+                        pa.table(columns, names=[*names, "".join(names)]),
                         file,
                         compression="zstd",
                         write_page_checksum=True,
@@ -89,6 +90,31 @@ def set_aside(
 def as_documents(folder: Path, parts: Sequence[str]) -> list[DocumentFile]:
     """Return files that were set aside, as the resolve job reads them."""
     return [DocumentFile(folder / name, name, "parquet") for name in parts]
+
+
+def earlier_locations(
+    folder: Path,
+    parts: Sequence[str],
+    results: Sequence[EarlierResult],
+    numbers: NDArray[np.int64],
+) -> Locations:
+    """Return where some earlier documents that were set aside are, by their numbers, ascending.
+
+    Files are below documents/ of the result that they are of.
+    """
+    positions = np.zeros(len(numbers), np.int64)
+    for name in parts:
+        with pq.ParquetFile(folder / name, page_checksum_verification=True) as file:
+            schema = file.schema_arrow.names
+            table = file.read([schema[0], schema[2]])
+        here = table.column(0).cast(pa.int64()).to_numpy()
+        known = np.isin(here, numbers)
+        positions[numbers.searchsorted(here[known])] = table.column(1).to_numpy()[known]
+    names = [name for result in results for name, _ in result.files]
+    counts = [count for result in results for _, count in result.files]
+    indices = np.searchsorted(np.cumsum(counts), numbers, side="right").astype(np.int32)
+    files = pa.DictionaryArray.from_arrays(pa.array(indices), pa.array(names, pa.large_string()))
+    return Locations(files, pa.array(positions))
 
 
 def texts_set_aside(
@@ -142,7 +168,7 @@ def _texts(job: JobResult | HeldResult, needed: _Needed) -> Iterator[pa.Table]:
         if kind_of(batch) == Kind.DOCUMENTS:
             table = decode_documents(batch)
             numbers = needed.numbers[needed.ranges[chunk][0] + table["row"].to_numpy()]
-            yield pa.table({"number": numbers, "text": table["text"]})
+            yield pa.table({"number": numbers, "text": table["text"], "place": table["place"]})
 
 
 def _gathered(tables: Iterator[pa.Table]) -> Iterator[pa.Table]:

@@ -94,8 +94,6 @@ class KeptDocuments:
         return path
 
     def _free_name(self, source: str) -> str:
-        # standard input is JSON lines
-        source = "stdin.jsonl" if source == "stdin" else source
         plain = PurePosixPath(source)
         inside = "://" not in source and not plain.is_absolute() and ".." not in plain.parts
         name = plain if inside else PurePosixPath(plain.name)

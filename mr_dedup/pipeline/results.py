@@ -38,6 +38,7 @@ SUMMARY = "summary.json"
 FINGERPRINTS = "fingerprints.parquet"
 SIGNATURES = "signatures.parquet"
 DOCUMENTS = "documents"
+REJECTS = "rejects.jsonl"
 
 _BATCH_ROWS = 1 << 15
 

@@ -18,7 +18,7 @@ from mr_dedup.errors import FormatError, MrDedupError
 from mr_dedup.formats.outputs import whole_file
 
 _MANIFEST = "manifest.json"
-_VERSION = 1
+_VERSION = 2
 _READ_BYTES = 1 << 20
 
 

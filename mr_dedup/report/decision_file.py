@@ -17,12 +17,15 @@ NAME = "decisions.parquet"
 
 _BATCH_BYTES = 1 << 24
 
+_LOCATIONS = ("file", "position"), ("keeper_file", "keeper_position")
+"""The columns that name a document, and its keeper."""
+
 
 @dataclass(frozen=True)
 class DecidedDocuments:
-    """n documents, their ``ids`` distinct; ``keepers`` int64[n], positions, of the kept their own.
+    """n documents and their ``ids``; ``keepers`` int64[n] are rows, of the kept their own.
 
-    Whoever is a keeper is kept. Keepers that are documents of earlier runs come last.
+    A keeper is kept. Keepers that are documents of earlier runs come last.
     """
 
     ids: pa.LargeStringArray
@@ -36,30 +39,35 @@ class DecidedDocuments:
 
 
 def read_decisions(path: Path) -> DecidedDocuments:
-    """Read the columns ``id`` and ``keeper`` of a file of decisions, or of the one in a folder.
+    """Read which document is the keeper of each from a file of decisions, or the one in a folder.
 
-    In memory: the ids, a few times. Raises FormatError if it is no such file, if an id comes twice,
+    A document is known by ``file`` and ``position``, a keeper by ``keeper_file`` and
+    ``keeper_position``; where there are no such columns, by ``id`` and ``keeper``. In memory: these
+    and the ids, a few times. Raises FormatError if it is no such file, if a document comes twice,
     and if a keeper is not there or not kept; MrDedupError if it cannot be read.
     """
     path = path / NAME if path.is_dir() else path
     with open_parquet(path, str(path)) as file:
         columns = _columns(file, path)
-    ids, keepers, earlier = (pa.concat_arrays(parts) for parts in zip(*columns, strict=True))
-    read = len(ids)
-    # a document for each of them, though two results may call theirs the same
-    others = pa.table({"keeper": keepers, "earlier": earlier}).filter(earlier.is_valid())
-    others = others.group_by(["keeper", "earlier"], use_threads=False).aggregate([])
-    names = others["keeper"].combine_chunks()
-    ids, keepers = pa.concat_arrays([ids, names]), pa.concat_arrays([keepers, names])
-    positions = pc.index_in(ids, value_set=ids).to_numpy()
-    again = np.flatnonzero(positions != np.arange(len(ids)))
+    ids, keepers, earlier, keys, keeper_keys = (
+        pa.concat_arrays(parts) for parts in zip(*columns, strict=True)
+    )
+    # a document of an earlier run for each of them, after those of this one
+    others = pa.table({"keeper": keepers, "earlier": earlier, "key": keeper_keys})
+    others = others.filter(earlier.is_valid())
+    others = others.group_by(["earlier", "key"], use_threads=False).aggregate([("keeper", "min")])
+    of_earlier = _with_result(others["key"].combine_chunks(), others["earlier"].combine_chunks())
+    keys = pa.concat_arrays([_with_result(keys, pa.nulls(len(keys), earlier.type)), of_earlier])
+    keeper_keys = pa.concat_arrays([_with_result(keeper_keys, earlier), of_earlier])
+    ids = pa.concat_arrays([ids, others["keeper_min"].combine_chunks()])
+    rows = pc.index_in(keys, value_set=keys).to_numpy()
+    again = np.flatnonzero(rows != np.arange(len(ids)))
     if again.size:
-        row, first = int(again[0]), int(positions[again[0]])
-        if row >= read:
-            reason = f"has documents of several runs that are called {ids[row].as_py()!r}"
-            raise FormatError(path, None, reason)
-        raise FormatError(path, f"row {row}", f"has the id {ids[row].as_py()!r} of row {first}")
-    places = pc.index_in(keepers, value_set=ids)
+        row, first = int(again[0]), int(rows[again[0]])
+        raise FormatError(
+            path, f"row {row}", f"is the document {ids[row].as_py()!r} of row {first}"
+        )
+    places = pc.index_in(keeper_keys, value_set=keys)
     if places.null_count:
         row = int(np.flatnonzero(places.is_null())[0])
         keeper = keepers[row].as_py()
@@ -72,25 +80,41 @@ def read_decisions(path: Path) -> DecidedDocuments:
     return decided
 
 
-def _columns(file: ParquetRows, path: Path) -> list[tuple[pa.Array, ...]]:
-    """Return id, keeper and earlier in parts; FormatError unless ids are there, and are ids.
+def _with_result(keys: pa.LargeStringArray, earlier: pa.LargeStringArray) -> pa.LargeStringArray:
+    """Return keys with the earlier results of whose documents they are, null of this run's."""
+    parts = keys, pc.fill_null(earlier, ""), pa.scalar("\0", pa.large_string())
+    return pc.binary_join_element_wise(*parts)
 
-    The last is null where a file has no such column.
+
+def _columns(file: ParquetRows, path: Path) -> list[tuple[pa.Array, ...]]:
+    """Return id, keeper, earlier and keys of both in parts; FormatError unless there are ids.
+
+    The third is null where a file has no such column.
     """
     empty = pa.array([], pa.large_string())
-    parts: list[tuple[pa.Array, ...]] = [(empty, empty, empty)]
+    parts: list[tuple[pa.Array, ...]] = [(empty,) * 5]
     for name in ("id", "keeper"):
         if file.columns.count(name) != 1:
             raise FormatError(path, None, f"is no file of decisions: it has no column {name!r}")
     optional = ["earlier"] if file.columns.count("earlier") == 1 else []
+    located = all(file.columns.count(name) == 1 for each in _LOCATIONS for name in each)
+    if located:
+        optional += [name for each in _LOCATIONS for name in each]
     for group in range(len(file.group_rows)):
         for rows in file.rows(group, ["id", "keeper", *optional], [], _BATCH_BYTES):
             ids = [_ids(rows.column(name), name, path) for name in ("id", "keeper")]
             earlier = pa.nulls(len(rows), pa.large_string())
-            if optional:
+            if "earlier" in optional:
                 earlier = _text(rows.column("earlier"), "earlier", path)
-            parts.append((*ids, earlier))
+            keys = [_key(rows, names, path) for names in _LOCATIONS] if located else ids
+            parts.append((*ids, earlier, *keys))
     return parts
+
+
+def _key(rows: pa.RecordBatch, names: tuple[str, str], path: Path) -> pa.LargeStringArray:
+    """Return files and positions as one text each."""
+    file, position = (_ids(rows.column(name), name, path) for name in names)
+    return pc.binary_join_element_wise(file, position, pa.scalar("\0", pa.large_string()))
 
 
 def _ids(column: pa.Array, name: str, path: Path) -> pa.LargeStringArray:

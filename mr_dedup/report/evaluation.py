@@ -135,8 +135,13 @@ class Evaluation:
 
     @classmethod
     def of_decisions(cls, decided: DecidedDocuments, truth: TruePairs) -> Evaluation:
-        """Hold decisions to the truth; MrDedupError if no true pair is of their documents."""
+        """Compare decisions with the truth.
+
+        Raises MrDedupError if no true pair is of their documents, and if one names an id that
+        several of them have.
+        """
         dropped = np.flatnonzero(~decided.kept)
+        truth.refuse_repeated(decided.ids)
         places = [pc.index_in(ids, value_set=decided.ids) for ids in (truth.first, truth.second)]
         known = pc.and_(*(column.is_valid() for column in places)).to_numpy(zero_copy_only=False)
         if len(truth) and not known.any():

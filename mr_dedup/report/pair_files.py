@@ -14,9 +14,10 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from mr_dedup.errors import FormatError
+from mr_dedup.errors import FormatError, MrDedupError
 from mr_dedup.formats.documents.content import Content, open_content
 from mr_dedup.formats.documents.lines import line_blocks
 from mr_dedup.formats.fingerprint_files import Compression
@@ -45,6 +46,14 @@ class TruePairs(DocumentPairs):
     """Pairs that are known: ``similarities`` float64[n] from 0 to 1, no pair with two of them."""
 
     similarities: NDArray[np.float64]
+
+    def refuse_repeated(self, ids: pa.LargeStringArray) -> None:
+        """Raise MrDedupError if a pair names one of ``ids`` that is there more than once."""
+        counted = ids.value_counts()
+        repeated = counted.filter(pc.greater(counted.field("counts"), 1)).field("values")
+        named = pc.is_in(repeated, value_set=pa.concat_arrays([self.first, self.second]))
+        for id in repeated.filter(named)[:1].to_pylist():
+            raise MrDedupError(f"several documents have the id {id!r}, which the truth names")
 
 
 def read_pairs(path: Path | None, *, as_matches: bool = False) -> DocumentPairs:

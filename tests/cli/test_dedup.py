@@ -23,6 +23,7 @@ from mr_dedup.fingerprints import simhash
 from mr_dedup.formats.documents import chunks
 from mr_dedup.pipeline import dedup as pipeline
 from mr_dedup.pipeline.stages import Stages, has_finished
+from mr_dedup.report.decision_file import read_decisions
 from mr_dedup.runners import RUNNERS
 from mr_dedup.signatures import columns
 from tests.features import text_oracle
@@ -128,12 +129,23 @@ def write_jsonl(path, documents):
     return path
 
 
+def record_at(file, position):
+    """The record of a file of JSON lines that begins at a byte."""
+    with Path(file).open("rb") as lines:
+        lines.seek(position)
+        return json.loads(lines.readline())
+
+
 def check(out, documents, decided, features=DEFAULTS):
     """Assert that a result is what was expected of it."""
     table = pq.read_table(out / "decisions.parquet")
     assert table["id"].to_pylist() == [document["id"] for document in documents]
     assert table["keeper"].to_pylist() == [documents[keeper]["id"] for keeper, _ in decided]
     assert table["reason"].to_pylist() == [reason for _, reason in decided]
+    for n, (keeper, _) in enumerate(decided):
+        row = table.slice(n, 1).to_pylist()[0]
+        assert record_at(row["file"], row["position"]) == documents[n]
+        assert record_at(row["keeper_file"], row["keeper_position"]) == documents[keeper]
     for n, (keeper, reason) in enumerate(decided):
         values = [oracle(documents[m]["text"], features) for m in (n, keeper)]
         row = table.slice(n, 1).to_pylist()[0]
@@ -189,8 +201,16 @@ def test_splits_make_no_difference(tmp_path, capfd, small_chunks):
             first += count
         outs.append(tmp_path / f"out-{number}")
         done(capfd, folder, "-o", outs[-1], "-r", "local", "--cores", 2)
-    for name in ("decisions.parquet", "clusters.parquet"):
-        assert len({(out / name).read_bytes() for out in outs}) == 1
+    assert len({(out / "clusters.parquet").read_bytes() for out in outs}) == 1
+    located = ["file", "position", "keeper_file", "keeper_position"]
+    tables = [pq.read_table(out / "decisions.parquet").drop_columns(located) for out in outs]
+    assert tables[0].equals(tables[1])
+    assert tables[0].equals(tables[2])
+    # of the same files all is the same
+    decided = (outs[1] / "decisions.parquet").read_bytes()
+    for cores in (1, 3, 8):
+        done(capfd, tmp_path / "1", "-o", tmp_path / f"by-{cores}", "-r", "local", "--cores", cores)
+        assert (tmp_path / f"by-{cores}" / "decisions.parquet").read_bytes() == decided
 
 
 def test_what_is_too_much_to_be_held_goes_by_lines(tmp_path, capfd, small_chunks, monkeypatch):
@@ -640,6 +660,37 @@ def test_two_documents_of_one_id_are_two(tmp_path, capfd):
     path = write_jsonl(tmp_path / "docs.jsonl", documents)
     done(capfd, path, "-o", tmp_path / "out")
     assert len((tmp_path / "out" / "documents" / "docs.jsonl").read_text().splitlines()) == 3
+
+
+@BOTH
+def test_decisions_name_files_and_positions(tmp_path, capfd, monkeypatch, runner):
+    monkeypatch.chdir(tmp_path)
+    # three texts, all with one id, in three files
+    texts = [" ".join(f"{letter}{n}" for n in range(40)) for letter in "abc"]
+    records = [{"id": "same", "text": text} for text in texts]
+    lines = "".join(json.dumps(record) + "\n" for record in records)
+    (tmp_path / "a.jsonl.gz").write_bytes(gzip.compress(f"no JSON\n\n{lines}".encode()))
+    columns = {"id": ["same"] * 4, "text": [None, *reversed(texts)]}
+    pq.write_table(pa.table(columns), tmp_path / "b.parquet", row_group_size=2)
+    first = page(1, b"<p>" + texts[1].encode())
+    (tmp_path / "c.warc").write_bytes(first + page(2, b"<p>" + texts[2].encode()))
+    words = ["c.warc", "b.parquet", "a.jsonl.gz", "-o", "out", "-r", runner]
+    done(capfd, *words, "--max-rejected", "1")
+    rows = pq.read_table("out/decisions.parquet").to_pylist()
+    size = len(json.dumps(records[0])) + 1
+    expected = [
+        ("c.warc", 0, "c.warc", 0),
+        ("c.warc", len(first), "c.warc", len(first)),
+        ("b.parquet", 1, "c.warc", len(first)),
+        ("b.parquet", 2, "c.warc", 0),
+        ("b.parquet", 3, "b.parquet", 3),
+        ("a.jsonl.gz", 9, "b.parquet", 3),
+        ("a.jsonl.gz", 9 + size, "c.warc", 0),
+        ("a.jsonl.gz", 9 + 2 * size, "c.warc", len(first)),
+    ]
+    names = ("file", "position", "keeper_file", "keeper_position")
+    assert [tuple(row[name] for name in names) for row in rows] == expected
+    assert read_decisions(Path("out")).keepers.tolist() == [0, 1, 1, 0, 4, 4, 0, 1]
 
 
 def test_a_file_without_documents(tmp_path, capfd):

@@ -4,6 +4,7 @@ import gzip
 import json
 import random
 import shutil
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -21,6 +22,7 @@ from tests.cli.test_dedup import (
     files_of,
     made_up_documents,
     mistake,
+    record_at,
     similarity,
     stopped_after,
     write_jsonl,
@@ -91,6 +93,9 @@ def check(out, earlier, documents, keepers):
     for n, (row, keeper) in enumerate(zip(rows, keepers, strict=True)):
         source, document = everyone[keeper]
         assert (row["keeper"], row["earlier"]) == (document["id"], source)
+        assert record_at(row["file"], row["position"]) == documents[n]
+        folder = Path() if source is None else Path(source, "documents")
+        assert record_at(folder / row["keeper_file"], row["keeper_position"]) == document
         assert row["reason"].startswith("kept" if keeper == first + n else "dropped")
         if keeper != first + n and row["similarity"] is not None:
             both = similarity(documents[n]["text"], document["text"])

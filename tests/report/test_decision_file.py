@@ -42,7 +42,7 @@ def test_no_documents(tmp_path):
 @pytest.mark.parametrize(
     ("ids", "keepers", "reason"),
     [
-        (list("abca"), list("abca"), "row 3: has the id 'a' of row 0"),
+        (list("abca"), list("abca"), "row 3: is the document 'a' of row 0"),
         (list("abc"), list("axc"), "row 1: its keeper 'x' is no document of the file"),
         (list("abc"), list("bcc"), "row 0: its keeper 'b' is not kept"),
         (["a", None], ["a", "a"], "its column 'id' has rows without an id"),
@@ -61,15 +61,42 @@ def test_keepers_of_earlier_runs_are_documents_too(tmp_path):
     decided = read_decisions(written(tmp_path, list("abcd"), list("axxy"), earlier=earlier))
     assert decided.ids.to_pylist() == list("abcdxy")
     assert decided.keepers.tolist() == [0, 4, 4, 5, 4, 5]
-    path = written(tmp_path, list("abcd"), list("aaxy"), earlier=earlier)
-    # an id of both this run and another, or of two others
-    assert refusal(path) == f"{path}: has documents of several runs that are called 'a'"
-    path = written(tmp_path, list("abcd"), list("axxx"), earlier=earlier)
-    assert refusal(path) == f"{path}: has documents of several runs that are called 'x'"
+    # an id of both this run and another, or of two others: documents of their own
+    decided = read_decisions(written(tmp_path, list("abcd"), list("aaxy"), earlier=earlier))
+    assert decided.ids.to_pylist() == list("abcdaxy")
+    assert decided.keepers.tolist() == [0, 4, 5, 6, 4, 5, 6]
+    decided = read_decisions(written(tmp_path, list("abcd"), list("axxx"), earlier=earlier))
+    assert decided.ids.to_pylist() == list("abcdxx")
+    assert decided.keepers.tolist() == [0, 4, 4, 5, 4, 5]
     plain = read_decisions(written(tmp_path, list("abcd"), list("aacc"), earlier=none))
     assert plain.keepers.tolist() == [0, 0, 2, 2]
     path = written(tmp_path, ["a"], ["a"], earlier=[[1]])
     assert refusal(path) == f"{path}: its column 'earlier' is not of text"
+
+
+def located(tmp_path, documents, keepers, earlier=(None,) * 4):
+    """Decisions on documents that are all called the same, by their files and positions."""
+    columns = {"earlier": pa.array(earlier, pa.large_string())}
+    for prefix, places in (("", documents), ("keeper_", keepers)):
+        columns[f"{prefix}file"] = [file for file, _ in places]
+        columns[f"{prefix}position"] = [position for _, position in places]
+    ids = ["same"] * len(documents)
+    return written(tmp_path, ids, ids, **columns)
+
+
+def test_documents_of_one_id_are_known_by_their_places(tmp_path):
+    places = [("a", 0), ("a", 10), ("a1", 0), ("b", 10)]
+    kept = [places[0], places[0], places[2], places[2]]
+    decided = read_decisions(located(tmp_path, places, kept))
+    assert decided.ids.to_pylist() == ["same"] * 4
+    assert decided.keepers.tolist() == [0, 0, 2, 2]
+    of_earlier = [None, "one", "two", "one"]
+    decided = read_decisions(located(tmp_path, places, [places[0]] * 4, of_earlier))
+    assert decided.keepers.tolist() == [0, 4, 5, 4, 4, 5]
+    path = located(tmp_path, [*places[:3], places[1]], kept)
+    assert refusal(path) == f"{path}, row 3: is the document 'same' of row 1"
+    path = located(tmp_path, places, [*kept[:3], ("c", 0)])
+    assert "row 3: its keeper 'same' is no document of the file" in refusal(path)
 
 
 def test_other_files(tmp_path):

@@ -28,7 +28,7 @@ from mr_dedup.formats.documents.html_text import HtmlError, text_of_html
 from mr_dedup.formats.documents.json_text_kernels import TextTaker
 from mr_dedup.formats.documents.lines import LineBlock
 from mr_dedup.formats.documents.options import ReadOptions
-from mr_dedup.formats.documents.rejects import Report
+from mr_dedup.formats.documents.rejects import Report, listed_names
 
 _BLANKS = b" \t\r\n"
 _BLANK = re.compile(rb"[ \t\r\n]*")
@@ -89,6 +89,7 @@ class _Reader:
         self._report = report
         self._builder = builder
         self._line = line
+        self._begins = line == 1
         names = _Names.of(options)
         record = msgspec.defstruct(
             "Record",
@@ -151,6 +152,7 @@ class _Reader:
             ]
         except (ValueError, RecursionError):
             return False
+        self._begins = False
         ids = self._ids(records, places)
         lines = _slices(block, taken.edges) if self._options.keep_records else None
         self._builder.add_columns(self._report.file, ids, taken.texts, places, fields, lines)
@@ -179,15 +181,33 @@ class _Reader:
                 id = self._id(decoded, offset)
                 fields = [_field_text(get(decoded)) for get in self._get_fields]
                 text = self._text(decoded)
+            except _NoTextError as error:
+                self._reject_without_text(line, offset, str(error))
             except (ValueError, RecursionError) as error:
-                self._reject(offset, _reason(error))
+                spread = _spread(line) if self._begins else None
+                self._reject(offset, spread or _reason(error))
             else:
                 record = line if line.endswith(b"\n") else line + b"\n"
                 self._builder.add(self._report.file, id, text, offset, fields, record)
+            self._begins = False
         self._count(1)
 
-    def _reject(self, offset: int, reason: str) -> None:
-        self._report.reject(offset, reason, self._line)
+    def _reject(self, offset: int, reason: str, text_field: str | None = None) -> None:
+        self._report.reject(offset, reason, self._line, text_field)
+
+    def _reject_without_text(self, line: bytes, offset: int, reason: str) -> None:
+        """Reject a record that has no text, and say what fields it has."""
+        try:
+            record = msgspec.json.decode(line, type=dict[str, msgspec.Raw])
+        except (ValueError, RecursionError):  # in what is not read of it
+            record = {}
+        if not record:
+            self._reject(offset, reason)
+            return
+        texts = {name: len(bytes(raw)) for name, raw in record.items() if bytes(raw)[:1] == b'"'}
+        names = [name for name in texts if name not in self._options.id_names]
+        longest = max(names, key=texts.__getitem__, default=None)
+        self._reject(offset, f"{reason}; its fields are {listed_names(record)}", longest)
 
     def _count(self, lines: int) -> None:
         if self._line is not None:
@@ -207,6 +227,16 @@ class _Reader:
 
 class _NoTextError(ValueError):
     """A record that is sound but has no text; says so in the words of a reject."""
+
+
+def _spread(line: bytes) -> str | None:
+    """Return what a file is whose first line is not a record, where that is usual; or None."""
+    line = line.removeprefix(codecs.BOM_UTF8).strip(_BLANKS)
+    if line.startswith(b"["):
+        return "is a JSON array, not a record a line; jq -c '.[]' writes its records as lines"
+    if line == b"{":
+        return "is JSON over several lines, not a record a line; jq -c . writes records as lines"
+    return None
 
 
 def _slices(block: LineBlock, edges: NDArray[np.int64]) -> pa.LargeBinaryArray:

@@ -19,7 +19,12 @@ from mr_dedup.formats.documents.batch import BatchBuilder, DocumentBatch
 from mr_dedup.formats.documents.files import DocumentPart
 from mr_dedup.formats.documents.html_text import decode, text_of_html
 from mr_dedup.formats.documents.options import ReadOptions
-from mr_dedup.formats.documents.rejects import Report
+from mr_dedup.formats.documents.rejects import (
+    NoTextColumnError,
+    Report,
+    likely_text,
+    listed_names,
+)
 from mr_dedup.formats.parquet_rows import ParquetRows, open_parquet
 
 
@@ -101,17 +106,27 @@ def _columns(file: ParquetRows, options: ReadOptions, name: str) -> _Columns:
     fields = [field if field in counts else None for field in options.fields]
     if not texts:
         expected = f"{options.text_name!r} nor {options.html_name!r}"
-        raise FormatError(name, None, f"has neither a column {expected}")
+        reason = f"has neither a column {expected}; its columns are {listed_names(file.columns)}"
+        raise NoTextColumnError(name, reason, _likely_text(file, ids))
     columns = _Columns(ids, texts, fields)
     for column in columns.read:
         if counts[column] > 1:
             raise FormatError(name, None, f"has {counts[column]} columns {column!r}")
     for column in (*ids, *texts):
-        kind = file.schema.field(column).type
-        kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+        kind = _value_type(file.schema.field(column).type)
         if not (_is_text(kind) or (column in ids and pa.types.is_integer(kind))):
             raise FormatError(name, None, f"its column {column!r} is of type {kind}, not text")
     return columns
+
+
+def _likely_text(file: ParquetRows, ids: list[str]) -> str | None:
+    """Return the column that may have the texts, of those that have strings and are not ids."""
+    strings = [field.name for field in file.schema if _is_string(_value_type(field.type))]
+    return likely_text([name for name in strings if name not in ids])
+
+
+def _value_type(kind: pa.DataType) -> pa.DataType:
+    return kind.value_type if pa.types.is_dictionary(kind) else kind
 
 
 def _is_string(kind: pa.DataType) -> bool:

@@ -41,14 +41,22 @@ def read_documents(
         report = _report(part, rejects, options)
         by_itself = options.keep_records and part.file.format == "parquet"
         if by_itself:
-            yield from builder.finish()
+            yield from _counted(builder.finish(), rejects)
         try:
-            yield from _read(part, options, report, builder)
+            yield from _counted(_read(part, options, report, builder), rejects)
         except FormatError as error:
-            report.damage(error)
+            # what is wrong with the file as a whole, its first part has told
+            if options.strict or error.offset is not None or not part.start:
+                report.damage(error)
         if by_itself:
-            yield from builder.finish()
-    yield from builder.finish()
+            yield from _counted(builder.finish(), rejects)
+    yield from _counted(builder.finish(), rejects)
+
+
+def _counted(batches: Iterable[DocumentBatch], rejects: Rejects) -> Iterator[DocumentBatch]:
+    for batch in batches:
+        rejects.documents += len(batch)
+        yield batch
 
 
 def _report(part: DocumentPart, rejects: Rejects, options: ReadOptions) -> Report:

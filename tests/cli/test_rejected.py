@@ -1,0 +1,212 @@
+"""Runs of which too much cannot be read: an error that says why, and what to do."""
+
+import json
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from mr_dedup.cli.main import main
+from mr_dedup.runners import RUNNERS
+
+BOTH = pytest.mark.parametrize("runner", RUNNERS)
+
+COMMANDS = {
+    "dedup": "dedup DOCS -o OUT -r RUNNER",
+    "pairs": "pairs DOCS --method minhash -o OUT -r RUNNER",
+    "fingerprint": "fingerprint DOCS -o OUT.parquet -r RUNNER",
+    "idf": "idf DOCS -o OUT.parquet -r RUNNER",
+    "query": "query DOCS --queries q.jsonl -o OUT -r RUNNER",
+    "query by": "query q.jsonl --queries DOCS -o OUT -r RUNNER",
+    "index create": "index create OUT DOCS",
+    "index add": "index add INDEX DOCS",
+    "index add --check": "index add INDEX DOCS --check",
+    "index query": "index query INDEX DOCS",
+    "compare": "compare DOCS --truth truth.tsv --method exact -o OUT",
+    "evaluate": "evaluate truth.tsv --truth truth.tsv --kind decisions --documents DOCS",
+    "distance": "distance a b --in DOCS",
+}
+
+EVERY = [
+    pytest.param(name, runner, id=f"{name}-{runner}")
+    for name, words in COMMANDS.items()
+    for runner in (RUNNERS if "RUNNER" in words else RUNNERS[:1])
+    if name != "evaluate"
+]
+
+
+def lines_of(*documents):
+    return "".join(json.dumps(document) + "\n" for document in documents)
+
+
+def named(number, **more):
+    return {"id": f"d{number}", **more}
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "q.jsonl").write_text(lines_of({"id": "q", "text": "one two three"}))
+    (tmp_path / "truth.tsv").write_text("a\tb\t1.0\n")
+    return tmp_path
+
+
+def run(capfd, name, documents, runner="inline", *more):
+    if "INDEX" in COMMANDS[name]:
+        assert main(["index", "create", "INDEX"]) == 0
+    words = COMMANDS[name].replace("DOCS", documents).replace("RUNNER", runner).split()
+    capfd.readouterr()
+    code = main([*words, *map(str, more)])
+    return code, capfd.readouterr()
+
+
+def error(captured):
+    *_, last = captured.err.splitlines()
+    return last.removeprefix("mr-dedup: error: ")
+
+
+@pytest.mark.parametrize(
+    ("name", "runner"), [each for each in EVERY if not each.values[0].startswith("query")]
+)
+def test_texts_in_another_column_are_an_error(folder, capfd, name, runner):
+    columns = {"id": ["a", "b"], "url": ["u", "v"], "content": ["x y", "x y"], "n": [1, 2]}
+    pq.write_table(pa.table(columns), folder / "x.parquet")
+    code, captured = run(capfd, name, "x.parquet", runner)
+    assert (code, captured.out) == (2, "")
+    assert error(captured) == (
+        "no document was read: x.parquet: has neither a column 'text' nor 'html'; its columns are "
+        "id, url, content, n; --text-field content names another"
+    )
+    names = {path.name for path in folder.iterdir()}
+    assert names <= {"x.parquet", "q.jsonl", "truth.tsv", "INDEX"}
+    if "INDEX" not in COMMANDS[name]:
+        code, captured = run(capfd, name, "x.parquet", runner, "--text-field", "content")
+        assert code == 0, captured.err
+
+
+@pytest.mark.parametrize(("name", "runner"), EVERY)
+def test_texts_in_another_member_are_an_error(folder, capfd, name, runner):
+    documents = [named(n, url="u", body=f"one two {n}", n=n) for n in range(30)]
+    (folder / "x.jsonl").write_text(lines_of(*documents))
+    code, captured = run(capfd, name, "x.jsonl", runner)
+    assert (code, captured.out) == (2, "")
+    assert error(captured) == (
+        "none of 30 records could be read; the first, x.jsonl, line 1 (byte 0): has neither 'text' "
+        "nor 'html'; its fields are id, url, body, n; --text-field body names another"
+    )
+    assert {path.name for path in folder.iterdir()} <= {"x.jsonl", "q.jsonl", "truth.tsv", "INDEX"}
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (json.dumps([named(1, text="a"), named(2, text="b")]), "is a JSON array, not a record"),
+        (json.dumps([named(1, text="a")], indent=1), "is a JSON array, not a record"),
+        ("\ufeff\n \n[ {\n}\n]", "is a JSON array, not a record"),
+        (json.dumps(named(1, text="a"), indent=1), "is JSON over several lines, not a record"),
+        ('{"id": "a", "text": null}', "has neither 'text' nor 'html'; its fields are id, text"),
+        ("{}\n", "has neither 'text' nor 'html'"),
+        ("no JSON", "is not JSON"),
+    ],
+)
+def test_what_is_not_lines_is_said(folder, capfd, runner, content, said):
+    (folder / "x.json").write_text(content)
+    code, captured = run(capfd, "dedup", "x.json", runner)
+    assert code == 2
+    assert said in error(captured)
+    assert not list(folder.glob(".*"))
+
+
+def test_names_of_fields_are_bounded(folder, capfd):
+    document = {f"{n}{'x' * 1000}\n": "y" for n in range(10_000)}
+    (folder / "x.jsonl").write_text(lines_of(document))
+    code, captured = run(capfd, "dedup", "x.jsonl")
+    assert code == 2
+    assert len(captured.err.encode()) < 3000
+    assert captured.err.count("\n") == 1
+    assert "and 9,998 more" in captured.err
+
+
+def some_rejected(folder, sound, rejected):
+    documents = [named(n, text=f"one two {n}") for n in range(sound)]
+    (folder / "x.jsonl").write_text(lines_of(*documents) + "no JSON\n" * rejected)
+
+
+@pytest.mark.parametrize(
+    ("name", "runner"), [each for each in EVERY if each.values[0] != "distance"]
+)
+def test_many_rejects_are_an_error_and_the_result_is_there(folder, capfd, name, runner):
+    some_rejected(folder, 8, 2)
+    if name == "compare":
+        (folder / "x.jsonl").write_text(
+            lines_of({"id": "a", "text": "x y"}, {"id": "b", "text": "x y"}) + "no JSON\n" * 2
+        )
+    code, captured = run(capfd, name, "x.jsonl", runner)
+    share = "2 of 4" if name == "compare" else "2 of 10"
+    assert code == 2
+    assert f"{share} records could not be read, more than 10 %; the result is" in error(captured)
+    assert error(captured).endswith("; --max-rejected allows more")
+    before = {path: path.read_bytes() for path in folder.glob("OUT*") if path.is_file()}
+    more = ["--overwrite"] if "-o OUT" in COMMANDS[name] else []
+    if "INDEX" in COMMANDS[name] or name == "index create":
+        return
+    code, captured = run(capfd, name, "x.jsonl", runner, *more, "--max-rejected", "50%")
+    assert code == 0, captured.err
+    assert {path: path.read_bytes() for path in folder.glob("OUT*") if path.is_file()} == before
+
+
+@pytest.mark.parametrize(
+    ("sound", "rejected", "limit", "code"),
+    [
+        (4, 1, None, 0),
+        (1, 1, None, 0),
+        (1, 2, None, 2),
+        (90, 10, None, 0),
+        (90, 11, None, 2),
+        (200, 1, "0", 2),
+        (200, 0, "0", 0),
+        (98, 2, "2%", 0),
+        (97, 3, "0.02", 2),
+        (1, 99, "1", 0),
+        (0, 0, "0", 0),
+        (0, 1, "1", 2),
+    ],
+)
+def test_the_limit(folder, capfd, sound, rejected, limit, code):
+    some_rejected(folder, sound, rejected)
+    more = [] if limit is None else ["--max-rejected", limit]
+    assert run(capfd, "fingerprint", "x.jsonl", "inline", *more)[0] == code
+    assert (folder / "OUT.parquet").exists() == (sound > 0 or rejected == 0)
+
+
+@pytest.mark.parametrize("limit", ["-1", "1.5", "101%", "x", "5%x", "nan", ""])
+def test_a_limit_that_is_none_is_refused(folder, capfd, limit):
+    with pytest.raises(SystemExit):
+        main(["fingerprint", "x.jsonl", "-o", "OUT.parquet", f"--max-rejected={limit}"])
+    assert "is not a share from 0 to 1" in capfd.readouterr().err
+
+
+def test_a_result_that_is_complete_is_judged_again(folder, capfd):
+    some_rejected(folder, 8, 2)
+    assert run(capfd, "dedup", "x.jsonl")[0] == 2
+    (folder / ".OUT.ended").mkdir()
+    code, captured = run(capfd, "dedup", "x.jsonl", "inline", "--resume")
+    assert (code, "was complete" in captured.err) == (2, True)
+    assert len((folder / "OUT" / "rejects.jsonl").read_text().splitlines()) == 2
+
+
+@BOTH
+def test_a_reject_is_reported_once(folder, capfd, runner, monkeypatch):
+    from mr_dedup.formats.documents import chunks
+
+    monkeypatch.setattr(chunks, "_LEAST_BYTES", 1 << 10)
+    columns = {"id": [str(n) for n in range(900)], "content": ["one two"] * 900}
+    pq.write_table(pa.table(columns), folder / "x.parquet", row_group_size=100)
+    some_rejected(folder, 10, 1)
+    code, captured = run(capfd, "dedup", "x.jsonl x.parquet", runner, "--cores", 2)
+    assert code == 2, captured.err
+    lines = (folder / "OUT" / "rejects.jsonl").read_text().splitlines()
+    rejects = [json.loads(line) for line in lines]
+    assert [reject["file"] for reject in rejects] == ["x.jsonl", "x.parquet"]
+    assert rejects[1]["text_field"] == "content"

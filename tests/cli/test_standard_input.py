@@ -1,0 +1,150 @@
+"""Documents by standard input for what reads them several times: as if from a file."""
+
+import contextlib
+import gzip
+import io
+import json
+import os
+import tempfile
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import zstandard
+
+from mr_dedup.cli.main import main
+from mr_dedup.pipeline import dedup as pipeline
+from mr_dedup.runners import RUNNERS
+from tests.cli.test_dedup import files_of, made_up_documents
+from tests.formats.documents.test_document_warc import page
+
+BOTH = pytest.mark.parametrize("runner", RUNNERS)
+
+
+@contextlib.contextmanager
+def standard_input(content):
+    usual = os.dup(0)
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(reading)
+        with contextlib.suppress(OSError), os.fdopen(writing, "wb") as out:
+            out.write(content)
+        os._exit(0)
+    os.close(writing)
+    os.dup2(reading, 0)
+    os.close(reading)
+    try:
+        yield
+    finally:
+        os.dup2(usual, 0)
+        os.close(usual)
+        os.waitpid(child, 0)
+
+
+def as_lines(documents):
+    return "".join(json.dumps(document) + "\n" for document in documents).encode()
+
+
+def as_parquet(documents):
+    out = io.BytesIO()
+    pq.write_table(pa.Table.from_pylist(documents), out)
+    return out.getvalue()
+
+
+def as_warc(documents):
+    return b"".join(page(n, b"<p>" + d["text"].encode()) for n, d in enumerate(documents))
+
+
+FORMS = {
+    "stdin.jsonl": as_lines,
+    "stdin.jsonl.gz": lambda documents: gzip.compress(as_lines(documents)),
+    "stdin.jsonl.zst": lambda documents: zstandard.compress(as_lines(documents)),
+    "stdin.parquet": as_parquet,
+    "stdin.warc": as_warc,
+    "stdin.warc.gz": lambda documents: gzip.compress(as_warc(documents)),
+}
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "tmp").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "tmp"))
+    yield tmp_path
+    assert list((tmp_path / "tmp").iterdir()) == []
+
+
+@BOTH
+@pytest.mark.parametrize("name", FORMS)
+def test_dedup_reads_it_as_a_file(folder, capfd, runner, name):
+    content = FORMS[name]([each for each in made_up_documents(1) if each["text"]])
+    (folder / name).write_bytes(content)
+    assert main(["dedup", name, "-o", "of-file", "-r", runner]) == 0
+    with standard_input(content):
+        assert main(["dedup", "-", "-o", "out", "-r", runner]) == 0
+    files = [files_of(folder / each) for each in ("of-file", "out")]
+    for each in files:
+        # says what was named
+        del each["report.html"]
+    assert files[0] == files[1]
+    assert f"documents/{name}" in files[1]
+    # and is a result for others
+    assert main(["dedup", name, "-o", "later", "--against", "out"]) == 0
+    assert "dropped 51 (100.0 %)" in capfd.readouterr().err
+
+
+@BOTH
+def test_pairs_read_it_as_a_file(folder, capfd, runner):
+    content = as_lines(made_up_documents(1))
+    (folder / "stdin.jsonl").write_bytes(content)
+    assert main(["pairs", "stdin.jsonl", "--method", "minhash", "-r", runner]) == 0
+    expected = capfd.readouterr().out
+    with standard_input(content):
+        assert main(["pairs", "-", "--method", "minhash", "-r", runner]) == 0
+    assert capfd.readouterr().out == expected != ""
+
+
+def test_it_comes_with_files_and_in_a_format(folder, capfd):
+    (folder / "a.txt").write_text("a text of its own")
+    with standard_input(b"a text of its own"):
+        assert main(["dedup", "a.txt", "-", "--format", "text", "-o", "out"]) == 0
+    rows = pq.read_table("out/decisions.parquet").to_pylist()
+    assert [(row["id"], row["file"], row["keeper_file"]) for row in rows] == [
+        ("a.txt", "a.txt", "a.txt"), ("stdin.txt", "stdin.txt", "a.txt"),
+    ]  # fmt: skip
+
+
+def test_nothing_and_what_is_none(folder, capfd):
+    with standard_input(b""):
+        assert main(["dedup", "-", "-o", "empty"]) == 0
+    capfd.readouterr()
+    for content, said in (
+        (b"no JSON\n", "no document was read: stdin.jsonl, line 1 (byte 0): is not JSON"),
+        (b"\x1f\x8bno gzip", "no document was read: stdin.jsonl.gz"),
+        (b"PAR1", "no document was read: stdin.parquet: the Parquet data is damaged"),
+    ):
+        with standard_input(content):
+            assert main(["dedup", "-", "-o", "out"]) == 2
+        assert said in capfd.readouterr().err
+        assert not (folder / "out").exists()
+    for words in (["-", "-", "-o", "out"], ["-", "-o", "out", "--dry-run"]):
+        assert main(["dedup", *words]) == 2
+        assert "standard input" in capfd.readouterr().err
+
+
+def test_it_is_given_again_to_resume(folder, capfd, monkeypatch):
+    content = as_lines(made_up_documents(1))
+
+    def interrupted(*arguments):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, standard_input(content):
+        patch.setattr(pipeline, "_resolve", interrupted)
+        assert main(["dedup", "-", "-o", "out"]) == 130
+    with standard_input(content + b"\n"):
+        assert main(["dedup", "-", "-o", "out", "--resume"]) == 2
+    assert "--resume: standard input was " in capfd.readouterr().err
+    with standard_input(content):
+        assert main(["dedup", "-", "-o", "out", "--resume"]) == 0
+    assert (folder / "out" / "summary.json").exists()
