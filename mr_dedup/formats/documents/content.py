@@ -107,6 +107,9 @@ class Content:
         if self._file is None or ahead + size <= len(self._buffer):
             self._fill(ahead + size)
             return self._copy(ahead, ahead + size)
+        assert self.size is not None
+        # memory is allocated for all that is asked for
+        size = max(0, min(size, self.size - self.position - ahead))
         with _reading(self._name):
             return os.pread(self._file.fileno(), size, self.position + ahead)
 
