@@ -56,7 +56,7 @@ HELP = "keep one of each cluster of near-duplicate documents"
 
 REPORT = "report.html"
 
-DEFAULT_METHOD, DEFAULT_K = "minhash", 10
+DEFAULT_METHOD, DEFAULT_K, DEFAULT_VERIFY = "minhash", 10, 0.8
 
 SIMHASH_FEATURES, SIMHASH_WEIGHTS = "words:2", "log-tf"
 
@@ -87,9 +87,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="whom to keep of a cluster: first, longest, shortest, newest:FIELD, oldest:FIELD, "
         "highest:FIELD, lowest:FIELD, prefer:FIELD=VALUE,…; given several times, the next ones "
         "decide between equals (default first)")  # fmt: skip
-    add("--verify", type=verify_argument, default=0.8, metavar="J",
+    add("--verify", type=verify_argument, default=DEFAULT_VERIFY, metavar="J",
         help="drop a document only if the shingles of its text have at least this Jaccard "
-        "similarity to a keeper's; off drops all but one of a cluster (default 0.8)")  # fmt: skip
+        "similarity to a keeper's; minhash has the bands that find such pairs, from 0.5 up; off "
+        "drops all but one of a cluster (default 0.8)")  # fmt: skip
     add("--shingles", default=AUTO_SHINGLES, metavar="words:N|characters:N",
         help="what texts are compared by (default: words:3, or where most words are Chinese or "
         "Japanese characters, words:5)")  # fmt: skip
@@ -131,7 +132,7 @@ def verify_argument(text: str) -> float | None:
 def run(arguments: argparse.Namespace) -> int:
     """Run the command; return its exit code."""
     started = time.perf_counter()
-    chosen = chosen_methods(arguments)
+    chosen = chosen_methods(arguments, arguments.verify)
     # no process is forked that documents are held in, and as long as it is not known, one waits
     held = arguments.runner in ("auto", "inline") and not arguments.dry_run
     with preloading(_loader(arguments, chosen[1]) if held else None) as wait:
@@ -308,8 +309,13 @@ def _options(
     )
 
 
-def chosen_methods(arguments: argparse.Namespace) -> tuple[int | None, list[SignatureMethod]]:
-    """Return k of simhash, None without it, and the methods by keys; MrDedupError for others."""
+def chosen_methods(
+    arguments: argparse.Namespace, similarity: float | None
+) -> tuple[int | None, list[SignatureMethod]]:
+    """Return k of simhash, None without it, and the methods by keys; MrDedupError for others.
+
+    Pairs of ``similarity`` are to be found, of 0.8 if it is None.
+    """
     from mr_dedup.errors import MrDedupError
     from mr_dedup.jobs.method_options import (
         SIMHASH,
@@ -322,7 +328,10 @@ def chosen_methods(arguments: argparse.Namespace) -> tuple[int | None, list[Sign
     try:
         distances = [k for k in map(simhash_distance, names) if k is not None]
         by_keys = [name for name in names if simhash_distance(name) is None]
-        methods = parsed_methods(by_keys, keyword_frequencies(arguments), arguments.normalize)
+        methods = parsed_methods(
+            by_keys, keyword_frequencies(arguments), arguments.normalize,
+            similarity or DEFAULT_VERIFY,
+        )  # fmt: skip
     except ValueError as error:
         raise MrDedupError(f"--method: {error}") from error
     by_simhash = (
@@ -336,6 +345,45 @@ def chosen_methods(arguments: argparse.Namespace) -> tuple[int | None, list[Sign
     if len(given) > 1:
         raise MrDedupError(f"--method {SIMHASH}: is given several k, {sorted(given)}")
     return (*given, DEFAULT_K)[0] if distances else None, methods
+
+
+def expected_recalls(
+    methods: Sequence[SignatureMethod], similarity: float | None
+) -> dict[str, float]:
+    """Return with which probability each method finds a pair of a similarity, where it is known.
+
+    Empty if texts are not compared.
+    """
+    if similarity is None:
+        return {}
+    recalls = {method.name: method.expected_recall(similarity) for method in methods}
+    return {name: recall for name, recall in recalls.items() if recall is not None}
+
+
+def recall_lines(options: DedupOptions) -> list[str]:
+    """Return lines for the user on ``expected_recalls``, with a warning where they are low."""
+    from mr_dedup.signatures.bands import LOWEST_SIMILARITY, RECALL, choose_bands
+
+    similarity = options.verify
+    recalls = expected_recalls(options.methods, similarity)
+    if similarity is None or not recalls:
+        return []
+    lines = [
+        f"{name}: finds pairs of similarity {similarity:g} with probability {recall:.4f}"
+        for name, recall in recalls.items()
+    ]
+    # of other methods it is not known what they find
+    if max(recalls.values()) < RECALL and len(recalls) == len(options.method_names):
+        bands, rows = choose_bands(similarity)
+        lines.append(
+            f"warning: near-duplicates of similarity {similarity:g} may be missed; "
+            + (
+                f"minhash without parameters has {bands} bands of {rows} rows for it"
+                if similarity >= LOWEST_SIMILARITY
+                else f"no bands are chosen for less than {LOWEST_SIMILARITY:g}"
+            )
+        )
+    return lines
 
 
 def _earlier_results(
@@ -469,6 +517,7 @@ def _finish_result(
     shown = _shown_options(arguments, options, summary["shingles"])
     with whole_file(result / REPORT, overwrite=True) as file:
         write_dedup_report(file, work_folder, summary, shown, arguments.share_by)
+    summary["expected recall"] = expected_recalls(options.methods, options.verify)
     summary |= record_for_later(
         result, arguments.out, options.made_from, reading_record(arguments), options.against,
         [method.name for method in options.methods],
@@ -489,6 +538,8 @@ def _summarise(
     )
     for why, amount in summary["skipped"].items():
         _say(f"skipped {amount:,} records, for their {why}")
+    for line in recall_lines(options):
+        _say(line)
     if summary["clusters split"]:
         _say(
             f"clusters split: {summary['clusters split']:,}, of "

@@ -33,6 +33,7 @@ def print_plan(
     """Print what a run would do."""
     lines = [
         *_inputs(work, options),
+        *_methods(options),
         *_engine(arguments, work),
         *_memory(arguments, work, options, stages),
         *_outputs(arguments, stages),
@@ -51,6 +52,14 @@ def _inputs(work: DocumentWork, options: DedupOptions) -> Iterator[str]:
     yield _TELLS.format("documents", told)
     for name, count in options.earlier:
         yield _TELLS.format("against", f"{name}, {_counted(count, 'document')}")
+
+
+def _methods(options: DedupOptions) -> Iterator[str]:
+    from mr_dedup.cli.dedup import recall_lines
+
+    yield _TELLS.format("methods", "; ".join(options.method_names))
+    for line in recall_lines(options):
+        yield _TELLS.format("", line)
 
 
 def _engine(arguments: argparse.Namespace, work: DocumentWork) -> Iterator[str]:

@@ -9,7 +9,13 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from mr_dedup.cli.dedup import AUTO_SHINGLES, chosen_methods, verify_argument
+from mr_dedup.cli.dedup import (
+    AUTO_SHINGLES,
+    DEFAULT_VERIFY,
+    chosen_methods,
+    recall_lines,
+    verify_argument,
+)
 from mr_dedup.cli.document_arguments import (
     add_feature_arguments,
     add_reading_arguments,
@@ -28,7 +34,6 @@ if TYPE_CHECKING:
     from mr_dedup.pipeline.similar_pairs import SimilarPairs
     from mr_dedup.runners import ClusterSettings
 
-_DEFAULT_VERIFY = 0.8
 _REJECTS_AT_ONCE = 1 << 22
 
 OF_FINGERPRINTS = {
@@ -140,7 +145,7 @@ def _of_documents(arguments: argparse.Namespace) -> argparse.Namespace:
         if attribute not in arguments:
             setattr(arguments, attribute, option.default)
     # texts are read again, not held as sets
-    arguments.similarity, arguments.verify = arguments.verify or (_DEFAULT_VERIFY,), None
+    arguments.similarity, arguments.verify = arguments.verify or (DEFAULT_VERIFY,), None
     arguments.join = "auto"
     return arguments
 
@@ -153,7 +158,7 @@ def _options(arguments: argparse.Namespace) -> DedupOptions:
     from mr_dedup.jobs.document_options import feature_arguments, reading_arguments
     from mr_dedup.pipeline.dedup import DedupOptions
 
-    k, methods = chosen_methods(arguments)
+    k, methods = chosen_methods(arguments, arguments.similarity[0])
     shingles = arguments.shingles or AUTO_SHINGLES
     try:
         if shingles != AUTO_SHINGLES:
@@ -196,6 +201,7 @@ def _summarise(
     said = [
         f"mr-dedup: files: {work.files:,}, documents: {counts['read']:,}, "
         f"rejected: {rejects.count:,}, {'; '.join(options.method_names)}",
+        *(f"mr-dedup: {line}" for line in recall_lines(options)),
         *rejects.summary(),
     ]
     if counts["clusters sliced"]:

@@ -28,8 +28,9 @@ def parsed_methods(
     names: Sequence[str],
     frequencies: DocumentFrequencies | None,
     normalize: str = "nfkc",
+    similarity: float | None = None,
 ) -> list[SignatureMethod]:
-    """Return the methods that ``names`` stand for, each once; raises as ``parse_method``.
+    """Return the methods that ``names`` stand for, each once; as ``parse_method``.
 
     ``normalize`` is how texts are normalised for those that do not say it themselves.
     """
@@ -39,7 +40,7 @@ def parsed_methods(
         title = name.partition(":")[0]
         if title not in METHODS:
             raise ValueError(f"method {title!r} is none of {SIMHASH}, {', '.join(METHODS)}")
-    parsed = [parse_method(name, frequencies, normalize) for name in names]
+    parsed = [parse_method(name, frequencies, normalize, similarity) for name in names]
     return list({method.name: method for method in parsed}.values())
 
 

@@ -52,9 +52,15 @@ METHODS: Mapping[str, Listed] = {
 
 
 def parse_method(
-    text: str, frequencies: DocumentFrequencies | None = None, normalize: str = "nfkc"
+    text: str,
+    frequencies: DocumentFrequencies | None = None,
+    normalize: str = "nfkc",
+    similarity: float | None = None,
 ) -> SignatureMethod:
     """Return what ``text`` names: a method, and behind a colon its parameters, as in a=1,b=2.
+
+    With ``similarity`` parameters that pairs of it are found by are chosen where none of them is
+    given: the bands and rows of minhash.
 
     ``frequencies`` are what keywords weigh by, unless their weighting does without; a name that
     has the digest of such is read with these alone. Other methods have no use for them. A method
@@ -70,7 +76,9 @@ def parse_method(
         given = _given(rest) if colon else {}
         if "normalize" in get_type_hints(kind):
             given.setdefault("normalize", normalize)
-        return kind(**_values(kind, given, frequencies))
+        values = _values(kind, given, frequencies)
+        chosen = {} if similarity is None else kind.defaults_for(similarity)
+        return kind(**(values if chosen.keys() & values.keys() else chosen | values))
     except ValueError as error:
         raise ValueError(f"method {text!r}: {error}") from error
 

@@ -38,6 +38,15 @@ class ParameterisedMethod(ABC):
         told = ",".join(f"{key}={_told(it)}" for key, it in values.items() if it is not None)
         return f"{self.TITLE}:{told}" if told else self.TITLE
 
+    @classmethod
+    def defaults_for(cls, similarity: float) -> dict[str, int]:
+        """Return parameters by which pairs of a similarity are found, if there are such."""
+        return {}
+
+    def expected_recall(self, similarity: float) -> float | None:
+        """Return with which probability a pair of a similarity is a candidate; None if unknown."""
+        return None
+
     @property
     def least(self) -> int:
         """How many keys a candidate pair shares."""

@@ -91,6 +91,9 @@ class SignatureMethod(Protocol):
     def checks(self) -> bool:
         """Whether a candidate may be no match: only then are sketches needed."""
 
+    def expected_recall(self, similarity: float) -> float | None:
+        """Return with which probability a pair of a similarity is a candidate; None if unknown."""
+
     def sign(self, texts: pa.LargeStringArray) -> Signatures:
         """Return the signatures of every text; a null has none."""
 

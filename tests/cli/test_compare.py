@@ -136,12 +136,12 @@ def near(k, features):
 
 
 def estimated(documents):
-    """Of 16 bands of 5 one is shared, and the low bytes of all are alike enough."""
+    """Of 20 bands of 5 one is shared, and the low bytes of all are alike enough."""
     texts = [document["text"] for document in documents]
-    bytes_of = [[value & 255 for value in least_hashes(t, 80)] if t else [] for t in texts]
+    bytes_of = [[value & 255 for value in least_hashes(t, 100)] if t else [] for t in texts]
     found = set()
     for n, m in sharing(bands)(documents):
-        share = sum(a == b for a, b in zip(bytes_of[n], bytes_of[m], strict=True)) / 80
+        share = sum(a == b for a, b in zip(bytes_of[n], bytes_of[m], strict=True)) / 100
         if (share - 1 / 256) / (1 - 1 / 256) >= 0.8:
             found.add((n, m))
     return found
@@ -172,8 +172,8 @@ RULES = {
     "simhash:k=3,features=words:1": near(3, "words:1"),
     "simhash:k=10,features=words:1": near(10, "words:1"),
     "simhash:k=10,features=words:2": near(10, "words:2"),
-    "minhash:bands=16,rows=5,least=1,shingles=words:3": sharing(bands),
-    "minhash:bands=16,rows=5,least=1,shingles=words:3,estimate=0.8": estimated,
+    "minhash:bands=20,rows=5,least=1,shingles=words:3": sharing(bands),
+    "minhash:bands=20,rows=5,least=1,shingles=words:3,estimate=0.8": estimated,
     "super-shingles:bands=6,rows=14,least=2,shingles=words:3": sharing(
         lambda text: bands(text, 6, 14), 2
     ),
@@ -232,7 +232,7 @@ def test_figures_equal_sets_of_pairs(capfd, corpus):
         least = sharing(bands)(documents) if "estimate" in name else pairs
         if "sim=" not in name:
             assert int(row["candidates"]) == len(least)
-    assert len(found["minhash:bands=16,rows=5,least=1,shingles=words:3"]) > 100
+    assert len(found["minhash:bands=20,rows=5,least=1,shingles=words:3"]) > 100
 
 
 def test_what_is_kept_and_what_is_asked_for(capfd, corpus):
@@ -263,7 +263,7 @@ def test_chinese_is_compared_by_more(capfd, tmp_path):
     _, said = done(capfd, path, "--truth", pairs, "-o", tmp_path / "out")
     assert "compared by words:5" in said
     names = {row["method"] for row in results(tmp_path / "out")}
-    assert "minhash:bands=16,rows=5,least=1,shingles=words:5" in names
+    assert "minhash:bands=20,rows=5,least=1,shingles=words:5" in names
 
 
 def test_files_of_many_kinds_and_a_truth_that_is_packed(capfd, tmp_path, corpus):

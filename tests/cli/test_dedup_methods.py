@@ -14,6 +14,7 @@ from mr_dedup.runners import RUNNERS
 from tests.cli.test_dedup import (
     DEFAULTS,
     check,
+    dedup,
     done,
     expected,
     files_of,
@@ -32,7 +33,7 @@ NODES = FeatureOptions("words", 3, "tf")
 BOTH = pytest.mark.parametrize("runner", RUNNERS)
 
 
-def bands(text, count=16, rows=5):
+def bands(text, count=20, rows=5):
     values = least_hashes(text, count * rows) if text.split() else []
     return {(i, *values[i : i + rows]) for i in range(0, len(values), rows)}
 
@@ -98,7 +99,7 @@ def test_methods_combine_and_each_is_named(tmp_path, capfd, small_chunks, runner
     done(capfd, path, "-o", out, *asked, "-r", runner, "--cores", 2)
     decided = expected(documents, None, alike=lambda n, m: near(n, m) or by_keys(n, m))
     check(out, documents, decided)
-    minhash = "minhash:bands=16,rows=5,least=1,shingles=words:3"
+    minhash = "minhash:bands=20,rows=5,least=1,shingles=words:3"
     told = set()
     for n, ((keeper, reason), name) in enumerate(zip(decided, named(out), strict=True)):
         rules = [("simhash:k=4", near), (minhash, by_keys)]
@@ -117,6 +118,62 @@ def test_the_default_is_minhash(tmp_path, capfd):
     capfd.readouterr()
     done(capfd, path, "-o", tmp_path / "asked", "--method", "minhash")
     assert files_of(tmp_path / "default") == files_of(tmp_path / "asked")
+
+
+@pytest.mark.parametrize(
+    ("verify", "bands", "recall"),
+    [(0.5, "57,rows=3", "0.9995"), (0.8, "20,rows=5", "0.9996"), (0.95, "6,rows=6", "0.9997")],
+)
+def test_the_threshold_chooses_the_bands(tmp_path, capfd, verify, bands, recall):
+    path = write_jsonl(tmp_path / "docs.jsonl", made_up_documents(1))
+    out = tmp_path / "out"
+    arguments = [path, "-o", out, "--method", "minhash", "--verify", verify]
+    name = f"minhash:bands={bands},least=1,shingles=words:3"
+    line = f"{name}: finds pairs of similarity {verify} with probability {recall}\n"
+    code, plan, _ = dedup(capfd, *arguments, "--dry-run")
+    assert code == 0
+    assert line in plan
+    said = done(capfd, *arguments)
+    assert f"mr-dedup: {line}" in said
+    assert "warning" not in said + plan
+    summary = json.loads((out / "summary.json").read_text())
+    assert summary["methods"] == [name]
+    assert summary["expected recall"] == {name: pytest.approx(float(recall), abs=1e-4)}
+    # the signatures of other bands say nothing of these
+    other = 0.7 if verify == 0.8 else 0.8
+    against = ["--method", "minhash", "--verify", other, "--against", out]
+    assert "has no signatures by minhash:bands=" in mistake(
+        capfd, path, "-o", tmp_path / "later", *against
+    )
+    done(capfd, path, "-o", tmp_path / "later", "--against", out, *arguments[3:])
+
+
+def test_bands_that_miss_pairs_are_warned_of(tmp_path, capfd):
+    path = write_jsonl(tmp_path / "docs.jsonl", made_up_documents(1))
+
+    def said(*asked):
+        arguments = [path, "-o", tmp_path / "out", "--overwrite", *asked]
+        code, plan, _ = dedup(capfd, *arguments, "--dry-run")
+        assert code == 0
+        lines = done(capfd, *arguments)
+        assert ("warning: " in plan) == ("warning: " in lines)
+        return lines
+
+    few = ["--method", "minhash:bands=16,rows=5", "--verify", 0.6]
+    warned = said(*few)
+    assert "finds pairs of similarity 0.6 with probability 0.7262\n" in warned
+    assert "warning: near-duplicates of similarity 0.6 may be missed; " in warned
+    assert "minhash without parameters has 55 bands of 4 rows for it" in warned
+    assert "warning" in said("--method", "super-shingles")
+    below = said("--method", "minhash", "--verify", 0.3)
+    assert "bands=57,rows=3,least=1,shingles=words:3: finds pairs of similarity 0.3 " in below
+    assert "with probability 0.7899\n" in below
+    assert "no bands are chosen for less than 0.5" in below
+    # what others find is not known, and one that finds enough is enough
+    assert "warning" not in said(*few, "--method", "simhash")
+    assert "warning" not in said("--method", "exact")
+    assert "warning" not in said(*few, "--method", "minhash")
+    assert "probability" not in said("--method", "minhash", "--verify", "off")
 
 
 def test_clusters_too_large_are_split_by_more_keys(tmp_path, capfd, monkeypatch):
@@ -222,7 +279,7 @@ def test_mistakes_are_one_line(tmp_path, capfd):
         (["--method", "simhash:k=3", "-k", 4], "is given several k, [3, 4]"),
         (["--method", "keywords:weighting=tf-idf"], "needs document frequencies"),
         (["--method", "keywords", "--keyword-idf", path], f"{path}"),
-        (["--method", "minhash", "--against", old], "has no signatures by minhash:bands=16"),
+        (["--method", "minhash", "--against", old], "has no signatures by minhash:bands=20"),
     ]:
         assert said in mistake(capfd, path, "-o", out, *arguments)
         assert not out.exists()

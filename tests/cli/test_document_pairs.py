@@ -17,7 +17,7 @@ from tests.signatures import signature_oracle
 BOTH = pytest.mark.parametrize("runner", RUNNERS)
 
 METHODS = {
-    "minhash": RULES["minhash:bands=16,rows=5,least=1,shingles=words:3"],
+    "minhash": RULES["minhash:bands=20,rows=5,least=1,shingles=words:3"],
     "minhash:estimate=0.8": estimated,
     "super-shingles": RULES["super-shingles:bands=6,rows=14,least=2,shingles=words:3"],
     "segments:count=8,least=4": RULES["segments:by=content,count=8,least=4"],

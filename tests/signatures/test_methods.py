@@ -28,10 +28,10 @@ OTHERS = document_frequencies([array(["a b", "b c"])], FeatureOptions("words", 2
         ("text-profile", "text-profile:over=2,rate=0.01"),
         ("segments", "segments:by=content,count=8,least=4"),
         ("segments:by=lines,length=4", "segments:by=lines,length=4,least=4"),
-        ("minhash", "minhash:bands=16,rows=5,least=1,shingles=words:3"),
+        ("minhash", "minhash:bands=20,rows=5,least=1,shingles=words:3"),
         (
             "minhash:shingles=characters:05,estimate=0.7,stop_words=en",
-            "minhash:bands=16,rows=5,least=1,shingles=characters:5,estimate=0.7,stop_words=en",
+            "minhash:bands=20,rows=5,least=1,shingles=characters:5,estimate=0.7,stop_words=en",
         ),
         ("exact:normalize=nfkc", "exact"),
         ("exact:normalize=none", "exact:normalize=none"),

@@ -43,7 +43,7 @@ def test_texts_share_a_key_for_each_band_of_equal_hashes(texts, bands, rows, shi
 
 def test_defaults():
     method = MinHash()
-    assert (method.bands, method.rows, method.least, method.sketch_bytes) == (16, 5, 1, 80)
+    assert (method.bands, method.rows, method.least, method.sketch_bytes) == (20, 5, 1, 100)
     method = SuperShingles()
     assert (method.bands, method.rows, method.least, method.sketch_bytes) == (6, 14, 2, 84)
     assert MinHash(shingles="words").shingles == "words:1"
@@ -64,7 +64,7 @@ def test_bytes_estimate_the_similarity(common, own):
     found = method.similarity(sketches[::2], sketches[1::2])
     similarity = common / (common + 2 * own)
     share = similarity + (1 - similarity) / 256
-    error = (share * (1 - share) / 80 / 300) ** 0.5
+    error = (share * (1 - share) / 100 / 300) ** 0.5
     # an estimate is never below 0, so that there it is not quite without bias
     assert abs(found.mean() - similarity) < 4 * error + (0.003 if common == 0 else 0)
     cut = MinHash(shingles="words:1", estimate=0.7)
@@ -76,7 +76,7 @@ def test_bytes_estimate_the_similarity(common, own):
 def test_words_are_prepared_first():
     texts = ["the elephants and the zebras", "elephant, zebra"]
     signed = MinHash(stop_words="en", stem="english").sign(array(texts))
-    assert shared(signed, 0, 1) == 16
+    assert shared(signed, 0, 1) == 20
     assert shared(MinHash().sign(array(texts)), 0, 1) == 0
 
 
@@ -85,8 +85,8 @@ def test_words_are_prepared_first():
     [
         ({"bands": 0}, "bands must be from 1 to 4096, not 0"),
         ({"bands": 64, "rows": 65}, "rows must be from 1 to 64, not 65"),
-        ({"rows": 0}, "rows must be from 1 to 256, not 0"),
-        ({"least": 17}, "least must be from 1 to 16, not 17"),
+        ({"rows": 0}, "rows must be from 1 to 204, not 0"),
+        ({"least": 21}, "least must be from 1 to 20, not 21"),
         ({"estimate": 1.5}, "estimate must be from 0 to 1"),
         ({"shingles": "lines:3"}, "unit must be one of"),
         ({"shingles": "words:x"}, "features are words:N or characters:N"),

@@ -1,0 +1,114 @@
+"""How many bands of how many min-wise hashes find the pairs of a similarity.
+
+Texts of similarity J have equal values in a band of r rows with probability J**r, and so share at
+least one of b bands with probability 1 - (1 - J**r)**b (Leskovec, Rajaraman, Ullman, Mining of
+Massive Datasets, 3.4). Many rows of many bands come near a step at one similarity; few are cheaper,
+and let more pairs through that are less similar.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from mr_dedup.signatures.minwise import MOST_PERMUTATIONS
+
+RECALL = 0.9995
+"""With which probability a pair of the similarity asked for shares a band, at least."""
+
+LOWEST_SIMILARITY = 0.5
+"""Below this, bands are those for it: they would grow by the power of the similarity."""
+
+_KEY_NANOSECONDS, _HASH_NANOSECONDS = 110.0, 6.0
+"""To make, write, read and link a key; to compute a min-wise hash beyond the first hundred."""
+
+_CANDIDATE_NANOSECONDS = 10.0
+"""For a candidate of a text. Most are not compared, but each makes clusters larger."""
+
+_DOCUMENTS = 1_000_000
+_RELATED_SHARE, _RELATED_SIMILARITY = 0.01, 0.1
+"""Of so many documents this share of pairs has something in common; the mean similarity of these.
+
+Their similarities are taken to decrease exponentially. Of the sets in docs/quality.md 0.5 %
+(Chinese documentation), 2 % (English documentation) and 15 % (licence texts) of pairs are at 0.05
+or above.
+"""
+
+
+class Bands(NamedTuple):
+    """A number of bands, and of rows, min-wise hashes, in each."""
+
+    bands: int
+    rows: int
+
+
+def expected_recall(similarity: float, bands: int, rows: int, least: int = 1) -> float:
+    """Return the probability that texts of a similarity share at least ``least`` of the bands.
+
+    Args:
+        similarity: The Jaccard index of their sets of shingles, from 0 to 1.
+        bands: How many bands there are.
+        rows: Min-wise hashes in a band.
+        least: How many bands are to be shared.
+
+    Example:
+        >>> round(expected_recall(0.8, 20, 5), 4)
+        0.9996
+    """
+    one = similarity**rows
+    fewer = sum(math.comb(bands, n) * one**n * (1 - one) ** (bands - n) for n in range(least))
+    return 1 - fewer
+
+
+@functools.lru_cache
+def choose_bands(similarity: float, recall: float = RECALL) -> Bands:
+    """Return the cheapest bands that pairs of a similarity share with probability ``recall``.
+
+    Args:
+        similarity: The Jaccard index from which on pairs are to be found, above 0 and at most 1.
+            Below LOWEST_SIMILARITY the bands are those for that.
+        recall: The probability with which they are, above 0 and below 1.
+
+    Raises:
+        ValueError: For a ``similarity`` or a ``recall`` out of range.
+
+    Example:
+        >>> choose_bands(0.8)
+        Bands(bands=20, rows=5)
+    """
+    if not 0 < similarity <= 1:
+        raise ValueError(f"similarity must be above 0 and at most 1, not {similarity}")
+    if not 0 < recall < 1:
+        raise ValueError(f"recall must be above 0 and below 1, not {recall}")
+    similarity = max(similarity, LOWEST_SIMILARITY)
+    options = []
+    for rows in range(1, MOST_PERMUTATIONS + 1):
+        bands = _fewest_bands(similarity, rows, recall)
+        if bands * rows > MOST_PERMUTATIONS:
+            break
+        options.append(Bands(bands, rows))
+    return min(options, key=_nanoseconds)
+
+
+def _fewest_bands(similarity: float, rows: int, recall: float) -> int:
+    one = similarity**rows
+    if one == 1:
+        return 1
+    bands = max(math.floor(math.log1p(-recall) / math.log1p(-one)), 1)
+    while expected_recall(similarity, bands, rows) < recall:
+        bands += 1
+    return bands
+
+
+def _nanoseconds(option: Bands) -> float:
+    """Return what a document costs by the model."""
+    bands, rows = option
+    similarities = (np.arange(1000) + 0.5) / 1000
+    density = np.exp(-similarities / _RELATED_SIMILARITY)
+    found = 1 - (1 - similarities**rows) ** bands
+    share = _RELATED_SHARE * float((density * found).sum() / density.sum())
+    keys = bands * (_KEY_NANOSECONDS + rows * _HASH_NANOSECONDS)
+    return keys + _DOCUMENTS * share * _CANDIDATE_NANOSECONDS
