@@ -35,7 +35,7 @@ OTHERS = document_frequencies([array(["a b", "b c"])], FeatureOptions("words", 2
         ),
         ("exact:normalize=nfkc", "exact"),
         ("exact:normalize=none", "exact:normalize=none"),
-        ("minhash:normalize=nfc", "minhash:bands=16,rows=5,least=1,shingles=words:3,normalize=nfc"),
+        ("minhash:normalize=nfc", "minhash:bands=20,rows=5,least=1,shingles=words:3,normalize=nfc"),
         ("super-shingles", "super-shingles:bands=6,rows=14,least=2,shingles=words:3"),
     ],
 )
