@@ -22,8 +22,8 @@ that are 0.77 alike from 10 s to 0.14 s. A cut set has the long prefix alone.
 A scan of all keepers, where the index cannot tell them apart: variants of one page, texts of a few
 hundred phrases. It bounds from below in how many hashes two sets differ. A hash that only one text
 of the cluster has is in its difference with every other text: these are counted. In how many of the
-others two sets differ is bounded by their parities (see fill_parity). Without the count, parities
-of four words let a fifth of the pairs of 60,000 variants of a page pass; with it one in 400.
+others two sets differ is bounded by their parities (see fill_parity). In variants of one
+page, most hashes in which two differ are of one text alone, and parities of all are a weak bound.
 
 The keeper with the smallest bound is compared first, so that most of the others need not be.
 """
