@@ -37,6 +37,7 @@ class ResultFolder:
         from mr_dedup.pipeline.results import SUMMARY
 
         out = self.out
+        _require_parent(out)
         if any(out.exists() and out.samefile(folder) for folder in read):
             raise MrDedupError(f"{out}: is read as well; choose another name for the result")
         if out.exists() and not overwrite:
@@ -82,13 +83,19 @@ def locked(out: Path) -> Iterator[None]:
     Raises MrDedupError if another one does, if its folder does not exist, and if the lock cannot be
     taken.
     """
-    from mr_dedup.errors import MrDedupError
     from mr_dedup.formats.file_lock import FileLock
+
+    _require_parent(out)
+    with FileLock(out.parent / f".{out.name}.lock", str(out)):
+        yield
+
+
+def _require_parent(out: Path) -> None:
+    """Raise MrDedupError if the folder that ``out`` is to be in does not exist."""
+    from mr_dedup.errors import MrDedupError
 
     if not out.parent.is_dir():
         raise MrDedupError(f"{out}: its folder {out.parent} does not exist")
-    with FileLock(out.parent / f".{out.name}.lock", str(out)):
-        yield
 
 
 def aside_for(out: Path) -> Path:
