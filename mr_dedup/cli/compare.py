@@ -91,9 +91,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--verify", type=similarity_argument, default=0.8, metavar="J",
         help="the Jaccard similarity of shingles from which on compared texts are alike "
         "(default 0.8)")  # fmt: skip
-    add("--shingles", metavar="words:N|characters:N",
-        help="what texts are compared by (default: words:3, or where most words are Chinese or "
-        "Japanese characters, words:5)")  # fmt: skip
+    add("--shingles", default="auto", metavar="words:N|characters:N|auto",
+        help="what texts are compared by (default auto: words:3, and where a shingle starts in "
+        "Chinese, Japanese, Thai or another script without spaces, 5 characters)")  # fmt: skip
     add("--threshold", type=similarity_argument, default=0.8, metavar="J",
         help="the similarity from which on pairs of TRUTH count (default 0.8)")  # fmt: skip
     add("--bands", type=bands_argument, metavar="J,…",
@@ -155,8 +155,7 @@ def _check_methods(arguments: argparse.Namespace) -> None:
     _entrants(arguments, "words:1", DocumentFrequencies(keywords, 0, 1, nothing, nothing))
     read_options(arguments)
     try:
-        if arguments.shingles:
-            FeatureOptions.parse(arguments.shingles, "binary")
+        FeatureOptions.parse(arguments.shingles, "binary")
     except ValueError as error:
         raise MrDedupError(f"--shingles: {error}") from error
 
@@ -207,9 +206,9 @@ def _prepared(
     from mr_dedup.features.shingles import FeatureOptions
     from mr_dedup.report.comparison import Comparison
 
-    ids, texts, usual = _read(arguments)
+    ids, texts = _read(arguments)
     rows = _true_rows(truth, ids)
-    shingles = arguments.shingles or usual
+    shingles = arguments.shingles
     options = FeatureOptions.parse(shingles, "binary")
     sets = ShingleSets.joined([shingle_sets(part, options) for part in texts])
     frequencies = document_frequencies(texts, FeatureOptions.parse(_KEYWORDS))
@@ -223,24 +222,21 @@ def _prepared(
 
 def _read(
     arguments: argparse.Namespace,
-) -> tuple[pa.LargeStringArray, list[pa.LargeStringArray], str]:
-    """Return ids, texts and usual shingles of all documents; MrDedupError for too many bytes."""
+) -> tuple[pa.LargeStringArray, list[pa.LargeStringArray]]:
+    """Return ids and texts of all documents; MrDedupError for too many bytes."""
     import pyarrow as pa
-    import pyarrow.compute as pc
     from tqdm import tqdm
 
     from mr_dedup.cli.document_inputs import HELD_BYTES
-    from mr_dedup.clusters.usual_shingles import usual_shingles
     from mr_dedup.errors import MrDedupError
     from mr_dedup.formats.documents.files import find_documents
     from mr_dedup.formats.documents.read import read_documents
     from mr_dedup.formats.documents.rejects import Rejects
-    from mr_dedup.jobs.fingerprint import cjk_bytes
 
     files: Sequence[DocumentFile] = find_documents(arguments.documents, arguments.format).files
     rejects = Rejects()
     ids, texts = [pa.array([], pa.large_string())], [pa.array([], pa.large_string())]
-    held = text_bytes = cjk = 0
+    held = 0
     with tqdm(unit=" documents", unit_scale=True, leave=False, disable=None) as bar:
         for batch in read_documents(files, rejects, read_options(arguments)):
             held += batch.texts.nbytes + batch.ids.nbytes
@@ -249,8 +245,6 @@ def _read(
                     f"documents: more than {HELD_BYTES:,} bytes of text, which one process does "
                     "not hold; compare methods on some of them"
                 )
-            text_bytes += pc.sum(pc.binary_length(batch.texts)).as_py() or 0
-            cjk += cjk_bytes(batch)
             ids.append(batch.ids)
             texts.append(batch.texts)
             bar.update(len(batch))
@@ -258,7 +252,7 @@ def _read(
     if rejects.count:
         things = "record" if rejects.count == 1 else "records"
         _say(f"{rejects.count:,} {things} could not be read")
-    return pa.concat_arrays(ids), texts, usual_shingles(cjk, text_bytes)
+    return pa.concat_arrays(ids), texts
 
 
 def _true_rows(truth: TruePairs, ids: pa.LargeStringArray) -> Truth:

@@ -60,7 +60,7 @@ DEFAULT_METHOD, DEFAULT_K, DEFAULT_VERIFY = "minhash", 10, 0.8
 
 SIMHASH_FEATURES, SIMHASH_WEIGHTS = "words:2", "log-tf"
 
-OTHER_FEATURES, OTHER_WEIGHTS = "words:3", "tf"
+OTHER_FEATURES, OTHER_WEIGHTS = "auto", "tf"
 """Of fingerprints that only name documents: made beside the min-wise hashes they cost nothing."""
 
 AUTO_SHINGLES = "auto"
@@ -91,9 +91,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="drop a document only if the shingles of its text have at least this Jaccard "
         "similarity to a keeper's; minhash has the bands that find such pairs, from 0.5 up; off "
         "drops all but one of a cluster (default 0.8)")  # fmt: skip
-    add("--shingles", default=AUTO_SHINGLES, metavar="words:N|characters:N",
-        help="what texts are compared by (default: words:3, or where most words are Chinese or "
-        "Japanese characters, words:5)")  # fmt: skip
+    add("--shingles", default=AUTO_SHINGLES, metavar="words:N|characters:N|auto",
+        help="what texts are compared by (default auto: words:3, and where a shingle starts in "
+        "Chinese, Japanese, Thai or another script without spaces, 5 characters)")  # fmt: skip
     add("--against", action="append", default=[], metavar="DIR",
         help="the OUT of an earlier run: drop what is like a document that it kept, and drop none "
         "of these; may be given several times")  # fmt: skip
@@ -280,8 +280,7 @@ def _options(
     try:
         policy = KeepPolicy.parse(keep)
         check_kept(arguments.share_by, "--share-by")
-        if arguments.shingles != AUTO_SHINGLES:
-            FeatureOptions.parse(arguments.shingles, "binary")
+        FeatureOptions.parse(arguments.shingles, "binary")
         if k is not None:
             from mr_dedup.hamming.planner import plan_self
 
@@ -418,9 +417,7 @@ def _earlier_results(
     return results
 
 
-def _shown_options(
-    arguments: argparse.Namespace, options: DedupOptions, shingles: str
-) -> list[tuple[str, str]]:
+def _shown_options(arguments: argparse.Namespace, options: DedupOptions) -> list[tuple[str, str]]:
     """Return what was run, as a report tells it."""
     from mr_dedup import __version__
 
@@ -430,7 +427,7 @@ def _shown_options(
         ("methods", "; ".join(options.method_names)),
         ("keep", ", ".join(arguments.keep or ["first"])),
         ("verify", "off" if arguments.verify is None else str(arguments.verify)),
-        ("shingles", shingles),
+        ("shingles", options.shingles),
         *(("against", f"{name}, {count:,} documents") for name, count in options.earlier),
         ("mr_dedup", __version__),
     ]
@@ -514,7 +511,8 @@ def _finish_result(
     from mr_dedup.pipeline.results import SUMMARY, record_for_later
 
     result = work_folder / RESULT
-    shown = _shown_options(arguments, options, summary["shingles"])
+    shown = _shown_options(arguments, options)
+    summary["shingles"] = options.shingles
     with whole_file(result / REPORT, overwrite=True) as file:
         write_dedup_report(file, work_folder, summary, shown, arguments.share_by)
     summary["expected recall"] = expected_recalls(options.methods, options.verify)

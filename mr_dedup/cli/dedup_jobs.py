@@ -161,7 +161,5 @@ def _held_sets(arguments: argparse.Namespace) -> HeldSets | None:
     from mr_dedup.features.shingles import FeatureOptions
     from mr_dedup.jobs.held_sets import HeldSets
 
-    # if they turn out to be others, documents are read once more
-    guess = "words:3" if arguments.shingles == "auto" else arguments.shingles
-    shingles = FeatureOptions.parse(guess, "binary", arguments.normalize)
+    shingles = FeatureOptions.parse(arguments.shingles, "binary", arguments.normalize)
     return HeldSets(shingles, KeepPolicy.parse(arguments.keep or ["first"]).fields)

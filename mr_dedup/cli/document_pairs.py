@@ -64,9 +64,9 @@ def add_document_pair_arguments(parser: argparse.ArgumentParser) -> None:
     add("--verify", type=_verify, metavar="J",
         help="print pairs whose shingles have at least this Jaccard similarity; off prints what "
         "the method calls alike, with its own (default 0.8)")  # fmt: skip
-    add("--shingles", metavar="words:N|characters:N",
-        help="what texts are compared by (default: words:3, or where most words are Chinese or "
-        "Japanese characters, words:5)")  # fmt: skip
+    add("--shingles", metavar="words:N|characters:N|auto",
+        help="what texts are compared by (default auto: words:3, and where a shingle starts in "
+        "Chinese, Japanese, Thai or another script without spaces, 5 characters)")  # fmt: skip
     add("--keyword-idf", metavar="FILE",
         help="of keywords: in how many documents each word occurs, as mr-dedup idf "
         "writes it")  # fmt: skip
@@ -161,8 +161,7 @@ def _options(arguments: argparse.Namespace) -> DedupOptions:
     k, methods = chosen_methods(arguments, arguments.similarity[0])
     shingles = arguments.shingles or AUTO_SHINGLES
     try:
-        if shingles != AUTO_SHINGLES:
-            FeatureOptions.parse(shingles, "binary")
+        FeatureOptions.parse(shingles, "binary")
         if k is not None:
             plan_self(1, k)
     except ValueError as error:

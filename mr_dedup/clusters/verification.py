@@ -14,8 +14,8 @@ from mr_dedup.features.normalisation import slices
 from mr_dedup.features.preparation import table_for
 from mr_dedup.features.shingles import FeatureOptions, most_features, scratch_for, slices_of
 
-SHINGLES = FeatureOptions("words", 3, "binary")
-"""What texts are compared by: 3 words; of CJK characters, each of which is a word, 5 are usual."""
+SHINGLES = FeatureOptions("auto", weighting="binary")
+"""What texts are compared by: 3 words, or 5 characters of scripts without spaces."""
 
 MOST_SHINGLES = 1 << 14
 """Shingles of a text from which on it is known by a sample of so many: 128 KB a text."""

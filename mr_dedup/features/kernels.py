@@ -13,7 +13,7 @@ from numba import int64, njit, uint8, uint32, uint64
 from numpy.typing import NDArray
 
 from mr_dedup.features.intrinsics import COPY_BYTES, copy_lower, word_mask
-from mr_dedup.features.unicode_table import CJK, OTHER, WORD
+from mr_dedup.features.unicode_table import CHARACTER, MARK, OTHER, WORD
 from mr_dedup.features.xxh3 import (
     xxh3_64,
     xxh3_64_9_to_16,
@@ -82,7 +82,8 @@ def find_features(  # type: ignore[no-untyped-def]
 
     Returns how many shingles there are, repeats counted, and how many tokens or characters each
     has: ``length``, or fewer where there are only so many. Writes the hash of each and what it adds
-    to the weight of its feature.
+    to the weight of its feature. With a ``length`` of 0 it depends on the script, as
+    ``cut_by_script`` says; shingle i is then one piece, scratch.text[starts[i]:stops[i]].
     """
     tokens = normalise(
         content, begin, end, pages, entries, scratch.text, scratch.token_starts, scratch.token_stops
@@ -95,6 +96,15 @@ def find_features(  # type: ignore[no-untyped-def]
         pieces = split_characters(scratch.text, stop, scratch.starts, scratch.stops)
         count = hash_shingles(
             scratch.text, scratch.starts, scratch.stops, pieces, length, scratch.spans,
+            scratch.hashes,
+        )  # fmt: skip
+    elif length == _0:
+        count = cut_by_script(
+            scratch.token_starts, scratch.token_stops, tokens, scratch.starts, scratch.stops
+        )
+        length = _1
+        hash_shingles(
+            scratch.text, scratch.starts, scratch.stops, count, length, scratch.spans,
             scratch.hashes,
         )  # fmt: skip
     else:
@@ -113,9 +123,9 @@ def find_features(  # type: ignore[no-untyped-def]
 def normalise(content, begin, end, pages, entries, out, starts, stops):  # type: ignore[no-untyped-def]
     """Write the tokens of ``content[begin:end]``, folded, to ``out``; return how many there are.
 
-    Token t is out[starts[t]:stops[t]]. Between two stands one space, or nothing if both are CJK
-    characters: so n tokens, with what is between them, are a slice. ``pages`` and ``entries`` are
-    the Unicode table; the others as in Scratch.
+    Token t is out[starts[t]:stops[t]]. Between two stands one space, or nothing if both are single
+    characters of scripts without spaces, with their marks: so n tokens, with what is between them,
+    are a slice. ``pages`` and ``entries`` are the Unicode table; the others as in Scratch.
 
     Where 64 bytes are all ASCII, letters and digits are found 64 at a time, and copied 16 at a
     time; elsewhere it goes character by character.
@@ -124,12 +134,14 @@ def normalise(content, begin, end, pages, entries, out, starts, stops):  # type:
     count = _0
     o = _0
     is_open = False  # whether token count - 1 may go on
-    is_cjk = False  # whether it is a CJK character
+    stands = False  # whether it is a character that is a token by itself
+    extends = False  # whether that is the last one, so that marks go on with it
     i = begin
     while i < end:
         is_block = i + _BLOCK <= end and i + _BLOCK + _COPY <= size
         if is_block and below_mask(content, i, _NOT_ASCII) == _ALL:
             mask = word_mask(content, i)
+            extends = False
             if is_open and mask & _1 == _0:
                 stops[count - _1] = uint32(o)
                 is_open = False
@@ -144,7 +156,7 @@ def normalise(content, begin, end, pages, entries, out, starts, stops):  # type:
                         o += _1
                     starts[count] = uint32(o)
                     count += _1
-                    is_cjk = False
+                    stands = False
                 for piece in range(_0, length, _COPY):
                     copy_lower(content, at + uint64(piece), out, o + uint64(piece))
                 o += length
@@ -162,18 +174,19 @@ def normalise(content, begin, end, pages, entries, out, starts, stops):  # type:
             page = uint64(pages[character >> _U(8)])
             entry = entries[page << _U(8) | character & _U(255)]
             kind = entry & np.int32(3)
-            if is_open and kind != WORD:
+            goes_on = kind == MARK and (is_open or extends)
+            if is_open and kind != WORD and not goes_on:
                 stops[count - _1] = uint32(o)
                 is_open = False
             if kind != OTHER:
-                if not is_open:
-                    if count > _0 and not (kind == CJK and is_cjk):
+                if not is_open and not goes_on:
+                    if count > _0 and not (kind == CHARACTER and stands):
                         out[o] = _SPACE
                         o += _1
                     starts[count] = uint32(o)
                     count += _1
-                    is_cjk = kind == CJK
-                    is_open = not is_cjk
+                    stands = kind == CHARACTER
+                    is_open = not stands
                 change = int64(entry >> np.int32(2))
                 if change == 0:
                     out[o] = content[i]
@@ -183,8 +196,9 @@ def normalise(content, begin, end, pages, entries, out, starts, stops):  # type:
                     o += width
                 else:
                     o = encode(uint64(int64(character) + change), out, o)
-                if is_cjk:
+                if stands:
                     stops[count - _1] = uint32(o)
+            extends = stands and kind != OTHER
             i += width
     if is_open:
         stops[count - _1] = uint32(o)
@@ -245,6 +259,31 @@ def split_characters(text, stop, starts, stops):  # type: ignore[no-untyped-def]
             count += _1
     if count > _0:
         stops[count - _1] = uint32(stop)
+    return count
+
+
+@njit(cache=True, nogil=True)
+def cut_by_script(token_starts, token_stops, tokens, starts, stops):  # type: ignore[no-untyped-def]
+    """Write where each shingle of a text starts and stops; return how many there are.
+
+    Of 5 tokens where the first is a character of a script without spaces that another one follows
+    or precedes, with nothing between them in the normalised text; else of 3. Where there are too
+    few tokens for any, all are one.
+    """
+    count = _0
+    joins = False  # whether the token before and this one are such characters
+    for i in range(tokens):
+        after = uint64(i) + _1
+        joins_next = after < tokens and token_stops[i] == token_starts[after]
+        last = uint64(i) + (_4 if joins or joins_next else _2)
+        joins = joins_next
+        if last < tokens:
+            starts[count] = token_starts[i]
+            stops[count] = token_stops[last]
+            count += _1
+    if count == _0 and tokens != _0:
+        starts[_0], stops[_0] = token_starts[_0], token_stops[tokens - _1]
+        count = _1
     return count
 
 

@@ -22,7 +22,12 @@ from mr_dedup.errors import MrDedupError
 from mr_dedup.features import kernels
 from mr_dedup.features.intrinsics import COPY_BYTES
 from mr_dedup.features.normalisation import normalised
-from mr_dedup.features.unicode_table import CJK, WORD, unicode_table
+from mr_dedup.features.unicode_table import (
+    CHARACTER,
+    WORD,
+    is_other_spaceless,
+    unicode_table,
+)
 
 if TYPE_CHECKING:
     from mr_dedup.features.normalisation_table import Normalization
@@ -188,15 +193,28 @@ def _segmented(text: str) -> str:
 
 @functools.cache
 def _cjk_run() -> re.Pattern[str]:
-    pages, entries = unicode_table()
-    code_points = np.arange(len(pages) << 8)
-    kinds = entries[pages[code_points >> 8].astype(np.intp) << 8 | code_points & 255] & 3
-    edges = np.flatnonzero(np.diff(kinds == CJK, prepend=False, append=False)).reshape(-1, 2)
+    edges = np.flatnonzero(np.diff(_are_cjk(), prepend=False, append=False)).reshape(-1, 2)
     ranges = [f"{chr(first)}-{chr(end - 1)}" for first, end in edges.tolist()]
     return re.compile(f"[{''.join(ranges)}]+")
 
 
+def _are_cjk() -> NDArray[np.bool_]:
+    """Return which code points are characters of CJK."""
+    pages, entries = unicode_table()
+    code_points = np.arange(len(pages) << 8)
+    kinds = entries[pages[code_points >> 8].astype(np.intp) << 8 | code_points & 255] & 3
+    are_cjk: NDArray[np.bool_] = kinds == CHARACTER
+    for code in np.flatnonzero(are_cjk).tolist():
+        are_cjk[code] = not is_other_spaceless(code)
+    return are_cjk
+
+
 @functools.cache
 def _table_of_cjk_words() -> _Table:
+    """Return the table with words in the place of CJK characters; others stay as they are."""
     pages, entries = unicode_table()
-    return pages, np.where(entries & 3 == CJK, entries - (CJK - WORD), entries).astype(np.int32)
+    code_points = np.arange(len(pages) << 8)
+    each = entries[pages[code_points >> 8].astype(np.intp) << 8 | code_points & 255]
+    each = np.where(_are_cjk(), each - (CHARACTER - WORD), each).astype(np.int32)
+    distinct, numbers = np.unique(each.reshape(-1, 256), axis=0, return_inverse=True)
+    return numbers.reshape(-1).astype(np.uint16), distinct.reshape(-1)

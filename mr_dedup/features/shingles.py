@@ -19,13 +19,16 @@ from mr_dedup.features.normalisation import slices
 from mr_dedup.features.normalisation_table import NORMALIZATIONS, Normalization
 from mr_dedup.features.preparation import check_languages, prepare, table_for
 
-Unit = Literal["words", "characters"]
+Unit = Literal["words", "characters", "auto"]
 Weighting = Literal["binary", "tf", "log-tf", "tf-idf", "log-tf-idf"]
 UNITS: tuple[Unit, ...] = get_args(Unit)
 WEIGHTINGS: tuple[Weighting, ...] = get_args(Weighting)
 
 MAX_LENGTH = 64
 """The longest shingle: longer ones tell pages apart no better than their checksum."""
+
+BY_SCRIPT = 0
+"""The length for kernels where the script decides."""
 
 _ONE = 64
 """The weight of 1 as a whole number: sums of whole numbers are the same on every machine."""
@@ -38,14 +41,20 @@ _MOST = 4095
 class FeatureOptions:
     """Which features a text has: shingles of ``length`` words or characters, and their weights.
 
+    With the unit ``auto``, which has no length, the script decides, shingle by shingle: of 5 tokens
+    where it starts within two or more characters of a script without spaces, else of 3. So English
+    has those of words:3, Chinese those of words:5, and a page that is both has both; which ones a
+    text has depends on nothing but the text.
+
     The text is first normalised by ``normalize``: "nfkc" is Unicode's toNFKC_Casefold
     (compatible characters as one, full case folding, soft hyphens and other default-ignorable
     characters dropped), "nfc" its form C, "none" neither. Then it is folded to one case, character
-    by character, cut into tokens (runs of letters, numbers and combining marks; each CJK character
-    by itself), and these joined by a space, or nothing between two CJK characters. A shingle is a
-    slice of that over ``length`` tokens or characters. A feature that occurs t times weighs 1
-    (binary), t (tf) or 1 + ln t (log-tf); with -idf at the end that times its inverse document
-    frequency, for which frequencies must be given.
+    by character, cut into tokens (runs of letters, numbers and combining marks; each character of
+    CJK, Thai, Khmer and other scripts without spaces by itself, with its marks), and these joined
+    by a space, or nothing between two such characters. A shingle is a slice of that over ``length``
+    tokens or characters. A feature that occurs t times weighs 1 (binary), t (tf) or 1 + ln t
+    (log-tf); with -idf at the end that times its inverse document frequency, for which frequencies
+    must be given.
 
     On request, after normalisation: ``segment`` cuts Chinese ("zh") into its words, ``stop_words``
     leaves out those of a language ("en"), ``stem`` replaces words by their stems ("english", as
@@ -64,7 +73,9 @@ class FeatureOptions:
     def __post_init__(self) -> None:
         if self.unit not in UNITS:
             raise ValueError(f"unit must be one of {', '.join(UNITS)}, not {self.unit!r}")
-        if not 1 <= self.length <= MAX_LENGTH:
+        if self.unit == "auto":
+            object.__setattr__(self, "length", BY_SCRIPT)
+        elif not 1 <= self.length <= MAX_LENGTH:
             raise ValueError(f"length must be from 1 to {MAX_LENGTH}, not {self.length}")
         if self.weighting not in WEIGHTINGS:
             names = ", ".join(WEIGHTINGS)
@@ -78,17 +89,22 @@ class FeatureOptions:
     def parse(cls, text: str, weighting: str = "log-tf", normalize: str = "nfkc") -> FeatureOptions:
         """Return what ``text`` names, such as words, words:2, characters:4; ValueError if none."""
         unit, colon, length = text.partition(":")
-        if colon and not length.isdecimal():
-            raise ValueError(f"features are words:N or characters:N, not {text!r}")
+        if colon and (unit == "auto" or not length.isdecimal()):
+            raise ValueError(f"features are words:N, characters:N or auto, not {text!r}")
         return cls(unit, int(length or 1), weighting, normalize=normalize)  # type: ignore[arg-type]
 
     def __str__(self) -> str:
-        return f"{self.unit}:{self.length}, {self.weighting}{self._asked}"
+        return f"{self.shingles}, {self.weighting}{self._asked}"
+
+    @property
+    def shingles(self) -> str:
+        """What ``parse`` makes the unit and length of."""
+        return "auto" if self.unit == "auto" else f"{self.unit}:{self.length}"
 
     @property
     def unweighted(self) -> str:
         """Which features these are, whatever they weigh."""
-        return f"{self.unit}:{self.length}{self._asked}"
+        return f"{self.shingles}{self._asked}"
 
     @property
     def _asked(self) -> str:
@@ -146,7 +162,7 @@ def scratch_for(size_bytes: int, options: FeatureOptions) -> kernels.Scratch:
     slots = 1 << (2 * features - 1).bit_length()
     token_starts, token_stops = np.empty(tokens, np.uint32), np.empty(tokens, np.uint32)
     starts, stops = token_starts, token_stops
-    if by_characters:
+    if by_characters or options.unit == "auto":
         starts, stops = np.empty(pieces, np.uint32), np.empty(pieces, np.uint32)
     return kernels.Scratch(
         np.empty(2 * size_bytes + 2 * COPY_BYTES, np.uint8),

@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import sys
 import unicodedata
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -16,16 +17,44 @@ from numpy.typing import NDArray
 
 UNICODE_VERSION = "15.1.0"
 
-OTHER, WORD, CJK = 0, 1, 2
-"""Kinds of characters: between tokens; part of a token; a token by itself."""
+OTHER, WORD, CHARACTER, MARK = range(4)
+"""Kinds of characters: between tokens; part of a word; a token by itself, of a script that is
+written without spaces; part of whatever token is before it, and of a word if none is."""
 
 _PATH = Path(__file__).with_name("unicode_table.npz")
 _PAGE = 256
 _CHARACTERS = 0x110000
 _CJK_NAMES = (
-    "CJK UNIFIED IDEOGRAPH", "CJK COMPATIBILITY IDEOGRAPH", "HIRAGANA LETTER", "KATAKANA LETTER",
-    "HALFWIDTH KATAKANA LETTER", "BOPOMOFO LETTER", "IDEOGRAPHIC ITERATION", "IDEOGRAPHIC NUMBER",
+    "CJK UNIFIED IDEOGRAPH", "CJK COMPATIBILITY IDEOGRAPH", "HIRAGANA ", "HENTAIGANA ", "KATAKANA",
+    "HALFWIDTH KATAKANA", "BOPOMOFO", "IDEOGRAPHIC ITERATION", "IDEOGRAPHIC NUMBER",
+    "IDEOGRAPHIC CLOSING", "VERTICAL IDEOGRAPHIC", "HANGZHOU NUMERAL", "OLD CHINESE ITERATION MARK",
 )  # fmt: skip
+_SPACELESS = (
+    (0x0E00, 0x0EFF),  # Thai, Lao
+    (0x0F00, 0x0FFF),  # Tibetan
+    (0x1000, 0x109F), (0xA9E0, 0xA9FF), (0xAA60, 0xAA7F),  # Myanmar
+    (0x1780, 0x17FF),  # Khmer
+    (0x1950, 0x19DF),  # Tai Le, New Tai Lue
+    (0x1A00, 0x1A1F),  # Buginese
+    (0x1A20, 0x1AAF),  # Tai Tham
+    (0x1B00, 0x1B7F),  # Balinese
+    (0xA000, 0xA4CF),  # Yi
+    (0xA980, 0xA9DF),  # Javanese
+    (0xAA80, 0xAADF),  # Tai Viet
+    (0x16FE0, 0x16FE1), (0x17000, 0x18D7F),  # Tangut, Khitan small script
+    (0x1B170, 0x1B2FF),  # Nushu
+)  # fmt: skip
+"""First and last of the blocks of scripts without spaces between words, besides CJK."""
+
+_EXTENDING = (0x0E33, 0x0EB3, 0xFF9E, 0xFF9F)
+"""Letters that go on with a grapheme cluster (Unicode Standard Annex 29)."""
+
+_STANDING = (
+    (0x102B, 0x102C), (0x1038, 0x1038), (0x1062, 0x1064), (0x1067, 0x106D), (0x1083, 0x1083),
+    (0x1087, 0x108C), (0x108F, 0x108F), (0x109A, 0x109C), (0x1A61, 0x1A61), (0x1A63, 0x1A64),
+    (0xAA7B, 0xAA7B), (0xAA7D, 0xAA7D),
+)  # fmt: skip
+"""First and last of runs of marks that are grapheme clusters of their own."""
 
 
 @functools.cache
@@ -48,10 +77,25 @@ def folded(character: str) -> str:
 
 
 def kind_of(character: str) -> int:
-    """Return OTHER, WORD or CJK: letters, numbers and combining marks make words."""
-    if not (character.isalnum() or unicodedata.category(character).startswith("M")):
+    """Return OTHER, WORD, CHARACTER or MARK: letters, numbers and combining marks make tokens."""
+    code = ord(character)
+    if code in _EXTENDING:
+        return MARK
+    if unicodedata.category(character).startswith("M"):
+        return CHARACTER if _is_in(code, _STANDING) else MARK
+    if not character.isalnum():
         return OTHER
-    return CJK if unicodedata.name(character, "").startswith(_CJK_NAMES) else WORD
+    is_cjk = unicodedata.name(character, "").startswith(_CJK_NAMES)
+    return CHARACTER if is_cjk or is_other_spaceless(code) else WORD
+
+
+def is_other_spaceless(code: int) -> bool:
+    """Return whether a code point is of a script that is written without spaces, besides CJK."""
+    return _is_in(code, _SPACELESS)
+
+
+def _is_in(code: int, runs: Sequence[tuple[int, int]]) -> bool:
+    return any(first <= code <= last for first, last in runs)
 
 
 def _generate() -> None:

@@ -27,7 +27,7 @@ from mr_dedup.features.intrinsics import (
     word_mask,
 )
 from mr_dedup.features.kernels import decode, encode
-from mr_dedup.features.unicode_table import CJK, OTHER, WORD
+from mr_dedup.features.unicode_table import CHARACTER, MARK, OTHER, WORD
 from mr_dedup.features.xxh3 import xxh3_64
 from mr_dedup.formats.byte_intrinsics import (
     BLOCK_BYTES,
@@ -47,7 +47,7 @@ _LEAST_THREES = _U(2)
 """Characters of three bytes in a row that are worth decoding sixteen."""
 
 CODE_POINTS = 0x40000
-"""CJK characters are below."""
+"""Characters that are tokens by themselves are below."""
 
 _KEY_BYTES = 16
 _LOW_BYTES = np.array([(1 << 8 * min(n, 8)) - 1 for n in range(_KEY_BYTES + 1)], np.uint64)
@@ -76,14 +76,14 @@ class WordScratch(NamedTuple):
 
     ``text`` uint8[2 b + BLOCK_BYTES] is the text, folded, ``edges`` uint32[2 w + 9] where words
     start and stop in it, ``threes`` uint32[THREES] some of its characters. ``found`` uint32[w + 1]
-    are first the CJK characters that the text has, then the places of its words, ``hashes``
+    are first the characters that the text has, then the places of its words, ``hashes``
     uint64[w + 8] and ``weights`` int32[w + 8] theirs.
 
     The vocabulary: words are called by their places in ``words`` uint64[4 (w + n)], n somewhat more
     than _FORGET. There are the word's key, twice 64 bits, its hash, and how often the text has it,
     which between texts is 0; all are 0 at place 0. Places are found in ``slots`` uint32[4 (w + n)
     or more, a power of 2] by a word's key; 0 where there is none. ``used`` uint64[2] says how much
-    of ``words`` and of ``slots`` is in use. Of CJK characters ``times`` uint32[CODE_POINTS] says
+    of ``words`` and of ``slots`` is in use. Of characters ``times`` uint32[CODE_POINTS] says
     how often the text has each, 0 between texts, and ``character_hashes`` uint64[CODE_POINTS] their
     hashes, 0 where they are not known yet.
     """
@@ -132,7 +132,7 @@ def word_scratch_for(size_bytes: int) -> WordScratch:
 
 @njit(cache=True, nogil=True)
 def find_words(content, begin, end, pages, entries, totals, scratch):  # type: ignore[no-untyped-def]
-    """Work out the features of ``content[begin:end]``: its words, each CJK character being one.
+    """Work out the features of ``content[begin:end]``: its words, each character of CJK being one.
 
     Writes the hash of each and what it weighs: totals[t] if it occurs t times, and where t is more
     than ``totals`` int32[n] has, as much more for each time as the last two differ. Returns how
@@ -168,20 +168,23 @@ def find_words(content, begin, end, pages, entries, totals, scratch):  # type: i
 def _cut(  # type: ignore[no-untyped-def]
     content, begin, end, pages, entries, out, edges, threes, times, found
 ):
-    """Fold a text and find the edges of its words; count its CJK characters.
+    """Fold a text and find the edges of its words; count characters that are tokens by themselves.
 
-    Returns how many words and CJK characters there are, and how many of these differ. A run of
+    Those with marks are words. Returns how many words and characters there are, and how many of
+    these differ. A run of
     ASCII is folded 64 bytes at a time, with what is between its words; one of characters of three
     bytes, 16 at a time, as long as they make no words (1.6 to 2.4 ns a character, 3.5 one by one).
     What else there is goes character by character.
     """
     size = uint64(content.size)
     # where they make words, each is looked up
-    han_are_cjk = entries[uint64(pages[_HAN >> _8]) << _8] == np.int32(CJK)
+    han_are_cjk = entries[uint64(pages[_HAN >> _8]) << _8] == np.int32(CHARACTER)
     all_han = _LANES if han_are_cjk else _0
     counted, distinct = _0, _0
     count = _0  # of edges
     is_open = _0  # 1 if the last one is where a word starts
+    before = _ALL  # the character that was counted last, if marks would go on with it
+    extends = False  # whether such a one with its marks is the last word
     o = _0
     i = begin
     while i < end:
@@ -189,6 +192,7 @@ def _cut(  # type: ignore[no-untyped-def]
         if is_block:
             run = min(trailing_zeros64(~below_mask(content, i, _NOT_ASCII)), end - i)
             if run != _0:
+                before, extends = _ALL, False
                 inside = _ALL >> (_BLOCK - run)
                 mask = word_mask(content, i) & inside
                 copy_block_lower(content, i, out, o)
@@ -216,7 +220,7 @@ def _cut(  # type: ignore[no-untyped-def]
                 others &= others - _1
                 character = uint64(threes[at])
                 entry = entries[uint64(pages[character >> _8]) << _8 | character & _U(255)]
-                if entry == np.int32(CJK):
+                if entry == np.int32(CHARACTER):
                     are_cjk |= _1 << at
                 elif entry != np.int32(OTHER):
                     run = at
@@ -224,6 +228,10 @@ def _cut(  # type: ignore[no-untyped-def]
             if run == _0:
                 break
             are_cjk &= (_1 << run) - _1
+            extends = False
+            before = _ALL
+            if are_cjk >> (run - _1) != _0:
+                before = uint64(threes[run - _1])
             edges[count] = uint32(o)
             count += is_open
             is_open = _0
@@ -232,10 +240,10 @@ def _cut(  # type: ignore[no-untyped-def]
             for at in range(_THREES):
                 character = uint64(threes[at])
                 is_cjk = are_cjk >> uint64(at) & _1
-                before = times[character]
-                times[character] = before + uint32(is_cjk)
+                earlier = times[character]
+                times[character] = earlier + uint32(is_cjk)
                 found[distinct] = uint32(character)
-                distinct += is_cjk & uint64(before == uint32(0))
+                distinct += is_cjk & uint64(earlier == uint32(0))
             i += _3 * run
             is_block = i + _BLOCK <= size
             if run < _THREES:
@@ -246,8 +254,23 @@ def _cut(  # type: ignore[no-untyped-def]
         entry = entries[uint64(pages[character >> _8]) << _8 | character & _U(255)]
         kind = entry & np.int32(3)
         folded = uint64(int64(character) + int64(entry >> np.int32(2)))
+        if kind == MARK and before != _ALL:
+            # it was counted, but is a word with its marks
+            times[before] -= uint32(1)
+            distinct -= uint64(times[before] == uint32(0))
+            counted -= _1
+            edges[count] = uint32(o)
+            o = encode(before, out, o)
+            count += _2
+            before, extends = _ALL, True
+        if kind == MARK and extends:
+            o = encode(folded, out, o)
+            edges[count - _1] = uint32(o)
+            i += width
+            continue
+        before, extends = _ALL, False
         edges[count] = uint32(o)
-        if kind == WORD:
+        if kind in (WORD, MARK):
             count += _1 - is_open
             is_open = _1
             if folded == character:
@@ -259,9 +282,10 @@ def _cut(  # type: ignore[no-untyped-def]
         else:
             count += is_open
             is_open = _0
-            if kind == CJK:
+            if kind == CHARACTER:
                 distinct = _count_character(folded, times, found, distinct)
                 counted += _1
+                before = folded
         i += width
     edges[count] = uint32(o)
     return (count + is_open) // _2, counted, distinct
@@ -307,7 +331,7 @@ def _count_words(text, edges, count, slots, words, used, found, distinct):  # ty
 def _weigh_characters(  # type: ignore[no-untyped-def]
     found, count, times, character_hashes, totals, hashes, weights, scratch
 ):
-    """Write hashes and weights of the CJK characters that the text has; count them no longer."""
+    """Write hashes and weights of the characters that the text has; count them no longer."""
     last = uint64(totals.size - 1)
     step = totals[last] - totals[last - _1]
     for i in range(count):

@@ -66,8 +66,9 @@ def add_feature_options(
     ``add_file`` declares what is a file that a job's tasks need, if that takes more; ``features``
     are the default.
     """
-    add("--features", default=features, metavar="words:N|characters:N",
-        help=f"shingles of so many words or characters (default {features})")  # fmt: skip
+    add("--features", default=features, metavar="words:N|characters:N|auto",
+        help="shingles of so many words or characters; or auto, by script, of 3 words or 5 "
+        f"characters (default {features})")  # fmt: skip
     if weights:
         _add_weights(add, add_file or add)
     add("--stop-words", metavar="LANGUAGE",

@@ -37,11 +37,6 @@ if TYPE_CHECKING:
 WITHOUT_FEATURES = "documents without features"
 """The counter of documents that have no fingerprint."""
 
-CJK_KEY = b"mr_dedup.cjk"
-"""Where the metadata of a batch say how many bytes of its texts are CJK."""
-
-_COUNTED_BYTES = 1 << 18
-
 COLUMNS = ("id", "fingerprint", "length", "file", "place", "chunk")
 """The columns of rows of documents, before the fields that are kept."""
 
@@ -57,8 +52,6 @@ class FingerprintJob(DocumentJob):
         add("--as-batches", action="store_true", help="write batches for mr_dedup, not lines")
         add("--method", action="append", metavar="NAME",
             help="in batches, signatures by this method as well")  # fmt: skip
-        add("--count-cjk", action="store_true",
-            help="in batches, tell how much of the texts are CJK characters")  # fmt: skip
         self.add_file_arg("--keyword-idf", metavar="FILE", help="what its keywords weigh by")
 
     def check_options(self) -> None:
@@ -115,9 +108,6 @@ class FingerprintJob(DocumentJob):
                     table = table_of(batch, fingerprints, self.options.keep_field or ())
                     for name, column in signatures.items():
                         table = table.append_column(name, column)
-                    if self.options.count_cjk:
-                        told = {CJK_KEY: str(cjk_bytes(batch))}
-                        table = table.replace_schema_metadata(told)
                     yield chunk.number, DocumentTable(table)
                 else:
                     yield None, format_lines(batch.ids, fingerprints)
@@ -152,20 +142,6 @@ class FingerprintJob(DocumentJob):
         if known and all(file.format == "jsonl" for file in files):
             places = self.held.places.setdefault(chunk.number, [])
             places.append((batch.files, batch.places))
-
-
-def cjk_bytes(batch: DocumentBatch) -> int:
-    """Return how many bytes of the texts' UTF-8 are of Chinese and Japanese characters, about.
-
-    Of three bytes each, from U+3000 to U+9FFF, which begin with 0xE3 to 0xE9.
-    """
-    offsets, content = batch.text_bytes()
-    found = 0
-    # a little at a time, which stays in the cache
-    for start in range(int(offsets[0]), int(offsets[-1]), _COUNTED_BYTES):
-        part = content[start : min(start + _COUNTED_BYTES, int(offsets[-1]))]
-        found += int(np.count_nonzero(part - np.uint8(0xE3) <= 6))
-    return 3 * found
 
 
 def check_kept(fields: Sequence[str], option: str = "--keep-field") -> None:

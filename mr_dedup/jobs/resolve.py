@@ -73,7 +73,7 @@ class ResolveJob(DocumentJob):
         add = self.add_passthru_arg
         add("--keep", action="append", metavar="POLICY", help="whom to keep of a cluster (first)")
         add("--verify", default="0.8", metavar="J", help="least similarity to a keeper, or off")
-        add("--shingles", default="words:3", help="what texts are compared by (words:3)")
+        add("--shingles", default="auto", help="what texts are compared by (auto)")
         add("--reduce-keys", type=int, default=1, help="groups of clusters resolved together")
         add("--earlier-from", type=int, metavar="N",
             help="chunks of this number and more hold documents that were kept before")  # fmt: skip
@@ -146,8 +146,6 @@ class ResolveJob(DocumentJob):
         is_earlier = (
             self.options.earlier_from is not None and chunk.number >= self.options.earlier_from
         )
-        if self.held is not None and self.held.shingles != self.shingles():
-            self.held.chunks.clear()
         if self.held is not None and not is_earlier and chunk.number in self.held.chunks:
             yield from self._held(chunk)
             return

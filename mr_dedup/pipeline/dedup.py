@@ -32,7 +32,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from mr_dedup.clusters.usual_shingles import AUTO_SHINGLES, usual_shingles
 from mr_dedup.formats.documents.chunks import DocumentChunk
 from mr_dedup.formats.documents.files import DocumentFile
 from mr_dedup.formats.documents.rejects import ReadCounts
@@ -42,7 +41,7 @@ from mr_dedup.jobs.batches import Kind, decode_bytes, kind_of, read_batches
 from mr_dedup.jobs.clustered_rows import ClusteredRows
 from mr_dedup.jobs.document_tables import decode_documents
 from mr_dedup.jobs.documents import PASSED_OVER
-from mr_dedup.jobs.fingerprint import CJK_KEY, WITHOUT_FEATURES, FingerprintJob
+from mr_dedup.jobs.fingerprint import WITHOUT_FEATURES, FingerprintJob
 from mr_dedup.jobs.job import Job
 from mr_dedup.jobs.keep import KeepJob, Kept, has_texts
 from mr_dedup.jobs.method_options import SIMHASH
@@ -118,7 +117,7 @@ class DedupOptions:
 
     ``k`` bits between fingerprints of one cluster's documents, None if these are not looked at, and
     ``methods`` by keys; ``keep`` policies; ``verify`` the least similarity to a keeper, None if
-    texts are not compared; ``shingles`` what by, AUTO_SHINGLES if the texts are to tell;
+    texts are not compared; ``shingles`` what by;
     ``share_by`` fields that ROWS has as well; ``reading`` and ``features`` are arguments for jobs.
     ``made_from`` says what the fingerprints are made from; ``id_name`` and ``text_name`` are the
     fields of ids and texts. Nothing is kept that is like what the results ``against`` kept.
@@ -150,11 +149,12 @@ class DedupOptions:
         """What the earlier results are called, and how many documents they have."""
         return [(result.name, result.documents) for result in self.against]
 
-    def resolving(self, shingles: str) -> list[str]:
+    @property
+    def resolving(self) -> list[str]:
         """Return the arguments of the resolve job besides those of all."""
         verify = "off" if self.verify is None else repr(self.verify)
         keep = [f"--keep={policy}" for policy in self.keep]
-        return [*keep, f"--verify={verify}", f"--shingles={shingles}"]
+        return [*keep, f"--verify={verify}", f"--shingles={self.shingles}"]
 
 
 def dedup(stages: Stages, options: DedupOptions, run_job: RunJob) -> dict[str, Any]:
@@ -187,8 +187,7 @@ def dedup(stages: Stages, options: DedupOptions, run_job: RunJob) -> dict[str, A
     if not stages.is_done("resolve"):
         # what is kept is decided on anew before the stage is finished
         stages.begin("resolve")
-        shingles = stages.values("fingerprint")["shingles"]
-        found, at_leisure = _resolve(folder, options, run_job, parts, shingles)
+        found, at_leisure = _resolve(folder, options, run_job, parts)
 
         def tell() -> None:
             told = _told(folder, options, found, parts)
@@ -221,7 +220,7 @@ def linked_frequencies(folder: Path, options: DedupOptions) -> list[str]:
 
 
 def fingerprint_documents(folder: Path, options: DedupOptions, run_job: RunJob) -> dict[str, Any]:
-    """Leave ROWS, REJECTS and SIGNATURES in ``folder``; return counts, and the shingles.
+    """Leave ROWS, REJECTS and SIGNATURES in ``folder``; return counts.
 
     Raises NothingReadError if all records were rejected.
     """
@@ -229,10 +228,9 @@ def fingerprint_documents(folder: Path, options: DedupOptions, run_job: RunJob) 
     arguments = [*options.reading, *options.features, "--as-batches"]
     arguments += [f"--keep-field={name}" for name in options.share_by]
     arguments += [f"--method={method.name}" for method in options.methods]
-    arguments += ["--count-cjk"] if options.shingles == AUTO_SHINGLES else []
     arguments += linked_frequencies(folder, options)
     counts = ReadCounts()
-    empty = cjk = text_bytes = 0
+    empty = 0
     with (
         run_job(FingerprintJob, arguments, "fingerprint") as result,
         whole_file(folder / ROWS, overwrite=True) as file,
@@ -260,16 +258,11 @@ def fingerprint_documents(folder: Path, options: DedupOptions, run_job: RunJob) 
             table = decode_documents(batch)
             counts.documents += len(table)
             empty += table["fingerprint"].null_count
-            cjk += int((table.schema.metadata or {}).get(CJK_KEY, 0))
-            text_bytes += int(table["length"].to_numpy().sum())
             chunk = pa.array(np.full(len(table), key, np.int64))
             columns = [table[name].cast(schema.field(name).type) for name in schema.names[1:]]
             writer.write_table(pa.Table.from_arrays([chunk, *columns], schema=schema))
             write_signatures(table)
     counts.require_documents()
-    shingles = options.shingles
-    if shingles == AUTO_SHINGLES:
-        shingles = usual_shingles(cjk, text_bytes)
     # of a cluster whose logs are not read there are none
     skipped = {
         name.removeprefix(PASSED_OVER): amount
@@ -277,8 +270,7 @@ def fingerprint_documents(folder: Path, options: DedupOptions, run_job: RunJob) 
         if name.startswith(PASSED_OVER)
     }
     told = {"read": counts.documents, "rejected": counts.rejected, "skipped": skipped}
-    told[WITHOUT_FEATURES] = empty
-    return {**told, "shingles": shingles}
+    return {**told, WITHOUT_FEATURES: empty}
 
 
 def signed_documents(folder: Path, methods: Sequence[SignatureMethod]) -> Iterator[Signed]:
@@ -334,7 +326,7 @@ def _earlier(folder: Path, options: DedupOptions, run_job: RunJob) -> list[str]:
 
 
 def _resolve(
-    folder: Path, options: DedupOptions, run_job: RunJob, parts: Sequence[str], shingles: str
+    folder: Path, options: DedupOptions, run_job: RunJob, parts: Sequence[str]
 ) -> tuple[Decided, bool]:
     """Decide; return the decisions, and whether they may be told of while documents are kept.
 
@@ -348,7 +340,7 @@ def _resolve(
     keys = reduce_keys_for(int(rows.lengths[clustered].sum()))
     found = Decided.unclustered(rows, cluster, clustered, options.earlier)
     if clustered.any():
-        arguments = [*options.reading, *options.features, *options.resolving(shingles)]
+        arguments = [*options.reading, *options.features, *options.resolving]
         numbers = np.flatnonzero(clustered)
         ClusteredRows(
             numbers,

@@ -8,7 +8,7 @@ compared by a task: none holds more than two, and no pair is missed.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -98,7 +98,6 @@ def similar_pairs(folder: Path, options: DedupOptions, run_job: RunJob) -> Simil
     """
     (folder / RESULT).mkdir()
     told = fingerprint_documents(folder, options, run_job)
-    options = replace(options, shingles=told["shingles"])
     rows = Rows.read(folder / ROWS)
     with run_job.join_engine() as engine:
         numbers, labels = _clustered(folder, rows, options, engine)

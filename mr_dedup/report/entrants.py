@@ -99,7 +99,7 @@ class BySimhash:
     @property
     def name(self) -> str:
         """With the features, which fingerprints are made of."""
-        return f"simhash:k={self.k},features={self.features.unit}:{self.features.length}"
+        return f"simhash:k={self.k},features={self.features.shingles}"
 
     @property
     def family(self) -> str:

@@ -38,13 +38,13 @@ class MinHash(MethodOfWords):
     bands: int = 20
     rows: int = 5
     least: int = 1
-    shingles: str = "words:3"
+    shingles: str = "auto"
     estimate: float | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
         options = self.options
-        object.__setattr__(self, "shingles", f"{options.unit}:{options.length}")
+        object.__setattr__(self, "shingles", options.shingles)
         check_range("bands", self.bands, 1, MOST_PERMUTATIONS)
         check_range("rows", self.rows, 1, MOST_PERMUTATIONS // self.bands)
         check_range("least", self.least, 1, self.bands)

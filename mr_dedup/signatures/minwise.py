@@ -25,7 +25,7 @@ from mr_dedup.features.preparation import table_for
 from mr_dedup.features.shingles import FeatureOptions, scratch_for, slices_of
 from mr_dedup.signatures import minwise_kernels as kernels
 
-SHINGLES = FeatureOptions("words", 3, "binary")
+SHINGLES = FeatureOptions("auto", weighting="binary")
 """What texts are usually compared by."""
 
 MOST_PERMUTATIONS = 1 << 12

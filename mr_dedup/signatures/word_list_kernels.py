@@ -12,7 +12,7 @@ from numba import float32, float64, int32, njit, uint8, uint32, uint64
 from mr_dedup.features.frequency_kernels import weigh_by_rarity
 from mr_dedup.features.intrinsics import byte_swapped, load64
 from mr_dedup.features.kernels import decode, hash_shingles, normalise
-from mr_dedup.features.unicode_table import CJK
+from mr_dedup.features.unicode_table import CHARACTER
 
 _U = np.uint64
 _0, _1, _2, _8, _10 = (_U(n) for n in (0, 1, 2, 8, 10))
@@ -310,7 +310,7 @@ def _is_told(text, start, stop, pages, kinds, over):  # type: ignore[no-untyped-
         return characters > over
     character, _ = decode(text, start, stop)
     entry = kinds[uint64(pages[character >> _U(8)]) << _U(8) | character & _U(255)]
-    return entry & int32(3) == int32(CJK)
+    return entry & int32(3) == int32(CHARACTER)
 
 
 @njit(cache=True, nogil=True, inline="always")

@@ -172,9 +172,9 @@ RULES = {
     "simhash:k=3,features=words:1": near(3, "words:1"),
     "simhash:k=10,features=words:1": near(10, "words:1"),
     "simhash:k=10,features=words:2": near(10, "words:2"),
-    "minhash:bands=20,rows=5,least=1,shingles=words:3": sharing(bands),
-    "minhash:bands=20,rows=5,least=1,shingles=words:3,estimate=0.8": estimated,
-    "super-shingles:bands=6,rows=14,least=2,shingles=words:3": sharing(
+    "minhash:bands=20,rows=5,least=1,shingles=auto": sharing(bands),
+    "minhash:bands=20,rows=5,least=1,shingles=auto,estimate=0.8": estimated,
+    "super-shingles:bands=6,rows=14,least=2,shingles=auto": sharing(
         lambda text: bands(text, 6, 14), 2
     ),
     "segments:by=content,count=8,least=4": sharing(signature_oracle.segments, 4),
@@ -209,7 +209,7 @@ def test_figures_equal_sets_of_pairs(capfd, corpus):
     printed, said = done(capfd, *arguments, "--bands", "0.7,1", "--threshold", 0.6)
     out = arguments[-1]
     assert sorted(path.name for path in out.iterdir()) == FILES
-    assert f"true pairs: {len(truth):,}; texts are compared by words:3" in said
+    assert f"true pairs: {len(truth):,}; texts are compared by auto" in said
     rows = {(row["method"], row["similarity"]): row for row in results(out)}
     assert len({name for name, _ in rows}) > 30
     alike = {(n, m) for (n, m), j in truth.items() if j >= 0.8}
@@ -232,7 +232,7 @@ def test_figures_equal_sets_of_pairs(capfd, corpus):
         least = sharing(bands)(documents) if "estimate" in name else pairs
         if "sim=" not in name:
             assert int(row["candidates"]) == len(least)
-    assert len(found["minhash:bands=20,rows=5,least=1,shingles=words:3"]) > 100
+    assert len(found["minhash:bands=20,rows=5,least=1,shingles=auto"]) > 100
 
 
 def test_what_is_kept_and_what_is_asked_for(capfd, corpus):
@@ -246,7 +246,7 @@ def test_what_is_kept_and_what_is_asked_for(capfd, corpus):
     # each once, simhash first
     assert list(kept) == [
         "simhash:k=10,features=characters:4",
-        "minhash:bands=4,rows=2,least=1,shingles=words:3",
+        "minhash:bands=4,rows=2,least=1,shingles=auto",
         "exact",
     ]
     assert list(kept.values()) == pytest.approx([8 * exist, 32 * exist, 8 * exist], abs=1e-3)
@@ -254,16 +254,16 @@ def test_what_is_kept_and_what_is_asked_for(capfd, corpus):
     assert all(float(row["sign_seconds"]) > 0 for row in rows)
 
 
-def test_chinese_is_compared_by_more(capfd, tmp_path):
+def test_by_default_shingles_are_by_script(capfd, tmp_path):
     texts = ["我们的文档说明了如何安装这个软件" * 3, "我们的文档说明了如何安装那个软件" * 3]
     # whatever their ids take
     documents = [{"id": f"{n}{'-' * 500}", "text": text} for n, text in enumerate(texts)]
     path = write_jsonl(tmp_path / "docs.jsonl", documents)
     pairs = write_truth(tmp_path / "truth.tsv", documents, {(0, 1): 0.9})
     _, said = done(capfd, path, "--truth", pairs, "-o", tmp_path / "out")
-    assert "compared by words:5" in said
+    assert "compared by auto" in said
     names = {row["method"] for row in results(tmp_path / "out")}
-    assert "minhash:bands=20,rows=5,least=1,shingles=words:5" in names
+    assert "minhash:bands=20,rows=5,least=1,shingles=auto" in names
 
 
 def test_files_of_many_kinds_and_a_truth_that_is_packed(capfd, tmp_path, corpus):

@@ -4,9 +4,12 @@ import json
 import random
 import unicodedata
 
+import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from mr_dedup.clusters.verification import shingle_sets
 from mr_dedup.runners import RUNNERS
 from tests.cli.test_dedup import done, mistake, write_jsonl
 
@@ -20,7 +23,14 @@ PARTS = {
     "Hindi": "हि न्दी क़ि ता ब भा षा ज़ मी न की",
     "Japanese": "日 本 語 が ぎ プ ロ グ ラ ム を 使 う",
     "Chinese": "我 们 中 国 人 文 字 网 页 是 的 了",
+    "Thai": "ภา ษา ไทย น้ำ ดี ใจ ประ เทศ กรุง เทพ เรียน หนัง สือ",
+    "Khmer": "ភា សា ខ្មែរ កម្ពុ ជា ទឹក ល្អ ប្រ ទេស រៀន",
+    "Lao": "ພາ ສາ ລາວ ນ້ຳ ດີ ໃຈ ປະ ເທດ ຮຽນ",
+    "Myanmar": "မြန် မာ ဘာ သာ ရေ ကောင်း နိုင် ငံ စာ",
+    "Tibetan": "བོད་ སྐད་ ཡི་ གེ་ ཆུ་ བཟང་ པོ་ རྒྱལ་ ཁབ་",
+    "Javanese": "ꦧꦱ ꦗꦮ ꦧꦚꦸ ꦲꦥꦶꦏ꧀ ꦤꦒꦫ ꦩꦕ",
 }
+SPACELESS = {"Japanese", "Chinese", "Thai", "Khmer", "Lao", "Myanmar", "Tibetan", "Javanese"}
 WORDS = 100
 
 
@@ -50,13 +60,31 @@ VARIANTS = {
 
 
 def documents_of(language):
-    text = f"{language} text: " + " ".join(words_of(language))
+    space = "" if language in SPACELESS else " "
+    text = f"{language} text: " + space.join(words_of(language))
     variants = {"as it is": text, **{name: vary(text) for name, vary in VARIANTS.items()}}
     return [
         {"id": f"{language}, {name}", "text": variant}
         for name, variant in variants.items()
         if name == "as it is" or variant != text
     ]
+
+
+def changed(words, rng):
+    place = rng.randrange(len(words))
+    return [*words[:place], words[place][::-1] + words[place], *words[place + 1 :]]
+
+
+@pytest.mark.parametrize("language", PARTS)
+def test_a_word_of_a_hundred_changes_little(language):
+    space = "" if language in SPACELESS else " "
+    rng = random.Random(language)
+    words = words_of(language)
+    texts = [space.join(words), *(space.join(changed(words, rng)) for _ in range(20))]
+    sets = shingle_sets(pa.array(texts, pa.large_string()))
+    found = sets.jaccard(np.zeros(20, np.int64), np.arange(1, 21))
+    assert found.min() > 0.9
+    assert found.max() < 1
 
 
 def decided(out):
@@ -87,8 +115,8 @@ def test_texts_are_normalised_as_asked(tmp_path, capfd):
         done(capfd, path, "-o", out, "--method", "minhash", "--normalize", form)
         kept[form] = [row["id"] for row in decided(out) if row["keeper"] == row["id"]]
         summary = json.loads((out / "summary.json").read_text())
-        assert summary["features"] == f"words:3, tf, normalize {form}"
-        name = "minhash:bands=20,rows=5,least=1,shingles=words:3"
+        assert summary["features"] == f"auto, tf, normalize {form}"
+        name = "minhash:bands=20,rows=5,least=1,shingles=auto"
         assert summary["methods"] == [name if form == "nfkc" else f"{name},normalize={form}"]
     assert kept["nfkc"] == ["French, as it is", "German, as it is"]
     more = ["full width", "soft hyphens"]
@@ -100,4 +128,4 @@ def test_texts_are_normalised_as_asked(tmp_path, capfd):
     assert "French, NFD" in kept["none"]
     asked = ["--method", "minhash", "--against", tmp_path / "nfc"]
     said = mistake(capfd, path, "-o", tmp_path / "x", *asked)
-    assert "made from words:3, tf, normalize nfc, those of this run are from words:3, tf" in said
+    assert "made from auto, tf, normalize nfc, those of this run are from auto, tf" in said

@@ -17,9 +17,9 @@ from tests.signatures import signature_oracle
 BOTH = pytest.mark.parametrize("runner", RUNNERS)
 
 METHODS = {
-    "minhash": RULES["minhash:bands=20,rows=5,least=1,shingles=words:3"],
+    "minhash": RULES["minhash:bands=20,rows=5,least=1,shingles=auto"],
     "minhash:estimate=0.8": estimated,
-    "super-shingles": RULES["super-shingles:bands=6,rows=14,least=2,shingles=words:3"],
+    "super-shingles": RULES["super-shingles:bands=6,rows=14,least=2,shingles=auto"],
     "segments:count=8,least=4": RULES["segments:by=content,count=8,least=4"],
     # too many subsets to be chained by
     "segments:count=16,least=8": sharing(

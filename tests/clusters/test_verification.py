@@ -92,9 +92,36 @@ def test_a_few_texts():
     assert sets.jaccard(first, second).tolist() == list(pairs.values())
 
 
-def test_the_default_is_three_words():
-    assert SHINGLES.unweighted == "words:3, normalize nfkc"
-    assert shingle_sets(array(["a b c d"])).sizes.tolist() == [2]
+def test_by_default_the_script_decides():
+    assert SHINGLES.unweighted == "auto, normalize nfkc"
+    assert shingle_sets(array(["a b c d", "我们是中国人", "我们是", ""])).sizes.tolist() == [
+        2,
+        2,
+        1,
+        0,
+    ]
+
+
+def test_alone_and_among_others_a_text_has_one_set():
+    words = " ".join(f"w{n}" for n in range(400))
+    chinese = "".join(map(chr, range(0x4E00, 0x4E00 + 400)))
+    texts = [words, chinese, words + chinese, words[:500] + chinese[:5] + words[500:], "ไทย " * 40]
+    together = shingle_sets(array(texts))
+    by_length = [shingle_sets(array(texts), FeatureOptions("words", n)) for n in (3, 5)]
+    for row, text in enumerate(texts):
+        alone = shingle_sets(array([text]))
+        assert alone.hashes.tolist() == set_of(together, row)
+    assert set_of(together, 0) == set_of(by_length[0], 0)
+    assert set_of(together, 1) == set_of(by_length[1], 1)
+    # half of it is like the one, half like the other
+    halves = together.jaccard(np.array([0, 1]), np.array([2, 2]))
+    assert halves == pytest.approx([0.5, 0.5], abs=0.01)
+    # five characters in a text of words are no other text
+    assert together.jaccard(np.array([0]), np.array([3]))[0] > 0.97
+
+
+def set_of(sets, row):
+    return sets.hashes[sets.offsets[row] : sets.offsets[row + 1]].tolist()
 
 
 def test_texts_may_be_a_slice_with_nulls():

@@ -17,7 +17,7 @@ from mr_dedup.features.intrinsics import HAN, HANS, PUNCTUATION, THREES, decode_
 from mr_dedup.features.kernels import find_features
 from mr_dedup.features.preparation import table_for
 from mr_dedup.features.shingles import FeatureOptions, scratch_for
-from mr_dedup.features.unicode_table import CJK, unicode_table
+from mr_dedup.features.unicode_table import CHARACTER, unicode_table
 from mr_dedup.fingerprints.simhash import simhash
 from tests.features import text_oracle
 
@@ -125,11 +125,11 @@ def test_what_the_loop_takes_for_granted_of_the_table():
     pages, entries = unicode_table()
     codes = np.arange(len(pages) << 8)
     found = entries[pages[codes >> 8].astype(np.intp) << 8 | codes & 255]
-    assert codes[found & 3 == CJK].max() < kernels.CODE_POINTS
-    assert (found[HAN : HAN + HANS] == CJK).all()
+    assert codes[found & 3 == CHARACTER].max() < kernels.CODE_POINTS
+    assert (found[HAN : HAN + HANS] == CHARACTER).all()
     assert not any(found[first : last + 1].any() for first, last in PUNCTUATION)
     # no word may begin with a zero byte, for a key of zeros is nobody's
-    assert found[0] & 3 != CJK
+    assert found[0] & 3 != CHARACTER
 
 
 @deterministic

@@ -2,7 +2,6 @@
 
 import functools
 import math
-import re
 import unicodedata
 from collections import Counter
 from itertools import groupby
@@ -12,9 +11,16 @@ import rjieba
 import Stemmer
 import stopwordsiso
 
-_CJK = re.compile(
-    "CJK (UNIFIED|COMPATIBILITY) IDEOGRAPH|(HALFWIDTH )?(HIRAGANA|KATAKANA) LETTER"
-    "|BOPOMOFO LETTER|IDEOGRAPHIC (ITERATION|NUMBER)"
+_CJK = regex.compile(r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Bopomofo}\u30fc\uff70〆]")
+_SCRIPTS = [
+    "Thai", "Lao", "Tibetan", "Myanmar", "Khmer", "Tai_Le", "New_Tai_Lue", "Buginese", "Tai_Tham",
+    "Balinese", "Yi", "Javanese", "Tai_Viet", "Tangut", "Khitan_Small_Script", "Nushu",
+]  # fmt: skip
+_SPACELESS = regex.compile(
+    "[" + "".join(rf"\p{{Script={script}}}" for script in _SCRIPTS) + "\ua9cf]"
+)
+_EXTENDS = regex.compile(
+    r"[\p{Grapheme_Cluster_Break=Extend}\p{Grapheme_Cluster_Break=SpacingMark}]"
 )
 
 
@@ -52,9 +58,26 @@ NORMALIZE = {
 }
 
 
+def is_in_token(character):
+    return unicodedata.category(character)[0] in "LNM"
+
+
+def is_mark(character):
+    """Whether a character goes on with the token before it, whichever that is."""
+    if not is_in_token(character):
+        return False
+    is_mark = unicodedata.category(character)[0] == "M" and not _SPACELESS.match(character)
+    return is_mark or bool(_EXTENDS.match(character))
+
+
 def is_cjk(character):
-    in_word = unicodedata.category(character)[0] in "LNM"
-    return in_word and bool(_CJK.match(unicodedata.name(character, "")))
+    return is_in_token(character) and not is_mark(character) and bool(_CJK.match(character))
+
+
+def stands(character):
+    """Whether a character is a token by itself, with the marks that follow."""
+    is_spaceless = is_in_token(character) and bool(_SPACELESS.match(character))
+    return is_cjk(character) or (is_spaceless and not is_mark(character))
 
 
 def fold(character):
@@ -63,18 +86,17 @@ def fold(character):
 
 
 def tokens(text):
-    """The tokens of a text, each with whether it is a CJK character."""
+    """The tokens of a text, each with whether it is a character of a script without spaces."""
     found = []
-    word = ""
-    for character in text + " ":
-        if is_cjk(character) or unicodedata.category(character)[0] not in "LNM":
-            if word:
-                found.append((word, False))
-            word = ""
-            if is_cjk(character):
-                found.append((fold(character), True))
-        else:
-            word += fold(character)
+    before = " "
+    for character in text:
+        if stands(character):
+            found.append((fold(character), True))
+        elif is_in_token(character):
+            goes_on = is_in_token(before) and (is_mark(character) or not found[-1][1])
+            last, of_character = found.pop() if goes_on else ("", False)
+            found.append((last + fold(character), of_character))
+        before = character
     return found
 
 
@@ -128,15 +150,29 @@ def pieces(text, unit, **asked):
 
 def shingles(text, unit, length, **asked):
     """Every shingle of a text, repeats too."""
-    normalised, places = pieces(text, unit, **asked)
+    normalised, places = pieces(text, "words" if unit == "auto" else unit, **asked)
     if not places:
         return []
+    if unit == "auto":
+        return by_script(normalised, places, prepared(text, **asked)) or [normalised]
     if len(places) < length:
         return [normalised]
     return [
         normalised[places[i][0] : places[i + length - 1][1]]
         for i in range(len(places) - length + 1)
     ]
+
+
+def by_script(normalised, places, prepared):
+    """Of 5 tokens from one of two and more characters of scripts without spaces on, else of 3."""
+    found = []
+    for i in range(len(places)):
+        neighbours = prepared[max(i - 1, 0) : i], prepared[i + 1 : i + 2]
+        in_run = prepared[i][1] and any(each[0][1] for each in neighbours if each)
+        last = i + (5 if in_run else 3) - 1
+        if last < len(places):
+            found.append(normalised[places[i][0] : places[last][1]])
+    return found
 
 
 def weight(times, weighting):

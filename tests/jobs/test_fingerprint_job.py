@@ -12,8 +12,6 @@ import pytest
 from mr_dedup.errors import MrDedupError
 from mr_dedup.features.shingles import FeatureOptions
 from mr_dedup.fingerprints.simhash import Fingerprints
-from mr_dedup.formats.documents.batch import DocumentBatch
-from mr_dedup.jobs import fingerprint
 from mr_dedup.jobs.batches import (
     BatchProtocol,
     Kind,
@@ -190,14 +188,3 @@ def read_left(files):
             _, lines = decode_bytes(Kind.REJECTS, batch)
             rejects += [json.loads(line) for line in lines.splitlines()]
     return rows, [(reject["place"], reject["reason"]) for reject in rejects]
-
-
-def test_bytes_of_cjk_are_counted(monkeypatch):
-    monkeypatch.setattr(fingerprint, "_COUNTED_BYTES", 7)
-    texts = ["plain", "中文 and", "", None, "ひらがな", "é Ω 한국", "、龥"]
-    for first in range(len(texts)):
-        some = pa.array(texts, pa.large_string()).slice(first)
-        names = pa.array(["x"] * len(some), pa.large_string())
-        batch = DocumentBatch(names, some, names.dictionary_encode(), np.zeros(len(some), np.int64))
-        expected = sum(3 for t in texts[first:] for c in t or "" if 0x3000 <= ord(c) < 0xA000)
-        assert fingerprint.cjk_bytes(batch) == expected

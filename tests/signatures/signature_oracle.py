@@ -59,7 +59,7 @@ def sim(one, other):
 def profile(text, over=2, rate=0.01, **asked):
     """As Nutch makes it, but for the order of equal counts, and CJK characters."""
     tokens = [token for token, _ in text_oracle.prepared(text, **asked)]
-    counts = Counter(t for t in tokens if len(t) > over or text_oracle.is_cjk(t[0]))
+    counts = Counter(t for t in tokens if len(t) > over or text_oracle.stands(t[0]))
     highest = max(counts.values(), default=0)
     quantum = math.floor(highest * rate + 0.5)
     if quantum < 2:

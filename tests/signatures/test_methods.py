@@ -28,15 +28,15 @@ OTHERS = document_frequencies([array(["a b", "b c"])], FeatureOptions("words", 2
         ("text-profile", "text-profile:over=2,rate=0.01"),
         ("segments", "segments:by=content,count=8,least=4"),
         ("segments:by=lines,length=4", "segments:by=lines,length=4,least=4"),
-        ("minhash", "minhash:bands=20,rows=5,least=1,shingles=words:3"),
+        ("minhash", "minhash:bands=20,rows=5,least=1,shingles=auto"),
         (
             "minhash:shingles=characters:05,estimate=0.7,stop_words=en",
             "minhash:bands=20,rows=5,least=1,shingles=characters:5,estimate=0.7,stop_words=en",
         ),
         ("exact:normalize=nfkc", "exact"),
         ("exact:normalize=none", "exact:normalize=none"),
-        ("minhash:normalize=nfc", "minhash:bands=20,rows=5,least=1,shingles=words:3,normalize=nfc"),
-        ("super-shingles", "super-shingles:bands=6,rows=14,least=2,shingles=words:3"),
+        ("minhash:normalize=nfc", "minhash:bands=20,rows=5,least=1,shingles=auto,normalize=nfc"),
+        ("super-shingles", "super-shingles:bands=6,rows=14,least=2,shingles=auto"),
     ],
 )
 def test_names(text, name):
@@ -89,7 +89,7 @@ def test_frequencies_are_those_of_keywords():
         ("keywords:sim=little", "sim must be a number, not 'little'"),
         ("keywords:sim=nan", "sim must be from 0 to 1, not nan"),
         ("keywords:frequencies=abc", "needs the document frequencies abc"),
-        ("minhash:shingles=lines:2", "unit must be one of words, characters, not 'lines'"),
+        ("minhash:shingles=lines:2", "unit must be one of words, characters, auto, not 'lines'"),
     ],
 )  # fmt: skip
 def test_names_that_mean_nothing(text, said):

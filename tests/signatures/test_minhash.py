@@ -20,14 +20,14 @@ NEAR = st.lists(st.sampled_from("ab"), min_size=1, max_size=6).map(" ".join)
 @deterministic
 @given(
     st.lists(TEXTS | NEAR | st.none(), min_size=2, max_size=5), st.integers(1, 6),
-    st.integers(1, 5), st.sampled_from(["words:1", "words:3", "characters:4"]),
+    st.integers(1, 5), st.sampled_from(["words:1", "words:3", "characters:4", "auto"]),
 )  # fmt: skip
 def test_texts_share_a_key_for_each_band_of_equal_hashes(texts, bands, rows, shingles):
     method = MinHash(bands, rows, shingles=shingles)
     signed = method.sign(array(texts))
     hashes = minwise_hashes(array(texts), bands * rows, FeatureOptions.parse(shingles)).values
-    unit, length = shingles.split(":")
-    of = [hashes[i].tolist() if text_oracle.shingles(text or "", unit, int(length)) else None
+    unit, _, length = shingles.partition(":")
+    of = [hashes[i].tolist() if text_oracle.shingles(text or "", unit, int(length or 0)) else None
           for i, text in enumerate(texts)]  # fmt: skip
     assert np.diff(signed.offsets).tolist() == [0 if each is None else bands for each in of]
     for sketch, each in zip(signed.sketches.tolist(), of, strict=True):
@@ -89,7 +89,7 @@ def test_words_are_prepared_first():
         ({"least": 21}, "least must be from 1 to 20, not 21"),
         ({"estimate": 1.5}, "estimate must be from 0 to 1"),
         ({"shingles": "lines:3"}, "unit must be one of"),
-        ({"shingles": "words:x"}, "features are words:N or characters:N"),
+        ({"shingles": "words:x"}, "features are words:N, characters:N or auto"),
     ],
 )
 def test_parameters_that_cannot_be(wrong, said):
