@@ -53,7 +53,7 @@ class SimilarPairsJob(DocumentJob):
         add = self.add_passthru_arg
         add("--method", action="append", metavar="NAME", help="what calls documents alike")
         add("--verify", default="0.8", metavar="J", help="least similarity of texts, or off")
-        add("--shingles", default="words:3", help="what texts are compared by (words:3)")
+        add("--shingles", default="auto", help="what texts are compared by (auto)")
 
     def check_options(self) -> None:
         """Raise ValueError or MrDedupError for options that cannot be."""
