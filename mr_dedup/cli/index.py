@@ -224,6 +224,8 @@ def _made_whole(folder: Path, aside: bool) -> Iterator[Path]:
         try:
             yield made / "index"
         except MrDedupError as error:
+            if str(made) not in str(error):
+                raise
             # what was made is removed; the user knows it by where it was to be
             reason = str(error).replace(str(made / "index"), str(folder))
             raise MrDedupError(reason) from error

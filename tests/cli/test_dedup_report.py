@@ -44,7 +44,9 @@ def stages(folder, count):
     chunks = np.where(np.arange(EARLIER + count) < EARLIER, -1, 0)
     fingerprints = np.concatenate([np.arange(EARLIER), keepers * 2**40])
     lengths = np.full(EARLIER + count, 100)
-    columns = [chunks, names + ids, fingerprints, lengths, [None] * EARLIER + langs]
+    files = ["pages.jsonl"] * (EARLIER + count)
+    langs = [None] * EARLIER + langs
+    columns = [chunks, names + ids, fingerprints, lengths, files, range(EARLIER + count), langs]
     rows = pa.table([pa.array(column) for column in columns], rows_schema(["lang"]).names)
     pq.write_table(rows.cast(rows_schema(["lang"])), folder / ROWS, row_group_size=1 << 14)
     decisions = pa.table(

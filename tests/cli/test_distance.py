@@ -303,7 +303,7 @@ def test_what_is_printed_is_printable(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--features", "lines"], "--features must be one of words, characters, not 'lines'"),
+        (["--features", "lines"], "--features must be one of words, characters, auto, not 'lines'"),
         (["--weights", "tf-idf"], "--weights tf-idf: needs --idf, a file of mr-dedup idf"),
         (["--html-field", "text"], "--id-field, --text-field, --html-field: expected distinct"),
         (["--max-record-size", "9"], "is longer than 9 bytes"),

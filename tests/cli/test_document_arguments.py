@@ -52,8 +52,8 @@ def test_the_help_names_every_weighting(parser):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--features", "lines"], "--features must be one of words, characters, not 'lines'"),
-        (["--features", "words:x"], "--features are words:N or characters:N, not 'words:x'"),
+        (["--features", "lines"], "--features must be one of words, characters, auto, not 'lines'"),
+        (["--features", "words:x"], "--features are words:N, characters:N or auto, not 'words:x'"),
         (["--features", "words:65"], "--features must be from 1 to 64, not 65"),
         (["--weights", "idf"], "--weights must be one of binary, "),
         (["--stop-words", "xx"], "--stop-words must be one of af, "),

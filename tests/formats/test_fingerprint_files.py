@@ -209,7 +209,7 @@ def test_unknown_endings_are_refused_with_the_known_ones(tmp_path, name):
 def test_parquet_is_not_compressed_from_outside(tmp_path, packing):
     path = tmp_path / f"x.parquet{packing}"
     path.touch()
-    message = rf"x\.parquet{packing}: is Parquet inside gzip or zstd; unpack it first"
+    message = rf"x\.parquet{packing}: is Parquet inside gzip or zstd, which is not read"
     for options in ({}, {"format": "parquet"}, {"name": "x.parquet"}):
         with pytest.raises(FormatError, match=message):
             FingerprintFile.detect(path, **options)

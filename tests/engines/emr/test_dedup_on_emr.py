@@ -1,5 +1,7 @@
 """mr-dedup dedup on EMR, in jobs with reducers and without: the same as in one process."""
 
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 
 from mr_dedup.cli import dedup
@@ -75,7 +77,14 @@ def test_dedup_equals_inline(client, tmp_path):
     ]  # fmt: skip
     assert main([*map(str, words)]) == 0, client.capfd.readouterr().err
     found, wanted = files_of(out), files_of(expected)
-    assert found["decisions.parquet"] == wanted["decisions.parquet"]
+    decisions = pq.read_table(out / "decisions.parquet")
+    for column in ("file", "keeper_file"):
+        # files in S3 are named by their addresses, those of a folder here by their names in it
+        names = pc.replace_substring(decisions[column], f"{there}/", "")
+        at = decisions.column_names.index(column)
+        assert names.null_count < len(names)
+        decisions = decisions.set_column(at, column, names)
+    assert decisions.equals(pq.read_table(expected / "decisions.parquet"))
     assert found["clusters.parquet"] == wanted["clusters.parquet"]
     documents = [name for name in wanted if name.startswith("documents/")]
     assert sum(found[name].count(b"\n") for name in documents) > 20
