@@ -1,7 +1,7 @@
 """Say how good pairs, or the decisions of dedup, are against every pair that is truly similar.
 
 PAIRS is the result folder of mr-dedup dedup, or its decisions.parquet; or text with two ids a line,
-parted by a TAB, whatever is behind them; or, with --as matches, what mr-dedup query prints of
+separated by a TAB, whatever is behind them; or, with --as matches, what mr-dedup query prints of
 documents, an id and those of its near-duplicates. TRUTH has every pair of documents from some
 similarity on: id_a TAB id_b TAB jaccard, as data-gen documents writes it. Text may be .gz or .zst.
 

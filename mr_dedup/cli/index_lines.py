@@ -7,12 +7,15 @@ them; nobody who has written a whole line is kept waiting.
 from __future__ import annotations
 
 import argparse
+import codecs
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 from mr_dedup.cli.streams import printable
+from mr_dedup.formats.documents.options import MAX_RECORD_BYTES
+from mr_dedup.formats.documents.rejects import Rejects, Report, bounded
 from mr_dedup.formats.id_text import escape_id, unescape_id
 
 if TYPE_CHECKING:
@@ -125,18 +128,19 @@ def _texts(name: str) -> Iterator[list[str]]:
 
 
 def _blocks(name: str = "-") -> Iterator[tuple[int, bytes]]:
-    """Yield whole lines, as many as have come, and the byte at which they begin."""
+    """Yield whole lines, as many as have come, and the byte at which they begin.
+
+    Of a line that is too long there are no bytes.
+    """
     from pathlib import Path
 
     from mr_dedup.formats.documents.content import open_content
     from mr_dedup.formats.documents.lines import line_blocks
-    from mr_dedup.formats.documents.options import MAX_RECORD_BYTES
 
     path = None if name == "-" else Path(name)
     with open_content(path, _NAME if path is None else name, None) as content:
         for block in line_blocks(content, 0, None, MAX_RECORD_BYTES):
-            # one that is too long is none: of it comes nothing but its place
-            yield block.offset, bytes(memoryview(block.buffer)[: block.size]) or b"\n"
+            yield block.offset, bytes(memoryview(block.buffer)[: block.size])
 
 
 def _split(block: bytes) -> list[bytes]:
@@ -144,7 +148,7 @@ def _split(block: bytes) -> list[bytes]:
 
 
 class _LineReader:
-    """Reads lines: documents as JSON, or fingerprints, as the first line is."""
+    """Reads lines: documents as JSON, or fingerprints, as the first line is that is not blank."""
 
     def __init__(
         self, make: Callable[[], FingerprintMaker | None], arguments: argparse.Namespace
@@ -157,56 +161,65 @@ class _LineReader:
         self._of_documents: bool | None = None
 
     def read(self, offset: int, block: bytes) -> list[Line]:
-        """Return what each line of a block says, which begins at a byte."""
-        lines = _split(block)
-        if self._of_documents is None:
-            self._of_documents = lines[0].lstrip().startswith(b"{")
+        """Return what each line of a block says, which begins at byte ``offset``."""
+        if not block:
+            return [Line(fault=f"is longer than {MAX_RECORD_BYTES} bytes")]
+        unmarked = block if offset else block.removeprefix(codecs.BOM_UTF8)
+        if self._of_documents is None and unmarked.strip():
+            self._of_documents = unmarked.lstrip().startswith(b"{")
         if not self._of_documents:
-            return [_fingerprint_line(line) for line in lines]
+            return [_fingerprint_line(line) for line in _split(unmarked)]
         self.need_maker()
-        return self._documents(offset, block, lines)
+        return self._documents(offset, block)
 
     def need_maker(self) -> None:
         """Have what makes fingerprints; MrDedupError if there is none, or options are unlike."""
         if self._maker is None:
             self._maker = self._make()
 
-    def _documents(self, offset: int, block: bytes, lines: list[bytes]) -> list[Line]:
-        found = self._read(offset, block)
-        if len(found) == len(lines):
-            return found
-        # some are none: one by one, to tell which
-        answers = []
-        for line in lines:
-            found = self._read(offset, line + b"\n")
-            answers.append(found[0] if found else Line(fault="is empty"))
-            offset += len(line) + 1
-        return answers
+    def _documents(self, offset: int, block: bytes) -> list[Line]:
+        """Return what lines of JSON say: all are decoded together, however many are rejected."""
+        import numpy as np
 
-    def _read(self, offset: int, block: bytes) -> list[Line]:
         from mr_dedup.formats.documents.batch import BatchBuilder
         from mr_dedup.formats.documents.jsonl import read_jsonl
         from mr_dedup.formats.documents.lines import LineBlock
-        from mr_dedup.formats.documents.rejects import Rejects, Report
 
         assert self._maker is not None
-        rejects, builder = Rejects(), BatchBuilder(self._options)
-        report = Report(_NAME, "byte", rejects, strict=self._options.strict)
-        read = read_jsonl(
-            [LineBlock(offset, bytearray(block), len(block))], None, self._options, report, builder
-        )
-        answers = []
+        builder = BatchBuilder(self._options)
+        report = _LineReport(self._options.strict)
+        lines = LineBlock(offset, bytearray(block), len(block))
+        read = read_jsonl([lines], None, self._options, report, builder)
+        found: list[tuple[int, Line]] = []
         for batch in [*read, *builder.finish()]:
             values, exist = self._maker.of(batch.texts)
-            answers += [
-                Line(value, id) if has else Line(fault="has no features", id=id)
-                for value, id, has in zip(
-                    values.tolist(), batch.ids.to_pylist(), exist.tolist(), strict=True
-                )
-            ]
-        if not answers and rejects.count:
-            return [Line(fault=printable(rejects.listed[0].reason))]
+            columns = batch.places, values, batch.ids, exist
+            for place, value, id, has in zip(*(c.tolist() for c in columns), strict=True):
+                line = Line(value, id) if has else Line(fault="has no features", id=id)
+                found.append((place, line))
+        found += [(place, Line(fault=printable(why))) for place, why in report.faults.items()]
+        ends = np.flatnonzero(np.frombuffer(block.removesuffix(b"\n"), np.uint8) == ord("\n"))
+        answers = [Line(fault="is empty")] * (ends.size + 1)
+        # a byte order mark is before what is read of the first line
+        rows = ends.searchsorted(np.array([place for place, _ in found], np.int64) - offset)
+        for row, (_, line) in zip(rows.tolist(), found, strict=True):
+            answers[row] = line
         return answers
+
+
+class _LineReport(Report):
+    """Takes why lines are rejected, all of them: ``faults``, by the byte at which each begins."""
+
+    def __init__(self, strict: bool) -> None:
+        super().__init__(_NAME, "byte", Rejects(), strict)
+        self.faults: dict[int, str] = {}
+
+    def reject(
+        self, position: int, reason: str, line: int | None = None, text_field: str | None = None
+    ) -> None:
+        """Take why the line at byte ``position`` is rejected; FormatError if strict."""
+        super().reject(position, reason, line, text_field)
+        self.faults[position] = bounded(reason)
 
 
 def _fingerprint_line(line: bytes) -> Line:

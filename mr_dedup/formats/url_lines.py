@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import codecs
 import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
-
-import numpy as np
-from numpy.typing import NDArray
 
 from mr_dedup.errors import MrDedupError
 from mr_dedup.formats.documents.content import (
@@ -19,7 +15,7 @@ from mr_dedup.formats.documents.content import (
     open_recognised,
 )
 from mr_dedup.formats.documents.files import DocumentPart
-from mr_dedup.formats.documents.lines import LineBlock, line_blocks
+from mr_dedup.formats.documents.lines import NonEmptyLines, line_blocks
 from mr_dedup.formats.documents.read import part_line_blocks
 from mr_dedup.formats.documents.rejects import Rejects, Report
 from mr_dedup.formats.fingerprint_files import Compression
@@ -27,8 +23,6 @@ from mr_dedup.formats.fingerprint_files import Compression
 MAX_LINE_BYTES = 1 << 16
 
 STANDARD_INPUT = "-"
-
-_NEWLINE, _RETURN = b"\n\r"
 
 _COMPRESSION_OF_ENDING: dict[str, Compression] = {".gz": "gzip", ".zst": "zstd"}
 
@@ -55,7 +49,7 @@ def url_lines(name: str, rejects: Rejects) -> Iterator[UrlLines]:
     with _opened(path, called) as content:
         number = 1
         for block in line_blocks(content, 0, None, MAX_LINE_BYTES):
-            lines = _Lines.of(block)
+            lines = NonEmptyLines.of(block)
             yield _urls_in(report, lines, (lines.numbers + number).tolist())
             number += lines.line_count
 
@@ -73,7 +67,7 @@ def part_url_lines(part: DocumentPart, rejects: Rejects) -> Iterator[UrlLines]:
         for block in blocks:
             if not block.offset:
                 _refuse_compressed(bytes(block.buffer[:4]), file.name)
-            lines = _Lines.of(block)
+            lines = NonEmptyLines.of(block)
             yield _urls_in(report, lines, (lines.starts + block.offset).tolist())
 
 
@@ -82,41 +76,7 @@ def _opened(path: Path | None, name: str) -> contextlib.AbstractContextManager[C
     return open_content(path, name, compression) if compression else open_recognised(path, name)
 
 
-class _Lines(NamedTuple):
-    """Those lines of ``content`` that are not empty: which of ``line_count`` they are, from 0.
-
-    ``numbers``, ``starts`` and ``ends`` are int64[n]. The content is None for one that is too long.
-    """
-
-    content: bytes | None
-    line_count: int
-    numbers: NDArray[np.int64]
-    starts: NDArray[np.int64]
-    ends: NDArray[np.int64]
-
-    @classmethod
-    def of(cls, block: LineBlock) -> _Lines:
-        """Return the lines of a block; their ends are those without CR LF or LF."""
-        if not block.size:
-            zero = np.zeros(1, np.int64)
-            return cls(None, 1, zero, zero, zero)
-        content = bytes(memoryview(block.buffer)[: block.size])
-        begin = len(codecs.BOM_UTF8) if _begins_with_mark(block) else 0
-        data = np.frombuffer(content, np.uint8)
-        ends = np.flatnonzero(data == _NEWLINE)
-        if not content.endswith(b"\n"):
-            ends = np.append(ends, block.size)
-        starts = np.append(begin, ends[:-1] + 1)
-        stops = ends - ((ends > starts) & (data[ends - 1] == _RETURN))
-        numbers = np.flatnonzero(stops > starts)
-        return cls(content, len(ends), numbers, starts[numbers], stops[numbers])
-
-
-def _begins_with_mark(block: LineBlock) -> bool:
-    return block.offset == 0 and block.buffer.startswith(codecs.BOM_UTF8)
-
-
-def _urls_in(report: Report, lines: _Lines, places: list[int]) -> UrlLines:
+def _urls_in(report: Report, lines: NonEmptyLines, places: list[int]) -> UrlLines:
     content = lines.content
     if content is not None and (lines.ends - lines.starts).max(initial=0) <= MAX_LINE_BYTES:
         spans = zip(lines.starts.tolist(), lines.ends.tolist(), strict=True)

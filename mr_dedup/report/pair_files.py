@@ -2,8 +2,8 @@
 
 Ids are fields of text as ``formats/id_text.py`` writes them.
 
-Lines end with LF or CR LF; empty ones are skipped. A first line that begins with the fields id_a
-and id_b names the columns. Columns behind those that are read may hold anything.
+Lines end with LF or CR LF; empty ones are skipped, many at once. A first line that begins with the
+fields id_a and id_b names the columns. Columns behind those that are read may contain anything.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from mr_dedup.errors import FormatError, MrDedupError
-from mr_dedup.formats.documents.content import Content, open_content
-from mr_dedup.formats.documents.lines import line_blocks
+from mr_dedup.formats.documents.content import open_content
+from mr_dedup.formats.documents.lines import NonEmptyLines, line_blocks
 from mr_dedup.formats.fingerprint_files import Compression
 from mr_dedup.formats.id_text import unescape_ids
 
@@ -66,11 +66,11 @@ def read_pairs(path: Path | None, *, as_matches: bool = False) -> DocumentPairs:
     """
     name = "stdin" if path is None else str(path)
     parts = [_no_ids(), _no_ids()]
-    for number, rows in _rows(path, name):
-        for line, row in enumerate(rows, number):
-            if row and (len(row) < 2 or not all(row[:2]) or (as_matches and not all(row))):
-                raise FormatError(name, f"line {line}", "expected two ids, parted by a TAB")
-        rows = [row if as_matches else row[:2] for row in rows if row]
+    for numbers, rows in _rows(path, name):
+        for line, row in zip(numbers, rows, strict=True):
+            if len(row) < 2 or not all(row[:2]) or (as_matches and not all(row)):
+                raise FormatError(name, f"line {line}", "expected two ids, separated by a TAB")
+        rows = rows if as_matches else [row[:2] for row in rows]
         parts.append(_ids([row[0] for row in rows for _ in row[1:]]))
         parts.append(_ids([id for row in rows for id in row[1:]]))
     return DocumentPairs(pa.concat_arrays(parts[::2]), pa.concat_arrays(parts[1::2]))
@@ -86,12 +86,12 @@ def read_truth(path: Path) -> TruePairs:
     name = str(path)
     firsts, seconds, lines = [_no_ids()], [_no_ids()], [np.empty(0, np.int64)]
     similarities = [np.empty(0, np.float64)]
-    for number, rows in _rows(path, name):
-        values = [_similarity(row, name, line) for line, row in enumerate(rows, number) if row]
+    for numbers, rows in _rows(path, name):
+        values = [_similarity(row, name, line) for line, row in zip(numbers, rows, strict=True)]
         similarities.append(np.array(values, np.float64))
-        lines.append(number + np.flatnonzero([bool(row) for row in rows]))
-        firsts.append(_ids([row[0] for row in rows if row]))
-        seconds.append(_ids([row[1] for row in rows if row]))
+        lines.append(np.array(numbers, np.int64))
+        firsts.append(_ids([row[0] for row in rows]))
+        seconds.append(_ids([row[1] for row in rows]))
     truth = TruePairs(
         pa.concat_arrays(firsts), pa.concat_arrays(seconds), np.concatenate(similarities)
     )
@@ -99,43 +99,42 @@ def read_truth(path: Path) -> TruePairs:
     return truth
 
 
-def _rows(path: Path | None, name: str) -> Iterator[tuple[int, list[list[str]]]]:
-    """Yield the number of a line, and the fields of those from it on, some lines at a time.
+def _rows(path: Path | None, name: str) -> Iterator[tuple[list[int], list[list[str]]]]:
+    """Yield the fields of lines and their numbers, some lines at a time.
 
-    An empty line has none, and so has one that names the columns.
+    Without empty lines, and without a first one that names the columns.
     """
     compression = _COMPRESSION_OF_ENDING.get(path.suffix.lower()) if path else None
     with open_content(path, name, compression) as content:
-        for number, text in _texts(content, name):
-            lines = [line.removesuffix("\r") for line in text.removesuffix("\n").split("\n")]
-            rows = [line.split("\t") if line else [] for line in lines]
-            if number == 1:
-                rows[0][:1] = [id.removeprefix("\ufeff") for id in rows[0][:1]]
-                rows[0] = [] if rows[0][:2] == _HEADER else rows[0]
-            yield number, rows
+        number = 1
+        for block in line_blocks(content, 0, None, MAX_LINE_BYTES):
+            lines = NonEmptyLines.of(block)
+            if lines.content is None:
+                raise FormatError(name, f"line {number}", f"is longer than {MAX_LINE_BYTES} bytes")
+            numbers = (lines.numbers + number).tolist()
+            rows = _fields(lines.content, lines, name, number)
+            if numbers[:1] == [1] and rows[0][:2] == _HEADER:
+                del numbers[0], rows[0]
+            yield numbers, rows
+            number += lines.line_count
 
 
-def _texts(content: Content, name: str) -> Iterator[tuple[int, str]]:
-    """Yield the number of a line, and whole lines from it on."""
-    number = 1
-    for block in line_blocks(content, 0, None, MAX_LINE_BYTES):
-        if not block.size:
-            raise FormatError(name, f"line {number}", f"is longer than {MAX_LINE_BYTES} bytes")
-        lines = bytes(memoryview(block.buffer)[: block.size])
-        try:
-            text = lines.decode()
-        except UnicodeDecodeError as error:
-            line = number + lines.count(b"\n", 0, error.start)
-            raise FormatError(name, f"line {line}", "is not UTF-8") from error
-        yield number, text
-        number += lines.count(b"\n")
+def _fields(content: bytes, lines: NonEmptyLines, name: str, number: int) -> list[list[str]]:
+    """Return the fields of the lines of a block that begins with line ``number``."""
+    try:
+        content.decode()
+    except UnicodeDecodeError as error:
+        line = number + content.count(b"\n", 0, error.start)
+        raise FormatError(name, f"line {line}", "is not UTF-8") from error
+    spans = zip(lines.starts.tolist(), lines.ends.tolist(), strict=True)
+    return [content[start:end].decode().split("\t") for start, end in spans]
 
 
 def _similarity(row: list[str], name: str, line: int) -> float:
     """Return the similarity of a row of the truth; FormatError if it is none."""
     place = f"line {line}"
     if len(row) < 3 or not all(row[:2]):
-        raise FormatError(name, place, "expected two ids and their similarity, parted by TABs")
+        raise FormatError(name, place, "expected two ids and their similarity, separated by TABs")
     if row[0] == row[1]:
         raise FormatError(name, place, "pairs a document with itself")
     try:

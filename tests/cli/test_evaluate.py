@@ -184,7 +184,7 @@ def test_a_truth_that_was_planted(tmp_path, capsys, monkeypatch):
     ("arguments", "said"),
     [
         (["none.tsv"], "none.tsv: cannot be read: No such file or directory"),
-        (["docs.jsonl"], "docs.jsonl, line 1: expected two ids, parted by a TAB"),
+        (["docs.jsonl"], "docs.jsonl, line 1: expected two ids, separated by a TAB"),
         (["."], "decisions.parquet: cannot be read: No such file or directory"),
         (["found.tsv", "--as", "decisions"], "found.tsv: the Parquet data is damaged: "),
         (["out", "--truth", "bad.tsv"], "bad.tsv, line 3: 'x' is no similarity from 0 to 1"),

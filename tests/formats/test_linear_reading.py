@@ -12,6 +12,7 @@ import pytest
 from mr_dedup.formats import fingerprint_files, pairs, url_lines
 from mr_dedup.formats.documents import content, html_text, http_body
 from mr_dedup.formats.documents.rejects import Rejects
+from mr_dedup.report import pair_files
 from tests.formats.documents.reading import read
 from tests.formats.documents.test_document_warc import page
 
@@ -134,6 +135,8 @@ BLANK = {
         lambda path: list(fingerprint_files.FingerprintFile(path, "text", "gzip").batches()),
     ),
     "pairs": (b"%d\t7\n", blank_pairs),
+    "tsv": (b"%d\t7\n", lambda path: pair_files.read_pairs(path)),
+    "truth": (b"%d\t7\t0.5\n", lambda path: pair_files.read_truth(path)),
 }
 
 

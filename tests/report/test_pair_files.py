@@ -82,10 +82,10 @@ FAR = "".join(f"{n}\t{n}x\t0.5\n" for n in range(20_000))
 @pytest.mark.parametrize(
     ("line", "reason"),
     [
-        ("a", "expected two ids, parted by a TAB"),
-        ("a\t", "expected two ids, parted by a TAB"),
-        ("\tb", "expected two ids, parted by a TAB"),
-        ("\t", "expected two ids, parted by a TAB"),
+        ("a", "expected two ids, separated by a TAB"),
+        ("a\t", "expected two ids, separated by a TAB"),
+        ("\tb", "expected two ids, separated by a TAB"),
+        ("\t", "expected two ids, separated by a TAB"),
         (b"a\t\xff", "is not UTF-8"),
     ],
 )
@@ -101,8 +101,8 @@ def test_what_is_no_pair(tmp_path, start, line, reason):
 @pytest.mark.parametrize(
     ("line", "reason"),
     [
-        ("a\tb", "expected two ids and their similarity, parted by TABs"),
-        ("a\t\t1", "expected two ids and their similarity, parted by TABs"),
+        ("a\tb", "expected two ids and their similarity, separated by TABs"),
+        ("a\t\t1", "expected two ids and their similarity, separated by TABs"),
         ("a\ta\t1", "pairs a document with itself"),
         ("a\tb\t1.01", "'1.01' is no similarity from 0 to 1"),
         ("a\tb\t-0.1", "'-0.1' is no similarity from 0 to 1"),

@@ -8,8 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from mr_dedup.errors import MrDedupError
 from mr_dedup.formats.documents.content import Content, open_content
+
+_NEWLINE, _RETURN = b"\n\r"
 
 _READ_BYTES = 1 << 18
 """Lines handed on together: of 64 KB to 8 MB the fastest to decode, for the cache holds it."""
@@ -28,6 +33,42 @@ class LineBlock(NamedTuple):
     offset: int
     buffer: bytearray
     size: int
+
+
+class NonEmptyLines(NamedTuple):
+    """The lines of ``content`` that are not empty: which of ``line_count`` they are, from 0.
+
+    ``numbers``, ``starts`` and ``ends`` are int64[n]. The content is None for a line that is too
+    long. A byte order mark at the beginning of a file is not part of a line. Empty lines take some
+    nanoseconds each, and no Python object.
+    """
+
+    content: bytes | None
+    line_count: int
+    numbers: NDArray[np.int64]
+    starts: NDArray[np.int64]
+    ends: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, block: LineBlock) -> NonEmptyLines:
+        """Return the lines of a block; their ends are those without CR LF or LF."""
+        if not block.size:
+            zero = np.zeros(1, np.int64)
+            return cls(None, 1, zero, zero, zero)
+        content = bytes(memoryview(block.buffer)[: block.size])
+        begin = len(codecs.BOM_UTF8) if _begins_with_mark(block) else 0
+        data = np.frombuffer(content, np.uint8)
+        ends = np.flatnonzero(data == _NEWLINE)
+        if not content.endswith(b"\n"):
+            ends = np.append(ends, block.size)
+        starts = np.append(begin, ends[:-1] + 1)
+        stops = ends - ((ends > starts) & (data[ends - 1] == _RETURN))
+        numbers = np.flatnonzero(stops > starts)
+        return cls(content, len(ends), numbers, starts[numbers], stops[numbers])
+
+
+def _begins_with_mark(block: LineBlock) -> bool:
+    return block.offset == 0 and block.buffer.startswith(codecs.BOM_UTF8)
 
 
 def line_blocks(
