@@ -41,10 +41,10 @@ _MOST = 4095
 class FeatureOptions:
     """Which features a text has: shingles of ``length`` words or characters, and their weights.
 
-    With the unit ``auto``, which has no length, the script decides, shingle by shingle: of 5 tokens
-    where it starts within two or more characters of a script without spaces, else of 3. So English
-    has those of words:3, Chinese those of words:5, and a page that is both has both; which ones a
-    text has depends on nothing but the text.
+    With the unit ``auto``, which has no length, the script decides: a text has the shingles of
+    words:3 where at most a tenth of its tokens are characters of scripts without spaces next to one
+    another, those of words:5 where at least a fifth are, and some of both between the two limits.
+    Which ones a text has depends on nothing but the text.
 
     The text is first normalised by ``normalize``: "nfkc" is Unicode's toNFKC_Casefold
     (compatible characters as one, full case folding, soft hyphens and other default-ignorable

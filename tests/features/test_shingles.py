@@ -97,13 +97,52 @@ def test_words(text, shingles):
         ("a b", "auto", 1, ("a b",)),
         ("我们是中国人", "auto", 1, ("我们是中国", "们是中国人")),
         ("我们是中", "auto", 1, ("我们是中",)),
-        ("a b 我，们是 c d", "auto", 1, ("a b 我", "b 我们", "我们是 c d")),
+        ("a b 我，们是 c d", "auto", 1, ("a b 我们是", "b 我们是 c", "我们是 c d")),
+        ("a b c d e 我们", "auto", 1, ("a b c d e", "b c d e 我", "c d e 我们")),
         ("a 我 b 我 c", "auto", 1, ("a 我 b", "我 b 我", "b 我 c")),
         ("น้ำดีใจ", "auto", 1, ("น้\u0e4dาดีใจ",)),
     ],
 )
 def test_shingles(text, unit, length, shingles):
     assert features_of(text, FeatureOptions(unit, length, "tf")).shingles == shingles
+
+
+def mixed(words, characters, changed=()):
+    """An English text with one Chinese part in its middle."""
+    english = [f"changed{i}" if i in changed else f"word{i * i}" for i in range(words)]
+    chinese = "".join(chr(0x4E00 + 7 * i) for i in range(characters))
+    return " ".join((*english[: words // 2], chinese, *english[words // 2 :]))
+
+
+def similarity(*texts):
+    """The Jaccard index of the shingles by script of two texts."""
+    one, other = (set(features_of(text, FeatureOptions("auto")).shingles) for text in texts)
+    return len(one & other) / len(one | other)
+
+
+@pytest.mark.parametrize("characters", [0, 1, 2, 55, 56, 57, 60, 80, 100, 120, 124, 125, 126, 300])
+def test_texts_of_two_scripts_equal_the_oracle(characters):
+    text = mixed(500, characters)
+    compare(text, FeatureOptions("auto", weighting="tf"))
+    lengths = {
+        len(text_oracle.prepared(shingle))
+        for shingle in features_of(text, FeatureOptions("auto")).shingles
+    }
+    share = characters / (500 + characters)
+    assert lengths == ({3} if share <= 0.1 else {5} if share >= 0.2 else {3, 5})
+
+
+def test_a_small_part_of_another_script_changes_few_shingles():
+    assert similarity(mixed(500, 0), mixed(500, 10)) > 0.97
+    assert similarity(mixed(500, 0), mixed(500, 50)) > 0.89
+
+
+@pytest.mark.parametrize("characters", [10, 50, 60, 80, 100, 120, 200, 2000])
+def test_a_small_change_changes_few_shingles_whatever_the_share_of_scripts(characters):
+    text = mixed(500, characters)
+    assert similarity(text, mixed(500, characters, changed={250})) > 0.97
+    assert similarity(text, mixed(498, characters)) > 0.94
+    assert similarity(text, mixed(500, characters + 2)) > 0.9
 
 
 def test_the_table_equals_what_this_python_knows():

@@ -4,12 +4,14 @@ import functools
 import math
 import unicodedata
 from collections import Counter
+from fractions import Fraction
 from itertools import groupby
 
 import regex
 import rjieba
 import Stemmer
 import stopwordsiso
+import xxhash
 
 _CJK = regex.compile(r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Bopomofo}\u30fc\uff70〆]")
 _SCRIPTS = [
@@ -164,14 +166,22 @@ def shingles(text, unit, length, **asked):
 
 
 def by_script(normalised, places, prepared):
-    """Of 5 tokens from one of two and more characters of scripts without spaces on, else of 3."""
+    """Of 3 tokens, or of 5 where a fifth of them are of scripts without spaces, or some of both."""
+    tokens = len(places)
+    joined = 0
+    for i in range(tokens):
+        neighbours = prepared[max(i - 1, 0) : i] + prepared[i + 1 : i + 2]
+        joined += prepared[i][1] and any(of_character for _, of_character in neighbours)
+    share = Fraction(joined, tokens)
     found = []
-    for i in range(len(places)):
-        neighbours = prepared[max(i - 1, 0) : i], prepared[i + 1 : i + 2]
-        in_run = prepared[i][1] and any(each[0][1] for each in neighbours if each)
-        last = i + (5 if in_run else 3) - 1
-        if last < len(places):
-            found.append(normalised[places[i][0] : places[last][1]])
+    for i in range(tokens - 2):
+        short = normalised[places[i][0] : places[i + 2][1]]
+        mixed = xxhash.xxh3_64_intdigest(short.encode()) * 0xBF58476D1CE4E5B9 % 2**64
+        is_long = Fraction(mixed // 2**32, 2**32) < 10 * share - 1
+        if not is_long:
+            found.append(short)
+        elif i + 4 < tokens:
+            found.append(normalised[places[i][0] : places[i + 4][1]])
     return found
 
 
