@@ -53,14 +53,18 @@ _FURNITURE_NAMES = [
 _FURNITURE = [
     # first what most elements are without: 1.6 times as fast
     ":is([class],[id])"
-    f":is({','.join(f'.{name},#{name}' for name in _FURNITURE_NAMES)}):is({_CONTAINERS})",
-    "[id^=div-gpt-ad]", "[id^=google_ads]", "[id^=taboola-]", "[id^=outbrain]", "[data-ad]",
+    f":is({','.join(f'[class~={name} i],[id={name} i]' for name in _FURNITURE_NAMES)})"
+    f":is({_CONTAINERS})",
+    "[id^=div-gpt-ad i]", "[id^=google_ads i]", "[id^=taboola- i]", "[id^=outbrain i]", "[data-ad]",
     "[data-ad-slot]", "[data-ad-client]", "[data-ad-unit]", "[aria-label=advertisement i]",
-    "[id^=onetrust-]", "[id^=CybotCookiebot]", "[id^=cookie-law-info]",
-    "[role=banner]", "[role=complementary]", "[role=contentinfo]", "[role=navigation]",
-    "[role=search]", "[role=dialog]", "[role=alertdialog]",
+    "[id^=onetrust- i]", "[id^=CybotCookiebot i]", "[id^=cookie-law-info i]",
+    "[role=banner i]", "[role=complementary i]", "[role=contentinfo i]", "[role=navigation i]",
+    "[role=search i]", "[role=dialog i]", "[role=alertdialog i]",
 ]  # fmt: skip
-"""What is not main content, as CSS selectors: adverts, consent, related pages, sharing, sign-up."""
+"""What is not main content, as CSS selectors: adverts, consent, related pages, sharing, sign-up.
+
+In any case of letters, which .name and #name mind in pages with a doctype: 2 to 10 % more time.
+"""
 
 _BYTE_ORDER_MARKS = (
     (codecs.BOM_UTF8, "utf-8"),
