@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from mr_dedup.cli.document_arguments import described_features, judge_reading
+from mr_dedup.cli.document_arguments import described_features, judge_reading, read_options
 from mr_dedup.cli.document_inputs import prepare
 from mr_dedup.cli.fingerprint import copy_rows, documents_read, fingerprinted, table_writer
 from mr_dedup.cli.on_cluster import is_address, refuse_existing_output
@@ -166,14 +166,29 @@ def _kinds(
 def _kind_here(path: Path, arguments: argparse.Namespace) -> _Kind:
     """Return what a file of this machine is; fingerprints, to be refused, if nothing tells."""
     if path.suffix.lower() == ".parquet" and path.is_file():
-        from mr_dedup.formats.fingerprint_parquet import FINGERPRINT
-        from mr_dedup.formats.parquet_rows import open_parquet
-
-        with open_parquet(path, str(path)) as file:
-            texts = {arguments.text_field, arguments.html_field}
-            has_texts = not texts.isdisjoint(file.columns)
-            return "documents" if has_texts and FINGERPRINT not in file.columns else "fingerprints"
+        return _kind_of_table(path, arguments)
     return _kind_by_ending(path.name) or "fingerprints"
+
+
+def _kind_of_table(path: Path, arguments: argparse.Namespace) -> _Kind:
+    """Return what a Parquet file is by its columns; NothingReadError if they are of neither."""
+    from mr_dedup.errors import NothingReadError
+    from mr_dedup.formats.documents.parquet import likely_text_column
+    from mr_dedup.formats.documents.rejects import listed_names
+    from mr_dedup.formats.fingerprint_parquet import FINGERPRINT
+    from mr_dedup.formats.parquet_rows import open_parquet
+
+    texts = [arguments.text_field, arguments.html_field]
+    with open_parquet(path, str(path)) as file:
+        if FINGERPRINT in file.columns:
+            return "fingerprints"
+        if not set(texts).isdisjoint(file.columns):
+            return "documents"
+        raise NothingReadError(
+            f"{path}: has no column {FINGERPRINT!r} of fingerprints, nor {texts[0]!r} or "
+            f"{texts[1]!r} of texts; its columns are {listed_names(file.columns)}",
+            likely_text_column(file, read_options(arguments).id_names),
+        )
 
 
 def _kind_by_ending(name: str) -> _Kind | None:

@@ -225,7 +225,8 @@ def test_queries_in_parquet(corpus, capfd, tmp_path):
     assert (code, out) == (0, "".join(by_id[id] for id in ids if id in by_id))
     pq.write_table(table.select(["id"]), tmp_path / "q.parquet")
     line = mistake(capfd, *corpus.split(1), "--queries", tmp_path / "q.parquet")
-    assert "q.parquet: has no column 'fingerprint'; its columns are 'id'" in line
+    assert "q.parquet: has no column 'fingerprint' of fingerprints, nor 'text' or 'html'" in line
+    assert line.endswith("; its columns are id\n")
 
 
 def test_a_cluster_is_sent_what_is_told_to_be_parquet_whole(

@@ -84,6 +84,26 @@ def test_texts_in_another_column_are_an_error(folder, capfd, name, runner):
         assert code == 0, captured.err
 
 
+@pytest.mark.parametrize("name", ["query", "query by"])
+def test_a_table_to_search_without_fingerprints_and_texts_is_an_error(folder, capfd, name):
+    columns = {"id": ["a", "b"], "url": ["u", "v"], "content": ["one two three", "x y"]}
+    pq.write_table(pa.table(columns), folder / "x.parquet")
+    code, captured = run(capfd, name, "x.parquet", "inline", "--overwrite")
+    assert (code, captured.out) == (2, "")
+    assert error(captured) == (
+        "x.parquet: has no column 'fingerprint' of fingerprints, nor 'text' or 'html' of texts; "
+        "its columns are id, url, content; --text-field content names another"
+    )
+    columns["text"] = columns.pop("content")
+    pq.write_table(pa.table(columns), folder / "x.parquet")
+    code, captured = run(capfd, name, "x.parquet", "inline", "--overwrite")
+    assert (code, captured.err.count("documents: ")) == (0, 2), captured.err
+    columns["fingerprint"] = [1, 2]
+    pq.write_table(pa.table(columns), folder / "x.parquet")
+    code, captured = run(capfd, name, "x.parquet", "inline", "--overwrite")
+    assert (code, captured.err.count("documents: ")) == (0, 1), captured.err
+
+
 @pytest.mark.parametrize(("name", "runner"), EVERY)
 def test_texts_in_another_member_are_an_error(folder, capfd, name, runner):
     documents = [named(n, url="u", body=f"one two {n}", n=n) for n in range(30)]

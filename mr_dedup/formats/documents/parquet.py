@@ -107,7 +107,7 @@ def _columns(file: ParquetRows, options: ReadOptions, name: str) -> _Columns:
     if not texts:
         expected = f"{options.text_name!r} nor {options.html_name!r}"
         reason = f"has neither a column {expected}; its columns are {listed_names(file.columns)}"
-        raise NoTextColumnError(name, reason, _likely_text(file, ids))
+        raise NoTextColumnError(name, reason, likely_text_column(file, ids))
     columns = _Columns(ids, texts, fields)
     for column in columns.read:
         if counts[column] > 1:
@@ -119,7 +119,7 @@ def _columns(file: ParquetRows, options: ReadOptions, name: str) -> _Columns:
     return columns
 
 
-def _likely_text(file: ParquetRows, ids: list[str]) -> str | None:
+def likely_text_column(file: ParquetRows, ids: Sequence[str]) -> str | None:
     """Return the column that may have the texts, of those that have strings and are not ids."""
     strings = [field.name for field in file.schema if _is_string(_value_type(field.type))]
     return likely_text([name for name in strings if name not in ids])
