@@ -25,7 +25,7 @@ def shortened(message: str, max_characters: int = MAX_MESSAGE) -> str:
 class MrDedupError(Exception):
     """An expected failure; its message is one line fit to be shown to a user.
 
-    It has at most ``MAX_MESSAGE`` characters: of a longer one the middle is left out.
+    It has at most ``MAX_MESSAGE`` characters: a longer one is without its middle.
     """
 
     def __init__(self, message: str) -> None:

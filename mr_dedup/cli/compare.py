@@ -236,11 +236,11 @@ def _read(
     files: Sequence[DocumentFile] = find_documents(arguments.documents, arguments.format).files
     rejects = Rejects()
     ids, texts = [pa.array([], pa.large_string())], [pa.array([], pa.large_string())]
-    held = 0
+    size_bytes = 0
     with tqdm(unit=" documents", unit_scale=True, leave=False, disable=None) as bar:
         for batch in read_documents(files, rejects, read_options(arguments)):
-            held += batch.texts.nbytes + batch.ids.nbytes
-            if held > HELD_BYTES:
+            size_bytes += batch.texts.nbytes + batch.ids.nbytes
+            if size_bytes > HELD_BYTES:
                 raise MrDedupError(
                     f"documents: more than {HELD_BYTES:,} bytes of text, which one process does "
                     "not hold; compare methods on some of them"

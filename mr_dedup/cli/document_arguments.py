@@ -30,8 +30,8 @@ def add_reading_arguments(parser: argparse.ArgumentParser, *, judged: bool = Tru
         return
     group.add_argument(
         "--max-rejected", type=_share, default=MAX_REJECTED, metavar="SHARE",
-        help="end with an error, the result in place, if more of the records cannot be read, and "
-        "more than one: 0.02 or 2%%, 0 allows none (default 10%%)",
+        help="end with an error, with the result written, if more of the records cannot be read, "
+        "and more than one: 0.02 or 2%%, 0 allows none (default 10%%)",
     )  # fmt: skip
     parser.set_defaults(read_counts=[])
 

@@ -33,8 +33,8 @@ class DocumentWork:
     """What is run: a task for each input; so many files, and files of other kinds not read.
 
     ``paths`` are the files of this machine, ``remote`` those of the cluster, ``stdin`` is the
-    checksum of standard input if it was copied to a file. What one process can hold need not go
-    between its tasks as lines, which is ``held``; ``content_bytes`` is how much that is, about.
+    checksum of standard input if it was copied to a file. ``held`` says that the documents fit into
+    the memory of one process, which need not write them as lines; ``content_bytes`` is their size.
     """
 
     runner: str

@@ -92,9 +92,9 @@ def remove_lines(index: HammingIndex, arguments: argparse.Namespace) -> None:
             if name != "-" and len(sound) < len(lines):
                 first = next(fault for fault in faults if fault)
                 raise MrDedupError(f"{name}: {first}")
-            held = iter(index.remove([unescape_id(line) for line in sound]).tolist())
+            known = iter(index.remove([unescape_id(line) for line in sound]).tolist())
             answers = [
-                f"\t{fault}" if fault else f"{line}\t{'removed' if next(held) else 'unknown'}"
+                f"\t{fault}" if fault else f"{line}\t{'removed' if next(known) else 'unknown'}"
                 for line, fault in zip(lines, faults, strict=True)
             ]
             removed += sum(answer.endswith("\tremoved") for answer in answers)
@@ -194,14 +194,14 @@ class _LineReader:
         for batch in [*read, *builder.finish()]:
             values, exist = self._maker.of(batch.texts)
             columns = batch.places, values, batch.ids, exist
-            for place, value, id, has in zip(*(c.tolist() for c in columns), strict=True):
+            for position, value, id, has in zip(*(c.tolist() for c in columns), strict=True):
                 line = Line(value, id) if has else Line(fault="has no features", id=id)
-                found.append((place, line))
-        found += [(place, Line(fault=printable(why))) for place, why in report.faults.items()]
+                found.append((position, line))
+        found += [(at, Line(fault=printable(why))) for at, why in report.faults.items()]
         ends = np.flatnonzero(np.frombuffer(block.removesuffix(b"\n"), np.uint8) == ord("\n"))
         answers = [Line(fault="is empty")] * (ends.size + 1)
         # a byte order mark is before what is read of the first line
-        rows = ends.searchsorted(np.array([place for place, _ in found], np.int64) - offset)
+        rows = ends.searchsorted(np.array([position for position, _ in found], np.int64) - offset)
         for row, (_, line) in zip(rows.tolist(), found, strict=True):
             answers[row] = line
         return answers

@@ -19,7 +19,7 @@ So similar sets meet in the short prefix of one and the long one of the other. F
 0.11 n and 0.2 n hashes. That two long ones meet says nothing: not to look at that took 10,000 texts
 that are 0.77 alike from 10 s to 0.14 s. A cut set has the long prefix alone.
 
-A scan of all keepers, where the index cannot tell them apart: variants of one page, texts of a few
+A scan of all keepers, where the index separates too few: variants of one page, texts of a few
 hundred phrases. It bounds from below in how many hashes two sets differ. A hash that only one text
 of the cluster has is in its difference with every other text: these are counted. In how many of the
 others two sets differ is bounded by their parities (see fill_parity). In variants of one

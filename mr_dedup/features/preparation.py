@@ -45,7 +45,7 @@ _LANGUAGES_OF_PARAMETER: dict[str, Callable[[], Iterable[str]]] = {
 def prepare(texts: pa.LargeStringArray, options: FeatureOptions) -> pa.LargeStringArray:
     """Return what ``options`` make of the texts; the array itself where nothing of it changes.
 
-    Texts are normalised first. Then Chinese is cut, then stop words are left out, then words are
+    Texts are normalised first. Then Chinese is cut, then stop words are removed, then words are
     stemmed. Nulls stay. Texts that come back are to be cut into tokens by ``table_for(options)``.
     All but normalisation is in Python, so it takes 7 to 25 times as long as simhash does; in memory
     the texts twice over, each distinct token, and of one text at a time some 100 bytes a token.
@@ -211,7 +211,7 @@ def _are_cjk() -> NDArray[np.bool_]:
 
 @functools.cache
 def _table_of_cjk_words() -> _Table:
-    """Return the table with words in the place of CJK characters; others stay as they are."""
+    """Return the table with words instead of CJK characters; others stay as they are."""
     pages, entries = unicode_table()
     code_points = np.arange(len(pages) << 8)
     each = entries[pages[code_points >> 8].astype(np.intp) << 8 | code_points & 255]

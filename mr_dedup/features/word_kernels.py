@@ -76,7 +76,7 @@ class WordScratch(NamedTuple):
 
     ``text`` uint8[2 b + BLOCK_BYTES] is the text, folded, ``edges`` uint32[2 w + 9] where words
     start and stop in it, ``threes`` uint32[THREES] some of its characters. ``found`` uint32[w + 1]
-    are first the characters that the text has, then the places of its words, ``hashes``
+    are first the characters that the text has, then the offsets of its words, ``hashes``
     uint64[w + 8] and ``weights`` int32[w + 8] theirs.
 
     The vocabulary: words are called by their places in ``words`` uint64[4 (w + n)], n somewhat more

@@ -41,7 +41,7 @@ def take(descriptor: int) -> None:
             os.ftruncate(descriptor, 0)
             os.pwrite(descriptor, b"%d\n" % os.getpid(), 0)
         except OSError:
-            pass  # on a full disk the number is left out
+            pass  # on a full disk the file stays empty
 
 
 def release(descriptor: int) -> None:

@@ -1,6 +1,6 @@
 """Folders that stay open, so that what is read, written and removed is in them and in no other.
 
-A path that is looked up twice may lead to two folders, if one was moved and another is in its place
+A path that is looked up twice may lead to two folders, if one was moved and another has its path
 now. Files are read and removed by the descriptor of their folder, wherever that was moved. New ones
 are made by its path, and refused if that does not lead to the same folder any more: nobody would
 look for them elsewhere.

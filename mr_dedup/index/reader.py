@@ -30,8 +30,8 @@ class IndexReader:
     news, and a reader goes through the log as the writer did. It never waits for the writer, and
     the writer never for it. Several threads may query.
 
-    If the folder is moved and another index of the same kind takes its place, as when one that was
-    built anew is put in the place of the old one, queries are answered from the other from then on.
+    If the folder is moved and another index of the same kind replaces it, as when one that was
+    built anew is renamed to the old one's path, queries run on the other one from then on.
     They raise MrDedupError as long as there is none, or one that differs in k, in what fingerprints
     are made from, or in whether documents have ids.
     """

@@ -269,8 +269,8 @@ def fingerprint_documents(folder: Path, options: DedupOptions, run_job: RunJob) 
         for name, amount in sorted(result.counters.items())
         if name.startswith(PASSED_OVER)
     }
-    told = {"read": counts.documents, "rejected": counts.rejected, "skipped": skipped}
-    return {**told, WITHOUT_FEATURES: empty}
+    counted = {"read": counts.documents, "rejected": counts.rejected, "skipped": skipped}
+    return {**counted, WITHOUT_FEATURES: empty}
 
 
 def signed_documents(folder: Path, methods: Sequence[SignatureMethod]) -> Iterator[Signed]:

@@ -1,7 +1,7 @@
 """The stage of earlier documents: texts of those that are in one cluster with new ones.
 
 They are read where earlier runs kept them, on this machine whichever runner the others use, by the
-keep job, and set aside in files for the resolve job: of all that earlier runs kept, what is near
+keep job, and written to files for the resolve job: of all that earlier runs kept, what is near
 something new is little.
 """
 
@@ -78,7 +78,7 @@ def set_aside(
                 columns = [table["number"].cast(pa.large_string()), table["text"], table["place"]]
                 with whole_file(folder / parts[-1], overwrite=True) as file:
                     pq.write_table(
-                        # no field of documents has the name that a place has here
+                        # no field of documents has the name that their position has here
                         pa.table(columns, names=[*names, "".join(names)]),
                         file,
                         compression="zstd",
@@ -88,7 +88,7 @@ def set_aside(
 
 
 def as_documents(folder: Path, parts: Sequence[str]) -> list[DocumentFile]:
-    """Return files that were set aside, as the resolve job reads them."""
+    """Return files of earlier documents, as the resolve job reads them."""
     return [DocumentFile(folder / name, name, "parquet") for name in parts]
 
 
@@ -98,7 +98,7 @@ def earlier_locations(
     results: Sequence[EarlierResult],
     numbers: NDArray[np.int64],
 ) -> Locations:
-    """Return where some earlier documents that were set aside are, by their numbers, ascending.
+    """Return where some earlier documents are in files, by their numbers, ascending.
 
     Files are below documents/ of the result that they are of.
     """
@@ -120,7 +120,7 @@ def earlier_locations(
 def texts_set_aside(
     folder: Path, parts: Sequence[str], numbers: NDArray[np.int64]
 ) -> dict[int, str]:
-    """Return the texts of some documents that were set aside, by their numbers."""
+    """Return the texts of some documents in files, by their numbers."""
     found: dict[int, str] = {}
     for name in parts:
         table = read_table(folder / name)

@@ -17,7 +17,7 @@ import numpy as np
 from mr_dedup.signatures.minwise import MOST_PERMUTATIONS
 
 RECALL = 0.9995
-"""With which probability a pair of the similarity asked for shares a band, at least."""
+"""The least probability that a pair of the given similarity shares a band."""
 
 LOWEST_SIMILARITY = 0.5
 """Below this, bands are those for it: they would grow by the power of the similarity."""

@@ -75,7 +75,7 @@ class ParameterisedMethod(ABC):
 
 @dataclass(frozen=True)
 class MethodOfWords(ParameterisedMethod):
-    """A method that cuts texts into words, and may be asked to prepare them, as FeatureOptions.
+    """A method that cuts texts into words, and can prepare them, as FeatureOptions.
 
     ``normalize`` is None by default, which is what FeatureOptions have.
     """

@@ -142,8 +142,8 @@ class RedisStore:
         with self._told():
             if not create and not self._redis.exists(self._state):
                 raise MrDedupError(f"{self._address}: holds no store of URLs")
-            told = self._begin([self._state], [json.dumps(about)])
-        self.id, self.form = parse_about(told, self._address)
+            found = self._begin([self._state], [json.dumps(about)])
+        self.id, self.form = parse_about(found, self._address)
 
     def state(self) -> State:
         """Return what the store is at now."""

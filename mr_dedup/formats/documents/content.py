@@ -108,7 +108,7 @@ class Content:
             self._fill(ahead + size)
             return self._copy(ahead, ahead + size)
         assert self.size is not None
-        # memory is allocated for all that is asked for
+        # memory is allocated for the whole size that is requested
         size = max(0, min(size, self.size - self.position - ahead))
         with _reading(self._name):
             return os.pread(self._file.fileno(), size, self.position + ahead)

@@ -1,4 +1,4 @@
-"""Lines of a content by the places where they begin, whatever they hold."""
+"""Lines of a content by the offsets at which they begin, whatever is in them."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def lines_at(
     """Yield the lines of a part that begin at ``places`` int64[n], ascending bytes of the content.
 
     Each with its end, LF where the content ends without; in order, those of a block at a time,
-    copied; what is behind the last one is not read. Raises FormatError where no line begins at a
-    place, and as ``line_blocks``.
+    copied; what is behind the last one is not read. Raises FormatError where no line begins at one
+    of them, and as ``line_blocks``.
     """
     done = 0
     if not places.size:

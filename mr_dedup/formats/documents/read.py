@@ -45,7 +45,7 @@ def read_documents(
         try:
             yield from _counted(_read(part, options, report, builder), rejects)
         except FormatError as error:
-            # what is wrong with the file as a whole, its first part has told
+            # what is wrong with the file as a whole was reported for its first part
             if options.strict or error.offset is not None or not part.start:
                 report.damage(error)
         if by_itself:

@@ -1,4 +1,4 @@
-"""Rejected records: counted, listed, written to a file; none is passed over in silence."""
+"""Rejected records: counted, listed, written to a file; none is skipped silently."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ _USUAL_TEXTS = ("text", "content", "contents", "raw_content", "raw_text", "body"
 class Reject:
     """A record, or the rest of a file, that could not be read.
 
-    ``place`` is a phrase as in FormatError, None where it is the file as a whole. ``reason`` is on
-    one line, of at most 200 printable characters. ``text_field`` is the field that may have the
-    text where there is no field of the name that is expected.
+    ``place`` is its position, a phrase as in FormatError, None for the file as a whole. ``reason``
+    is on one line, of at most 200 printable characters. ``text_field`` is the field that may have
+    the text where there is no field of the name that is expected.
     """
 
     file: str
@@ -149,7 +149,7 @@ def bounded(reason: str) -> str:
 
 
 class Report:
-    """What the readers of one file tell of its records."""
+    """What the readers of one file report of its records."""
 
     def __init__(self, file: str, unit: str, rejects: Rejects, strict: bool) -> None:
         self.file = file
