@@ -45,6 +45,17 @@ def touched(monkeypatch):
             count[0] += len(data)
             return data
 
+        # these copy by themselves, or by what is counted above: twice at most
+        def read(self, size):
+            data = super().read(size)
+            count[0] += len(data)
+            return data
+
+        def peek(self, size):
+            data = super().peek(size)
+            count[0] += len(data)
+            return data
+
         def search(self, pattern, start, stop, max_match_bytes=64):
             found = super().search(pattern, start, stop, max_match_bytes)
             count[0] += (found[1] if found else min(stop, len(self._buffer))) - start
