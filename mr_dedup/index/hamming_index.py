@@ -425,7 +425,8 @@ class HammingIndex:
 
     def _refuse_change(self) -> None:
         self._refuse_closed()
-        self._lock.require_same()
+        if not self._grouped:
+            self._lock.require_same()
         if self._interrupted:
             raise MrDedupError(
                 f"{self.folder}: a change was interrupted; open the index anew to change it"

@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 from mr_dedup.errors import MrDedupError
 from mr_dedup.index import http_messages as messages
 from mr_dedup.index.http_messages import matches_of, said
-from mr_dedup.index.ids import Ids
+from mr_dedup.index.ids import encoded_ids
 from mr_dedup.index.protocol import Checked, Fingerprints, IndexMatches
 from mr_dedup.index.snapshot import refuse_others
-from mr_dedup.index.state import Batch, parsed_fingerprints
+from mr_dedup.index.state import parsed_fingerprints, require_aligned
 
 _Said = TypeVar("_Said")
 
@@ -78,14 +78,13 @@ class HttpIndex:
 
     def add(self, fingerprints: Fingerprints, ids: Sequence[str] | None = None) -> int:
         """Add documents; return how many were not held before."""
-        Batch.of(fingerprints, ids, self.named)
-        told = messages.Put(_documents(fingerprints, ids))
+        told = messages.Put(self._documents(fingerprints, ids))
         return self._call("PUT", "/v1/documents", told, messages.Added).new
 
     def remove(self, ids: Sequence[str]) -> NDArray[np.bool_]:
         """Remove documents; return which were held."""
         if self.named:
-            Ids.of(ids)
+            encoded_ids(ids)
         else:
             parsed_fingerprints(ids)
         told = messages.Remove(list(ids))
@@ -110,8 +109,7 @@ class HttpIndex:
         only_new: bool = False,
     ) -> Checked:
         """Query and add, with nothing in between."""
-        Batch.of(fingerprints, ids, self.named)
-        found = self._check(_documents(fingerprints, ids), k, limit, only_new)
+        found = self._check(self._documents(fingerprints, ids), k, limit, only_new)
         added = np.array([each.added for each in found], bool)
         return Checked(matches_of([each.matches for each in found]), added)
 
@@ -150,6 +148,20 @@ class HttpIndex:
     ) -> None:
         self.close()
 
+    def _documents(
+        self, fingerprints: Fingerprints, ids: Sequence[str] | None
+    ) -> list[messages.Document]:
+        """Return documents as they are sent; ValueError for what an index refuses."""
+        require_aligned(fingerprints, ids, self.named)
+        names: Sequence[str | None] = [None] * len(fingerprints)
+        if ids is not None:
+            encoded_ids(ids)
+            names = ids
+        return [
+            messages.Document(id, said(value))
+            for value, id in zip(fingerprints.tolist(), names, strict=True)
+        ]
+
     def _stats(self) -> messages.Stats:
         return self._call("GET", "/v1/stats", None, messages.Stats)
 
@@ -180,14 +192,6 @@ class HttpIndex:
             return msgspec.json.decode(answer.data, type=says)
         except ValueError as error:
             raise MrDedupError(f"{self._url}: is no index: {error}") from error
-
-
-def _documents(fingerprints: Fingerprints, ids: Sequence[str] | None) -> list[messages.Document]:
-    names = [None] * len(fingerprints) if ids is None else ids
-    return [
-        messages.Document(id, said(value))
-        for value, id in zip(fingerprints.tolist(), names, strict=True)
-    ]
 
 
 def _encoded(told: Any) -> bytes:

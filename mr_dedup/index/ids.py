@@ -35,30 +35,20 @@ class Ids:
         Raises ValueError for what is no text, for an id that is empty or longer than MAX_ID_BYTES,
         and for one that UTF-8 cannot hold.
         """
-        column = cls._from_arrow(ids) if isinstance(ids, pa.Array) else cls._from_texts(ids)
+        if not isinstance(ids, pa.Array):
+            return cls.from_bytes(encoded_ids(ids))
+        column = cls._from_arrow(ids)
         lengths = np.diff(column.offsets)
-        if lengths.size and (lengths.min() == 0 or lengths.max() > MAX_ID_BYTES):
-            raise ValueError(f"ids: expected 1 to {MAX_ID_BYTES} bytes each")
+        if lengths.size:
+            _require_lengths(lengths.min(), lengths.max())
         return column
 
     @classmethod
     def from_bytes(cls, encoded: Sequence[bytes]) -> Ids:
         """Return ids that are UTF-8 already."""
-        offsets = np.zeros(len(encoded) + 1, np.int64)
-        np.cumsum([len(each) for each in encoded], out=offsets[1:])
+        ends = itertools.accumulate(map(len, encoded), initial=0)
+        offsets = np.fromiter(ends, np.int64, len(encoded) + 1)
         return cls(np.frombuffer(b"".join(encoded), np.uint8), offsets)
-
-    @classmethod
-    def _from_texts(cls, texts: Iterable[str]) -> Ids:
-        encoded = []
-        for text in texts:
-            if not isinstance(text, str):
-                raise ValueError(f"ids: expected text, got {text!r}")
-            try:
-                encoded.append(text.encode())
-            except UnicodeEncodeError as error:
-                raise ValueError(f"ids: {text!r} is no text that UTF-8 holds") from error
-        return cls.from_bytes(encoded)
 
     @classmethod
     def _from_arrow(cls, array: Any) -> Ids:
@@ -131,3 +121,24 @@ class Ids:
             np.concatenate([np.empty(0, np.uint8), *content]),
             np.concatenate([np.zeros(1, np.int64), *offsets]),
         )
+
+
+def encoded_ids(texts: Iterable[str]) -> list[bytes]:
+    """Return ids in UTF-8; raises ValueError as ``Ids.of``."""
+    encoded = []
+    for text in texts:
+        if not isinstance(text, str):
+            raise ValueError(f"ids: expected text, got {text!r}")
+        try:
+            encoded.append(text.encode())
+        except UnicodeEncodeError as error:
+            raise ValueError(f"ids: {text!r} cannot be encoded in UTF-8") from error
+    if encoded:
+        lengths = list(map(len, encoded))
+        _require_lengths(min(lengths), max(lengths))
+    return encoded
+
+
+def _require_lengths(shortest_bytes: int, longest_bytes: int) -> None:
+    if shortest_bytes < 1 or longest_bytes > MAX_ID_BYTES:
+        raise ValueError(f"ids: expected 1 to {MAX_ID_BYTES} bytes each")

@@ -42,13 +42,8 @@ class Batch:
 
         Raises ValueError for ids where there are to be none, or none where there have to be.
         """
-        refuse_others(fingerprints)
-        if (ids is not None) != named:
-            raise ValueError("ids: this index is of documents " + ("with" if named else "without"))
-        column = None if ids is None else Ids.of(ids)
-        if column is not None and len(column) != len(fingerprints):
-            raise ValueError(f"ids: {len(column)} for {len(fingerprints)} fingerprints")
-        return cls.of_columns(fingerprints, column)
+        require_aligned(fingerprints, ids, named)
+        return cls.of_columns(fingerprints, None if ids is None else Ids.of(ids))
 
     @classmethod
     def of_columns(cls, fingerprints: Fingerprints, ids: Ids | None) -> Batch:
@@ -76,10 +71,23 @@ class Batch:
         return Batch(self.fingerprints[chosen], ids)
 
 
+def require_aligned(
+    fingerprints: Fingerprints, ids: Sequence[str] | pa.Array | None, named: bool
+) -> None:
+    """Raise ValueError unless there is an id for each fingerprint if ``named``, and none if not."""
+    refuse_others(fingerprints)
+    if (ids is not None) != named:
+        raise ValueError("ids: this index is of documents " + ("with" if named else "without"))
+    if ids is not None and len(ids) != len(fingerprints):
+        raise ValueError(f"ids: {len(ids)} for {len(fingerprints)} fingerprints")
+
+
 def last_of_each(ids: Ids) -> NDArray[np.int64]:
     """Return the place of the last of each id, ascending, int64[m]."""
     hashes = ids.hashes()
-    if len(np.unique(hashes)) == len(hashes):
+    # of one id in a tenth of the time of np.unique
+    hashes.sort()
+    if not (hashes[1:] == hashes[:-1]).any():
         return np.arange(len(hashes))
     last = {key: place for place, key in enumerate(ids.encoded())}
     return np.array(sorted(last.values()), np.int64)

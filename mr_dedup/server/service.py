@@ -19,7 +19,7 @@ from mr_dedup.hamming.design import BITS, designs_for
 from mr_dedup.index import http_messages as messages
 from mr_dedup.index.hamming_index import HammingIndex
 from mr_dedup.index.http_messages import parse_fingerprint, parse_fingerprints, said, said_matches
-from mr_dedup.index.ids import Ids
+from mr_dedup.index.ids import encoded_ids
 from mr_dedup.index.protocol import Fingerprints
 
 _GIB, _MIB = 1 << 30, 1 << 20
@@ -212,7 +212,9 @@ class Service:
         if not self.index.named:
             return values, exist, None
         ids = [document.id or "" for document in documents]
-        Ids.of(ids)  # those of texts without features too: they are mistakes all the same
+        if exist.all():
+            return values, exist, ids
+        encoded_ids(ids)  # the index does not see those of texts without features
         return values, exist, list(itertools.compress(ids, exist.tolist()))
 
     def _made(self, texts: Sequence[str]) -> tuple[Fingerprints, NDArray[np.bool_]]:
