@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from mr_dedup.errors import MrDedupError
 from mr_dedup.index import http_messages as messages
+from mr_dedup.index.http_connection import pool_manager
 from mr_dedup.index.http_messages import matches_of, said
 from mr_dedup.index.ids import encoded_ids
 from mr_dedup.index.protocol import Checked, Fingerprints, IndexMatches
@@ -60,7 +61,7 @@ class HttpIndex:
         self._headers = {"Content-Type": "application/json"}
         if token is not None:
             self._headers["Authorization"] = f"Bearer {token}"
-        self._pool = urllib3.PoolManager(
+        self._pool = pool_manager(
             maxsize=_CONNECTIONS, timeout=seconds, ca_certs=ca_file,
             retries=urllib3.Retry(3, connect=3, read=0, redirect=0, status=0, backoff_factor=0.1),
         )  # fmt: skip
