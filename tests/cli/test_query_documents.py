@@ -172,3 +172,15 @@ def test_what_cannot_be_is_one_line(corpus_file, queries_file, tmp_path, capfd):
         ([corpus_file, "--queries", queries_file, "--strict", "-k", 65], ""),
     ]:
         assert said in mistake(capfd, *arguments)
+
+
+def test_ids_that_differ_are_printed_so(tmp_path, capfd):
+    """An id with a TAB, and one with a backslash and a t."""
+    ids = ["a\tb", "a\\tb", "a\nb", "a\\nb", "a\\\\tb"]
+    corpus = write(tmp_path / "corpus.jsonl", [(id, f"{PAGE} {n}") for n, id in enumerate(ids)])
+    queries = write(tmp_path / "queries.jsonl", [("q", PAGE)])
+    code, out, err = query(capfd, corpus, "--queries", queries, "-k", 20)
+    assert code == 0, err
+    first, *found = out.removesuffix("\n").split("\t")
+    assert first == "q"
+    assert len(found) == len(set(found)) == len(ids)
