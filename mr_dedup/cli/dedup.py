@@ -529,11 +529,7 @@ def _summarise(
 ) -> None:
     read, kept = summary["read"], summary["kept"]
     share = 100 * summary["dropped"] / read if read else 0.0
-    _say(
-        f"files: {work.files:,}, documents: {read:,}, "
-        f"without features: {summary['documents without features']:,}, "
-        f"rejected: {summary['rejected']:,}"
-    )
+    _say(f"files: {work.files:,}, documents: {read:,}, rejected: {summary['rejected']:,}")
     for why, amount in summary["skipped"].items():
         _say(f"skipped {amount:,} records, for their {why}")
     for line in recall_lines(options):

@@ -73,7 +73,6 @@ def report_data(
         totals=Totals(
             read=summary["read"],
             rejected=summary["rejected"],
-            without_features=summary["documents without features"],
             kept=summary["kept"],
             dropped={
                 reason.removeprefix("dropped: "): n

@@ -180,11 +180,7 @@ def _report(
     from mr_dedup.fingerprints.simhash import simhash
 
     texts = pa.array([document.text for document in documents], pa.large_string())
-    found = simhash(texts, options, frequencies)
-    values = [
-        int(value) if exists else None
-        for value, exists in zip(found.values, found.exist, strict=True)
-    ]
+    values = simhash(texts, options, frequencies).values.tolist()
     weights = []
     for document in documents:
         features = features_of(document.text, options, frequencies)
@@ -196,8 +192,8 @@ def _report(
                 "name": document.name,
                 "file": document.file,
                 "place": document.place,
-                "fingerprint": None if value is None else value - (value >> 63 << 64),
-                "hex": None if value is None else f"{value:#018x}",
+                "fingerprint": value - (value >> 63 << 64),
+                "hex": f"{value:#018x}",
                 "features": len(weighed),
                 "weight": sum(weighed.values()),
             }
@@ -208,9 +204,7 @@ def _report(
     }
 
 
-def _distance(first: int | None, second: int | None) -> dict[str, Any]:
-    if first is None or second is None:
-        return {"distance": None, "differing_bits": None}
+def _distance(first: int, second: int) -> dict[str, Any]:
     bits = [bit for bit in range(64) if (first ^ second) >> bit & 1]
     return {"distance": len(bits), "differing_bits": bits}
 
@@ -226,8 +220,8 @@ def _comparison(first: dict[str, float], second: dict[str, float], top: int) -> 
     only_second = [(feature, weights) for feature, weights in ranked if not weights[0]]
     least, most = (sum(map(choice, both.values())) for choice in (min, max))
     return {
-        "jaccard": len(shared) / len(both) if both else None,
-        "weighted_jaccard": least / most if both else None,
+        "jaccard": len(shared) / len(both),
+        "weighted_jaccard": least / most,
         **{
             name: {
                 "count": len(features),
@@ -252,16 +246,11 @@ def _lines(report: dict[str, Any]) -> Iterator[str]:
         yield f"{letter}  {printable(document['name'])}"
         if document["name"] != document["file"]:
             yield f"   place        {printable(document['file'])}:{document['place']}"
-        if document["fingerprint"] is None:
-            yield "   has no features, so no fingerprint"
-        else:
-            yield f"   fingerprint  {document['fingerprint']} ({document['hex']})"
-            yield f"   features     {document['features']:,}, of weight {document['weight']:,.3f}"
-    if report["distance"] is not None:
-        bits = ", ".join(map(str, report["differing_bits"]))
-        yield f"distance  {_counted(report['distance'], 'bit')}{': ' if bits else ''}{bits}"
-    if report["jaccard"] is not None:
-        yield f"Jaccard   {report['jaccard']:.4f}, by weight {report['weighted_jaccard']:.4f}"
+        yield f"   fingerprint  {document['fingerprint']} ({document['hex']})"
+        yield f"   features     {document['features']:,}, of weight {document['weight']:,.3f}"
+    bits = ", ".join(map(str, report["differing_bits"]))
+    yield f"distance  {_counted(report['distance'], 'bit')}{': ' if bits else ''}{bits}"
+    yield f"Jaccard   {report['jaccard']:.4f}, by weight {report['weighted_jaccard']:.4f}"
     shared = report["shared"]
     weights = ", with their weights in A and in B" if shared["heaviest"] else ""
     yield f"shared: {_counted(shared['count'], 'feature')}{weights}"

@@ -3,8 +3,8 @@
 DOCS are files, globs or folders of JSON lines (.jsonl), Parquet, WARC, text (.txt, .md) or HTML,
 each but Parquet also as .gz or .zst; - is standard input. OUT is what its ending says: .parquet has
 a row a document (id, fingerprint, length, and the fields that are kept), .tsv or .txt lines of
-fingerprint TAB id, .longs the fingerprints alone. A document without features has no fingerprint:
-null in Parquet, left out elsewhere.
+fingerprint TAB id, .longs the fingerprints alone. A text without a letter or a digit, such as an
+empty one, has the fingerprint of the text as it is.
 
 Records that cannot be read are counted and kept in OUT.rejects.jsonl, with file, place and reason.
 """
@@ -233,7 +233,6 @@ def _summarise(
 def documents_read(counters: dict[str, int], work: DocumentWork, rejected: int) -> list[str]:
     """Return lines that say what was read; less where the counters of a cluster are not known."""
     from mr_dedup.jobs.documents import PASSED_OVER
-    from mr_dedup.jobs.fingerprint import WITHOUT_FEATURES
 
     said = [f"mr-dedup: files: {work.files:,}"]
     if work.passed_over:
@@ -241,11 +240,8 @@ def documents_read(counters: dict[str, int], work: DocumentWork, rejected: int) 
     if counters:
         said[0] += (
             f", documents: {counters['documents']:,}, text: {counters['bytes of text'] / 1e6:,.1f} "
-            "MB, "
+            f"MB, rejected: {rejected:,}"
         )
-        if WITHOUT_FEATURES in counters:
-            said[0] += f"without features: {counters[WITHOUT_FEATURES]:,}, "
-        said[0] += f"rejected: {rejected:,}"
         said += [
             f"mr-dedup: passed over {amount:,} records, for their {name.removeprefix(PASSED_OVER)}"
             for name, amount in sorted(counters.items())

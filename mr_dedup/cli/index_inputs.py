@@ -219,9 +219,7 @@ def documents_of(
     rejects: Rejects,
     arguments: argparse.Namespace,
 ) -> Iterator[Documents]:
-    """Yield what is in files, in batches; a document without features is left out."""
-    import pyarrow as pa
-
+    """Yield what is in files, in batches."""
     from mr_dedup.cli.document_arguments import read_options
     from mr_dedup.formats.documents.read import read_documents
 
@@ -229,8 +227,8 @@ def documents_of(
         if each.documents is not None:
             assert maker is not None
             for batch in read_documents([each.documents], rejects, read_options(arguments)):
-                values, exist = maker.of(batch.texts)
-                yield Documents(values[exist], batch.ids.filter(pa.array(exist)))
+                values, _ = maker.of(batch.texts)
+                yield Documents(values, batch.ids)
         elif each.fingerprints is not None and each.fingerprints.has_ids:
             for values, ids in each.fingerprints.identified():
                 yield Documents(values, ids)

@@ -192,11 +192,10 @@ class _LineReader:
         read = read_jsonl([lines], None, self._options, report, builder)
         found: list[tuple[int, Line]] = []
         for batch in [*read, *builder.finish()]:
-            values, exist = self._maker.of(batch.texts)
-            columns = batch.places, values, batch.ids, exist
-            for position, value, id, has in zip(*(c.tolist() for c in columns), strict=True):
-                line = Line(value, id) if has else Line(fault="has no features", id=id)
-                found.append((position, line))
+            values, _ = self._maker.of(batch.texts)
+            columns = batch.places, values, batch.ids
+            for position, value, id in zip(*(c.tolist() for c in columns), strict=True):
+                found.append((position, Line(value, id)))
         found += [(at, Line(fault=printable(why))) for at, why in report.faults.items()]
         ends = np.flatnonzero(np.frombuffer(block.removesuffix(b"\n"), np.uint8) == ord("\n"))
         answers = [Line(fault="is empty")] * (ends.size + 1)

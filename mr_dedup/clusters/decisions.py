@@ -57,10 +57,9 @@ class Reason(IntEnum):
     ALONE = 0
     FIRST = 1
     UNLIKE = 2
-    WITHOUT_FEATURES = 3
-    NEAR_DUPLICATE = 4
-    SAME_TEXT = 5
-    SAME_CLUSTER = 6
+    NEAR_DUPLICATE = 3
+    SAME_TEXT = 4
+    SAME_CLUSTER = 5
 
     @property
     def text(self) -> str:
@@ -72,7 +71,6 @@ _TEXTS = {
     Reason.ALONE: "kept: alone",
     Reason.FIRST: "kept: first of its cluster",
     Reason.UNLIKE: "kept: unlike every keeper of its cluster",
-    Reason.WITHOUT_FEATURES: "kept: without features",
     Reason.NEAR_DUPLICATE: "dropped: near-duplicate",
     Reason.SAME_TEXT: "dropped: same text",
     Reason.SAME_CLUSTER: "dropped: same cluster",
@@ -109,11 +107,10 @@ class Decisions:
         """  # fmt: skip
         kept = self.kept
         reasons = pa.DictionaryArray.from_arrays(self.reasons, [reason.text for reason in Reason])
-        without = self.reasons == Reason.WITHOUT_FEATURES
         return pa.table(
             {
                 "id": documents.ids,
-                "cluster": pa.array(documents.clusters, mask=without),
+                "cluster": pa.array(documents.clusters, mask=~documents.exist),
                 "keeper": documents.ids.take(pa.array(self.keepers)),
                 "distance": pa.array(self.distances, mask=kept),
                 "similarity": pa.array(self.similarities, mask=np.isnan(self.similarities)),
@@ -174,7 +171,7 @@ def resolve(
         )
         keepers[members], similarities[members] = members[found], values
     keepers[fixed], similarities[fixed] = np.flatnonzero(fixed), np.nan
-    reasons = np.full(n, Reason.WITHOUT_FEATURES, np.uint8)
+    reasons = np.full(n, Reason.ALONE, np.uint8)
     reasons[members] = Reason.UNLIKE
     reasons[members[starts]] = Reason.FIRST
     reasons[members[starts[np.bincount(clusters) == 1]]] = Reason.ALONE

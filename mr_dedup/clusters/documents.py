@@ -18,7 +18,7 @@ class ClusteredDocuments:
     DocumentBatch, name a document for good. ``text_bytes`` int64[n] are the sizes of the texts.
 
     ``clusters`` uint64[n]: documents with equal ones are a cluster. ``fingerprints`` uint64[n];
-    ``exist`` bool[n] says which documents have one: the others have no features, and are in no
+    ``exist`` bool[n] says which documents have one: the others, whose text is null, are in no
     cluster whatever ``clusters`` says.
 
     ``texts`` int64[n] is the number of each document's text: where it is the same, so is the

@@ -85,15 +85,22 @@ def find_features(  # type: ignore[no-untyped-def]
     Returns how many shingles there are, repeats counted, and how many tokens or characters each
     has: ``length``, or fewer where there are only so many. Writes the hash of each and what it adds
     to the weight of its feature. With a ``length`` of 0 it depends on the script, as
-    ``cut_by_script`` says; shingle i is then one piece, scratch.text[starts[i]:stops[i]].
+    ``cut_by_script`` says; shingle i is then one piece, scratch.text[starts[i]:stops[i]]. A text
+    without tokens has itself as its only shingle, byte by byte; a null, which begins past
+    ``content``, has none.
     """
+    if is_null(content, begin):
+        return _0, _0
     tokens = normalise(
         content, begin, end, pages, entries, scratch.text, scratch.token_starts, scratch.token_stops
     )
-    if tokens == _0:
-        return _0, _0
     pieces = tokens
-    if by_characters:
+    if tokens == _0:
+        pieces, length, count = _1, _1, _1
+        scratch.starts[_0] = uint32(0)
+        scratch.stops[_0] = uint32(copy_text(content, begin, end, scratch.text))
+        scratch.hashes[_0] = xxh3_64(content, begin, end)
+    elif by_characters:
         stop = uint64(scratch.token_stops[tokens - _1])
         pieces = split_characters(scratch.text, stop, scratch.starts, scratch.stops)
         count = hash_shingles(
@@ -117,6 +124,20 @@ def find_features(  # type: ignore[no-untyped-def]
     else:
         weigh_repeats(scratch.hashes, count, steps, scratch.weights, scratch.keys, scratch.times)
     return count, min(length, pieces)
+
+
+@njit(cache=True, nogil=True)
+def is_null(content, begin):  # type: ignore[no-untyped-def]
+    """Return whether a text that begins at ``begin`` is a null, as ``slices`` has them."""
+    return uint64(begin) > uint64(content.size)
+
+
+@njit(cache=True, nogil=True)
+def copy_text(content, begin, end, out):  # type: ignore[no-untyped-def]
+    """Copy ``content[begin:end]`` to ``out`` as it is; return its length in bytes."""
+    for i in range(end - begin):
+        out[uint64(i)] = content[begin + uint64(i)]
+    return end - begin
 
 
 @njit(cache=True, nogil=True)

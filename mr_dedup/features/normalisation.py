@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from mr_dedup.features import normalisation_kernels as kernels
-from mr_dedup.features.normalisation_table import Form, normalisation_table
+from mr_dedup.features.normalisation_table import Form, NormalisationTable, normalisation_table
+from mr_dedup.features.unicode_table import unicode_table
 
 
 def normalised(
@@ -20,8 +22,8 @@ def normalised(
         form: ``nfc``, Unicode's form C; or ``nfkc``, which is its toNFKC_Casefold: form KC, full
             case folding (ß becomes ss), default-ignorable characters such as soft hyphens and
             zero-width joiners dropped.
-        exact: Leave nothing. Otherwise what stands between words before and after, such as … or
-            a no-break space, may stay, so that most texts need no copy.
+        exact: Normalise everything. Otherwise what stands between words before and after, such as
+            … or a no-break space, may stay in a text that has words, so that most need no copy.
 
     Returns:
         The texts; but where a character only folds to another one, as A does, in either case: who
@@ -34,8 +36,22 @@ def normalised(
     >>> normalised(texts, "nfkc").to_pylist()
     ['café', 'Strasse']
     """
+    found = _in_form(texts, normalisation_table(form, exact=exact))
+    if exact:
+        return found
+    # asked of what is normalised: = with a solidus over it has a token before, as a mark is one
+    has_words = np.empty(len(found), np.bool_)
+    kernels.find_words(*slices(found), *unicode_table(), has_words)
+    if has_words.all():
+        return found
+    wordless = pa.array(~has_words)
+    part = found.filter(wordless)
+    whole = _in_form(part, normalisation_table(form, exact=True))
+    return found if whole is part else pc.replace_with_mask(found, wordless, whole)
+
+
+def _in_form(texts: pa.LargeStringArray, table: NormalisationTable) -> pa.LargeStringArray:
     content, starts, stops = slices(texts)
-    table = normalisation_table(form, exact=exact)
     rows = np.empty(starts.size, np.int64)
     found = kernels.find_others(content, starts, stops, table, rows)
     if not found:
@@ -69,7 +85,7 @@ def slices(
 ) -> tuple[NDArray[np.uint8], NDArray[np.uint64], NDArray[np.uint64]]:
     """Return the UTF-8 of n texts, and where each starts and stops, uint64[n].
 
-    A null starts where it stops. Raises ValueError for another type of array.
+    A null starts and stops past the UTF-8. Raises ValueError for another type of array.
     """
     if not isinstance(texts, pa.LargeStringArray):
         raise ValueError(f"texts must be a pyarrow LargeStringArray, not {type(texts).__name__}")
@@ -78,7 +94,10 @@ def slices(
     if len(texts):
         edges = np.frombuffer(offsets, np.uint64, len(texts) + 1, 8 * texts.offset)
     starts, stops = edges[:-1], edges[1:]
+    utf8 = np.frombuffer(content or b"", np.uint8)
     if texts.null_count:
         # what lies under a null is not defined
-        stops = np.where(texts.is_null().to_numpy(zero_copy_only=False), starts, stops)
-    return np.frombuffer(content or b"", np.uint8), starts, stops
+        are_null = texts.is_null().to_numpy(zero_copy_only=False)
+        past = np.uint64(utf8.size + 1)
+        starts, stops = np.where(are_null, past, starts), np.where(are_null, past, stops)
+    return utf8, starts, stops

@@ -7,7 +7,7 @@ are slices of a uint8 array of UTF-8, never read outside, whatever their bytes.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit, uint8, uint32, uint64
+from numba import int32, njit, uint8, uint32, uint64
 
 from mr_dedup.features.kernels import decode, encode
 from mr_dedup.features.normalisation_table import (
@@ -26,6 +26,7 @@ from mr_dedup.features.normalisation_table import (
     YPOGEGRAMMENI,
     NormalisationTable,
 )
+from mr_dedup.features.unicode_table import OTHER
 from mr_dedup.formats.byte_intrinsics import (
     BLOCK_BYTES,
     below_mask,
@@ -103,6 +104,25 @@ def _is_normal(content, begin, end, table):  # type: ignore[no-untyped-def]
         last_class = check
         i += width
     return True
+
+
+@njit(cache=True, nogil=True)
+def find_words(content, starts, stops, pages, entries, has_words):  # type: ignore[no-untyped-def]
+    """Write which content[starts[i]:stops[i]] have a token to ``has_words`` bool[n].
+
+    ``pages`` and ``entries`` are the Unicode table. Most texts begin with a token or nearly so: no
+    more than that is read.
+    """
+    content = borrowed(content)
+    for i in range(starts.size):
+        j, end = starts[i], stops[i]
+        kind = int32(OTHER)
+        while j < end and kind == OTHER:
+            character, width = decode(content, j, end)
+            entry = entries[uint64(pages[character >> _8]) << _8 | character & _BYTE]
+            kind = entry & int32(3)
+            j += width
+        has_words[i] = kind != OTHER
 
 
 @njit(cache=True, nogil=True, inline="always")

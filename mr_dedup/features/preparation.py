@@ -46,7 +46,8 @@ def prepare(texts: pa.LargeStringArray, options: FeatureOptions) -> pa.LargeStri
     """Return what ``options`` make of the texts; the array itself where nothing of it changes.
 
     Texts are normalised first. Then Chinese is cut, then stop words are removed, then words are
-    stemmed. Nulls stay. Texts that come back are to be cut into tokens by ``table_for(options)``.
+    stemmed. Nulls stay, and so does a text of which nothing would be left. Texts that come back are
+    to be cut into tokens by ``table_for(options)``.
     All but normalisation is in Python, so it takes 7 to 25 times as long as simhash does; in memory
     the texts twice over, each distinct token, and of one text at a time some 100 bytes a token.
     Raises ValueError for bytes that are not UTF-8, there.
@@ -68,7 +69,8 @@ def prepare(texts: pa.LargeStringArray, options: FeatureOptions) -> pa.LargeStri
         tokens = _tokens(text, table)
         if stop_words is not None:
             tokens = stop_words.without(tokens)
-        return b" ".join(tokens if stems is None else map(stems.__getitem__, tokens))
+        # texts of which nothing is left are not all equal
+        return b" ".join(tokens if stems is None else map(stems.__getitem__, tokens)) or text
 
     return _rewritten(texts, words_of)
 

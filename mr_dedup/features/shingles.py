@@ -56,6 +56,9 @@ class FeatureOptions:
     (log-tf); with -idf at the end that times its inverse document frequency, for which frequencies
     must be given.
 
+    A text without a token, such as an empty one, ``-----`` or an emoji, has one feature, which is
+    the text as it is once normalised: so copies have the same features, and others share none.
+
     On request, after normalisation: ``segment`` cuts Chinese ("zh") into its words, ``stop_words``
     leaves out those of a language ("en"), ``stem`` replaces words by their stems ("english", as
     Snowball calls its rules). These need the extra ``words``; features are the same only with the
@@ -183,7 +186,7 @@ def slices_of(
 ) -> tuple[NDArray[np.uint8], NDArray[np.uint64], NDArray[np.uint64]]:
     """Return the UTF-8 of n prepared texts, and where each starts and stops, uint64[n].
 
-    A null starts where it stops. Raises ValueError for another type of array.
+    A null starts and stops past the UTF-8. Raises ValueError for another type of array.
     """
     slices(texts)
     return slices(prepare(texts, options))

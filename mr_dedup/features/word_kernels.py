@@ -26,7 +26,7 @@ from mr_dedup.features.intrinsics import (
     load64,
     word_mask,
 )
-from mr_dedup.features.kernels import decode, encode
+from mr_dedup.features.kernels import decode, encode, is_null
 from mr_dedup.features.unicode_table import CHARACTER, MARK, OTHER, WORD
 from mr_dedup.features.xxh3 import xxh3_64
 from mr_dedup.formats.byte_intrinsics import (
@@ -135,9 +135,12 @@ def find_words(content, begin, end, pages, entries, totals, scratch):  # type: i
     """Work out the features of ``content[begin:end]``: its words, each character of CJK being one.
 
     Writes the hash of each and what it weighs: totals[t] if it occurs t times, and where t is more
-    than ``totals`` int32[n] has, as much more for each time as the last two differ. Returns how
-    many there are, repeats counted, and how many of them differ.
+    than ``totals`` int32[n] has, as much more for each time as the last two differ. A text without
+    words has itself as its only feature; a null, which begins past ``content``, has none. Returns
+    how many there are, repeats counted, and how many of them differ.
     """
+    if is_null(content, begin):
+        return _0, _0
     if scratch.used[0] > _4 * _FORGET:
         scratch.used[0] = _4
         scratch.used[1] = _FIRST_SLOTS
@@ -146,6 +149,10 @@ def find_words(content, begin, end, pages, entries, totals, scratch):  # type: i
         content, begin, end, pages, entries, scratch.text, scratch.edges, scratch.threes,
         scratch.times, scratch.found,
     )  # fmt: skip
+    if words + characters == _0:
+        scratch.hashes[_0] = xxh3_64(content, begin, end)
+        scratch.weights[_0] = totals[_1]
+        return _1, _1
     distinct = _count_words(
         scratch.text, scratch.edges, words, scratch.slots, scratch.words, scratch.used,
         scratch.found, distinct_characters,

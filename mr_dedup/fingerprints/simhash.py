@@ -24,7 +24,7 @@ class Fingerprints:
     """The fingerprints of n texts, aligned with them.
 
     ``values`` uint64[n] and ``occurrences`` uint64[n], the shingles that a text has, repeats
-    counted. A text without any has no fingerprint: its value is 0 and means nothing.
+    counted. A null has none and no fingerprint: its value is 0 and means nothing.
     """
 
     values: NDArray[np.uint64]
@@ -41,7 +41,7 @@ def simhash(
     options: FeatureOptions,
     frequencies: DocumentFrequencies | None = None,
 ) -> Fingerprints:
-    """Return the simhash of every text; a null is a text without features.
+    """Return the simhash of every text; a null has none.
 
     Each feature's hash votes with its weight on each bit, and a bit is 1 where the votes for it
     are more than half: a tie is 0. Hundreds of megabytes a second. Memory: that of the longest

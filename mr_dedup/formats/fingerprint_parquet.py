@@ -1,7 +1,8 @@
 """Fingerprints in Parquet: a row a document, its id beside its fingerprint.
 
-A document without features has a row too, with null for a fingerprint. Files of others are read as
-well as our own, whatever else is in them, if they have a column of fingerprints.
+A row whose fingerprint is null, as others may write, is a document that is compared with nothing.
+Files of others are read as well as our own, whatever else is in them, if they have a column of
+fingerprints.
 """
 
 from __future__ import annotations

@@ -125,8 +125,7 @@ class HttpIndex:
     ) -> list[messages.CheckedDocument]:
         """Query and add documents by their texts, of which the server makes fingerprints.
 
-        A text without features has no fingerprint, and is not added. Raises ValueError for a server
-        whose index does not say how fingerprints are made.
+        Raises ValueError for a server whose index does not say how fingerprints are made.
         """
         names = [None] * len(texts) if ids is None else ids
         documents = [

@@ -83,7 +83,7 @@ class Match(msgspec.Struct, frozen=True):
 
 
 class Queried(msgspec.Struct, frozen=True):
-    """What is near one fingerprint or text, nearest first; a text without features has none."""
+    """What is near one fingerprint or text, nearest first."""
 
     fingerprint: Said | None
     matches: list[Match]
@@ -111,7 +111,10 @@ class CheckedDocuments(msgspec.Struct, frozen=True):
 
 
 class Added(msgspec.Struct, frozen=True):
-    """How many documents were not held before, and how many texts had no features: not added."""
+    """How many documents were not in the index before.
+
+    ``without_features`` is 0: every text has a fingerprint. Clients of earlier versions read it.
+    """
 
     new: Count
     without_features: Count

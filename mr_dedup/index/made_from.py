@@ -92,7 +92,7 @@ class FingerprintMaker:
     def of(self, texts: pa.LargeStringArray) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
         """Return the fingerprint of each of n texts, and which exist, uint64[n] and bool[n].
 
-        A text without features has none.
+        A null has none, every other text has one.
         """
         from mr_dedup.fingerprints.simhash import simhash
 

@@ -142,9 +142,7 @@ class NearDuplicatePipeline:
             _logger.error("%s was not compared: %s", id, error)
             self._count("near_duplicates/failed")
             return item
-        if near is None:
-            self._count("near_duplicates/without_features")
-        elif not near:
+        if not near:
             self._count("near_duplicates/new")
         elif self._action == DROP:
             self._count("near_duplicates/dropped")
@@ -152,7 +150,7 @@ class NearDuplicatePipeline:
         else:
             self._count("near_duplicates/tagged")
         if self._action == TAG:
-            adapter[fields.tag] = near or []
+            adapter[fields.tag] = near
         return item
 
     def close_spider(self, spider: Spider | None = None) -> None:
@@ -179,11 +177,9 @@ class _InProcess:
             self._index.close()
             raise
 
-    def check_and_add(self, text: str, id: str, only_new: bool) -> list[str] | None:
-        """Return the ids of what is near a text, None if it has no features."""
-        values, exist = self._maker.of(pa.array([_sound(text)], pa.large_string()))
-        if not exist[0]:
-            return None
+    def check_and_add(self, text: str, id: str, only_new: bool) -> list[str]:
+        """Return the ids of the near-duplicates of a text."""
+        values, _ = self._maker.of(pa.array([_sound(text)], pa.large_string()))
         found = self._index.check_and_add(
             values.astype(np.uint64), [id], self._k, limit=_NEAREST, only_new=only_new
         )
@@ -209,12 +205,12 @@ class _ByHttp:
             self._index.close()
             raise
 
-    def check_and_add(self, text: str, id: str, only_new: bool) -> list[str] | None:
-        """Return the ids of what is near a text, None if it has no features."""
+    def check_and_add(self, text: str, id: str, only_new: bool) -> list[str]:
+        """Return the ids of the near-duplicates of a text."""
         (found,) = self._index.check_and_add_texts(
             [_sound(text)], [id], self._k, limit=_NEAREST, only_new=only_new
         )
-        return None if found.fingerprint is None else [match.id for match in found.matches]
+        return [match.id for match in found.matches]
 
     def close(self) -> None:
         """Close the connections."""

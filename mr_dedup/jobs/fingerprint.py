@@ -22,7 +22,7 @@ from mr_dedup.jobs.document_options import read_options
 from mr_dedup.jobs.document_tables import DocumentTable
 from mr_dedup.jobs.documents import DocumentJob, TaskReading
 from mr_dedup.jobs.inputs import input_name
-from mr_dedup.jobs.job import COUNTERS, errors_naming
+from mr_dedup.jobs.job import errors_naming
 
 if TYPE_CHECKING:
     from mr_dedup.clusters.verification import ShingleSets
@@ -33,9 +33,6 @@ if TYPE_CHECKING:
     from mr_dedup.formats.documents.chunks import DocumentChunk
     from mr_dedup.jobs.signing import Signing
     from mr_dedup.signatures.protocol import SignatureMethod
-
-WITHOUT_FEATURES = "documents without features"
-"""The counter of documents that have no fingerprint."""
 
 COLUMNS = ("id", "fingerprint", "length", "file", "place", "chunk")
 """The columns of rows of documents, before the fields that are kept."""
@@ -97,11 +94,9 @@ class FingerprintJob(DocumentJob):
         with errors_naming(input_name(uri), path):
             chunk = self.chunk(path, uri)
         sign = self._signing()
-        empty = 0
         with TaskReading(self, chunk) as reading:
             for batch in reading.batches():
                 fingerprints, signatures, sets = sign(batch.texts)
-                empty += int(np.count_nonzero(~fingerprints.exist))
                 if sets is not None:
                     self._hold(chunk, batch, sets)
                 if self.options.as_batches:
@@ -115,7 +110,6 @@ class FingerprintJob(DocumentJob):
                 for rejects in reading.rejects():
                     yield chunk.number, rejects
         reading.count()
-        self.increment_counter(COUNTERS, WITHOUT_FEATURES, empty)
 
     def _signing(self) -> Signing:
         """Return what makes all that is to be made of some texts."""

@@ -48,7 +48,7 @@ class Decided:
         earlier: Sequence[tuple[str, int]],
     ) -> Decided:
         """Return the decisions on what is in no cluster; the others are waited for."""
-        reasons = np.where(rows.exist, Reason.ALONE, Reason.WITHOUT_FEATURES).astype(np.uint8)
+        reasons = np.full(len(cluster), Reason.ALONE, np.uint8)
         return cls(
             np.where(clustered, cluster, rows.fingerprints),
             np.zeros(reasons.size, np.uint8),
@@ -62,7 +62,7 @@ class Decided:
     @property
     def kept(self) -> NDArray[np.bool_]:
         """Which documents are kept."""
-        return self.reasons <= Reason.WITHOUT_FEATURES
+        return self.reasons <= Reason.UNLIKE
 
     @property
     def new(self) -> slice:
@@ -231,7 +231,6 @@ class Decided:
         kept = self.kept[these]
         dropped = pa.array(~kept)
         sources = self._sources(self.keepers[these][~kept])
-        without = self.reasons[these] == Reason.WITHOUT_FEATURES
         similarities = self.similarities[these]
         texts = pa.array([reason.text for reason in Reason])
         nothing = pa.nulls(len(ids), pa.string()), pa.nulls(len(ids), pa.large_string())
@@ -240,7 +239,7 @@ class Decided:
                 ids,
                 files,
                 positions,
-                pa.array(self.clusters[these].view(np.int64), mask=without),
+                pa.array(self.clusters[these].view(np.int64)),
                 pc.replace_with_mask(ids, dropped, of_dropped.keepers),
                 pc.replace_with_mask(
                     files, dropped, of_dropped.keeper_files.cast(pa.large_string())

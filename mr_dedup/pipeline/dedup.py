@@ -41,7 +41,7 @@ from mr_dedup.jobs.batches import Kind, decode_bytes, kind_of, read_batches
 from mr_dedup.jobs.clustered_rows import ClusteredRows
 from mr_dedup.jobs.document_tables import decode_documents
 from mr_dedup.jobs.documents import PASSED_OVER
-from mr_dedup.jobs.fingerprint import WITHOUT_FEATURES, FingerprintJob
+from mr_dedup.jobs.fingerprint import FingerprintJob
 from mr_dedup.jobs.job import Job
 from mr_dedup.jobs.keep import KeepJob, Kept, has_texts
 from mr_dedup.jobs.method_options import SIMHASH
@@ -230,7 +230,6 @@ def fingerprint_documents(folder: Path, options: DedupOptions, run_job: RunJob) 
     arguments += [f"--method={method.name}" for method in options.methods]
     arguments += linked_frequencies(folder, options)
     counts = ReadCounts()
-    empty = 0
     with (
         run_job(FingerprintJob, arguments, "fingerprint") as result,
         whole_file(folder / ROWS, overwrite=True) as file,
@@ -257,7 +256,6 @@ def fingerprint_documents(folder: Path, options: DedupOptions, run_job: RunJob) 
                 continue
             table = decode_documents(batch)
             counts.documents += len(table)
-            empty += table["fingerprint"].null_count
             chunk = pa.array(np.full(len(table), key, np.int64))
             columns = [table[name].cast(schema.field(name).type) for name in schema.names[1:]]
             writer.write_table(pa.Table.from_arrays([chunk, *columns], schema=schema))
@@ -269,8 +267,7 @@ def fingerprint_documents(folder: Path, options: DedupOptions, run_job: RunJob) 
         for name, amount in sorted(result.counters.items())
         if name.startswith(PASSED_OVER)
     }
-    counted = {"read": counts.documents, "rejected": counts.rejected, "skipped": skipped}
-    return {**counted, WITHOUT_FEATURES: empty}
+    return {"read": counts.documents, "rejected": counts.rejected, "skipped": skipped}
 
 
 def signed_documents(folder: Path, methods: Sequence[SignatureMethod]) -> Iterator[Signed]:

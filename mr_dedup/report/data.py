@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 class Totals:
     """What became of all documents.
 
-    Each that was ``read`` is ``kept``, or ``dropped`` for a reason, such as near-duplicate. Those
-    ``without_features`` are among the kept; the ``rejected`` records were never read as documents.
+    Each that was ``read`` is ``kept``, or ``dropped`` for a reason, such as near-duplicate. The
+    ``rejected`` records were never read as documents.
     All were compared with so many ``earlier`` documents, which are not counted elsewhere; of the
     dropped so many are ``for_earlier`` ones. Of documents ``in_split_clusters``, earlier ones too,
     near-duplicates may be kept. Raises ValueError for numbers that do not add up.
@@ -23,7 +23,6 @@ class Totals:
 
     read: int
     rejected: int
-    without_features: int
     kept: int
     dropped: Mapping[str, int]
     earlier: int = 0
@@ -32,8 +31,7 @@ class Totals:
 
     def __post_init__(self) -> None:
         for name in (
-            "read", "rejected", "without_features", "kept", "earlier", "for_earlier",
-            "in_split_clusters",
+            "read", "rejected", "kept", "earlier", "for_earlier", "in_split_clusters",
         ):  # fmt: skip
             if getattr(self, name) < 0:
                 raise ValueError(f"{name} must be at least 0, not {getattr(self, name)}")
@@ -43,11 +41,6 @@ class Totals:
         if self.kept + self.all_dropped != self.read:
             raise ValueError(
                 f"kept, dropped: {self.kept} and {self.all_dropped} are not the {self.read} read"
-            )
-        if self.without_features > self.kept:
-            raise ValueError(
-                f"without_features: expected at most the {self.kept} kept, "
-                f"got {self.without_features}"
             )
         if self.in_split_clusters > self.read + self.earlier:
             raise ValueError(

@@ -107,7 +107,7 @@ class BySimhash:
         return f"simhash {self.features.unit}:{self.features.length}"
 
     def sign(self, texts: Texts) -> Signatures:
-        """Return fingerprints as keys; a text without features has none."""
+        """Return fingerprints as keys; a null has none."""
         made = [simhash(part, self.features) for part in texts]
         exist = np.concatenate([np.empty(0, bool), *(each.exist for each in made)])
         values = np.concatenate([np.empty(0, np.uint64), *(each.values for each in made)])

@@ -19,12 +19,15 @@ from mr_dedup.signatures.protocol import Signatures
 
 @dataclass(frozen=True)
 class Exact(MethodOfWords):
-    """The MD5 of the normalised text, as FeatureOptions says what that is."""
+    """The MD5 of the normalised text, as FeatureOptions says what that is.
+
+    Of a text without words, such as an empty one or ``-----``, the MD5 of the text as it is.
+    """
 
     TITLE: ClassVar[str] = "exact"
 
     def sign(self, texts: pa.LargeStringArray) -> Signatures:
-        """Return the signatures of every text; a null, or one without words, has none.
+        """Return the signatures of every text; a null has none.
 
         Memory: up to the texts twice over. Raises ValueError for another type of array.
         """
@@ -37,4 +40,5 @@ class Exact(MethodOfWords):
         kernels.write_normalised(
             content, starts, stops, *table_for(options), token_starts, token_stops, out, edges
         )
-        return md5_signatures(out, edges[:-1], edges[1:])
+        valid = texts.is_valid().to_numpy(zero_copy_only=False)
+        return md5_signatures(out, edges[:-1], edges[1:], exist=valid)

@@ -77,7 +77,7 @@ class MinHash(MethodOfWords):
         return self.estimate is not None
 
     def sign(self, texts: pa.LargeStringArray) -> Signatures:
-        """Return the signatures of every text; a null, or one without shingles, has none.
+        """Return the signatures of every text; a null has none.
 
         Memory: the hashes, 4 bytes each, and the longest text's scratch. Raises ValueError for
         another type of array.

@@ -11,7 +11,7 @@ from numba import float32, float64, int32, njit, uint8, uint32, uint64
 
 from mr_dedup.features.frequency_kernels import weigh_by_rarity
 from mr_dedup.features.intrinsics import byte_swapped, load64
-from mr_dedup.features.kernels import decode, hash_shingles, normalise
+from mr_dedup.features.kernels import copy_text, decode, hash_shingles, is_null, normalise
 from mr_dedup.features.unicode_table import CHARACTER
 
 _U = np.uint64
@@ -27,8 +27,8 @@ def write_normalised(  # type: ignore[no-untyped-def]
 ):
     """Write the words of each content[starts[i]:stops[i]] with what is between them.
 
-    ``token_starts`` and ``token_stops`` are scratch, and ``out`` as ``normalise`` has it, for all
-    texts together.
+    Of a text without words, the text as it is; of a null, nothing. ``token_starts`` and
+    ``token_stops`` are scratch, and ``out`` as ``normalise`` has it, for all texts together.
     """
     written = _0
     for i in range(stops.size):
@@ -37,6 +37,8 @@ def write_normalised(  # type: ignore[no-untyped-def]
         )
         if count != _0:
             written += uint64(token_stops[count - _1])
+        elif not is_null(content, starts[i]):
+            written += copy_text(content, starts[i], stops[i], out[written:])
         edges[i + 1] = written
 
 

@@ -98,7 +98,7 @@ def expected(documents, k, threshold=0.8, rank=None, alike=None, features=DEFAUL
             if (near or values[n] == values[m]) and cluster[n] != cluster[m]:
                 old, new = cluster[m], cluster[n]
                 cluster = {i: new if c == old else c for i, c in cluster.items()}
-    decided = [(n, "kept: without features") for n in range(len(documents))]
+    decided = [(n, "kept: alone") for n in range(len(documents))]
     key = rank or (lambda n: n)
     for label in set(cluster.values()):
         members = sorted((n for n in numbers if cluster[n] == label), key=key)
@@ -612,13 +612,25 @@ def test_a_changed_option_input_or_intermediate_is_noticed(tmp_path, capfd, monk
 # what users of other tools complain of
 
 
-def test_empty_documents_do_not_collapse(tmp_path, capfd):
-    documents = [{"id": str(n), "text": ["", "...", " \n"][n % 3]} for n in range(9)]
+@BOTH
+@pytest.mark.parametrize("method", ["minhash", "simhash", "exact", "keywords", "segments"])
+@pytest.mark.parametrize("verify", ["0.8", "off"])
+def test_texts_without_words_are_compared_as_they_are(tmp_path, capfd, runner, method, verify):
+    equal = {"\u200b": "", "\u2000": " ", "…": "..."}
+    without = ["", "-----", "🙂", "🙃", "...", " ", " \n", *equal]
+    texts = [*without, "a text of some words", *without, "another text of other words"]
+    documents = [{"id": str(n), "text": text} for n, text in enumerate(texts)]
     path = write_jsonl(tmp_path / "docs.jsonl", documents)
-    done(capfd, path, "-o", tmp_path / "out")
-    table = pq.read_table(tmp_path / "out" / "decisions.parquet")
-    assert set(table["reason"].to_pylist()) == {"kept: without features"}
-    assert table["cluster"].null_count == 9
+    options = ["--method", method, "-r", runner, "--verify", verify]
+    done(capfd, path, "-o", tmp_path / "out", *options)
+    rows = pq.read_table(tmp_path / "out" / "decisions.parquet").to_pylist()
+    keepers = {row["id"]: row["keeper"] for row in rows}
+    assert keepers == {
+        str(n): str(texts.index(equal.get(text, text))) for n, text in enumerate(texts)
+    }
+    dropped = [row["reason"] for row in rows if row["id"] != row["keeper"]]
+    assert len(dropped) == len(without) + len(equal)
+    assert all(reason.startswith("dropped: ") for reason in dropped)
 
 
 def test_boilerplate_does_not_join_what_is_unlike(tmp_path, capfd):

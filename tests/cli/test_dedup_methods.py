@@ -35,7 +35,7 @@ BOTH = pytest.mark.parametrize("runner", RUNNERS)
 
 
 def bands(text, count=20, rows=5):
-    values = least_hashes(text, count * rows) if text.split() else []
+    values = least_hashes(text, count * rows)
     return {(i, *values[i : i + rows]) for i in range(0, len(values), rows)}
 
 
@@ -263,7 +263,7 @@ def test_a_week_later_with_signatures(tmp_path, capfd):
     against = ["--against", tmp_path / "new", "--follow"]
     said = done(capfd, third, "-o", tmp_path / "third", *asked, *against)
     summary = json.loads((tmp_path / "third" / "summary.json").read_text())
-    assert summary["kept"] == sum(not document["text"] for document in documents), said
+    assert summary["kept"] == 0, said
 
 
 def test_mistakes_are_one_line(tmp_path, capfd):

@@ -72,7 +72,7 @@ def stages(folder, count):
     summary = {
         "earlier documents": EARLIER, "read": count, "rejected": 0, "kept": count - dropped,
         "documents in split clusters": 0,
-        "documents without features": 0, "dropped for earlier documents": 0,
+        "dropped for earlier documents": 0,
         "reasons": {"dropped: near-duplicate": dropped},
     }  # fmt: skip
     return folder, summary, [("k", "3")], ["lang"]

@@ -134,18 +134,17 @@ def test_the_report_for_people(tmp_path, capsys, monkeypatch):
     )
 
 
-def test_documents_without_features(tmp_path, capsys):
-    nothing, something = texts(tmp_path, nothing="...", something="one")
-    found = report(capsys, nothing, something)
-    assert found["documents"][0]["fingerprint"] is None
-    assert (found["distance"], found["differing_bits"], found["jaccard"]) == (None, None, 0)
-    assert report(capsys, nothing, nothing)["jaccard"] is None
-    assert main(["distance", something, nothing]) == 0
-    printed = capsys.readouterr().out
-    assert printed.count("has no features, so no fingerprint") == 1
-    assert "distance" not in printed
-    assert main(["distance", nothing, nothing]) == 0
-    assert capsys.readouterr().out.count("has no features, so no fingerprint") == 2
+@pytest.mark.parametrize("features", ["words:1", "words:3", "characters:4", "auto"])
+def test_documents_without_words_are_compared_as_they_are(tmp_path, capsys, features):
+    dots, empty, word = texts(tmp_path, dots="...", empty="", word="one")
+    for one in (dots, empty, word):
+        for other in (dots, empty, word):
+            found = report(capsys, one, other, "--features", features)
+            assert (found["jaccard"], found["distance"] == 0) == (one == other, one == other)
+    found = report(capsys, dots, word, "--features", features)
+    assert found["only_in_a"]["heaviest"] == [{"feature": "...", "weights": [1, 0]}]
+    assert main(["distance", dots, dots]) == 0
+    assert "  ...\n" in capsys.readouterr().out
 
 
 def test_equal_documents(tmp_path, capsys):

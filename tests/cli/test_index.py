@@ -85,11 +85,13 @@ def test_a_crawler_asks_line_by_line(folder, capfd):
         assert ask(page("again", TEXTS["one"])) == "again\tone:0\n"
         assert ask("{") == "\tis not JSON: Input data was truncated\n"
         assert ask("") == "\tis empty\n"
-        assert ask(page("none", "")) == "\thas no features\n"
+        assert ask(page("none", "")) == "none\n"
+        assert ask(page("dashes", "-----")) == "dashes\n"
+        assert ask(page("nothing", "")) == "nothing\tnone:0\n"
         assert ask('{"id": "x"}').startswith("\t")
         # what was answered is there for others
         with IndexReader.open(folder) as reader:
-            assert len(reader) == 2
+            assert len(reader) == 4
     with pipe("query", folder) as ask:
         assert ask(page("q", TEXTS["two"])) == "q\ttwo\n"
         assert ask(page("new", TEXTS["three"])) == "new\n"

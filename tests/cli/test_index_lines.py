@@ -17,13 +17,13 @@ def document(number):
     return json.dumps({"id": f"d{number}", "text": text}).encode(), f"d{number}"
 
 
-def featureless(number):
-    return b'{"id": "e%d", "text": ""}' % number, "\thas no features"
+def wordless(number):
+    return b'{"id": "e%d", "text": ""}' % number, f"e{number}"
 
 
 ANSWERS = {
     "document": document,
-    "no features": featureless,
+    "no words": wordless,
     "empty": lambda _: (b"", "\tis empty"),
     "blanks": lambda _: (b" \t", "\tis empty"),
     "not JSON": lambda _: (b"{", "\tis not JSON: Input data was truncated"),
@@ -56,7 +56,7 @@ def test_each_line_has_its_answer(folder, capfd, end, mark):
         assert answer == expected or (expected is None and answer.startswith("\t")), kind
 
 
-@pytest.mark.parametrize("kind", ["empty", "not JSON", "no features"])
+@pytest.mark.parametrize("kind", ["empty", "not JSON", "no words"])
 def test_empty_lines_before_all_say_nothing_of_the_others(folder, capfd, kind):
     lines = [b"", b" ", document(1)[0], ANSWERS[kind](1)[0]]
     with standard_input(b"\n".join(lines) + b"\n"):

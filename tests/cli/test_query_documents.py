@@ -160,7 +160,7 @@ def test_records_that_cannot_be_read_are_kept(corpus_file, queries_file, tmp_pat
 
 def test_what_cannot_be_is_one_line(corpus_file, queries_file, tmp_path, capfd):
     (tmp_path / "x.longs").write_bytes(bytes(8))
-    write(tmp_path / "empty.jsonl", [("a", "...")])
+    write(tmp_path / "empty.jsonl", [])
     for arguments, said in [
         ([corpus_file, tmp_path / "x.longs", "--queries", queries_file], "corpus: holds documents"),
         (

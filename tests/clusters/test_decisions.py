@@ -77,7 +77,7 @@ def oracle(pages, threshold, fixed=()):
 
 def explained(page, keeper, keepers, sizes, threshold, sets):
     if keeper is None:
-        return Decided((page.file, page.place), None, None, "kept: without features")
+        return Decided((page.file, page.place), None, None, "kept: alone")
     if keeper is page:
         reason = "unlike every keeper of its cluster"
         if keepers[page.cluster][0] is page:
@@ -106,7 +106,7 @@ def decided(pages, threshold, policy=READ_FIRST, fixed=None):
     for page, row, keeper in zip(pages, rows, found.keepers, strict=True):
         assert row["id"] == page.id
         assert row["keeper"] == pages[keeper].id
-        assert row["cluster"] == (None if "without" in row["reason"] else page.cluster)
+        assert row["cluster"] == (page.cluster if page.exists else None)
     assert found.kept.tolist() == [row["reason"].startswith("kept") for row in rows]
     return {
         (page.file, page.place): Decided(

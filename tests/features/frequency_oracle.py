@@ -16,7 +16,7 @@ def frequencies(texts, unit, length, minimum=2, **asked):
     """The hashes of features that so many of the texts have, with how many these are."""
     counts = Counter()
     for text in texts:
-        counts.update({hashed(s) for s in text_oracle.shingles(text or "", unit, length, **asked)})
+        counts.update({hashed(s) for s in text_oracle.shingles(text, unit, length, **asked)})
     return {feature: count for feature, count in sorted(counts.items()) if count >= minimum}
 
 

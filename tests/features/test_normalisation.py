@@ -111,6 +111,24 @@ def test_any_bytes_are_read_within_bounds(form, content):
     assert (found[0].as_py(), found[-1].as_py()) == expected
 
 
+BETWEEN = [
+    "…", " ", "-", "\u2000", "\u00a0", "＝", "！", "＜", "\u200b", "\u0338", "\ufe0f", "≠", "🙂",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("form", FORMS)
+@deterministic
+@given(texts=st.lists(st.none() | st.text(st.sampled_from(BETWEEN), max_size=6), max_size=5))
+def test_texts_without_words_are_normalised_whole(form, texts):
+    """In others what is between words may stay."""
+    found = normalised(large(["a…", *texts, "…a"])[1:-1], form)
+    found.validate(full=True)
+    for text, whole in zip(texts, found.to_pylist(), strict=True):
+        normal = None if text is None else FORMS[form](text)
+        if not any(map(text_oracle.is_in_token, normal or "")):
+            assert whole == normal
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -68,8 +68,11 @@ def test_tokens_across_the_edges_of_blocks_equal_the_oracle(unit, shift):
         ("カタカナひらがな", ("カ", "タ", "ナ", "ひ", "ら", "が", "な")),
         ("한국어 텍스트", ("한국어", "텍스트")),
         ("e\u0301te\u0301", ("été",)),
-        ("", ()),
-        (" .,;-—\n\0", ()),
+        ("", ("",)),
+        (" .,;-—\n\0", (" .,;-—\n\0",)),
+        ("-----", ("-----",)),
+        ("🙂🙃 ", ("🙂🙃 ",)),
+        ("\u200b\u200d", ("",)),
         ("データ々〆", ("デ", "ー", "タ", "々", "〆")),
         ("か\u309bき", ("か", "\u3099", "き")),
         ("ภาษาไทย น้ำ", ("ภ", "า", "ษ", "ไ", "ท", "ย", "น้\u0e4d")),
@@ -143,6 +146,29 @@ def test_a_small_change_changes_few_shingles_whatever_the_share_of_scripts(chara
     assert similarity(text, mixed(500, characters, changed={250})) > 0.97
     assert similarity(text, mixed(498, characters)) > 0.94
     assert similarity(text, mixed(500, characters + 2)) > 0.9
+
+
+@deterministic
+@given(
+    st.text(st.sampled_from(" -🙂…\u00a0\u200b\n"), max_size=4),
+    st.text(known, max_size=12),
+    st.data(),
+)
+def test_a_text_without_words_shares_features_with_copies_alone(wordless, other, data):
+    unit, length = data.draw(st.sampled_from([("words", 1), ("auto", 1), ("characters", 2)]))
+    options = FeatureOptions(unit, length, "tf")
+    (feature,) = features_of(wordless, options).shingles
+    normal = text_oracle.casefolded_nfkc(wordless)
+    assert feature == normal
+    is_copy = text_oracle.casefolded_nfkc(other) == normal
+    assert (feature in features_of(other, options).shingles) == is_copy
+    assert features_of(f"{wordless}a{wordless}", options).shingles == ("a",)
+
+
+def test_a_space_between_words_is_a_character():
+    options = FeatureOptions("characters", 1, "tf")
+    assert features_of("a b", options).shingles == ("a", " ", "b")
+    assert features_of("\u2000", options).shingles == (" ",)
 
 
 def test_the_table_equals_what_this_python_knows():
@@ -219,7 +245,9 @@ def test_scripts_without_spaces_are_cut_into_grapheme_clusters(script, data):
     letters = st.characters(
         categories=["L", "M"], min_codepoint=SCRIPTS[script][0], max_codepoint=SCRIPTS[script][1]
     )
-    text = data.draw(st.text(letters, max_size=30).filter(lambda it: not is_first_a_mark(it)))
+    text = data.draw(
+        st.text(letters, min_size=1, max_size=30).filter(lambda it: not is_first_a_mark(it))
+    )
     found = features_of(text, FeatureOptions("words", 1, "tf", normalize="nfc"))
     # later versions of Unicode do not cut behind a virama, 15.1 does
     expected = "".join(map(text_oracle.fold, unicodedata.normalize("NFC", text)))

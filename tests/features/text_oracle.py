@@ -129,7 +129,10 @@ def prepared(text, stop_words=None, stem=None, segment=None, normalize="nfkc"):
         for start in range(len(found) - len(run) + 1):
             if [token for token, _ in found[start : start + len(run)]] == run:
                 covered.update(range(start, start + len(run)))
-    found = [token for place, token in enumerate(found) if place not in covered]
+    left = [token for place, token in enumerate(found) if place not in covered]
+    if not left:
+        return found
+    found = left
     if stem:
         stemmer = Stemmer.Stemmer(stem)
         found = [(stemmer.stemWord(token) or token, is_cjk) for token, is_cjk in found]
@@ -151,10 +154,13 @@ def pieces(text, unit, **asked):
 
 
 def shingles(text, unit, length, **asked):
-    """Every shingle of a text, repeats too."""
+    """Every shingle of a text, repeats too; a null has none."""
+    if text is None:
+        return []
     normalised, places = pieces(text, "words" if unit == "auto" else unit, **asked)
     if not places:
-        return []
+        # the text is its only feature
+        return [NORMALIZE[asked.get("normalize", "nfkc")](text)]
     if unit == "auto":
         return by_script(normalised, places, prepared(text, **asked)) or [normalised]
     if len(places) < length:

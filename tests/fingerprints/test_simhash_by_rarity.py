@@ -22,7 +22,7 @@ def oracle(text, options, counts, documents, minimum=2):
     """The paper's definition: each feature adds its weight where its bit is 1, else takes it."""
     votes = [0] * 64
     features = frequency_oracle.weighted(
-        text or "", options.unit, options.length, options.weighting, counts, documents, minimum
+        text, options.unit, options.length, options.weighting, counts, documents, minimum
     )
     for feature, weight in features.items():
         value = frequency_oracle.hashed(feature)

@@ -19,7 +19,7 @@ def report(**changes) -> ReportData:
     fields = {
         "title": "Seven pages",
         "options": [("k", "3 bits"), ("keep", "first")],
-        "totals": Totals(7, 2, 1, 4, {"near-duplicate": 2, "same text": 1}),
+        "totals": Totals(7, 2, 4, {"near-duplicate": 2, "same text": 1}),
         "cluster_sizes": np.array([3, 2]),
         "distances": np.array([0, 2, 2], np.uint8),
         "similarities": np.array([1.0, 0.85, np.nan]),
@@ -36,7 +36,7 @@ def hostile_report(text=HOSTILE) -> ReportData:
     return report(
         title=text,
         options=[(text, text)],
-        totals=Totals(7, 2, 1, 4, {text: 3}),
+        totals=Totals(7, 2, 4, {text: 3}),
         shares=[(text, [Share(text, 3, 1)])],
         largest=[LargeCluster(1, 3, 1, [text])],
         samples=[Sample(text, text, 2, None, f"{text} a b", f"{text} b c")],

@@ -84,7 +84,6 @@ def test_what_it_says_of_a_run():
     assert shown(next(elements(page).iter("h1"))) == "Seven pages"
     whole = shown(elements(page))
     assert "Of 7 documents, 4 are kept and 3 (42.9%) dropped, each for one that is kept." in whole
-    assert "1 document without features (empty, or without a word) is among the kept." in whole
     assert "2 records could not be read" in whole
     assert "2 clusters of two documents and more hold 5 of the documents (71.4%)." in whole
     assert "of the 2 that were compared" in whole
@@ -131,7 +130,7 @@ def test_earlier_documents_are_told_apart():
     page = elements(
         written(
             report(
-                totals=Totals(7, 2, 1, 4, {"near-duplicate": 2, "same text": 1}, 5, 1),
+                totals=Totals(7, 2, 4, {"near-duplicate": 2, "same text": 1}, 5, 1),
                 largest=[LargeCluster(-5, 4, 2, ["first", "second"], 1)],
                 samples=[Sample("second", "old", 2, 0.85, "one two", "one 2", "last/week")],
             )
@@ -166,7 +165,7 @@ def test_texts_are_cut_and_it_says_so():
 def test_nothing_to_tell_is_told():
     page = written(
         report(
-            totals=Totals(0, 0, 0, 0, {}),
+            totals=Totals(0, 0, 0, {}),
             cluster_sizes=np.empty(0, np.int64),
             distances=np.empty(0, np.uint8),
             similarities=np.empty(0),

@@ -10,13 +10,12 @@ from tests.report.reports import report
 @pytest.mark.parametrize(
     ("numbers", "said"),
     [
-        ((7, 0, 0, 4, {"a": 2}), "kept, dropped: 4 and 2 are not the 7 read"),
-        ((1, 0, 0, 2, {"a": -1}), r"dropped\['a'\] must be at least 0, not -1"),
-        ((1, -1, 0, 1, {}), "rejected must be at least 0, not -1"),
-        ((1, 0, 2, 1, {}), "without_features: expected at most the 1 kept, got 2"),
-        ((2, 0, 0, 1, {"a": 1}, 9, 2), "for_earlier: 2 of 1 dropped, for one of 9 earlier"),
-        ((2, 0, 0, 1, {"a": 1}, 0, 1), "for_earlier: 1 of 1 dropped, for one of 0 earlier"),
-        ((2, 0, 0, 2, {}, 1, 0, 4), "in_split_clusters: expected at most the 3 read and earlier"),
+        ((7, 0, 4, {"a": 2}), "kept, dropped: 4 and 2 are not the 7 read"),
+        ((1, 0, 2, {"a": -1}), r"dropped\['a'\] must be at least 0, not -1"),
+        ((1, -1, 1, {}), "rejected must be at least 0, not -1"),
+        ((2, 0, 1, {"a": 1}, 9, 2), "for_earlier: 2 of 1 dropped, for one of 9 earlier"),
+        ((2, 0, 1, {"a": 1}, 0, 1), "for_earlier: 1 of 1 dropped, for one of 0 earlier"),
+        ((2, 0, 2, {}, 1, 0, 4), "in_split_clusters: expected at most the 3 read and earlier"),
     ],
 )
 def test_totals_that_do_not_add_up(numbers, said):

@@ -11,6 +11,7 @@ from urllib.parse import quote
 
 import numpy as np
 import pytest
+import xxhash
 
 from mr_dedup.errors import MrDedupError
 from mr_dedup.index.hamming_index import HammingIndex
@@ -67,13 +68,15 @@ def test_documents_are_checked_added_found_and_removed(server):
         {"id": "c/é\n ", "fingerprint": "-1"},
         {"id": "d", "text": "..."},
     ]
+    values, _ = server.service.index.made_from.maker().of(texts_column("..."))
+    dots = str(int(values.view(np.int64)[0]))
     near_a = {"id": "a", "fingerprint": "1", "distance": 2}
     assert call(server, "POST", "/v1/documents", {"documents": told, "limit": 1})[2] == {
         "results": [
             {"id": "a", "fingerprint": "1", "added": True, "matches": []},
             {"id": "b", "fingerprint": "2", "added": True, "matches": [near_a]},
             {"id": "c/é\n ", "fingerprint": "-1", "added": True, "matches": []},
-            {"id": "d", "fingerprint": None, "added": False, "matches": []},
+            {"id": "d", "fingerprint": dots, "added": True, "matches": []},
         ]
     }
     told = [{"id": "e", "fingerprint": 3}, {"id": "f", "fingerprint": 1 << 63}]
@@ -91,8 +94,8 @@ def test_documents_are_checked_added_found_and_removed(server):
     path = f"/v1/documents/{quote('c/é' + chr(10) + ' ', safe='')}"
     assert call(server, "DELETE", path)[::2] == (200, {"removed": [True]})
     assert call(server, "DELETE", path)[::2] == (404, {"error": "no document has this id"})
-    removed = call(server, "POST", "/v1/remove", {"ids": ["a", "x", "f"]})[2]
-    assert removed == {"removed": [True, False, True]}
+    removed = call(server, "POST", "/v1/remove", {"ids": ["a", "x", "f", "d"]})[2]
+    assert removed == {"removed": [True, False, True, True]}
     stats = call(server, "GET", "/v1/stats")[2]
     assert (stats["documents"], stats["k"], stats["named"], stats["texts"]) == (2, 3, True, True)
     assert [stats[f"max_{what}"] for what in ("batch", "body_bytes", "matches")] == [
@@ -104,15 +107,17 @@ def test_texts_are_known_by_their_words(server):
     values, _ = server.service.index.made_from.maker().of(texts_column("one two"))
     found = call(server, "POST", "/v1/query", {"texts": ["two one", ""]})[2]["results"]
     assert int(found[0]["fingerprint"]) % (1 << 64) == values[0]
-    assert found[1] == {"fingerprint": None, "matches": []}
+    assert int(found[1]["fingerprint"]) % (1 << 64) == xxhash.xxh3_64_intdigest(b"")
     documents = [{"id": "a", "text": "one two"}, {"id": "b", "text": "!"}]
     assert call(server, "PUT", "/v1/documents", {"documents": documents})[2] == {
-        "new": 1, "without_features": 1,
+        "new": 2, "without_features": 0,
     }  # fmt: skip
+    found = call(server, "POST", "/v1/query", {"texts": ["!", "!!"]})[2]["results"]
+    assert [[match["id"] for match in each["matches"]] for each in found] == [["b"], []]
     with HttpIndex(server.url) as index:
         (found,) = index.check_and_add_texts(["two one"], ["c"], only_new=True)
         assert ([match.id for match in found.matches], found.added) == (["a"], False)
-    server.service.index.remove(["a"])
+    server.service.index.remove(["a", "b"])
 
 
 @pytest.mark.parametrize(

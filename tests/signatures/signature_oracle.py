@@ -15,9 +15,13 @@ MASK = (1 << 64) - 1
 WINDOW = 3
 
 
+def md5_key(text):
+    return int(hashlib.md5(text.encode()).hexdigest()[:16], 16)
+
+
 def md5_keys(text):
     """Nothing has no key."""
-    return [int(hashlib.md5(text.encode()).hexdigest()[:16], 16)] if text else []
+    return [md5_key(text)] if text else []
 
 
 def normalised(text, **asked):
@@ -25,7 +29,10 @@ def normalised(text, **asked):
 
 
 def exact(text, **asked):
-    return md5_keys(normalised(text, **asked))
+    if text is None:
+        return []
+    as_it_is = text_oracle.NORMALIZE[asked.get("normalize", "nfkc")](text)
+    return [md5_key(normalised(text, **asked) or as_it_is)]
 
 
 def abstract(text, size_bytes=512):
@@ -39,6 +46,8 @@ def abstract(text, size_bytes=512):
 
 def weights(text, weighting="tf", counts=None, documents=None, **asked):
     """Each word of a text with what it weighs; of other units with idf than without."""
+    if not normalised(text, **asked):
+        return {}
     if counts is None:
         return text_oracle.weighted(text, "words", 1, weighting, **asked)
     return weighted_by_rarity(text, "words", 1, weighting, counts, documents, **asked)

@@ -27,7 +27,7 @@ def test_texts_share_a_key_for_each_band_of_equal_hashes(texts, bands, rows, shi
     signed = method.sign(array(texts))
     hashes = minwise_hashes(array(texts), bands * rows, FeatureOptions.parse(shingles)).values
     unit, _, length = shingles.partition(":")
-    of = [hashes[i].tolist() if text_oracle.shingles(text or "", unit, int(length or 0)) else None
+    of = [hashes[i].tolist() if text_oracle.shingles(text, unit, int(length or 0)) else None
           for i, text in enumerate(texts)]  # fmt: skip
     assert np.diff(signed.offsets).tolist() == [0 if each is None else bands for each in of]
     for sketch, each in zip(signed.sketches.tolist(), of, strict=True):

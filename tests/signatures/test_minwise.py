@@ -32,7 +32,7 @@ def splitmix(seed):
 def shingles_of(text, length):
     words = re.findall(r"[a-z0-9]+", text.lower())
     if not words:
-        return set()
+        return {text}
     count = max(1, len(words) - length + 1)
     return {" ".join(words[i : i + length]) for i in range(count)}
 
@@ -87,7 +87,7 @@ def test_values_are_the_least_by_each_permutation(texts, permutations):
     found = hashed(texts, permutations)
     assert found.values.shape == (len(texts), permutations)
     for text, values, exists in zip(texts, found.values.tolist(), found.exist, strict=True):
-        assert exists == bool(shingles_of(text or "", 3))
+        assert exists == (text is not None)
         if exists:
             assert values == expected(text, permutations)
 
@@ -134,11 +134,11 @@ def test_the_share_of_equal_values_estimates_the_similarity(similarity, size):
     assert errors.std() < {20: 0.9, 110: 0.8, 1100: 1.0}[size] * standard
 
 
-def test_texts_without_shingles_are_like_none():
-    found = hashed(["", None, "a", "..."], 16)
-    assert found.exist.tolist() == [False, False, True, False]
-    first, second = np.array([0, 0, 2]), np.array([1, 2, 2])
-    assert found.similarity(first, second).tolist() == [0, 0, 1]
+def test_texts_without_words_are_similar_to_copies_and_nulls_to_nothing():
+    found = hashed(["", None, "a", "...", "", None], 16)
+    assert found.exist.tolist() == [True, False, True, True, True, False]
+    first, second = np.array([0, 0, 2, 0, 0, 1]), np.array([1, 2, 2, 3, 4, 5])
+    assert found.similarity(first, second).tolist() == [0, 0, 1, 0, 1, 0]
 
 
 @deterministic
