@@ -227,8 +227,7 @@ def documents_of(
         if each.documents is not None:
             assert maker is not None
             for batch in read_documents([each.documents], rejects, read_options(arguments)):
-                values, _ = maker.of(batch.texts)
-                yield Documents(values, batch.ids)
+                yield Documents(maker.of(batch.texts), batch.ids)
         elif each.fingerprints is not None and each.fingerprints.has_ids:
             for values, ids in each.fingerprints.identified():
                 yield Documents(values, ids)

@@ -192,7 +192,7 @@ class _LineReader:
         read = read_jsonl([lines], None, self._options, report, builder)
         found: list[tuple[int, Line]] = []
         for batch in [*read, *builder.finish()]:
-            values, _ = self._maker.of(batch.texts)
+            values = self._maker.of(batch.texts)
             columns = batch.places, values, batch.ids
             for position, value, id in zip(*(c.tolist() for c in columns), strict=True):
                 found.append((position, Line(value, id)))

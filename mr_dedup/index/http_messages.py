@@ -85,7 +85,7 @@ class Match(msgspec.Struct, frozen=True):
 class Queried(msgspec.Struct, frozen=True):
     """What is near one fingerprint or text, nearest first."""
 
-    fingerprint: Said | None
+    fingerprint: Said
     matches: list[Match]
 
 
@@ -99,7 +99,7 @@ class CheckedDocument(msgspec.Struct, frozen=True):
     """What was near a document before it came, and whether it was added."""
 
     id: Id | None
-    fingerprint: Said | None
+    fingerprint: Said
     added: bool
     matches: list[Match]
 
@@ -111,13 +111,9 @@ class CheckedDocuments(msgspec.Struct, frozen=True):
 
 
 class Added(msgspec.Struct, frozen=True):
-    """How many documents were not in the index before.
-
-    ``without_features`` is 0: every text has a fingerprint. Clients of earlier versions read it.
-    """
+    """How many documents were not in the index before."""
 
     new: Count
-    without_features: Count
 
 
 class Removed(msgspec.Struct, frozen=True):

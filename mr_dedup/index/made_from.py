@@ -89,12 +89,8 @@ class FingerprintMaker:
         self.described = described(options, frequencies)
         """What the fingerprints are made from: they can be compared only if it is the same."""
 
-    def of(self, texts: pa.LargeStringArray) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
-        """Return the fingerprint of each of n texts, and which exist, uint64[n] and bool[n].
-
-        A null has none, every other text has one.
-        """
+    def of(self, texts: pa.LargeStringArray) -> NDArray[np.uint64]:
+        """Return the fingerprint of each of n texts, none of which is null, uint64[n]."""
         from mr_dedup.fingerprints.simhash import simhash
 
-        found = simhash(texts, self._options, self._frequencies)
-        return found.values, found.exist
+        return simhash(texts, self._options, self._frequencies).values

@@ -179,7 +179,7 @@ class _InProcess:
 
     def check_and_add(self, text: str, id: str, only_new: bool) -> list[str]:
         """Return the ids of the near-duplicates of a text."""
-        values, _ = self._maker.of(pa.array([_sound(text)], pa.large_string()))
+        values = self._maker.of(pa.array([_sound(text)], pa.large_string()))
         found = self._index.check_and_add(
             values.astype(np.uint64), [id], self._k, limit=_NEAREST, only_new=only_new
         )

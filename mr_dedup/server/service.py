@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import itertools
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,7 +10,6 @@ from dataclasses import dataclass
 import msgspec
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from mr_dedup.errors import MrDedupError
 from mr_dedup.hamming.bit_order import BitOrder
@@ -19,7 +17,6 @@ from mr_dedup.hamming.design import BITS, designs_for
 from mr_dedup.index import http_messages as messages
 from mr_dedup.index.hamming_index import HammingIndex
 from mr_dedup.index.http_messages import parse_fingerprint, parse_fingerprints, said, said_matches
-from mr_dedup.index.ids import encoded_ids
 from mr_dedup.index.protocol import Fingerprints
 
 _GIB, _MIB = 1 << 30, 1 << 20
@@ -105,45 +102,39 @@ class Service:
             raise ValueError("expected either fingerprints or texts")
         if told.texts is not None:
             self._refuse_many(len(told.texts))
-            values, exist = self._made(told.texts)
+            values = self._made(told.texts)
         else:
             self._refuse_many(len(told.fingerprints or ()))
             values = parse_fingerprints(told.fingerprints or [])
-            exist = np.ones(len(values), bool)
-        found = self.index.query(values[exist], told.k, limit=told.limit, most=self.limits.matches)
-        near = iter(said_matches(found, int(exist.sum())))
+        found = self.index.query(values, told.k, limit=told.limit, most=self.limits.matches)
+        near = said_matches(found, len(values))
         return messages.Queries(
             [
-                messages.Queried(said(value), next(near)) if has else messages.Queried(None, [])
-                for value, has in zip(values.tolist(), exist.tolist(), strict=True)
+                messages.Queried(said(value), matches)
+                for value, matches in zip(values.tolist(), near, strict=True)
             ]
         )
 
     def check_and_add(self, told: messages.CheckAndAdd) -> messages.CheckedDocuments:
         """Say what is near documents and add them, with nothing in between."""
-        values, exist, ids = self._documents(told.documents)
+        values, ids = self._documents(told.documents)
         found = self.index.check_and_add(
-            values[exist], ids, told.k,
+            values, ids, told.k,
             limit=told.limit, only_new=told.only_new, most=self.limits.matches,
         )  # fmt: skip
-        near = iter(said_matches(found.matches, int(exist.sum())))
-        added = iter(found.added.tolist())
+        near = said_matches(found.matches, len(values))
         return messages.CheckedDocuments(
             [
-                messages.CheckedDocument(each.id, said(value), next(added), next(near))
-                if has
-                else messages.CheckedDocument(each.id, None, False, [])
-                for each, value, has in zip(
-                    told.documents, values.tolist(), exist.tolist(), strict=True
+                messages.CheckedDocument(each.id, said(value), added, matches)
+                for each, value, added, matches in zip(
+                    told.documents, values.tolist(), found.added.tolist(), near, strict=True
                 )
             ]
         )
 
     def put(self, told: messages.Put) -> messages.Added:
         """Add documents, whatever is near them."""
-        values, exist, ids = self._documents(told.documents)
-        new = self.index.add(values[exist], ids)
-        return messages.Added(new, int((~exist).sum()))
+        return messages.Added(self.index.add(*self._documents(told.documents)))
 
     def remove(self, told: messages.Remove) -> messages.Removed:
         """Remove documents."""
@@ -190,11 +181,10 @@ class Service:
 
     def _documents(
         self, documents: Sequence[messages.Document]
-    ) -> tuple[Fingerprints, NDArray[np.bool_], list[str] | None]:
-        """Return fingerprints, which of them exist, and the ids of these."""
+    ) -> tuple[Fingerprints, list[str] | None]:
+        """Return the fingerprints and the ids of documents."""
         self._refuse_many(len(documents))
         values = np.zeros(len(documents), np.uint64)
-        exist = np.ones(len(documents), bool)
         of_texts = []
         for place, document in enumerate(documents):
             if (document.fingerprint is None) == (document.text is None):
@@ -208,16 +198,12 @@ class Service:
                 of_texts.append(place)
         if of_texts:
             texts = [documents[place].text or "" for place in of_texts]
-            values[of_texts], exist[of_texts] = self._made(texts)
+            values[of_texts] = self._made(texts)
         if not self.index.named:
-            return values, exist, None
-        ids = [document.id or "" for document in documents]
-        if exist.all():
-            return values, exist, ids
-        encoded_ids(ids)  # the index does not see those of texts without features
-        return values, exist, list(itertools.compress(ids, exist.tolist()))
+            return values, None
+        return values, [document.id or "" for document in documents]
 
-    def _made(self, texts: Sequence[str]) -> tuple[Fingerprints, NDArray[np.bool_]]:
+    def _made(self, texts: Sequence[str]) -> Fingerprints:
         if self._maker is None:
             raise ValueError(
                 "text: the index does not know how its fingerprints are made; send fingerprints"

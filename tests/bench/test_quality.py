@@ -14,7 +14,7 @@ from mr_dedup.fingerprints.simhash import simhash
 
 @pytest.fixture
 def document_set(tmp_path):
-    """Eight families of a page, a near copy and a far one, and a document without features."""
+    """Eight families of a page, a near copy and a far one, and a document without words."""
     rng = np.random.default_rng(3)
     folder = tmp_path / "planted"
     folder.mkdir()

@@ -68,7 +68,7 @@ def test_documents_are_checked_added_found_and_removed(server):
         {"id": "c/é\n ", "fingerprint": "-1"},
         {"id": "d", "text": "..."},
     ]
-    values, _ = server.service.index.made_from.maker().of(texts_column("..."))
+    values = server.service.index.made_from.maker().of(texts_column("..."))
     dots = str(int(values.view(np.int64)[0]))
     near_a = {"id": "a", "fingerprint": "1", "distance": 2}
     assert call(server, "POST", "/v1/documents", {"documents": told, "limit": 1})[2] == {
@@ -89,7 +89,7 @@ def test_documents_are_checked_added_found_and_removed(server):
         ["c/é\n "], ["e"],
     ]  # fmt: skip
     assert call(server, "PUT", "/v1/documents", {"documents": told})[2] == {
-        "new": 0, "without_features": 0,
+        "new": 0,
     }  # fmt: skip
     path = f"/v1/documents/{quote('c/é' + chr(10) + ' ', safe='')}"
     assert call(server, "DELETE", path)[::2] == (200, {"removed": [True]})
@@ -104,13 +104,13 @@ def test_documents_are_checked_added_found_and_removed(server):
 
 
 def test_texts_are_known_by_their_words(server):
-    values, _ = server.service.index.made_from.maker().of(texts_column("one two"))
+    values = server.service.index.made_from.maker().of(texts_column("one two"))
     found = call(server, "POST", "/v1/query", {"texts": ["two one", ""]})[2]["results"]
     assert int(found[0]["fingerprint"]) % (1 << 64) == values[0]
     assert int(found[1]["fingerprint"]) % (1 << 64) == xxhash.xxh3_64_intdigest(b"")
     documents = [{"id": "a", "text": "one two"}, {"id": "b", "text": "!"}]
     assert call(server, "PUT", "/v1/documents", {"documents": documents})[2] == {
-        "new": 2, "without_features": 0,
+        "new": 2,
     }  # fmt: skip
     found = call(server, "POST", "/v1/query", {"texts": ["!", "!!"]})[2]["results"]
     assert [[match["id"] for match in each["matches"]] for each in found] == [["b"], []]

@@ -67,7 +67,7 @@ def show(chromium, tmp_path):
 @pytest.mark.parametrize("width", [1280, 360])
 def test_hostile_texts_and_ids_are_what_is_seen_of_them(show, width):
     def fill(index):
-        values, _ = maker_of(index, HOSTILE)
+        values = maker_of(index, HOSTILE)
         index.add(values, [HOSTILE])
 
     seen, server = show(fill, width, made_from=MadeFrom())
