@@ -35,7 +35,7 @@ Entry = TypeVar("Entry")
 
 _numbers = itertools.count()
 _messages: dict[int, Callable[[], None]] = {}
-_temporary: dict[int, Path] = {}
+_temporary: dict[int, tuple[Path, Callable[[Path], None]]] = {}
 _patient: set[int] = set()
 
 
@@ -47,9 +47,14 @@ def at_forced_end(say: Callable[[], None]) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def removed_at_forced_end(path: Path) -> Iterator[None]:
-    """Have a temporary file or folder removed if the process is ended by force in the block."""
-    with _listed(_temporary, path):
+def removed_at_forced_end(
+    path: Path, remove: Callable[[Path], None] | None = None
+) -> Iterator[None]:
+    """Have a temporary file or folder removed if the process is ended by force in the block.
+
+    ``remove`` is called with its path then, by default a function that removes whatever is there.
+    """
+    with _listed(_temporary, (path, remove or _remove)):
         yield
 
 
@@ -182,9 +187,13 @@ def _clean_up() -> None:
     for say in reversed(list(_messages.values())):
         with contextlib.suppress(Exception):
             say()
-    for path in reversed(list(_temporary.values())):
-        if path.is_dir() and not path.is_symlink():
-            shutil.rmtree(path, ignore_errors=True)
-        else:
-            with contextlib.suppress(OSError):
-                path.unlink(missing_ok=True)
+    for path, remove in reversed(list(_temporary.values())):
+        with contextlib.suppress(Exception):
+            remove(path)
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)

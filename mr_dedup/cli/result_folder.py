@@ -5,8 +5,11 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+
+from mr_dedup.cli.streams import printable
 
 
 class ResultFolder:
@@ -80,14 +83,18 @@ class ResultFolder:
 def locked(out: Path) -> Iterator[None]:
     """Keep other commands from making the folder ``out`` in the block, by a file beside it.
 
-    Raises MrDedupError if another one does, if its folder does not exist, and if the lock cannot be
-    taken.
+    Where the file system has no locks, says so on standard error, once. Raises MrDedupError if
+    another command does, if its folder does not exist, and if the lock cannot be taken.
     """
     from mr_dedup.formats.file_lock import FileLock
 
     _require_parent(out)
-    with FileLock(out.parent / f".{out.name}.lock", str(out)):
+    with FileLock(out.parent / f".{out.name}.lock", str(out), _warn):
         yield
+
+
+def _warn(message: str) -> None:
+    print(f"mr-dedup: {printable(message)}", file=sys.stderr)
 
 
 def _require_parent(out: Path) -> None:

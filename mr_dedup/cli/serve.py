@@ -100,7 +100,7 @@ def run(arguments: argparse.Namespace) -> int:
     from mr_dedup.index.hamming_index import HammingIndex
     from mr_dedup.index.http_token import VARIABLE, read_token
     from mr_dedup.interrupts import no_forced_end
-    from mr_dedup.server.service import Limits, Service
+    from mr_dedup.server.service import Limits, NotWarmError, Service
     from mr_dedup.server.serving import IndexServer, bound
 
     token = read_token(arguments.token_file)
@@ -125,7 +125,10 @@ def run(arguments: argparse.Namespace) -> int:
         ) as index,
     ):
         service = Service(index, limits)
-        service.warm()
+        try:
+            service.warm()
+        except NotWarmError as error:
+            _say(printable(str(error)))
         server = IndexServer(service, token, sock)
         _say(f"serving {printable(str(arguments.folder))} at {_url(sock.getsockname())}")
         server.serve_until_stopped()

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import functools
 import os
 import stat
+from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 
@@ -14,6 +16,9 @@ from mr_dedup.errors import MrDedupError
 from mr_dedup.interrupts import removed_at_forced_end
 
 _PID_BYTES = 20
+
+_NO_LOCKS = frozenset({errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOLCK})
+"""Errors of a file system that has no locks."""
 
 _taken: set[int] = set()
 """File descriptors of the locks of this process."""
@@ -54,23 +59,30 @@ def release(descriptor: int) -> None:
 class FileLock:
     """A lock file, which is made, locked until the block ends, and removed; a context manager.
 
+    If its folder was moved or replaced meanwhile, the file that is at ``path`` then stays: it is
+    another process's. Where the file system has no locks, the block runs without one.
+
     Args:
         path: of the file; one that a killed process left is used.
-        subject: what the lock is for, as the error calls it.
+        subject: what the lock is for, as messages call it.
+        warn: called with a message if the file system has no locks.
 
     Raises:
         MrDedupError: another process has the lock, or the file cannot be written.
     """
 
-    def __init__(self, path: Path, subject: str) -> None:
+    def __init__(self, path: Path, subject: str, warn: Callable[[str], None]) -> None:
         self._path = path
         self._subject = subject
+        self._warn = warn
+        self._descriptor: int | None = None
 
     def __enter__(self) -> FileLock:
         while not self._taken():
             pass
         self._stack = contextlib.ExitStack()
-        self._stack.enter_context(removed_at_forced_end(self._path))
+        if self._descriptor is not None:
+            self._stack.enter_context(removed_at_forced_end(self._path, self._remove))
         return self
 
     def __exit__(
@@ -79,12 +91,22 @@ class FileLock:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        self._path.unlink(missing_ok=True)
+        if self._descriptor is None:
+            return
+        self._remove(self._path)
         self._stack.close()
         release(self._descriptor)
 
+    def _remove(self, path: Path) -> None:
+        """Remove the locked file, if it is still at ``path``, and not in a forked process."""
+        if self._descriptor in _taken and is_at(self._descriptor, path):
+            path.unlink(missing_ok=True)
+
     def _taken(self) -> bool:
-        """Take the lock; False if the file was removed by its owner between opening and locking."""
+        """Take the lock, or warn that there are none.
+
+        Returns False if the file was removed by its owner between opening and locking.
+        """
         try:
             descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
         except OSError as error:
@@ -96,12 +118,19 @@ class FileLock:
             os.close(descriptor)
             raise MrDedupError(f"{self._subject}: {error} is writing it") from None
         except OSError as error:
+            # a file with a number may be one that another process could lock
+            if os.fstat(descriptor).st_size == 0 and is_at(descriptor, self._path):
+                self._path.unlink(missing_ok=True)
             os.close(descriptor)
-            raise MrDedupError(
-                f"{self._subject}: cannot be locked: {error.strerror or error}"
-            ) from error
-        self._descriptor = descriptor
+            reason = error.strerror or error
+            if error.errno not in _NO_LOCKS:
+                raise MrDedupError(f"{self._subject}: cannot be locked: {reason}") from error
+            self._warn(
+                f"{self._subject} cannot be locked here ({reason}): do not write it twice at once"
+            )
+            return True
         if is_at(descriptor, self._path):
+            self._descriptor = descriptor
             return True
         release(descriptor)
         return False
@@ -111,7 +140,7 @@ def is_at(descriptor: int, path: Path) -> bool:
     """Return whether ``path`` leads to the open file or folder."""
     try:
         return os.path.samestat(os.fstat(descriptor), path.lstat())
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return False
 
 

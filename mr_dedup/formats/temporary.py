@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import shutil
 import tempfile
@@ -16,14 +17,19 @@ from mr_dedup.interrupts import removed_at_forced_end
 PREFIX = "mr_dedup-tmp-"
 """What the names of temporary folders begin with; each is locked as long as its process lives."""
 
+BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+"""Where Linux has a random id of this start of the kernel."""
+
+_BOOT_ID_LETTERS = 12
+
 
 @contextlib.contextmanager
 def temporary_folder(parent: str | None = None) -> Iterator[Path]:
     """Yield a new folder in ``parent``, by default TMPDIR, which is removed when the block ends.
 
-    First removes there what processes of this user left that were killed: folders of this kind that
-    no process has locked. Where the file system has no locks, nothing is left behind but by a kill,
-    and nothing is removed. Raises MrDedupError if the folder cannot be made.
+    First removes there what killed processes left, see ``remove_left_over``. Where the file system
+    has no locks, what a killed process left stays. Raises MrDedupError if the folder cannot be
+    made.
     """
     try:
         place = parent or tempfile.gettempdir()
@@ -36,17 +42,41 @@ def temporary_folder(parent: str | None = None) -> Iterator[Path]:
             yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-        release(descriptor)
+        if descriptor is not None:
+            release(descriptor)
 
 
 def remove_left_over(parent: Path) -> None:
-    """Remove the temporary folders of this user in ``parent`` that no process has locked."""
+    """Remove the temporary folders in ``parent`` that processes of this user left when killed.
+
+    These are folders that no process has locked and that were made since this kernel started, which
+    is in their names: locks of folders on NFS and FUSE are of one kernel only, and what seems
+    unlocked may be in use on another host. Where the kernel has no such id, as on macOS, nothing is
+    removed.
+    """
+    kernel = _kernel()
+    if not kernel:
+        return
     with contextlib.suppress(OSError), os.scandir(parent) as entries:
         for entry in entries:
-            if entry.name.startswith(PREFIX) and entry.is_dir(follow_symlinks=False):
+            if entry.name.startswith(f"{PREFIX}{kernel}") and entry.is_dir(follow_symlinks=False):
                 with contextlib.suppress(OSError):
                     if entry.stat(follow_symlinks=False).st_uid == os.getuid():
                         _remove_unlocked(Path(entry.path))
+
+
+@functools.cache
+def _kernel() -> str:
+    """Return the part of a temporary folder's name that says which start of which kernel made it.
+
+    It is empty where that is not known.
+    """
+    try:
+        boot_id = BOOT_ID.read_text("ascii")
+    except (OSError, ValueError):
+        return ""
+    letters = "".join(filter(str.isalnum, boot_id))[:_BOOT_ID_LETTERS]
+    return f"{letters}-" if letters else ""
 
 
 def _remove_unlocked(folder: Path) -> None:
@@ -60,11 +90,11 @@ def _remove_unlocked(folder: Path) -> None:
     release(descriptor)
 
 
-def _new_folder(place: str) -> tuple[Path, int]:
-    """Return a new folder and a file descriptor by which it is locked."""
+def _new_folder(place: str) -> tuple[Path, int | None]:
+    """Return a new folder, and a file descriptor by which it is locked, or None without locks."""
     while True:
         try:
-            folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=place))
+            folder = Path(tempfile.mkdtemp(prefix=f"{PREFIX}{_kernel()}", dir=place))
             descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         except FileNotFoundError as error:
             if not Path(place).is_dir():
@@ -79,7 +109,7 @@ def _new_folder(place: str) -> tuple[Path, int]:
             continue  # it is being removed
         except OSError:
             os.close(descriptor)
-            return folder, descriptor  # no locks there: no process takes one to remove it
+            return folder, None  # no locks there: no process takes one to remove it
         if is_at(descriptor, folder):
             return folder, descriptor
         release(descriptor)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -12,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from mr_dedup.errors import MrDedupError
+from mr_dedup.formats.temporary import temporary_folder
 from mr_dedup.hamming.bit_order import BitOrder
 from mr_dedup.hamming.design import BITS, designs_for
 from mr_dedup.index import http_messages as messages
@@ -53,6 +53,10 @@ class NotHeldError(Exception):
     """A document that is to be removed is not held."""
 
 
+class NotWarmError(MrDedupError):
+    """Compiled code could not be loaded before the first call; calls are answered all the same."""
+
+
 class Service:
     """An index, told and asked by messages; for several threads at a time.
 
@@ -70,16 +74,19 @@ class Service:
     def warm(self) -> None:
         """Load all compiled code: the first call is not to wait for it, nor need file descriptors.
 
-        Makes a small index in the folder for temporary files; MrDedupError if that cannot be.
+        Writes a small index to a temporary folder. Raises NotWarmError if that cannot be done: the
+        service can be used then, but its first calls may take seconds more.
         """
         fingerprints, ids = np.arange(_WARM, dtype=np.uint64), [f"{n}" for n in range(_WARM)]
         named, k = self.index.named, self.index.k
         self.index.query(fingerprints, limit=1)
+        if self._maker is not None:
+            self._maker.of(pa.array(["a text"], pa.large_string()))
         # only segments of skewed values have their bits moved
         BitOrder.dealt().apply(fingerprints)
         try:
             with (
-                tempfile.TemporaryDirectory(prefix="mr_dedup-") as folder,
+                temporary_folder() as folder,
                 HammingIndex.create(
                     folder, k=k, named=named, background=False, memory_documents=_WARM // 4
                 ) as tried,
@@ -90,11 +97,10 @@ class Service:
                     tried.remove(ids[some:])
                 tried.compact()
                 tried.query(fingerprints)
-        except OSError as error:
-            reason = error.strerror or error
-            raise MrDedupError(f"{tempfile.gettempdir()}: cannot be written: {reason}") from error
-        if self._maker is not None:
-            self._maker.of(pa.array(["a text"], pa.large_string()))
+        except (MrDedupError, OSError) as error:
+            raise NotWarmError(
+                f"first calls may take seconds more, as compiled code is not loaded yet: {error}"
+            ) from error
 
     def query(self, told: messages.Query) -> messages.Queries:
         """Say what is near fingerprints or texts."""

@@ -1,5 +1,6 @@
 """Commands that are interrupted: they end soon, leave no temporary files, and can be resumed."""
 
+import errno
 import json
 import os
 import random
@@ -69,6 +70,24 @@ def test_compare_is_alone_with_its_folder(tmp_path):
         words = ["compare", "none.jsonl", "--truth", "none.tsv", "-o", str(tmp_path / "out")]
         assert main(words) == 2
     assert list(tmp_path.iterdir()) == []
+
+
+def test_dedup_without_locks_warns_once(tmp_path, monkeypatch, capsys):
+    from mr_dedup.cli.main import main
+
+    def flock(descriptor, operation):
+        raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
+
+    monkeypatch.setattr("fcntl.flock", flock)
+    path = write_jsonl(tmp_path / "docs.jsonl", made_up_documents(1)[:50])
+    out = tmp_path / "out"
+    assert main(["dedup", str(path), "-o", str(out)]) == 0
+    warnings = [line for line in capsys.readouterr().err.splitlines() if "locked" in line]
+    assert warnings == [
+        f"mr-dedup: {out} cannot be locked here (Function not implemented): "
+        "do not write it twice at once"
+    ]
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["docs.jsonl", "out"]
 
 
 # signals at random moments

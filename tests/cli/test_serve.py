@@ -73,6 +73,34 @@ def test_it_serves_until_it_is_told_to_stop(folder):
         assert sorted(index.query(np.array([4], np.uint64)).ids) == ["a", "b"]
 
 
+def test_it_serves_without_a_temporary_folder(folder):
+    code = """
+import tempfile
+tempfile._candidate_tempdir_list = lambda: ["/proc"]
+from mr_dedup.cli.main import main
+raise SystemExit(main())
+"""
+    process = subprocess.Popen(
+        [sys.executable, "-c", code, "serve", str(folder), "--port", "0"],
+        stderr=subprocess.PIPE, text=True, env=without_token(),
+    )  # fmt: skip
+    try:
+        assert process.stderr.readline().startswith(
+            "mr-dedup: first calls may take seconds more, as compiled code is not loaded yet: "
+            "no temporary folder: No usable temporary directory"
+        )
+        line = process.stderr.readline()
+        assert line.startswith(f"mr-dedup: serving {folder} at http://")
+        with HttpIndex(line.strip().rpartition(" at ")[2]) as index:
+            assert index.add(np.array([5], np.uint64), ["a"]) == 1
+        process.terminate()
+        said = process.communicate(timeout=60)[1]
+        assert (process.returncode, said) == (0, f"mr-dedup: stopped; {folder} is closed\n")
+    finally:
+        process.kill()
+        process.communicate()
+
+
 @pytest.mark.parametrize("place", ["file", "environment", "file before environment"])
 def test_a_token_is_asked_for_by_other_addresses(place, folder, tmp_path):
     options, variables = ["--host", "0.0.0.0"], {}

@@ -1,6 +1,7 @@
 """Open folders: files are in the folder that was opened, wherever it is now."""
 
 import doctest
+import errno
 import os
 
 import pytest
@@ -126,6 +127,15 @@ def test_a_lock_is_taken_once_and_lost_with_its_folder(folder):
         lock.require_same()
     lock.release()
     FolderLock(folder, "lock", InUseError).release()
+
+
+def test_a_lock_is_needed(folder, monkeypatch):
+    def flock(descriptor, operation):
+        raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
+
+    monkeypatch.setattr("fcntl.flock", flock)
+    with pytest.raises(MrDedupError, match=r"cannot be locked: Function not implemented$"):
+        FolderLock(folder, "lock", InUseError)
 
 
 def test_a_file_by_its_path(tmp_path):

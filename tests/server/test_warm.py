@@ -1,10 +1,15 @@
 """A server loads all compiled code before its first call."""
 
+import errno
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from mr_dedup.index.hamming_index import HammingIndex
+from mr_dedup.server.service import Limits, NotWarmError, Service
 
 ROOT = Path(__file__).parents[2]
 
@@ -51,3 +56,18 @@ def test_no_kernel_is_loaded_after_the_start(tmp_path, kind):
     command = [sys.executable, "-c", SCRIPT, str(tmp_path / "index"), kind]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.stdout == "{}\n", done.stdout + done.stderr
+
+
+def test_a_temporary_folder_without_locks(tmp_path, monkeypatch):
+    def flock(descriptor, operation):
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    temporary = tmp_path / "tmp"
+    temporary.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(temporary))
+    with HammingIndex.create(tmp_path / "index") as index:
+        service = Service(index, Limits())
+        monkeypatch.setattr("fcntl.flock", flock)
+        with pytest.raises(NotWarmError, match=r"not loaded yet: .*cannot be locked: No locks"):
+            service.warm()
+    assert list(temporary.iterdir()) == []
