@@ -20,7 +20,7 @@ from typing import NoReturn
 
 from mr_dedup import __version__
 from mr_dedup.cli.parser import CommandParser
-from mr_dedup.cli.streams import abandon, dependable_streams, printable
+from mr_dedup.cli.streams import abandon, dependable_streams, open_closed_streams, printable
 from mr_dedup.errors import MrDedupError, NothingReadError, TooManyRejectedError
 from mr_dedup.interrupts import INTERRUPTS, Watcher, at_forced_end, claim_end
 from mr_dedup.lean_imports import lean_imports
@@ -102,6 +102,8 @@ def command() -> NoReturn:
 
     At once: to take down all that was imported, piece by piece, is 0.1 s.
     """
+    # before the watcher's pipe, which would take their descriptors
+    open_closed_streams()
     with Watcher(EXIT_INTERRUPTED):
         try:
             code = main()

@@ -19,12 +19,31 @@ def dependable_streams() -> Iterator[None]:
     to be lost in silence. stdout escapes what its encoding lacks. stderr never fails: nothing but
     messages is lost with it.
     """
-    _open_if_closed()
+    open_closed_streams()
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
     unfailing: Any = _Unfailing(sys.stderr)
     with contextlib.redirect_stderr(unfailing):
         yield
+
+
+def open_closed_streams() -> None:
+    """Open the standard streams that were closed from the start on the null device.
+
+    To be called before anything else is opened: the next file or pipe takes the lowest free
+    descriptor, and what is printed lands in it, or standard input is read from it for ever.
+    """
+    # stdout is opened for reading, so that writing to it fails
+    for name, flags, mode in (
+        ("stdin", os.O_RDONLY, "r"),
+        ("stdout", os.O_RDONLY, "w"),
+        ("stderr", os.O_WRONLY, "w"),
+    ):
+        if getattr(sys, name) is None:
+            number = os.open(os.devnull, flags)
+            os.set_inheritable(number, True)
+            errors = "backslashreplace"
+            setattr(sys, name, open(number, mode, errors=errors, closefd=False))  # noqa: SIM115
 
 
 def abandon(stream: TextIO) -> None:
@@ -40,21 +59,6 @@ def printable(text: str) -> str:
         character if character.isprintable() else character.encode("unicode_escape").decode()
         for character in text
     )
-
-
-def _open_if_closed() -> None:
-    # otherwise the next file that is opened takes the number of a stream, and what is printed
-    # lands in it; stdout is opened for reading, so that writing to it fails
-    for name, flags, mode in (
-        ("stdin", os.O_RDONLY, "r"),
-        ("stdout", os.O_RDONLY, "w"),
-        ("stderr", os.O_WRONLY, "w"),
-    ):
-        if getattr(sys, name) is None:
-            number = os.open(os.devnull, flags)
-            os.set_inheritable(number, True)
-            errors = "backslashreplace"
-            setattr(sys, name, open(number, mode, errors=errors, closefd=False))  # noqa: SIM115
 
 
 class _Unfailing:

@@ -67,6 +67,13 @@ def test_no_other_stream_matters_to_the_result(shell, streams):
         assert (done.returncode, done.stdout.count(b"\n")) == (0, lines)
 
 
+@pytest.mark.parametrize("streams", ["<&-", "<&- >&- 2>&-"])
+@pytest.mark.parametrize("command", ["dedup -", "fingerprint -", "pairs - --method exact"])
+def test_a_closed_standard_input_is_empty(shell, command, streams):
+    """It is not a pipe of this process's own, which would never end."""
+    assert shell(f"timeout -s KILL 20 $M {command} -o out {streams}").returncode == 0
+
+
 @buffering
 @pytest.mark.parametrize("streams", [">&-", "2>&-", "<&- >&- 2>&-", "2>/dev/full", ">/dev/full"])
 def test_a_file_is_written_whole_without_any_stream(shell, tmp_path, streams, unbuffered):
