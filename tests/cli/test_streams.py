@@ -71,7 +71,7 @@ def test_no_other_stream_matters_to_the_result(shell, streams):
 @pytest.mark.parametrize("command", ["dedup -", "fingerprint -", "pairs - --method exact"])
 def test_a_closed_standard_input_is_empty(shell, command, streams):
     """It is not a pipe of this process's own, which would never end."""
-    assert shell(f"timeout -s KILL 20 $M {command} -o out {streams}").returncode == 0
+    assert shell(f"timeout -s KILL 20 $M {command} -o out.tsv {streams}").returncode == 0
 
 
 @buffering
