@@ -294,8 +294,10 @@ class HammingIndex:
         if len(batch) > self._memory_documents:
             return self._add_segment(batch)
         self._make_room(len(batch))
+        # all that a damaged segment can refuse comes first: what is in the log is made
+        held = self._state.look_up(batch)
         self._log.append(Record("add", batch.fingerprints, batch.ids))
-        return self._state.add(batch)
+        return self._state.add(batch, held)
 
     def remove(self, ids: Sequence[str]) -> NDArray[np.bool_]:
         """Remove documents; return which of ``ids`` were held, bool[n]."""
@@ -304,12 +306,13 @@ class HammingIndex:
         else:
             fingerprints, column = parsed_fingerprints(ids), None
         with self._change():
-            keys = fingerprints.tolist() if column is None else column.encoded()
-            if not self._state.held(fingerprints, column, keys).any.any():
-                return np.zeros(len(keys), bool)
+            # a new segment moves what was looked up
             self._make_room(0)
+            held = self._state.look_up(Batch(fingerprints, column))
+            if not held.any.any():
+                return held.any
             self._log.append(Record("remove", fingerprints, column))
-            return self._state.remove(fingerprints, column)
+            return self._state.remove(held)
 
     def check_and_add(
         self,
@@ -405,13 +408,16 @@ class HammingIndex:
     def _change(self) -> Iterator[None]:
         """Let one thread change the index, as long as what is in memory is what is on the disk.
 
-        After an error that is expected it is. After an interrupt, or when memory ran out, nobody
-        knows: the files are right, and the index has to be opened anew.
+        After an error that is expected it is, unless the log has grown. Then, and after an
+        interrupt, or when memory ran out, nobody knows: the files are right, and the index has to
+        be opened anew.
         """
         with self.group():
             try:
                 yield
             except (MrDedupError, ValueError):
+                if self._log.written > self._appended.log_bytes:
+                    self._interrupted = True
                 raise
             except BaseException:
                 self._interrupted = True

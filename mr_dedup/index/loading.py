@@ -63,6 +63,7 @@ def replay(records: Iterable[Record], state: State) -> None:
         columns = [record.ids for record in run if record.ids is not None]
         ids = Ids.joined(columns) if columns else None
         if kind == "add":
-            state.add(Batch.of_columns(fingerprints, ids))
+            batch = Batch.of_columns(fingerprints, ids)
+            state.add(batch, state.look_up(batch))
         else:
-            state.remove(fingerprints, ids)
+            state.remove(state.look_up(Batch(fingerprints, ids)))

@@ -35,14 +35,16 @@ class MemoryIndex:
         """Add documents; return how many were not held before."""
         batch = Batch.of(fingerprints, ids, self.named)
         with self._changing:
-            return self._state.add(batch)
+            return self._state.add(batch, self._state.look_up(batch))
 
     def remove(self, ids: Sequence[str]) -> NDArray[np.bool_]:
         """Remove documents; return which were held."""
         with self._changing:
             if self.named:
-                return self._state.remove(_NO_FINGERPRINTS, Ids.of(ids))
-            return self._state.remove(parsed_fingerprints(ids), None)
+                batch = Batch(_NO_FINGERPRINTS, Ids.of(ids))
+            else:
+                batch = Batch(parsed_fingerprints(ids), None)
+            return self._state.remove(self._state.look_up(batch))
 
     def query(
         self, fingerprints: Fingerprints, k: int | None = None, *, limit: int | None = None

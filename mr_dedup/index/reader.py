@@ -47,6 +47,7 @@ class IndexReader:
         self._check = check
         self._refreshing = threading.Lock()
         self._segments: dict[str, Segment] = {}
+        self._stamped: tuple[int, ...] | None = ()
         self._closing = contextlib.ExitStack()
         self._load()
 
@@ -96,13 +97,21 @@ class IndexReader:
         return stats_of(self._opened, self._manifest, self._state, documents, None)
 
     def refresh(self) -> None:
-        """Take in what was written since; by itself before each query."""
+        """Take in what was written since; by itself before each query.
+
+        Raises FormatError where the index is damaged, again each time until it is repaired.
+        """
         with self._refreshing:
-            if self._stamp() != self._stamped:
-                self._check = False
-                self._load()
-            else:
-                self._follow()
+            try:
+                if self._stamp() != self._stamped:
+                    self._check = False
+                    self._load()
+                else:
+                    self._follow()
+            except BaseException:
+                # the log may be read further than its records were applied: load all anew
+                self._stamped = ()
+                raise
 
     def _stamp(self) -> tuple[int, int, int] | None:
         try:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import mmap
 import os
+import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -89,6 +90,7 @@ class Segment:
         self._halves = np.frombuffer(self._map, np.uint16, whole // 2)
         self._checked = np.zeros(len(self._checksums) + 1, np.uint8)
         self._checked[0] = 1
+        self._comparing = threading.Lock()
         about = self.description
         self.documents, self.fingerprints = about.documents, about.fingerprints
         self.bytes = len(self._map)
@@ -144,10 +146,12 @@ class Segment:
             self._checked[block] = 0
             reason = f"the checksum of bytes {start} to {stop} is wrong"
             raise FormatError(self.path, f"block {block}", reason)
-        for column in self._columns:
-            if column.start < stop and start < column.stop:
-                self._check_column(column, block, start, stop)
-        self._checked[block] = 1
+        # of two threads at neighbouring blocks the later one has to see the block of the other
+        with self._comparing:
+            for column in self._columns:
+                if column.start < stop and start < column.stop:
+                    self._check_column(column, block, start, stop)
+            self._checked[block] = 1
 
     def _check_column(self, column: Column, block: int, start: int, stop: int) -> None:
         """Raise FormatError if numbers of a block are wrong, also beside those of its neighbours.

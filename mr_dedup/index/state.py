@@ -97,6 +97,7 @@ def last_of_each(ids: Ids) -> NDArray[np.int64]:
 class Held:
     """Which keys are held, and where: in the memory table, or as documents of views."""
 
+    keys: Sequence[Key]
     in_memory: NDArray[np.bool_]
     in_views: Sequence[NDArray[np.uint64]]
 
@@ -153,34 +154,38 @@ class State:
                 if not view.is_alive(int(documents[place]), self.sequence):
                     documents[place] = ABSENT
             found.append(documents)
-        return Held(in_memory, found)
+        return Held(keys, in_memory, found)
 
-    def add(self, batch: Batch) -> int:
-        """Add documents; return how many keys were not held."""
-        keys = batch.keys()
-        held = self.held(batch.fingerprints, batch.ids, keys)
-        old = held.any
+    def look_up(self, batch: Batch) -> Held:
+        """Return where the documents of a batch are stored; FormatError if a segment is damaged."""
+        return self.held(batch.fingerprints, batch.ids, batch.keys())
+
+    def add(self, batch: Batch, held: Held) -> int:
+        """Add documents; return how many keys were new.
+
+        ``held`` is what ``look_up`` returned, with no change in between: segments are read there
+        alone, so that what is added cannot fail for one that is damaged.
+        """
+        keys, old = held.keys, held.any
         if batch.ids is None:
             batch = batch.only(~old)
             keys = batch.keys()
         elif old.any():
-            self._kill(held, keys)
+            self._kill(held)
         self.memory.add(batch.fingerprints, keys)
         self._done(len(batch))
         return int((~old).sum())
 
-    def remove(self, fingerprints: Fingerprints, ids: Ids | None) -> NDArray[np.bool_]:
-        """Remove documents, by their ids or else their fingerprints; return which were held."""
-        keys: Sequence[Key] = fingerprints.tolist() if ids is None else ids.encoded()
-        held = self.held(fingerprints, ids, keys)
-        self._kill(held, keys)
+    def remove(self, held: Held) -> NDArray[np.bool_]:
+        """Remove documents that were looked up, as ``add``; return which were stored, bool[n]."""
+        self._kill(held)
         self._done(0)
         return held.any
 
-    def _kill(self, held: Held, keys: Sequence[Key]) -> None:
+    def _kill(self, held: Held) -> None:
         sequence, killed = self.sequence + 1, 0
         for place in np.flatnonzero(held.in_memory).tolist():
-            killed += self.memory.remove(keys[place], sequence)
+            killed += self.memory.remove(held.keys[place], sequence)
         for view, documents in zip(self.views, held.in_views, strict=True):
             dead = documents[documents != ABSENT].tolist()
             before = len(view.recent)

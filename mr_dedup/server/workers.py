@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
-from typing import Any, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 _Result = TypeVar("_Result")
 
@@ -43,6 +43,24 @@ class _Work(Protocol):
         """Return whether it ended or was cancelled."""
 
 
+class _Once(Generic[_Result]):
+    """Work that is done once or dropped, and not referenced after either.
+
+    Queues keep what is cancelled until a thread comes to it, and a request's body is megabytes.
+    """
+
+    def __init__(self, work: Callable[[], _Result]) -> None:
+        self._work: Callable[[], _Result] | None = work
+
+    def __call__(self) -> _Result:
+        work, self._work = self._work, None
+        assert work is not None, "was done or dropped before"
+        return work()
+
+    def drop(self) -> None:
+        self._work = None
+
+
 class Workers:
     """Threads that work for one event loop.
 
@@ -64,17 +82,20 @@ class Workers:
         What nobody waits for any more is not begun, if it was not.
         """
         begun: _Work
+        once = _Once(work)
         if changes:
-            begun, result = self._changes.submit(work)
+            begun, result = self._changes.submit(once)
         else:
-            begun = future = self._calls.submit(work)
+            begun = future = self._calls.submit(once)
             result = asyncio.wrap_future(future)
         try:
             return await asyncio.wait_for(result, seconds)
         except asyncio.TimeoutError as error:
             raise TooLongError(begun=not begun.cancel()) from error
         finally:
-            if not begun.done() and not begun.cancel():
+            if begun.cancel():
+                once.drop()
+            elif not begun.done():
                 self._unheard.append(begun)
 
     def unheard(self) -> int:
@@ -121,8 +142,13 @@ class _Change:
             self.error = error
 
     def end(self, failure: BaseException | None) -> None:
-        """Say that it was made, or failed with its group."""
-        self.error = self.error or failure
+        """Say that it was made, or failed with its group.
+
+        A group that failed is the error of all: what one of them was refused for may be a change
+        before it, which is lost.
+        """
+        if failure is not None:
+            self.error = failure
         self._done = True
 
     def deliver(self) -> None:
@@ -165,9 +191,8 @@ class _Changes:
         while not self._closed:
             change = self._waiting.get()
             if change is not None:
-                group = self._made(change)
                 try:
-                    loop.call_soon_threadsafe(_deliver, group)
+                    loop.call_soon_threadsafe(_deliver, self._made(change))
                 except RuntimeError:
                     return  # the loop is closed: nobody waits
 

@@ -22,6 +22,8 @@ class Forces:
 
     def __init__(self, monkeypatch):
         self.count, self.failures = 0, 0
+        # so many succeed before those that fail
+        self.succeed = 0
         self.allowed, self.reached = threading.Event(), threading.Event()
         self.allowed.set()
         self._force = os.fdatasync
@@ -31,7 +33,7 @@ class Forces:
         self.count += 1
         self.reached.set()
         assert self.allowed.wait(60)
-        if self.failures:
+        if self.failures and self.count > self.succeed:
             self.failures -= 1
             raise OSError(errno.EIO, os.strerror(errno.EIO))
         self._force(handle)

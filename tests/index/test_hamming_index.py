@@ -23,6 +23,7 @@ from mr_dedup.index.ids import Ids
 from mr_dedup.index.lock import IndexInUseError
 from mr_dedup.index.log import Record, open_log
 from mr_dedup.index.reader import IndexReader
+from mr_dedup.index.segment import Segment
 from mr_dedup.index.snapshot import Snapshot
 from mr_dedup.index.state import State
 from mr_dedup.index.verification import verify
@@ -364,6 +365,7 @@ READER = """
 import sys
 import numpy as np
 from mr_dedup.index.reader import IndexReader
+from mr_dedup.index.segment import Segment
 from tests.index.test_hamming_index import found, pages
 with IndexReader.open(sys.argv[1]) as reader:
     print("ready", flush=True)
@@ -585,3 +587,100 @@ def test_a_reader_of_damage_that_came_later_is_told(folder):
         IndexReader.open(folder, check=False) as reader,
     ):
         found(reader, range(100))
+
+
+def flip_tags(path):
+    """Damage the middle of what finds ids in a segment; queries do not read it."""
+    table = Segment(FolderFile.at(path)).description.ids
+    content = bytearray(path.read_bytes())
+    content[(table.tags_bytes + table.documents_bytes) // 2] ^= 255
+    path.write_bytes(content)
+
+
+def flip_fingerprints(path):
+    """Damage what finds fingerprints in a segment."""
+    tables = Segment(FolderFile.at(path)).description.tables
+    content = bytearray(path.read_bytes())
+    for table in tables:
+        content[table.low_bytes + 1] ^= 255
+    path.write_bytes(content)
+
+
+def cut_end(path):
+    os.truncate(path, path.stat().st_size - 100)
+
+
+@pytest.mark.parametrize(
+    ("named", "damage"),
+    [(True, flip_tags), (True, cut_end), (False, flip_fingerprints), (False, cut_end)],
+)
+def test_a_change_that_is_refused_for_a_damaged_segment_is_not_written(folder, named, damage):
+    def ids(numbers):
+        return pages(numbers) if named else None
+
+    numbers = list(range(2000))
+    fingerprints = values([spread(n) for n in numbers])
+    with HammingIndex.create(folder, named=named, memory_documents=100, background=False) as index:
+        index.add(fingerprints, ids(numbers))
+    (path,) = folder.glob("segment-*")
+    (log,) = folder.glob("log-*")
+    content, log_bytes = path.read_bytes(), log.stat().st_size
+    with HammingIndex.open(folder, check=False, background=False) as index:
+        damage(path)
+        batch = values([spread(n) for n in range(3000, 3050)])
+        stored = pages(range(9)) if named else [str(n) for n in fingerprints.astype(np.int64)[:9]]
+        for change in (
+            lambda: index.add(batch, ids(range(3000, 3050))),
+            lambda: index.check_and_add(batch, ids(range(3000, 3050)), 0),
+            lambda: index.remove(stored),
+        ):
+            with pytest.raises(FormatError, match=path.name):
+                change()
+        assert len(index) == 2000
+        assert log.stat().st_size == log_bytes
+        # in place: the segment that is open is repaired
+        path.write_bytes(content)
+        assert index.add(batch[:1], ids([3000])) == 1
+    with HammingIndex.open(folder, background=False) as index:
+        assert len(index) == 2001
+        assert found(index, range(2990, 3050)) == (
+            ["page 3000"] if named else [str(batch.astype(np.int64)[0])]
+        )
+
+
+def test_an_expected_error_after_the_log_has_grown_stops_changes(folder, monkeypatch):
+    def refuse(*arguments):
+        raise FormatError("a segment", None, "is damaged")
+
+    with HammingIndex.create(folder) as index:
+        add_numbers(index, [1])
+        with monkeypatch.context() as patched:
+            patched.setattr(State, "add", refuse)
+            with pytest.raises(FormatError, match="is damaged"):
+                add_numbers(index, [2])
+        with pytest.raises(MrDedupError, match="open the index anew"):
+            add_numbers(index, [3])
+        assert found(index, [1, 2, 3]) == ["page 1"]
+
+
+def test_a_reader_reports_damage_until_it_is_repaired_and_loses_nothing(folder):
+    numbers = range(60_000)
+    with HammingIndex.create(folder, background=False) as index:
+        index.add(values([spread(n) for n in numbers]), pages(numbers))
+        index.compact()
+    (path,) = folder.glob("segment-*")
+    content = path.read_bytes()
+    with (
+        HammingIndex.open(folder, check=False, background=False) as index,
+        IndexReader.open(folder, check=False) as reader,
+    ):
+        # the writer looks at the blocks before they are damaged, the reader after
+        add_all = [f"page {n}" for n in range(80_000, 80_500)]
+        index.add(values([spread(n) for n in range(80_000, 80_500)]), add_all)
+        flip_tags(path)
+        for _ in range(3):
+            with pytest.raises(FormatError, match=path.name):
+                len(reader)
+        path.write_bytes(content)
+        assert len(reader) == len(index) == 60_500
+        assert found(reader, [80_499]) == ["page 80499"]

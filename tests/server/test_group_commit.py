@@ -91,3 +91,37 @@ def test_a_refused_change_leaves_the_others_of_its_group(tmp_path, monkeypatch):
         assert answers == {"a": 200, "b": 200, "wrong": 400, "c": 200}
         assert len(index) == 3
         assert forces.count == 2
+
+
+def test_no_change_is_answered_from_one_that_its_group_lost(tmp_path, monkeypatch):
+    with HammingIndex.create(tmp_path / "index") as index, running(index) as server:
+        assert call(server, "PUT", "/v1/documents", {"documents": [document("x", 7)]})[0] == 200
+        forces = Forces(monkeypatch)
+        forces.succeed, forces.failures = 1, 1
+        forces.allowed.clear()
+        answers = []
+
+        def ask(*request):
+            answers.append(call(server, *request)[0])
+
+        first = threading.Thread(
+            target=ask, args=("PUT", "/v1/documents", {"documents": [document("y", 8)]})
+        )
+        first.start()
+        assert forces.reached.wait(60)
+        # the second finds that the first has removed it, which is then not forced to the disk
+        removals = [
+            threading.Thread(target=ask, args=("DELETE", "/v1/documents/x")) for _ in range(2)
+        ]
+        for thread in removals:
+            thread.start()
+        wait_until(lambda: waiting(server) == len(removals))
+        forces.allowed.set()
+        for thread in [first, *removals]:
+            thread.join()
+        assert sorted(answers) == [200, 503, 503]
+        assert list(index.query(one(7)).ids) == ["x"]
+
+
+def document(id, fingerprint):
+    return {"id": id, "fingerprint": fingerprint}
