@@ -10,7 +10,6 @@ which without it was left in: ``python -m bench.furniture``.
 
 from __future__ import annotations
 
-import codecs
 import re
 
 from mr_dedup.formats.documents.options import HtmlText
@@ -66,12 +65,6 @@ _FURNITURE = [
 In any case of letters, which .name and #name mind in pages with a doctype: 2 to 10 % more time.
 """
 
-_BYTE_ORDER_MARKS = (
-    (codecs.BOM_UTF8, "utf-8"),
-    (codecs.BOM_UTF16_LE, "utf-16-le"),
-    (codecs.BOM_UTF16_BE, "utf-16-be"),
-)
-
 # elements that never nest, or end by themselves
 _NESTING = re.compile(
     "<(/?)(?!(?:area|base|br|col|dd|dt|embed|hr|img|input|li|link|meta|option|p|param|source"
@@ -112,37 +105,6 @@ def text_of_html(html: str, extent: HtmlText) -> str:
         if text.strip():
             return text
     return extract_plain_text(html, preserve_formatting=False, list_bullets=False)
-
-
-def decode(data: bytes, charset: str | None = None) -> str:
-    """Return a page's bytes as text; what its encoding does not allow becomes U+FFFD.
-
-    The encoding is that of its byte order mark, or else ``charset`` (which HTTP gave), or else
-    that of its meta element, or else detected. Bytes that are UTF-8 are taken for it in place of
-    Windows-1252, which servers declare, and detectors guess, for much that is not.
-    """
-    for mark, encoding in _BYTE_ORDER_MARKS:
-        if data.startswith(mark):
-            return data[len(mark) :].decode(encoding, "replace")
-    encoding = _encoding(data, charset)
-    if encoding == "cp1252":
-        try:
-            return data.decode()
-        except UnicodeDecodeError:
-            pass
-    return data.decode(encoding, "replace")
-
-
-def _encoding(data: bytes, charset: str | None) -> str:
-    from resiliparse.parse.encoding import detect_encoding, map_encoding_to_html5
-
-    if charset and charset.isascii():
-        declared = map_encoding_to_html5(charset.strip("\"' "), fallback_utf8=False)
-        if declared:
-            return declared
-    found = detect_encoding(data, from_html_meta=True) or "utf-8"
-    # a meta element that could be read is not in UTF-16, whatever it says
-    return "utf-8" if found.startswith("utf-16") else found
 
 
 def _check(html: str) -> None:

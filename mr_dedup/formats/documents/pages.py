@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from mr_dedup.formats.documents import html_text
 from mr_dedup.formats.documents.batch import BatchBuilder, DocumentBatch
 from mr_dedup.formats.documents.content import Content
+from mr_dedup.formats.documents.encoding import decode
 from mr_dedup.formats.documents.options import ReadOptions
 from mr_dedup.formats.documents.rejects import Report
 
@@ -35,7 +36,7 @@ def read_page(
     # what is damaged further on is not whole
     content.read(1)
     try:
-        text = html_text.decode(data) if is_html else _decoded(data)
+        text = decode(data) if is_html else _decoded(data)
         if is_html:
             text = html_text.text_of_html(text, options.html)
     except UnicodeDecodeError as error:

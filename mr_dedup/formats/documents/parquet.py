@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 
 from mr_dedup.errors import FormatError, MrDedupError
 from mr_dedup.formats.documents.batch import BatchBuilder, DocumentBatch
+from mr_dedup.formats.documents.encoding import decode
 from mr_dedup.formats.documents.files import DocumentPart
-from mr_dedup.formats.documents.html_text import decode, text_of_html
+from mr_dedup.formats.documents.html_text import text_of_html
 from mr_dedup.formats.documents.options import ReadOptions
 from mr_dedup.formats.documents.rejects import (
     NoTextColumnError,

@@ -23,6 +23,7 @@ from resiliparse.parse.encoding import detect_mime
 from mr_dedup.formats.documents import html_text
 from mr_dedup.formats.documents.batch import BatchBuilder, DocumentBatch
 from mr_dedup.formats.documents.content import Content
+from mr_dedup.formats.documents.encoding import decode
 from mr_dedup.formats.documents.http_body import decoded_body, looks_like_html
 from mr_dedup.formats.documents.options import ReadOptions
 from mr_dedup.formats.documents.rejects import PassedOver, Report
@@ -294,8 +295,9 @@ def _take(frame: Frame, options: ReadOptions, report: Report, builder: BatchBuil
     # quirks: lines may end with LF
     record = WarcRecord.from_reader(io.BytesIO(data), quirks_mode=True)
     page, media_type, charset = _page(record, frame.block, options.max_record_bytes)
-    text = html_text.decode(page, charset)
-    if media_type in _HTML_TYPES:
+    is_html = media_type in _HTML_TYPES
+    text = decode(page, charset, is_html)
+    if is_html:
         text = html_text.text_of_html(text, options.html)
     id = next(filter(None, (_value(record, name) for name in options.id_names)), "")
     builder.add(
@@ -329,7 +331,9 @@ def _page(record: WarcRecord, block: bytes, max_bytes: int) -> tuple[bytes, str,
     if media_type and media_type != "text/plain" and media_type not in _HTML_TYPES:
         raise _NoDocument("media type")
     charset = _CHARSET.search(declared)
-    return page, media_type or _sniffed(page), charset.group(1) if charset else None
+    # conversions are in UTF-8: that of the page they were made from may be said in their text
+    usual = "utf-8" if record.record_type == conversion else None
+    return page, media_type or _sniffed(page), charset.group(1) if charset else usual
 
 
 def _http_page(record: WarcRecord, max_bytes: int) -> tuple[str, bytes]:

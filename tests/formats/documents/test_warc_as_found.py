@@ -83,6 +83,48 @@ def test_wet_files(tmp_path):
     assert read(packed).texts == [text] * 2
 
 
+def test_wet_texts_are_utf8_whatever_they_say(tmp_path):
+    texts = [
+        "users’ rights",
+        "Write <meta charset='windows-1251'> in the head. Привет, мир.",
+        "Terms of use that anyone may read before using what is offered here, © 2009",
+        "a cut € and a stray",
+    ]
+    path = write(
+        tmp_path,
+        *(
+            record(n, t.encode(), kind=b"conversion", type=b"text/plain")
+            for n, t in enumerate(texts)
+        ),
+        record(9, "早€".encode() + b"\xff", kind=b"conversion", type=b"text/plain"),
+    )
+    assert read(path).texts == [*texts, "早€\ufffd"]
+
+
+def test_letters_survive_a_wrong_charset(tmp_path):
+    """Those of HTTP over pages that say what they are in, or are UTF-8."""
+    rng = random.Random(2)
+    words = [
+        " ".join("".join(rng.choices("абвгдежзиклмнопрст", k=6)) for _ in range(30))
+        for _ in range(6)
+    ]
+    page = "<html><head><meta charset='{}'></head><body><p>{}</p></body></html>"
+    records = [
+        record(n, http(page.format("windows-1251", words[n]).encode("cp1251"))) for n in range(3)
+    ]
+    records += [
+        record(
+            3 + n,
+            http(page.format(meta, words[3 + n]).encode(), type=b"text/html; charset=" + said),
+        )
+        for n, (meta, said) in enumerate(
+            [("utf-8", b"windows-1251"), ("gb2312", b"gb2312"), ("koi8-r", b"utf-16")]
+        )
+    ]
+    records.append(record(7, http(html(7), type=b"text/html; charset=utf-16")))
+    assert read(write(tmp_path, *records)).texts == [*words, *texts([7])]
+
+
 def test_records_without_media_types(tmp_path):
     path = write(
         tmp_path,
