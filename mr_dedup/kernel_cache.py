@@ -1,34 +1,141 @@
-"""A folder where numba may keep compiled kernels: without any it refuses to compile them.
+"""The folder where numba keeps compiled kernels, and that none of them is of an earlier version.
+
+Numba caches a compiled function under the content of its own module. A function that it inlines or
+calls from another module is part of the compiled code, but not of that key: after an upgrade that
+changed only the other module, the old code would run. So compiled kernels are removed when any
+module that they are made of has changed.
 
 Looked after before numba is imported, which reads NUMBA_CACHE_DIR then.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 _VARIABLE = "NUMBA_CACHE_DIR"
 
+_STAMP = "mr_dedup-kernels.txt"
+
+
+class _Cache(NamedTuple):
+    """A place where numba looks for compiled functions, and the folder there for each of ours."""
+
+    root: Path
+    folder_of: Callable[[Path], Path]
+
 
 def ensure_kernel_cache() -> None:
-    """Set NUMBA_CACHE_DIR to a folder of this user's for temporary files, if numba finds no other.
+    """Have numba find a folder for compiled kernels, with none that is out of date in it.
 
     It looks in NUMBA_CACHE_DIR, beside the sources, and in the user's cache folder; all of these
-    may be read-only: a package that root installed, in an account without a home.
+    may be read-only: a package that root installed, in an account without a home. Then
+    NUMBA_CACHE_DIR is set to a folder of this user's for temporary files. Takes 2 ms.
     """
-    chosen = os.environ.get(_VARIABLE)
-    if any(_writable(folder) for folder in (chosen, *_numbas_places()) if folder):
-        return
+    package = Path(__file__).parent
+    for cache in _numbas_caches(package):
+        if _writable(cache.root):
+            _remove_stale(package, cache)
+            return
     folder = _temporary_place()
     if folder is not None:
         os.environ[_VARIABLE] = str(folder)
+        _remove_stale(package, _by_digest(folder))
 
 
-def _numbas_places() -> tuple[str | Path, ...]:
-    package = Path(__file__).parent
+def _numbas_caches(package: Path) -> Iterator[_Cache]:
+    """Yield where numba looks, in its order."""
+    chosen = os.environ.get(_VARIABLE)
+    if chosen:
+        yield _by_digest(Path(chosen))
+    yield _Cache(package / "__pycache__", lambda folder: folder / "__pycache__")
     home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")  # noqa: PTH111 (without a home Path raises)
-    return package / "__pycache__", home
+    yield _by_digest(Path(home) / "numba")
+
+
+def _by_digest(root: Path) -> _Cache:
+    def folder_of(folder: Path) -> Path:
+        import hashlib
+
+        digest = hashlib.sha1(str(folder.absolute()).encode(), usedforsecurity=False).hexdigest()
+        return root / f"{folder.name}_{digest}"
+
+    return _Cache(root, folder_of)
+
+
+def _remove_stale(package: Path, cache: _Cache) -> None:
+    """Remove compiled kernels unless they are of the sources as they are.
+
+    What says so is a file with the sizes and times of all sources, which are looked at each time,
+    and a digest of those that kernels are made of, which is worked out where these differ.
+    """
+    modules = dict(sorted(_modules(str(package))))
+    seen = repr(list(modules.items()))
+    stamp = cache.folder_of(package) / _STAMP
+    try:
+        was_seen, _, was_made_of = stamp.read_text().partition("\n")
+    except (OSError, ValueError):
+        was_seen = was_made_of = ""
+    now_seen = _digest(seen.encode())
+    if was_seen == now_seen:
+        return
+    paths = [Path(path) for path in modules]
+    made_of = _digest(*(path.read_bytes() for path in kernel_sources(package, paths)))
+    # a folder that is closed to us is left as it is, and so are kernels that another run removes
+    with contextlib.suppress(OSError):
+        if was_made_of != made_of:
+            for folder in {path.parent for path in paths}:
+                for compiled in cache.folder_of(folder).glob("*.nb[ic]"):
+                    compiled.unlink(missing_ok=True)
+        stamp.parent.mkdir(parents=True, exist_ok=True)
+        written = stamp.with_name(f"{_STAMP}.{os.getpid()}")
+        written.write_text(f"{now_seen}\n{made_of}")
+        written.replace(stamp)
+
+
+def _modules(folder: str) -> Iterator[tuple[str, tuple[int, int]]]:
+    """Yield the path of each module below a folder, with its size in bytes and time in ns."""
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.name.endswith(".py"):
+                status = entry.stat()
+                yield entry.path, (status.st_size, status.st_mtime_ns)
+            elif entry.name != "__pycache__" and entry.is_dir():
+                yield from _modules(entry.path)
+
+
+def kernel_sources(package: Path, modules: list[Path]) -> list[Path]:
+    """Return which ``modules`` of a package compiled code is made of.
+
+    Those that import numba, and all that they import of the package.
+    """
+    import re
+
+    imports = re.compile(rb"^\s*(?:from|import) " + package.name.encode() + rb"\.([\w.]+)", re.M)
+    by_name = {path.relative_to(package).with_suffix("").as_posix(): path for path in modules}
+    found: dict[Path, None] = {}
+    left = [
+        path for path in modules if re.search(rb"^(?:from|import) numba", path.read_bytes(), re.M)
+    ]
+    while left:
+        path = left.pop()
+        if path not in found:
+            found[path] = None
+            names = imports.findall(path.read_bytes())
+            left += filter(None, (by_name.get(name.decode().replace(".", "/")) for name in names))
+    return sorted(found)
+
+
+def _digest(*parts: bytes) -> str:
+    import hashlib
+
+    digest = hashlib.sha256()
+    for part in parts:
+        digest.update(hashlib.sha256(part).digest())
+    return digest.hexdigest()
 
 
 def _temporary_place() -> Path | None:

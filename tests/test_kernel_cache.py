@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import mr_dedup
+from mr_dedup.kernel_cache import kernel_sources
 
 PROBE = """
 import os
@@ -78,10 +79,83 @@ def test_a_folder_of_somebody_elses_is_not_used(monkeypatch, tmp_path):
     theirs.mkdir()
     theirs.chmod(0o777)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    monkeypatch.setattr(kernel_cache, "_numbas_places", tuple)
+    monkeypatch.setattr(kernel_cache, "_numbas_caches", lambda package: ())
     monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
     kernel_cache.ensure_kernel_cache()
     assert "NUMBA_CACHE_DIR" not in os.environ
     theirs.chmod(0o700)
     kernel_cache.ensure_kernel_cache()
     assert os.environ["NUMBA_CACHE_DIR"] == str(theirs)
+
+
+INNER = """
+from numba import njit
+@njit(cache=True)
+def inner():
+    return 1
+"""
+OUTER = """
+from numba import njit
+from mr_dedup.formats.inner_kernels import inner
+@njit(cache=True)
+def outer():
+    return 10 * inner()
+"""
+CALL = """
+from mr_dedup.hamming.outer_kernels import outer
+print(outer(), sum(outer.stats.cache_hits.values()))
+"""
+
+
+@pytest.fixture
+def upgraded(tmp_path):
+    """A copy of the package with a kernel that calls one of another module."""
+    site = tmp_path / "site"
+    package = Path(mr_dedup.__file__).parent
+    shutil.copytree(package, site / "mr_dedup", ignore=shutil.ignore_patterns("__pycache__"))
+    (site / "mr_dedup" / "formats" / "inner_kernels.py").write_text(INNER)
+    (site / "mr_dedup" / "hamming" / "outer_kernels.py").write_text(OUTER)
+    return site
+
+
+def call(site, **environment):
+    """What the outer kernel returns in a process of its own, and how often it came from a cache."""
+    usual = {name: value for name, value in os.environ.items() if name != "NUMBA_CACHE_DIR"}
+    environment = {**usual, "PYTHONPATH": str(site), **environment}
+    command = [sys.executable, "-B", "-c", CALL]
+    done = subprocess.run(
+        command, env=environment, cwd=site, capture_output=True, text=True, check=True
+    )
+    return tuple(map(int, done.stdout.split()))
+
+
+@pytest.mark.parametrize("place", ["beside the sources", "NUMBA_CACHE_DIR", "a home"])
+def test_a_kernel_is_compiled_anew_where_one_that_it_calls_has_changed(upgraded, tmp_path, place):
+    folders = {"HOME": str(tmp_path / "home"), "XDG_CACHE_HOME": str(tmp_path / "home")}
+    if place == "NUMBA_CACHE_DIR":
+        folders["NUMBA_CACHE_DIR"] = str(tmp_path / "chosen")
+    if place == "a home":
+        for folder in upgraded.rglob("mr_dedup/**/"):
+            # no folder can be made where a file is
+            (folder / "__pycache__").write_text("")
+    assert call(upgraded, **folders) == (10, 0)
+    assert call(upgraded, **folders) == (10, 1)
+    inner = upgraded / "mr_dedup" / "formats" / "inner_kernels.py"
+    inner.write_text(INNER.replace("return 1", "return 2"))
+    assert call(upgraded, **folders) == (20, 0)
+    assert call(upgraded, **folders) == (20, 1)
+    # what is no part of a kernel, and a file that is only written anew
+    (upgraded / "mr_dedup" / "cli" / "main.py").write_text("")
+    inner.touch()
+    assert call(upgraded, **folders) == (20, 1)
+
+
+def test_modules_that_kernels_are_made_of_are_found():
+    package = Path(mr_dedup.__file__).parent
+    modules = sorted(package.rglob("*.py"))
+    found = [path.relative_to(package).as_posix() for path in kernel_sources(package, modules)]
+    with_decorators = [
+        path.relative_to(package).as_posix() for path in modules if "@njit" in path.read_text()
+    ]
+    assert {*with_decorators, "features/unicode_table.py"} <= {*found}
+    assert not any(name.startswith(("cli", "jobs", "report")) for name in found)
