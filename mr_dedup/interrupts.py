@@ -69,6 +69,9 @@ def no_forced_end() -> Iterator[None]:
     try:
         yield
     finally:
+        watcher = Watcher.current
+        if watcher is not None:
+            watcher.begin_anew()
         _patient.discard(number)
 
 
@@ -127,6 +130,11 @@ class Watcher:
             os.write(self._write, _STOP)
             self._thread.join()
             self._thread = None
+
+    def begin_anew(self) -> None:
+        """Give the main thread all its time to end once more, if there was an interrupt."""
+        if self._deadline is not None:
+            self._deadline = time.monotonic() + GRACE_SECONDS
 
     def claim_end(self) -> None:
         """Have the calling thread end the process; it does not return if the other one does."""

@@ -113,6 +113,23 @@ def test_what_must_end_in_order_has_its_time():
     assert ended(process, signal.SIGTERM) == (130, "heard\nended\n")
 
 
+def test_what_follows_on_what_must_end_in_order_has_its_time_too():
+    code = """
+        import signal, sys, time
+        from mr_dedup import interrupts
+        signal.signal(signal.SIGTERM, lambda *_: None)
+        interrupts.GRACE_SECONDS, interrupts.CLEANUP_SECONDS = 1.0, 0.001
+        with interrupts.Watcher(130):
+            with interrupts.no_forced_end():
+                soon()
+                time.sleep(2)
+            # the time that began with the signal is over, and the thread looks all the time
+            time.sleep(0.1)
+            print("closed", file=sys.stderr)
+        """
+    assert ended(started(code), signal.SIGTERM) == (0, "closed\n")
+
+
 def test_a_signal_that_comes_while_nobody_watches_counts():
     code = f"""
         import hashlib, os, signal, sys

@@ -14,6 +14,7 @@ import os
 import shlex
 import signal
 import sys
+import threading
 from collections.abc import Sequence
 from types import FrameType
 from typing import NoReturn
@@ -90,10 +91,15 @@ def _format_options(command: argparse.ArgumentParser) -> list[str]:
     ]
 
 
+_interrupted = threading.Event()
+"""Whether a signal interrupted the command."""
+
+
 def _interrupt(signum: int, frame: FrameType | None) -> NoReturn:
     """End in order, once: what cleans up after the first interrupt is not to be interrupted."""
     for number in INTERRUPTS:
         signal.signal(number, signal.SIG_IGN)
+    _interrupted.set()
     raise KeyboardInterrupt
 
 
@@ -122,6 +128,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; return its exit code."""
     if argv is None:
         lean_imports()
+    _interrupted.clear()
     # what was ignored from the start, as under nohup, stays ignored
     usual = {number: signal.getsignal(number) for number in INTERRUPTS}
     for number, handler in usual.items():
@@ -153,7 +160,7 @@ def _complete(argv: Sequence[str]) -> int:
 
 def _run(arguments: argparse.Namespace) -> int:
     try:
-        code: int = arguments.run(arguments)
+        code = _called(arguments)
         for counts, max_rejected in getattr(arguments, "read_counts", ()):
             counts.require_few_rejected(max_rejected)
         return code
@@ -180,6 +187,21 @@ def _run(arguments: argparse.Namespace) -> int:
             raise
         _say(f"a bug in mr-dedup: {type(error).__name__}: {error} (--debug shows where)")
         return EXIT_BUG
+
+
+def _called(arguments: argparse.Namespace) -> int:
+    """Run the command; KeyboardInterrupt for whatever it fails with after an interrupt.
+
+    One that is raised in a callback of C code, as LLVM's while a kernel is compiled, is lost there,
+    and something else fails soon after.
+    """
+    try:
+        code: int = arguments.run(arguments)
+    except Exception as error:
+        if _interrupted.is_set():
+            raise KeyboardInterrupt from error
+        raise
+    return code
 
 
 def _hint(error: MrDedupError, arguments: argparse.Namespace) -> str:

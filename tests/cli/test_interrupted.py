@@ -62,6 +62,32 @@ def test_dedup_ends_in_a_kernel_and_is_resumed(tmp_path, number, runner):
     assert sorted(p.name for p in tmp_path.iterdir()) == ["docs.jsonl", "other", "out", "tmp"]
 
 
+IN_A_CALLBACK = """
+import ctypes, os, signal
+from mr_dedup.cli import main
+from mr_dedup.pipeline import dedup
+def interrupted():
+    os.kill(os.getpid(), signal.SIGTERM)
+    return sum(range(1000))
+def kernel(*arguments):
+    # what a callback raises is lost, as while LLVM compiles a kernel
+    ctypes.CFUNCTYPE(ctypes.c_int)(interrupted)()
+    raise RuntimeError("no compiled object yet")
+dedup._cluster = kernel
+main.command()
+"""
+
+
+def test_an_interrupt_that_is_lost_in_a_callback_counts(tmp_path):
+    path = write_jsonl(tmp_path / "docs.jsonl", made_up_documents(1))
+    done = subprocess.run(
+        [sys.executable, "-c", IN_A_CALLBACK, "dedup", path, "-o", tmp_path / "out"],
+        capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 130, done.stderr
+    assert done.stderr.endswith("mr-dedup: error: interrupted\n")
+
+
 def test_compare_is_alone_with_its_folder(tmp_path):
     from mr_dedup.cli.main import main
     from mr_dedup.cli.result_folder import locked
