@@ -118,8 +118,13 @@ class Connections:
         self._open.discard(connection)
 
     def give_up_slow_call(self) -> bool:
-        """Close the connection whose body is the slowest to come; return whether one is slow."""
-        slow = [each for each in self._open if each.phase() == Phase.BODY]
+        """Close the connection whose body is the slowest to come; return whether one is slow.
+
+        Only calls that are not answered yet: the others are not counted any more.
+        """
+        slow = [
+            each for each in self._open if each.phase() == Phase.BODY and not each.is_answered()
+        ]
         slowest = min(slow, key=lambda each: each.since, default=None)
         if slowest is None or slowest.loop.time() - slowest.since < _SLOW_SECONDS:
             return False
@@ -170,6 +175,17 @@ class Connection(H11Protocol):
         if self.transport.get_write_buffer_size():
             return Phase.ANSWER
         return Phase.HEADER if self.conn.trailing_data[0] else Phase.BETWEEN_CALLS
+
+    def is_answered(self) -> bool:
+        """Return whether no call is in progress, though its body may still come."""
+        return self.lingers or self.cycle is None or self.cycle.response_complete
+
+    def shutdown(self) -> None:
+        """Close it as the server stops, after the answer if a call is in progress."""
+        if self.is_answered():
+            # the rest of a body is not waited for
+            self.loop.call_later(_SLOW_SECONDS, self.abort)
+        super().shutdown()
 
     def abort(self) -> None:
         """Close it without waiting for the other side."""

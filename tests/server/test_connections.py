@@ -4,13 +4,18 @@ import contextlib
 import http.client
 import json
 import socket
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 
 from mr_dedup.index.hamming_index import HammingIndex
-from tests.server.running import serving
+from mr_dedup.index.http_messages import Queries
+from mr_dedup.server import connections
+from mr_dedup.server.service import Limits, Service
+from tests.server.running import running, serving
 from tests.server.test_app import JSON, call, wait_until
 
 HEAD = b"POST /v1/query HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
@@ -173,6 +178,46 @@ def test_a_body_beyond_the_limit_gets_its_answer(folder, close, path):
                 status = b" 413 " if path == b"/v1/query" else b" 404 "
                 assert status in sock.makefile("rb").readline()
     assert server.said == f"mr-dedup: stopped; {folder} is closed\n"
+
+
+def test_the_rest_of_a_body_that_was_refused_delays_no_end(folder):
+    sent = HEAD + b"Content-Length: 50000\r\n\r\n{"
+    # a connection that stays open as the server ends
+    with (
+        contextlib.ExitStack() as stack,
+        serving(folder, "--max-body", "1KB", "--max-seconds", 600) as server,
+    ):
+        (sock,) = stack.enter_context(sockets(server, 1, sent))
+        assert b" 413 " in sock.makefile("rb").readline()
+    assert server.said == f"mr-dedup: stopped; {folder} is closed\n"
+
+
+def test_calls_that_were_answered_make_no_room_for_others(folder, monkeypatch):
+    """Their bodies may still come, but they do not count as calls."""
+    began, may_end = threading.Event(), threading.Event()
+
+    def query(service, asked):
+        began.set()
+        assert may_end.wait(60)
+        return Queries([])
+
+    monkeypatch.setattr(Service, "query", query)
+    monkeypatch.setattr(connections, "_SLOW_SECONDS", 0)
+    limits = Limits(calls=1, body_bytes=1000)
+    with (
+        HammingIndex.open(folder) as index,
+        running(index, limits) as server,
+        sockets(server, 3, HEAD + b"Content-Length: 5000\r\n\r\n{") as refused,
+        ThreadPoolExecutor(1) as pool,
+    ):
+        assert all(b" 413 " in sock.makefile("rb").readline() for sock in refused)
+        first = pool.submit(call, server, "POST", "/v1/query", QUERY)
+        try:
+            assert began.wait(60)
+            assert call(server, "POST", "/v1/query", QUERY)[0] == 503
+        finally:
+            may_end.set()
+        assert first.result()[0] == 200
 
 
 def test_what_cannot_be_understood_is_logged_once_a_second(folder):
