@@ -92,8 +92,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="the Jaccard similarity of shingles from which on compared texts are alike "
         "(default 0.8)")  # fmt: skip
     add("--shingles", default="auto", metavar="words:N|characters:N|auto",
-        help="what texts are compared by (default auto: words:3, and where a shingle starts in "
-        "Chinese, Japanese, Thai or another script without spaces, 5 characters)")  # fmt: skip
+        help="what texts are compared by (default auto: words:3, or words:5 for texts of Chinese, "
+        "Japanese, Thai or another script without spaces)")  # fmt: skip
     add("--threshold", type=similarity_argument, default=0.8, metavar="J",
         help="the similarity from which on pairs of TRUTH count (default 0.8)")  # fmt: skip
     add("--bands", type=bands_argument, metavar="J,…",

@@ -92,8 +92,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "similarity to a keeper's; minhash has the bands that find such pairs, from 0.5 up; off "
         "drops all but one of a cluster (default 0.8)")  # fmt: skip
     add("--shingles", default=AUTO_SHINGLES, metavar="words:N|characters:N|auto",
-        help="what texts are compared by (default auto: words:3, and where a shingle starts in "
-        "Chinese, Japanese, Thai or another script without spaces, 5 characters)")  # fmt: skip
+        help="what texts are compared by (default auto: words:3, or words:5 for texts of Chinese, "
+        "Japanese, Thai or another script without spaces)")  # fmt: skip
     add("--against", action="append", default=[], metavar="DIR",
         help="the OUT of an earlier run: drop what is like a document that it kept, and drop none "
         "of these; may be given several times")  # fmt: skip

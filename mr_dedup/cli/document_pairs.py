@@ -65,8 +65,8 @@ def add_document_pair_arguments(parser: argparse.ArgumentParser) -> None:
         help="print pairs whose shingles have at least this Jaccard similarity; off prints what "
         "the method calls alike, with its own (default 0.8)")  # fmt: skip
     add("--shingles", metavar="words:N|characters:N|auto",
-        help="what texts are compared by (default auto: words:3, and where a shingle starts in "
-        "Chinese, Japanese, Thai or another script without spaces, 5 characters)")  # fmt: skip
+        help="what texts are compared by (default auto: words:3, or words:5 for texts of Chinese, "
+        "Japanese, Thai or another script without spaces)")  # fmt: skip
     add("--keyword-idf", metavar="FILE",
         help="of keywords: in how many documents each word occurs, as mr-dedup idf "
         "writes it")  # fmt: skip

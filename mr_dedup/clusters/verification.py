@@ -15,7 +15,7 @@ from mr_dedup.features.preparation import table_for
 from mr_dedup.features.shingles import FeatureOptions, most_features, scratch_for, slices_of
 
 SHINGLES = FeatureOptions("auto", weighting="binary")
-"""What texts are compared by: 3 tokens, or 5 where they are of a script without spaces."""
+"""What texts are compared by: 3 tokens, or 5 of texts in scripts without spaces."""
 
 MOST_SHINGLES = 1 << 14
 """Shingles of a text from which on it is known by a sample of so many: 128 KB a text."""

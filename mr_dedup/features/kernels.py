@@ -28,9 +28,8 @@ from mr_dedup.formats.byte_intrinsics import (
 )
 
 _U = np.uint64
-_0, _1, _2, _3, _4 = (_U(n) for n in range(5))
-_TEN = _U(10)
-_MIXER = _U(0xBF58476D1CE4E5B9)
+_0, _1, _2, _3, _4, _5 = (_U(n) for n in range(6))
+_10 = _U(10)
 _BLOCK, _COPY = _U(BLOCK_BYTES), _U(COPY_BYTES)
 _ALL = ~_0
 _SPACE, _NOT_ASCII = np.uint8(ord(" ")), np.uint8(0x80)
@@ -84,9 +83,8 @@ def find_features(  # type: ignore[no-untyped-def]
 
     Returns how many shingles there are, repeats counted, and how many tokens or characters each
     has: ``length``, or fewer where there are only so many. Writes the hash of each and what it adds
-    to the weight of its feature. With a ``length`` of 0 it depends on the script, as
-    ``cut_by_script`` says; shingle i is then one piece, scratch.text[starts[i]:stops[i]]. A text
-    without tokens has itself as its only shingle, byte by byte; a null, which begins past
+    to the weight of its feature. With a ``length`` of 0 it is what ``length_by_script`` returns. A
+    text without tokens has itself as its only shingle, byte by byte; a null, which begins past
     ``content``, has none.
     """
     if is_null(content, begin):
@@ -107,14 +105,9 @@ def find_features(  # type: ignore[no-untyped-def]
             scratch.text, scratch.starts, scratch.stops, pieces, length, scratch.spans,
             scratch.hashes,
         )  # fmt: skip
-    elif length == _0:
-        count = cut_by_script(scratch, tokens)
-        length = _1
-        hash_shingles(
-            scratch.text, scratch.starts, scratch.stops, count, length, scratch.spans,
-            scratch.hashes,
-        )  # fmt: skip
     else:
+        if length == _0:
+            length = length_by_script(scratch.token_starts, scratch.token_stops, tokens)
         count = hash_shingles(
             scratch.text, scratch.token_starts, scratch.token_stops, tokens, length, scratch.spans,
             scratch.hashes,
@@ -284,41 +277,20 @@ def split_characters(text, stop, starts, stops):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def cut_by_script(scratch, tokens):  # type: ignore[no-untyped-def]
-    """Write where each shingle of a text starts and stops; return how many there are.
+def length_by_script(starts, stops, tokens):  # type: ignore[no-untyped-def]
+    """Return how many tokens a shingle of a text has: 5 if a tenth of its tokens are joined, or 3.
 
-    Of 3 tokens where at most a tenth of all tokens are characters of scripts without spaces next
-    to one another, with nothing between them in the normalised text; of 5 tokens where at least a
-    fifth are. Between the two limits the share of shingles of 5 tokens rises from none to all, and
-    the hash of the 3 tokens that a shingle starts with decides which it is: so a small change of
-    the text changes few shingles. Where there are too few tokens for any, all are one.
+    Joined are characters of scripts without spaces next to one another, with nothing between them
+    in the normalised text.
     """
-    starts, stops = scratch.token_starts, scratch.token_stops
     joined = _0
-    joins = False  # whether the token before and this one are such characters
+    joins = False  # whether the token before and this one are
     for i in range(tokens):
         after = uint64(i) + _1
         joins_next = after < tokens and stops[i] == starts[after]
         joined += uint64(joins or joins_next)
         joins = joins_next
-    longer = min(max(_TEN * joined, tokens) - tokens, tokens)  # of as many as there are tokens
-    is_mixed = _0 < longer < tokens
-    if is_mixed:
-        hash_shingles(scratch.text, starts, stops, tokens, _3, scratch.spans, scratch.hashes)
-    count = _0
-    for i in range(tokens):
-        last = uint64(i) + (_4 if longer == tokens else _2)
-        # mixed once more, for min-wise hashes are made of the same hashes, in their order
-        if is_mixed and (scratch.hashes[i] * _MIXER >> _U(32)) * tokens < longer << _U(32):
-            last += _2
-        if last < tokens:
-            scratch.starts[count] = starts[i]
-            scratch.stops[count] = stops[last]
-            count += _1
-    if count == _0 and tokens != _0:
-        scratch.starts[_0], scratch.stops[_0] = starts[_0], stops[tokens - _1]
-        count = _1
-    return count
+    return _5 if _10 * joined >= tokens else _3
 
 
 @njit(cache=True, nogil=True)

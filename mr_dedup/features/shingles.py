@@ -42,9 +42,8 @@ class FeatureOptions:
     """Which features a text has: shingles of ``length`` words or characters, and their weights.
 
     With the unit ``auto``, which has no length, the script decides: a text has the shingles of
-    words:3 where at most a tenth of its tokens are characters of scripts without spaces next to one
-    another, those of words:5 where at least a fifth are, and some of both between the two limits.
-    Which ones a text has depends on nothing but the text.
+    words:5 where at least a tenth of its tokens are characters of scripts without spaces next to
+    one another, else those of words:3. Which ones it has depends on nothing but the text.
 
     The text is first normalised by ``normalize``: "nfkc" is Unicode's toNFKC_Casefold
     (compatible characters as one, full case folding, soft hyphens and other default-ignorable
@@ -165,7 +164,7 @@ def scratch_for(size_bytes: int, options: FeatureOptions) -> kernels.Scratch:
     slots = 1 << (2 * features - 1).bit_length()
     token_starts, token_stops = np.empty(tokens, np.uint32), np.empty(tokens, np.uint32)
     starts, stops = token_starts, token_stops
-    if by_characters or options.unit == "auto":
+    if by_characters:
         starts, stops = np.empty(pieces, np.uint32), np.empty(pieces, np.uint32)
     return kernels.Scratch(
         np.empty(2 * size_bytes + 2 * COPY_BYTES, np.uint8),

@@ -123,16 +123,13 @@ def similarity(*texts):
     return len(one & other) / len(one | other)
 
 
-@pytest.mark.parametrize("characters", [0, 1, 2, 55, 56, 57, 60, 80, 100, 120, 124, 125, 126, 300])
+@pytest.mark.parametrize("characters", [0, 1, 2, 54, 55, 56, 100, 300])
 def test_texts_of_two_scripts_equal_the_oracle(characters):
     text = mixed(500, characters)
     compare(text, FeatureOptions("auto", weighting="tf"))
-    lengths = {
-        len(text_oracle.prepared(shingle))
-        for shingle in features_of(text, FeatureOptions("auto")).shingles
-    }
-    share = characters / (500 + characters)
-    assert lengths == ({3} if share <= 0.1 else {5} if share >= 0.2 else {3, 5})
+    length = 5 if characters / (500 + characters) >= 0.1 else 3
+    of_one_length = features_of(text, FeatureOptions("words", length)).shingles
+    assert features_of(text, FeatureOptions("auto")).shingles == of_one_length
 
 
 def test_a_small_part_of_another_script_changes_few_shingles():
@@ -140,35 +137,12 @@ def test_a_small_part_of_another_script_changes_few_shingles():
     assert similarity(mixed(500, 0), mixed(500, 50)) > 0.89
 
 
-@pytest.mark.parametrize("characters", [10, 50, 60, 80, 100, 120, 200, 2000])
+@pytest.mark.parametrize("characters", [10, 50, 60, 80, 100, 200, 2000])
 def test_a_small_change_changes_few_shingles_whatever_the_share_of_scripts(characters):
     text = mixed(500, characters)
     assert similarity(text, mixed(500, characters, changed={250})) > 0.97
-    assert similarity(text, mixed(498, characters)) > 0.94
-    assert similarity(text, mixed(500, characters + 2)) > 0.9
-
-
-@deterministic
-@given(
-    st.text(st.sampled_from(" -🙂…\u00a0\u200b\n"), max_size=4),
-    st.text(known, max_size=12),
-    st.data(),
-)
-def test_a_text_without_words_shares_features_with_copies_alone(wordless, other, data):
-    unit, length = data.draw(st.sampled_from([("words", 1), ("auto", 1), ("characters", 2)]))
-    options = FeatureOptions(unit, length, "tf")
-    (feature,) = features_of(wordless, options).shingles
-    normal = text_oracle.casefolded_nfkc(wordless)
-    assert feature == normal
-    is_copy = text_oracle.casefolded_nfkc(other) == normal
-    assert (feature in features_of(other, options).shingles) == is_copy
-    assert features_of(f"{wordless}a{wordless}", options).shingles == ("a",)
-
-
-def test_a_space_between_words_is_a_character():
-    options = FeatureOptions("characters", 1, "tf")
-    assert features_of("a b", options).shingles == ("a", " ", "b")
-    assert features_of("\u2000", options).shingles == (" ",)
+    assert similarity(text, mixed(498, characters)) > 0.96
+    assert similarity(text, mixed(500, characters + 2)) > 0.97
 
 
 def test_the_table_equals_what_this_python_knows():

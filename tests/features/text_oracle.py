@@ -6,12 +6,12 @@ import unicodedata
 from collections import Counter
 from fractions import Fraction
 from itertools import groupby
+from operator import itemgetter
 
 import regex
 import rjieba
 import Stemmer
 import stopwordsiso
-import xxhash
 
 _CJK = regex.compile(r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Bopomofo}\u30fc\uff70〆]")
 _SCRIPTS = [
@@ -162,7 +162,7 @@ def shingles(text, unit, length, **asked):
         # the text is its only feature
         return [NORMALIZE[asked.get("normalize", "nfkc")](text)]
     if unit == "auto":
-        return by_script(normalised, places, prepared(text, **asked)) or [normalised]
+        length = length_by_script(prepared(text, **asked))
     if len(places) < length:
         return [normalised]
     return [
@@ -171,24 +171,11 @@ def shingles(text, unit, length, **asked):
     ]
 
 
-def by_script(normalised, places, prepared):
-    """Of 3 tokens, or of 5 where a fifth of them are of scripts without spaces, or some of both."""
-    tokens = len(places)
-    joined = 0
-    for i in range(tokens):
-        neighbours = prepared[max(i - 1, 0) : i] + prepared[i + 1 : i + 2]
-        joined += prepared[i][1] and any(of_character for _, of_character in neighbours)
-    share = Fraction(joined, tokens)
-    found = []
-    for i in range(tokens - 2):
-        short = normalised[places[i][0] : places[i + 2][1]]
-        mixed = xxhash.xxh3_64_intdigest(short.encode()) * 0xBF58476D1CE4E5B9 % 2**64
-        is_long = Fraction(mixed // 2**32, 2**32) < 10 * share - 1
-        if not is_long:
-            found.append(short)
-        elif i + 4 < tokens:
-            found.append(normalised[places[i][0] : places[i + 4][1]])
-    return found
+def length_by_script(tokens):
+    """5 where a tenth of the tokens are characters of scripts without spaces, in runs; else 3."""
+    runs = [list(run) for standing, run in groupby(tokens, key=itemgetter(1)) if standing]
+    joined = sum(len(run) for run in runs if len(run) > 1)
+    return 5 if Fraction(joined, len(tokens)) >= Fraction(1, 10) else 3
 
 
 def weight(times, weighting):
