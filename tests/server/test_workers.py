@@ -16,6 +16,11 @@ class Body(bytearray):
     """A body of a call, to which there can be weak references."""
 
 
+def closing(group):
+    """Workers that are closed also when a test fails: their threads would outlive it."""
+    return contextlib.closing(Workers(group))
+
+
 @pytest.mark.parametrize("changes", [True, False])
 def test_cancelled_work_is_not_referenced(changes):
     """All threads are busy, as with a disk that does not answer."""
@@ -23,7 +28,11 @@ def test_cancelled_work_is_not_referenced(changes):
 
 
 async def cancel_work(changes):
-    workers = Workers(contextlib.nullcontext)
+    with closing(contextlib.nullcontext) as workers:
+        await cancel_waiting(workers, changes)
+
+
+async def cancel_waiting(workers, changes):
     allowed, begun = threading.Event(), threading.Semaphore(0)
     made = []
 
@@ -52,7 +61,6 @@ async def cancel_work(changes):
         allowed.set()
     await asyncio.gather(*waiting)
     assert await workers.done(lambda: 7, 60, changes=changes) == 7
-    workers.close()
     assert made == []
 
 
@@ -69,8 +77,7 @@ async def lose_a_group():
     def refuse():
         raise ValueError("of a state that was lost")
 
-    workers = Workers(group)
-    for change in (lambda: 7, refuse):
-        with pytest.raises(MrDedupError, match="the group was lost"):
-            await workers.done(change, 60, changes=True)
-    workers.close()
+    with closing(group) as workers:
+        for change in (lambda: 7, refuse):
+            with pytest.raises(MrDedupError, match="the group was lost"):
+                await workers.done(change, 60, changes=True)
