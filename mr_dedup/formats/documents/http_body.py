@@ -80,9 +80,9 @@ def decoded_body(body: bytes, transfer: str, content: str, max_bytes: int) -> by
     return body
 
 
-def looks_like_html(data: bytes) -> bool:
-    """Return whether ``data`` begins with white space and a tag of HTML, or a comment."""
-    return _LOOKS_LIKE_HTML.match(data) is not None
+def looks_like_html(data: bytes, at: int = 0) -> bool:
+    """Return whether ``data`` has white space and a tag of HTML, or a comment, from ``at`` on."""
+    return _LOOKS_LIKE_HTML.match(data, at) is not None
 
 
 def _tokens(header: str) -> list[str]:

@@ -43,8 +43,11 @@ _LENGTH_FURTHER_ON = re.compile(rb"\n(?:content-length:|WARC/[0-9]|HTTP/[0-9])",
 
 _NEXT_RECORD = re.compile(rb"\n(?=WARC/[0-9]\.[0-9]{1,2}[ \t]{0,4}\r?\n[A-Za-z-]{2,24}:)")
 _LENGTH = re.compile(rb"\ncontent-length:[ \t]*([0-9]{1,18})[ \t]*(?=\r?\n)", re.IGNORECASE)
+_LENGTH_LINE = re.compile(rb"content-length[ \t]*:", re.IGNORECASE)
 _WARCINFO = re.compile(rb"\nwarc-type:[ \t]*warcinfo[ \t]*\r?\n", re.IGNORECASE)
 _HTTP_STATUS = re.compile(rb"(?:HTTP/[0-9.]+|ICY)[ \t]+([0-9]{3})(?![0-9])", re.IGNORECASE)
+_HTTP_HEADER_END = re.compile(rb"\n(?P<empty_line>\r*\n)|[\r\n](?=<)")
+_MEDIA_TYPE = re.compile(r"""["'\s]*([\w!#$&^.+*-]+/[\w!#$&^.+*-]+)""", re.ASCII)
 _CHARSET = re.compile(r"charset\s*=\s*([^\s;,]+)", re.IGNORECASE)
 
 _TRAILER_BYTES = 16
@@ -56,12 +59,14 @@ _CONTINUATION_BYTES = bytes(range(0x80, 0xC0))
 
 _HEADER_OF_NAME = {"id": "WARC-Record-ID", "url": "WARC-Target-URI"}
 _HTML_TYPES = {"text/html", "application/xhtml+xml"}
+_UNKNOWN_TYPES = {"*/*", "unknown/unknown", "application/unknown"}
+"""Those that the WHATWG's MIME Sniffing Standard has browsers sniff as if there were none."""
 
 
 class Frame(NamedTuple):
     """A record: where it begins, its header and block; without them it is rejected for ``fault``.
 
-    The header is as it came, but without empty lines in it, and with the length of the block.
+    The header is as it came, but without empty lines in it, and with one length, the block's.
     """
 
     offset: int
@@ -152,7 +157,7 @@ def _next_frame(content: Content, offset: int, wanted: bool, max_record_bytes: i
         return _measured(content, offset, header, size, max_record_bytes)
     content.skip(len(header))
     if wanted and not is_too_long:
-        return Frame(offset, _without_empty_lines(header), content.read(size))
+        return Frame(offset, _cleaned(header), content.read(size))
     content.skip(size)
     return _too_long(offset, max_record_bytes) if is_too_long else Frame(offset)
 
@@ -223,16 +228,24 @@ def _is_copied(block: bytes, size: int) -> bool:
     return False
 
 
-def _without_empty_lines(header: bytes) -> bytes:
-    """Return a header without empty lines but the last."""
-    lines = header.split(b"\n")
-    # the last two are the empty line and what follows it, nothing
-    return b"\n".join([*filter(bytes.strip, lines[:-2]), *lines[-2:]])
+def _cleaned(header: bytes) -> bytes:
+    """Return a header without empty lines but the last, and with the length that is used alone."""
+    length = _LENGTH.search(header)
+    assert length is not None
+    used = length.start() + 1
+    kept = []
+    at = 0
+    for line in header.split(b"\n"):
+        is_other = _LENGTH_LINE.match(line) is not None and at != used
+        if line.strip() and not is_other:
+            kept.append(line)
+        at += len(line) + 1
+    return b"\n".join([*kept, b"\r" * header.endswith(b"\r\n"), b""])
 
 
 def _with_length(offset: int, header: bytes, block: bytes) -> Frame:
     """Return a record with the length that its block has."""
-    header = _without_empty_lines(header)
+    header = _cleaned(header)
     length = _LENGTH.search(header)
     assert length is not None
     begin, end = length.span(1)
@@ -321,13 +334,13 @@ def _page(record: WarcRecord, block: bytes, max_bytes: int) -> tuple[bytes, str,
         if status is not None:
             if not status.group(1).startswith(b"2"):
                 raise _NoDocument("HTTP status")
-            declared, page = _http_page(record, max_bytes)
+            declared, page = _http_page(record, block, max_bytes)
         elif record.is_http or not declared:
             # of ClueWeb22 there are no HTTP headers
             if not looks_like_html(block):
                 raise ValueError("there is no HTTP status")
             declared = ""
-    media_type = re.split("[;,]", declared, maxsplit=1)[0].strip().lower()
+    media_type = _media_type(declared)
     if media_type and media_type != "text/plain" and media_type not in _HTML_TYPES:
         raise _NoDocument("media type")
     charset = _CHARSET.search(declared)
@@ -336,8 +349,20 @@ def _page(record: WarcRecord, block: bytes, max_bytes: int) -> tuple[bytes, str,
     return page, media_type or _sniffed(page), charset.group(1) if charset else usual
 
 
-def _http_page(record: WarcRecord, max_bytes: int) -> tuple[str, bytes]:
+def _media_type(declared: str) -> str:
+    """Return the media type that a Content-Type begins with, whatever follows; or nothing."""
+    found = _MEDIA_TYPE.match(declared)
+    media_type = found.group(1).lower() if found else ""
+    return "" if media_type in _UNKNOWN_TYPES else media_type
+
+
+def _http_page(record: WarcRecord, block: bytes, max_bytes: int) -> tuple[str, bytes]:
     """Return the Content-Type and the decoded body of a response."""
+    end = _http_header_end(block)
+    if end is None:
+        raise ValueError("its HTTP header has no end")
+    if end.group("empty_line") is None:
+        record = _with_empty_line(block, end.end())
     # without one, or with another, FastWARC takes the block for something else
     record.is_http = True
     record.parse_http(auto_decode="none", quirks_mode=True)
@@ -347,6 +372,21 @@ def _http_page(record: WarcRecord, max_bytes: int) -> tuple[str, bytes]:
     )
     body = decoded_body(record.reader.read(), transfer, content, max_bytes)
     return headers.get("Content-Type") or "", body
+
+
+def _http_header_end(block: bytes) -> re.Match[bytes] | None:
+    """Return where an HTTP header ends: at an empty line, or before a line that begins HTML."""
+    for found in _HTTP_HEADER_END.finditer(block):
+        if found.group("empty_line") is not None or looks_like_html(block, found.end()):
+            return found
+    return None
+
+
+def _with_empty_line(block: bytes, at: int) -> WarcRecord:
+    """Return a response with an empty line in its block, for FastWARC to find the body."""
+    block = b"\r\n\r\n".join([block[:at], block[at:]])
+    header = b"WARC/1.1\r\nWARC-Type: response\r\nContent-Length: %d\r\n\r\n" % len(block)
+    return WarcRecord.from_reader(io.BytesIO(header + block + _RECORD_END), quirks_mode=True)
 
 
 def _sniffed(data: bytes) -> str:

@@ -148,6 +148,104 @@ def test_records_without_media_types(tmp_path):
 
 
 @pytest.mark.parametrize(
+    "declared",
+    [
+        b"text/html charset=utf-8",
+        b"text/html: charset=utf-8",
+        b"text/html\tcharset=utf-8",
+        b"text/html foo bar",
+        b"text/html;;",
+        b"text/html/charset",
+        b" 'Text/HTML'",
+        b'"text/html"',
+        b'"text/html; charset=utf-8"',
+        b"application/xhtml+xml charset=utf-8",
+        # none, or as good as none: sniffed
+        b"*/*",
+        b"unknown/unknown",
+        b"Application/Unknown; charset=utf-8",
+        b"html",
+        b"; charset=utf-8",
+    ],
+)
+def test_media_types_of_html(tmp_path, declared):
+    response = record(1, http(html(1), type=declared))
+    resource = record(2, html(2), type=declared, kind=b"resource")
+    assert read(write(tmp_path, response, resource)).texts == texts([1, 2])
+    image = record(1, http(b"\x89PNG\r\n\x1a\n" + bytes(200), type=b"*/*"))
+    assert read(write(tmp_path, image)).rejects.passed_over == {"media type": 1}
+
+
+@pytest.mark.parametrize(
+    "declared", [b"text/htmlx", b"text/css", b"image/*", b"xtext/html", b"application/html-text"]
+)
+def test_other_media_types(tmp_path, declared):
+    path = write(tmp_path, record(1, http(html(1), type=declared)))
+    assert read(path).rejects.passed_over == {"media type": 1}
+
+
+def test_a_charset_is_found_after_any_media_type(tmp_path):
+    declared = [
+        b"text/plain charset=koi8-r",
+        b"text/plain\tCharset = 'koi8-r'",
+    ]
+    blocks = [http("мир".encode("koi8-r"), type=type) for type in declared]
+    path = write(tmp_path, *(record(n, block) for n, block in enumerate(blocks)))
+    assert read(path).texts == ["мир"] * 2
+
+
+@pytest.mark.parametrize("end", [b"\r\n", b"\n"])
+@pytest.mark.parametrize(
+    "lines",
+    [
+        [b"HTTP/1.1 200 OK", b"<html><p>page 1 in words"],
+        [b"HTTP/1.1 200 OK", b"Content-Type: text/html", b"<!DOCTYPE html>", b"<p>page 1 in words"],
+        [b"HTTP/1.1 200 OK", b"Link: <http://a/>", b"<p>page 1 in", b"", b"", b"words"],
+        [b"HTTP/1.1 200 OK", b"Content-Type: text/html", b"<p>", b"a: b", b"", b"c"],
+    ],
+)
+def test_http_headers_without_an_empty_line(tmp_path, lines, end):
+    """The body begins at the first line that looks like HTML."""
+    path = write(tmp_path, record(1, end.join(lines)), record(2, http(html(2))))
+    reading = read(path, keep_records=True)
+    expected = "a: b c" if lines[-1] == b"c" else "page 1 in words"
+    assert reading.texts == [expected, *texts([2])]
+    assert b"".join(reading.records) == path.read_bytes()
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        b"HTTP/1.1 200 OK",
+        b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n",
+        b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nsome words\r\n",
+        b"HTTP/1.1 200 OK\r\nLink: x\r\n<http://a/>\r\n<" + b"\n<" * 100_000,
+    ],
+)
+def test_http_headers_without_an_end_are_rejected(tmp_path, block):
+    reading = read(write(tmp_path, record(1, block), record(2, http(html(2)))))
+    assert reading.texts == texts([2])
+    assert [reason for _, reason in reading.reasons] == [
+        "its page cannot be read: its HTTP header has no end"
+    ]
+
+
+@pytest.mark.parametrize("end", [b"\r\n", b"\n"])
+@pytest.mark.parametrize(
+    "other", [b"Content-Length: 10", b"content-length : 10", b"Content-Length:"]
+)
+def test_of_two_lengths_the_first_is_used(tmp_path, other, end):
+    one, two = (record(n, http(html(n), end=end), end=end) for n in (1, 2))
+    parts = one.partition(b"Content-Length:")
+    line = parts[2].partition(end)
+    doubled = b"".join([*parts[:2], line[0], end, other, end, *line[2:]])
+    for records in ((doubled, two), (two, doubled)):
+        reading = read(write(tmp_path, *records), keep_records=True)
+        assert sorted(reading.texts) == texts([1, 2])
+        assert sorted(one.rstrip() for one in reading.records) == [one.rstrip(), two.rstrip()]
+
+
+@pytest.mark.parametrize(
     "line",
     [
         b"HTTP/1.1 200",
