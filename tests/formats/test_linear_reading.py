@@ -8,6 +8,8 @@ import sys
 import tracemalloc
 
 import pytest
+from resiliparse.extract import html2text
+from resiliparse.parse.html import HTMLTree
 
 from mr_dedup.formats import fingerprint_files, pairs, url_lines
 from mr_dedup.formats.documents import content, html_text, http_body
@@ -212,3 +214,50 @@ def test_a_tag_of_many_values_takes_no_memory():
             assert tracemalloc.get_traced_memory()[1] < 100_000_000
         finally:
             tracemalloc.stop()
+
+
+MULTIPLIED = {
+    "formatting with attributes": lambda n: (
+        "<p>" + "".join(f"<b id={i}>" for i in range(n)) + "</p>" + "<p>x" * (4 * n)
+    ),
+    "closed where it is none": lambda n: (
+        "<p>" + "".join(f"<FONT id={i}><!-- </font> -->" for i in range(n)) + "</p>" + "<p>x" * n
+    ),
+    "formatting without": lambda n: (
+        "<p>" + "<b>" * 3 + "<i>" * 3 + "<tt>" * 3 + "<u>" * 3 + "</p>" + "<p>x" * 8 * n
+    ),
+}
+
+
+@pytest.mark.parametrize("html", MULTIPLIED.values(), ids=MULTIPLIED)
+def test_elements_of_formatting_are_not_multiplied(monkeypatch, html):
+    """The parser opens those again in each paragraph that nothing has closed."""
+    page = html(2000)
+    parsed = parsed_html(monkeypatch, page)
+    elements = HTMLTree.parse(parsed).document.query_selector_all("*")
+    assert len(elements) < page.count("<") + 100_000
+    assert html_text.text_of_html(page, "page").split() == ["x"] * page.count("x")
+
+
+@pytest.mark.parametrize("option", ["<option>x", "<OPTION value='</select>'>x</Option>\n"])
+@pytest.mark.parametrize("around", ["<select>{}", "<select><script></select></script>{}</select>"])
+def test_a_select_element_has_few_options(monkeypatch, around, option):
+    """The parser looks at all of them for each of them."""
+    html = "<p>a" + around.format(option * 20_000)
+    options = HTMLTree.parse(parsed_html(monkeypatch, html)).document.query_selector_all("option")
+    assert len(options) <= 1000
+    assert html_text.text_of_html(html, "page") == "a"
+
+
+def parsed_html(monkeypatch, html):
+    """Return what is parsed for the text of ``html``."""
+    parsed = []
+
+    def extract(html, **options):
+        parsed.append(html)
+        return "x"
+
+    with monkeypatch.context() as patched:
+        patched.setattr(html2text, "extract_plain_text", extract)
+        html_text.text_of_html(html, "page")
+    return parsed[0]

@@ -11,11 +11,22 @@ which without it was left in: ``python -m bench.furniture``.
 from __future__ import annotations
 
 import re
+from collections import Counter
 
 from mr_dedup.formats.documents.options import HtmlText
 
 _MOST_TAGS = 500_000
-"""Some 600 bytes of memory each."""
+"""Some 600 bytes of memory each, if the parser makes one element of each: see _MOST_REOPENED."""
+
+_MOST_REOPENED = 100_000
+"""Elements that may be made of formatting elements which are not closed.
+
+The parser opens them again in each paragraph: 400 before 4,000 paragraphs, 18 KB of HTML, are
+1.6 million elements, 676 MB and 11 s.
+"""
+
+_MOST_OPTIONS = 1_000
+"""The parser's time is quadratic in the options of one select element: 7 s for 30,000."""
 
 _MOST_DEPTH = 1_000
 """Finding the main content takes a time of nodes x depth: 10 s for 20,000 nested elements."""
@@ -74,6 +85,12 @@ _NESTING = re.compile(
 _TAG = re.compile(
     rf"""<[a-zA-Z][^>"']*(?:"[^"]*"[^>"']*|'[^']*'[^>"']*){{0,{_MOST_ATTRIBUTES + 1}}}"""
 )
+# what they begin with comes first: twice as fast. Not a and nobr: one of those closes another
+_FORMATTING_NAME = "(?=[bcefistuBCEFISTU])(?:b|big|code|em|font|i|s|small|strike|strong|tt|u)"
+_FORMATTING_START = re.compile(rf"<{_FORMATTING_NAME}[\t\n\f\r />]", re.IGNORECASE | re.ASCII)
+_FORMATTING = re.compile(rf"(</?){_FORMATTING_NAME}(?=[\t\n\f\r />])", re.IGNORECASE | re.ASCII)
+_SELECT = re.compile(r"<select[\t\n\f\r />]", re.IGNORECASE)
+_OPTION = re.compile(r"(</?)option(?=[\t\n\f\r />])", re.IGNORECASE)
 _QUOTED = re.compile(r"""="[^"]*"|='[^']*'""")
 _ATTRIBUTE_ENDS = re.compile(r"""[\s/"']""")
 
@@ -93,6 +110,7 @@ def text_of_html(html: str, extent: HtmlText) -> str:
     from resiliparse.extract.html2text import extract_plain_text
 
     _check(html)
+    html = _renamed(html)
     # without formatting: lists nested n deep are indented by 2n each, 25 MB for 45 KB of HTML
     if extent == "main" and not _is_deep(html):
         text = extract_plain_text(
@@ -116,6 +134,31 @@ def _check(html: str) -> None:
             is_long = tag.end() - tag.start() > _MOST_ATTRIBUTES
             if is_long and _attributes(tag.group()) > _MOST_ATTRIBUTES:
                 raise HtmlError(f"its HTML has a tag of more than {_MOST_ATTRIBUTES} attributes")
+
+
+def _renamed(html: str) -> str:
+    """Return ``html`` with other names for elements that are so many that parsing is quadratic.
+
+    Its text stays the same. Names in comments, scripts and values may change too: none is text.
+    """
+    tags = html.count("<")
+    if tags > _MOST_OPTIONS and _SELECT.search(html) and _count(_OPTION, html) > _MOST_OPTIONS:
+        # what is in neither of them is text, and a select element ignores labels
+        html = _OPTION.sub(r"\1label", html)
+    if tags * tags > _MOST_REOPENED:
+        starts = Counter(_FORMATTING_START.findall(html))
+        # of those without attributes, which are the same, at most three are opened again
+        reopened = sum(
+            min(count, 3) if start.endswith(">") else count for start, count in starts.items()
+        )
+        if reopened * tags > _MOST_REOPENED:
+            # a name that HTML has no rules for: an inline element
+            html = _FORMATTING.sub(r"\1x", html)
+    return html
+
+
+def _count(pattern: re.Pattern[str], html: str) -> int:
+    return sum(1 for _ in pattern.finditer(html))
 
 
 def _attributes(tag: str) -> int:

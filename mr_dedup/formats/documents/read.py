@@ -33,7 +33,8 @@ def read_documents(
 
     In memory: a batch, twice while it is joined, and one record, several times while it is
     decoded: of a JSON line the line, its text as Python has it and as UTF-8, of HTML also its
-    tree, some 600 bytes a tag. Of Parquet see ``parquet.read_parquet``.
+    tree, some 600 bytes a tag, and up to 60 MB that the parser may add where tags are not closed.
+    Of Parquet see ``parquet.read_parquet``.
     """
     builder = BatchBuilder(options)
     for source in sources:

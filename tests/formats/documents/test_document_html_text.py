@@ -3,7 +3,10 @@
 import time
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from mr_dedup.formats.documents import html_text
 from mr_dedup.formats.documents.html_text import HtmlError, text_of_html
 
 PAGE = """<!doctype html><html><head><title>Title</title><style>p {color: red}</style>
@@ -135,3 +138,39 @@ def test_long_tags_and_texts_that_are_fine():
     html = f"<p data-x='{json}'>one</p><pre>" + "two words " * 20_000
     assert text_of_html(html, "page").startswith("one two words")
     assert "x" in text_of_html("<img src='data:" + "A" * 500_000 + "'>x", "page")
+
+
+OLD_PAGE = (
+    '<HTML><BODY BGCOLOR="#ffffff"><CENTER><FONT SIZE="+2"><B>Links</B></CENTER><TABLE><TR><TD>'
+    + "".join(
+        f"<P><FONT COLOR='#{n % 90}0000' face={n}><B>one <I class=x>two{n}</B> three</I>"
+        f"<FONT SIZE=1> <A HREF={n}>four</A> <em>five</em>-<small>si</small>x<u id={n}>\n"
+        for n in range(400)
+    )
+    + "</TD></TR></TABLE><form><select><option>not<optgroup><OPTION value=1>text</select> end"
+)
+
+
+@pytest.mark.parametrize("extent", ["main", "page"])
+def test_what_the_parser_would_multiply_keeps_its_text(extent):
+    words = [word for n in range(400) for word in ["one", f"two{n}", "three", "four", "five-six"]]
+    text = text_of_html(OLD_PAGE, extent)
+    assert text.split() == ["Links", *words, "end"]
+
+
+@given(
+    st.lists(st.sampled_from(
+        ["<b>", "</b>", "<B id=1>", "<i\nclass=a>", "</i >", "<font size=2>", "</font>", "<tt/>",
+         "<p>", "</p>", "<div>", "</div>", "<table>", "<tr>", "<td>", "</table>", "<ul>", "<li>",
+         "<a href=x>", "</a>", "<code>", "</code>", "<br>", "<span>", "</span>", "<h1>", "</h1>",
+         "<select>", "</select>", "<option>", "</option>", "<strong>", "<bold>", " ", "x", "<"]
+    ), max_size=60),
+    st.sampled_from(["main", "page"]),
+)  # fmt: skip
+def test_other_names_leave_the_text(pieces, extent):
+    html = "".join(piece + f"w{n} " * (piece == "x") for n, piece in enumerate(pieces))
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(html_text, "_MOST_REOPENED", 1 << 60)
+        expected = text_of_html(html, extent)
+        patched.setattr(html_text, "_MOST_REOPENED", -1)
+        assert text_of_html(html, extent) == expected
