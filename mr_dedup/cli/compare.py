@@ -250,8 +250,8 @@ def _read(
             bar.update(len(batch))
     judge_reading(arguments, rejects.counts)
     if rejects.count:
-        things = "record" if rejects.count == 1 else "records"
-        _say(f"{rejects.count:,} {things} could not be read")
+        things = "record" if rejects.counts.rejected == 1 else "records"
+        _say(f"{rejects.counts.rejected:,} {things} could not be read")
     return pa.concat_arrays(ids), texts
 
 

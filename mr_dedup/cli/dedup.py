@@ -32,6 +32,7 @@ from mr_dedup.cli.document_arguments import (
     add_reading_arguments,
     described_features,
     document_frequencies,
+    incomplete_files,
     judge_reading,
     read_options,
 )
@@ -64,6 +65,8 @@ OTHER_FEATURES, OTHER_WEIGHTS = "auto", "tf"
 """Of fingerprints that only name documents: made beside the min-wise hashes they cost nothing."""
 
 AUTO_SHINGLES = "auto"
+
+_REJECTS_AT_ONCE = 1 << 22
 
 JOINS = ("auto", "memory", "tasks")
 
@@ -215,6 +218,7 @@ def _run_locked(
             except BaseException:
                 _say(unfinished)
                 raise
+    summary["files"] = work.files
     _finish_result(folder.work, summary, arguments, options)
     folder.publish()
     _summarise(summary, work, options, folder.out, time.perf_counter() - started)
@@ -230,10 +234,12 @@ def _judge_result(arguments: argparse.Namespace, out: Path) -> None:
     if not (out / SUMMARY).exists():
         return  # a run that was killed had not written it
     summary = json.loads((out / SUMMARY).read_bytes())
-    counts = ReadCounts(documents=summary["read"])
+    # of a result that was made before files were counted, none are known
+    counts = ReadCounts(documents=summary["read"], files=summary.get("files", 0))
     if summary["rejected"]:
         with (out / REJECTS).open("rb") as file:
-            counts.take_rejects(summary["rejected"], file.readline())
+            while lines := file.readlines(_REJECTS_AT_ONCE):
+                counts.take_rejects(b"".join(lines))
     judge_reading(arguments, counts)
 
 
@@ -529,7 +535,10 @@ def _summarise(
 ) -> None:
     read, kept = summary["read"], summary["kept"]
     share = 100 * summary["dropped"] / read if read else 0.0
-    _say(f"files: {work.files:,}, documents: {read:,}, rejected: {summary['rejected']:,}")
+    _say(
+        f"files: {work.files:,}, documents: {read:,}, rejected: {summary['rejected']:,}"
+        f"{incomplete_files(summary.get('incomplete_files', 0))}"
+    )
     for why, amount in summary["skipped"].items():
         _say(f"skipped {amount:,} records, for their {why}")
     for line in recall_lines(options):

@@ -155,8 +155,9 @@ def _tell_of(rejects: Rejects) -> None:
     """Print how many records could not be read, and why the first, if there are any."""
     for first in rejects.listed[:1]:
         place = "" if first.place is None else f", {first.place}"
+        count = _counted(rejects.counts.rejected, "record")
         print(
-            f"mr-dedup: {_counted(rejects.count, 'record')} could not be read, the first: "
+            f"mr-dedup: {count} could not be read, the first: "
             f"{printable(first.file)}{place}: {printable(first.reason)}",
             file=sys.stderr,
         )

@@ -31,7 +31,8 @@ def add_reading_arguments(parser: argparse.ArgumentParser, *, judged: bool = Tru
     group.add_argument(
         "--max-rejected", type=_share, default=MAX_REJECTED, metavar="SHARE",
         help="end with an error, with the result written, if more of the records cannot be read, "
-        "and more than one: 0.02 or 2%%, 0 allows none (default 10%%)",
+        "and more than one, or if more of the files cannot be read to their end: 0.02 or 2%%, 0 "
+        "allows none (default 10%%)",
     )  # fmt: skip
     parser.set_defaults(read_counts=[])
 
@@ -51,11 +52,16 @@ def _share(text: str) -> float:
 def judge_reading(arguments: argparse.Namespace, counts: ReadCounts) -> None:
     """Judge what a command has read, before it makes a result of it.
 
-    Raises NothingReadError if all records were rejected. If too many were, the command ends with an
-    error when its result is there, see ``main``.
+    ``counts`` has the number of files. Raises NothingReadError if all records were rejected. If too
+    many were, the command ends with an error when its result is there, see ``main``.
     """
     counts.require_documents()
     arguments.read_counts.append((counts, arguments.max_rejected))
+
+
+def incomplete_files(count: int) -> str:
+    """Return what a summary says of files that could not be read to their end; "" if of none."""
+    return f", files not read to the end: {count:,}" if count else ""
 
 
 def read_options(

@@ -21,6 +21,7 @@ from mr_dedup.cli.document_arguments import (
     add_reading_arguments,
     described_features,
     document_frequencies,
+    incomplete_files,
     judge_reading,
     read_options,
 )
@@ -124,7 +125,7 @@ def find_document_pairs(arguments: argparse.Namespace) -> int:
         folder.mkdir()
         found = similar_pairs(folder, options, Jobs(arguments, work, staging, settings))
         _keep_rejects(found.rejects, rejects)
-        rejects.counts.documents = found.counts["read"]
+        rejects.counts.documents, rejects.counts.files = found.counts["read"], work.files
         judge_reading(arguments, rejects.counts)
         with output(arguments) as out:
             for lines in found.lines():
@@ -199,7 +200,8 @@ def _summarise(
     counts = found.counts
     said = [
         f"mr-dedup: files: {work.files:,}, documents: {counts['read']:,}, "
-        f"rejected: {rejects.count:,}, {'; '.join(options.method_names)}",
+        f"rejected: {rejects.count:,}{incomplete_files(counts['incomplete_files'])}, "
+        f"{'; '.join(options.method_names)}",
         *(f"mr-dedup: {line}" for line in recall_lines(options)),
         *rejects.summary(),
     ]

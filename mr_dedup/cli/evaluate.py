@@ -154,8 +154,8 @@ def _read_lengths(arguments: argparse.Namespace) -> Iterator[Lengths]:
             yield ids, lengths
     judge_reading(arguments, rejects.counts)
     if rejects.count:
-        things = "record" if rejects.count == 1 else "records"
-        print(f"mr-dedup: {rejects.count:,} {things} could not be read", file=sys.stderr)
+        things = "record" if rejects.counts.rejected == 1 else "records"
+        print(f"mr-dedup: {rejects.counts.rejected:,} {things} could not be read", file=sys.stderr)
 
 
 def _report(

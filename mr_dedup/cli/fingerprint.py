@@ -26,6 +26,7 @@ from mr_dedup.cli.document_arguments import (
     described_features,
     document_frequencies,
     feature_options,
+    incomplete_files,
     judge_reading,
     read_options,
     shipped_frequencies,
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
+    from mr_dedup.formats.documents.rejects import ReadCounts
     from mr_dedup.formats.fingerprint_files import FingerprintWriter
     from mr_dedup.formats.fingerprint_parquet import TableWriter
     from mr_dedup.runners import ClusterSettings, JobResult
@@ -99,6 +101,7 @@ def run(arguments: argparse.Namespace) -> int:
             features = described_features(arguments)
             with _writer(out, format, features, arguments) as write:
                 copy_rows(result, write, rejects)
+                rejects.counts.files = work.files
                 judge_reading(arguments, rejects.counts)
     _summarise(result.counters, work, rejects, time.perf_counter() - started, place)
     return 0
@@ -223,14 +226,14 @@ def _summarise(
     seconds: float,
     out: Path | str,
 ) -> None:
-    said = documents_read(counters, work, rejects.count) + rejects.summary()
+    said = documents_read(counters, work, rejects.counts) + rejects.summary()
     said.append(f"mr-dedup: wrote {printable(str(out))} in {seconds:.1f} s")
     if counters:
         said[-1] += f", {counters['bytes of text'] / seconds / 1e6:,.1f} MB of text a second"
     print("\n".join(said), file=sys.stderr)
 
 
-def documents_read(counters: dict[str, int], work: DocumentWork, rejected: int) -> list[str]:
+def documents_read(counters: dict[str, int], work: DocumentWork, counts: ReadCounts) -> list[str]:
     """Return lines that say what was read; less where the counters of a cluster are not known."""
     from mr_dedup.jobs.documents import PASSED_OVER
 
@@ -240,7 +243,7 @@ def documents_read(counters: dict[str, int], work: DocumentWork, rejected: int) 
     if counters:
         said[0] += (
             f", documents: {counters['documents']:,}, text: {counters['bytes of text'] / 1e6:,.1f} "
-            f"MB, rejected: {rejected:,}"
+            f"MB, rejected: {counts.rejected:,}{incomplete_files(counts.incomplete_files)}"
         )
         said += [
             f"mr-dedup: passed over {amount:,} records, for their {name.removeprefix(PASSED_OVER)}"

@@ -81,10 +81,10 @@ def run(arguments: argparse.Namespace) -> int:
         work = prepare(arguments.documents, arguments, staging, settings)
         with _counted(arguments, work, staging, settings) as result:
             found = _frequencies(result, arguments, rejects)
-            rejects.counts.documents = found.documents
+            rejects.counts.documents, rejects.counts.files = found.documents, work.files
             judge_reading(arguments, rejects.counts)
             found.write(arguments.out, arguments.overwrite)
-    said = documents_read(result.counters, work, rejects.count) + rejects.summary()
+    said = documents_read(result.counters, work, rejects.counts) + rejects.summary()
     said.append(_features_kept(found, result.counters))
     seconds = time.perf_counter() - started
     said.append(f"mr-dedup: wrote {printable(str(arguments.out))} in {seconds:.1f} s")

@@ -290,7 +290,7 @@ def rejects_of(arguments: argparse.Namespace) -> Iterator[Rejects]:
     if rejects.count:
         first = rejects.listed[0]
         print(
-            f"mr-dedup: {rejects.count:,} records could not be read, the first in "
+            f"mr-dedup: {rejects.counts.rejected:,} records could not be read, the first in "
             f"{printable(first.file)}, {first.place}: {printable(first.reason)}",
             file=sys.stderr,
         )

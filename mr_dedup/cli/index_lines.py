@@ -214,10 +214,15 @@ class _LineReport(Report):
         self.faults: dict[int, str] = {}
 
     def reject(
-        self, position: int, reason: str, line: int | None = None, text_field: str | None = None
+        self,
+        position: int,
+        reason: str,
+        line: int | None = None,
+        text_field: str | None = None,
+        rest_of_file: bool = False,
     ) -> None:
         """Take why the line at byte ``position`` is rejected; FormatError if strict."""
-        super().reject(position, reason, line, text_field)
+        super().reject(position, reason, line, text_field, rest_of_file)
         self.faults[position] = bounded(reason)
 
 

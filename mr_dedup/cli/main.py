@@ -161,7 +161,11 @@ def _complete(argv: Sequence[str]) -> int:
 def _run(arguments: argparse.Namespace) -> int:
     try:
         code = _called(arguments)
-        for counts, max_rejected in getattr(arguments, "read_counts", ()):
+        read_counts = getattr(arguments, "read_counts", ())
+        for counts, _ in read_counts:
+            if warning := counts.describe_incomplete():
+                print(f"mr-dedup: warning: {printable(warning)}", file=sys.stderr)
+        for counts, max_rejected in read_counts:
             counts.require_few_rejected(max_rejected)
         return code
     except MrDedupError as error:

@@ -114,10 +114,11 @@ def _compute(
         table_writer(path, described_features(arguments)) as write,
     ):
         copy_rows(result, write_counted, rejects)
+        rejects.counts.files = work.files
         judge_reading(arguments, rejects.counts)
     if side == "queries" and not found:
         raise MrDedupError(f"{', '.join(names)}: holds no document that has a fingerprint")
-    said = documents_read(result.counters, work, rejects.counts.rejected)
+    said = documents_read(result.counters, work, rejects.counts)
     return [line.replace("mr-dedup: ", f"mr-dedup: {side}: ", 1) for line in said]
 
 

@@ -37,9 +37,10 @@ class RejectsOutput:
         from mr_dedup.formats.outputs import whole_file
         from mr_dedup.jobs.batches import Kind, decode_bytes
 
-        count, lines = decode_bytes(Kind.REJECTS, batch)
-        self.count += count
-        self.counts.take_rejects(count, lines)
+        _, lines = decode_bytes(Kind.REJECTS, batch)
+        before = self.counts.rejected
+        self.counts.take_rejects(lines)
+        self.count += self.counts.rejected - before
         if self._path is None:
             return
         if self._file is None:

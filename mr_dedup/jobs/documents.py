@@ -171,7 +171,7 @@ class TaskReading:
     def count(self) -> None:
         """Tell the job's counters."""
         counts = {"documents": self.documents, "bytes of text": self.text_bytes}
-        counts[REJECTED] = self._rejects.taker.count
+        counts[REJECTED] = self._rejects.taker.counts.rejected
         counts |= {PASSED_OVER + why: amount for why, amount in self._passed_over.items()}
         for name, amount in counts.items():
             self._job.increment_counter(COUNTERS, name, amount)

@@ -250,9 +250,9 @@ def fingerprint_documents(folder: Path, options: DedupOptions, run_job: RunJob) 
                 write_signatures(table)
         for key, batch in read_batches(result.parts):
             if kind_of(batch) == Kind.REJECTS:
-                count, lines = decode_bytes(Kind.REJECTS, batch)
+                _, lines = decode_bytes(Kind.REJECTS, batch)
                 rejects.write(lines)
-                counts.take_rejects(count, lines)
+                counts.take_rejects(lines)
                 continue
             table = decode_documents(batch)
             counts.documents += len(table)
@@ -267,7 +267,12 @@ def fingerprint_documents(folder: Path, options: DedupOptions, run_job: RunJob) 
         for name, amount in sorted(result.counters.items())
         if name.startswith(PASSED_OVER)
     }
-    return {"read": counts.documents, "rejected": counts.rejected, "skipped": skipped}
+    return {
+        "read": counts.documents,
+        "rejected": counts.rejected,
+        "incomplete_files": counts.incomplete_files,
+        "skipped": skipped,
+    }
 
 
 def signed_documents(folder: Path, methods: Sequence[SignatureMethod]) -> Iterator[Signed]:

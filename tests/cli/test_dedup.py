@@ -332,9 +332,11 @@ def test_a_file_given_twice_has_each_record_on_a_line_of_its_own(tmp_path, capfd
 def test_a_damaged_row_group_is_one_reject_on_every_runner(tmp_path, capfd, small_chunks, runner):
     path = damaged_group(tmp_path, "text")
     said = done(capfd, path, "-o", tmp_path / "out", "-r", runner, "--cores", 3)
-    assert "rejected: 1" in said
     kept = pq.read_table(tmp_path / "out" / "documents" / "a.parquet")
     lost = 1000 - len(kept)
+    assert f"rejected: {lost}\n" in said
+    (reject,) = (tmp_path / "out" / "rejects.jsonl").read_text().splitlines()
+    assert json.loads(reject)["records"] == lost
     assert 0 < lost < 100
     expected = [f"name {number}" for number in [*range(500 - lost), *range(500, 1000)]]
     assert kept["id"].to_pylist() == expected

@@ -1,6 +1,8 @@
 """Runs of which too much cannot be read: an error that says why, and what to do."""
 
+import gzip
 import json
+import random
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -230,3 +232,112 @@ def test_a_reject_is_reported_once(folder, capfd, runner, monkeypatch):
     rejects = [json.loads(line) for line in lines]
     assert [reject["file"] for reject in rejects] == ["x.jsonl", "x.parquet"]
     assert rejects[1]["text_field"] == "content"
+
+
+def damaged_groups(path, groups, damaged):
+    """Write a Parquet file of 100 rows a row group, some of the groups without a sound text."""
+    texts = [f"text {n} {random.Random(n).random()}" for n in range(100 * groups)]
+    table = pa.table({"id": [f"p{n}" for n in range(100 * groups)], "text": texts})
+    pq.write_table(table, path, row_group_size=100, compression="none", use_dictionary=False)
+    metadata = pq.ParquetFile(path).metadata
+    data = bytearray(path.read_bytes())
+    for group in damaged:
+        at = metadata.row_group(group).column(1).data_page_offset
+        data[at : at + 30] = b"\xff" * 30
+    path.write_bytes(data)
+
+
+def summary_of(folder):
+    return json.loads((folder / "OUT" / "summary.json").read_text())
+
+
+@BOTH
+def test_rows_of_damaged_row_groups_count(folder, capfd, runner):
+    damaged_groups(folder / "x.parquet", 10, range(1, 10))
+    code, captured = run(capfd, "dedup", "x.parquet", runner)
+    assert code == 2
+    assert "900 of 1,000 records could not be read, more than 10 %" in error(captured)
+    assert "rejected: 900\n" in captured.err
+    assert summary_of(folder)["rejected"] == 900
+    lines = (folder / "OUT" / "rejects.jsonl").read_text().splitlines()
+    assert [json.loads(line)["records"] for line in lines] == [100] * 9
+    damaged_groups(folder / "x.parquet", 10, [3])
+    assert run(capfd, "dedup", "x.parquet", runner, "--overwrite")[0] == 0
+    damaged_groups(folder / "x.parquet", 9, [3])
+    assert run(capfd, "dedup", "x.parquet", runner, "--overwrite")[0] == 2
+
+
+@BOTH
+@pytest.mark.parametrize("kind", ["no column", "no text"])
+def test_rows_of_a_file_without_texts_count(folder, capfd, runner, kind):
+    some_rejected(folder, 10, 0)
+    rows = {"content": ["one two"] * 900} if kind == "no column" else {"text": [1.5] * 900}
+    pq.write_table(pa.table(rows), folder / "y.parquet", row_group_size=100)
+    code, captured = run(capfd, "dedup", "x.jsonl y.parquet", runner)
+    assert code == 2
+    assert "900 of 910 records could not be read, more than 10 %" in error(captured)
+    assert summary_of(folder)["rejected"] == 900
+
+
+@pytest.mark.parametrize(
+    ("name", "runner"), [each for each in EVERY if each.values[0] not in ("distance", "compare")]
+)
+def test_a_file_cut_short_is_an_error_and_the_result_is_there(folder, capfd, name, runner):
+    lines = [json.dumps(named(n, text=f"text {random.Random(n).random()}")) for n in range(5000)]
+    data = gzip.compress("\n".join(lines).encode())
+    (folder / "x.jsonl.gz").write_bytes(data[: len(data) // 10])
+    code, captured = run(capfd, name, "x.jsonl.gz", runner)
+    assert code == 2
+    assert error(captured).startswith("1 of 1 files could not be read to the end, more than 10 %")
+    assert error(captured).endswith("the gzip data is cut short; --max-rejected allows more")
+    warning = "mr-dedup: warning: the rest of 1 of 1 files could not be read"
+    assert captured.err.count(warning) == 1
+    if "-o OUT" in COMMANDS[name]:
+        assert list(folder.glob("OUT*"))
+        more = ["--overwrite", "--max-rejected", "1"]
+        code, captured = run(capfd, name, "x.jsonl.gz", runner, *more)
+        assert (code, captured.err.count(warning)) == (0, 1)
+
+
+@BOTH
+@pytest.mark.parametrize(("files", "cut", "code"), [(10, 1, 0), (9, 1, 2), (20, 3, 2)])
+def test_a_few_of_many_files_may_be_cut_short(folder, capfd, runner, files, cut, code):
+    (folder / "in").mkdir()
+    for n in range(files):
+        lines = lines_of(*(named(f"{n}-{m}", text=f"one {n} {m}") for m in range(20)))
+        data = gzip.compress(lines.encode())
+        (folder / "in" / f"{n}.jsonl.gz").write_bytes(data[:-9] if n < cut else data)
+    found, captured = run(capfd, "dedup", "in", runner)
+    assert found == code, captured.err
+    assert f"warning: the rest of {cut} of {files} files could not be read" in captured.err
+    assert f"files not read to the end: {cut}\n" in captured.err
+    summary = summary_of(folder)
+    assert (summary["files"], summary["incomplete_files"]) == (files, cut)
+    (folder / ".OUT.ended").mkdir()
+    assert run(capfd, "dedup", "in", runner, "--resume")[0] == code
+
+
+@BOTH
+def test_a_damaged_page_is_one_record(folder, capfd, runner):
+    (folder / "a.txt.gz").write_bytes(gzip.compress(b"one two three" * 99)[:-9])
+    (folder / "b.txt").write_text("one two")
+    code, captured = run(capfd, "dedup", "a.txt.gz b.txt", runner)
+    assert (code, "warning" in captured.err) == (0, False), captured.err
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("y.json", json.dumps([named(n, text=f"one {n}") for n in range(900)]).encode()),
+        ("y.warc", b"<html><p>no records" * 999),
+        ("y.warc.gz", b""),
+        ("y.parquet", b"PAR1 not at all"),
+    ],
+)
+def test_a_file_of_which_nothing_is_read_is_not_one_record(folder, capfd, runner, name, content):
+    some_rejected(folder, 50, 0)
+    (folder / name).write_bytes(content)
+    code, captured = run(capfd, "dedup", f"x.jsonl {name}", runner)
+    assert code == 2
+    assert error(captured).startswith("1 of 2 files could not be read to the end, more than 10 %")

@@ -185,15 +185,18 @@ class _Reader:
                 self._reject_without_text(line, offset, str(error))
             except (ValueError, RecursionError) as error:
                 spread = _spread(line) if self._begins else None
-                self._reject(offset, spread or _reason(error))
+                # of an array, or of what is spread over lines, nothing is read
+                self._reject(offset, spread or _reason(error), rest_of_file=spread is not None)
             else:
                 record = line if line.endswith(b"\n") else line + b"\n"
                 self._builder.add(self._report.file, id, text, offset, fields, record)
             self._begins = False
         self._count(1)
 
-    def _reject(self, offset: int, reason: str, text_field: str | None = None) -> None:
-        self._report.reject(offset, reason, self._line, text_field)
+    def _reject(
+        self, offset: int, reason: str, text_field: str | None = None, rest_of_file: bool = False
+    ) -> None:
+        self._report.reject(offset, reason, self._line, text_field, rest_of_file)
 
     def _reject_without_text(self, line: bytes, offset: int, reason: str) -> None:
         """Reject a record that has no text, and say what fields it has."""

@@ -54,9 +54,10 @@ def read_parquet(
     The last ones stay in ``builder``. Ids are of any type of text or integer, texts of text or
     binary. A row is rejected for the reasons that a JSON line is. A document without an id, or
     with an empty one, is called after its row. A row group that is damaged is read up to there,
-    and the rest of it is one reject; the others are read. Raises FormatError if the file as a
-    whole is damaged or has no column of text, and MrDedupError if it cannot be read, or if records
-    are kept and only other columns than those of the documents are damaged.
+    and the rest of it is one reject, of as many records; the others are read. So is a file without
+    a column of text. Raises FormatError if the file as a whole is damaged, and MrDedupError if it
+    cannot be read, or if records are kept and only other columns than those of the documents are
+    damaged.
 
     In memory: rows of about a batch, and the pages they are in of the columns that are read. Of
     texts that a dictionary repeats there are no more at a time, unless records are kept.
@@ -64,7 +65,13 @@ def read_parquet(
     assert part.file.path is not None
     name = part.file.name
     with open_parquet(part.file.path, name) as file:
-        columns = _columns(file, options, name)
+        try:
+            columns = _columns(file, options, name)
+        except FormatError as error:
+            # one reject, in the first part, for all rows of the file
+            if options.strict or not part.start:
+                report.damage(error, max(1, sum(file.group_rows)))
+            return
         reader = _Reader(columns, options, report, builder)
         # as dictionaries texts are read at half the speed or more: still faster than JSON
         wanted, repeated = (None, []) if options.keep_records else (columns.read, columns.texts)
@@ -86,7 +93,8 @@ def read_parquet(
                         f"{error.reason}"
                     ) from error
                 lost = starts[group + 1] - first
-                report.reject(first, f"{error.reason}; lost are {lost} rows of row group {group}")
+                reason = f"{error.reason}; lost are {lost} rows of row group {group}"
+                report.reject_rows(first, reason, max(1, lost))
 
 
 class _Columns:

@@ -40,6 +40,8 @@ def read_documents(
     for source in sources:
         part = source.whole() if isinstance(source, DocumentFile) else source
         report = _report(part, rejects, options)
+        if not part.start and not (part.placed and part.placed.start):
+            rejects.counts.files += 1
         by_itself = options.keep_records and part.file.format == "parquet"
         if by_itself:
             yield from _counted(builder.finish(), rejects)
@@ -48,7 +50,9 @@ def read_documents(
         except FormatError as error:
             # what is wrong with the file as a whole was reported for its first part
             if options.strict or error.offset is not None or not part.start:
-                report.damage(error)
+                # a page is one record, whatever is damaged of it
+                is_page = part.file.format in ("text", "html")
+                report.damage(error, rest_of_file=not is_page)
         if by_itself:
             yield from _counted(builder.finish(), rejects)
     yield from _counted(builder.finish(), rejects)
@@ -56,7 +60,7 @@ def read_documents(
 
 def _counted(batches: Iterable[DocumentBatch], rejects: Rejects) -> Iterator[DocumentBatch]:
     for batch in batches:
-        rejects.documents += len(batch)
+        rejects.counts.documents += len(batch)
         yield batch
 
 

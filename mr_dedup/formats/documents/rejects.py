@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO, Literal
 
@@ -34,23 +34,33 @@ class Reject:
 
     ``place`` is its position, a phrase as in FormatError, None for the file as a whole. ``reason``
     is on one line, of at most 200 printable characters. ``text_field`` is the field that may have
-    the text where there is no field of the name that is expected.
+    the text where there is no field of the name that is expected. ``records`` is how many records
+    could not be read, 1 where that is not known; with ``rest_of_file``, which may be all of the
+    file, it is a lower bound.
     """
 
     file: str
     place: str | None
     reason: str
     text_field: str | None = None
+    records: int = 1
+    rest_of_file: bool = False
 
     def __str__(self) -> str:
         place = "" if self.place is None else f", {self.place}"
         return f"{self.file}{place}: {self.reason}"
 
     def to_json(self) -> bytes:
-        """Return it as JSON, with the members ``file``, ``place`` and ``reason``."""
-        members = {"file": self.file, "place": self.place, "reason": self.reason}
+        """Return it as JSON: ``file``, ``place``, ``reason``, and what is not the default."""
+        members: dict[str, str | int | None] = {
+            "file": self.file, "place": self.place, "reason": self.reason
+        }  # fmt: skip
         if self.text_field is not None:
             members["text_field"] = self.text_field
+        if self.records != 1:
+            members["records"] = self.records
+        if self.rest_of_file:
+            members["rest_of_file"] = True
         return msgspec.json.encode(members)
 
 
@@ -60,17 +70,42 @@ MAX_REJECTED = 0.1
 
 @dataclass
 class ReadCounts:
-    """How many documents were read, how many records were rejected, and the first of these."""
+    """What was read of ``files`` files, and what was not.
+
+    ``documents`` were read. ``rejects`` are for ``rejected`` records, ``first`` is the first of
+    them. Of ``incomplete_files`` the rest, or all, could not be read; ``first_incomplete`` is the
+    first such reject.
+    """
 
     documents: int = 0
     rejected: int = 0
     first: Reject | None = None
+    rejects: int = 0
+    files: int = 0
+    incomplete_files: int = 0
+    first_incomplete: Reject | None = None
 
-    def take_rejects(self, count: int, lines: bytes) -> None:
+    def add(self, reject: Reject) -> None:
+        """Count ``reject``."""
+        self.first = self.first or reject
+        self.rejects += 1
+        self.rejected += reject.records
+        if reject.rest_of_file:
+            self.first_incomplete = self.first_incomplete or reject
+            self.incomplete_files += 1
+
+    def take_rejects(self, lines: bytes) -> None:
         """Count rejects that are lines of JSON, as ``Rejects`` writes them."""
-        if count and self.first is None:
-            self.first = msgspec.json.decode(lines[: lines.find(b"\n") + 1], type=Reject)
-        self.rejected += count
+        for reject in _DECODER.decode_lines(lines):
+            self.add(reject)
+
+    def describe_incomplete(self) -> str | None:
+        """Return what to warn of where files were not read to their end; None if all were."""
+        if self.first_incomplete is None:
+            return None
+        count, of = self.incomplete_files, max(self.files, self.incomplete_files)
+        said = f"the rest of {count:,} of {of:,} files could not be read, or all of it"
+        return f"{said}; the first is {self.first_incomplete}"
 
     def require_documents(self) -> None:
         """Raise NothingReadError if all records were rejected; to find no records is no error."""
@@ -78,49 +113,60 @@ class ReadCounts:
             return
         assert self.first is not None
         message = f"no document was read: {self.first}"
-        if self.rejected > 1:
+        if self.rejects > 1:
             message = f"none of {self.rejected:,} records could be read; the first, {self.first}"
         raise NothingReadError(message, self.first.text_field)
 
     def require_few_rejected(self, max_share: float) -> None:
-        """Raise TooManyRejectedError if more than ``max_share`` of the records were rejected.
+        """Raise TooManyRejectedError if more than ``max_share`` of records or files were not read.
 
         One record is not too many, unless ``max_share`` is 0: among a few records it is a large
-        share, and says nothing of others.
+        share, and says nothing of others. A file is too many if it is a larger share of the files:
+        nobody knows how many records it has.
         """
         records = self.documents + self.rejected
         allowed = max(max_share * records, 1 if max_share else 0)
-        if self.rejected <= allowed:
-            return
-        raise TooManyRejectedError(
-            f"{self.rejected:,} of {records:,} records could not be read, more than "
-            f"{100 * max_share:g} %; the result is made of the others; the first was {self.first}"
-        )
+        if self.rejected > allowed:
+            raise TooManyRejectedError(
+                f"{self.rejected:,} of {records:,} records could not be read, more than "
+                f"{100 * max_share:g} %; the result is made of the others; "
+                f"the first was {self.first}"
+            )
+        files = max(self.files, self.incomplete_files)
+        if self.incomplete_files > max_share * files:
+            raise TooManyRejectedError(
+                f"{self.incomplete_files:,} of {files:,} files could not be read to the end, more "
+                f"than {100 * max_share:g} %; the result is made of what could be read; "
+                f"the first was {self.first_incomplete}"
+            )
+
+
+_DECODER = msgspec.json.Decoder(Reject)
 
 
 class Rejects:
     """Takes the rejected records of a reading, in their order.
 
-    ``count`` is how many there are, ``listed`` the first thousand of them: a file that is all
-    wrong fills no memory. ``documents`` are those that were read, ``passed_over`` counts the
-    records that are sound but no documents. Where ``file`` is given, each reject is written to it
+    ``counts`` counts them and what was read, ``listed`` are the first thousand of them: a file that
+    is all wrong fills no memory. ``passed_over`` counts the records that are sound but no
+    documents. Where ``file`` is given, each reject is written to it
     at once, as a line of JSON.
     """
 
     def __init__(self, file: BinaryIO | None = None) -> None:
-        self.count = self.documents = 0
+        self.counts = ReadCounts()
         self.listed: list[Reject] = []
         self.passed_over: Counter[PassedOver] = Counter()
         self._file = file
 
     @property
-    def counts(self) -> ReadCounts:
-        """What was read, and what was rejected, till now."""
-        return ReadCounts(self.documents, self.count, self.listed[0] if self.listed else None)
+    def count(self) -> int:
+        """How many rejects there are; one may be for many records, see ``counts``."""
+        return self.counts.rejects
 
     def add(self, reject: Reject) -> None:
         """Take ``reject``; raises OSError if it cannot be written."""
-        self.count += 1
+        self.counts.add(reject)
         if len(self.listed) < _LISTED:
             self.listed.append(reject)
         if self._file is not None:
@@ -158,28 +204,45 @@ class Report:
         self._strict = strict
 
     def reject(
-        self, position: int, reason: str, line: int | None = None, text_field: str | None = None
+        self,
+        position: int,
+        reason: str,
+        line: int | None = None,
+        text_field: str | None = None,
+        rest_of_file: bool = False,
     ) -> None:
-        """Count the record at ``position`` (bytes or rows) out; FormatError if strict."""
-        place = f"{self._unit} {position}"
-        self._add(place if line is None else f"line {line} ({place})", reason, text_field)
+        """Count the record at ``position`` out, or the rest of the file; FormatError if strict.
 
-    def damage(self, error: FormatError) -> None:
-        """Count the rest of the file out; raises ``error`` if strict."""
+        Positions are bytes or rows.
+        """
+        place = f"{self._unit} {position}"
+        place = place if line is None else f"line {line} ({place})"
+        self._add(Reject(self.file, place, reason, text_field, rest_of_file=rest_of_file))
+
+    def reject_rows(self, position: int, reason: str, rows: int) -> None:
+        """Count ``rows`` records from ``position`` on out; FormatError if strict."""
+        self._add(Reject(self.file, f"{self._unit} {position}", reason, records=rows))
+
+    def damage(self, error: FormatError, records: int = 1, rest_of_file: bool = True) -> None:
+        """Count the rest of the file out, ``records`` or more; raises ``error`` if strict.
+
+        Or one record, of a file that has no more, if it is not the ``rest_of_file``.
+        """
         if self._strict:
             raise FormatError(self.file, error.offset, bounded(error.reason)) from error
         text_field = error.text_field if isinstance(error, NoTextColumnError) else None
-        self._add(error.offset, error.reason, text_field)
+        reject = Reject(self.file, error.offset, error.reason, text_field, records, rest_of_file)
+        self._add(reject)
 
     def pass_over(self, why: PassedOver) -> None:
         """Count a sound record that is no document."""
         self._rejects.passed_over[why] += 1
 
-    def _add(self, place: str | None, reason: str, text_field: str | None) -> None:
-        reason = bounded(reason)
+    def _add(self, reject: Reject) -> None:
+        reject = replace(reject, reason=bounded(reject.reason))
         if self._strict:
-            raise FormatError(self.file, place, reason)
-        self._rejects.add(Reject(self.file, place, reason, text_field))
+            raise FormatError(self.file, reject.place, reject.reason)
+        self._rejects.add(reject)
 
 
 class NoTextColumnError(FormatError):

@@ -73,6 +73,7 @@ class Frame(NamedTuple):
     header: bytes = b""
     block: bytes = b""
     fault: str | None = None
+    rest_of_file: bool = False
 
 
 class _NoDocument(Exception):
@@ -100,7 +101,7 @@ def read_warc(
     """
     for frame in frames(content, start, stop, options.max_record_bytes):
         if frame.fault is not None:
-            report.reject(frame.offset, frame.fault)
+            report.reject(frame.offset, frame.fault, rest_of_file=frame.rest_of_file)
             continue
         try:
             _take(frame, options, report, builder)
@@ -137,10 +138,14 @@ def _next_frame(content: Content, offset: int, wanted: bool, max_record_bytes: i
     header = _header(content)
     if header is None:
         is_cut = len(content.peek(_MAX_HEADER_BYTES)) < _MAX_HEADER_BYTES
-        if not _find_next(content) and is_cut:
+        is_followed = _find_next(content)
+        if not is_followed and is_cut:
             _raise_damage(content)
-            return Frame(offset, fault="is not a WARC record, or its header is cut short")
-        return Frame(offset, fault="is not a WARC record, or its header is damaged")
+            # without any record it is a file of something else
+            fault = "is not a WARC record, or its header is cut short"
+            return Frame(offset, fault=fault, rest_of_file=not offset)
+        fault = "is not a WARC record, or its header is damaged"
+        return Frame(offset, fault=fault, rest_of_file=not (offset or is_followed))
     length = _LENGTH.search(header)
     if length is None:
         _find_next(content)

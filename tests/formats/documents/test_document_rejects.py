@@ -1,6 +1,8 @@
 """Rejects and options: the count, the list, the file; what cannot be asked for."""
 
+import io
 import json
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -11,7 +13,13 @@ from mr_dedup.formats.documents.batch import DocumentBatch
 from mr_dedup.formats.documents.files import DocumentFile
 from mr_dedup.formats.documents.options import ReadOptions
 from mr_dedup.formats.documents.read import read_documents
-from mr_dedup.formats.documents.rejects import Reject, Rejects, Report, rejects_file
+from mr_dedup.formats.documents.rejects import (
+    ReadCounts,
+    Reject,
+    Rejects,
+    Report,
+    rejects_file,
+)
 from tests.formats.documents.reading import read
 from tests.formats.documents.test_document_warc import page
 
@@ -55,7 +63,8 @@ def test_reasons_are_one_short_line(given, reason):
     rejects = Rejects()
     Report("a", "byte", rejects, strict=False).reject(7, given)
     Report("a", "byte", rejects, strict=False).damage(FormatError("a", "byte 7", given))
-    assert rejects.listed == [Reject("a", "byte 7", reason)] * 2
+    one = Reject("a", "byte 7", reason)
+    assert rejects.listed == [one, replace(one, rest_of_file=True)]
     strict = Report("a", "byte", rejects, strict=True)
     damage = FormatError("a", "b", given)
     for stop in (lambda: strict.reject(7, given), lambda: strict.damage(damage)):
@@ -87,6 +96,27 @@ def test_no_reason_has_what_could_not_be_read_in_it(tmp_path):
         for reject in reading.rejects.listed:
             assert "secret" not in reject.reason, name
             assert len(reject.reason) <= 200
+
+
+def test_counts_are_the_same_from_lines():
+    rejects = Rejects(io.BytesIO())
+    report = Report("ä", "row", rejects, strict=False)
+    report.reject(1, "one")
+    report.reject_rows(2, "many", 1000)
+    report.reject(3, "all", rest_of_file=True)
+    report.damage(FormatError("b", None, "all"), 500)
+    report.damage(FormatError("c", "byte 1", "a page"), rest_of_file=False)
+    counts = ReadCounts()
+    counts.take_rejects(b"".join(reject.to_json() + b"\n" for reject in rejects.listed[:2]))
+    counts.take_rejects(b"".join(reject.to_json() + b"\n" for reject in rejects.listed[2:]))
+    assert counts == rejects.counts
+    assert (counts.rejects, counts.rejected, counts.incomplete_files) == (5, 1503, 2)
+    assert json.loads(rejects.listed[1].to_json()) == {
+        "file": "ä", "place": "row 2", "reason": "many", "records": 1000,
+    }  # fmt: skip
+    assert json.loads(rejects.listed[2].to_json()) == {
+        "file": "ä", "place": "row 3", "reason": "all", "rest_of_file": True,
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize(
