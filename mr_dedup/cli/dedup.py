@@ -306,6 +306,7 @@ def _options(
         reading_arguments(arguments),
         feature_arguments(arguments),
         made_from,
+        arguments.normalize,
         id_name=(arguments.id_field or ReadOptions.id_names)[0],
         text_name=arguments.text_field,
         against=_earlier_results(arguments, made_from, methods),
@@ -335,7 +336,7 @@ def chosen_methods(
         by_keys = [name for name in names if simhash_distance(name) is None]
         methods = parsed_methods(
             by_keys, keyword_frequencies(arguments), arguments.normalize,
-            similarity or DEFAULT_VERIFY,
+            similarity or DEFAULT_VERIFY, arguments.shingles,
         )  # fmt: skip
     except ValueError as error:
         raise MrDedupError(f"--method: {error}") from error
@@ -352,16 +353,19 @@ def chosen_methods(
     return (*given, DEFAULT_K)[0] if distances else None, methods
 
 
-def expected_recalls(
-    methods: Sequence[SignatureMethod], similarity: float | None
-) -> dict[str, float]:
-    """Return with which probability each method finds a pair of a similarity, where it is known.
+def expected_recalls(options: DedupOptions) -> dict[str, float]:
+    """Return with which probability each method finds the pairs asked for, where it is known.
 
     Empty if texts are not compared.
     """
-    if similarity is None:
+    from mr_dedup.features.shingles import FeatureOptions
+
+    if options.verify is None:
         return {}
-    recalls = {method.name: method.expected_recall(similarity) for method in methods}
+    shingles = FeatureOptions.parse(options.shingles, "binary", options.normalize)
+    recalls = {
+        method.name: method.expected_recall(options.verify, shingles) for method in options.methods
+    }
     return {name: recall for name, recall in recalls.items() if recall is not None}
 
 
@@ -370,10 +374,19 @@ def recall_lines(options: DedupOptions) -> list[str]:
     from mr_dedup.signatures.bands import LOWEST_SIMILARITY, RECALL, choose_bands
 
     similarity = options.verify
-    recalls = expected_recalls(options.methods, similarity)
-    if similarity is None or not recalls:
+    if similarity is None:
         return []
+    recalls = expected_recalls(options)
+    # what MinHash finds would be known, were it of the shingles that texts are compared by
     lines = [
+        f"warning: how many near-duplicates {method.name} finds is not known: it has shingles of "
+        "its own, or an estimate"
+        for method in options.methods
+        if method.name.startswith("minhash:") and method.name not in recalls
+    ]
+    if not recalls:
+        return lines
+    lines += [
         f"{name}: finds pairs of similarity {similarity:g} with probability {recall:.4f}"
         for name, recall in recalls.items()
     ]
@@ -521,7 +534,7 @@ def _finish_result(
     summary["shingles"] = options.shingles
     with whole_file(result / REPORT, overwrite=True) as file:
         write_dedup_report(file, work_folder, summary, shown, arguments.share_by)
-    summary["expected recall"] = expected_recalls(options.methods, options.verify)
+    summary["expected recall"] = expected_recalls(options)
     summary |= record_for_later(
         result, arguments.out, options.made_from, reading_record(arguments), options.against,
         [method.name for method in options.methods],

@@ -177,6 +177,7 @@ def _options(arguments: argparse.Namespace) -> DedupOptions:
         reading=reading_arguments(arguments),
         features=feature_arguments(arguments),
         made_from=described_features(arguments),
+        normalize=arguments.normalize,
         methods=methods,
         keyword_idf=None if arguments.keyword_idf is None else Path(arguments.keyword_idf),
     )

@@ -29,10 +29,12 @@ def parsed_methods(
     frequencies: DocumentFrequencies | None,
     normalize: str = "nfkc",
     similarity: float | None = None,
+    shingles: str | None = None,
 ) -> list[SignatureMethod]:
     """Return the methods that ``names`` stand for, each once; as ``parse_method``.
 
-    ``normalize`` is how texts are normalised for those that do not say it themselves.
+    ``normalize`` is how texts are normalised, and ``shingles`` are what of, for those that do not
+    say it themselves.
     """
     from mr_dedup.signatures.methods import METHODS, parse_method
 
@@ -40,7 +42,7 @@ def parsed_methods(
         title = name.partition(":")[0]
         if title not in METHODS:
             raise ValueError(f"method {title!r} is none of {SIMHASH}, {', '.join(METHODS)}")
-    parsed = [parse_method(name, frequencies, normalize, similarity) for name in names]
+    parsed = [parse_method(name, frequencies, normalize, similarity, shingles) for name in names]
     return list({method.name: method for method in parsed}.values())
 
 

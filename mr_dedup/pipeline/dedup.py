@@ -32,6 +32,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from mr_dedup.features.normalisation_table import Normalization
 from mr_dedup.formats.documents.chunks import DocumentChunk
 from mr_dedup.formats.documents.files import DocumentFile
 from mr_dedup.formats.documents.rejects import ReadCounts
@@ -117,7 +118,7 @@ class DedupOptions:
 
     ``k`` bits between fingerprints of one cluster's documents, None if these are not looked at, and
     ``methods`` by keys; ``keep`` policies; ``verify`` the least similarity to a keeper, None if
-    texts are not compared; ``shingles`` what by;
+    texts are not compared; ``shingles`` what by, once texts are normalised by ``normalize``;
     ``share_by`` fields that ROWS has as well; ``reading`` and ``features`` are arguments for jobs.
     ``made_from`` says what the fingerprints are made from; ``id_name`` and ``text_name`` are the
     fields of ids and texts. Nothing is kept that is like what the results ``against`` kept.
@@ -132,6 +133,7 @@ class DedupOptions:
     reading: Sequence[str] = field(default_factory=tuple)
     features: Sequence[str] = field(default_factory=tuple)
     made_from: str = ""
+    normalize: Normalization = "nfkc"
     id_name: str = "id"
     text_name: str = "text"
     against: Sequence[EarlierResult] = field(default_factory=tuple)

@@ -56,6 +56,7 @@ def parse_method(
     frequencies: DocumentFrequencies | None = None,
     normalize: str = "nfkc",
     similarity: float | None = None,
+    shingles: str | None = None,
 ) -> SignatureMethod:
     """Return what ``text`` names: a method, and behind a colon its parameters, as in a=1,b=2.
 
@@ -64,7 +65,8 @@ def parse_method(
 
     ``frequencies`` are what keywords weigh by, unless their weighting does without; a name that
     has the digest of such is read with these alone. Other methods have no use for them. A method
-    of words normalises texts by ``normalize`` unless ``text`` says otherwise. Raises ValueError for
+    of words normalises texts by ``normalize``, and one of shingles has ``shingles`` if that is not
+    None, unless ``text`` says otherwise. Raises ValueError for
     what is not there or cannot be, in one line, MrDedupError for frequencies of other features, and
     for a library that is missing.
     """
@@ -74,8 +76,11 @@ def parse_method(
     kind = METHODS[title].kind
     try:
         given = _given(rest) if colon else {}
-        if "normalize" in get_type_hints(kind):
+        hints = get_type_hints(kind)
+        if "normalize" in hints:
             given.setdefault("normalize", normalize)
+        if "shingles" in hints and shingles is not None:
+            given.setdefault("shingles", shingles)
         values = _values(kind, given, frequencies)
         chosen = {} if similarity is None else kind.defaults_for(similarity)
         return kind(**(values if chosen.keys() & values.keys() else chosen | values))

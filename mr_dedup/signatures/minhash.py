@@ -62,8 +62,14 @@ class MinHash(MethodOfWords):
         bands, rows = choose_bands(similarity)
         return {"bands": bands, "rows": rows, "least": 1}
 
-    def expected_recall(self, similarity: float) -> float:
-        """Return with which probability a pair of a similarity shares enough bands."""
+    def expected_recall(self, similarity: float, shingles: FeatureOptions) -> float | None:
+        """Return the probability with which texts of a similarity share enough bands.
+
+        None if ``shingles``, of which the similarity is, are not those of the hashes, or if the
+        estimate of the similarity decides as well.
+        """
+        if self.estimate is not None or shingles.unweighted != self.options.unweighted:
+            return None
         return expected_recall(similarity, self.bands, self.rows, self.least)
 
     @property

@@ -43,8 +43,11 @@ class ParameterisedMethod(ABC):
         """Return parameters by which pairs of a similarity are found, if there are such."""
         return {}
 
-    def expected_recall(self, similarity: float) -> float | None:
-        """Return with which probability a pair of a similarity is a candidate; None if unknown."""
+    def expected_recall(self, similarity: float, shingles: FeatureOptions) -> float | None:
+        """Return the probability with which texts of a similarity are a match; None if unknown.
+
+        ``similarity`` is the Jaccard index of their ``shingles``.
+        """
         return None
 
     @property

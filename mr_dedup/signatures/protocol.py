@@ -15,6 +15,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from mr_dedup.features.shingles import FeatureOptions
+
 
 @dataclass(frozen=True)
 class Signatures:
@@ -91,8 +93,11 @@ class SignatureMethod(Protocol):
     def checks(self) -> bool:
         """Whether a candidate may be no match: only then are sketches needed."""
 
-    def expected_recall(self, similarity: float) -> float | None:
-        """Return with which probability a pair of a similarity is a candidate; None if unknown."""
+    def expected_recall(self, similarity: float, shingles: FeatureOptions) -> float | None:
+        """Return the probability with which texts of a similarity are a match; None if unknown.
+
+        ``similarity`` is the Jaccard index of their ``shingles``.
+        """
 
     def sign(self, texts: pa.LargeStringArray) -> Signatures:
         """Return the signatures of every text; a null has none."""

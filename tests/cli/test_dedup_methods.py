@@ -359,3 +359,29 @@ def test_the_result_is_the_same_if_tasks_bring_keys_together(tmp_path, capfd, ru
         found.append(files_of(out))
     assert found[0] == found[1]
     assert json.loads(found[0]["summary.json"])["links by keys"] > 0
+
+
+def test_methods_go_by_the_shingles_that_texts_are_compared_by(capfd, tmp_path):
+    """Pairs that are similar by characters, and not by words, are found."""
+    rng = random.Random(4)
+    documents = []
+    for number in range(60):
+        words = ["".join(rng.choices("abcdefghij", k=12)) for _ in range(60)]
+        documents.append({"id": f"{number} a", "text": " ".join(words)})
+        # every sixth word has another letter
+        words[::6] = [word[:-1] + "z" for word in words[::6]]
+        documents.append({"id": f"{number} b", "text": " ".join(words)})
+    path = write_jsonl(tmp_path / "documents.jsonl", documents)
+    said = done(
+        capfd, path, "-o", tmp_path / "out", "--shingles", "characters:5", "--method", "minhash"
+    )
+    name = "minhash:bands=20,rows=5,least=1,shingles=characters:5"
+    assert f"{name}: finds pairs of similarity 0.8 with probability 0.9996" in said
+    assert json.loads((tmp_path / "out" / "summary.json").read_text())["dropped"] == 60
+    said = done(
+        capfd, path, "-o", tmp_path / "other", "--shingles", "characters:5",
+        "--method", "minhash:shingles=words:3",
+    )  # fmt: skip
+    assert "with probability" not in said
+    name = "minhash:bands=20,rows=5,least=1,shingles=words:3"
+    assert f"warning: how many near-duplicates {name} finds is not known" in said

@@ -6,6 +6,7 @@ import random
 
 import pytest
 
+from mr_dedup.features.shingles import FeatureOptions
 from mr_dedup.signatures import bands as bands_module
 from mr_dedup.signatures.bands import (
     LOWEST_SIMILARITY,
@@ -109,6 +110,17 @@ def test_a_similarity_chooses_the_bands_of_methods(text, name):
 
 
 def test_methods_say_what_they_find():
-    assert parse_method("minhash").expected_recall(0.8) == expected_recall(0.8, 20, 5)
-    assert parse_method("super-shingles").expected_recall(0.9) == expected_recall(0.9, 6, 14, 2)
-    assert parse_method("exact").expected_recall(0.8) is None
+    auto = FeatureOptions("auto", weighting="binary")
+
+    def recall(name, similarity, shingles=auto):
+        return parse_method(name).expected_recall(similarity, shingles)
+
+    assert recall("minhash", 0.8) == expected_recall(0.8, 20, 5)
+    assert recall("super-shingles", 0.9) == expected_recall(0.9, 6, 14, 2)
+    assert recall("exact", 0.8) is None
+    # of other shingles than texts are compared by, and where estimates decide, nobody knows
+    words = FeatureOptions("words", 3, "binary")
+    assert recall("minhash", 0.8, words) is None
+    assert recall("minhash:shingles=words:3", 0.8, words) == expected_recall(0.8, 20, 5)
+    assert recall("minhash:normalize=nfc", 0.8) is None
+    assert recall("minhash:estimate=0.8", 0.8) is None
