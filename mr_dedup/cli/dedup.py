@@ -93,7 +93,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--verify", type=verify_argument, default=DEFAULT_VERIFY, metavar="J",
         help="drop a document only if the shingles of its text have at least this Jaccard "
         "similarity to a keeper's; minhash has the bands that find such pairs, from 0.5 up; off "
-        "drops all but one of a cluster (default 0.8)")  # fmt: skip
+        "drops all but one of a cluster, of parts of one of over 64 MB (default 0.8)")  # fmt: skip
     add("--shingles", default=AUTO_SHINGLES, metavar="words:N|characters:N|auto",
         help="what texts are compared by (default auto: words:3, or words:5 for texts of Chinese, "
         "Japanese, Thai or another script without spaces)")  # fmt: skip
@@ -557,11 +557,16 @@ def _summarise(
     for line in recall_lines(options):
         _say(line)
     if summary["clusters split"]:
+        why = (
+            "they are too large for one task, and near-duplicates among these may be kept; a "
+            "stricter --method or --verify makes smaller clusters"
+            if options.verify is not None
+            else "their texts are of over 64 MB, as where pages are similar by chance, so each "
+            "part keeps a document; a stricter --method makes smaller clusters"
+        )
         _say(
             f"clusters split: {summary['clusters split']:,}, of "
-            f"{summary['documents in split clusters']:,} documents; they are too large for one "
-            f"task, and near-duplicates among these may be kept; a stricter --method or --verify "
-            f"makes smaller clusters"
+            f"{summary['documents in split clusters']:,} documents; {why}"
         )
     if options.against:
         _say(

@@ -104,7 +104,10 @@ where they are many.
 """
 
 UNVERIFIED = ClusterLimit(64 << 20)
-"""Of clusters of which all but one document are dropped, whatever their texts are."""
+"""Of clusters of which all but one document are dropped, whatever their texts are.
+
+The larger one is, the likelier pages are in it that are near by chance alone.
+"""
 
 _KNOWN_BYTES = 1 << 17
 """Bytes up to which a text is held whole; of longer ones there is a sample of their shingles."""

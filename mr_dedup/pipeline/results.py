@@ -165,7 +165,8 @@ class EarlierResult:
             if method.name not in self.methods:
                 made = "; ".join(self.methods) or "none"
                 raise MrDedupError(
-                    f"{self.name}: has no signatures by {method.name}, but by {made}"
+                    f"{self.name}: has no signatures by {method.name}, but by {made}: documents "
+                    "are compared with it by a method that it has, parameters included"
                 )
 
     def document_files(self) -> list[DocumentFile]:
