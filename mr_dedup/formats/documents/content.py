@@ -32,6 +32,12 @@ _ZSTD_BYTES = 1 << 10
 _GZIP_MAGIC = b"\x1f\x8b"
 _MAGIC: dict[bytes, Compression] = {_GZIP_MAGIC: "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
 
+_ZSTD_FRAMES = [b"\x28\xb5\x2f\xfd", *(b"%c\x2a\x4d\x18" % byte for byte in range(0x50, 0x60))]
+"""What frames begin with; all but the first are skippable."""
+
+_WRONG_CHECKSUM = ("incorrect data check", "incorrect length check")
+"""How zlib's messages end: they alone say which error it was."""
+
 Coding = Compression | Literal["zlib", "deflate", "br"]
 """How data may be packed: "zlib" is DEFLATE with zlib's header and checksum, "deflate" without."""
 
@@ -42,6 +48,10 @@ class CutShortError(FormatError):
 
 class FollowedError(FormatError):
     """Compressed data with other data after it."""
+
+
+class ChecksumError(FormatError):
+    """Compressed data that came to its end, with another checksum or length than it says."""
 
 
 class Content:
@@ -305,7 +315,8 @@ def _inflated(file: _Readable, name: str, coding: str, wbits: int) -> Iterator[b
                 for content in _salvaged(before, piece):
                     reached += len(content)
                     yield content
-                raise _damage(name, reached, coding, str(error)) from error
+                kind = ChecksumError if str(error).endswith(_WRONG_CHECKSUM) else FormatError
+                raise _damage(name, reached, coding, str(error), kind) from error
             reached += len(content)
             yield from filter(None, [content])
             piece = decoder.unused_data if decoder.eof else decoder.unconsumed_tail
@@ -332,6 +343,8 @@ def _unzstded(file: _Readable, name: str) -> Iterator[bytes]:
     while piece := file.read(_ZSTD_BYTES):
         while piece:
             if decoder is None or decoder.eof:
+                if decoder and not _is_zstd_frame(piece := _at_least(4, piece, file)):
+                    raise _damage(name, reached, "zstd", "other data follows it", FollowedError)
                 decoder = decompressor.decompressobj()
             try:
                 content = decoder.decompress(piece)
@@ -342,6 +355,18 @@ def _unzstded(file: _Readable, name: str) -> Iterator[bytes]:
                 yield content
             piece = decoder.unused_data if decoder.eof else b""
     _check_end(decoder, name, reached, "zstd")
+
+
+def _at_least(size: int, piece: bytes, file: _Readable) -> bytes:
+    """Return ``piece`` with more of the file, up to ``size`` bytes if it has as many."""
+    while len(piece) < size and (more := file.read(size - len(piece))):
+        piece += more
+    return piece
+
+
+def _is_zstd_frame(beginning: bytes) -> bool:
+    """Return whether a frame begins so, or may, if there are fewer bytes than its magic has."""
+    return any(magic.startswith(beginning[:4]) for magic in _ZSTD_FRAMES)
 
 
 def _unbrotlied(file: _Readable, name: str) -> Iterator[bytes]:
@@ -378,7 +403,8 @@ def unpacked(file: _Readable, name: str, coding: Coding) -> Iterator[bytes]:
     """Yield what the rest of ``file`` is unpacked, some bytes at a time: bombs in small pieces.
 
     Raises CutShortError where the data ends before its end, FollowedError where something else
-    comes after it, and FormatError where it is damaged, each with all before it yielded.
+    comes after it, ChecksumError for gzip and zlib data with a wrong checksum, and FormatError
+    where it is damaged, each with all before it yielded.
     """
     return _UNPACKED[coding](file, name)
 

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import io
 import re
+from collections.abc import Iterator
 
 from mr_dedup.errors import FormatError
 from mr_dedup.formats.documents.content import (
+    ChecksumError,
     Coding,
     CutShortError,
     FollowedError,
@@ -27,6 +29,12 @@ _SIZE_LINE = re.compile(rb"([0-9a-fA-F]{1,16})[ \t]*(?:;[^\n]*)?\r?\n")
 _GUESSED: tuple[Coding, ...] = ("zlib", "deflate", "br")
 _MAX_EMPTY_BYTES = 16
 """What packs nothing has fewer."""
+
+_MAX_LINE_END_BYTES = 4
+"""Of what follows data in a record: an empty line."""
+
+_LAST_CHUNK_END = re.compile(rb"\r?\n|[!#$%&'*+.^_`|~0-9A-Za-z-]+:")
+"""An empty line, or the name of a trailer field."""
 
 _CUT_SIZE_LINE = re.compile(rb"[0-9a-fA-F]{0,16}[ \t]*\r?\Z")
 _LINE_END = re.compile(rb"\r?(?:\n|\Z)")
@@ -55,10 +63,11 @@ def decoded_body(body: bytes, transfer: str, content: str, max_bytes: int) -> by
     several with commas between. Chunks are joined where the body consists of them to its end, or
     is said to and begins with one. What begins as gzip or zstd data is unpacked, whatever is said.
     What does not read as text is tried as zlib, DEFLATE and Brotli data, and taken as it is where
-    it is none. Data that was cut short counts as far as it goes, if it has a magic number or is
-    said to be packed; what follows gzip data is dropped. Raises UndecodableError for data that is
-    damaged, or is said to be packed and is neither that nor text, and for a body of more than
-    ``max_bytes`` at any stage.
+    it is none. Data that was cut short, or has a wrong checksum, counts as far as it goes, if it
+    has a magic number or is said to be packed. What follows the last chunk, or gzip, zstd and zlib
+    data, is dropped, and line ends after DEFLATE and Brotli data. Raises UndecodableError for data
+    that is damaged, or is said to be packed and is neither that nor text, and for a body of more
+    than ``max_bytes`` at any stage.
     """
     transfers, left = _tokens(transfer), _tokens(content)
     # gzip, chunked: a transfer coding is one more content coding
@@ -102,11 +111,12 @@ def _dechunked(body: bytes, is_declared: bool) -> bytes:
         begin = size_line.end()
         end = begin + int(size_line.group(1), 16)
         if begin == end:
-            # the last chunk: behind it there may be headers, and an empty line
-            rest = body[end:].strip()
-            if rest and not (is_declared and b":" in rest.partition(b"\n")[0]):
-                break
-            return bytes(content) if at or is_declared else body
+            # the last chunk: what follows its end is not in chunks, if anything
+            if not body[end:].strip():
+                return bytes(content) if at or is_declared else body
+            if at and is_declared and _LAST_CHUNK_END.match(body, end):
+                return bytes(content)
+            break
         line_end = _LINE_END.match(body, min(end, len(body)))
         if line_end is None or (not at and end > len(body) and _is_text(body)):
             break
@@ -121,24 +131,51 @@ def _dechunked(body: bytes, is_declared: bool) -> bytes:
 
 def _unpacked_once(body: bytes, is_declared: bool, max_bytes: int) -> tuple[Coding | None, bytes]:
     """Return what the body is packed by, None if it is not, and what it unpacks to."""
+    tolerated: tuple[type[FormatError], ...]
     found = compression_of(body)
     if found is not None:
         try:
-            return found, _unpacked(body, found, max_bytes, (CutShortError, FollowedError))
+            return found, _unpacked(
+                body, found, max_bytes, (CutShortError, FollowedError, ChecksumError)
+            )
         except FormatError as error:
             raise UndecodableError(f"its body cannot be unpacked: {error.reason}") from error
     if _is_text(body):
         return None, body
+    for stored in _without_line_ends(body):
+        for coding in _GUESSED:
+            # zlib's checksum shows where it ended
+            tolerated = (FollowedError,) if coding == "zlib" else ()
+            if (content := _guessed(stored, coding, max_bytes, tolerated)) is not None:
+                return coding, content
     # without a magic number or a checksum anything may begin as packed data does
-    tolerated = (CutShortError,) if is_declared and not _is_text_like(body) else ()
-    for coding in _GUESSED:
-        try:
-            content = _unpacked(body, coding, max_bytes, tolerated)
-        except FormatError:
-            continue
-        if content or len(body) <= _MAX_EMPTY_BYTES:
-            return coding, content
+    if is_declared and not _is_text_like(body):
+        for coding in _GUESSED:
+            tolerated = CutShortError, ChecksumError
+            if (content := _guessed(body, coding, max_bytes, tolerated)) is not None:
+                return coding, content
     return None, body
+
+
+def _without_line_ends(body: bytes) -> Iterator[bytes]:
+    """Yield a body, and then without its last byte, and so on, while that is of a line end."""
+    end = len(body)
+    for _ in range(_MAX_LINE_END_BYTES + 1):
+        yield body[:end]
+        if body[end - 1 : end] not in (b"\r", b"\n"):
+            return
+        end -= 1
+
+
+def _guessed(
+    body: bytes, coding: Coding, max_bytes: int, tolerated: tuple[type[FormatError], ...]
+) -> bytes | None:
+    """Return what a body unpacks to, None if it is not packed so."""
+    try:
+        content = _unpacked(body, coding, max_bytes, tolerated)
+    except FormatError:
+        return None
+    return content if content or len(body) <= _MAX_EMPTY_BYTES else None
 
 
 def _unpacked(

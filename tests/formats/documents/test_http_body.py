@@ -95,6 +95,17 @@ def test_several_codings():
         (b"5\r\nhello\r\n1f\r", b"hello"),
         (b"ffff\r\n" + gzip.compress(b"<p>page", mtime=0)[:-4], b"<p>page"),
         (b"ffff\r\na page, or what begins one", b"ffff\r\na page, or what begins one"),
+        # what follows the end of the last chunk
+        (b"5\r\nhello\r\n0\r\n\r\nxx", b"hello"),
+        (b"5\r\nhello\r\n0\r\n\r\n<!-- a: b -->\r\n" + bytes(30), b"hello"),
+        (b"5\nhello\n0\n\nHTTP/1.1 200 OK\n", b"hello"),
+        (b"5\r\nhello\r\n0\r\nX-Time: 1\r\nY: 2\r\n\r\nxx", b"hello"),
+        (b"5\r\nhello\r\n0\r\nno field: x", b"hello0\r\nno field: x"),
+        # plain, although the first line is that of a last chunk
+        (b"0\n", b""),
+        (b"0\nmatches: none\n", b"0\nmatches: none\n"),
+        (b"0\r\n\r\n<p>of these", b"0\r\n\r\n<p>of these"),
+        (b"0\n<a href='http://a/'>b</a>", b"0\n<a href='http://a/'>b</a>"),
         # damaged further on: as it is from there
         (b"5\r\nhello\r\nzz\r\n world\r\n", b"hellozz\r\n world\r\n"),
         # none at all
@@ -127,17 +138,58 @@ def test_what_was_cut_short_counts_as_far_as_it_goes(packing):
             assert body.startswith(found)
 
 
-def test_what_follows_gzip_data_is_dropped():
-    for more in (b"\0" * 20, b"\r\n", b"<!-- served by x -->"):
-        assert decoded_body(gzip.compress(b"<p>page") + more, "", "gzip", MAX) == b"<p>page"
+@pytest.mark.parametrize("packing", ["gzip", "zstd", "zlib"])
+@pytest.mark.parametrize(
+    "more",
+    [b"\0" * 20, b"\r\n", b"x", b"<!-- served by x -->", b"\r\n" * 40_000, bytes(range(256))],
+)
+def test_what_follows_data_with_an_end_is_dropped(packing, more):
+    for body in (b"<p>page", b"".join(b"<p>%d words" % n for n in range(20_000))):
+        for said in ("", "gzip", "deflate", "zstd"):
+            assert decoded_body(PACK[packing](body) + more, "", said, MAX) == body, said
+
+
+def test_frames_of_zstd_that_end_anywhere_and_what_follows_them():
+    """So that the next one's magic number is read in two pieces."""
+    rng = random.Random(1)
+    skippable = b"\x5a\x2a\x4d\x18" + (3).to_bytes(4, "little") + b"abc"
+    for size in range(990, 1030):
+        one, two = rng.randbytes(size), rng.randbytes(9)
+        frames = zstandard.compress(one) + skippable + zstandard.compress(two)
+        for more in (b"", b"\r\n", b"\x28\xb5", b"\x5a\x2a\x4d\x19", b"xxxx"):
+            assert decoded_body(frames + more, "", "zstd", MAX) == one + two
+
+
+@pytest.mark.parametrize("packing", PACK)
+@pytest.mark.parametrize("end", [b"\n", b"\r\n", b"\r\n\r\n"])
+def test_line_ends_after_packed_data_are_dropped(packing, end):
+    """Those of a record; data of all lengths, for it may end as a line does."""
+    for words in range(1, 300, 7):
+        body = b"<p>" + b" ".join(b"w%d" % n for n in range(words))
+        for said in ("", "deflate", "br"):
+            found = decoded_body(PACK[packing](body) + end * bool(packing), "", said, MAX)
+            assert found == body, (words, said)
+
+
+@pytest.mark.parametrize("packing", ["gzip", "zlib"])
+@pytest.mark.parametrize("size", [1, 50, 60_000])
+def test_a_wrong_checksum_loses_nothing(packing, size):
+    body = b"".join(b"<p>%d words" % n for n in range(size))
+    packed = PACK[packing](body)
+    for at in range(1, (8 if packing == "gzip" else 4) + 1):
+        stored = bytearray(packed)
+        stored[-at] ^= 0xFF
+        for transfer, whole in (("", bytes(stored)), ("chunked", chunked(stored, 1000))):
+            assert decoded_body(whole, transfer, "deflate", MAX) == body, at
 
 
 def test_what_cannot_be_decoded_is_said_without_the_body():
     rng = random.Random(1)
     packed = gzip.compress(rng.randbytes(5000))
-    damaged = packed[:100] + bytes([packed[100] ^ 1]) + packed[101:]
+    # a block of a type that there is not
+    damaged = packed[:10] + b"\x07" + packed[11:]
     for stored, said, reason in (
-        (damaged[:-8] + bytes(8), "", "cannot be unpacked: the gzip data is damaged"),
+        (damaged, "", "cannot be unpacked: the gzip data is damaged"),
         (b"\x1f\x8bgarbage", "", "cannot be unpacked"),
         (rng.randbytes(3000), "br", r"said to be packed \(br\), but is not"),
         (rng.randbytes(3000), "rot" * 500, r"said to be packed \(rotrotrotrotrotrotro\), but"),
