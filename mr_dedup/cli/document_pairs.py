@@ -203,6 +203,10 @@ def _summarise(
         f"mr-dedup: files: {work.files:,}, documents: {counts['read']:,}, "
         f"rejected: {rejects.count:,}{incomplete_files(counts['incomplete_files'])}, "
         f"{'; '.join(options.method_names)}",
+        *(
+            f"mr-dedup: skipped {amount:,} records, for their {why}"
+            for why, amount in counts["skipped"].items()
+        ),
         *(f"mr-dedup: {line}" for line in recall_lines(options)),
         *rejects.summary(),
     ]

@@ -246,7 +246,7 @@ def documents_read(counters: dict[str, int], work: DocumentWork, counts: ReadCou
             f"MB, rejected: {counts.rejected:,}{incomplete_files(counts.incomplete_files)}"
         )
         said += [
-            f"mr-dedup: passed over {amount:,} records, for their {name.removeprefix(PASSED_OVER)}"
+            f"mr-dedup: skipped {amount:,} records, for their {name.removeprefix(PASSED_OVER)}"
             for name, amount in sorted(counters.items())
             if name.startswith(PASSED_OVER)
         ]

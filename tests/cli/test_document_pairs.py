@@ -12,6 +12,7 @@ from mr_dedup.runners import RUNNERS
 from tests.cli.test_compare import RULES, estimated, made_up, near, sharing
 from tests.cli.test_dedup import similarity, write_jsonl
 from tests.cli.test_dedup import small_chunks as small_chunks
+from tests.formats.documents.test_document_warc import page
 from tests.signatures import signature_oracle
 
 BOTH = pytest.mark.parametrize("runner", RUNNERS)
@@ -144,6 +145,26 @@ def test_copies_odd_ids_and_records_that_are_none(tmp_path, capfd):
     printed, said = done(capfd, path, "--method", "exact")
     assert printed == out.read_text()
     assert "1 records could not be read; give --rejects FILE" in said
+
+
+@BOTH
+def test_records_that_are_skipped_are_counted(tmp_path, capfd, runner):
+    path = tmp_path / "pages.warc"
+    pages = [page(0, b"x", type=b"image/png"), page(1, b"<p>x", status=b"404 Not Found")]
+    path.write_bytes(b"".join([*pages, *pages, page(2, b"<p>x")]))
+    printed, said = done(capfd, path, "--method", "exact", "-r", runner)
+    assert (printed, said.splitlines()[1:3]) == (
+        "",
+        ["mr-dedup: skipped 2 records, for their HTTP status",
+         "mr-dedup: skipped 2 records, for their media type"],
+    )  # fmt: skip
+    # as of dedup: to find no documents is no error, but for records that are all rejected
+    path.write_bytes(b"".join(pages))
+    printed, said = done(capfd, path, "--method", "exact", "-r", runner)
+    assert "documents: 0, rejected: 0" in said
+    path = write_jsonl(tmp_path / "none.jsonl", [{"id": "a"}, {"id": "b"}])
+    said = mistake(capfd, path, "--method", "exact", "-r", runner)
+    assert "none of 2 records could be read" in said
 
 
 def test_keywords_weigh_by_frequencies(tmp_path, capfd):
