@@ -30,7 +30,13 @@ _GZIP_OUT_BYTES = 1 << 18
 _ZSTD_BYTES = 1 << 10
 
 _GZIP_MAGIC = b"\x1f\x8b"
-_MAGIC: dict[bytes, Compression] = {_GZIP_MAGIC: "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
+_ZSTD_SKIPPABLE = (bytes([first]) + b"\x2a\x4d\x18" for first in range(0x50, 0x60))
+_MAGIC: dict[bytes, Compression] = {
+    _GZIP_MAGIC: "gzip",
+    b"\x28\xb5\x2f\xfd": "zstd",
+    # frames that are skipped may come before others
+    **dict.fromkeys(_ZSTD_SKIPPABLE, "zstd"),
+}
 
 _ZSTD_FRAMES = [b"\x28\xb5\x2f\xfd", *(b"%c\x2a\x4d\x18" % byte for byte in range(0x50, 0x60))]
 """What frames begin with; all but the first are skippable."""
