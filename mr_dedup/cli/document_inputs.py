@@ -116,7 +116,8 @@ def _spooled(
         raise MrDedupError("--dry-run: does not read standard input; name files")
     folder = staging / "standard-input"
     folder.mkdir()
-    copy = spool_standard_input(folder, arguments.format)
+    taken = {file.name for file in files if file.path is not None}
+    copy = spool_standard_input(folder, arguments.format, taken)
     assert copy.path is not None
     return [copy if file.path is None else file for file in files], checksum(copy.path)
 

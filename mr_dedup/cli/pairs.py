@@ -58,6 +58,8 @@ HELP = "find all pairs of near-duplicates in a corpus of fingerprints, or betwee
 
 DEFAULT_K = 3
 
+STANDARD_INPUT = "-"
+
 _PRINTED_AT_ONCE = 1 << 20
 
 
@@ -94,6 +96,7 @@ def run(arguments: argparse.Namespace) -> int:
     if "method" in arguments:
         return find_document_pairs(arguments)
     refuse_document_arguments(arguments)
+    _refuse_standard_input(arguments)
     arguments.k = DEFAULT_K if arguments.k is None else arguments.k
     settings = None
     if arguments.runner in runners.CLUSTER_RUNNERS:
@@ -114,6 +117,17 @@ def run(arguments: argparse.Namespace) -> int:
             work = _work_on_cluster(arguments, staging, settings)
         _run_job(work, arguments, staging, settings, started)
     return 0
+
+
+def _refuse_standard_input(arguments: argparse.Namespace) -> None:
+    """Raise MrDedupError if fingerprints are to come by standard input."""
+    from mr_dedup.errors import MrDedupError
+
+    if STANDARD_INPUT in (*arguments.corpus, *arguments.others):
+        raise MrDedupError(
+            "-: only documents are read from standard input; give --method, or name files of "
+            "fingerprints"
+        )
 
 
 # in this process

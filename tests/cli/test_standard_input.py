@@ -13,6 +13,8 @@ import pytest
 import zstandard
 
 from mr_dedup.cli.main import main
+from mr_dedup.errors import MrDedupError
+from mr_dedup.formats.documents.standard_input import spool_standard_input
 from mr_dedup.pipeline import dedup as pipeline
 from mr_dedup.runners import RUNNERS
 from tests.cli.test_dedup import files_of, made_up_documents
@@ -113,6 +115,54 @@ def test_it_comes_with_files_and_in_a_format(folder, capfd):
     assert [(row["id"], row["file"], row["keeper_file"]) for row in rows] == [
         ("a.txt", "a.txt", "a.txt"), ("stdin.txt", "stdin.txt", "a.txt"),
     ]  # fmt: skip
+
+
+def test_it_has_another_name_than_each_file(folder, capfd):
+    for name in ("stdin.jsonl", "stdin-2.jsonl"):
+        (folder / name).write_bytes(as_lines([{"id": name, "text": f"the text of {name}"}]))
+    with standard_input(as_lines([{"id": "-", "text": "a text of its own"}])):
+        assert main(["dedup", "stdin.jsonl", "-", "stdin-2.jsonl", "-o", "out"]) == 0
+    rows = pq.read_table("out/decisions.parquet").to_pylist()
+    assert [(row["file"], row["id"]) for row in rows] == [
+        ("stdin.jsonl", "stdin.jsonl"), ("stdin-3.jsonl", "-"), ("stdin-2.jsonl", "stdin-2.jsonl"),
+    ]  # fmt: skip
+    names = sorted(path.name for path in (folder / "out" / "documents").iterdir())
+    assert names == ["stdin-2.jsonl", "stdin-3.jsonl", "stdin.jsonl"]
+
+
+@pytest.mark.parametrize("first", range(0x50, 0x60))
+def test_zstd_data_may_begin_with_a_frame_that_is_skipped(folder, capfd, first):
+    lines = as_lines([{"id": str(n), "text": f"text {n}"} for n in range(5)])
+    frame = bytes([first]) + b"\x2a\x4d\x18" + (7).to_bytes(4, "little") + b"skipped"
+    with standard_input(frame + zstandard.compress(lines)):
+        assert main(["pairs", "-", "--method", "exact"]) == 0
+    assert "documents: 5, rejected: 0" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("command", [["dedup", "-", "-o", "out"], ["pairs", "-", "--method=exact"]])
+def test_what_cannot_be_read_is_not_blamed_on_the_copy(folder, capfd, command):
+    usual, number = os.dup(0), os.open(folder, os.O_RDONLY)
+    os.dup2(number, 0)
+    try:
+        assert main(command) == 2
+    finally:
+        os.dup2(usual, 0)
+        os.close(usual)
+        os.close(number)
+    said = "mr-dedup: error: standard input: cannot be read: Is a directory\n"
+    assert capfd.readouterr().err.endswith(said)
+
+
+def test_a_copy_that_cannot_be_written(folder):
+    with standard_input(b"x" * 10), pytest.raises(MrDedupError, match=r"copied to .*No such file"):
+        spool_standard_input(folder / "none")
+
+
+def test_fingerprints_do_not_come_by_it(folder, capfd, corpus):
+    for words in (["-"], [*corpus.split(1), "--with", "-"]):
+        assert main(["pairs", *words]) == 2
+        said = "error: -: only documents are read from standard input; give --method"
+        assert said in capfd.readouterr().err
 
 
 def test_nothing_and_what_is_none(folder, capfd):

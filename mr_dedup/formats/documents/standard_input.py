@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
-import shutil
+import itertools
+from collections.abc import Collection, Generator, Iterator
 from pathlib import Path
 
 from mr_dedup.errors import MrDedupError
@@ -18,22 +20,23 @@ _ENDINGS: dict[str | None, str] = {
 }  # fmt: skip
 
 
-def spool_standard_input(folder: Path, format: DocumentFormat | None = None) -> DocumentFile:
+def spool_standard_input(
+    folder: Path, format: DocumentFormat | None = None, taken: Collection[str] = ()
+) -> DocumentFile:
     """Copy standard input to a file in ``folder``, and return that.
 
     Its compression is known by its first bytes, and so is its format unless it is given: Parquet,
-    WARC, or else JSON lines. It is called ``stdin`` and what it is, as in ``stdin.jsonl.gz``. In
-    memory: a megabyte. Raises MrDedupError if it cannot be read or copied.
+    WARC, or else JSON lines. It is called ``stdin`` and what it is, as in ``stdin.jsonl.gz``, or
+    ``stdin-2.jsonl.gz`` and so on where such a name is ``taken``. In memory: a megabyte. Raises
+    MrDedupError if it cannot be read or copied.
     """
     path = folder / "stdin"
-    try:
-        with io.FileIO(0, closefd=False) as stdin, path.open("wb") as file:
-            shutil.copyfileobj(stdin, file, _COPIED_BYTES)
+    with contextlib.closing(_pieces()) as pieces, _to(folder):
+        with path.open("wb") as file:
+            for piece in pieces:
+                file.write(piece)
         with path.open("rb") as file:
             compression = compression_of(file.read(8))
-    except OSError as error:
-        reason = error.strerror or error
-        raise MrDedupError(f"standard input: cannot be copied to {folder}: {reason}") from error
     if format is None:
         with open_content(path, "standard input", compression) as content:
             begin = content.peek(8)
@@ -42,5 +45,28 @@ def spool_standard_input(folder: Path, format: DocumentFormat | None = None) -> 
             format = "parquet"
     if format == "parquet":
         compression = None
-    name = f"stdin{_ENDINGS[format]}{_ENDINGS[compression]}"
-    return DocumentFile(path.rename(folder / name), name, format, compression)
+    ending = f"{_ENDINGS[format]}{_ENDINGS[compression]}"
+    names = itertools.chain([f"stdin{ending}"], (f"stdin-{n}{ending}" for n in itertools.count(2)))
+    name = next(name for name in names if name not in taken)
+    with _to(folder):
+        return DocumentFile(path.rename(folder / name), name, format, compression)
+
+
+def _pieces() -> Generator[bytes, None, None]:
+    """Yield standard input; MrDedupError if it cannot be read."""
+    try:
+        with io.FileIO(0, closefd=False) as stdin:
+            while piece := stdin.read(_COPIED_BYTES):
+                yield piece
+    except OSError as error:
+        raise MrDedupError(f"standard input: cannot be read: {error.strerror or error}") from error
+
+
+@contextlib.contextmanager
+def _to(folder: Path) -> Iterator[None]:
+    """Turn the errors of writing to ``folder`` into MrDedupError."""
+    try:
+        yield
+    except OSError as error:
+        reason = error.strerror or error
+        raise MrDedupError(f"standard input: cannot be copied to {folder}: {reason}") from error
