@@ -10,6 +10,7 @@ import pytest
 
 from mr_dedup.cli.main import main
 from mr_dedup.runners import RUNNERS
+from tests.formats.documents.test_document_warc import page
 
 BOTH = pytest.mark.parametrize("runner", RUNNERS)
 
@@ -341,3 +342,19 @@ def test_a_file_of_which_nothing_is_read_is_not_one_record(folder, capfd, runner
     code, captured = run(capfd, "dedup", f"x.jsonl {name}", runner)
     assert code == 2
     assert error(captured).startswith("1 of 2 files could not be read to the end, more than 10 %")
+
+
+@BOTH
+def test_a_damaged_member_of_warc_gz_loses_one_record(folder, capfd, runner):
+    members = [gzip.compress(page(number)) for number in range(100)]
+    middle = bytearray(members[20])
+    middle[len(middle) // 2] ^= 0xFF
+    members[20] = bytes(middle)
+    (folder / "x.warc.gz").write_bytes(b"".join(members))
+    code, captured = run(capfd, "dedup", "x.warc.gz", runner, "--verify", "1")
+    assert (code, "warning: the rest" in captured.err) == (0, False), captured.err
+    summary = summary_of(folder)
+    assert (summary["read"], summary["rejected"], summary["incomplete_files"]) == (99, 1, 0)
+    (path,) = (folder / "OUT" / "documents").iterdir()
+    kept = gzip.decompress(path.read_bytes())
+    assert kept.count(b"WARC/1.0\r\n") == summary["kept"]

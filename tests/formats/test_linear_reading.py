@@ -6,6 +6,7 @@ Counted are the calls that Python makes, and the bytes that are copied or search
 import gzip
 import sys
 import tracemalloc
+import zlib
 
 import pytest
 from resiliparse.extract import html2text
@@ -89,6 +90,14 @@ HOSTILE = {
     "versions after blank lines": lambda n: b"\r\n\r\nWARC/1.0" * n,
     "marks": lambda n: b"\nWARC/" * n,
     "blank lines": lambda n: b"\r\n" * 50 * n,
+    "lengths that end in blanks": lambda n: (
+        (HEADER + b"Content-Length: 9\r\n\r\n" + b" " * 99 + b"x\n") * n
+    ),
+    "lengths that end in NULs": lambda n: (
+        (HEADER + b"Content-Length: 0\r\n\r\n" + bytes(3000) + b"x\n") * (n // 20)
+    ),
+    "lengths beyond the limit": lambda n: (HEADER + b"Content-Length: 99999999\r\n\r\n") * n,
+    "NULs before versions": lambda n: b"\0WARC/1.0" * n,
     "long headers": lambda n: (HEADER + b"X: " + b"x" * 30_000 + b"\r\n\r\n") * (n // 100),
     "lines": lambda n: HEADER + b"a:b\n" * 20 * n,
     "empty records": lambda n: (HEADER + b"Content-Length: 0\r\n\r\n\r\n\r\n") * n,
@@ -107,6 +116,78 @@ def test_warc(tmp_path, touched, hostile, ending):
         steps = calls(lambda path=path: read(path, max_record_bytes=5_000_000))
         found.append((steps, touched[0]))
         assert touched[0] < 200 * len(data)
+    (fewer_steps, fewer_bytes), (steps, bytes_touched) = found
+    assert steps < 2.2 * fewer_steps + 1000
+    assert bytes_touched < 2.2 * fewer_bytes + 1_000_000
+
+
+def small_member(n):
+    return gzip.compress(HEADER + b"Content-Length: 9\r\n\r\n%09d\r\n\r\n" % n)
+
+
+def broken(member):
+    return member[:-8] + bytes(8)
+
+
+STORED = b"\x1f\x8b\x08" + bytes(7)
+"""What a member begins with; a block as it is may follow."""
+
+
+def nested_members(n):
+    """Return members that each have all later ones in them, and end with damage."""
+    begin = b"WARC/1.0\r\n"
+    parts = []
+    for _ in range(n):
+        parts.append(STORED + b"\0\xff\xff\0\0" + begin)
+    return b"".join(parts) + bytes(70_000) + b"\x07" * 9
+
+
+MEMBERS = {
+    "damaged members": lambda n: b"".join(broken(small_member(i)) for i in range(n)),
+    "every other one damaged": lambda n: b"".join(
+        small_member(i) + broken(small_member(i)) for i in range(n // 2)
+    ),
+    "garbage between them": lambda n: b"x".join(map(small_member, range(n))),
+    "what members begin with": lambda n: small_member(1) + b"x" + b"\x1f\x8b\x08" * 20 * n,
+    "headers of members": lambda n: small_member(1) + b"x" + STORED * 8 * n,
+    "empty blocks": lambda n: small_member(1) + b"x" + (STORED + b"\0\0\0\xff\xff" * 9) * n,
+    "members in members": nested_members,
+}
+
+
+@pytest.mark.parametrize("hostile", MEMBERS.values(), ids=MEMBERS)
+def test_damaged_members(tmp_path, touched, monkeypatch, hostile):
+    """What is decompressed, and searched for members, is counted too."""
+    decompress = zlib.decompressobj
+
+    class Decompressor:
+        def __init__(self, *args, of=None, **more):
+            self.of = of or decompress(*args, **more)
+
+        def decompress(self, data, *limit):
+            left = len(data)
+            try:
+                content = self.of.decompress(data, *limit)
+                left = len(self.of.unused_data) + len(self.of.unconsumed_tail)
+                touched[0] += len(content) + len(data) - left
+            except zlib.error:
+                touched[0] += len(data)
+                raise
+            return content
+
+        def copy(self):
+            return Decompressor(of=self.of.copy())
+
+        def __getattr__(self, name):
+            return getattr(self.of, name)
+
+    monkeypatch.setattr(content.zlib, "decompressobj", Decompressor)
+    found = []
+    for n in (1500, 3000):
+        path = tmp_path / f"{n}.warc.gz"
+        path.write_bytes(hostile(n))
+        touched[0] = 0
+        found.append((calls(lambda path=path: read(path)), touched[0]))
     (fewer_steps, fewer_bytes), (steps, bytes_touched) = found
     assert steps < 2.2 * fewer_steps + 1000
     assert bytes_touched < 2.2 * fewer_bytes + 1_000_000

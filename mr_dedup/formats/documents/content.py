@@ -25,11 +25,24 @@ _PLAIN_BYTES = 1 << 18
 _SEARCHED_BYTES = 1 << 13
 _GZIP_BYTES = 1 << 16
 _GZIP_OUT_BYTES = 1 << 18
+_GZIP_WBITS = 16 + zlib.MAX_WBITS
+
+_REWOUND_BYTES = 1 << 17
+"""How far before damage the next member is searched for: it is noticed behind where it is."""
+
+_FIRST_BYTES = 1 << 12
+
+_FREE_BYTES = 1 << 20
+"""What may be decompressed twice of a small file, however often."""
+
+_TRIED_BYTES, _TRIED_OUT_BYTES = 1 << 10, 1 << 6
+"""What of a member is decompressed to see how it begins, and to how much."""
 
 # a block of 4 bytes may stand for 128 KiB: what this much becomes is bounded by 32 MB
 _ZSTD_BYTES = 1 << 10
 
 _GZIP_MAGIC = b"\x1f\x8b"
+_MEMBER = re.compile(rb"\x1f\x8b\x08")
 _ZSTD_SKIPPABLE = (bytes([first]) + b"\x2a\x4d\x18" for first in range(0x50, 0x60))
 _MAGIC: dict[bytes, Compression] = {
     _GZIP_MAGIC: "gzip",
@@ -75,8 +88,10 @@ class Content:
         name: str,
         readinto: Callable[[memoryview], int | None] | None = None,
         file: io.FileIO | None = None,
+        members: _Members | None = None,
     ) -> None:
         self.position = 0
+        self._members = members
         self.size = None if file is None else os.fstat(file.fileno()).st_size
         self._pieces = pieces
         self._name = name
@@ -169,6 +184,29 @@ class Content:
         self._buffer.clear()
         self.position = position
 
+    @property
+    def damaged_from(self) -> int | None:
+        """Where the damaged member of gzip data begins, once its damage was come upon."""
+        is_damaged = self._damage is not None and not isinstance(self._damage, CutShortError)
+        return self._members.content_start if self._members and is_damaged else None
+
+    def raise_damage(self) -> None:
+        """Raise FormatError if damage was come upon; peeking does not raise it."""
+        self._fill(1)
+        if self._damage is not None:
+            raise self._damage
+
+    def resume(self) -> bool:
+        """Go to the next member behind damage; return whether there is one, or else stay."""
+        if self._members is None or self._damage is None:
+            return False
+        self._advance(len(self._buffer))
+        pieces = self._members.resumed(self.position)
+        if pieces is None:
+            return False
+        self._pieces, self._damage = pieces, None
+        return True
+
     def _advance(self, size: int) -> None:
         del self._buffer[:size]
         self.position += size
@@ -196,17 +234,22 @@ def open_content(
     name: str,
     compression: Compression | None = None,
     piece_bytes: int = _PLAIN_BYTES,
+    member_begin: re.Pattern[bytes] | None = None,
 ) -> Iterator[Content]:
     """Yield a file's content; that of standard input, which stays open, where ``path`` is None.
 
     ``name`` is what errors call it. Of a file that is not compressed, ``piece_bytes`` are read at
-    a time. Raises MrDedupError if it cannot be opened.
+    a time; of gzip data, reading can be resumed behind damage at members whose content begins with
+    ``member_begin``, of at most 64 bytes. Raises MrDedupError if it cannot be opened.
     """
     with _opened(path, name) as file:
         if path is None:
             yield Content(_plain(file.read, piece_bytes), name, file.readinto)
         elif compression is None:
             yield Content(_plain(file.read, piece_bytes), name, file.readinto, file)
+        elif compression == "gzip" and member_begin is not None:
+            members = _Members(file, name, member_begin)
+            yield Content(members.pieces(0), name, members=members)
         else:
             yield Content(_UNPACKED[compression](file, name), name)
 
@@ -295,14 +338,102 @@ def _plain(read: Callable[[int], bytes | None], piece_bytes: int) -> Iterator[by
 
 def _gunzipped(file: _Readable, name: str) -> Iterator[bytes]:
     """Yield the content of all members; raise FormatError where it is damaged or cut short."""
-    return _inflated(file, name, "gzip", 16 + zlib.MAX_WBITS)
+    return _inflated(_pieces_of(file), name, "gzip", _GZIP_WBITS)
 
 
-def _inflated(file: _Readable, name: str, coding: str, wbits: int) -> Iterator[bytes]:
-    """Yield the content of DEFLATE data, of gzip that of all members; raise as ``unpacked``."""
+class _Members:
+    """The members of a gzip file, which is read on behind damage where the next one begins.
+
+    A member is known by its magic, and by its content, which begins with ``begin``. In all, no
+    more is decompressed twice than the file has, and a megabyte: time stays linear, whatever its
+    members are.
+    """
+
+    def __init__(self, file: io.FileIO, name: str, begin: re.Pattern[bytes]) -> None:
+        self.content_start = 0
+        """Where the content of the member begins that is read now."""
+        self._file = file
+        self._name = name
+        self._begin = begin
+        self._start = self._damaged_at = self._rewound_bytes = 0
+
+    def pieces(self, reached: int) -> Iterator[bytes]:
+        """Yield the content from here on, which begins with byte ``reached`` of all."""
+        pieces = _pieces_of(self._file, _FIRST_BYTES)
+        return _inflated(pieces, self._name, "gzip", _GZIP_WBITS, reached, self)
+
+    def begin_member(self, ahead: int, reached: int) -> None:
+        """Take note that one begins ``ahead`` bytes before where the file is."""
+        self._start = self._damaged_at = self._file.tell() - ahead
+        self.content_start = reached
+
+    def find_damage(self, ahead: int) -> None:
+        """Take note that damage was noticed ``ahead`` bytes before where the file is."""
+        self._damaged_at = self._file.tell() - ahead
+
+    def resumed(self, reached: int) -> Iterator[bytes] | None:
+        """Return the content from the next member behind damage on; None if there is none."""
+        first = self._start + 1
+        left = max(0, _FREE_BYTES + self._damaged_at - self._rewound_bytes)
+        offset = max(first, self._damaged_at - min(left, _REWOUND_BYTES))
+        self._rewound_bytes += max(0, self._damaged_at - offset)
+        with _reading(self._name):
+            found = self._find(offset)
+            if found is None:
+                return None
+            self._file.seek(found)
+        return self.pieces(reached)
+
+    def _find(self, offset: int) -> int | None:
+        """Return where the next member begins from ``offset`` of the file on."""
+        self._file.seek(offset)
+        data = b""
+        for piece in _pieces_of(self._file, _FIRST_BYTES):
+            data += piece
+            # what has too little behind it is tried with the next piece
+            for magic in _MEMBER.finditer(data):
+                if len(data) - magic.start() < _TRIED_BYTES:
+                    break
+                if self._begins(data[magic.start() :][:_TRIED_BYTES]):
+                    return offset + magic.start()
+            rest = data[-(_TRIED_BYTES + 2) :]
+            offset += len(data) - len(rest)
+            data = rest
+        for magic in _MEMBER.finditer(data):
+            if self._begins(data[magic.start() :]):
+                return offset + magic.start()
+        return None
+
+    def _begins(self, data: bytes) -> bool:
+        try:
+            content = zlib.decompressobj(wbits=_GZIP_WBITS).decompress(data, _TRIED_OUT_BYTES)
+        except zlib.error:
+            return False
+        return self._begin.match(content) is not None
+
+
+def _pieces_of(file: _Readable, first_bytes: int = _GZIP_BYTES) -> Iterator[bytes]:
+    """Yield what a file has from here on; little at first where the next damage may be near."""
+    size = first_bytes
+    while piece := file.read(size):
+        yield piece
+        size = min(2 * size, _GZIP_BYTES)
+
+
+def _inflated(
+    pieces: Iterator[bytes],
+    name: str,
+    coding: str,
+    wbits: int,
+    reached: int = 0,
+    members: _Members | None = None,
+) -> Iterator[bytes]:
+    """Yield the content of DEFLATE data, of gzip that of all members; raise as ``unpacked``.
+
+    ``members`` are told where each begins, and where damage is noticed.
+    """
     decoder = None
-    reached = 0
-    while piece := file.read(_GZIP_BYTES):
+    for piece in pieces:
         more = True
         while more:
             if decoder is None or decoder.eof:
@@ -310,6 +441,8 @@ def _inflated(file: _Readable, name: str, coding: str, wbits: int) -> Iterator[b
                 piece = piece.lstrip(b"\0") if decoder else piece
                 if not piece:
                     break
+                if members is not None:
+                    members.begin_member(len(piece), reached)
                 if decoder and not (coding == "gzip" and piece.startswith(_GZIP_MAGIC[:1])):
                     raise _damage(name, reached, coding, "other data follows it", FollowedError)
                 decoder = zlib.decompressobj(wbits=wbits)
@@ -318,9 +451,13 @@ def _inflated(file: _Readable, name: str, coding: str, wbits: int) -> Iterator[b
                 content = decoder.decompress(piece, _GZIP_OUT_BYTES)
             except zlib.error as error:
                 # the call has dropped what it had made of the bytes before the damage
+                taken = 0
                 for content in _salvaged(before, piece):
+                    taken += 1
                     reached += len(content)
-                    yield content
+                    yield from filter(None, [content])
+                if members is not None:
+                    members.find_damage(len(piece) - taken)
                 kind = ChecksumError if str(error).endswith(_WRONG_CHECKSUM) else FormatError
                 raise _damage(name, reached, coding, str(error), kind) from error
             reached += len(content)
@@ -328,15 +465,16 @@ def _inflated(file: _Readable, name: str, coding: str, wbits: int) -> Iterator[b
             piece = decoder.unused_data if decoder.eof else decoder.unconsumed_tail
             # a full output may hide more, although all of the input is taken
             more = bool(piece) or len(content) == _GZIP_OUT_BYTES
+    if members is not None:
+        members.find_damage(0)
     _check_end(decoder, name, reached, coding)
 
 
 def _salvaged(decoder: zlib._Decompress, piece: bytes) -> Iterator[bytes]:
-    """Yield what ``piece`` gives before its damage, by a byte of it at a time."""
+    """Yield what each byte of ``piece`` gives, perhaps nothing, up to its damage."""
     try:
         for at in range(len(piece)):
-            if content := decoder.decompress(piece[at : at + 1]):
-                yield content
+            yield decoder.decompress(piece[at : at + 1])
     except zlib.error:
         return
 
@@ -399,8 +537,8 @@ def _unbrotlied(file: _Readable, name: str) -> Iterator[bytes]:
 _UNPACKED: dict[Coding, Callable[[_Readable, str], Iterator[bytes]]] = {
     "gzip": _gunzipped,
     "zstd": _unzstded,
-    "zlib": lambda file, name: _inflated(file, name, "zlib", zlib.MAX_WBITS),
-    "deflate": lambda file, name: _inflated(file, name, "DEFLATE", -zlib.MAX_WBITS),
+    "zlib": lambda file, name: _inflated(_pieces_of(file), name, "zlib", zlib.MAX_WBITS),
+    "deflate": lambda file, name: _inflated(_pieces_of(file), name, "DEFLATE", -zlib.MAX_WBITS),
     "br": _unbrotlied,
 }
 

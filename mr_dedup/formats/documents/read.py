@@ -82,9 +82,11 @@ def _read(
 
         yield from read_parquet(part, options, report, builder)
     elif file.format == "warc":
-        from mr_dedup.formats.documents.warc import PIECE_BYTES, read_warc
+        from mr_dedup.formats.documents.warc import MEMBER_BEGIN, PIECE_BYTES, read_warc
 
-        with open_content(file.path, file.name, file.compression, PIECE_BYTES) as content:
+        with open_content(
+            file.path, file.name, file.compression, PIECE_BYTES, MEMBER_BEGIN
+        ) as content:
             yield from read_warc(content, part.start, part.stop, options, report, builder)
     elif file.format == "jsonl":
         from mr_dedup.formats.documents.jsonl import read_jsonl

@@ -20,6 +20,7 @@ from typing import NamedTuple
 from fastwarc.warc import WarcRecord, conversion, resource, response
 from resiliparse.parse.encoding import detect_mime
 
+from mr_dedup.errors import FormatError
 from mr_dedup.formats.documents import html_text
 from mr_dedup.formats.documents.batch import BatchBuilder, DocumentBatch
 from mr_dedup.formats.documents.content import Content
@@ -31,8 +32,18 @@ from mr_dedup.formats.documents.rejects import PassedOver, Report
 PIECE_BYTES = 1 << 13
 """Going from header to header, little besides the headers should be read."""
 
+MEMBER_BEGIN = re.compile(rb"\s{0,8}WARC/[0-9]\.[0-9]{1,2}[ \t]{0,4}\r?\n")
+"""What a member of gzip data begins with that begins with a record."""
+
 _MAGIC = b"WARC/"
 _RECORD_END = b"\r\n\r\n"
+
+_LINE_ENDS, _PADDING = b"\r\n", b"\r\n\0 \t"
+"""What may be between records: tapes and tar add NULs, editors blanks."""
+
+_MAX_NULS = 20 * 512
+"""NULs that may end a file: those of a tar. More are data that was never written."""
+
 _MAX_HEADER_BYTES = 1 << 15
 
 _HEADER_END = re.compile(rb"\n(?:\r?\n|(?=WARC/[0-9]))")
@@ -41,7 +52,7 @@ _HEADER_END = re.compile(rb"\n(?:\r?\n|(?=WARC/[0-9]))")
 _LENGTH_FURTHER_ON = re.compile(rb"\n(?:content-length:|WARC/[0-9]|HTTP/[0-9])", re.IGNORECASE)
 """A length after an empty line, or what shows that the line was the end of the header."""
 
-_NEXT_RECORD = re.compile(rb"\n(?=WARC/[0-9]\.[0-9]{1,2}[ \t]{0,4}\r?\n[A-Za-z-]{2,24}:)")
+_NEXT_RECORD = re.compile(rb"[\n\0 \t](?=WARC/[0-9]\.[0-9]{1,2}[ \t]{0,4}\r?\n[A-Za-z-]{2,24}:)")
 _LENGTH = re.compile(rb"\ncontent-length:[ \t]*([0-9]{1,18})[ \t]*(?=\r?\n)", re.IGNORECASE)
 _LENGTH_LINE = re.compile(rb"content-length[ \t]*:", re.IGNORECASE)
 _WARCINFO = re.compile(rb"\nwarc-type:[ \t]*warcinfo[ \t]*\r?\n", re.IGNORECASE)
@@ -97,9 +108,10 @@ def read_warc(
     status 2xx, of a resource, or of a conversion (as in WET files); other records are skipped and
     counted. A record is rejected that is damaged, that is larger than the options allow, or the
     page of which is, decoded. After damage, reading goes on with the next line that begins a
-    record. What a crawler cut short of a compressed page counts as far as it goes.
+    record; after damaged gzip data with the next member that begins with a record. What a crawler
+    cut short of a compressed page counts as far as it goes.
     """
-    for frame in frames(content, start, stop, options.max_record_bytes):
+    for frame in _resumed_frames(content, start, stop, options, report):
         if frame.fault is not None:
             report.reject(frame.offset, frame.fault, rest_of_file=frame.rest_of_file)
             continue
@@ -112,23 +124,47 @@ def read_warc(
         yield from builder.full()
 
 
+def _resumed_frames(
+    content: Content, start: int, stop: int | None, options: ReadOptions, report: Report
+) -> Iterator[Frame]:
+    """Yield as ``frames``; report damage after which there are more, and go on behind it."""
+    while True:
+        try:
+            yield from frames(content, start, stop, options.max_record_bytes)
+            return
+        except FormatError as error:
+            if options.strict or not content.resume():
+                raise
+            report.damage(error, rest_of_file=False)
+
+
 def frames(
     content: Content, start: int, stop: int | None, max_record_bytes: int
 ) -> Iterator[Frame]:
     """Yield the records, and the damaged ones, that begin at bytes ``start`` to ``stop``.
 
     A record must be followed by an empty line, another record or the end of the content, or else
-    its length is not believed.
+    its length is not believed. Raises FormatError where the content is damaged, for a record that
+    begins the damaged member of gzip data, too.
     """
     while True:
-        _skip_blank_lines(content)
+        end = content.position
+        nuls = _skip_padding(content)
         offset = content.position
+        if nuls > _MAX_NULS and end >= start and not content.peek(1):
+            content.raise_damage()
+            if stop is None or end < stop:
+                yield Frame(end, fault=f"ends with {nuls:,} NUL bytes", rest_of_file=True)
+            return
         if stop is not None and offset >= stop:
             return
         if not content.peek(1):
-            _raise_damage(content)
+            content.raise_damage()
             return
         frame = _next_frame(content, offset, offset >= start, max_record_bytes)
+        if content.damaged_from == offset:
+            # the member of this record: what is wrong in it is not known
+            content.raise_damage()
         if offset >= start:
             yield frame
 
@@ -140,7 +176,7 @@ def _next_frame(content: Content, offset: int, wanted: bool, max_record_bytes: i
         is_cut = len(content.peek(_MAX_HEADER_BYTES)) < _MAX_HEADER_BYTES
         is_followed = _find_next(content)
         if not is_followed and is_cut:
-            _raise_damage(content)
+            content.raise_damage()
             # without any record it is a file of something else
             fault = "is not a WARC record, or its header is cut short"
             return Frame(offset, fault=fault, rest_of_file=not offset)
@@ -155,9 +191,14 @@ def _next_frame(content: Content, offset: int, wanted: bool, max_record_bytes: i
     size = int(length.group(1))
     is_too_long = len(header) + size > max_record_bytes
     if is_too_long and content.size is None:
-        # it cannot be read again, so its length is believed
-        content.skip(len(header))
-        return _too_long(offset, max_record_bytes) if content.skip(size) == size else _cut(offset)
+        # what is skipped cannot be read again: the length may be false, and skip other records
+        content.skip(len(header) - 1)
+        is_followed = _find_next(content)
+        if content.position >= offset + len(header) + size:
+            return _too_long(offset, max_record_bytes)
+        if not is_followed:
+            content.raise_damage()
+        return _cut(offset)
     if not _is_record_end(content, len(header) + size):
         return _measured(content, offset, header, size, max_record_bytes)
     content.skip(len(header))
@@ -202,13 +243,13 @@ def _measured(
     if found is None:
         block = content.peek_at(begin, max_record_bytes)
         if not _find_next(content):
-            _raise_damage(content)
+            content.raise_damage()
             if _is_copied(block, size):
                 return _with_length(offset, header, block.rstrip(b"\r\n"))
         return _cut(offset)
     content.skip(begin)
     block = content.read(found[1] - begin)
-    least = block.rstrip(b"\r\n")
+    least = block.rstrip(_PADDING)
     most = len(block) + block.count(b"\n")
     counted = len(least.translate(None, _CONTINUATION_BYTES + b"\r"))
     if not counted <= size <= most:
@@ -265,11 +306,6 @@ def _too_long(offset: int, max_record_bytes: int) -> Frame:
     return Frame(offset, fault=f"is longer than {max_record_bytes} bytes")
 
 
-def _raise_damage(content: Content) -> None:
-    """Raise FormatError if it is damage that content ends at, which peeking does not raise."""
-    content.read(1)
-
-
 def _is_record_end(content: Content, ahead: int) -> bool:
     """Return whether a record may end there: with its empty line, or before the next or the end."""
     if content.size is not None and content.position + ahead > content.size:
@@ -281,16 +317,24 @@ def _is_record_end(content: Content, ahead: int) -> bool:
     following = following[1:]
     if following.startswith(_RECORD_END):
         return True
-    following = following.lstrip(b"\r\n")
+    if following.strip(_LINE_ENDS) and not following.strip(_PADDING):
+        # of blanks there may be as many within a page
+        following = content.peek_at(ahead, _BLANK_BYTES)
+    following = following.lstrip(_PADDING)
     return not following or following.startswith(_MAGIC[: len(following)])
 
 
-def _skip_blank_lines(content: Content) -> None:
+def _skip_padding(content: Content) -> int:
+    """Skip what may be between records, before the first only line ends; return how many NULs."""
+    nuls = 0
+    padding = _PADDING if content.position else _LINE_ENDS
     while some := content.peek_some(_BLANK_BYTES):
-        blank = len(some) - len(some.lstrip(b"\r\n"))
-        content.skip(blank)
-        if blank < len(some):
-            return
+        size = len(some) - len(some.lstrip(padding))
+        nuls += some.count(b"\0", 0, size)
+        content.skip(size)
+        if size < len(some):
+            break
+    return nuls
 
 
 def _find_next(content: Content) -> bool:

@@ -2,6 +2,7 @@
 
 import gzip
 import io
+import random
 import zlib
 
 import brotli
@@ -152,11 +153,7 @@ def test_after_damage_reading_goes_on_with_the_next_record(tmp_path, bad, ending
     pack = {"warc": bytes, "warc.gz": gzip.compress, "warc.zst": zstandard.compress}[ending]
     path = write(tmp_path, pack(data), name=f"a.{ending}")
     reading = read(path)
-    if bad in (page(9, length=10**9), page(9, length=10**17)) and ending != "warc":
-        # too long to be held, and what was passed over cannot be read again
-        assert reading.texts == ["page 1"]
-    else:
-        assert reading.texts == ["page 1", "page 2", "page 3"]
+    assert reading.texts == ["page 1", "page 2", "page 3"]
     (reject,) = reading.rejects.listed
     unit = "byte" if ending == "warc" else "decompressed byte"
     assert reject.place == f"{unit} {len(page(1))}"
@@ -234,6 +231,161 @@ def test_what_is_no_warc_at_all(tmp_path):
     assert read(write(tmp_path, b"\r\n" * 100)).rejects.count == 0
     with pytest.raises(FormatError, match=r"a\.warc, byte 0"):
         read(write(tmp_path, io.DEFAULT_BUFFER_SIZE * b"x"), strict=True)
+
+
+PACK = {"warc": bytes, "warc.gz": gzip.compress, "warc.zst": zstandard.compress}
+
+
+@pytest.mark.parametrize("ending", PACK)
+@pytest.mark.parametrize("packed_by", ["file", "record"])
+def test_a_length_beyond_the_limit_loses_one_record(tmp_path, ending, packed_by):
+    """False ones, and a true one, which no other record is found in."""
+    long = page(5, b"<p>" + b"x" * 300_000)
+    records = [page(n) for n in range(4)] + [page(4, length=10**8), long, page(6), page(7)]
+    if packed_by == "file":
+        records = [b"".join(records)]
+    path = write(tmp_path, *map(PACK[ending], records), name=f"a.{ending}")
+    reading = read(path, max_record_bytes=200_000)
+    assert reading.texts == [f"page {n}" for n in (0, 1, 2, 3, 6, 7)]
+    assert [reason for _, reason in reading.reasons] == [
+        "is cut short, or its length is wrong",
+        "is longer than 200000 bytes",
+    ]
+
+
+def test_a_long_last_record_is_too_long_or_cut_short(tmp_path):
+    long = page(2, b"<p>" + b"x" * 300_000)
+    for record, reason in ((long, "longer than 200000"), (long[:-1000], "cut short")):
+        path = write(tmp_path, gzip.compress(page(1) + record), name="a.warc.gz")
+        reading = read(path, max_record_bytes=200_000)
+        assert reading.texts == ["page 1"]
+        ((_, said),) = reading.reasons
+        assert reason in said
+
+
+PADDING = {
+    "NULs": bytes(100),
+    "a tar's": bytes(512),
+    "a page of NULs": bytes(4096),
+    "blanks": b" \t  ",
+    "blanks and line ends": b"  \r\n\t\r\n",
+    "NULs in lines": b"\0\n\0\n",
+    "many blanks": b" " * 5000,
+}
+
+
+@pytest.mark.parametrize("padding", PADDING.values(), ids=PADDING)
+@pytest.mark.parametrize("ending", ["warc", "warc.gz"])
+def test_padding_between_records_is_skipped(tmp_path, padding, ending):
+    records = [page(number) for number in range(4)]
+    expected = [f"page {number}" for number in range(4)]
+    between = padding.join(records)
+    before_line_end = b"".join(r[:-4] + padding[:200] + b"\r\n\r\n" for r in records)
+    for data in (between, between + padding, before_line_end, b"\r\n" + between):
+        path = write(tmp_path, PACK[ending](data), name=f"a.{ending}")
+        reading = read(path)
+        assert (reading.texts, reading.reasons) == (expected, [])
+        assert reading.ids == [f"urn:uuid:{number}" for number in range(4)]
+
+
+def test_padding_is_skipped_wherever_a_file_is_cut(tmp_path, monkeypatch):
+    path = write(tmp_path, page(1), bytes(30), page(2), b" \t\r\n", page(3), bytes(20))
+    whole = read(path)
+    assert whole.texts == ["page 1", "page 2", "page 3"]
+    with small_blocks(monkeypatch):
+        for cut, reading in cut_everywhere(path):
+            assert (reading.documents, reading.reasons) == (whole.documents, []), cut
+
+
+def test_after_damage_a_record_behind_padding_is_found(tmp_path):
+    path = write(tmp_path, page(1), page(2, length=900)[:-4], bytes(9), page(3), bytes(9), page(4))
+    reading = read(path)
+    assert reading.texts == ["page 1", "page 3", "page 4"]
+    assert reading.rejects.count == 1
+
+
+def test_nuls_that_were_never_written_are_not_padding(tmp_path):
+    nuls = bytes(1 << 20)
+    reading = read(write(tmp_path, nuls))
+    assert reading.rejects.counts.incomplete_files == 1
+    path = write(tmp_path, page(1), page(2), nuls)
+    place = len(page(1) + page(2))
+    for reading in (read(path), *(reading for _, reading in _cut_at(path, 1, place, place + 9))):
+        assert reading.texts == ["page 1", "page 2"]
+        # with the line ends before them
+        assert reading.reasons == [(f"byte {place - 4}", "ends with 1,048,576 NUL bytes")]
+        assert reading.rejects.counts.incomplete_files == 1
+
+
+def _cut_at(path, *cuts):
+    file = DocumentFile.detect(path)
+    for cut in cuts:
+        yield cut, read(DocumentPart(file, 0, cut), DocumentPart(file, cut))
+
+
+def random_page(number):
+    return page(number, random.Random(number).randbytes(300).hex().encode(), type=b"text/plain")
+
+
+@pytest.mark.parametrize("fault", ["flipped", "garbage", "dropped", "repeated", "zeros"])
+def test_after_a_damaged_member_reading_goes_on_with_the_next(tmp_path, fault):
+    """Wherever in the member the damage is, its record alone is lost."""
+    count = 6
+    members = [gzip.compress(random_page(number)) for number in range(count)]
+    texts = read(write(tmp_path, *map(random_page, range(count)))).texts
+    # in the last four bytes it may be noticed no more when the size is damaged too
+    for at in range(0, len(members[2]), 7):
+        bad = bytearray(members[2])
+        if fault == "flipped":
+            bad[at] ^= 0xFF
+        elif fault == "garbage":
+            bad[at : at + 9] = b"\x1f\x8b\x08 junk"
+        elif fault == "dropped":
+            del bad[at : at + 20]
+        elif fault == "repeated":
+            bad[at:at] = bad[max(0, at - 20) : at + 20]
+        else:
+            bad[at : at + 30] = bytes(len(bad[at : at + 30]))
+        path = write(tmp_path, *members[:2], bad, *members[3:], name="a.warc.gz")
+        reading = read(path)
+        others = [text for text in reading.texts if text != texts[2]]
+        assert others == texts[:2] + texts[3:], at
+        # of a damaged name or time in gzip's header nothing is noticed, and nothing is lost
+        assert reading.texts == texts or reading.rejects.count == 1, at
+        assert reading.rejects.counts.incomplete_files == 0
+        if reading.rejects.count:
+            with pytest.raises(FormatError, match=r"a\.warc\.gz"):
+                read(path, strict=True)
+
+
+def test_all_damaged_members_are_rejects_and_a_lost_rest_is_reported(tmp_path):
+    members = [gzip.compress(random_page(number)) for number in range(100)]
+    texts = read(write(tmp_path, *map(random_page, range(100)))).texts
+    bad = {0, 1, 7, 50, 51, 52, 98}
+    for number in bad:
+        middle = bytearray(members[number])
+        middle[len(middle) // 2] ^= 0xFF
+        members[number] = bytes(middle)
+    path = write(tmp_path, *members, name="a.warc.gz")
+    reading = read(path)
+    assert reading.texts == [text for number, text in enumerate(texts) if number not in bad]
+    counts = reading.rejects.counts
+    assert (counts.rejected, counts.incomplete_files) == (len(bad), 0)
+    # places are bytes of what was decompressed, and ascend
+    assert [place for _, _, place in reading.documents] == sorted(
+        {place for _, _, place in reading.documents}
+    )
+    path = write(tmp_path, *members[:60], members[60][:-20], name="a.warc.gz")
+    counts = read(path).rejects.counts
+    assert (counts.rejected, counts.incomplete_files) == (len([n for n in bad if n < 60]) + 1, 1)
+
+
+def test_garbage_between_members_is_one_reject(tmp_path):
+    members = [gzip.compress(page(number)) for number in range(3)]
+    for junk in (b"junk", b"\x1f\x8b\x08", bytes(70_000) + b"x" * 200_000):
+        reading = read(write(tmp_path, junk.join(members), name="a.warc.gz"))
+        assert reading.texts == ["page 0", "page 1", "page 2"]
+        assert reading.rejects.count == 2
 
 
 def test_only_whole_compressed_files(tmp_path):
