@@ -51,9 +51,6 @@ _MAGIC: dict[bytes, Compression] = {
     **dict.fromkeys(_ZSTD_SKIPPABLE, "zstd"),
 }
 
-_ZSTD_FRAMES = [b"\x28\xb5\x2f\xfd", *(b"%c\x2a\x4d\x18" % byte for byte in range(0x50, 0x60))]
-"""What frames begin with; all but the first are skippable."""
-
 _WRONG_CHECKSUM = ("incorrect data check", "incorrect length check")
 """How zlib's messages end: they alone say which error it was."""
 
@@ -510,7 +507,7 @@ def _at_least(size: int, piece: bytes, file: _Readable) -> bytes:
 
 def _is_zstd_frame(beginning: bytes) -> bool:
     """Return whether a frame begins so, or may, if there are fewer bytes than its magic has."""
-    return any(magic.startswith(beginning[:4]) for magic in _ZSTD_FRAMES)
+    return any(magic.startswith(beginning[:4]) for magic, kind in _MAGIC.items() if kind == "zstd")
 
 
 def _unbrotlied(file: _Readable, name: str) -> Iterator[bytes]:
