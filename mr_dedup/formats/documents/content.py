@@ -244,7 +244,7 @@ def open_content(
             yield Content(_plain(file.read, piece_bytes), name, file.readinto)
         elif compression is None:
             yield Content(_plain(file.read, piece_bytes), name, file.readinto, file)
-        elif compression == "gzip" and member_begin is not None:
+        elif compression == "gzip" and member_begin is not None and file.seekable():
             members = _Members(file, name, member_begin)
             yield Content(members.pieces(0), name, members=members)
         else:

@@ -2,7 +2,9 @@
 
 import gzip
 import io
+import os
 import random
+import threading
 import zlib
 
 import brotli
@@ -386,6 +388,19 @@ def test_garbage_between_members_is_one_reject(tmp_path):
         reading = read(write(tmp_path, junk.join(members), name="a.warc.gz"))
         assert reading.texts == ["page 0", "page 1", "page 2"]
         assert reading.rejects.count == 2
+
+
+def test_from_a_pipe_what_is_before_damage_is_read(tmp_path):
+    members = [gzip.compress(page(number)) for number in range(3)]
+    path = tmp_path / "a.warc.gz"
+    os.mkfifo(path)
+    for data, expected in ((b"".join(members), 3), (b"junk".join(members), 1)):
+        writer = threading.Thread(target=path.write_bytes, args=[data])
+        writer.start()
+        reading = read(DocumentFile(path, "a.warc.gz", "warc", "gzip"))
+        writer.join(60)
+        assert reading.texts == [f"page {number}" for number in range(expected)]
+        assert reading.rejects.counts.incomplete_files == (expected < 3)
 
 
 def test_only_whole_compressed_files(tmp_path):
