@@ -139,7 +139,9 @@ def _check(html: str) -> None:
 def _renamed(html: str) -> str:
     """Return ``html`` with other names for elements that are so many that parsing is quadratic.
 
-    Its text stays the same. Names in comments, scripts and values may change too: none is text.
+    The text of the page stays the same, but for source code in an xmp or title element of its body;
+    of tags that are not nested well, main content may be other parts of it. Names in comments,
+    scripts and values may change too, which are not text.
     """
     tags = html.count("<")
     if tags > _MOST_OPTIONS and _SELECT.search(html) and _count(_OPTION, html) > _MOST_OPTIONS:
@@ -152,8 +154,8 @@ def _renamed(html: str) -> str:
             min(count, 3) if start.endswith(">") else count for start, count in starts.items()
         )
         if reopened * tags > _MOST_REOPENED:
-            # a name that HTML has no rules for: an inline element
-            html = _FORMATTING.sub(r"\1x", html)
+            # an inline element that is not opened again; its start tag, too, ends an svg element
+            html = _FORMATTING.sub(r"\1var", html)
     return html
 
 
