@@ -27,7 +27,7 @@ _GZIP_BYTES = 1 << 16
 _GZIP_OUT_BYTES = 1 << 18
 _GZIP_WBITS = 16 + zlib.MAX_WBITS
 
-_REWOUND_BYTES = 1 << 17
+_REWOUND_BYTES = 1 << 20
 """How far before damage the next member is searched for: it is noticed behind where it is."""
 
 _FIRST_BYTES = 1 << 12

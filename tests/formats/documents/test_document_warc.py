@@ -360,6 +360,18 @@ def test_after_a_damaged_member_reading_goes_on_with_the_next(tmp_path, fault):
                 read(path, strict=True)
 
 
+def test_a_member_without_its_end_leaves_the_next_long_one(tmp_path):
+    """Its decoder reads on in the next, and takes stored blocks for its own."""
+    long = page(2, random.Random(2).randbytes(400_000).hex().encode(), type=b"text/plain")
+    short = page(1, random.Random(8).randbytes(100).hex().encode(), type=b"text/plain")
+    for lost in range(10, 22):
+        cut = gzip.compress(short, 1)[:-lost]
+        members = [gzip.compress(page(0)), cut, gzip.compress(long, 0), gzip.compress(page(3))]
+        reading = read(write(tmp_path, *members, name="a.warc.gz"))
+        assert reading.ids == ["urn:uuid:0", "urn:uuid:2", "urn:uuid:3"], lost
+        assert reading.rejects.count == 1
+
+
 def test_all_damaged_members_are_rejects_and_a_lost_rest_is_reported(tmp_path):
     members = [gzip.compress(random_page(number)) for number in range(100)]
     texts = read(write(tmp_path, *map(random_page, range(100)))).texts
