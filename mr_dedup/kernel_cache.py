@@ -72,6 +72,8 @@ def _remove_stale(package: Path, cache: _Cache) -> None:
     What says so is a file with the sizes and times of all sources, which are looked at each time,
     and a digest of those that kernels are made of, which is worked out where these differ.
     """
+    if not package.is_dir():
+        return  # in a zip file, with whose content numba stamps what it compiles
     modules = dict(sorted(_modules(str(package))))
     seen = repr(list(modules.items()))
     stamp = cache.folder_of(package) / _STAMP

@@ -124,7 +124,7 @@ def call(site, **environment):
     environment = {**usual, "PYTHONPATH": str(site), **environment}
     command = [sys.executable, "-B", "-c", CALL]
     done = subprocess.run(
-        command, env=environment, cwd=site, capture_output=True, text=True, check=True
+        command, env=environment, cwd=Path(site).parent, capture_output=True, text=True, check=True
     )
     return tuple(map(int, done.stdout.split()))
 
@@ -148,6 +148,12 @@ def test_a_kernel_is_compiled_anew_where_one_that_it_calls_has_changed(upgraded,
     (upgraded / "mr_dedup" / "cli" / "main.py").write_text("")
     inner.touch()
     assert call(upgraded, **folders) == (20, 1)
+
+
+def test_a_package_in_a_zip_file_is_left_to_numba(upgraded, tmp_path):
+    packed = shutil.make_archive(str(tmp_path / "packed"), "zip", upgraded)
+    folders = {"HOME": str(tmp_path / "home"), "XDG_CACHE_HOME": str(tmp_path / "home")}
+    assert call(packed, **folders)[0] == 10
 
 
 def test_modules_that_kernels_are_made_of_are_found():
