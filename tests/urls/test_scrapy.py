@@ -48,7 +48,7 @@ def crawl(project, site, *settings):
 
 def ended(process):
     """What a crawl logged, once it has ended by itself."""
-    said, _ = process.communicate(timeout=120)
+    said, _ = process.communicate(timeout=300)
     assert process.returncode == 0, said
     assert "Traceback" not in said, said
     return said
@@ -59,7 +59,7 @@ def test_a_crawl_that_is_stopped_and_resumed_fetches_each_page_once(project):
         stopped = 0
         for fetches in (10, 30):
             process = crawl(project, site, f"JOBDIR={project / 'job'}")
-            deadline = time.monotonic() + 60
+            deadline = time.monotonic() + 300  # kernels may be compiled first
             while site.fetched.total() < fetches:
                 assert process.poll() is None
                 assert time.monotonic() < deadline
@@ -105,7 +105,7 @@ def test_a_store_outlives_crawls_and_may_be_filled_before(project):
         assert max(site.fetched.values()) == 1
         # of another form
         process = crawl(project, site, f"IMPCB_STORE={store}", "IMPCB_DROP_INDEX=0")
-        said, _ = process.communicate(timeout=120)
+        said, _ = process.communicate(timeout=300)
         assert "was made with URLs of another form" in said
 
 
