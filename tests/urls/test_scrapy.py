@@ -1,5 +1,6 @@
 """The filter in real crawls by Scrapy of a site with many aliases: stopped, resumed, anew."""
 
+import contextlib
 import signal
 import subprocess
 import sys
@@ -26,8 +27,9 @@ def project(tmp_path):
     return tmp_path
 
 
+@contextlib.contextmanager
 def crawl(project, site, *settings):
-    """Start a crawl."""
+    """A crawl that was started, and is killed where it has not ended."""
     options = [
         f"DUPEFILTER_CLASS={CLASS}",
         "IMPCB_DROP_INDEX=1",
@@ -35,46 +37,58 @@ def crawl(project, site, *settings):
         f"IMPCB_MIRRORS={project / 'mirrors.txt'}",
         "CONCURRENT_REQUESTS=4",
         "TELNETCONSOLE_ENABLED=0",
+        f"LOG_FILE={project / 'log'}",
+        "LOG_FILE_APPEND=0",
         *settings,
     ]
     command = [sys.executable, "-m", "scrapy", "runspider", "spider.py"]
     for option in options:
         command += ["-s", option]
-    return subprocess.Popen(
-        [*command, "-a", f"site=http://localhost:{site.port}/"], cwd=project,
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-    )  # fmt: skip
+    command += ["-a", f"site=http://localhost:{site.port}/"]
+    with subprocess.Popen(command, cwd=project) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
 
 
-def ended(process):
+def logged(process, project):
     """What a crawl logged, once it has ended by itself."""
-    said, _ = process.communicate(timeout=300)
-    assert process.returncode == 0, said
-    assert "Traceback" not in said, said
-    return said
+    code = process.wait(timeout=300)
+    log = (project / "log").read_text()
+    assert code == 0, log
+    assert "Traceback" not in log, log
+    return log
+
+
+def run(project, site, *settings):
+    """What a whole crawl logged."""
+    with crawl(project, site, *settings) as process:
+        return logged(process, project)
 
 
 def test_a_crawl_that_is_stopped_and_resumed_fetches_each_page_once(project):
+    job = f"JOBDIR={project / 'job'}"
     with Site(delay_seconds=0.03).served() as site:
         stopped = 0
         for fetches in (10, 30):
-            process = crawl(project, site, f"JOBDIR={project / 'job'}")
-            deadline = time.monotonic() + 300  # kernels may be compiled first
-            while site.fetched.total() < fetches:
-                assert process.poll() is None
-                assert time.monotonic() < deadline
-                time.sleep(0.01)
-            process.send_signal(signal.SIGINT)
-            assert "'finish_reason': 'shutdown'" in ended(process)
+            with crawl(project, site, job) as process:
+                deadline = time.monotonic() + 300  # kernels may be compiled first
+                while site.fetched.total() < fetches:
+                    assert process.poll() is None
+                    assert time.monotonic() < deadline
+                    time.sleep(0.01)
+                process.send_signal(signal.SIGINT)
+                assert "'finish_reason': 'shutdown'" in logged(process, project)
             assert stopped < site.fetched.total() < site.all_once.total()
             stopped = site.fetched.total()
-        said = ended(crawl(project, site, f"JOBDIR={project / 'job'}"))
-        assert "'finish_reason': 'finished'" in said
+        log = run(project, site, job)
+        assert "'finish_reason': 'finished'" in log
         assert site.fetched == site.all_once
-        assert "'dupefilter/filtered'" in said
-        assert said.count("Filtered duplicate request") == 1
+        assert "'dupefilter/filtered'" in log
+        assert log.count("Filtered duplicate request") == 1
         # all of it is known now
-        ended(crawl(project, site, f"JOBDIR={project / 'job'}"))
+        run(project, site, job)
         assert site.fetched == site.all_once
     with open_filter(project / "job" / "impcb", create=False) as url_filter:
         assert len(url_filter) == site.all_once.total()
@@ -83,11 +97,24 @@ def test_a_crawl_that_is_stopped_and_resumed_fetches_each_page_once(project):
         assert f"http://localhost:{site.port}/page?b=2&id=600" not in url_filter
 
 
+def test_the_log_of_a_crawl_says_nothing_of_how_kernels_are_compiled(
+    project, monkeypatch, tmp_path
+):
+    """Scrapy logs what every package says at DEBUG."""
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "kernels"))
+    with Site(delay_seconds=0).served() as site:
+        log = run(project, site)
+        assert site.fetched == site.all_once
+    assert list((tmp_path / "kernels").rglob("*.nbi"))  # some were compiled
+    assert "[scrapy.core.engine] DEBUG" in log
+    assert "[numba" not in log
+
+
 def test_scrapys_own_filter_fetches_aliases(project):
     """So the crawl of the test above shows something."""
     with Site(delay_seconds=0).served() as site:
         own = "DUPEFILTER_CLASS=scrapy.dupefilters.RFPDupeFilter"
-        ended(crawl(project, site, own))
+        run(project, site, own)
         assert set(site.fetched) == set(site.all_once)
         assert site.fetched.total() > 2 * site.all_once.total()
 
@@ -99,14 +126,14 @@ def test_a_store_outlives_crawls_and_may_be_filled_before(project):
             # pages that an earlier run has seen are not fetched, so only one leads further
             for number in (1, 3):
                 url_filter.add(f"http://127.0.0.1:{site.port}/page?id={number}&b=2")
-        ended(crawl(project, site, f"IMPCB_STORE={store}"))
+        run(project, site, f"IMPCB_STORE={store}")
         assert site.fetched["GET", "page", 1] == site.fetched["GET", "page", 3] == 0
         assert site.fetched["GET", "page", 2] == 1
         assert max(site.fetched.values()) == 1
         # of another form
-        process = crawl(project, site, f"IMPCB_STORE={store}", "IMPCB_DROP_INDEX=0")
-        said, _ = process.communicate(timeout=300)
-        assert "was made with URLs of another form" in said
+        with crawl(project, site, f"IMPCB_STORE={store}", "IMPCB_DROP_INDEX=0") as process:
+            process.wait(timeout=300)
+        assert "was made with URLs of another form" in (project / "log").read_text()
 
 
 def form_of(project):
