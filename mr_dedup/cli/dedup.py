@@ -41,7 +41,7 @@ from mr_dedup.cli.on_cluster import cluster_settings, is_address, refuse_cluster
 from mr_dedup.cli.preloading import preloading
 from mr_dedup.cli.result_folder import ResultFolder
 from mr_dedup.cli.runner_arguments import add_runner_arguments
-from mr_dedup.cli.streams import printable
+from mr_dedup.cli.streams import counted, printable
 from mr_dedup.errors import NothingReadError
 from mr_dedup.interrupts import at_forced_end
 
@@ -553,7 +553,7 @@ def _summarise(
         f"{incomplete_files(summary.get('incomplete_files', 0))}"
     )
     for why, amount in summary["skipped"].items():
-        _say(f"skipped {amount:,} records, for their {why}")
+        _say(f"skipped {counted(amount, 'record')}, for their {why}")
     for line in recall_lines(options):
         _say(line)
     if summary["clusters split"]:

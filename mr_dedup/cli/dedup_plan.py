@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from mr_dedup.cli.document_inputs import DocumentWork
-from mr_dedup.cli.streams import printable
+from mr_dedup.cli.streams import counted, printable
 
 if TYPE_CHECKING:
     from mr_dedup.pipeline.dedup import DedupOptions
@@ -44,14 +44,14 @@ def print_plan(
 
 
 def _inputs(work: DocumentWork, options: DedupOptions) -> Iterator[str]:
-    told = _counted(work.files, "file")
+    told = counted(work.files, "file")
     if work.paths:
         told += f", {sum(path.stat().st_size for path in work.paths):,} bytes here"
     if work.passed_over:
-        told += f"; {work.passed_over:,} of other kinds are passed over"
+        told += f"; {work.passed_over:,} of other kinds are skipped"
     yield _TELLS.format("documents", told)
     for name, count in options.earlier:
-        yield _TELLS.format("against", f"{name}, {_counted(count, 'document')}")
+        yield _TELLS.format("against", f"{name}, {counted(count, 'document')}")
 
 
 def _methods(options: DedupOptions) -> Iterator[str]:
@@ -65,7 +65,7 @@ def _methods(options: DedupOptions) -> Iterator[str]:
 def _engine(arguments: argparse.Namespace, work: DocumentWork) -> Iterator[str]:
     how = {
         "inline": "inline, one process",
-        "local": f"local, {_counted(_cores(arguments), 'task')} at a time",
+        "local": f"local, {counted(_cores(arguments), 'task')} at a time",
     }.get(work.runner, f"{work.runner}, as many tasks at a time as the cluster has room for")
     yield _TELLS.format("runner", how)
 
@@ -121,7 +121,7 @@ def _stages(
     """Yield a line a stage: whether it is done, what it runs, reads and leaves."""
     from mr_dedup.pipeline.dedup import STAGES
 
-    maps = _counted(_map_tasks(arguments, work), "map task")
+    maps = counted(_map_tasks(arguments, work), "map task")
     documents = "the documents"
     signatures = ", signatures.parquet" if options.methods else ""
     joined = "in this command" if options.k is None else _JOINED[arguments.join]
@@ -174,15 +174,11 @@ def _reduce_keys(work: DocumentWork, options: DedupOptions, stages: Stages) -> s
 
     if stages.is_done("fingerprint") and stages.is_done("cluster"):
         keys = known_reduce_keys(stages.folder)
-        return _counted(keys, "reduce key")
+        return counted(keys, "reduce key")
     if len(work.paths) < work.files or options.against:
         return "a reduce key for each 16 MB of texts in clusters"
     most = reduce_keys_for(sum(path.stat().st_size for path in work.paths))
-    return f"up to about {_counted(most, 'reduce key')}"
-
-
-def _counted(count: int, thing: str) -> str:
-    return f"{count:,} {thing}{'' if count == 1 else 's'}"
+    return f"up to about {counted(most, 'reduce key')}"
 
 
 def _cores(arguments: argparse.Namespace) -> int:

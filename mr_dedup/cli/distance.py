@@ -24,7 +24,7 @@ from mr_dedup.cli.document_arguments import (
     feature_options,
     read_options,
 )
-from mr_dedup.cli.streams import printable
+from mr_dedup.cli.streams import counted, printable
 
 if TYPE_CHECKING:
     from mr_dedup.features.document_frequencies import DocumentFrequencies
@@ -143,7 +143,7 @@ def _documents_by_id(
     for id, documents in found.items():
         if not documents:
             others = len(sources.passed_over)
-            more = f"; {_counted(others, 'file')} of other kinds not read" if others else ""
+            more = f"; {counted(others, 'file')} of other kinds not read" if others else ""
             raise MrDedupError(f"no document has the id {id!r}, of {read:,} read{more}")
         if len(documents) > 1:
             places = " and ".join(f"{document.file}:{document.place}" for document in documents[:2])
@@ -155,7 +155,7 @@ def _tell_of(rejects: Rejects) -> None:
     """Print how many records could not be read, and why the first, if there are any."""
     for first in rejects.listed[:1]:
         place = "" if first.place is None else f", {first.place}"
-        count = _counted(rejects.counts.rejected, "record")
+        count = counted(rejects.counts.rejected, "record")
         print(
             f"mr-dedup: {count} could not be read, the first: "
             f"{printable(first.file)}{place}: {printable(first.reason)}",
@@ -250,15 +250,15 @@ def _lines(report: dict[str, Any]) -> Iterator[str]:
         yield f"   fingerprint  {document['fingerprint']} ({document['hex']})"
         yield f"   features     {document['features']:,}, of weight {document['weight']:,.3f}"
     bits = ", ".join(map(str, report["differing_bits"]))
-    yield f"distance  {_counted(report['distance'], 'bit')}{': ' if bits else ''}{bits}"
+    yield f"distance  {counted(report['distance'], 'bit')}{': ' if bits else ''}{bits}"
     yield f"Jaccard   {report['jaccard']:.4f}, by weight {report['weighted_jaccard']:.4f}"
     shared = report["shared"]
     weights = ", with their weights in A and in B" if shared["heaviest"] else ""
-    yield f"shared: {_counted(shared['count'], 'feature')}{weights}"
+    yield f"shared: {counted(shared['count'], 'feature')}{weights}"
     yield from _feature_lines(**shared)
     for letter in "AB":
         own = report[f"only_in_{letter.lower()}"]
-        yield f"in {letter} alone: {_counted(own['count'], 'feature')}"
+        yield f"in {letter} alone: {counted(own['count'], 'feature')}"
         yield from _feature_lines(**own)
 
 
@@ -268,7 +268,3 @@ def _feature_lines(count: int, heaviest: list[dict[str, Any]]) -> Iterator[str]:
         yield f"  {weights}  {printable(entry['feature'])}"
     if count > len(heaviest):
         yield f"  and {count - len(heaviest):,} more"
-
-
-def _counted(count: int, name: str) -> str:
-    return f"{count:,} {name}" if count == 1 else f"{count:,} {name}s"

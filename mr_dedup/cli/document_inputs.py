@@ -33,8 +33,9 @@ class DocumentWork:
     """What is run: a task for each input; so many files, and files of other kinds not read.
 
     ``paths`` are the files of this machine, ``remote`` those of the cluster, ``stdin`` is the
-    checksum of standard input if it was copied to a file. ``held`` says that the documents fit into
-    the memory of one process, which need not write them as lines; ``content_bytes`` is their size.
+    checksum of standard input if it was copied to a file. ``held`` is true if the documents fit
+    into the memory of one process and are not written between steps; ``content_bytes`` is the size
+    of the input, uncompressed.
     """
 
     runner: str

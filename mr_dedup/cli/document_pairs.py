@@ -29,6 +29,7 @@ from mr_dedup.cli.document_inputs import DocumentWork, prepare
 from mr_dedup.cli.on_cluster import cluster_settings, refuse_cluster_arguments
 from mr_dedup.cli.rejects import RejectsOutput, rejects_beside, rejects_output
 from mr_dedup.cli.results import output
+from mr_dedup.cli.streams import counted
 
 if TYPE_CHECKING:
     from mr_dedup.pipeline.dedup import DedupOptions
@@ -204,7 +205,7 @@ def _summarise(
         f"rejected: {rejects.count:,}{incomplete_files(counts['incomplete_files'])}, "
         f"{'; '.join(options.method_names)}",
         *(
-            f"mr-dedup: skipped {amount:,} records, for their {why}"
+            f"mr-dedup: skipped {counted(amount, 'record')}, for their {why}"
             for why, amount in counts["skipped"].items()
         ),
         *(f"mr-dedup: {line}" for line in recall_lines(options)),

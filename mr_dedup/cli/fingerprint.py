@@ -40,7 +40,7 @@ from mr_dedup.cli.on_cluster import (
 )
 from mr_dedup.cli.rejects import RejectsOutput, rejects_beside, rejects_output
 from mr_dedup.cli.runner_arguments import add_runner_arguments
-from mr_dedup.cli.streams import printable
+from mr_dedup.cli.streams import counted, printable
 
 if TYPE_CHECKING:
     import numpy as np
@@ -239,14 +239,15 @@ def documents_read(counters: dict[str, int], work: DocumentWork, counts: ReadCou
 
     said = [f"mr-dedup: files: {work.files:,}"]
     if work.passed_over:
-        said[0] += f" ({work.passed_over:,} of other kinds passed over)"
+        said[0] += f" ({work.passed_over:,} of other kinds skipped)"
     if counters:
         said[0] += (
             f", documents: {counters['documents']:,}, text: {counters['bytes of text'] / 1e6:,.1f} "
             f"MB, rejected: {counts.rejected:,}{incomplete_files(counts.incomplete_files)}"
         )
         said += [
-            f"mr-dedup: skipped {amount:,} records, for their {name.removeprefix(PASSED_OVER)}"
+            f"mr-dedup: skipped {counted(amount, 'record')}, "
+            f"for their {name.removeprefix(PASSED_OVER)}"
             for name, amount in sorted(counters.items())
             if name.startswith(PASSED_OVER)
         ]

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from mr_dedup.cli.streams import printable
+from mr_dedup.cli.streams import counted, printable
 
 if TYPE_CHECKING:
     import numpy as np
@@ -290,7 +290,7 @@ def rejects_of(arguments: argparse.Namespace) -> Iterator[Rejects]:
     if rejects.count:
         first = rejects.listed[0]
         print(
-            f"mr-dedup: {rejects.counts.rejected:,} records could not be read, the first in "
-            f"{printable(first.file)}, {first.place}: {printable(first.reason)}",
+            f"mr-dedup: {counted(rejects.counts.rejected, 'record')} could not be read, "
+            f"the first in {printable(first.file)}, {first.place}: {printable(first.reason)}",
             file=sys.stderr,
         )

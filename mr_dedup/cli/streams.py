@@ -61,6 +61,11 @@ def printable(text: str) -> str:
     )
 
 
+def counted(count: int, noun: str) -> str:
+    """Return a number of things with their name: ``1 file``, ``2,000 files``."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
 class _Unfailing:
     """A text stream whose failures stop nobody: after the first it is abandoned."""
 

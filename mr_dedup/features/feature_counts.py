@@ -19,20 +19,22 @@ from mr_dedup.features.word_kernels import word_scratch_for
 Counts = tuple[NDArray[np.uint64], NDArray[np.uint64]]
 """Hashes of features, strictly ascending, and in how many documents each is."""
 
-HELD_FEATURES = 3 << 20
+MAX_FEATURES = 3 << 20
 """Features that are counted before they are handed on: 200 MB at most, while that is done."""
 
 _FIRST_SLOTS = 1 << 16
 
 
 def count_features(
-    batches: Iterable[pa.LargeStringArray], options: FeatureOptions, held: int = HELD_FEATURES
+    batches: Iterable[pa.LargeStringArray],
+    options: FeatureOptions,
+    max_features: int = MAX_FEATURES,
 ) -> Iterator[Counts]:
     """Yield how many of the texts each feature occurs in; ``merged`` adds up what is yielded.
 
-    As soon as ``held`` features are known they are yielded, after the text that is being counted,
-    and counting starts anew. 10 to 30 ns a token; in memory 32 to 64 bytes a feature held, and the
-    scratch of the longest text.
+    When ``max_features`` are counted they are yielded, after the text that is being counted,
+    and counting starts anew. 10 to 30 ns a token; in memory 32 to 64 bytes for each feature, and
+    the scratch of the longest text.
     """
     table, used, before = _empty(_FIRST_SLOTS), 0, 0
     for texts in batches:
@@ -40,11 +42,11 @@ def count_features(
         done = 0
         while done < len(texts):
             done, used = count(
-                np.uint64(done), np.uint64(before), table, np.uint64(used), np.uint64(held)
+                np.uint64(done), np.uint64(before), table, np.uint64(used), np.uint64(max_features)
             )
             if 2 * used == table.keys.size:
                 table = _grown(table)
-            elif used >= held:
+            elif used >= max_features:
                 yield _counts(table)
                 table, used = _empty(_FIRST_SLOTS), 0
         before += len(texts)

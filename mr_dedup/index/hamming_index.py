@@ -224,12 +224,12 @@ class HammingIndex:
         """Return the documents within ``k`` bits, as ``protocol.FingerprintIndex.query``.
 
         With ``most`` raises ValueError if there are more, of all queries together: no more than
-        these are ever held.
+        these are ever in memory.
         """
         return self._durable.query(fingerprints, k, limit=limit, most=most)
 
     def snapshot(self) -> Snapshot:
-        """Return what is held now, to be queried while the index changes."""
+        """Return the index as it is now, to be queried while the index changes."""
         return self._durable
 
     @contextlib.contextmanager

@@ -78,26 +78,26 @@ class HttpIndex:
         return self._stats().documents
 
     def add(self, fingerprints: Fingerprints, ids: Sequence[str] | None = None) -> int:
-        """Add documents; return how many were not held before."""
-        told = messages.Put(self._documents(fingerprints, ids))
-        return self._call("PUT", "/v1/documents", told, messages.Added).new
+        """Add documents; return how many were not in the index before."""
+        request = messages.Put(self._documents(fingerprints, ids))
+        return self._call("PUT", "/v1/documents", request, messages.Added).new
 
     def remove(self, ids: Sequence[str]) -> NDArray[np.bool_]:
-        """Remove documents; return which were held."""
+        """Remove documents; return which were in the index."""
         if self.named:
             encoded_ids(ids)
         else:
             parsed_fingerprints(ids)
-        told = messages.Remove(list(ids))
-        return np.array(self._call("POST", "/v1/remove", told, messages.Removed).removed, bool)
+        request = messages.Remove(list(ids))
+        return np.array(self._call("POST", "/v1/remove", request, messages.Removed).removed, bool)
 
     def query(
         self, fingerprints: Fingerprints, k: int | None = None, *, limit: int | None = None
     ) -> IndexMatches:
         """Return the documents within ``k`` bits."""
         refuse_others(fingerprints)
-        told = messages.Query([said(each) for each in fingerprints.tolist()], k=k, limit=limit)
-        found = self._call("POST", "/v1/query", told, messages.Queries)
+        request = messages.Query([said(each) for each in fingerprints.tolist()], k=k, limit=limit)
+        found = self._call("POST", "/v1/query", request, messages.Queries)
         return matches_of([each.matches for each in found.results])
 
     def check_and_add(
@@ -172,11 +172,11 @@ class HttpIndex:
         limit: int | None,
         only_new: bool,
     ) -> list[messages.CheckedDocument]:
-        told = messages.CheckAndAdd(documents, k, limit, only_new)
-        return self._call("POST", "/v1/documents", told, messages.CheckedDocuments).results
+        request = messages.CheckAndAdd(documents, k, limit, only_new)
+        return self._call("POST", "/v1/documents", request, messages.CheckedDocuments).results
 
-    def _call(self, method: str, path: str, told: Any, says: type[_Said]) -> _Said:
-        body = None if told is None else _encoded(told)
+    def _call(self, method: str, path: str, request: Any, says: type[_Said]) -> _Said:
+        body = None if request is None else _encoded(request)
         try:
             answer = self._pool.request(
                 method, self._url + path, body=body, headers=self._headers, redirect=False
@@ -194,9 +194,9 @@ class HttpIndex:
             raise MrDedupError(f"{self._url}: is no index: {error}") from error
 
 
-def _encoded(told: Any) -> bytes:
+def _encoded(request: Any) -> bytes:
     try:
-        return msgspec.json.encode(told)
+        return msgspec.json.encode(request)
     except UnicodeEncodeError as error:
         raise ValueError(f"text: {error.object!r:.60} is no text that UTF-8 holds") from error
 

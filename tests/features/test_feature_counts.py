@@ -39,7 +39,7 @@ def test_any_batches_equal_the_oracle(batches, options, held):
     every = [text for batch in batches for text in batch]
     expected = frequency_oracle.frequencies(every, options.unit, options.length, 1)
     assert counted(batches, options)[0] == expected
-    assert counted(batches, options, held=held)[0] == expected
+    assert counted(batches, options, max_features=held)[0] == expected
 
 
 @pytest.mark.parametrize("held", [1, 10, 1000, 1 << 20])
@@ -53,7 +53,7 @@ def test_many_features_grow_the_table_and_are_handed_on(monkeypatch, held):
     ]
     every = [text for batch in batches for text in batch]
     chosen = FeatureOptions(weighting="binary")
-    found, parts = counted(batches, chosen, held=held)
+    found, parts = counted(batches, chosen, max_features=held)
     assert found == frequency_oracle.frequencies(every, "words", 1, 1)
     assert (parts > 1) == (held < 1 << 20)
 

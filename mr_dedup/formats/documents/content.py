@@ -427,7 +427,7 @@ def _inflated(
 ) -> Iterator[bytes]:
     """Yield the content of DEFLATE data, of gzip that of all members; raise as ``unpacked``.
 
-    ``members`` are told where each begins, and where damage is noticed.
+    ``members`` records the offset at which each member begins, and that of damage.
     """
     decoder = None
     for piece in pieces:

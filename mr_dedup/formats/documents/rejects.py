@@ -33,10 +33,10 @@ class Reject:
     """A record, or the rest of a file, that could not be read.
 
     ``place`` is its position, a phrase as in FormatError, None for the file as a whole. ``reason``
-    is on one line, of at most 200 printable characters. ``text_field`` is the field that may have
-    the text where there is no field of the name that is expected. ``records`` is how many records
-    could not be read, 1 where that is not known; with ``rest_of_file``, which may be all of the
-    file, it is a lower bound.
+    is on one line, of at most 200 printable characters. ``text_field`` is the name of a field that
+    may have the text, for a record without the field that was asked for. ``records`` is the number
+    of records that were lost, 1 if it is unknown. ``rest_of_file`` is true if nothing after the
+    position could be read; ``records`` is then a lower bound.
     """
 
     file: str
