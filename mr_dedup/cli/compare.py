@@ -32,7 +32,7 @@ from mr_dedup.cli.document_arguments import (
 )
 from mr_dedup.cli.evaluate import all_bands, bands_argument, similarity_argument
 from mr_dedup.cli.result_folder import aside_for, is_empty, locked, put_in_place
-from mr_dedup.cli.streams import printable
+from mr_dedup.cli.streams import counted, printable
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -250,8 +250,7 @@ def _read(
             bar.update(len(batch))
     judge_reading(arguments, rejects.counts)
     if rejects.count:
-        things = "record" if rejects.counts.rejected == 1 else "records"
-        _say(f"{rejects.counts.rejected:,} {things} could not be read")
+        _say(f"{counted(rejects.counts.rejected, 'record')} could not be read")
     return pa.concat_arrays(ids), texts
 
 

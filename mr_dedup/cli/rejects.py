@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, TypeVar
 
-from mr_dedup.cli.streams import printable
+from mr_dedup.cli.streams import counted, printable
 
 if TYPE_CHECKING:
     from mr_dedup.jobs.batches import Batch
@@ -47,14 +47,14 @@ class RejectsOutput:
             self._file = self._stack.enter_context(whole_file(self._path, self._overwrite))
         self._file.write(lines)
 
-    def summary(self, what: str = "records could not be read") -> list[str]:
+    def summary(self, noun: str = "record", problem: str = "could not be read") -> list[str]:
         """Return a line that says how many there were, and where they are; none if none."""
         if not self.count:
             return []
         where = "give --rejects FILE to keep them, and why"
         if self._path is not None:
             where = f"{printable(self._name)} says why"
-        return [f"mr-dedup: {self.count:,} {what}; {where}"]
+        return [f"mr-dedup: {counted(self.count, noun)} {problem}; {where}"]
 
 
 @contextlib.contextmanager

@@ -105,7 +105,7 @@ def run(arguments: argparse.Namespace) -> int:
             f"mr-dedup: {counts.distinct - counts.new:,} were in {printable(str(arguments.store))} "
             f"already, {counts.new:,} are new, {size:,} in it now"
         )
-    said += rejects.summary("lines are no URL")
+    said += rejects.summary("line", "could not be read as a URL")
     seconds = time.perf_counter() - started
     said.append(
         f"mr-dedup: wrote {printable(str(arguments.out))} in {seconds:.1f} s, "

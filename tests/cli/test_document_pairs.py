@@ -144,7 +144,7 @@ def test_copies_odd_ids_and_records_that_are_none(tmp_path, capfd):
     assert json.loads(reject)["file"] == str(path)
     printed, said = done(capfd, path, "--method", "exact")
     assert printed == out.read_text()
-    assert "1 records could not be read; give --rejects FILE" in said
+    assert "1 record could not be read; give --rejects FILE" in said
 
 
 @BOTH

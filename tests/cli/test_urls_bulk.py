@@ -70,7 +70,7 @@ def test_distinct_urls_equal_the_oracle_and_the_filter(tmp_path, capfd, small, r
     assert out.read_bytes() == expected
     count = expected.count(b"\n")
     assert f"files: 4, URLs: 4,000, distinct: {count:,}, rejected: {bad}\n" in said
-    assert f"mr-dedup: {bad} lines are no URL; {out}.rejects.jsonl says why" in said
+    assert f"mr-dedup: {bad} lines could not be read as a URL; {out}.rejects.jsonl says why" in said
     rejects = [json.loads(line) for line in rejects_of(out).read_text().splitlines()]
     assert [(each["file"], each["reason"][:20]) for each in rejects] == [
         (str(paths[0]), "has no scheme and ho"),

@@ -61,7 +61,7 @@ def test_many_features_grow_the_table_and_are_handed_on(monkeypatch, held):
 def test_a_text_larger_than_what_is_held_is_counted_once(monkeypatch):
     monkeypatch.setattr(feature_counts, "_FIRST_SLOTS", 2)
     text = " ".join(f"w{n}" for n in [*range(3000), *range(3000)])
-    found, parts = counted([[text, "w1 w2"], [text]], FeatureOptions(), held=10)
+    found, parts = counted([[text, "w1 w2"], [text]], FeatureOptions(), max_features=10)
     # each such text ends a part, the last of which is empty
     assert parts == 3
     assert found == {frequency_oracle.hashed(f"w{n}"): 3 if n in (1, 2) else 2 for n in range(3000)}
