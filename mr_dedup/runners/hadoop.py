@@ -25,7 +25,7 @@ from mr_dedup.errors import MrDedupError
 from mr_dedup.jobs.job import total_counters
 from mr_dedup.runners.client_log import ClientLog
 from mr_dedup.runners.failures import Explanation, explain, read_failures
-from mr_dedup.runners.hdfs import ClusterFilesystem, HadoopCommandError, no_command
+from mr_dedup.runners.hdfs import ClusterFilesystem, HadoopCommandError, no_command, utf8_locale
 from mr_dedup.runners.model import ClusterSettings, Input, JobResult, RemoteFile, is_uri
 from mr_dedup.runners.shipping import ShippingRunner, engine_for
 
@@ -173,7 +173,7 @@ class HadoopRunner(ShippingRunner, HadoopJobRunner):  # type: ignore[misc]
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
-                env=dict(env),
+                env={**env, **utf8_locale(env)},
                 start_new_session=True,
             )
         except OSError as error:

@@ -10,7 +10,7 @@ import os
 import re
 import secrets
 import subprocess
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from mrjob.fs.hadoop import HadoopFilesystem
@@ -41,6 +41,16 @@ _REFUSED = re.compile(
 
 # listings have times of the client's zone, which may be another one when a run is resumed
 _UTC = {"TZ": "UTC"}
+
+
+def utf8_locale(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return what to add to an environment so that Java reads arguments as UTF-8.
+
+    Without a locale of UTF-8, as in cron jobs, it takes names of files for ASCII.
+    """
+    values = [environment.get(name) for name in ("LC_ALL", "LC_CTYPE", "LANG")]
+    locale = next(filter(None, values), "")
+    return {} if re.search(r"utf-?8", locale, re.IGNORECASE) else {"LC_ALL": "C.UTF-8"}
 
 
 class HadoopCommandError(MrDedupError):
@@ -75,7 +85,7 @@ class ClusterFilesystem(HadoopFilesystem):  # type: ignore[misc]
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
                 check=False,
-                env=os.environ | _UTC,
+                env={**os.environ, **_UTC, **utf8_locale(os.environ)},
             )
         except OSError as error:
             raise no_command(command[0], error) from error

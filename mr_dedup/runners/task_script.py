@@ -30,6 +30,14 @@ CODE = "mr_dedup_code"
 ENVIRONMENT = "environment"
 """The folder, in that of a task, where a packed environment is."""
 
+_LOCALE = r"""
+# without a locale of UTF-8, as containers of YARN often are, Java takes names of files for ASCII
+case ${LC_ALL:-${LC_CTYPE:-${LANG:-}}} in
+    *[Uu][Tt][Ff]8* | *[Uu][Tt][Ff]-8*) ;;
+    *) export LC_ALL=C.UTF-8 ;;
+esac
+"""
+
 _RUN_AND_REPORT = r"""
 # the script runs itself, so as to see all that goes wrong from its first line on
 if [ -z "${MR_DEDUP_TASK:-}" ]; then
@@ -137,6 +145,7 @@ def task_script(
     return [
         "# what Hadoop streaming runs for a task of mr_dedup",
         *settings,
+        *_LOCALE.splitlines(),
         *_RUN_AND_REPORT.splitlines(),
         *_SET_UP_NODE.splitlines(),
         *setup,

@@ -51,6 +51,29 @@ def test_a_file_that_is_named_is_taken_whatever_it_is_called(saying):
     assert (file.uri, file.size_bytes) == ("hdfs:///c/_SUCCESS", 0)
 
 
+@pytest.mark.parametrize(
+    ("locale", "expected"),
+    [
+        ({}, "C.UTF-8"),
+        ({"LANG": "C"}, "C.UTF-8"),
+        ({"LC_ALL": "POSIX", "LANG": "de_DE.UTF-8"}, "C.UTF-8"),
+        ({"LANG": "de_DE.UTF-8"}, ""),
+        ({"LC_CTYPE": "en_US.utf8", "LANG": "C"}, ""),
+    ],
+)
+def test_names_that_are_not_ascii_reach_java(saying, tmp_path, monkeypatch, locale, expected):
+    for name in ("LC_ALL", "LC_CTYPE", "LANG"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in locale.items():
+        monkeypatch.setenv(name, value)
+    files = saying(LISTING)
+    command = tmp_path / "hadoop"
+    said = f'echo "${{LC_ALL-}}" >{tmp_path}/locale; cat '
+    command.write_text(command.read_text().replace("cat ", said, 1))
+    files.files(["hdfs:///c/"])
+    assert (tmp_path / "locale").read_text() == f"{expected or locale.get('LC_ALL', '')}\n"
+
+
 def test_times_of_files_are_of_one_zone_whatever_the_client_s(saying, tmp_path, monkeypatch):
     monkeypatch.setenv("TZ", "Asia/Tokyo")
     files = saying(LISTING)

@@ -104,6 +104,30 @@ def test_a_task_is_told_the_number_and_the_name_of_its_input(node):
     assert done.stdout == "0 -\n"
 
 
+@pytest.mark.parametrize("shell", ["sh", "bash"])
+@pytest.mark.parametrize(
+    ("locale", "expected"),
+    [
+        ({}, "C.UTF-8"),
+        ({"LANG": "C"}, "C.UTF-8"),
+        ({"LC_ALL": "POSIX", "LANG": "de_DE.UTF-8"}, "C.UTF-8"),
+        ({"LANG": "de_DE.UTF-8"}, None),
+        ({"LC_CTYPE": "en_US.utf8", "LANG": "C"}, None),
+    ],
+)
+def test_names_that_are_not_ascii_reach_the_hadoop_command(
+    node, monkeypatch, locale, expected, shell
+):
+    for name in ("LC_ALL", "LC_CTYPE", "LANG"):
+        monkeypatch.delenv(name, raising=False)
+    hadoop = node / "had oop"
+    hadoop.write_text(_HADOOP + 'echo "locale: ${LC_ALL-}" >&2\n')
+    source = node / "é.longs"
+    source.write_text("content")
+    done = run(node, "cat", manifest=f"17\t{source}\n", shell=shell, **locale)
+    assert f"\nlocale: {expected or locale.get('LC_ALL', '')}\n" in done.stderr
+
+
 SPLIT = """hdfs:///there/a b.jsonl	3	hdfs:///there/a%20b.jsonl	70
 hdfs://host:1/x.jsonl	5	here.jsonl	90
 """
