@@ -15,7 +15,7 @@ import shlex
 import signal
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from types import FrameType
 from typing import NoReturn
 
@@ -94,6 +94,9 @@ def _format_options(command: argparse.ArgumentParser) -> list[str]:
 _interrupted = threading.Event()
 """Whether a signal interrupted the command."""
 
+_AGAIN_SECONDS = 0.02
+"""After which an interrupt is raised again that was ignored."""
+
 
 def _interrupt(signum: int, frame: FrameType | None) -> NoReturn:
     """End in order, once: what cleans up after the first interrupt is not to be interrupted."""
@@ -101,6 +104,32 @@ def _interrupt(signum: int, frame: FrameType | None) -> NoReturn:
         signal.signal(number, signal.SIG_IGN)
     _interrupted.set()
     raise KeyboardInterrupt
+
+
+@contextlib.contextmanager
+def _interrupts_not_lost() -> Iterator[None]:
+    """Raise an interrupt again that was raised where Python ignores it: in a callback of C code.
+
+    LLVM calls some while a kernel is compiled or loaded, and Python would print a traceback and
+    continue.
+    """
+    usual = sys.unraisablehook
+
+    def hook(unraisable: sys.UnraisableHookArgs) -> None:
+        if unraisable.exc_type is not KeyboardInterrupt or not _interrupted.is_set():
+            usual(unraisable)
+            return
+        signal.signal(signal.SIGINT, _interrupt)
+        # a moment later: here it would be ignored as well
+        again = threading.Timer(_AGAIN_SECONDS, os.kill, (os.getpid(), signal.SIGINT))
+        again.daemon = True
+        again.start()
+
+    sys.unraisablehook = hook
+    try:
+        yield
+    finally:
+        sys.unraisablehook = usual
 
 
 def command() -> NoReturn:
@@ -135,7 +164,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if handler is not signal.SIG_IGN:
             signal.signal(number, _interrupt)
     try:
-        with dependable_streams(), at_forced_end(_say_interrupted):
+        with dependable_streams(), at_forced_end(_say_interrupted), _interrupts_not_lost():
             return _complete(sys.argv[1:] if argv is None else argv)
     finally:
         for number, handler in usual.items():

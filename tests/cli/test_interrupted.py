@@ -88,6 +88,35 @@ def test_an_interrupt_that_is_lost_in_a_callback_counts(tmp_path):
     assert done.stderr.endswith("mr-dedup: error: interrupted\n")
 
 
+IN_A_CALLBACK_AND_ON = """
+import ctypes, os, signal, sys, time
+from mr_dedup.cli import main
+from mr_dedup.pipeline import dedup
+
+def kernel(*arguments):
+    kill = ctypes.CFUNCTYPE(None)(lambda: os.kill(os.getpid(), signal.SIGINT))
+    kill()
+    began = time.monotonic()
+    while time.monotonic() < began + 60:
+        pass
+
+dedup._cluster = kernel
+sys.exit(main.main())
+"""
+
+
+def test_an_interrupt_that_is_lost_in_a_callback_is_raised_again(tmp_path):
+    """Nothing fails after it, and the process need not be ended by force."""
+    path = write_jsonl(tmp_path / "docs.jsonl", made_up_documents(1))
+    done = subprocess.run(
+        [sys.executable, "-c", IN_A_CALLBACK_AND_ON, "dedup", path, "-o", tmp_path / "out"],
+        capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 130, done.stderr
+    assert done.stderr.splitlines()[-1] == "mr-dedup: error: interrupted"
+    assert "KeyboardInterrupt" not in done.stderr
+
+
 def test_compare_is_alone_with_its_folder(tmp_path):
     from mr_dedup.cli.main import main
     from mr_dedup.cli.result_folder import locked
