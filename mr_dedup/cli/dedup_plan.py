@@ -44,12 +44,12 @@ def print_plan(
 
 
 def _inputs(work: DocumentWork, options: DedupOptions) -> Iterator[str]:
-    told = counted(work.files, "file")
+    line = counted(work.files, "file")
     if work.paths:
-        told += f", {sum(path.stat().st_size for path in work.paths):,} bytes here"
+        line += f", {sum(path.stat().st_size for path in work.paths):,} bytes here"
     if work.passed_over:
-        told += f"; {work.passed_over:,} of other kinds are skipped"
-    yield _TELLS.format("documents", told)
+        line += f"; {work.passed_over:,} of other kinds are skipped"
+    yield _TELLS.format("documents", line)
     for name, count in options.earlier:
         yield _TELLS.format("against", f"{name}, {counted(count, 'document')}")
 

@@ -114,6 +114,7 @@ def _interrupts_not_lost() -> Iterator[None]:
     continue.
     """
     usual = sys.unraisablehook
+    timers = []
 
     def hook(unraisable: sys.UnraisableHookArgs) -> None:
         if unraisable.exc_type is not KeyboardInterrupt or not _interrupted.is_set():
@@ -124,12 +125,16 @@ def _interrupts_not_lost() -> Iterator[None]:
         again = threading.Timer(_AGAIN_SECONDS, os.kill, (os.getpid(), signal.SIGINT))
         again.daemon = True
         again.start()
+        timers.append(again)
 
     sys.unraisablehook = hook
     try:
         yield
     finally:
         sys.unraisablehook = usual
+        # a command that is done is not interrupted any more
+        for again in timers:
+            again.cancel()
 
 
 def command() -> NoReturn:

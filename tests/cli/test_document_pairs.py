@@ -158,7 +158,7 @@ def test_records_that_are_skipped_are_counted(tmp_path, capfd, runner):
         ["mr-dedup: skipped 2 records, for their HTTP status",
          "mr-dedup: skipped 2 records, for their media type"],
     )  # fmt: skip
-    # as of dedup: to find no documents is no error, but for records that are all rejected
+    # an input without documents is accepted, one whose records are all rejected is an error
     path.write_bytes(b"".join(pages))
     printed, said = done(capfd, path, "--method", "exact", "-r", runner)
     assert "documents: 0, rejected: 0" in said

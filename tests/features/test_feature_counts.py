@@ -35,17 +35,17 @@ def counted(batches, options, **how):
 
 @deterministic
 @given(st.lists(st.lists(texts, max_size=6), max_size=4), options, st.integers(1, 40))
-def test_any_batches_equal_the_oracle(batches, options, held):
+def test_any_batches_equal_the_oracle(batches, options, max_features):
     every = [text for batch in batches for text in batch]
     expected = frequency_oracle.frequencies(every, options.unit, options.length, 1)
     assert counted(batches, options)[0] == expected
-    assert counted(batches, options, max_features=held)[0] == expected
+    assert counted(batches, options, max_features=max_features)[0] == expected
 
 
-@pytest.mark.parametrize("held", [1, 10, 1000, 1 << 20])
-def test_many_features_grow_the_table_and_are_handed_on(monkeypatch, held):
+@pytest.mark.parametrize("max_features", [1, 10, 1000, 1 << 20])
+def test_many_features_grow_the_table_and_are_handed_on(monkeypatch, max_features):
     monkeypatch.setattr(feature_counts, "_FIRST_SLOTS", 4)
-    rng = random.Random(held)
+    rng = random.Random(max_features)
     vocabulary = [f"w{n}" for n in range(5000)]
     batches = [
         [" ".join(rng.choices(vocabulary, k=rng.randrange(60))) for _ in range(100)]
@@ -53,9 +53,9 @@ def test_many_features_grow_the_table_and_are_handed_on(monkeypatch, held):
     ]
     every = [text for batch in batches for text in batch]
     chosen = FeatureOptions(weighting="binary")
-    found, parts = counted(batches, chosen, max_features=held)
+    found, parts = counted(batches, chosen, max_features=max_features)
     assert found == frequency_oracle.frequencies(every, "words", 1, 1)
-    assert (parts > 1) == (held < 1 << 20)
+    assert (parts > 1) == (max_features < 1 << 20)
 
 
 def test_a_text_larger_than_what_is_held_is_counted_once(monkeypatch):

@@ -109,10 +109,10 @@ def counts_in(output):
     return found
 
 
-@pytest.mark.parametrize("held", [1, 5, 1 << 20])
-def test_what_is_sent_on_early_is_added_up(folder, monkeypatch, held):
+@pytest.mark.parametrize("max_features", [1, 5, 1 << 20])
+def test_what_is_sent_on_early_is_added_up(folder, monkeypatch, max_features):
     usual = feature_counts.count_features
-    monkeypatch.setattr(feature_counts, "count_features", partial(usual, max_features=held))
+    monkeypatch.setattr(feature_counts, "count_features", partial(usual, max_features=max_features))
     monkeypatch.setattr(document_frequencies, "_HELD_FEATURES", 2)
     job = job_of("--min-documents", "1")
     emitted = []
