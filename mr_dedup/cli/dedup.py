@@ -48,9 +48,9 @@ from mr_dedup.interrupts import at_forced_end
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from mr_dedup.engines.streaming import ClusterSettings
     from mr_dedup.pipeline.dedup import DedupOptions
     from mr_dedup.pipeline.results import EarlierResult
-    from mr_dedup.runners import ClusterSettings
     from mr_dedup.signatures.protocol import SignatureMethod
 
 HELP = "keep one of each cluster of near-duplicate documents"
@@ -148,13 +148,13 @@ def _run(
     wait: Callable[[], None],
     started: float,
 ) -> int:
-    from mr_dedup import runners
+    from mr_dedup.engines import streaming
 
     settings = None
-    if arguments.runner in runners.CLUSTER_RUNNERS:
+    if arguments.runner in streaming.CLUSTER_RUNNERS:
         settings = cluster_settings(arguments)
         # a run that has begun would be in the way of the next
-        runners.check_settings(arguments.runner, settings)
+        streaming.check_settings(arguments.runner, settings)
     else:
         refuse_cluster_arguments(arguments, arguments.documents)
     options = _options(arguments, *chosen)
@@ -172,8 +172,8 @@ def _run_locked(
     wait: Callable[[], None],
     started: float,
 ) -> int:
-    from mr_dedup import runners
     from mr_dedup.cli.dedup_jobs import Jobs
+    from mr_dedup.engines import streaming
     from mr_dedup.pipeline.dedup import dedup
     from mr_dedup.pipeline.stages import Stages
 
@@ -198,7 +198,7 @@ def _run_locked(
         return 0
     if folder.work.exists() and not arguments.resume:
         shutil.rmtree(folder.work)
-    with runners.staging_folder() as staging:
+    with streaming.staging_folder() as staging:
         work = prepare(arguments.documents, arguments, staging, settings, holds=True)
         run = _run_of(arguments, work, options)
         stages = Stages(folder.work, run, resume=arguments.resume)

@@ -19,12 +19,12 @@ from mr_dedup.cli.document_inputs import (
 )
 
 if TYPE_CHECKING:
+    from mr_dedup.engines.streaming import ClusterSettings, HeldResult, Input, JobResult
     from mr_dedup.formats.documents.chunks import DocumentChunk
     from mr_dedup.formats.documents.files import DocumentFile
     from mr_dedup.jobs.held_sets import HeldSets
     from mr_dedup.jobs.job import Job
     from mr_dedup.pipeline.fingerprint_clusters import JoinEngine
-    from mr_dedup.runners import ClusterSettings, HeldResult, Input, JobResult
 
 
 class Jobs:
@@ -122,18 +122,18 @@ class Jobs:
         held: bool,
         holds: HeldSets | None,
     ) -> Iterator[JobResult | HeldResult]:
-        from mr_dedup import runners
+        from mr_dedup.engines import streaming
 
         cores = self._arguments.cores
         if runner == "inline" and held:
-            with runners.run_directly(job_class, options, inputs, cores, held=holds) as result:
+            with streaming.run_directly(job_class, options, inputs, cores, held=holds) as result:
                 yield result
             if holds is not None:
                 holds.parts.clear()
             return
         if runner == "local":
             job_class.warm_up()
-        with runners.run(
+        with streaming.run(
             job_class, options, inputs, folder, runner=runner, cores=cores, cluster=self._settings
         ) as result:
             yield result

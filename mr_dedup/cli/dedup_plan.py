@@ -161,7 +161,7 @@ def _stages(
 
 def _map_tasks(arguments: argparse.Namespace, work: DocumentWork) -> int:
     """Return how many tasks read the documents; clusters have about so many for what they split."""
-    from mr_dedup.runners.splits import split_bytes
+    from mr_dedup.engines.streaming.splits import split_bytes
 
     size = split_bytes(dict(text.split("=", 1) for text in arguments.properties or ()))
     of_lines = (item.lines_bytes for item in work.inputs)

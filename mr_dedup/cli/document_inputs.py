@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 from mr_dedup.cli.on_cluster import is_address
 
 if TYPE_CHECKING:
+    from mr_dedup.engines.streaming import ClusterSettings, Input, RemoteFile
     from mr_dedup.errors import MrDedupError
     from mr_dedup.formats.documents.chunks import DocumentChunk
     from mr_dedup.formats.documents.files import DocumentFile
-    from mr_dedup.runners import ClusterSettings, Input, RemoteFile
 
 SMALL_BYTES = 64 << 20
 """Bytes of files up to which one process is quicker than several."""
@@ -66,7 +66,7 @@ def prepare(
     machine come first. Raises MrDedupError for names that stand for no documents, and FormatError
     as ``find_documents``.
     """
-    from mr_dedup.runners import Input
+    from mr_dedup.engines.streaming import Input
 
     here = [name for name in documents if not is_address(name)]
     there = [name for name in documents if is_address(name)]
@@ -183,8 +183,8 @@ def _described(
     held: bool,
 ) -> list[Input]:
     """Return descriptions of chunks for tasks that keep the cores busy."""
+    from mr_dedup.engines.streaming import Input
     from mr_dedup.formats.documents.chunks import CHUNK_BYTES, chunk_bytes, cut_into_chunks
-    from mr_dedup.runners import Input
 
     cores = cores or len(os.sched_getaffinity(0))
     size = CHUNK_BYTES if runner == "inline" and not held else chunk_bytes(files, cores)
@@ -196,8 +196,8 @@ def _described(
 
 def described_chunk(chunk: DocumentChunk, staging: Path) -> Input:
     """Return the input of a task of this machine that reads a chunk."""
+    from mr_dedup.engines.streaming import Input
     from mr_dedup.formats.documents.chunks import DESCRIPTION_SUFFIX
-    from mr_dedup.runners import Input
 
     path = staging / f"{chunk.number:06}{DESCRIPTION_SUFFIX}"
     path.write_text(chunk.describe())
@@ -206,8 +206,8 @@ def described_chunk(chunk: DocumentChunk, staging: Path) -> Input:
 
 def bundled_chunk(chunk: DocumentChunk, staging: Path) -> Input:
     """Return the input of a cluster's task that reads a chunk of this machine's files."""
+    from mr_dedup.engines.streaming import Input
     from mr_dedup.formats.documents.chunks import BUNDLE_SUFFIX, bundle
-    from mr_dedup.runners import Input
 
     path = staging / f"{chunk.number:06}{BUNDLE_SUFFIX}"
     bundle(chunk, path)
@@ -218,8 +218,8 @@ def _shipped(
     files: Sequence[DocumentFile], staging: Path | None, arguments: argparse.Namespace
 ) -> list[Input]:
     """Return the inputs of a cluster's tasks: files as they are, small ones in bundles."""
+    from mr_dedup.engines.streaming import Input
     from mr_dedup.formats.documents.chunks import cut_into_chunks, total_bytes
-    from mr_dedup.runners import Input
 
     inputs = []
     for chunk in cut_into_chunks(files, _BUNDLED_BYTES, split=False):
@@ -259,9 +259,9 @@ def _remote_files(
 
     Raises MrDedupError for addresses that stand for none.
     """
+    from mr_dedup.engines.streaming import list_files
     from mr_dedup.errors import MrDedupError
     from mr_dedup.formats.documents.files import format_by_ending
-    from mr_dedup.runners import list_files
 
     if not names:
         return [], 0

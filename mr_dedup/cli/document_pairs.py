@@ -32,9 +32,9 @@ from mr_dedup.cli.results import output
 from mr_dedup.cli.streams import counted
 
 if TYPE_CHECKING:
+    from mr_dedup.engines.streaming import ClusterSettings
     from mr_dedup.pipeline.dedup import DedupOptions
     from mr_dedup.pipeline.similar_pairs import SimilarPairs
-    from mr_dedup.runners import ClusterSettings
 
 _REJECTS_AT_ONCE = 1 << 22
 
@@ -101,15 +101,15 @@ def refuse_document_arguments(arguments: argparse.Namespace) -> None:
 
 def find_document_pairs(arguments: argparse.Namespace) -> int:
     """Print the pairs of documents; return the exit code."""
-    from mr_dedup import runners
     from mr_dedup.cli.dedup_jobs import Jobs
+    from mr_dedup.engines import streaming
     from mr_dedup.formats.outputs import refuse_existing
     from mr_dedup.pipeline.similar_pairs import similar_pairs
 
     started = time.perf_counter()
     arguments = _of_documents(arguments)
     settings: ClusterSettings | None = None
-    if arguments.runner in runners.CLUSTER_RUNNERS:
+    if arguments.runner in streaming.CLUSTER_RUNNERS:
         settings = cluster_settings(arguments)
     else:
         refuse_cluster_arguments(arguments, arguments.corpus)
@@ -118,7 +118,7 @@ def find_document_pairs(arguments: argparse.Namespace) -> int:
     options = _options(arguments)
     rejects_path = arguments.rejects or (rejects_beside(arguments.out) if arguments.out else None)
     with (
-        runners.staging_folder() as staging,
+        streaming.staging_folder() as staging,
         rejects_output(rejects_path, arguments.overwrite) as rejects,
     ):
         work = prepare(arguments.corpus, arguments, staging, settings, holds=True)

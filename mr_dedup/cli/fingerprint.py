@@ -47,10 +47,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
+    from mr_dedup.engines.streaming import ClusterSettings, JobResult
     from mr_dedup.formats.documents.rejects import ReadCounts
     from mr_dedup.formats.fingerprint_files import FingerprintWriter
     from mr_dedup.formats.fingerprint_parquet import TableWriter
-    from mr_dedup.runners import ClusterSettings, JobResult
 
 HELP = "compute the fingerprints of documents"
 
@@ -78,11 +78,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command; return its exit code."""
-    from mr_dedup import runners
+    from mr_dedup.engines import streaming
 
     started = time.perf_counter()
     settings = None
-    if arguments.runner in runners.CLUSTER_RUNNERS:
+    if arguments.runner in streaming.CLUSTER_RUNNERS:
         settings = cluster_settings(arguments)
     else:
         outputs = [str(place) for place in (arguments.out, arguments.rejects) if place]
@@ -91,7 +91,7 @@ def run(arguments: argparse.Namespace) -> int:
     format = _format_of(place, arguments.keep_field)
     rejects_place = arguments.rejects or rejects_beside(place)
     with (
-        runners.staging_folder() as staging,
+        streaming.staging_folder() as staging,
         delivered(place, arguments, staging, settings) as out,
         delivered(rejects_place, arguments, staging, settings) as rejects_path,
         rejects_output(rejects_path, arguments.overwrite, str(rejects_place)) as rejects,
@@ -116,7 +116,7 @@ def fingerprinted(
     fields: Sequence[str] = (),
 ) -> Iterator[JobResult]:
     """Compute the fingerprints of documents as the arguments say; yield what the tasks left."""
-    from mr_dedup import runners
+    from mr_dedup.engines import streaming
     from mr_dedup.jobs.document_options import feature_arguments, reading_arguments
     from mr_dedup.jobs.fingerprint import FingerprintJob
 
@@ -128,7 +128,7 @@ def fingerprinted(
     options += shipped_frequencies(arguments, staging)
     if work.runner == "local":
         FingerprintJob.warm_up(features, frequencies)
-    with runners.run(
+    with streaming.run(
         FingerprintJob, options, work.inputs, staging,
         runner=work.runner, cores=arguments.cores, cluster=settings,
     ) as result:  # fmt: skip

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from mr_dedup.engines.streaming import Input
     from mr_dedup.formats.chunks import Chunk
     from mr_dedup.formats.fingerprint_files import FingerprintFile
-    from mr_dedup.runners import Input
 
 
 def corpus_files(names: Sequence[str], arguments: argparse.Namespace) -> list[FingerprintFile]:
@@ -36,8 +36,8 @@ def refuse_input_as_output(out: Path | None, files: Iterable[FingerprintFile]) -
 
 def described(chunks: Sequence[Chunk], staging: Path) -> list[Input]:
     """Return descriptions of chunks, for tasks of this machine."""
+    from mr_dedup.engines.streaming import Input
     from mr_dedup.formats.chunks import DESCRIPTION_SUFFIX
-    from mr_dedup.runners import Input
 
     inputs = []
     for number, chunk in enumerate(chunks):

@@ -34,8 +34,8 @@ from mr_dedup.cli.runner_arguments import add_runner_arguments
 from mr_dedup.cli.streams import printable
 
 if TYPE_CHECKING:
+    from mr_dedup.engines.streaming import ClusterSettings, JobResult
     from mr_dedup.features.document_frequencies import DocumentFrequencies
-    from mr_dedup.runners import ClusterSettings, JobResult
 
 HELP = "count in how many documents each feature occurs"
 
@@ -62,12 +62,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command; return its exit code."""
-    from mr_dedup import runners
+    from mr_dedup.engines import streaming
     from mr_dedup.formats.outputs import refuse_existing
 
     started = time.perf_counter()
     settings = None
-    if arguments.runner in runners.CLUSTER_RUNNERS:
+    if arguments.runner in streaming.CLUSTER_RUNNERS:
         settings = cluster_settings(arguments)
     else:
         refuse_cluster_arguments(arguments, arguments.documents)
@@ -75,7 +75,7 @@ def run(arguments: argparse.Namespace) -> int:
     refuse_existing(arguments.out, arguments.overwrite)
     rejects_path = arguments.rejects or rejects_beside(arguments.out)
     with (
-        runners.staging_folder() as staging,
+        streaming.staging_folder() as staging,
         rejects_output(rejects_path, arguments.overwrite) as rejects,
     ):
         work = prepare(arguments.documents, arguments, staging, settings)
@@ -100,7 +100,7 @@ def _counted(
     settings: ClusterSettings | None,
 ) -> Iterator[JobResult]:
     """Count features as the arguments say; yield what the reducers left."""
-    from mr_dedup import runners
+    from mr_dedup.engines import streaming
     from mr_dedup.jobs.document_frequencies import DocumentFrequenciesJob
     from mr_dedup.jobs.document_options import feature_arguments, reading_arguments
 
@@ -111,7 +111,7 @@ def _counted(
     options += [f"--min-documents={arguments.min_documents}"]
     if work.runner == "local":
         DocumentFrequenciesJob.warm_up(features)
-    with runners.run(
+    with streaming.run(
         DocumentFrequenciesJob, options, work.inputs, staging,
         runner=work.runner, cores=arguments.cores, cluster=settings,
     ) as result:  # fmt: skip

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 from mr_dedup.cli.arguments import byte_size, positive
 
 if TYPE_CHECKING:
+    from mr_dedup.engines.streaming import ClusterSettings, Input
     from mr_dedup.formats.chunks import Chunk
-    from mr_dedup.runners import ClusterSettings, Input
 
 _EXAMPLES = {"hadoop": "hdfs:///found", "emr": "s3://bucket/found"}
 """An address that each runner of clusters knows."""
@@ -63,8 +63,8 @@ def cluster_settings(arguments: argparse.Namespace) -> ClusterSettings:
 
     ``output_dir`` is not among the settings: it is of one job of a command, see ``with_output``.
     """
+    from mr_dedup.engines.streaming import ClusterSettings
     from mr_dedup.errors import MrDedupError
-    from mr_dedup.runners import ClusterSettings
 
     if arguments.runner == "emr" and arguments.hadoop_bin is not None:
         raise MrDedupError("--hadoop-bin: means nothing to EMR, which needs no such command here")
@@ -106,10 +106,10 @@ def refuse_existing_output(arguments: argparse.Namespace, settings: ClusterSetti
 
 
 def _refuse_existing(uri: str, arguments: argparse.Namespace, settings: ClusterSettings) -> None:
-    from mr_dedup import runners
+    from mr_dedup.engines import streaming
     from mr_dedup.errors import MrDedupError
 
-    if not settings.overwrite and runners.exists(uri, arguments.runner, settings):
+    if not settings.overwrite and streaming.exists(uri, arguments.runner, settings):
         raise MrDedupError(f"{uri}: exists; give --overwrite to replace it")
 
 
@@ -128,7 +128,7 @@ def refuse_cluster_arguments(arguments: argparse.Namespace, names: Iterable[str]
 
 def is_address(text: str) -> bool:
     """Return whether ``text`` is an address on a cluster, as ``hdfs://…`` or ``s3://…``."""
-    from mr_dedup.runners import is_uri
+    from mr_dedup.engines.streaming import is_uri
 
     return is_uri(text)
 
@@ -153,7 +153,7 @@ def delivered(
     It appears there whole when the block ends without an error. If nothing was written, one of an
     earlier run goes if it may be overwritten. Raises MrDedupError if it may not, before the block.
     """
-    from mr_dedup import runners
+    from mr_dedup.engines import streaming
     from mr_dedup.formats.outputs import refuse_existing
 
     if isinstance(place, Path):
@@ -165,9 +165,9 @@ def delivered(
     path = Path(tempfile.mkdtemp(dir=staging)) / place.rpartition("/")[2]
     yield path
     if path.exists():
-        runners.put(path, place, arguments.runner, settings)
+        streaming.put(path, place, arguments.runner, settings)
     elif settings.overwrite:
-        runners.remove_file(place, arguments.runner, settings)
+        streaming.remove_file(place, arguments.runner, settings)
 
 
 def _check_output(address: str, error: Callable[[str], Exception]) -> None:
@@ -180,7 +180,7 @@ def fetched(name: str, staging: Path, runner: str, settings: ClusterSettings) ->
     """Return a copy here of the file ``name`` if it is on the cluster, or ``name``."""
     if not is_address(name):
         return name
-    from mr_dedup.runners import fetch
+    from mr_dedup.engines.streaming import fetch
 
     folder = staging / "fetched"
     folder.mkdir()
@@ -197,8 +197,8 @@ def remote_inputs(
     A task each, whatever their size. Raises MrDedupError for an address that stands for no file,
     UnknownFormatError for a file whose format nobody says.
     """
+    from mr_dedup.engines.streaming import Input, list_files
     from mr_dedup.formats.fingerprint_files import format_by_ending
-    from mr_dedup.runners import Input, list_files
 
     files = list_files(names, arguments.runner, settings)
     if arguments.corpus_format is None:
@@ -212,8 +212,8 @@ def staged_files(
     chunks: Sequence[Chunk], staging: Path, arguments: argparse.Namespace
 ) -> list[Input]:
     """Return files of this machine, one for each chunk: what it is, or a copy of its parts."""
+    from mr_dedup.engines.streaming import Input
     from mr_dedup.formats.fingerprint_files import create
-    from mr_dedup.runners import Input
 
     inputs = []
     for number, chunk in enumerate(chunks):

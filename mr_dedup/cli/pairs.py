@@ -50,9 +50,9 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from mr_dedup.engines.streaming import ClusterSettings, Input
     from mr_dedup.formats.chunks import Part
     from mr_dedup.hamming.planner import Plan
-    from mr_dedup.runners import ClusterSettings, Input
 
 HELP = "find all pairs of near-duplicates in a corpus of fingerprints, or between two"
 
@@ -89,7 +89,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command; return its exit code."""
-    from mr_dedup import runners
+    from mr_dedup.engines import streaming
     from mr_dedup.formats.outputs import refuse_existing
 
     started = time.perf_counter()
@@ -99,7 +99,7 @@ def run(arguments: argparse.Namespace) -> int:
     _refuse_standard_input(arguments)
     arguments.k = DEFAULT_K if arguments.k is None else arguments.k
     settings = None
-    if arguments.runner in runners.CLUSTER_RUNNERS:
+    if arguments.runner in streaming.CLUSTER_RUNNERS:
         settings = cluster_settings(arguments)
     else:
         refuse_cluster_arguments(arguments, (*arguments.corpus, *arguments.others))
@@ -110,7 +110,7 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.runner != "local" and corpora.fit(arguments.table_memory):
             _find_in_memory(corpora, arguments, started)
             return 0
-    with runners.staging_folder() as staging:
+    with streaming.staging_folder() as staging:
         if settings is None:
             work = _work_here(corpora, arguments, staging)
         else:
@@ -292,12 +292,12 @@ def _run_job(
     settings: ClusterSettings | None,
     started: float,
 ) -> None:
-    from mr_dedup import runners
+    from mr_dedup.engines import streaming
     from mr_dedup.jobs.join import JoinJob
 
     if work.runner == "local":
         JoinJob.warm_up()
-    with runners.run(
+    with streaming.run(
         JoinJob, work.options, work.inputs, staging,
         runner=work.runner, cores=arguments.cores,
         cluster=None if settings is None else with_output(settings, arguments),

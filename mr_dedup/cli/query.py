@@ -43,10 +43,10 @@ from mr_dedup.cli.results import copy_ordered, output
 from mr_dedup.cli.runner_arguments import add_runner_arguments
 
 if TYPE_CHECKING:
+    from mr_dedup.engines.streaming import ClusterSettings, Input, JobResult
     from mr_dedup.formats.chunks import Chunk, Part
     from mr_dedup.formats.fingerprint_files import FingerprintFile
     from mr_dedup.formats.longs import ByteOrder
-    from mr_dedup.runners import ClusterSettings, Input, JobResult
 
 HELP = "find the near-duplicates of queries in a corpus of fingerprints"
 
@@ -86,13 +86,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command; return its exit code."""
-    from mr_dedup import runners
+    from mr_dedup.engines import streaming
     from mr_dedup.formats.outputs import refuse_existing
     from mr_dedup.jobs.query import QueryJob
 
     started = time.perf_counter()
     settings = None
-    if arguments.runner in runners.CLUSTER_RUNNERS:
+    if arguments.runner in streaming.CLUSTER_RUNNERS:
         settings = cluster_settings(arguments)
     else:
         refuse_cluster_arguments(arguments, (*arguments.corpus, arguments.queries))
@@ -100,7 +100,7 @@ def run(arguments: argparse.Namespace) -> int:
         refuse_existing(arguments.out, arguments.overwrite)
     rejects_path = arguments.rejects or (rejects_beside(arguments.out) if arguments.out else None)
     with (
-        runners.staging_folder() as staging,
+        streaming.staging_folder() as staging,
         rejects_output(rejects_path, arguments.overwrite) as rejects,
     ):
         sides = with_fingerprints(arguments, staging, settings, rejects)
@@ -110,7 +110,7 @@ def run(arguments: argparse.Namespace) -> int:
             work = _work_on_cluster(sides, staging, settings)
         if work.runner == "local":
             QueryJob.warm_up()
-        with runners.run(
+        with streaming.run(
             QueryJob, work.options, work.inputs, staging,
             runner=work.runner, cores=arguments.cores,
             cluster=None if settings is None else with_output(settings, arguments),

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from mr_dedup.cli.rejects import RejectsOutput
-    from mr_dedup.runners import ClusterSettings
+    from mr_dedup.engines.streaming import ClusterSettings
 
 _Kind = Literal["documents", "fingerprints"]
 _SIDES = ("corpus", "queries")
@@ -158,7 +158,7 @@ def _kinds(
     elif kind := _kind_by_ending(name):
         yield kind, name
     elif settings is not None:
-        from mr_dedup.runners import list_files
+        from mr_dedup.engines.streaming import list_files
 
         for file in list_files([name], arguments.runner, settings):
             yield _kind_by_ending(file.uri) or "fingerprints", file.uri

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 if TYPE_CHECKING:
-    from mr_dedup.runners import JobResult
+    from mr_dedup.engines.streaming import JobResult
 
 
 @contextlib.contextmanager

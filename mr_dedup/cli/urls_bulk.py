@@ -24,8 +24,8 @@ from mr_dedup.cli.runner_arguments import add_runner_arguments
 from mr_dedup.cli.streams import printable
 
 if TYPE_CHECKING:
+    from mr_dedup.engines.streaming import ClusterSettings
     from mr_dedup.pipeline.distinct_urls import DistinctUrls, Remembering
-    from mr_dedup.runners import ClusterSettings
     from mr_dedup.urls.canonical import UrlForm
 
 HELP = "write the distinct URLs of lists, and how often each is in them"
@@ -71,12 +71,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the action; return its exit code."""
-    from mr_dedup import runners
+    from mr_dedup.engines import streaming
     from mr_dedup.pipeline.distinct_urls import Remembering
 
     started = time.perf_counter()
     settings = None
-    if arguments.runner in runners.CLUSTER_RUNNERS:
+    if arguments.runner in streaming.CLUSTER_RUNNERS:
         settings = cluster_settings(arguments)
     else:
         outputs = [str(place) for place in (arguments.out, arguments.rejects) if place]
@@ -84,7 +84,7 @@ def run(arguments: argparse.Namespace) -> int:
     form = _form(arguments)
     rejects_place = arguments.rejects or rejects_beside(arguments.out)
     with (
-        runners.staging_folder() as staging,
+        streaming.staging_folder() as staging,
         Remembering(arguments.store, form) as remembering,
     ):
         with (
@@ -149,14 +149,14 @@ def _distinct(
     settings: ClusterSettings | None,
 ) -> Iterator[DistinctUrls]:
     """Run the job as the arguments say; yield what it left."""
-    from mr_dedup import runners
+    from mr_dedup.engines import streaming
     from mr_dedup.jobs.url_options import form_arguments
     from mr_dedup.jobs.urls import UrlsJob
     from mr_dedup.pipeline.distinct_urls import DistinctUrls
 
     if work.runner == "local":
         UrlsJob.warm_up()
-    with runners.run(
+    with streaming.run(
         UrlsJob, ["--as-batches", *form_arguments(form, staging)], work.inputs, staging,
         runner=work.runner, cores=arguments.cores, cluster=settings,
     ) as result:  # fmt: skip

@@ -14,6 +14,15 @@ import numpy as np
 
 from mr_dedup.clusters.components import Labels
 from mr_dedup.clusters.label_rounds import MOST_PARTITIONS
+from mr_dedup.engines.streaming import (
+    CLUSTER_RUNNERS,
+    ClusterSettings,
+    Input,
+    JobResult,
+    list_files,
+    remove,
+    run,
+)
 from mr_dedup.errors import FormatError, MrDedupError
 from mr_dedup.jobs.batches import BatchProtocol
 from mr_dedup.jobs.components import (
@@ -22,15 +31,6 @@ from mr_dedup.jobs.components import (
     ComponentsJob,
     decode_links,
     unsettled_labels,
-)
-from mr_dedup.runners import (
-    CLUSTER_RUNNERS,
-    ClusterSettings,
-    Input,
-    JobResult,
-    list_files,
-    remove,
-    run,
 )
 
 _PARTITION_BYTES = 32 << 20
@@ -103,14 +103,14 @@ def connect(
 ) -> Connected:
     """Return the components of the graph whose edges ``inputs`` hold, files of pairs or of labels.
 
-    Runs rounds of ComponentsJob, a map task an input, until no label is unsettled: two or three
-    for clusters of near-duplicates, more by the logarithm of a chain's length. The same labels
-    whatever the inputs are split into, the ``partitions`` (by default as many as the size of the
-    inputs asks for) and the runner. ``runner``, ``cores`` and ``cluster`` are as for
-    ``runners.run``. What a round leaves stays in ``staging`` until the next is done, the result for
-    good; on a cluster in ``folder`` instead, the URI of one, if that is given. Raises ValueError
-    for arguments that contradict each other, MrDedupError as ``runners.run``, and if the counters
-    of a cluster are not read.
+    Runs rounds of ComponentsJob, a map task an input, until no label is unsettled: two or three for
+    clusters of near-duplicates, more by the logarithm of a chain's length. The same labels whatever
+    the inputs are split into, the ``partitions`` (by default as many as the size of the inputs asks
+    for) and the runner. ``runner``, ``cores`` and ``cluster`` are as for ``streaming.run``. What a
+    round leaves stays in ``staging`` until the next is done, the result for good; on a cluster in
+    ``folder`` instead, the URI of one, if that is given. Raises ValueError for arguments that
+    contradict each other, MrDedupError as ``streaming.run``, and if the counters of a cluster are
+    not read.
     """
     if folder is not None and runner not in CLUSTER_RUNNERS:
         raise ValueError(f"folder: needs a runner of clusters, not {runner!r}")

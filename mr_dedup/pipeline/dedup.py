@@ -32,6 +32,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from mr_dedup.engines.streaming import HeldResult, JobResult
 from mr_dedup.features.normalisation_table import Normalization
 from mr_dedup.formats.documents.chunks import DocumentChunk
 from mr_dedup.formats.documents.files import DocumentFile
@@ -62,7 +63,6 @@ from mr_dedup.pipeline.kept_documents import KeptDocuments
 from mr_dedup.pipeline.results import EarlierResult, write_fingerprints, write_signatures
 from mr_dedup.pipeline.signature_rows import read_signatures, signature_writer
 from mr_dedup.pipeline.stages import Stages
-from mr_dedup.runners import HeldResult, JobResult
 from mr_dedup.signatures.protocol import SignatureMethod
 
 STAGES = ("fingerprint", "cluster", "earlier", "resolve", "keep")

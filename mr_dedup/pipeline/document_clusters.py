@@ -17,6 +17,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from mr_dedup.clusters.components import Labels, UnionFind, components
+from mr_dedup.engines.streaming import Input, run
 from mr_dedup.jobs.batches import Kind, decode_columns, read_batches
 from mr_dedup.jobs.signatures import SignaturesJob, write_signatures
 from mr_dedup.pipeline.fingerprint_clusters import (
@@ -27,7 +28,6 @@ from mr_dedup.pipeline.fingerprint_clusters import (
     cluster_fingerprints,
     split_large,
 )
-from mr_dedup.runners import Input, run
 from mr_dedup.signatures.candidates import (
     can_be_chained,
     candidates,

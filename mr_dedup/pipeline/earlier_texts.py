@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from mr_dedup.engines.streaming import HeldResult, JobResult
 from mr_dedup.formats.documents.chunks import DocumentChunk, cut_into_chunks
 from mr_dedup.formats.documents.files import DocumentFile
 from mr_dedup.formats.outputs import whole_file
@@ -30,7 +31,6 @@ from mr_dedup.jobs.resolve import Labels
 from mr_dedup.pipeline.decided import changed
 from mr_dedup.pipeline.document_rows import Locations, Rows
 from mr_dedup.pipeline.results import EarlierResult
-from mr_dedup.runners import HeldResult, JobResult
 
 RunHere = Callable[
     [type[Job], Sequence[str], str, Sequence[DocumentChunk]],

@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mr_dedup.clusters.components import Labels, Ranks, components
+from mr_dedup.engines.streaming import CLUSTER_RUNNERS, ClusterSettings, Input, run
 from mr_dedup.formats import longs
 from mr_dedup.jobs.batches import Kind, decode_columns, read_batches
-from mr_dedup.runners import CLUSTER_RUNNERS, ClusterSettings, Input, run
 
 # what joins fingerprints is imported where they are joined: not all methods have them joined
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ _FILE_FINGERPRINTS = 1 << 23
 
 @dataclass(frozen=True)
 class JoinEngine:
-    """What jobs over fingerprints run on, as ``runners.run`` takes it.
+    """What jobs over fingerprints run on, as ``streaming.run`` takes it.
 
     ``join`` says who finds pairs: ``memory`` for this process, ``tasks``, or ``auto`` for what
     takes less time.
@@ -135,7 +135,7 @@ def cluster_fingerprints(values: Fingerprints, k: int, engine: JoinEngine) -> Fi
     """Return the clusters of fingerprints within ``k`` bits of one another, uint64[n], repeated.
 
     In memory 32 bytes a fingerprint, and 60 a pair, or where tasks find these, 36 a clustered
-    fingerprint. Raises MrDedupError as ``runners.run``, and for a ``k`` that matches too much.
+    fingerprint. Raises MrDedupError as ``streaming.run``, and for a ``k`` that matches too much.
     """
     from mr_dedup.hamming.planner import spread_sample
     from mr_dedup.hamming.self_join import self_join

@@ -15,16 +15,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from mr_dedup import runners
 from mr_dedup.cli import document_inputs
 from mr_dedup.cli.main import main
+from mr_dedup.engines import streaming
+from mr_dedup.engines.streaming import RUNNERS
 from mr_dedup.features.shingles import FeatureOptions
 from mr_dedup.fingerprints import simhash
 from mr_dedup.formats.documents import chunks
 from mr_dedup.pipeline import dedup as pipeline
 from mr_dedup.pipeline.stages import Stages, has_finished
 from mr_dedup.report.decision_file import read_decisions
-from mr_dedup.runners import RUNNERS
 from mr_dedup.signatures import columns
 from tests.features import text_oracle
 from tests.fingerprints.test_simhash import oracle
@@ -220,7 +220,7 @@ def test_what_is_too_much_to_be_held_goes_by_lines(tmp_path, capfd, small_chunks
     done(capfd, path, "-o", outs[1], "--cores", 1)
     monkeypatch.setattr(document_inputs, "HELD_BYTES", 1000)
     run_directly = []
-    monkeypatch.setattr(runners, "run_directly", run_directly.append)
+    monkeypatch.setattr(streaming, "run_directly", run_directly.append)
     done(capfd, path, "-o", outs[2], "-r", "inline")
     monkeypatch.setattr(document_inputs, "SMALL_BYTES", 1000)
     done(capfd, path, "-o", outs[3])
@@ -415,7 +415,7 @@ import os, signal, sys
 
 from mr_dedup.cli.main import main
 from mr_dedup.pipeline.stages import Stages
-from mr_dedup.runners import local
+from mr_dedup.engines.streaming import local
 
 moment, name = sys.argv[1:3]
 finish, run_task = Stages.finish, local._run_task

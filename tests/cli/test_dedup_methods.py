@@ -7,11 +7,11 @@ import re
 import pyarrow.parquet as pq
 import pytest
 
+from mr_dedup.engines.streaming import RUNNERS
 from mr_dedup.features.shingles import FeatureOptions
 from mr_dedup.jobs.resolve import ResolveJob
 from mr_dedup.pipeline import dedup as pipeline
 from mr_dedup.pipeline.fingerprint_clusters import ClusterLimit
-from mr_dedup.runners import RUNNERS
 from tests.cli.test_dedup import (
     DEFAULTS,
     check,

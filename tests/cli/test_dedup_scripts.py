@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from mr_dedup.clusters.verification import shingle_sets
-from mr_dedup.runners import RUNNERS
+from mr_dedup.engines.streaming import RUNNERS
 from tests.cli.test_dedup import done, mistake, write_jsonl
 
 PARTS = {

@@ -6,9 +6,9 @@ import json
 import pytest
 
 from mr_dedup.cli.main import main
+from mr_dedup.engines.streaming import RUNNERS
 from mr_dedup.formats.documents import chunks
 from mr_dedup.pipeline import similar_pairs
-from mr_dedup.runners import RUNNERS
 from tests.cli.test_compare import RULES, estimated, made_up, near, sharing
 from tests.cli.test_dedup import similarity, write_jsonl
 from tests.cli.test_dedup import small_chunks as small_chunks

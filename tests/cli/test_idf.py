@@ -8,10 +8,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from mr_dedup.cli.main import main
+from mr_dedup.engines.streaming import RUNNERS
 from mr_dedup.features.document_frequencies import DocumentFrequencies
 from mr_dedup.features.shingles import FeatureOptions
 from mr_dedup.formats.documents import chunks
-from mr_dedup.runners import RUNNERS
 from tests.features import frequency_oracle
 from tests.fingerprints.test_simhash_by_rarity import oracle
 

@@ -11,7 +11,7 @@ import sys
 
 import pytest
 
-from mr_dedup.runners import RUNNERS
+from mr_dedup.engines.streaming import RUNNERS
 from tests.cli.test_dedup import files_of, made_up_documents, write_jsonl
 
 IN_A_KERNEL = """

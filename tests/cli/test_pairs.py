@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from mr_dedup.cli.main import main
+from mr_dedup.engines.streaming import RUNNERS
 from mr_dedup.formats import chunks, fingerprint_files
 from mr_dedup.hamming.design import designs_for
-from mr_dedup.runners import RUNNERS
 from tests.oracles import flipped, pair_lines, pairs_among, pairs_within
 
 BOTH = pytest.mark.parametrize("runner", RUNNERS)

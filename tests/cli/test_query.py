@@ -20,14 +20,14 @@ import pyarrow.parquet as pq
 import pytest
 import zstandard
 
-from mr_dedup import runners
 from mr_dedup.cli.main import main
 from mr_dedup.cli.results import copy_ordered
+from mr_dedup.engines import streaming
+from mr_dedup.engines.streaming import RUNNERS, JobResult
 from mr_dedup.errors import MrDedupError
 from mr_dedup.formats import chunks, fingerprint_files
 from mr_dedup.hamming import search
 from mr_dedup.hamming.design import designs_for
-from mr_dedup.runners import RUNNERS, JobResult
 from tests.oracles import result_lines
 
 BOTH = pytest.mark.parametrize("runner", RUNNERS)
@@ -238,7 +238,7 @@ def test_a_cluster_is_sent_what_is_told_to_be_parquet_whole(
         sent.append(sorted(Path(each.place).name for each in inputs))
         raise MrDedupError("this far")
 
-    monkeypatch.setattr(runners, "run", noting)
+    monkeypatch.setattr(streaming, "run", noting)
     values = np.array(corpus.corpus, dtype=np.uint64)
     for name in ("a.parquet", "b"):
         pq.write_table(pa.table({"fingerprint": values}), tmp_path / name)

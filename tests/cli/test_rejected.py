@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from mr_dedup.cli.main import main
-from mr_dedup.runners import RUNNERS
+from mr_dedup.engines.streaming import RUNNERS
 from tests.formats.documents.test_document_warc import page
 
 BOTH = pytest.mark.parametrize("runner", RUNNERS)

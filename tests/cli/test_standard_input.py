@@ -13,10 +13,10 @@ import pytest
 import zstandard
 
 from mr_dedup.cli.main import main
+from mr_dedup.engines.streaming import RUNNERS
 from mr_dedup.errors import MrDedupError
 from mr_dedup.formats.documents.standard_input import spool_standard_input
 from mr_dedup.pipeline import dedup as pipeline
-from mr_dedup.runners import RUNNERS
 from tests.cli.test_dedup import files_of, made_up_documents
 from tests.formats.documents.test_document_warc import page
 

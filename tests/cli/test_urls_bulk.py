@@ -13,10 +13,10 @@ import zstandard
 
 from mr_dedup.cli import urls_bulk
 from mr_dedup.cli.main import main
+from mr_dedup.engines.streaming import RUNNERS
 from mr_dedup.errors import MrDedupError
 from mr_dedup.formats.documents import chunks
 from mr_dedup.jobs import urls as urls_module
-from mr_dedup.runners import RUNNERS
 from mr_dedup.urls.opening import open_filter
 from mr_dedup.urls.rocks_store import RocksStore
 from tests.engines.documents import rejects_of

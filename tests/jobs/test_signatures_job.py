@@ -7,13 +7,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from mr_dedup import runners
+from mr_dedup.engines import streaming
 from mr_dedup.errors import MrDedupError
 from mr_dedup.jobs.batches import Kind, decode_columns, read_batches
 from mr_dedup.jobs.signatures import SignaturesJob, write_signatures
 from tests.signatures.test_candidates import components_of
 
-BOTH = pytest.mark.parametrize("runner", runners.RUNNERS)
+BOTH = pytest.mark.parametrize("runner", streaming.RUNNERS)
 
 
 def written(folder, sets, counts):
@@ -30,8 +30,8 @@ def written(folder, sets, counts):
 
 def edges(paths, runner, *options):
     with (
-        runners.staging_folder() as staging,
-        runners.run(SignaturesJob, options, paths, staging, runner=runner, cores=2) as result,
+        streaming.staging_folder() as staging,
+        streaming.run(SignaturesJob, options, paths, staging, runner=runner, cores=2) as result,
     ):
         found = []
         for part in result.parts:

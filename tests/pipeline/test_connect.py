@@ -6,12 +6,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mr_dedup import runners
+from mr_dedup.engines import streaming
+from mr_dedup.engines.streaming import ClusterSettings, Input
 from mr_dedup.errors import FormatError, MrDedupError
 from mr_dedup.jobs.batches import BatchProtocol, Kind, encode_columns
 from mr_dedup.pipeline import components as module
 from mr_dedup.pipeline.components import Connected, connect
-from mr_dedup.runners import ClusterSettings, Input
 from tests.clusters.graphs import chain, labels_of, random_nodes, shapes
 from tests.oracles import signed
 
@@ -36,7 +36,7 @@ def write(folder, pairs, inputs, *, text=False):
 
 @pytest.fixture
 def staging():
-    with runners.staging_folder() as folder:
+    with streaming.staging_folder() as folder:
         yield folder
 
 
@@ -52,7 +52,7 @@ def check(connected, pairs):
     assert 0 not in connected.unsettled[:-1]
 
 
-@pytest.mark.parametrize("runner", runners.RUNNERS)
+@pytest.mark.parametrize("runner", streaming.RUNNERS)
 @pytest.mark.parametrize(("inputs", "partitions"), [(1, None), (2, 3), (7, 8)])
 def test_labels_are_the_same_whatever_the_splits_partitions_and_runner(
     tmp_path, staging, runner, inputs, partitions
@@ -103,7 +103,7 @@ def test_no_edges_have_no_labels(tmp_path, staging, partitions):
     (tmp_path / "part-0").touch()
     (tmp_path / "b.tsv").touch()
     files = [tmp_path / "part-0", tmp_path / "b.tsv"]
-    for runner in runners.RUNNERS:
+    for runner in streaming.RUNNERS:
         connected = connect(files, staging, runner=runner, partitions=partitions)
         check(connected, [])
         assert list(connected.batches()) == []
@@ -163,7 +163,7 @@ def test_misuse_is_refused(tmp_path, staging):
         connect([file], staging, runner="spark", partitions=1)
 
 
-@pytest.mark.parametrize("runner", runners.RUNNERS)
+@pytest.mark.parametrize("runner", streaming.RUNNERS)
 def test_damage_is_told_of_the_users_file(tmp_path, staging, runner):
     good, bad = write(tmp_path, SHAPES["forest"], 2)
     bad.write_bytes(bad.read_bytes()[:-9] + b"\n")

@@ -5,8 +5,8 @@ import random
 import numpy as np
 import pytest
 
-from mr_dedup import runners
 from mr_dedup.clusters.components import Labels
+from mr_dedup.engines import streaming
 from mr_dedup.hamming.self_join import self_join
 from mr_dedup.pipeline.fingerprint_clusters import (
     ClusterLimit,
@@ -57,7 +57,7 @@ def expected(values, k):
 
 @pytest.fixture
 def staging():
-    with runners.staging_folder() as folder:
+    with streaming.staging_folder() as folder:
         yield folder
 
 

@@ -4,10 +4,10 @@ import random
 
 import pytest
 
-from mr_dedup import runners
+from mr_dedup.engines import streaming
+from mr_dedup.engines.streaming import ClusterSettings
 from mr_dedup.errors import MrDedupError
 from mr_dedup.pipeline.components import connect
-from mr_dedup.runners import ClusterSettings
 from tests.clusters.graphs import labels_of, shapes
 
 PAIRS = shapes(random.Random(61))["stars of stars"]
@@ -32,7 +32,7 @@ def kept_cluster(client):
 def test_what_rounds_leave_stays_in_s3(client, inputs, tmp_path, kept_cluster):
     folder = f"s3://{client.bucket}/labels"
     settings = ClusterSettings(conf=client.conf(cluster_id=kept_cluster), reducers=2)
-    with runners.staging_folder() as staging:
+    with streaming.staging_folder() as staging:
         connected = connect(
             inputs, staging, runner="emr", cluster=settings, folder=folder, partitions=2
         )
@@ -44,7 +44,7 @@ def test_what_rounds_leave_stays_in_s3(client, inputs, tmp_path, kept_cluster):
         fetched = []
         for uri in left:
             fetched.append(tmp_path / uri.rpartition("/")[2])
-            runners.fetch(uri, fetched[-1], "emr", settings)
+            streaming.fetch(uri, fetched[-1], "emr", settings)
         labels = connect(fetched, staging, runner="inline").read()
     assert dict(zip(labels.nodes.tolist(), labels.labels.tolist(), strict=True)) == labels_of(PAIRS)
 
@@ -55,7 +55,7 @@ def test_labels_that_nobody_knows_to_be_final_are_not_left(client, inputs, kept_
     conf = client.conf(cluster_id=kept_cluster, read_logs=False)
     settings = ClusterSettings(conf=conf, reducers=1)
     with (
-        runners.staging_folder() as staging,
+        streaming.staging_folder() as staging,
         pytest.raises(MrDedupError, match="only they say whether labels are final"),
     ):
         connect(inputs, staging, runner="emr", cluster=settings, folder=folder)

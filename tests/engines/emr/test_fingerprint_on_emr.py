@@ -2,9 +2,9 @@
 
 import pytest
 
-from mr_dedup import runners
+from mr_dedup.engines import streaming
+from mr_dedup.engines.streaming import ClusterSettings
 from mr_dedup.errors import MrDedupError
-from mr_dedup.runners import ClusterSettings
 from tests import text_input
 from tests.engines.documents import (
     NAME,
@@ -73,17 +73,17 @@ def test_a_file_is_put_if_it_may_be(client, tmp_path):
     uri = f"s3://{client.bucket}/a/b"
     kept = ClusterSettings(conf=client.conf())
     replaced = ClusterSettings(conf=client.conf(), overwrite=True)
-    assert not runners.exists(uri, "emr", kept)
-    runners.put(path, uri, "emr", kept)
-    assert runners.exists(uri, "emr", kept)
+    assert not streaming.exists(uri, "emr", kept)
+    streaming.put(path, uri, "emr", kept)
+    assert streaming.exists(uri, "emr", kept)
     path.write_bytes(b"newer")
     with pytest.raises(MrDedupError, match=f"^{uri}: came into being meanwhile"):
-        runners.put(path, uri, "emr", kept)
+        streaming.put(path, uri, "emr", kept)
     assert client.service.files.get(uri) == b"new"
-    runners.put(path, uri, "emr", replaced)
+    streaming.put(path, uri, "emr", replaced)
     assert client.service.files.get(uri) == b"newer"
-    runners.remove_file(uri, "emr", kept)
-    runners.remove_file(uri, "emr", kept)
+    streaming.remove_file(uri, "emr", kept)
+    streaming.remove_file(uri, "emr", kept)
     assert client.service.files.below(f"s3://{client.bucket}/") == []
     with pytest.raises(MrDedupError, match=r"^hdfs:///a: expected an address such as s3://"):
-        runners.put(path, "hdfs:///a", "emr", kept)
+        streaming.put(path, "hdfs:///a", "emr", kept)

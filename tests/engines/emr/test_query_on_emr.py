@@ -10,11 +10,11 @@ from mrjob.conf import load_opts_from_mrjob_conf
 from mrjob.emr import EMRJobRunner
 from mrjob.hadoop import HadoopJobRunner
 
-from mr_dedup import runners
 from mr_dedup.cli.main import main
+from mr_dedup.engines import streaming
+from mr_dedup.engines.streaming import ClusterSettings, Input
+from mr_dedup.engines.streaming.package import pack
 from mr_dedup.formats import fingerprint_files
-from mr_dedup.runners import ClusterSettings, Input
-from mr_dedup.runners.package import pack
 from tests.engines.documents import fingerprints_inline, json_lines
 from tests.engines.emr.chain_job import ChainJob
 from tests.engines.emr.service import CREDENTIALS
@@ -160,8 +160,8 @@ def test_a_chain_of_steps_runs_on_one_cluster(client, tmp_path):
     inputs = [Input.file(tmp_path / "a.txt"), Input(f"{there}/b.txt", f"{there}/b.txt")]
     settings = ClusterSettings(conf=client.conf(), reducers=2)
     with (
-        runners.staging_folder() as staging,
-        runners.run(ChainJob, [], inputs, staging, runner="emr", cluster=settings) as result,
+        streaming.staging_folder() as staging,
+        streaming.run(ChainJob, [], inputs, staging, runner="emr", cluster=settings) as result,
     ):
         lines = [line for part in result.parts for line in part.read_text().splitlines()]
     assert sorted(lines) == ["2\t4", "3\t2", "4\t1", "8\t1"]

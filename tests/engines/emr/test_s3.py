@@ -2,9 +2,9 @@
 
 import pytest
 
+from mr_dedup.engines.streaming import ClusterSettings
+from mr_dedup.engines.streaming.emr import fetch, list_files
 from mr_dedup.errors import MrDedupError
-from mr_dedup.runners import ClusterSettings
-from mr_dedup.runners.emr import fetch, list_files
 
 KEYS = ["a/1.longs", "a/2.longs", "a/sub/3.longs", "a/_old/4.longs", "a/_SUCCESS", "a/.5.longs",
         "a/6.longs_$folder$", "a/7/", "ab/8.longs", "x*y/9.longs", "xzy/10.longs"]  # fmt: skip

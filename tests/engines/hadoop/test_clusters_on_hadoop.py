@@ -5,9 +5,9 @@ import sys
 import numpy as np
 import pytest
 
-from mr_dedup import runners
+from mr_dedup.engines import streaming
+from mr_dedup.engines.streaming import ClusterSettings
 from mr_dedup.pipeline.fingerprint_clusters import JoinEngine, cluster_fingerprints
-from mr_dedup.runners import ClusterSettings
 from tests.pipeline.test_fingerprint_clusters import SETS, expected
 
 pytestmark = pytest.mark.hadoop
@@ -19,7 +19,7 @@ def test_the_same_as_by_comparing_all(client, monkeypatch, name):
         monkeypatch.setenv(variable, value)
     monkeypatch.setattr("tempfile.tempdir", str(client.temporary))
     settings = ClusterSettings(reducers=3, python_bin=sys.executable)
-    with runners.staging_folder() as staging:
+    with streaming.staging_folder() as staging:
         engine = JoinEngine("hadoop", staging, cluster=settings, join="tasks")
         found = cluster_fingerprints(np.array(SETS[name], np.uint64), 3, engine)
     labels, pairs = expected(SETS[name], 3)

@@ -5,11 +5,11 @@ import sys
 
 import pytest
 
-from mr_dedup import runners
+from mr_dedup.engines import streaming
+from mr_dedup.engines.streaming import ClusterSettings, Input
 from mr_dedup.errors import MrDedupError
 from mr_dedup.jobs.components import format_lines
 from mr_dedup.pipeline.components import connect
-from mr_dedup.runners import ClusterSettings, Input
 from tests.clusters.graphs import label_lines, shapes
 
 pytestmark = pytest.mark.hadoop
@@ -37,7 +37,7 @@ SETTINGS = ClusterSettings(reducers=2, python_bin=sys.executable)
 def test_what_rounds_leave_stays_in_hdfs(client, here):
     folder = f"{client.folder}/labels"
     client.hadoop("fs", "-mkdir", folder)
-    with runners.staging_folder() as staging:
+    with streaming.staging_folder() as staging:
         connected = connect(
             here, staging, runner="hadoop", cluster=SETTINGS, folder=folder, partitions=2
         )
@@ -59,7 +59,7 @@ def test_after_a_failure_nothing_is_left(client, here, tmp_path):
     bad = tmp_path / "bad.tsv"
     bad.write_text("1\t2\n3\n")
     with (
-        runners.staging_folder() as staging,
+        streaming.staging_folder() as staging,
         pytest.raises(MrDedupError, match=r"bad\.tsv, line 2: expected a fingerprint and"),
     ):
         connect(

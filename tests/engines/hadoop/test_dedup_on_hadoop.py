@@ -5,7 +5,7 @@ import random
 import pytest
 
 from mr_dedup.cli.main import main
-from mr_dedup.runners import ClusterSettings, list_files
+from mr_dedup.engines.streaming import ClusterSettings, list_files
 from tests.cli.test_dedup import files_of, made_up_documents, write_jsonl
 
 pytestmark = pytest.mark.hadoop

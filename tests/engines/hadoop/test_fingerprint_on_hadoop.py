@@ -5,13 +5,13 @@ import sys
 
 import pytest
 
-from mr_dedup import runners
 from mr_dedup.cli.on_cluster import delivered
+from mr_dedup.engines import streaming
+from mr_dedup.engines.streaming import ClusterSettings, Input
 from mr_dedup.errors import MrDedupError
 from mr_dedup.formats.documents.chunks import bundle, cut_into_chunks
 from mr_dedup.formats.documents.files import DocumentFile
 from mr_dedup.jobs.fingerprint import FingerprintJob
-from mr_dedup.runners import ClusterSettings, Input
 from tests import text_input
 from tests.engines.documents import (
     assert_same,
@@ -125,9 +125,9 @@ def test_a_damaged_bundle_is_named_after_what_is_in_it(client, in_this_process, 
         properties=("mapreduce.map.maxattempts=1",), python_bin=sys.executable
     )
     with (
-        runners.staging_folder() as staging,
+        streaming.staging_folder() as staging,
         pytest.raises(MrDedupError) as raised,
-        runners.run(
+        streaming.run(
             FingerprintJob, ["--as-batches"], [Input(str(path), chunk.name)], staging,
             runner="hadoop", cluster=settings,
         ),
@@ -159,14 +159,14 @@ def test_a_file_is_put_whole_or_not_at_all(client, in_this_process, tmp_path):
     path.write_bytes(b"new")
     uri = f"{client.folder}/sub/found"
     kept, replaced = ClusterSettings(), ClusterSettings(overwrite=True)
-    assert not runners.exists(uri, "hadoop", kept)
-    runners.put(path, uri, "hadoop", kept)
-    assert runners.exists(uri, "hadoop", kept)
+    assert not streaming.exists(uri, "hadoop", kept)
+    streaming.put(path, uri, "hadoop", kept)
+    assert streaming.exists(uri, "hadoop", kept)
     path.write_bytes(b"newer")
     with pytest.raises(MrDedupError, match=f"^{uri}: .*File exists"):
-        runners.put(path, uri, "hadoop", kept)
+        streaming.put(path, uri, "hadoop", kept)
     assert client.hadoop("fs", "-cat", uri) == "new"
-    runners.put(path, uri, "hadoop", replaced)
+    streaming.put(path, uri, "hadoop", replaced)
     assert client.hadoop("fs", "-cat", uri) == "newer"
     arguments = argparse.Namespace(runner="hadoop", overwrite=True)
     with delivered(uri, arguments, tmp_path, replaced) as written:
@@ -174,5 +174,5 @@ def test_a_file_is_put_whole_or_not_at_all(client, in_this_process, tmp_path):
         assert written.name == "found"
     client.hadoop("fs", "-mkdir", uri)
     with pytest.raises(MrDedupError, match=f"^{uri}: .*Is a directory"):
-        runners.put(path, uri, "hadoop", replaced)
+        streaming.put(path, uri, "hadoop", replaced)
     assert client.hadoop("fs", "-ls", "-R", "-C", f"{client.folder}/sub") == f"{uri}\n"

@@ -6,10 +6,10 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from mr_dedup.engines.streaming.client_log import ClientLog
+from mr_dedup.engines.streaming.hdfs import plain_reason
+from mr_dedup.engines.streaming.task_script import ENVIRONMENT
 from mr_dedup.errors import shortened
-from mr_dedup.runners.client_log import ClientLog
-from mr_dedup.runners.hdfs import plain_reason
-from mr_dedup.runners.task_script import ENVIRONMENT
 
 _REPORT = re.compile(r"^failed: (?P<attempt>\S*) (?P<code>\d+) (?P<node>\S*)\n(?P<input>.*)$", re.M)
 

@@ -18,9 +18,14 @@ from typing import Any, BinaryIO, NoReturn
 from mrjob.job import MRJob
 from mrjob.local import LocalMRJobRunner
 
+from mr_dedup.engines.streaming.reporting import (
+    Progress,
+    ReportingRunner,
+    expected_reason,
+    input_path,
+)
 from mr_dedup.errors import FormatError, MrDedupError
 from mr_dedup.interrupts import INTERRUPTS, unwatched
-from mr_dedup.runners.reporting import Progress, ReportingRunner, expected_reason, input_path
 
 _PR_SET_PDEATHSIG = 1  # linux/prctl.h
 _LIBC = ctypes.CDLL(None)

@@ -6,8 +6,8 @@ import re
 import time
 from typing import Any
 
+from mr_dedup.engines.streaming.reporting import Progress
 from mr_dedup.errors import MrDedupError
-from mr_dedup.runners.reporting import Progress
 
 _JOB = re.compile(r"Running job: (job_\d+_\d+)")
 _PROGRESS = re.compile(r"\s*map (\d+)% reduce (\d+)%")

@@ -2,9 +2,9 @@
 
 import pytest
 
+from mr_dedup.engines.streaming import client_log
+from mr_dedup.engines.streaming.client_log import ClientLog
 from mr_dedup.errors import MrDedupError
-from mr_dedup.runners import client_log
-from mr_dedup.runners.client_log import ClientLog
 
 
 class Seen:

@@ -16,11 +16,11 @@ from functools import partial
 from threading import Lock
 from typing import Any
 
+from mr_dedup.engines.streaming.model import Input
+from mr_dedup.engines.streaming.reporting import Progress, expected_reason
 from mr_dedup.errors import MrDedupError
 from mr_dedup.jobs.batches import Batch, HeldPart
 from mr_dedup.jobs.job import Job
-from mr_dedup.runners.model import Input
-from mr_dedup.runners.reporting import Progress, expected_reason
 
 _Task = Callable[[], HeldPart]
 
@@ -53,7 +53,7 @@ def run_directly(
     job, which has the ``attributes``.
     Equal keys meet in a reduce task, with their batches in the order of the inputs, as they do by
     way of lines. In memory: all that goes from map to reduce; of what is left, that of a few tasks.
-    Shows progress on a terminal. Raises as ``runners.run``, while parts are taken.
+    Shows progress on a terminal. Raises as ``streaming.run``, while parts are taken.
     """
     called_class: type[Job] = type(job_class.__name__, (job_class,), {"is_called": True})
     job = called_class([*options, *(item.place for item in inputs)])

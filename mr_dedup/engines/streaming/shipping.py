@@ -16,13 +16,13 @@ from mrjob.conf import combine_opts, load_opts_from_mrjob_conf
 from mrjob.job import MRJob
 from mrjob.step import StepFailedException
 
+from mr_dedup.engines.streaming.failures import Explanation
+from mr_dedup.engines.streaming.manifests import ManifestRunner
+from mr_dedup.engines.streaming.model import ClusterSettings, Input, JobResult, is_uri
+from mr_dedup.engines.streaming.package import pack
+from mr_dedup.engines.streaming.reporting import Progress
+from mr_dedup.engines.streaming.task_script import CODE, ENVIRONMENT, task_script
 from mr_dedup.errors import MrDedupError, shortened
-from mr_dedup.runners.failures import Explanation
-from mr_dedup.runners.manifests import ManifestRunner
-from mr_dedup.runners.model import ClusterSettings, Input, JobResult, is_uri
-from mr_dedup.runners.package import pack
-from mr_dedup.runners.reporting import Progress
-from mr_dedup.runners.task_script import CODE, ENVIRONMENT, task_script
 
 _ARCHIVE_ENDINGS = (".tar.gz", ".tgz", ".tar", ".zip")
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mr_dedup.runners.shuffle import shuffle
+from mr_dedup.engines.streaming.shuffle import shuffle
 
 LINES = st.lists(st.tuples(st.binary(max_size=3), st.none() | st.binary(max_size=9)), max_size=12)
 

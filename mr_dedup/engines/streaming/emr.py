@@ -4,7 +4,7 @@ The client puts what is local into S3, starts a cluster (or uses the one that mr
 follows the job, fetches its output and takes away what it put there. What a task cannot do it
 tells by a file in S3, at once; the logs, which EMR copies to S3 when a cluster ends, tell the rest.
 
-Importing this needs boto3: see mr_dedup.runners.amazon.
+Importing this needs boto3: see mr_dedup.engines.streaming.amazon.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from mrjob.job import MRJob
 from mrjob.parse import is_s3_uri
 from mrjob.step import StepFailedException
 
+from mr_dedup.engines.streaming.client_log import ClientLog
+from mr_dedup.engines.streaming.emr_logs import EmrLogs
+from mr_dedup.engines.streaming.failures import Explanation, Failure, explain, read_failures
+from mr_dedup.engines.streaming.model import ClusterSettings, Input, JobResult, RemoteFile
+from mr_dedup.engines.streaming.s3 import S3Files, aws_errors, default_region
+from mr_dedup.engines.streaming.shipping import ShippingRunner, conf_options, engine_for
 from mr_dedup.errors import MrDedupError
 from mr_dedup.jobs.job import total_counters
-from mr_dedup.runners.client_log import ClientLog
-from mr_dedup.runners.emr_logs import EmrLogs
-from mr_dedup.runners.failures import Explanation, Failure, explain, read_failures
-from mr_dedup.runners.model import ClusterSettings, Input, JobResult, RemoteFile
-from mr_dedup.runners.s3 import S3Files, aws_errors, default_region
-from mr_dedup.runners.shipping import ShippingRunner, conf_options, engine_for
 
 PYTHON = "python3.11"
 """The Python of tasks: EMR 7 has it as a package; its own python3 is too old for us."""
@@ -74,7 +74,7 @@ def run_on(
     staging: Path,
     settings: ClusterSettings,
 ) -> Iterator[JobResult]:
-    """Run a job on EMR; see mr_dedup.runners.run."""
+    """Run a job on EMR; see mr_dedup.engines.streaming.run."""
     # starting asks S3 for a folder if mrjob.conf names none
     with aws_errors("Amazon EMR"):
         engine = engine_for(EmrRunner, job_class, options, inputs, staging, settings)
@@ -83,7 +83,7 @@ def run_on(
 
 
 def list_files(names: Sequence[str], settings: ClusterSettings) -> list[RemoteFile]:
-    """Return the files that ``names`` stand for; see mr_dedup.runners.list_files."""
+    """Return the files that ``names`` stand for; see mr_dedup.engines.streaming.list_files."""
     return _files(settings.conf).files(names) if names else []
 
 
@@ -98,7 +98,7 @@ def exists(uri: str, settings: ClusterSettings) -> bool:
 
 
 def put(path: Path, uri: str, settings: ClusterSettings) -> None:
-    """Copy a file to S3, as ``uri``; see mr_dedup.runners.put."""
+    """Copy a file to S3, as ``uri``; see mr_dedup.engines.streaming.put."""
     files = _files(settings.conf)
     if not settings.overwrite and files.exists(uri):
         raise MrDedupError(f"{uri}: came into being meanwhile; nothing written")

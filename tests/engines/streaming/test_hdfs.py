@@ -2,8 +2,13 @@
 
 import pytest
 
+from mr_dedup.engines.streaming.hdfs import (
+    ClusterFilesystem,
+    HadoopCommandError,
+    RemoteFile,
+    reason_of,
+)
 from mr_dedup.errors import MrDedupError
-from mr_dedup.runners.hdfs import ClusterFilesystem, HadoopCommandError, RemoteFile, reason_of
 
 
 @pytest.fixture

@@ -18,13 +18,13 @@ from typing import Any
 
 from mrjob.job import MRJob
 
+from mr_dedup.engines.streaming.direct import HeldResult, run_directly
+from mr_dedup.engines.streaming.model import ClusterSettings, Input, JobResult, RemoteFile, is_uri
+from mr_dedup.engines.streaming.reporting import os_reason
+from mr_dedup.engines.streaming.staging import staging_folder
 from mr_dedup.errors import MrDedupError
 from mr_dedup.interrupts import no_forced_end
 from mr_dedup.jobs.job import total_counters
-from mr_dedup.runners.direct import HeldResult, run_directly
-from mr_dedup.runners.model import ClusterSettings, Input, JobResult, RemoteFile, is_uri
-from mr_dedup.runners.reporting import os_reason
-from mr_dedup.runners.staging import staging_folder
 
 __all__ = [
     "CLUSTER_RUNNERS",
@@ -98,7 +98,7 @@ def run(
 
 def check_settings(runner: str, cluster: ClusterSettings) -> None:
     """Raise MrDedupError for settings that a runner of clusters would refuse; run nothing."""
-    from mr_dedup.runners import shipping
+    from mr_dedup.engines.streaming import shipping
 
     shipping.check_settings(runner, cluster)
 
@@ -144,10 +144,10 @@ def remove_file(uri: str, runner: str, cluster: ClusterSettings) -> None:
 def _cluster_module(runner: str) -> ModuleType:
     """Return the module of a runner of clusters, which has what is called here."""
     if runner == "hadoop":
-        from mr_dedup.runners import hadoop
+        from mr_dedup.engines.streaming import hadoop
 
         return hadoop
-    from mr_dedup.runners.amazon import emr_module
+    from mr_dedup.engines.streaming.amazon import emr_module
 
     return emr_module()
 
@@ -157,9 +157,9 @@ def _local_engine(
 ) -> Any:
     runner_class: Any
     if runner == "inline":
-        from mr_dedup.runners.inline import InlineRunner as runner_class
+        from mr_dedup.engines.streaming.inline import InlineRunner as runner_class
     else:
-        from mr_dedup.runners.local import ForkingRunner as runner_class
+        from mr_dedup.engines.streaming.local import ForkingRunner as runner_class
     options = {key: value for key, value in job._runner_kwargs().items() if key != "mrjob_cls"}
     options["num_cores"] = cores or len(os.sched_getaffinity(0))
     engine = runner_class(job_class, **options)

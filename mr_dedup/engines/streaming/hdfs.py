@@ -15,8 +15,8 @@ from pathlib import Path
 
 from mrjob.fs.hadoop import HadoopFilesystem
 
+from mr_dedup.engines.streaming.model import RemoteFile
 from mr_dedup.errors import MrDedupError
-from mr_dedup.runners.model import RemoteFile
 
 # a host that does not answer at all is asked twice for 20 s each, not 45 times
 _GENERIC = ["-D", "ipc.client.connect.max.retries.on.timeouts=1"]

@@ -8,8 +8,8 @@ from typing import Any
 from mrjob.inline import InlineMRJobRunner
 from mrjob.job import MRJob
 
+from mr_dedup.engines.streaming.reporting import Progress, ReportingRunner, expected_reason
 from mr_dedup.errors import MrDedupError
-from mr_dedup.runners.reporting import Progress, ReportingRunner, expected_reason
 
 
 class InlineRunner(ReportingRunner, InlineMRJobRunner):  # type: ignore[misc]

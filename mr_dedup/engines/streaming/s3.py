@@ -16,8 +16,8 @@ import boto3
 import botocore.exceptions as aws
 from mrjob.fs.s3 import S3Filesystem
 
+from mr_dedup.engines.streaming.model import RemoteFile
 from mr_dedup.errors import MrDedupError
-from mr_dedup.runners.model import RemoteFile
 
 _URI = re.compile(r"s3[an]?://(?P<bucket>[^/]+)(?:/(?P<key>.*))?", re.S)
 

@@ -21,13 +21,18 @@ from mrjob.hadoop import HadoopJobRunner
 from mrjob.job import MRJob
 from mrjob.logs.step import _interpret_hadoop_jar_command_stderr
 
+from mr_dedup.engines.streaming.client_log import ClientLog
+from mr_dedup.engines.streaming.failures import Explanation, explain, read_failures
+from mr_dedup.engines.streaming.hdfs import (
+    ClusterFilesystem,
+    HadoopCommandError,
+    no_command,
+    utf8_locale,
+)
+from mr_dedup.engines.streaming.model import ClusterSettings, Input, JobResult, RemoteFile, is_uri
+from mr_dedup.engines.streaming.shipping import ShippingRunner, engine_for
 from mr_dedup.errors import MrDedupError
 from mr_dedup.jobs.job import total_counters
-from mr_dedup.runners.client_log import ClientLog
-from mr_dedup.runners.failures import Explanation, explain, read_failures
-from mr_dedup.runners.hdfs import ClusterFilesystem, HadoopCommandError, no_command, utf8_locale
-from mr_dedup.runners.model import ClusterSettings, Input, JobResult, RemoteFile, is_uri
-from mr_dedup.runners.shipping import ShippingRunner, engine_for
 
 
 @contextlib.contextmanager
@@ -38,7 +43,7 @@ def run_on(
     staging: Path,
     settings: ClusterSettings,
 ) -> Iterator[JobResult]:
-    """Run a job on a cluster; see mr_dedup.runners.run."""
+    """Run a job on a cluster; see mr_dedup.engines.streaming.run."""
     if settings.hadoop_bin:
         options = ["--hadoop-bin", settings.hadoop_bin, *options]
     engine = engine_for(HadoopRunner, job_class, options, inputs, staging, settings)
@@ -50,7 +55,7 @@ def run_on(
 
 
 def list_files(names: Sequence[str], settings: ClusterSettings) -> list[RemoteFile]:
-    """Return the files that ``names`` stand for; see mr_dedup.runners.list_files."""
+    """Return the files that ``names`` stand for; see mr_dedup.engines.streaming.list_files."""
     return _filesystem(settings.hadoop_bin).files(names) if names else []
 
 
@@ -67,7 +72,7 @@ def exists(uri: str, settings: ClusterSettings) -> bool:
 
 
 def put(path: Path, uri: str, settings: ClusterSettings) -> None:
-    """Copy a file to a cluster, as ``uri``; see mr_dedup.runners.put."""
+    """Copy a file to a cluster, as ``uri``; see mr_dedup.engines.streaming.put."""
     with _errors_naming(uri):
         _filesystem(settings.hadoop_bin).put_whole(path, uri, settings.overwrite)
 

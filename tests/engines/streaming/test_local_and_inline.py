@@ -12,10 +12,10 @@ import pytest
 from mrjob.job import MRJob
 from mrjob.step import MRStep
 
-from mr_dedup import runners
+from mr_dedup.engines import streaming
 from mr_dedup.errors import MAX_MESSAGE, FormatError, MrDedupError
 
-LOCAL_AND_INLINE = pytest.mark.parametrize("runner", runners.RUNNERS)
+LOCAL_AND_INLINE = pytest.mark.parametrize("runner", streaming.RUNNERS)
 
 
 class Acts(MRJob):
@@ -92,8 +92,8 @@ def inputs(folder, *texts):
 
 def act(tmp_path, runner, *texts, options=(), cores=None):
     with (
-        runners.staging_folder() as staging,
-        runners.run(
+        streaming.staging_folder() as staging,
+        streaming.run(
             Acts, options, inputs(tmp_path, *texts), staging, runner=runner, cores=cores
         ) as result,
     ):
@@ -128,8 +128,8 @@ def test_tasks_run_and_their_counters_add_up(tmp_path, runner, cores):
 def test_counters_of_one_name_are_added_over_steps_and_groups(tmp_path, runner):
     paths = inputs(tmp_path, "a", "b", "a")
     with (
-        runners.staging_folder() as staging,
-        runners.run(Steps, [], paths, staging, runner=runner) as result,
+        streaming.staging_folder() as staging,
+        streaming.run(Steps, [], paths, staging, runner=runner) as result,
     ):
         counters = result.counters
     # three inputs, and two words that are left of them
@@ -239,11 +239,11 @@ def test_an_unknown_runner_is_named(tmp_path):
 @LOCAL_AND_INLINE
 def test_an_input_is_called_what_its_user_calls_it(tmp_path, runner):
     [path] = inputs(tmp_path, "disk full")
-    given = runners.Input(str(path), "the crawl of May")
+    given = streaming.Input(str(path), "the crawl of May")
     with (
         pytest.raises(MrDedupError, match=r"^map task 0 on the crawl of May: No space left"),
-        runners.staging_folder() as staging,
-        runners.run(Acts, [], [given], staging, runner=runner),
+        streaming.staging_folder() as staging,
+        streaming.run(Acts, [], [given], staging, runner=runner),
     ):
         pass
 
@@ -253,7 +253,7 @@ def test_tasks_end_with_a_parent_that_is_killed(tmp_path):
     [path] = inputs(tmp_path, "slow")
     pid = os.fork()
     if pid == 0:
-        with runners.staging_folder() as staging, runners.run(Acts, [], [path], staging):
+        with streaming.staging_folder() as staging, streaming.run(Acts, [], [path], staging):
             os._exit(0)
     children = Path(f"/proc/{pid}/task/{pid}/children")
     task = until(lambda: children.read_text().split())[0]

@@ -2,8 +2,8 @@
 
 import pytest
 
+from mr_dedup.engines.streaming.splits import SPLIT_BYTES, job_properties, split_bytes, to_be_split
 from mr_dedup.errors import MrDedupError
-from mr_dedup.runners.splits import SPLIT_BYTES, job_properties, split_bytes, to_be_split
 from tests import text_input
 
 LARGE = SPLIT_BYTES + 1

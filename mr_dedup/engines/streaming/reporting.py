@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from mr_dedup.engines.streaming.shuffle import shuffle
 from mr_dedup.errors import MrDedupError, shortened
-from mr_dedup.runners.shuffle import shuffle
 
 if TYPE_CHECKING:
     from tqdm import tqdm

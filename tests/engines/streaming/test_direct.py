@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 from mrjob.step import MRStep
 
-from mr_dedup import runners
+from mr_dedup.engines import streaming
 from mr_dedup.errors import FormatError, MrDedupError
 from mr_dedup.jobs.batches import BatchProtocol, Kind, encode_bytes, read_batches
 from mr_dedup.jobs.document_tables import DocumentTable, decode_documents
@@ -57,7 +57,7 @@ def inputs(folder, *texts):
     for number, text in enumerate(texts):
         path = folder / f"input-{number}"
         path.write_text(text)
-        found.append(runners.Input(str(path), f"the input {number}"))
+        found.append(streaming.Input(str(path), f"the input {number}"))
     return found
 
 
@@ -73,12 +73,12 @@ def test_what_is_left_is_what_lines_would_leave(tmp_path, cores, reduced):
     texts = ["a", "abz", "z", "", "bcz"] if reduced else ["a", "b", "", "c"]
     given = inputs(tmp_path, *texts)
     with (
-        runners.staging_folder() as staging,
-        runners.run(Letters, options, given, staging, runner="inline") as result,
+        streaming.staging_folder() as staging,
+        streaming.run(Letters, options, given, staging, runner="inline") as result,
     ):
         expected = [pair for part in result.parts for pair in left([part])]
         counters = result.counters
-    with runners.run_directly(Letters, options, given, cores) as held:
+    with streaming.run_directly(Letters, options, given, cores) as held:
         assert [pair for part in held.parts for pair in left([part])] == sorted(expected, key=_key)
         assert held.counters == counters
 
@@ -97,12 +97,12 @@ def test_errors_name_the_input(tmp_path, cores):
         given = inputs(tmp_path, "a", text, "b")
         with (
             pytest.raises(MrDedupError, match=said),
-            runners.run_directly(Letters, [], given, cores) as held,
+            streaming.run_directly(Letters, [], given, cores) as held,
         ):
             list(held.parts)
     with (
         pytest.raises(ZeroDivisionError),
-        runners.run_directly(Letters, [], inputs(tmp_path, "bug"), cores) as held,
+        streaming.run_directly(Letters, [], inputs(tmp_path, "bug"), cores) as held,
     ):
         list(held.parts)
 
@@ -112,10 +112,10 @@ def test_no_thread_is_left_when_a_task_fails_or_nobody_takes_the_rest(tmp_path):
     given = inputs(tmp_path, "a", "bug", *"bcdefghij")
     with (
         pytest.raises(ZeroDivisionError),
-        runners.run_directly(Letters, [], given, 3) as held,
+        streaming.run_directly(Letters, [], given, 3) as held,
     ):
         list(held.parts)
-    with runners.run_directly(Letters, [], given, 3) as held:
+    with streaming.run_directly(Letters, [], given, 3) as held:
         next(iter(held.parts))
     assert threading.active_count() == before
 

@@ -7,10 +7,10 @@ from typing import Any
 
 from mrjob.logs.step import _interpret_hadoop_jar_command_stderr
 
-from mr_dedup.runners.client_log import ClientLog
-from mr_dedup.runners.failures import Failure
-from mr_dedup.runners.reporting import Progress
-from mr_dedup.runners.s3 import S3Files
+from mr_dedup.engines.streaming.client_log import ClientLog
+from mr_dedup.engines.streaming.failures import Failure
+from mr_dedup.engines.streaming.reporting import Progress
+from mr_dedup.engines.streaming.s3 import S3Files
 
 _BOOTSTRAP_FAILED = re.compile(
     r"\((?:including )?(?P<node>i-[0-9a-f]+).*\).*bootstrap action (?P<number>\d+)"

@@ -8,9 +8,9 @@ from mr_dedup.errors import MrDedupError
 
 
 def emr_module() -> ModuleType:
-    """Return mr_dedup.runners.emr; raises MrDedupError if boto3 is not installed."""
+    """Return mr_dedup.engines.streaming.emr; raises MrDedupError if boto3 is not installed."""
     try:
-        from mr_dedup.runners import emr
+        from mr_dedup.engines.streaming import emr
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in ("boto3", "botocore"):
             raise

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 import mr_dedup
+from mr_dedup.engines.streaming.client_log import ClientLog
+from mr_dedup.engines.streaming.failures import explain, read_failures
+from mr_dedup.engines.streaming.reporting import Progress
+from mr_dedup.engines.streaming.task_script import CODE, MANIFEST, SPLIT_INPUTS, task_script
 from mr_dedup.errors import MAX_MESSAGE
 from mr_dedup.jobs.inputs import LINES, quoted_name
-from mr_dedup.runners.client_log import ClientLog
-from mr_dedup.runners.failures import explain, read_failures
-from mr_dedup.runners.reporting import Progress
-from mr_dedup.runners.task_script import CODE, MANIFEST, SPLIT_INPUTS, task_script
 
 # copies, and drops the backslashes that keep a name from being a glob
 _HADOOP = r"""#!/bin/sh
