@@ -2,7 +2,7 @@
 
 import logging
 
-from mr_dedup.kernel_cache import ensure_kernel_cache
+from mr_dedup.kernels.cache import ensure_kernel_cache
 
 __version__ = "0.1.0"
 

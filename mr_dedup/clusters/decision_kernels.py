@@ -37,7 +37,8 @@ from numba import int32, int64, njit, uint8, uint32, uint64
 from numpy.typing import NDArray
 
 from mr_dedup.clusters.verification_kernels import least_overlap, similarity
-from mr_dedup.hamming.intrinsics import GROUP, group_within, population_count, trailing_zeros
+from mr_dedup.kernels.bits import population_count, trailing_zeros
+from mr_dedup.kernels.distances import GROUP, group_within
 
 _U = np.uint64
 _0, _1, _6, _32, _63, _64 = (_U(n) for n in (0, 1, 6, 32, 63, 64))

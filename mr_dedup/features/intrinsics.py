@@ -1,4 +1,4 @@
-"""Instructions on bytes that numba has no name for: unaligned loads, wide products, letters."""
+"""An instruction that decodes sixteen characters of three bytes of UTF-8."""
 
 from __future__ import annotations
 
@@ -9,101 +9,10 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from mr_dedup.formats.byte_intrinsics import (
-    BLOCK_BYTES,
-    BYTE,
-    WORD,
-    address,
-    loaded,
-    stored,
-)
+from mr_dedup.kernels.byte_blocks import BLOCK_BYTES
+from mr_dedup.kernels.llvm import INT8, INT64, constant, element_pointer, load, store
 
-COPY_BYTES = 16
-"""Bytes moved by one call of :func:`copy_lower`; outputs carry this much padding."""
-
-_HALF, _DOUBLE = ir.IntType(32), ir.IntType(128)
-
-
-@intrinsic
-def load64(typing_context: Any, content: Any, start: Any) -> tuple[Any, Any]:
-    """Return content[start : start + 8] as a little-endian uint64; unchecked."""
-
-    def codegen(context: Any, builder: Any, sig: Any, arguments: Any) -> Any:
-        return loaded(builder, address(context, builder, sig.args[0], *arguments), WORD)
-
-    return types.uint64(content, types.uint64), codegen
-
-
-@intrinsic
-def load32(typing_context: Any, content: Any, start: Any) -> tuple[Any, Any]:
-    """Return content[start : start + 4] as a little-endian number, uint64; unchecked."""
-
-    def codegen(context: Any, builder: Any, sig: Any, arguments: Any) -> Any:
-        pointer = address(context, builder, sig.args[0], *arguments)
-        return builder.zext(loaded(builder, pointer, _HALF), WORD)
-
-    return types.uint64(content, types.uint64), codegen
-
-
-@intrinsic
-def folded_product(typing_context: Any, one: Any, other: Any) -> tuple[Any, Any]:
-    """Return both halves of the 128-bit product of two uint64, XORed."""
-
-    def codegen(context: Any, builder: Any, sig: Any, arguments: Any) -> Any:
-        wide = builder.mul(*(builder.zext(number, _DOUBLE) for number in arguments))
-        high = builder.lshr(wide, ir.Constant(_DOUBLE, 64))
-        return builder.trunc(builder.xor(wide, high), WORD)
-
-    return types.uint64(types.uint64, types.uint64), codegen
-
-
-@intrinsic
-def high_product(typing_context: Any, one: Any, other: Any) -> tuple[Any, Any]:
-    """Return the upper half of the 128-bit product of two uint64."""
-
-    def codegen(context: Any, builder: Any, sig: Any, arguments: Any) -> Any:
-        wide = builder.mul(*(builder.zext(number, _DOUBLE) for number in arguments))
-        return builder.trunc(builder.lshr(wide, ir.Constant(_DOUBLE, 64)), WORD)
-
-    return types.uint64(types.uint64, types.uint64), codegen
-
-
-@intrinsic
-def byte_swapped(typing_context: Any, number: Any) -> tuple[Any, Any]:
-    """Return a uint64 with its bytes in the opposite order."""
-
-    def codegen(context: Any, builder: Any, sig: Any, arguments: Any) -> Any:
-        return builder.bswap(arguments[0])
-
-    return types.uint64(types.uint64), codegen
-
-
-def _bytes_of(vector: Any, value: int) -> Any:
-    return ir.Constant(vector, [value] * vector.count)
-
-
-def _in_range(builder: Any, characters: Any, first: str, count: int) -> Any:
-    """Return which bytes are one of ``count`` characters from ``first`` on."""
-    vector = characters.type
-    offset = builder.sub(characters, _bytes_of(vector, ord(first)))
-    return builder.icmp_unsigned("<", offset, _bytes_of(vector, count))
-
-
-@intrinsic
-def word_mask(typing_context: Any, content: Any, start: Any) -> tuple[Any, Any]:
-    """Return a uint64 whose bit j tells whether content[start + j] is an ASCII letter or digit."""
-
-    def codegen(context: Any, builder: Any, sig: Any, arguments: Any) -> Any:
-        vector = ir.VectorType(BYTE, BLOCK_BYTES)
-        pointer = address(context, builder, sig.args[0], *arguments)
-        characters = loaded(builder, pointer, vector)
-        lower = builder.or_(characters, _bytes_of(vector, 0x20))
-        letter = _in_range(builder, lower, "a", 26)
-        digit = _in_range(builder, characters, "0", 10)
-        return builder.bitcast(builder.or_(letter, digit), WORD)
-
-    return types.uint64(content, types.uint64), codegen
-
+_HALF = ir.IntType(32)
 
 THREES = 16
 """Characters that one call of :func:`decode_threes` decodes."""
@@ -127,8 +36,8 @@ def decode_threes(typing_context: Any, content: Any, start: Any, out: Any) -> tu
     """
 
     def codegen(context: Any, builder: Any, sig: Any, arguments: Any) -> Any:
-        kind = ir.VectorType(BYTE, BLOCK_BYTES)
-        block = loaded(builder, address(context, builder, sig.args[0], *arguments[:2]), kind)
+        kind = ir.VectorType(INT8, BLOCK_BYTES)
+        block = load(builder, element_pointer(context, builder, sig.args[0], *arguments[:2]), kind)
         wide, mask = ir.VectorType(_HALF, THREES), ir.IntType(THREES)
 
         def every_third(first: int) -> Any:
@@ -138,11 +47,11 @@ def decode_threes(typing_context: Any, content: Any, start: Any, out: Any) -> tu
             return builder.shuffle_vector(block, ir.Constant(kind, ir.Undefined), places)
 
         def begins(of: Any, bits: int, value: int) -> Any:
-            leading = builder.and_(of, _bytes_of(of.type, bits))
-            return builder.icmp_unsigned("==", leading, _bytes_of(of.type, value))
+            leading = builder.and_(of, constant(of.type, bits))
+            return builder.icmp_unsigned("==", leading, constant(of.type, value))
 
         def moved(of: Any, bits: int, left: int) -> Any:
-            number = builder.zext(builder.and_(of, _bytes_of(of.type, bits)), wide)
+            number = builder.zext(builder.and_(of, constant(of.type, bits)), wide)
             return builder.shl(number, ir.Constant(wide, [left] * THREES))
 
         lead, middle, last = map(every_third, range(3))
@@ -160,41 +69,11 @@ def decode_threes(typing_context: Any, content: Any, start: Any, out: Any) -> tu
 
         is_other = functools.reduce(builder.or_, (among(*run) for run in PUNCTUATION))
         target = context.make_array(sig.args[2])(context, builder, arguments[2]).data
-        stored(builder, characters, target)
+        store(builder, characters, target)
         found = formed, builder.and_(formed, among(HAN, HAN + HANS - 1)), is_other
-        masks = [builder.zext(builder.bitcast(bits, mask), WORD) for bits in found]
+        masks = [builder.zext(builder.bitcast(bits, mask), INT64) for bits in found]
         for j in (1, 2):
-            masks[j] = builder.shl(masks[j], ir.Constant(WORD, THREES * j))
+            masks[j] = builder.shl(masks[j], ir.Constant(INT64, THREES * j))
         return functools.reduce(builder.or_, masks)
 
     return types.uint64(content, types.uint64, out), codegen
-
-
-def _copy_lower(count: int) -> Any:
-    def codegen(context: Any, builder: Any, sig: Any, arguments: Any) -> Any:
-        vector = ir.VectorType(BYTE, count)
-        source = address(context, builder, sig.args[0], *arguments[:2])
-        characters = loaded(builder, source, vector)
-        upper = _in_range(builder, characters, "A", 26)
-        case = builder.select(upper, _bytes_of(vector, 0x20), _bytes_of(vector, 0))
-        target = address(context, builder, sig.args[2], *arguments[2:])
-        stored(builder, builder.or_(characters, case), target)
-        return context.get_dummy_value()
-
-    return codegen
-
-
-@intrinsic
-def copy_lower(
-    typing_context: Any, content: Any, start: Any, out: Any, begin: Any
-) -> tuple[Any, Any]:
-    """Copy COPY_BYTES bytes from content[start] to out[begin], ASCII letters in lower case."""
-    return types.void(content, types.uint64, out, types.uint64), _copy_lower(COPY_BYTES)
-
-
-@intrinsic
-def copy_block_lower(
-    typing_context: Any, content: Any, start: Any, out: Any, begin: Any
-) -> tuple[Any, Any]:
-    """Copy BLOCK_BYTES bytes from content[start] to out[begin], ASCII letters in lower case."""
-    return types.void(content, types.uint64, out, types.uint64), _copy_lower(BLOCK_BYTES)

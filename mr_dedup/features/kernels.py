@@ -12,7 +12,6 @@ import numpy as np
 from numba import int64, njit, uint8, uint32, uint64
 from numpy.typing import NDArray
 
-from mr_dedup.features.intrinsics import COPY_BYTES, copy_lower, word_mask
 from mr_dedup.features.unicode_table import CHARACTER, MARK, OTHER, WORD
 from mr_dedup.features.xxh3 import (
     xxh3_64,
@@ -20,11 +19,13 @@ from mr_dedup.features.xxh3 import (
     xxh3_64_17_to_32,
     xxh3_64_up_to_8,
 )
-from mr_dedup.formats.byte_intrinsics import (
+from mr_dedup.kernels.bits import trailing_zeros
+from mr_dedup.kernels.byte_blocks import (
     BLOCK_BYTES,
+    COPY_BYTES,
     below_mask,
-    borrowed,
-    trailing_zeros64,
+    copy_lower,
+    word_mask,
 )
 
 _U = np.uint64
@@ -56,23 +57,6 @@ class Scratch(NamedTuple):
     keys: NDArray[np.uint64]
     times: NDArray[np.uint32]
     spans: NDArray[np.uint32]
-
-
-@njit(cache=True, nogil=True)
-def borrowed_scratch(scratch):  # type: ignore[no-untyped-def]
-    """Return ``scratch`` with arrays that are not counted: see ``borrowed``."""
-    return Scratch(
-        borrowed(scratch.text),
-        borrowed(scratch.token_starts),
-        borrowed(scratch.token_stops),
-        borrowed(scratch.starts),
-        borrowed(scratch.stops),
-        borrowed(scratch.hashes),
-        borrowed(scratch.weights),
-        borrowed(scratch.keys),
-        borrowed(scratch.times),
-        borrowed(scratch.spans),
-    )
 
 
 @njit(cache=True, nogil=True)
@@ -161,8 +145,8 @@ def normalise(content, begin, end, pages, entries, out, starts, stops):  # type:
                 is_open = False
             at = i
             while mask != _0:
-                skipped = trailing_zeros64(mask)
-                length = trailing_zeros64(~(mask >> skipped))
+                skipped = trailing_zeros(mask)
+                length = trailing_zeros(~(mask >> skipped))
                 at += skipped
                 if not is_open:
                     if count > _0:

@@ -24,16 +24,10 @@ from mr_dedup.features.normalisation_table import (
     VOWEL_COUNT,
     VOWELS,
     YPOGEGRAMMENI,
-    NormalisationTable,
 )
 from mr_dedup.features.unicode_table import OTHER
-from mr_dedup.formats.byte_intrinsics import (
-    BLOCK_BYTES,
-    below_mask,
-    borrowed,
-    copy_block,
-    trailing_zeros64,
-)
+from mr_dedup.kernels.bits import trailing_zeros
+from mr_dedup.kernels.byte_blocks import BLOCK_BYTES, below_mask, copy_block
 
 _U = np.uint64
 _0, _1, _2, _3, _8, _16, _32 = (_U(n) for n in (0, 1, 2, 3, 8, 16, 32))
@@ -53,24 +47,8 @@ _YPOGEGRAMMENI, _IOTA = _U(YPOGEGRAMMENI), _U(IOTA)
 
 
 @njit(cache=True, nogil=True)
-def borrowed_table(table):  # type: ignore[no-untyped-def]
-    """Return ``table`` with arrays that are not counted: see ``borrowed``."""
-    return NormalisationTable(
-        borrowed(table.pages),
-        borrowed(table.entries),
-        borrowed(table.offsets),
-        borrowed(table.code_points),
-        borrowed(table.sizes),
-        borrowed(table.pairs),
-        borrowed(table.composites),
-        table.folds,
-    )
-
-
-@njit(cache=True, nogil=True)
 def find_others(content, starts, stops, table, rows):  # type: ignore[no-untyped-def]
     """Write which content[starts[i]:stops[i]] are not normal to ``rows``; return how many."""
-    content, table = borrowed(content), borrowed_table(table)
     found = _0
     for i in range(starts.size):
         if not _is_normal(content, starts[i], stops[i], table):
@@ -113,7 +91,6 @@ def find_words(content, starts, stops, pages, entries, has_words):  # type: igno
     ``pages`` and ``entries`` are the Unicode table. Most texts begin with a token or nearly so: no
     more than that is read.
     """
-    content = borrowed(content)
     for i in range(starts.size):
         j, end = starts[i], stops[i]
         kind = int32(OTHER)
@@ -135,7 +112,7 @@ def _plain(content, i, size):  # type: ignore[no-untyped-def]
     if i + _BLOCK <= size:
         others = below_mask(content, i, _FIRST_LEAD)
         han = below_mask(content, i, _PAST_HAN_LEADS) & ~below_mask(content, i, _HAN_LEAD)
-        return trailing_zeros64(~(others | han))
+        return trailing_zeros(~(others | han))
     byte = content[i]
     return uint64(byte < _FIRST_LEAD or (byte >= _HAN_LEAD and byte < _PAST_HAN_LEADS))
 
@@ -178,7 +155,6 @@ def room_for(content, begin, end, table):  # type: ignore[no-untyped-def]
 @njit(cache=True, nogil=True)
 def room_for_texts(content, starts, stops, rows, table):  # type: ignore[no-untyped-def]
     """Return bytes that the texts at ``rows`` become at most, and the most code points of one."""
-    content, table = borrowed(content), borrowed_table(table)
     total, most = _0, _0
     for row in rows:
         room, together = room_for(content, starts[row], stops[row], table)
@@ -194,8 +170,6 @@ def write_texts(content, starts, stops, rows, table, characters, classes, out, e
     Text i is then out[edges[i]:edges[i + 1]], ``edges`` int64[n + 1]; ``rows`` ascend.
     ``characters`` uint32[c] and ``classes`` uint8[c] are scratch. Returns how much is written.
     """
-    content, out, table = borrowed(content), borrowed(out), borrowed_table(table)
-    characters, classes = borrowed(characters), borrowed(classes)
     written, row = _0, _0
     edges[0] = 0
     for i in range(starts.size):

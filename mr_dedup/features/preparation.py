@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 
 from mr_dedup.errors import MrDedupError
 from mr_dedup.features import kernels
-from mr_dedup.features.intrinsics import COPY_BYTES
 from mr_dedup.features.normalisation import normalised
 from mr_dedup.features.unicode_table import (
     CHARACTER,
@@ -28,6 +27,7 @@ from mr_dedup.features.unicode_table import (
     is_other_spaceless,
     unicode_table,
 )
+from mr_dedup.kernels.byte_blocks import COPY_BYTES
 
 if TYPE_CHECKING:
     from mr_dedup.features.normalisation_table import Normalization

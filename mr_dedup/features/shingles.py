@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 from mr_dedup.features import kernels
 from mr_dedup.features.document_frequencies import IDF_ONE, DocumentFrequencies, weighing
 from mr_dedup.features.frequency_kernels import weigh_by_rarity
-from mr_dedup.features.intrinsics import COPY_BYTES
 from mr_dedup.features.normalisation import slices
 from mr_dedup.features.normalisation_table import NORMALIZATIONS, Normalization
 from mr_dedup.features.preparation import check_languages, prepare, table_for
+from mr_dedup.kernels.byte_blocks import COPY_BYTES
 
 Unit = Literal["words", "characters", "auto"]
 Weighting = Literal["binary", "tf", "log-tf", "tf-idf", "log-tf-idf"]

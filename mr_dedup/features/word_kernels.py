@@ -17,24 +17,13 @@ import numpy as np
 from numba import int32, int64, njit, uint32, uint64
 from numpy.typing import NDArray
 
-from mr_dedup.features.intrinsics import (
-    HAN,
-    THREES,
-    copy_block_lower,
-    decode_threes,
-    folded_product,
-    load64,
-    word_mask,
-)
+from mr_dedup.features.intrinsics import HAN, THREES, decode_threes
 from mr_dedup.features.kernels import decode, encode, is_null
 from mr_dedup.features.unicode_table import CHARACTER, MARK, OTHER, WORD
 from mr_dedup.features.xxh3 import xxh3_64
-from mr_dedup.formats.byte_intrinsics import (
-    BLOCK_BYTES,
-    below_mask,
-    set_bits64,
-    trailing_zeros64,
-)
+from mr_dedup.kernels.bits import folded_product, population_count, trailing_zeros
+from mr_dedup.kernels.byte_blocks import BLOCK_BYTES, below_mask, copy_block_lower, word_mask
+from mr_dedup.kernels.memory import load64
 
 _U = np.uint64
 _0, _1, _2, _3, _4, _8 = (_U(n) for n in (0, 1, 2, 3, 4, 8))
@@ -197,7 +186,7 @@ def _cut(  # type: ignore[no-untyped-def]
     while i < end:
         is_block = i + _BLOCK <= size
         if is_block:
-            run = min(trailing_zeros64(~below_mask(content, i, _NOT_ASCII)), end - i)
+            run = min(trailing_zeros(~below_mask(content, i, _NOT_ASCII)), end - i)
             if run != _0:
                 before, extends = _ALL, False
                 inside = _ALL >> (_BLOCK - run)
@@ -205,10 +194,10 @@ def _cut(  # type: ignore[no-untyped-def]
                 copy_block_lower(content, i, out, o)
                 changes = (mask ^ (mask << _1 | is_open)) & inside
                 is_open = mask >> (run - _1)
-                stop = count + set_bits64(changes)
+                stop = count + population_count(changes)
                 while count < stop:
                     for k in range(_TOGETHER):
-                        edges[count + uint64(k)] = uint32(o + trailing_zeros64(changes))
+                        edges[count + uint64(k)] = uint32(o + trailing_zeros(changes))
                         changes &= changes - _1
                     count += _TOGETHER
                 count = stop
@@ -217,13 +206,13 @@ def _cut(  # type: ignore[no-untyped-def]
                 continue
         while is_block:
             masks = decode_threes(content, i, threes)
-            run = min(trailing_zeros64(~(masks & _LANES)), (end - i) // _3)
+            run = min(trailing_zeros(~(masks & _LANES)), (end - i) // _3)
             if run < _LEAST_THREES:
                 break
             are_cjk = masks >> _THREES & all_han
             others = ~(are_cjk | masks >> _2 * _THREES) & ((_1 << run) - _1)
             while others != _0:
-                at = trailing_zeros64(others)
+                at = trailing_zeros(others)
                 others &= others - _1
                 character = uint64(threes[at])
                 entry = entries[uint64(pages[character >> _8]) << _8 | character & _U(255)]
@@ -242,7 +231,7 @@ def _cut(  # type: ignore[no-untyped-def]
             edges[count] = uint32(o)
             count += is_open
             is_open = _0
-            counted += set_bits64(are_cjk)
+            counted += population_count(are_cjk)
             # those past the run, or no tokens, count for 0: to ask which takes longer
             for at in range(_THREES):
                 character = uint64(threes[at])

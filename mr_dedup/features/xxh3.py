@@ -9,13 +9,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit, uint64
 
-from mr_dedup.features.intrinsics import (
-    byte_swapped,
-    folded_product,
-    high_product,
-    load32,
-    load64,
-)
+from mr_dedup.kernels.bits import byte_swapped, folded_product, high_product
+from mr_dedup.kernels.memory import load32, load64
 
 _SECRET = np.frombuffer(
     bytes.fromhex(

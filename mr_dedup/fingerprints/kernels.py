@@ -10,9 +10,8 @@ from numba import int64, njit, types, uint64
 from numba.extending import intrinsic
 
 from mr_dedup.features.frequency_kernels import weigh_by_rarity
-from mr_dedup.features.kernels import borrowed_scratch, find_features
+from mr_dedup.features.kernels import find_features
 from mr_dedup.features.word_kernels import find_words
-from mr_dedup.formats.byte_intrinsics import borrowed
 
 BITS = 64
 _TOGETHER = 8
@@ -120,10 +119,6 @@ def simhash_texts(  # type: ignore[no-untyped-def]
 
     ``sums`` and ``lanes`` are scratch, as for ``simhash``.
     """
-    scratch, content = borrowed_scratch(scratch), borrowed(content)
-    pages, entries, sums, lanes = (
-        borrowed(pages), borrowed(entries), borrowed(sums), borrowed(lanes)
-    )  # fmt: skip
     for i in range(stops.size):
         count, _ = find_features(
             content, starts[i], stops[i], pages, entries, by_characters, length, steps, scratch

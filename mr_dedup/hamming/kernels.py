@@ -14,16 +14,9 @@ from __future__ import annotations
 import numpy as np
 from numba import njit, uint32, uint64
 
-from mr_dedup.hamming.intrinsics import (
-    ALL_PAIRS,
-    LANES,
-    PROBES,
-    lanes_within,
-    near_pairs,
-    population_count,
-    prefetch,
-    trailing_zeros,
-)
+from mr_dedup.kernels.bits import population_count, trailing_zeros
+from mr_dedup.kernels.distances import ALL_PAIRS, LANES, PROBES, lanes_within, near_pairs
+from mr_dedup.kernels.memory import prefetch
 
 _LANES = np.uint64(LANES)
 _PROBES = np.uint64(PROBES)

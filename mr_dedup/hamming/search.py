@@ -14,7 +14,6 @@ from mr_dedup.hamming import kernels
 from mr_dedup.hamming.bit_order import BitOrder
 from mr_dedup.hamming.design import Key, TableDesign
 from mr_dedup.hamming.distinct import distinct
-from mr_dedup.hamming.intrinsics import LANES
 from mr_dedup.hamming.matches import Matches
 from mr_dedup.hamming.planner import (
     DEFAULT_MEMORY_BYTES,
@@ -23,6 +22,7 @@ from mr_dedup.hamming.planner import (
     plan,
     spread_sample,
 )
+from mr_dedup.kernels.distances import LANES
 
 Fingerprints = NDArray[np.uint64]
 

@@ -8,15 +8,10 @@ from __future__ import annotations
 import numpy as np
 from numba import njit, uint32, uint64
 
-from mr_dedup.hamming.intrinsics import (
-    LANES,
-    ROWS,
-    lanes_within,
-    prefetch,
-    rows_near,
-    trailing_zeros,
-)
 from mr_dedup.hamming.kernels import bucket_of, build_table
+from mr_dedup.kernels.bits import trailing_zeros
+from mr_dedup.kernels.distances import LANES, ROWS, lanes_within, rows_near
+from mr_dedup.kernels.memory import prefetch
 
 PADDING = LANES + ROWS
 """Elements past the last signature that are read."""

@@ -15,13 +15,9 @@ import numpy as np
 from numba import njit, uint32, uint64
 
 from mr_dedup.features.xxh3 import xxh3_64
-from mr_dedup.hamming.intrinsics import (
-    LANES,
-    lanes_within,
-    population_count,
-    prefetch,
-    trailing_zeros,
-)
+from mr_dedup.kernels.bits import population_count, trailing_zeros
+from mr_dedup.kernels.distances import LANES, lanes_within
+from mr_dedup.kernels.memory import prefetch
 
 BLOCK_BITS = 16
 """A checksum is over 2**16 bytes: 8 of 65,536; the first touch of a block costs 6 µs."""

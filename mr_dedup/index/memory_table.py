@@ -11,8 +11,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from mr_dedup.hamming.intrinsics import LANES
 from mr_dedup.index import kernels
+from mr_dedup.kernels.distances import LANES
 
 Fingerprints = NDArray[np.uint64]
 Key = bytes | int

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from mr_dedup.errors import FormatError
 from mr_dedup.hamming.bit_order import BitOrder
 from mr_dedup.hamming.design import TableDesign, designs_for
-from mr_dedup.hamming.intrinsics import LANES
 from mr_dedup.index.segment_file import (
     ALIGNMENT,
     BLOCK_BYTES,
@@ -25,6 +24,7 @@ from mr_dedup.index.segment_file import (
     Description,
     IdTable,
 )
+from mr_dedup.kernels.distances import LANES
 
 _WORD_BYTES = 4
 _DIRECTORY_BITS = range(16, 32)

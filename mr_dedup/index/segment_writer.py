@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from mr_dedup.errors import MrDedupError
 from mr_dedup.formats.folders import FolderFile
 from mr_dedup.hamming.design import BITS
-from mr_dedup.hamming.intrinsics import LANES
 from mr_dedup.hamming.kernels import sort_runs
 from mr_dedup.hamming.planner import spread_sample
 from mr_dedup.index import kernels
@@ -24,6 +23,7 @@ from mr_dedup.index.segment_file import (
     created,
 )
 from mr_dedup.index.tables import chosen_design, directory_bits_for, permutations
+from mr_dedup.kernels.distances import LANES
 
 Fingerprints = NDArray[np.uint64]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit, uint8, uint32, uint64
 
-from mr_dedup.features.intrinsics import folded_product
+from mr_dedup.kernels.bits import folded_product
 
 _U = np.uint64
 _0, _1, _2, _32 = _U(0), _U(1), _U(2), _U(32)

@@ -9,9 +9,8 @@ import numpy as np
 from numba import njit, uint64
 
 from mr_dedup.clusters.verification_kernels import write_set
-from mr_dedup.features.kernels import borrowed_scratch, find_features
+from mr_dedup.features.kernels import find_features
 from mr_dedup.fingerprints.kernels import simhash
-from mr_dedup.formats.byte_intrinsics import borrowed
 from mr_dedup.signatures.minwise_kernels import take_least
 
 _U = np.uint64
@@ -29,12 +28,6 @@ def sign_texts(  # type: ignore[no-untyped-def]
     free to sort in; the four last are as well, as ``simhash`` and ``take_least`` take them. Returns
     how many hashes of sets are written.
     """
-    scratch = borrowed_scratch(scratch)
-    content, starts, stops = borrowed(content), borrowed(starts), borrowed(stops)
-    pages, entries, least, hashes = (
-        borrowed(pages), borrowed(entries), borrowed(least), borrowed(hashes)
-    )  # fmt: skip
-    sums, lanes, spare, bins = borrowed(sums), borrowed(lanes), borrowed(spare), borrowed(bins)
     written = _0
     for i in range(starts.size):
         count, _ = find_features(

@@ -12,9 +12,9 @@ from llvmlite import ir
 from numba import njit, types, uint32, uint64
 from numba.extending import intrinsic
 
-from mr_dedup.features.intrinsics import folded_product
-from mr_dedup.features.kernels import borrowed_scratch, find_features
-from mr_dedup.formats.byte_intrinsics import address, borrowed, loaded, spread, stored
+from mr_dedup.features.kernels import find_features
+from mr_dedup.kernels.bits import folded_product
+from mr_dedup.kernels.llvm import broadcast, element_pointer, load, store
 
 LANES = 16
 """Permutations that are applied at once."""
@@ -54,19 +54,21 @@ def _take_least(
 
     def codegen(context: Any, builder: Any, sig: Any, arguments: Any) -> Any:
         def at(array: int, position: int) -> Any:
-            return address(context, builder, sig.args[array], arguments[array], arguments[position])
+            return element_pointer(
+                context, builder, sig.args[array], arguments[array], arguments[position]
+            )
 
         place = at(0, 1)
-        lowest = loaded(builder, place, _VECTOR)
-        flip, factor = (loaded(builder, at(array, 4), _VECTOR) for array in (2, 3))
+        lowest = load(builder, place, _VECTOR)
+        flip, factor = (load(builder, at(array, 4), _VECTOR) for array in (2, 3))
         word = at(5, 6)
         for j in range(_TOGETHER):
             pointer = builder.gep(word, [ir.Constant(_HALF, j)])
             low = builder.trunc(builder.load(pointer), _HALF)
-            image = builder.mul(builder.xor(spread(builder, low, _VECTOR), flip), factor)
+            image = builder.mul(builder.xor(broadcast(builder, low, _VECTOR), flip), factor)
             smaller = builder.icmp_unsigned("<", image, lowest)
             lowest = builder.select(smaller, image, lowest)
-        stored(builder, lowest, place)
+        store(builder, lowest, place)
         return context.get_dummy_value()
 
     arguments = (least, types.uint64, flips, factors, types.uint64, hashes, types.uint64)
@@ -97,10 +99,6 @@ def least_of_texts(  # type: ignore[no-untyped-def]
     where a text has no shingles; ``occurrences`` uint64[n] tells how many. ``spare`` and ``bins``
     are scratch, as for ``take_least``.
     """
-    scratch, content, least = borrowed_scratch(scratch), borrowed(content), borrowed(least)
-    pages, entries, spare, bins = (
-        borrowed(pages), borrowed(entries), borrowed(spare), borrowed(bins)
-    )  # fmt: skip
     for i in range(stops.size):
         count, _ = find_features(
             content, starts[i], stops[i], pages, entries, by_characters, length, steps, scratch
@@ -112,7 +110,6 @@ def least_of_texts(  # type: ignore[no-untyped-def]
 @njit(cache=True, nogil=True)
 def least_of_sets(offsets, hashes, scratch, flips, factors, least, spare, bins):  # type: ignore[no-untyped-def]
     """Do the same for sets of hashes; ``scratch`` uint64 is 7 longer than the largest of them."""
-    least, spare, bins = borrowed(least), borrowed(spare), borrowed(bins)
     for i in range(least.shape[0]):
         start, count = uint64(offsets[i]), uint64(offsets[i + 1] - offsets[i])
         for j in range(count):

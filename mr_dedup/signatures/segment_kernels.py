@@ -8,9 +8,9 @@ from __future__ import annotations
 import numpy as np
 from numba import njit, uint8, uint32, uint64
 
-from mr_dedup.features.intrinsics import folded_product
 from mr_dedup.features.kernels import hash_shingles, normalise
 from mr_dedup.features.xxh3 import xxh3_64
+from mr_dedup.kernels.bits import folded_product
 
 LINES, SENTENCES, CONTENT = range(3)
 """What texts are cut by."""

@@ -10,9 +10,10 @@ import numpy as np
 from numba import float32, float64, int32, njit, uint8, uint32, uint64
 
 from mr_dedup.features.frequency_kernels import weigh_by_rarity
-from mr_dedup.features.intrinsics import byte_swapped, load64
 from mr_dedup.features.kernels import copy_text, decode, hash_shingles, is_null, normalise
 from mr_dedup.features.unicode_table import CHARACTER
+from mr_dedup.kernels.bits import byte_swapped
+from mr_dedup.kernels.memory import load64
 
 _U = np.uint64
 _0, _1, _2, _8, _10 = (_U(n) for n in (0, 1, 2, 8, 10))

@@ -18,14 +18,8 @@ import pyarrow as pa
 from numba import int64, njit, uint8, uint64
 from numpy.typing import NDArray
 
-from mr_dedup.formats.byte_intrinsics import (
-    BLOCK_BYTES,
-    below_mask,
-    copy_block,
-    equal_mask,
-    set_bits64,
-    trailing_zeros64,
-)
+from mr_dedup.kernels.bits import population_count, trailing_zeros
+from mr_dedup.kernels.byte_blocks import BLOCK_BYTES, below_mask, copy_block, equal_mask
 
 _U = np.uint64
 _0, _1, _2, _3, _4, _6, _12 = (_U(n) for n in (0, 1, 2, 3, 4, 6, 12))
@@ -175,7 +169,7 @@ def _unescape(content, i, size, texts, o):  # type: ignore[no-untyped-def]
         ends = equal_mask(content, i, _QUOTE) | equal_mask(content, i, _BACKSLASH)
         ends |= below_mask(content, i, _SPACE)
         copy_block(content, i, texts, o)
-        count = trailing_zeros64(ends)
+        count = trailing_zeros(ends)
         if count != _0 and ~below_mask(content, i, uint8(0x80)) & (_ALL >> (_BLOCK - count)):
             whole = _utf8_bytes(content, i, count)
             if whole == _0:
@@ -261,7 +255,7 @@ def _utf8_bytes(content, i, count):  # type: ignore[no-untyped-def]
     of_2, of_3, of_4 = to_e0 & ~to_c2, to_f0 & ~to_e0, to_f5 & ~to_f0
     if count == _BLOCK:
         cut = of_2 & _U(1 << 63) | of_3 & _U(3 << 62) | of_4 & _U(7 << 61)
-        count = trailing_zeros64(cut)
+        count = trailing_zeros(cut)
     inside = _ALL >> (_BLOCK - count)
     of_2, of_3, of_4 = of_2 & inside, of_3 & inside, of_4 & inside
     following = (of_2 | of_3 | of_4) << _1 | (of_3 | of_4) << _2 | of_4 << _3
@@ -304,10 +298,10 @@ def _take_texts(content, begin, size, key, rest, texts, offsets, edges):  # type
         opening = equal_mask(content, i, _OPEN) | equal_mask(content, i, _OPEN_ARRAY)
         closing = equal_mask(content, i, _CLOSE) | equal_mask(content, i, _CLOSE_ARRAY)
         copy_block(content, i, rest, r)
-        passed = min(trailing_zeros64(quotes | newlines), size - i)
+        passed = min(trailing_zeros(quotes | newlines), size - i)
         if passed != _0:
             inside = _ALL >> (_BLOCK - passed)
-            depth += set_bits64(opening & inside) - set_bits64(closing & inside)
+            depth += population_count(opening & inside) - population_count(closing & inside)
         i += passed
         r += passed
         if passed == _BLOCK and i < size:
@@ -345,7 +339,7 @@ def _take_texts(content, begin, size, key, rest, texts, offsets, edges):  # type
             ends = equal_mask(content, i, _QUOTE) | equal_mask(content, i, _BACKSLASH)
             ends |= equal_mask(content, i, _NEWLINE)
             copy_block(content, i, rest, r)
-            passed = trailing_zeros64(ends)
+            passed = trailing_zeros(ends)
             i += passed
             r += passed
             if i >= size or content[i] == _NEWLINE:

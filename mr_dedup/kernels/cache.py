@@ -35,7 +35,7 @@ def ensure_kernel_cache() -> None:
     may be read-only: a package that root installed, in an account without a home. Then
     NUMBA_CACHE_DIR is set to a folder of this user's for temporary files. Takes 2 ms.
     """
-    package = Path(__file__).parent
+    package = Path(__file__).parents[1]
     for cache in _numbas_caches(package):
         if _writable(cache.root):
             _remove_stale(package, cache)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import mr_dedup
-from mr_dedup.kernel_cache import kernel_sources
+from mr_dedup.kernels.cache import kernel_sources
 
 PROBE = """
 import os
@@ -73,18 +73,18 @@ def test_what_numba_finds_is_left_to_it(installed, tmp_path):
 
 
 def test_a_folder_of_somebody_elses_is_not_used(monkeypatch, tmp_path):
-    from mr_dedup import kernel_cache
+    from mr_dedup.kernels import cache
 
     theirs = tmp_path / f"mr_dedup-kernels-{os.getuid()}"
     theirs.mkdir()
     theirs.chmod(0o777)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    monkeypatch.setattr(kernel_cache, "_numbas_caches", lambda package: ())
+    monkeypatch.setattr(cache, "_numbas_caches", lambda package: ())
     monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
-    kernel_cache.ensure_kernel_cache()
+    cache.ensure_kernel_cache()
     assert "NUMBA_CACHE_DIR" not in os.environ
     theirs.chmod(0o700)
-    kernel_cache.ensure_kernel_cache()
+    cache.ensure_kernel_cache()
     assert os.environ["NUMBA_CACHE_DIR"] == str(theirs)
 
 

@@ -1,0 +1,1 @@
+"""What compiled loops of several packages share: vector instructions, hash tables, constants."""

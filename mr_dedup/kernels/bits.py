@@ -1,0 +1,71 @@
+"""Operations on unsigned integers that are one instruction and have no name in numba."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+from mr_dedup.kernels.llvm import INT64, INT128
+
+
+@intrinsic
+def population_count(typing_context: Any, number: Any) -> tuple[Any, Any]:
+    """Return how many bits of a uint64 are set, uint64."""
+
+    def codegen(context: Any, builder: Any, sig: Any, arguments: Any) -> Any:
+        return builder.ctpop(arguments[0])
+
+    return types.uint64(types.uint64), codegen
+
+
+@intrinsic
+def trailing_zeros(typing_context: Any, number: Any) -> tuple[Any, Any]:
+    """Return the index of the lowest set bit of a uint32 or uint64, in its type.
+
+    32 or 64 if the number is 0.
+    """
+    kind = types.uint32 if number == types.uint32 else types.uint64
+
+    def codegen(context: Any, builder: Any, sig: Any, arguments: Any) -> Any:
+        return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 0))
+
+    return kind(kind), codegen
+
+
+def _wide_product(builder: Any, arguments: Any) -> tuple[Any, Any]:
+    """Return the 128-bit product of two 64-bit integers, and its upper half as 128 bits."""
+    product = builder.mul(*(builder.zext(number, INT128) for number in arguments))
+    return product, builder.lshr(product, ir.Constant(INT128, 64))
+
+
+@intrinsic
+def high_product(typing_context: Any, one: Any, other: Any) -> tuple[Any, Any]:
+    """Return the upper half of the 128-bit product of two uint64."""
+
+    def codegen(context: Any, builder: Any, sig: Any, arguments: Any) -> Any:
+        return builder.trunc(_wide_product(builder, arguments)[1], INT64)
+
+    return types.uint64(types.uint64, types.uint64), codegen
+
+
+@intrinsic
+def folded_product(typing_context: Any, one: Any, other: Any) -> tuple[Any, Any]:
+    """Return the XOR of the two halves of the 128-bit product of two uint64."""
+
+    def codegen(context: Any, builder: Any, sig: Any, arguments: Any) -> Any:
+        return builder.trunc(builder.xor(*_wide_product(builder, arguments)), INT64)
+
+    return types.uint64(types.uint64, types.uint64), codegen
+
+
+@intrinsic
+def byte_swapped(typing_context: Any, number: Any) -> tuple[Any, Any]:
+    """Return a uint64 with its bytes in the opposite order."""
+
+    def codegen(context: Any, builder: Any, sig: Any, arguments: Any) -> Any:
+        return builder.bswap(arguments[0])
+
+    return types.uint64(types.uint64), codegen
