@@ -33,7 +33,7 @@ from mr_dedup.clusters.components import components
 from mr_dedup.clusters.decisions import resolve, warm_up
 from mr_dedup.clusters.documents import ClusteredDocuments
 from mr_dedup.clusters.verification import number_texts, shingle_sets, text_hashes
-from mr_dedup.features.shingles import FeatureOptions
+from mr_dedup.features.options import FeatureOptions
 from mr_dedup.fingerprints.simhash import Fingerprints, simhash
 from mr_dedup.hamming.self_join import self_join
 

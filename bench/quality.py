@@ -25,7 +25,8 @@ from numpy.typing import NDArray
 from tqdm import tqdm
 
 from mr_dedup.features.kernels import find_features
-from mr_dedup.features.shingles import WEIGHTINGS, FeatureOptions, scratch_for
+from mr_dedup.features.options import WEIGHTINGS, FeatureOptions
+from mr_dedup.features.shingles import scratch_for
 from mr_dedup.features.unicode_table import unicode_table
 from mr_dedup.fingerprints.kernels import simhash
 
@@ -162,7 +163,7 @@ def measure(
 
 def _options() -> list[FeatureOptions]:
     every = (FeatureOptions.parse(f, w) for f, w in itertools.product(_FEATURES, WEIGHTINGS))
-    return [options for options in every if not options.by_rarity]
+    return [options for options in every if not options.uses_idf]
 
 
 def main(argv: Sequence[str] | None = None) -> int:

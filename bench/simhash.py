@@ -19,7 +19,7 @@ import xxhash
 from bench.inputs import SEED
 from bench.measure import Mismatch, Row, interleaved, peak_bytes
 from data_gen.documents import Collection, DocumentParameters
-from mr_dedup.features.shingles import FeatureOptions
+from mr_dedup.features.options import FeatureOptions
 from mr_dedup.fingerprints.simhash import simhash
 
 _NAME = "simhash"

@@ -148,7 +148,7 @@ def _check_methods(arguments: argparse.Namespace) -> None:
 
     from mr_dedup.errors import MrDedupError
     from mr_dedup.features.document_frequencies import DocumentFrequencies
-    from mr_dedup.features.shingles import FeatureOptions
+    from mr_dedup.features.options import FeatureOptions
 
     nothing = np.empty(0, np.uint64)
     keywords = FeatureOptions.parse(_KEYWORDS).unweighted
@@ -166,7 +166,7 @@ def _entrants(
     """Return what is compared, each once; MrDedupError for what is not there."""
     from mr_dedup.cli.dedup import DEFAULT_K
     from mr_dedup.errors import MrDedupError
-    from mr_dedup.features.shingles import FeatureOptions
+    from mr_dedup.features.options import FeatureOptions
     from mr_dedup.hamming.planner import plan_self
     from mr_dedup.jobs.method_options import parsed_methods, simhash_distance
     from mr_dedup.report.entrants import ByKeys, BySimhash
@@ -203,7 +203,7 @@ def _prepared(
     """Read the documents; return what methods are measured on, and these."""
     from mr_dedup.clusters.verification import ShingleSets, shingle_sets
     from mr_dedup.features.feature_counts import document_frequencies
-    from mr_dedup.features.shingles import FeatureOptions
+    from mr_dedup.features.options import FeatureOptions
     from mr_dedup.report.comparison import Comparison
 
     ids, texts = _read(arguments)

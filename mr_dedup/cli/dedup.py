@@ -252,7 +252,7 @@ def _loader(
     def load() -> None:
         import pyarrow as pa
 
-        from mr_dedup.features.shingles import FeatureOptions
+        from mr_dedup.features.options import FeatureOptions
         from mr_dedup.jobs.signing import signing
 
         options = FeatureOptions.parse(features, weights)
@@ -276,7 +276,7 @@ def _options(
     """Return the options of the run; raises MrDedupError for those that cannot be."""
     from mr_dedup.clusters.keepers import KeepPolicy
     from mr_dedup.errors import MrDedupError
-    from mr_dedup.features.shingles import FeatureOptions
+    from mr_dedup.features.options import FeatureOptions
     from mr_dedup.formats.documents.options import ReadOptions
     from mr_dedup.jobs.document_options import feature_arguments, reading_arguments
     from mr_dedup.jobs.fingerprint import check_kept
@@ -358,7 +358,7 @@ def expected_recalls(options: DedupOptions) -> dict[str, float]:
 
     Empty if texts are not compared.
     """
-    from mr_dedup.features.shingles import FeatureOptions
+    from mr_dedup.features.options import FeatureOptions
 
     if options.verify is None:
         return {}

@@ -158,7 +158,7 @@ def _held_sets(arguments: argparse.Namespace) -> HeldSets | None:
     if arguments.verify is None:
         return None
     from mr_dedup.clusters.keepers import KeepPolicy
-    from mr_dedup.features.shingles import FeatureOptions
+    from mr_dedup.features.options import FeatureOptions
     from mr_dedup.jobs.held_sets import HeldSets
 
     shingles = FeatureOptions.parse(arguments.shingles, "binary", arguments.normalize)

@@ -28,7 +28,7 @@ from mr_dedup.cli.streams import counted, printable
 
 if TYPE_CHECKING:
     from mr_dedup.features.document_frequencies import DocumentFrequencies
-    from mr_dedup.features.shingles import FeatureOptions
+    from mr_dedup.features.options import FeatureOptions
     from mr_dedup.formats.documents.batch import DocumentBatch
     from mr_dedup.formats.documents.options import ReadOptions
     from mr_dedup.formats.documents.rejects import Rejects

@@ -13,7 +13,7 @@ from mr_dedup.formats.documents.rejects import MAX_REJECTED, ReadCounts
 
 if TYPE_CHECKING:
     from mr_dedup.features.document_frequencies import DocumentFrequencies
-    from mr_dedup.features.shingles import FeatureOptions
+    from mr_dedup.features.options import FeatureOptions
     from mr_dedup.formats.documents.options import ReadOptions
 
 

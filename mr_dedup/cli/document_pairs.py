@@ -155,7 +155,7 @@ def _of_documents(arguments: argparse.Namespace) -> argparse.Namespace:
 def _options(arguments: argparse.Namespace) -> DedupOptions:
     """Return the options of the run; raises MrDedupError for those that cannot be."""
     from mr_dedup.errors import MrDedupError
-    from mr_dedup.features.shingles import FeatureOptions
+    from mr_dedup.features.options import FeatureOptions
     from mr_dedup.hamming.planner import plan_self
     from mr_dedup.jobs.document_options import feature_arguments, reading_arguments
     from mr_dedup.pipeline.dedup import DedupOptions

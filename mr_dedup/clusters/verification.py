@@ -11,11 +11,9 @@ from numpy.typing import NDArray
 
 from mr_dedup.clusters import verification_kernels as kernels
 from mr_dedup.features.normalisation import slices
+from mr_dedup.features.options import SHINGLES, FeatureOptions
 from mr_dedup.features.preparation import table_for
-from mr_dedup.features.shingles import FeatureOptions, most_features, scratch_for, slices_of
-
-SHINGLES = FeatureOptions("auto", weighting="binary")
-"""What texts are compared by: 3 tokens, or 5 of texts in scripts without spaces."""
+from mr_dedup.features.shingles import most_features, scratch_for, slices_of
 
 MOST_SHINGLES = 1 << 14
 """Shingles of a text from which on it is known by a sample of so many: 128 KB a text."""

@@ -12,7 +12,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Context, Decimal, localcontext
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -22,11 +21,9 @@ from numpy.typing import NDArray
 
 from mr_dedup.errors import FormatError, MrDedupError
 from mr_dedup.features.frequency_kernels import IdfTable, fill
+from mr_dedup.features.options import FeatureOptions
 from mr_dedup.formats.outputs import whole_file
 from mr_dedup.formats.parquet_rows import ParquetRows, open_parquet
-
-if TYPE_CHECKING:
-    from mr_dedup.features.shingles import FeatureOptions
 
 IDF_ONE = 64
 """An idf of 1 as a whole number."""
@@ -230,8 +227,8 @@ def weighing(options: FeatureOptions, frequencies: DocumentFrequencies | None) -
     Raises ValueError if the weighting needs frequencies and there are none, or the other way round;
     MrDedupError if they are of other features.
     """
-    if options.by_rarity != (frequencies is not None):
-        needed = "needs document frequencies" if options.by_rarity else "makes no use of them"
+    if options.uses_idf != (frequencies is not None):
+        needed = "needs document frequencies" if options.uses_idf else "makes no use of them"
         raise ValueError(f"frequencies: the weighting {options.weighting} {needed}")
     if frequencies is None:
         return _NO_TABLE

@@ -8,19 +8,19 @@ with these: compare only what the same versions made.
 from __future__ import annotations
 
 import functools
-import importlib
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from mr_dedup.errors import MrDedupError
 from mr_dedup.features import kernels
+from mr_dedup.features.languages import load_package
 from mr_dedup.features.normalisation import normalised
+from mr_dedup.features.normalisation_table import Normalization
+from mr_dedup.features.options import FeatureOptions
 from mr_dedup.features.unicode_table import (
     CHARACTER,
     WORD,
@@ -29,17 +29,7 @@ from mr_dedup.features.unicode_table import (
 )
 from mr_dedup.kernels.byte_blocks import COPY_BYTES
 
-if TYPE_CHECKING:
-    from mr_dedup.features.normalisation_table import Normalization
-    from mr_dedup.features.shingles import FeatureOptions
-
 _Table = tuple[NDArray[np.uint16], NDArray[np.int32]]
-
-_LANGUAGES_OF_PARAMETER: dict[str, Callable[[], Iterable[str]]] = {
-    "stop_words": lambda: _library("stopwordsiso").langs(),
-    "stem": lambda: _library("Stemmer").algorithms(),
-    "segment": lambda: _library("rjieba") and ("zh",),
-}
 
 
 def prepare(texts: pa.LargeStringArray, options: FeatureOptions) -> pa.LargeStringArray:
@@ -78,24 +68,6 @@ def prepare(texts: pa.LargeStringArray, options: FeatureOptions) -> pa.LargeStri
 def table_for(options: FeatureOptions) -> _Table:
     """Return the Unicode table for prepared texts: of segmented ones CJK characters make words."""
     return unicode_table() if options.segment is None else _table_of_cjk_words()
-
-
-def check_languages(options: FeatureOptions) -> None:
-    """Raise ValueError for a language that a library lacks, MrDedupError where it is missing."""
-    for parameter, languages in _LANGUAGES_OF_PARAMETER.items():
-        language = getattr(options, parameter)
-        if language is not None and language not in (known := sorted(languages())):
-            raise ValueError(f"{parameter} must be one of {', '.join(known)}, not {language!r}")
-
-
-def _library(name: str) -> Any:
-    try:
-        return importlib.import_module(name)
-    except ImportError as error:
-        raise MrDedupError(
-            f"{name} is not installed, which stop words, stems and Chinese words need: "
-            "pip install 'mr-dedup[words]'"
-        ) from error
 
 
 def _rewritten(
@@ -156,7 +128,7 @@ def _stop_words(language: str, segmented: bool, normalize: Normalization) -> _St
     """Return the stop words of a language, normalised and cut into tokens as texts are."""
     table = _table_of_cjk_words() if segmented else unicode_table()
     words = set()
-    given = pa.array(sorted(_library("stopwordsiso").stopwords(language)), pa.large_string())
+    given = pa.array(sorted(load_package("stopwordsiso").stopwords(language)), pa.large_string())
     if normalize != "none":
         given = normalised(given, normalize)
     for word in given.to_pylist():
@@ -175,7 +147,7 @@ class _Stems(dict[bytes, bytes]):
 
     def __init__(self, language: str) -> None:
         # without its own cache, which takes longer than stemming
-        self._stem = _library("Stemmer").Stemmer(language, 0).stemWord
+        self._stem = load_package("Stemmer").Stemmer(language, 0).stemWord
 
     def __missing__(self, token: bytes) -> bytes:
         # some rules leave nothing of a letter
@@ -189,7 +161,7 @@ def _segmented(text: str) -> str:
 
     The segmenter is given these alone: what else it knows are letters of ASCII.
     """
-    cut = _library("rjieba").cut
+    cut = load_package("rjieba").cut
     return _cjk_run().sub(lambda run: f" {' '.join(cut(run[0]))} ", text)
 
 

@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 
 from mr_dedup.features.document_frequencies import DocumentFrequencies, weighing
 from mr_dedup.features.frequency_kernels import IdfTable
+from mr_dedup.features.options import FeatureOptions
 from mr_dedup.features.preparation import table_for
-from mr_dedup.features.shingles import FeatureOptions, scratch_for, slices_of
+from mr_dedup.features.shingles import scratch_for, slices_of
 from mr_dedup.features.word_kernels import word_scratch_for
 from mr_dedup.fingerprints import kernels
 

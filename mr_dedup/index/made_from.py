@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from mr_dedup.features.document_frequencies import DocumentFrequencies
-    from mr_dedup.features.shingles import FeatureOptions
+    from mr_dedup.features.options import FeatureOptions
 
 
 class MadeFrom(msgspec.Struct, frozen=True):
@@ -36,7 +36,7 @@ class MadeFrom(msgspec.Struct, frozen=True):
 
     def options(self) -> FeatureOptions:
         """Return which features texts have; ValueError if there are no such."""
-        from mr_dedup.features.shingles import FeatureOptions
+        from mr_dedup.features.options import FeatureOptions
 
         return dataclasses.replace(
             FeatureOptions.parse(self.features, self.weights),
@@ -68,7 +68,7 @@ class MadeFrom(msgspec.Struct, frozen=True):
 
         options = self.options()
         frequencies = None
-        if options.by_rarity:
+        if options.uses_idf:
             if self.idf is None:
                 raise ValueError(f"--weights {self.weights}: needs --idf, a file of mr-dedup idf")
             frequencies = DocumentFrequencies.read(Path(self.idf))

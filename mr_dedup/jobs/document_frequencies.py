@@ -30,7 +30,7 @@ from mr_dedup.jobs.job import errors_naming
 
 if TYPE_CHECKING:
     from mr_dedup.features.feature_counts import Counts
-    from mr_dedup.features.shingles import FeatureOptions
+    from mr_dedup.features.options import FeatureOptions
 
 _RANGE_BITS = 8
 """Leading bits of a hash that are its reduce key, so that a range fits in memory."""
@@ -85,7 +85,7 @@ class DocumentFrequenciesJob(DocumentJob):
         import pyarrow as pa
 
         from mr_dedup.features.feature_counts import document_frequencies
-        from mr_dedup.features.shingles import FeatureOptions
+        from mr_dedup.features.options import FeatureOptions
 
         # so many that tables grow
         texts = pa.array([" ".join(map(str, range(1 << 16)))], pa.large_string())

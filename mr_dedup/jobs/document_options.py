@@ -17,7 +17,7 @@ from mr_dedup.formats.documents.options import MAX_RECORD_BYTES, ReadOptions
 
 if TYPE_CHECKING:
     from mr_dedup.features.document_frequencies import DocumentFrequencies
-    from mr_dedup.features.shingles import FeatureOptions
+    from mr_dedup.features.options import FeatureOptions
 
 OPTION_OF_PARAMETER = {
     "id_names": "--id-field",
@@ -115,7 +115,7 @@ def feature_options(options: argparse.Namespace) -> FeatureOptions:
 
     Those declared without weights ask for binary ones.
     """
-    from mr_dedup.features.shingles import FeatureOptions
+    from mr_dedup.features.options import FeatureOptions
 
     weights, idf = getattr(options, "weights", "binary"), getattr(options, "idf", None)
     chosen = dataclasses.replace(
@@ -125,9 +125,9 @@ def feature_options(options: argparse.Namespace) -> FeatureOptions:
         segment=options.segment,
         normalize=options.normalize,
     )
-    if chosen.by_rarity and idf is None:
+    if chosen.uses_idf and idf is None:
         raise ValueError(f"--weights {weights}: needs --idf, a file of mr-dedup idf")
-    if idf is not None and not chosen.by_rarity:
+    if idf is not None and not chosen.uses_idf:
         raise ValueError(f"--idf: means nothing to --weights {weights}")
     return chosen
 

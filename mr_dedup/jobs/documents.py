@@ -31,7 +31,7 @@ from mr_dedup.jobs.job import COUNTERS, Job
 
 if TYPE_CHECKING:
     from mr_dedup.features.document_frequencies import DocumentFrequencies
-    from mr_dedup.features.shingles import FeatureOptions
+    from mr_dedup.features.options import FeatureOptions
     from mr_dedup.formats.documents.batch import DocumentBatch
     from mr_dedup.formats.documents.rejects import Rejects
     from mr_dedup.jobs.held_sets import HeldSets

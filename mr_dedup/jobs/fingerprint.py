@@ -27,7 +27,7 @@ from mr_dedup.jobs.job import errors_naming
 if TYPE_CHECKING:
     from mr_dedup.clusters.verification import ShingleSets
     from mr_dedup.features.document_frequencies import DocumentFrequencies
-    from mr_dedup.features.shingles import FeatureOptions
+    from mr_dedup.features.options import FeatureOptions
     from mr_dedup.fingerprints.simhash import Fingerprints
     from mr_dedup.formats.documents.batch import DocumentBatch
     from mr_dedup.formats.documents.chunks import DocumentChunk
@@ -83,7 +83,7 @@ class FingerprintJob(DocumentJob):
         options: FeatureOptions | None = None, frequencies: DocumentFrequencies | None = None
     ) -> None:
         """Load what tasks need, compiled: once, before they are forked."""
-        from mr_dedup.features.shingles import FeatureOptions
+        from mr_dedup.features.options import FeatureOptions
         from mr_dedup.fingerprints.simhash import simhash
 
         texts = pa.array(["a text"], pa.large_string())

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from mr_dedup.clusters.keepers import KeepPolicy
     from mr_dedup.clusters.stored_sets import StoredSets
     from mr_dedup.clusters.verification import ShingleSets
-    from mr_dedup.features.shingles import FeatureOptions
+    from mr_dedup.features.options import FeatureOptions
     from mr_dedup.formats.documents.batch import DocumentBatch
     from mr_dedup.formats.documents.chunks import DocumentChunk
     from mr_dedup.jobs.held_sets import HeldBatchOfSets
@@ -117,7 +117,7 @@ class ResolveJob(DocumentJob):
 
     def shingles(self) -> FeatureOptions:
         """Return what texts are compared by."""
-        from mr_dedup.features.shingles import FeatureOptions
+        from mr_dedup.features.options import FeatureOptions
 
         return FeatureOptions.parse(self.options.shingles, "binary", self.options.normalize)
 
@@ -130,7 +130,7 @@ class ResolveJob(DocumentJob):
         """Load what tasks need, compiled: once, before they are forked."""
         from mr_dedup.clusters.decisions import warm_up
         from mr_dedup.clusters.verification import text_hashes
-        from mr_dedup.features.shingles import FeatureOptions
+        from mr_dedup.features.options import FeatureOptions
         from mr_dedup.fingerprints.simhash import simhash
 
         texts = pa.array(["a text"], pa.large_string())

@@ -26,7 +26,7 @@ from mr_dedup.jobs.inputs import input_name
 from mr_dedup.jobs.job import COUNTERS, errors_naming
 
 if TYPE_CHECKING:
-    from mr_dedup.features.shingles import FeatureOptions
+    from mr_dedup.features.options import FeatureOptions
     from mr_dedup.formats.documents.chunks import DocumentChunk
     from mr_dedup.signatures.protocol import SignatureMethod
 
@@ -75,7 +75,7 @@ class SimilarPairsJob(DocumentJob):
 
     def shingles(self) -> FeatureOptions:
         """Return what texts are compared by."""
-        from mr_dedup.features.shingles import FeatureOptions
+        from mr_dedup.features.options import FeatureOptions
 
         return FeatureOptions.parse(self.options.shingles, "binary", self.options.normalize)
 

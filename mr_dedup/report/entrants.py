@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from mr_dedup.features.shingles import FeatureOptions
+from mr_dedup.features.options import FeatureOptions
 from mr_dedup.fingerprints.simhash import simhash
 from mr_dedup.hamming.row_pairs import near_rows
 from mr_dedup.signatures.candidates import candidates

@@ -11,8 +11,9 @@ import numpy as np
 import pyarrow as pa
 
 from mr_dedup.clusters.verification import MOST_SHINGLES, ShingleSets, room_for_sets
+from mr_dedup.features.options import FeatureOptions
 from mr_dedup.features.preparation import table_for
-from mr_dedup.features.shingles import FeatureOptions, scratch_for, slices_of
+from mr_dedup.features.shingles import scratch_for, slices_of
 from mr_dedup.fingerprints.simhash import Fingerprints, scratch_for_bits
 from mr_dedup.signatures import combined_kernels as kernels
 from mr_dedup.signatures.minwise import (
@@ -36,7 +37,7 @@ def can_be_combined(options: FeatureOptions) -> bool:
 
     Those that weigh each occurrence alike.
     """
-    return options.steps.size == 1 and not options.by_rarity
+    return options.steps.size == 1 and not options.uses_idf
 
 
 def combined(

@@ -8,8 +8,9 @@ from typing import ClassVar
 import numpy as np
 import pyarrow as pa
 
+from mr_dedup.features.options import FeatureOptions
 from mr_dedup.features.preparation import table_for
-from mr_dedup.features.shingles import FeatureOptions, slices_of
+from mr_dedup.features.shingles import slices_of
 from mr_dedup.kernels.byte_blocks import COPY_BYTES
 from mr_dedup.signatures import word_list_kernels as kernels
 from mr_dedup.signatures.md5 import md5_signatures

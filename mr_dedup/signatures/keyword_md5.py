@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 
 from mr_dedup.features.document_frequencies import DocumentFrequencies, weighing
 from mr_dedup.features.normalisation import slices
+from mr_dedup.features.options import FeatureOptions
 from mr_dedup.features.preparation import table_for
-from mr_dedup.features.shingles import FeatureOptions, scratch_for, slices_of
+from mr_dedup.features.shingles import scratch_for, slices_of
 from mr_dedup.signatures import word_list_kernels as kernels
 from mr_dedup.signatures.md5 import md5_signatures
 from mr_dedup.signatures.parameters import MethodOfWords, ParameterisedMethod, check_range
@@ -94,10 +95,10 @@ class Keywords(MethodOfWords):
             raise ValueError(f"order must be one of {', '.join(ORDERS)}, not {self.order!r}")
         if self.sim is not None:
             check_range("sim", self.sim, 0, 1)
-        if self.frequencies is None and self.options.by_rarity:
+        if self.frequencies is None and self.options.uses_idf:
             raise ValueError(f"the weighting {self.weighting} needs document frequencies")
         if self.frequencies is not None:
-            if not self.options.by_rarity:
+            if not self.options.uses_idf:
                 raise ValueError(f"the weighting {self.weighting} takes no document frequencies")
             self.frequencies.refuse_others(self.options)
 

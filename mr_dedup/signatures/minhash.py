@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from mr_dedup.features.shingles import FeatureOptions
+from mr_dedup.features.options import FeatureOptions
 from mr_dedup.signatures.bands import choose_bands, expected_recall
 from mr_dedup.signatures.minwise import MOST_PERMUTATIONS, MinwiseHashes, minwise_hashes
 from mr_dedup.signatures.parameters import MethodOfWords, check_range

@@ -21,12 +21,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from mr_dedup.features.options import SHINGLES, FeatureOptions
 from mr_dedup.features.preparation import table_for
-from mr_dedup.features.shingles import FeatureOptions, scratch_for, slices_of
+from mr_dedup.features.shingles import scratch_for, slices_of
 from mr_dedup.signatures import minwise_kernels as kernels
-
-SHINGLES = FeatureOptions("auto", weighting="binary")
-"""What texts are usually compared by."""
 
 MOST_PERMUTATIONS = 1 << 12
 

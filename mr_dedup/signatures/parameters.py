@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from mr_dedup.features.document_frequencies import DocumentFrequencies
 from mr_dedup.features.normalisation_table import Normalization
-from mr_dedup.features.shingles import FeatureOptions
+from mr_dedup.features.options import FeatureOptions
 from mr_dedup.signatures.protocol import Signatures
 
 

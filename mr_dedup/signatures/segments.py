@@ -11,8 +11,9 @@ from typing import ClassVar, Literal, get_args
 import numpy as np
 import pyarrow as pa
 
+from mr_dedup.features.options import FeatureOptions
 from mr_dedup.features.preparation import table_for
-from mr_dedup.features.shingles import FeatureOptions, scratch_for, slices_of
+from mr_dedup.features.shingles import scratch_for, slices_of
 from mr_dedup.signatures import segment_kernels as kernels
 from mr_dedup.signatures.parameters import MethodOfWords, check_range
 from mr_dedup.signatures.protocol import Signatures

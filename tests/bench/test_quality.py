@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from bench import quality
-from mr_dedup.features.shingles import FeatureOptions
+from mr_dedup.features.options import FeatureOptions
 from mr_dedup.fingerprints.simhash import simhash
 
 

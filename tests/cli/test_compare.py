@@ -15,7 +15,7 @@ import pytest
 
 from mr_dedup.cli import document_inputs
 from mr_dedup.cli.main import main
-from mr_dedup.features.shingles import FeatureOptions
+from mr_dedup.features.options import FeatureOptions
 from mr_dedup.report import comparison_plots
 from tests.cli.test_dedup import files_of, made_up_documents, similarity, write_jsonl
 from tests.cli.test_dedup_methods import bands

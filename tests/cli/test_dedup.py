@@ -19,7 +19,7 @@ from mr_dedup.cli import document_inputs
 from mr_dedup.cli.main import main
 from mr_dedup.engines import streaming
 from mr_dedup.engines.streaming import RUNNERS
-from mr_dedup.features.shingles import FeatureOptions
+from mr_dedup.features.options import FeatureOptions
 from mr_dedup.fingerprints import simhash
 from mr_dedup.formats.documents import chunks
 from mr_dedup.pipeline import dedup as pipeline

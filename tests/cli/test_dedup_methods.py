@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from mr_dedup.engines.streaming import RUNNERS
-from mr_dedup.features.shingles import FeatureOptions
+from mr_dedup.features.options import FeatureOptions
 from mr_dedup.jobs.resolve import ResolveJob
 from mr_dedup.pipeline import dedup as pipeline
 from mr_dedup.pipeline.fingerprint_clusters import ClusterLimit

@@ -11,7 +11,7 @@ from mr_dedup.cli.document_arguments import (
     read_options,
 )
 from mr_dedup.errors import MrDedupError
-from mr_dedup.features.shingles import WEIGHTINGS, FeatureOptions
+from mr_dedup.features.options import WEIGHTINGS, FeatureOptions
 from mr_dedup.formats.documents.options import ReadOptions
 
 

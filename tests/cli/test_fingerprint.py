@@ -17,7 +17,7 @@ import zstandard
 from mr_dedup.cli import document_inputs
 from mr_dedup.cli.main import main
 from mr_dedup.engines.streaming import RUNNERS
-from mr_dedup.features.shingles import FeatureOptions
+from mr_dedup.features.options import FeatureOptions
 from mr_dedup.formats.documents import chunks
 from tests.fingerprints.test_simhash import oracle
 from tests.formats.documents.reading import bomb

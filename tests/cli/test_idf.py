@@ -10,7 +10,7 @@ import pytest
 from mr_dedup.cli.main import main
 from mr_dedup.engines.streaming import RUNNERS
 from mr_dedup.features.document_frequencies import DocumentFrequencies
-from mr_dedup.features.shingles import FeatureOptions
+from mr_dedup.features.options import FeatureOptions
 from mr_dedup.formats.documents import chunks
 from tests.features import frequency_oracle
 from tests.fingerprints.test_simhash_by_rarity import oracle
@@ -289,16 +289,16 @@ def test_weights_and_frequencies_that_do_not_fit_are_one_line(tmp_path, capfd, c
     names = [path, "-o", out]
     if command == "distance":
         names = ["doc-0", "doc-5", "--in", path]
-    by_rarity = ["--weights", "tf-idf"]
+    uses_idf = ["--weights", "tf-idf"]
     for arguments, said in [
-        (by_rarity, "--weights tf-idf: needs --idf, a file of mr-dedup idf"),
+        (uses_idf, "--weights tf-idf: needs --idf, a file of mr-dedup idf"),
         (["--idf", table], "--idf: means nothing to --weights "),
-        ([*by_rarity, "--idf", "no.parquet"], "no.parquet: cannot be read: No such file"),
-        ([*by_rarity, "--idf", tmp_path], "cannot be read: Is a directory"),
-        ([*by_rarity, "--idf", path], "docs.jsonl: "),
-        ([*by_rarity, "--idf", "s3://b/f.parquet"], "--idf s3://b/f.parquet: expected a file here"),
-        ([*by_rarity, "--idf", damaged], "damaged.parquet: "),
-        ([*by_rarity, "--idf", table, "--features", "words:2"],
+        ([*uses_idf, "--idf", "no.parquet"], "no.parquet: cannot be read: No such file"),
+        ([*uses_idf, "--idf", tmp_path], "cannot be read: Is a directory"),
+        ([*uses_idf, "--idf", path], "docs.jsonl: "),
+        ([*uses_idf, "--idf", "s3://b/f.parquet"], "--idf s3://b/f.parquet: expected a file here"),
+        ([*uses_idf, "--idf", damaged], "damaged.parquet: "),
+        ([*uses_idf, "--idf", table, "--features", "words:2"],
          f"{table}: document frequencies of words:1, normalize nfkc cannot weigh "
          "words:2, normalize nfkc"),
     ]:  # fmt: skip

@@ -8,7 +8,7 @@ import pytest
 
 from mr_dedup.cli.main import main
 from mr_dedup.engines.streaming import RUNNERS
-from mr_dedup.features.shingles import FeatureOptions
+from mr_dedup.features.options import FeatureOptions
 from tests.fingerprints.test_simhash import oracle
 
 BOTH = pytest.mark.parametrize("runner", RUNNERS)

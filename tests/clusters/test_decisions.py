@@ -16,7 +16,7 @@ from mr_dedup.clusters.decisions import THRESHOLD, Limits, Reason, resolve
 from mr_dedup.clusters.documents import ClusteredDocuments
 from mr_dedup.clusters.keepers import KeepPolicy
 from mr_dedup.clusters.verification import MOST_SHINGLES, ShingleSets, shingle_sets
-from mr_dedup.features.shingles import FeatureOptions
+from mr_dedup.features.options import FeatureOptions
 from tests.clusters.clustered import Page, columns
 from tests.clusters.sketch_oracle import estimate
 from tests.features import text_oracle

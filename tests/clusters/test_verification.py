@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 from mr_dedup.clusters import verification
 from mr_dedup.clusters.verification import (
     MOST_SHINGLES,
-    SHINGLES,
     ShingleSets,
     number_texts,
     shingle_sets,
     text_hashes,
 )
-from mr_dedup.features.shingles import UNITS, FeatureOptions, most_features, slices_of
+from mr_dedup.features.options import SHINGLES, UNITS, FeatureOptions
+from mr_dedup.features.shingles import most_features, slices_of
 from tests.clusters.sketch_oracle import estimate
 from tests.features import text_oracle
 

@@ -19,7 +19,8 @@ from mr_dedup.features.document_frequencies import (
     weighing,
 )
 from mr_dedup.features.frequency_kernels import weigh_by_rarity
-from mr_dedup.features.shingles import UNITS, FeatureOptions, features_of
+from mr_dedup.features.options import UNITS, FeatureOptions
+from mr_dedup.features.shingles import features_of
 from tests.features import frequency_oracle
 from tests.features.frequency_oracle import hashed
 
@@ -118,7 +119,7 @@ def test_every_feature_is_found_and_no_other(features):
 
 
 words = st.sampled_from(["the", "cat", "dog", "中", "文", "of", "rare", "The", "é"])
-by_rarity = st.sampled_from(BY_RARITY)
+uses_idf = st.sampled_from(BY_RARITY)
 texts = st.lists(words, max_size=30).map(" ".join)
 
 
@@ -126,7 +127,7 @@ texts = st.lists(words, max_size=30).map(" ".join)
 @given(
     texts,
     st.lists(texts, max_size=6),
-    st.builds(FeatureOptions, st.sampled_from(UNITS), st.integers(1, 3), by_rarity),
+    st.builds(FeatureOptions, st.sampled_from(UNITS), st.integers(1, 3), uses_idf),
     st.integers(1, 4),
 )
 def test_weights_of_features_equal_the_oracle(text, collection, options, minimum):

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from mr_dedup.features import feature_counts
 from mr_dedup.features.feature_counts import count_features, document_frequencies, merged
-from mr_dedup.features.shingles import UNITS, FeatureOptions
+from mr_dedup.features.options import UNITS, FeatureOptions
 from tests.features import frequency_oracle
 
 deterministic = settings(derandomize=True, deadline=None, max_examples=200)

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from mr_dedup.features import normalisation_table as table_module
 from mr_dedup.features.normalisation import normalised
 from mr_dedup.features.normalisation_table import normalisation_table
-from mr_dedup.features.shingles import FeatureOptions, features_of
+from mr_dedup.features.options import FeatureOptions
+from mr_dedup.features.shingles import features_of
 from tests.features import text_oracle
 
 # what this Python knows: the frozen table may know more

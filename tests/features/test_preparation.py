@@ -13,8 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mr_dedup.errors import MrDedupError
+from mr_dedup.features.options import UNITS, FeatureOptions
 from mr_dedup.features.preparation import prepare, table_for
-from mr_dedup.features.shingles import UNITS, FeatureOptions, features_of
+from mr_dedup.features.shingles import features_of
 from mr_dedup.features.unicode_table import unicode_table
 from mr_dedup.fingerprints.simhash import simhash
 from tests.features import text_oracle

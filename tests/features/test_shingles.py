@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from mr_dedup.features import unicode_table as table_module
 from mr_dedup.features.normalisation_table import NORMALIZATIONS
-from mr_dedup.features.shingles import MAX_LENGTH, UNITS, WEIGHTINGS, FeatureOptions, features_of
+from mr_dedup.features.options import MAX_LENGTH, UNITS, WEIGHTINGS, FeatureOptions
+from mr_dedup.features.shingles import features_of
 from mr_dedup.features.unicode_table import CHARACTER, MARK, OTHER, WORD, unicode_table
 from tests.features import text_oracle
 

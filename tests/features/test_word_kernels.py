@@ -15,8 +15,9 @@ from numba import njit
 from mr_dedup.features import word_kernels as kernels
 from mr_dedup.features.intrinsics import HAN, HANS, PUNCTUATION, THREES, decode_threes
 from mr_dedup.features.kernels import find_features
+from mr_dedup.features.options import FeatureOptions
 from mr_dedup.features.preparation import table_for
-from mr_dedup.features.shingles import FeatureOptions, scratch_for
+from mr_dedup.features.shingles import scratch_for
 from mr_dedup.features.unicode_table import CHARACTER, unicode_table
 from mr_dedup.fingerprints.simhash import simhash
 from tests.features import text_oracle

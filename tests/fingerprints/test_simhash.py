@@ -9,7 +9,7 @@ import xxhash
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mr_dedup.features.shingles import UNITS, WEIGHTINGS, FeatureOptions
+from mr_dedup.features.options import UNITS, WEIGHTINGS, FeatureOptions
 from mr_dedup.fingerprints.simhash import simhash
 from tests.features import text_oracle
 

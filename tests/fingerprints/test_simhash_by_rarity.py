@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from mr_dedup.errors import MrDedupError
 from mr_dedup.features.document_frequencies import DocumentFrequencies
 from mr_dedup.features.feature_counts import document_frequencies
-from mr_dedup.features.shingles import UNITS, FeatureOptions, features_of
+from mr_dedup.features.options import UNITS, FeatureOptions
+from mr_dedup.features.shingles import features_of
 from mr_dedup.fingerprints.simhash import simhash
 from tests.features import frequency_oracle, text_oracle
 
@@ -37,7 +38,7 @@ def fingerprints(texts, options, frequencies):
 
 
 words = st.sampled_from(["the", "cat", "dog", "中", "文", "of", "rare", "longer words", "é", "…"])
-by_rarity = st.sampled_from(BY_RARITY)
+uses_idf = st.sampled_from(BY_RARITY)
 texts = st.none() | st.lists(words, max_size=30).map(" ".join)
 
 
@@ -45,7 +46,7 @@ texts = st.none() | st.lists(words, max_size=30).map(" ".join)
 @given(
     st.lists(texts, max_size=6),
     st.lists(texts, max_size=6),
-    st.builds(FeatureOptions, st.sampled_from(UNITS), st.integers(1, 3), by_rarity),
+    st.builds(FeatureOptions, st.sampled_from(UNITS), st.integers(1, 3), uses_idf),
     st.integers(1, 3),
 )
 def test_any_texts_equal_the_oracle(texts, collection, options, minimum):
@@ -145,14 +146,14 @@ def test_what_most_documents_have_in_common_counts_for_less():
     pages = [f"{boilerplate} {' '.join(f'page{p}word{n}' for n in range(20))}" for p in range(50)]
     options = FeatureOptions(weighting="log-tf-idf")
     frequencies = document_frequencies([pa.array(pages, pa.large_string())], options, 1)
-    by_rarity = fingerprints(pages, options, frequencies)
+    uses_idf = fingerprints(pages, options, frequencies)
     plain = fingerprints(pages, FeatureOptions(weighting="log-tf"), None)
 
     def mean_distance(values):
         pairs = [(a, b) for a in values for b in values if a != b]
         return sum((a ^ b).bit_count() for a, b in pairs) / len(pairs)
 
-    assert mean_distance(by_rarity) > 1.5 * mean_distance(plain)
+    assert mean_distance(uses_idf) > 1.5 * mean_distance(plain)
 
 
 def test_misuse_is_named():

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from mr_dedup.errors import MrDedupError
-from mr_dedup.features.shingles import FeatureOptions
+from mr_dedup.features.options import FeatureOptions
 from mr_dedup.fingerprints.simhash import Fingerprints
 from mr_dedup.jobs.batches import (
     BatchProtocol,

@@ -8,7 +8,7 @@ import pytest
 
 from mr_dedup.clusters.verification import shingle_sets
 from mr_dedup.errors import MrDedupError
-from mr_dedup.features.shingles import FeatureOptions
+from mr_dedup.features.options import FeatureOptions
 from mr_dedup.hamming import planner, row_pairs
 from mr_dedup.report.comparison import Comparison, Truth, slices_for
 from mr_dedup.report.entrants import ByKeys, BySimhash

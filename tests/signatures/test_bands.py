@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from mr_dedup.features.shingles import FeatureOptions
+from mr_dedup.features.options import FeatureOptions
 from mr_dedup.signatures import bands as bands_module
 from mr_dedup.signatures.bands import (
     LOWEST_SIMILARITY,

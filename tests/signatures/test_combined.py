@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from mr_dedup.clusters import verification
 from mr_dedup.clusters.verification import shingle_sets
-from mr_dedup.features.shingles import FeatureOptions
+from mr_dedup.features.options import FeatureOptions
 from mr_dedup.fingerprints.simhash import simhash
 from mr_dedup.signatures import combined as module
 from mr_dedup.signatures.combined import can_be_combined, combined

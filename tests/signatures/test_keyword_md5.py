@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from mr_dedup.errors import MrDedupError
 from mr_dedup.features.feature_counts import document_frequencies
-from mr_dedup.features.shingles import FeatureOptions
+from mr_dedup.features.options import FeatureOptions
 from mr_dedup.signatures.keyword_md5 import MOST_KEYWORDS, ORDERS, Abstract, Keywords
 from tests.features import frequency_oracle
 from tests.signatures import signature_oracle as oracle

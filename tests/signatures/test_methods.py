@@ -4,7 +4,7 @@ import pytest
 
 from mr_dedup.errors import MrDedupError
 from mr_dedup.features.feature_counts import document_frequencies
-from mr_dedup.features.shingles import FeatureOptions
+from mr_dedup.features.options import FeatureOptions
 from mr_dedup.signatures.methods import METHODS, parse_method
 from mr_dedup.signatures.segments import Segments
 from tests.signatures.signed import array

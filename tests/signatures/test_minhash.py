@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mr_dedup.features.shingles import FeatureOptions
+from mr_dedup.features.options import FeatureOptions
 from mr_dedup.signatures.minhash import MinHash, SuperShingles
 from mr_dedup.signatures.minwise import minwise_hashes
 from tests.features import text_oracle

@@ -12,7 +12,7 @@ import xxhash
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mr_dedup.features.shingles import FeatureOptions
+from mr_dedup.features.options import FeatureOptions
 from mr_dedup.signatures.minwise import MinwiseHashes, minwise_hashes, minwise_of_hashes
 
 deterministic = settings(derandomize=True, deadline=None, max_examples=100)

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mr_dedup.features.feature_counts import document_frequencies
-from mr_dedup.features.shingles import FeatureOptions
+from mr_dedup.features.options import FeatureOptions
 from mr_dedup.signatures.methods import METHODS, parse_method
 from tests.signatures.signed import TEXTS, WORDS, array, keys, shared
 

@@ -1,0 +1,13 @@
+"""The examples in the docstrings of the package."""
+
+import doctest
+import importlib
+
+import pytest
+
+
+@pytest.mark.parametrize("module", ["normalisation", "options"])
+def test_examples_are_right(module):
+    found = doctest.testmod(importlib.import_module(f"mr_dedup.features.{module}"))
+    assert found.attempted
+    assert not found.failed
