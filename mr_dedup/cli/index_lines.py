@@ -134,8 +134,8 @@ def _blocks(name: str = "-") -> Iterator[tuple[int, bytes]]:
     """
     from pathlib import Path
 
-    from mr_dedup.formats.documents.content import open_content
-    from mr_dedup.formats.documents.lines import line_blocks
+    from mr_dedup.formats.content import open_content
+    from mr_dedup.formats.lines import line_blocks
 
     path = None if name == "-" else Path(name)
     with open_content(path, _NAME if path is None else name, None) as content:
@@ -183,7 +183,7 @@ class _LineReader:
 
         from mr_dedup.formats.documents.batch import BatchBuilder
         from mr_dedup.formats.documents.jsonl import read_jsonl
-        from mr_dedup.formats.documents.lines import LineBlock
+        from mr_dedup.formats.lines import LineBlock
 
         assert self._maker is not None
         builder = BatchBuilder(self._options)

@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, BinaryIO, cast
+from typing import TYPE_CHECKING
 
 from mr_dedup.cli.document_inputs import DocumentWork, prepare
 from mr_dedup.cli.on_cluster import (
@@ -167,11 +167,12 @@ def _written(urls: DistinctUrls, out: Path, remembering: Remembering, overwrite:
     """Write the URLs that are new to ``out``, which appears whole; return how many there were."""
     import numpy as np
 
+    from mr_dedup.formats.compression import compressing, compression_by_suffix
     from mr_dedup.formats.outputs import whole_file
     from mr_dedup.jobs.urls import format_lines
 
     counts = _Counts()
-    with whole_file(out, overwrite) as file, _packed(file, out.suffix.lower()) as lines:
+    with whole_file(out, overwrite) as file, compressing(file, compression_by_suffix(out)) as lines:
         for rows in urls.by_place():
             are_new = remembering.are_new(rows)
             new = rows if are_new.all() else rows.take(np.flatnonzero(are_new))
@@ -180,24 +181,6 @@ def _written(urls: DistinctUrls, out: Path, remembering: Remembering, overwrite:
             counts.distinct += len(rows)
             counts.new += len(new)
     return counts
-
-
-@contextlib.contextmanager
-def _packed(file: BinaryIO, ending: str) -> Iterator[IO[bytes]]:
-    """Yield what writes to ``file``, compressed as the ending of its name says."""
-    if ending == ".gz":
-        import gzip
-
-        # without a name and a date: equal results have equal bytes
-        with gzip.GzipFile("", "wb", fileobj=file, mtime=0) as packed:
-            yield cast(IO[bytes], packed)
-    elif ending == ".zst":
-        import zstandard
-
-        with zstandard.ZstdCompressor().stream_writer(file, closefd=False) as packed:
-            yield packed
-    else:
-        yield file
 
 
 def _folder(text: str) -> Path:

@@ -8,24 +8,30 @@ only for packed files and to write text, pyarrow only for Parquet and ids.
 from __future__ import annotations
 
 import contextlib
-import gzip
 import io
 import os
 import shutil
 import tempfile
-import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, BinaryIO, Literal, Protocol, cast, get_args
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
-import zstandard
 from numpy.typing import NDArray
 
 from mr_dedup.errors import FormatError, MrDedupError
 from mr_dedup.formats import longs, text
+from mr_dedup.formats.compression import (
+    COMPRESSION_OF_SUFFIX,
+    Compression,
+    compressing,
+    compression_by_suffix,
+    decompressed_file,
+    suffix_inside,
+)
 from mr_dedup.formats.file_kinds import kind_of
+from mr_dedup.formats.io_errors import reading, reason_of
 from mr_dedup.formats.longs import ByteOrder
 from mr_dedup.formats.outputs import whole_file
 
@@ -37,7 +43,6 @@ if TYPE_CHECKING:
 
 WrittenFormat = Literal["longs", "text", "packed"]
 Format = Literal[WrittenFormat, "parquet"]
-Compression = Literal["gzip", "zstd"]
 
 FORMATS: tuple[Format, ...] = get_args(Format)
 WRITTEN_FORMATS: tuple[WrittenFormat, ...] = get_args(WrittenFormat)
@@ -52,26 +57,8 @@ _FORMAT_OF_ENDING: dict[str, Format] = {
     ".fpz": "packed",
     ".parquet": "parquet",
 }
-_COMPRESSION_OF_ENDING: dict[str, Compression] = {".gz": "gzip", ".zst": "zstd"}
-
-# zstd turns 4 bytes into as many as 128 KiB: this much at a time becomes 32 MB at the very most,
-# twice that while the library joins it
-_PIECE_BYTES = 1024
-
-# those pieces are small: joined before they are looked at
 _BUFFER_BYTES = 1 << 18
-
-
-_ZSTD_WINDOW_BYTES = 1 << 31
-"""As far back as a frame may refer to what was before: that of ``zstd --ultra --long=31``."""
-
-
-def zstd_decompressor() -> zstandard.ZstdDecompressor:
-    """Return a decompressor of frames with windows as large as there are.
-
-    In memory there is as much of a frame as its window, or less if it has less.
-    """
-    return zstandard.ZstdDecompressor(max_window_size=_ZSTD_WINDOW_BYTES)
+"""What is copied at a time of a packed file that is decompressed."""
 
 
 class UnknownFormatError(MrDedupError):
@@ -116,14 +103,14 @@ class FingerprintFile:
         device without end) or Parquet in gzip or zstd, MrDedupError if it cannot be found.
         """
         path = Path(path)
-        with _reading(path):
+        with reading(path):
             kind = kind_of(path)
         if kind != "file":
             advice = "" if kind == "folder" else "; save what it gives in a file first"
             reason = f"is a {kind}, expected a file of fingerprints{advice}"
             raise FormatError(path, None, reason)
         chosen = format or format_by_ending(path if name is None else name)
-        compression = _compression_by_ending(path)
+        compression = compression_by_suffix(path)
         if chosen == "parquet" and compression:
             raise _compressed_parquet(path)
         return cls(path, chosen, compression, byte_order)
@@ -146,7 +133,7 @@ class FingerprintFile:
         """
         if not self.splittable:
             return None
-        with _reading(self.path):
+        with reading(self.path):
             if self.format == "longs":
                 return longs.count(self.path)
             if self.format == "parquet":
@@ -204,7 +191,7 @@ class FingerprintFile:
 
     def _read(self) -> NDArray[np.uint64]:
         if self.format == "packed":
-            with _reading(self.path), self._open_packed() as reader:
+            with reading(self.path), self._open_packed() as reader:
                 return reader.read()
         count = self.count()
         batches = list(self.batches() if count is None else self.batches(max_count=max(1, count)))
@@ -213,7 +200,7 @@ class FingerprintFile:
     def _batches(
         self, start: int, stop: int | None, max_count: int
     ) -> Iterator[NDArray[np.uint64]]:
-        with _reading(self.path):
+        with reading(self.path):
             if self.format == "packed":
                 with self._open_packed() as reader:
                     yield from reader.batches(start, stop, max_count)
@@ -232,7 +219,7 @@ class FingerprintFile:
     def _identified(
         self, max_count: int
     ) -> Iterator[tuple[NDArray[np.uint64], pa.LargeStringArray]]:
-        with _reading(self.path), contextlib.ExitStack() as stack:
+        with reading(self.path), contextlib.ExitStack() as stack:
             if self.format == "parquet":
                 pairs = stack.enter_context(self._open_table()).identified()
             else:
@@ -248,7 +235,7 @@ class FingerprintFile:
         file = self.path.open("rb", buffering=0)
         if self.compression is None:
             return file
-        return io.BufferedReader(_Decompressed(file, self), _BUFFER_BYTES)
+        return decompressed_file(file, str(self.path), self.compression)
 
     def _open_table(self) -> contextlib.AbstractContextManager[TableReader]:
         from mr_dedup.formats.fingerprint_parquet import open_table
@@ -332,8 +319,8 @@ def create(
     """
     path = Path(path)
     chosen = format_to_write(path, format)
-    compression = _compression_by_ending(path)
-    with whole_file(path, overwrite) as file, _compressing(file, compression) as stream:
+    compression = compression_by_suffix(path)
+    with whole_file(path, overwrite) as file, compressing(file, compression) as stream:
         if chosen == "longs":
             yield FingerprintWriter(lambda block: longs.write(stream, block, byte_order))
         elif chosen == "text":
@@ -365,19 +352,15 @@ def format_by_ending(name: str | os.PathLike[str]) -> Format:
 
     Raises UnknownFormatError if it stands for none, FormatError for Parquet in gzip or zstd.
     """
-    base = PurePosixPath(os.fspath(name))
-    is_compressed = base.suffix.lower() in _COMPRESSION_OF_ENDING
-    if is_compressed:
-        base = base.with_suffix("")
-    ending = base.suffix.lower()
+    ending = suffix_inside(name)
     if ending not in _FORMAT_OF_ENDING:
         known = ", ".join(_FORMAT_OF_ENDING)
-        packings = " or ".join(_COMPRESSION_OF_ENDING)
+        packings = " or ".join(COMPRESSION_OF_SUFFIX)
         raise UnknownFormatError(
             f"{os.fspath(name)}: the format is not known by its ending "
             f"({known}, each but .parquet perhaps with {packings} after it)"
         )
-    if is_compressed and _FORMAT_OF_ENDING[ending] == "parquet":
+    if compression_by_suffix(name) and _FORMAT_OF_ENDING[ending] == "parquet":
         raise _compressed_parquet(name)
     return _FORMAT_OF_ENDING[ending]
 
@@ -402,26 +385,13 @@ def _compressed_parquet(path: str | os.PathLike[str]) -> FormatError:
     )
 
 
-def _compression_by_ending(path: Path) -> Compression | None:
-    return _COMPRESSION_OF_ENDING.get(path.suffix.lower())
-
-
-@contextlib.contextmanager
-def _reading(path: Path) -> Iterator[None]:
-    """Turn the errors of opening and reading ``path`` into one line that names it."""
-    try:
-        yield
-    except OSError as error:
-        raise MrDedupError(f"{path}: cannot be read: {error.strerror or error}") from error
-
-
 @contextlib.contextmanager
 def _unpacking(path: Path) -> Iterator[None]:
     """Turn the errors of the temporary file that ``path`` is unpacked to into one line."""
     try:
         yield
     except OSError as error:
-        reason = error.strerror or error
+        reason = reason_of(error)
         raise MrDedupError(f"{path}: cannot be unpacked to a temporary file: {reason}") from error
 
 
@@ -446,102 +416,3 @@ def _regroup(batches: Iterator[NDArray[np.uint64]], max_count: int) -> Iterator[
             count -= whole
     if count:
         yield np.concatenate(waiting)
-
-
-class _Decoder(Protocol):
-    """What zlib's and zstandard's decompression objects share: one member, or frame, of a file."""
-
-    @property
-    def eof(self) -> bool: ...
-    @property
-    def unused_data(self) -> bytes: ...
-    def decompress(self, data: bytes, /) -> bytes: ...
-
-
-def _new_decoder(compression: Compression) -> _Decoder:
-    if compression == "gzip":
-        return zlib.decompressobj(wbits=16 + zlib.MAX_WBITS)
-    return zstd_decompressor().decompressobj()
-
-
-class _Decompressed(io.RawIOBase):
-    """The content of a compressed file, all its members or frames one after the other.
-
-    Unlike the readers of both libraries it tells a file cut short from one that ends. Raises
-    FormatError, naming the byte of the content that was reached.
-    """
-
-    def __init__(self, file: io.FileIO, source: FingerprintFile) -> None:
-        assert source.compression is not None
-        self._file = file
-        self._path = source.path
-        self._compression: Compression = source.compression
-        self._decoder: _Decoder | None = None
-        self._compressed = b""
-        self._content = memoryview(b"")
-        self._reached_bytes = 0
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
-        while not self._content:
-            if not self._fill():
-                return 0
-        count = min(len(buffer), len(self._content))
-        buffer[:count] = self._content[:count]
-        self._content = self._content[count:]
-        return count
-
-    def close(self) -> None:
-        self._file.close()
-        super().close()
-
-    def _fill(self) -> bool:
-        """Decompress another piece, which may yield nothing; return False at the end."""
-        piece = self._compressed or self._file.read(_PIECE_BYTES)
-        if piece and self._may_be_padding():
-            piece = piece.lstrip(b"\0")
-            if not piece:
-                self._compressed = b""
-                return True
-        if not piece:
-            if self._decoder is None:
-                raise self._damage(f"an empty file is not {self._compression} data")
-            if not self._decoder.eof:
-                raise self._damage(f"the {self._compression} data is cut short")
-            return False
-        if self._decoder is None or self._decoder.eof:
-            self._decoder = _new_decoder(self._compression)
-        try:
-            content = self._decoder.decompress(piece)
-        except (zlib.error, zstandard.ZstdError) as error:
-            raise self._damage(f"not {self._compression} data, or damaged: {error}") from error
-        self._compressed = self._decoder.unused_data if self._decoder.eof else b""
-        self._content = memoryview(content)
-        self._reached_bytes += len(content)
-        return True
-
-    def _may_be_padding(self) -> bool:
-        """Return whether zeros mean nothing here: gzip(1) drops those that tapes add to members."""
-        return self._compression == "gzip" and self._decoder is not None and self._decoder.eof
-
-    def _damage(self, reason: str) -> FormatError:
-        return FormatError(self._path, f"decompressed byte {self._reached_bytes}", reason)
-
-
-@contextlib.contextmanager
-def _compressing(file: BinaryIO, compression: Compression | None) -> Iterator[BinaryIO]:
-    """Yield a stream whose content is compressed into ``file``."""
-    if compression is None:
-        yield file
-    elif compression == "gzip":
-        # neither name nor time inside, so that equal content makes equal files
-        with gzip.GzipFile(
-            filename="", mode="wb", compresslevel=6, fileobj=file, mtime=0
-        ) as packer:
-            yield cast(BinaryIO, packer)
-    else:
-        compressor = zstandard.ZstdCompressor(write_checksum=True)
-        with compressor.stream_writer(file, closefd=False) as stream:
-            yield stream

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from mr_dedup.errors import MrDedupError
+from mr_dedup.formats.io_errors import cannot_be_read, cannot_be_written
 
 
 class Folder:
@@ -55,7 +56,7 @@ class Folder:
         except (FileNotFoundError, NotADirectoryError) as error:
             raise MrDedupError(f"{path}: not a directory") from error
         except OSError as error:
-            raise MrDedupError(f"{path}: cannot be read: {error.strerror or error}") from error
+            raise cannot_be_read(path, error) from error
         self._open = True
         self._marks: tuple[str, int] = str(self.absolute), self._handle
 
@@ -241,8 +242,3 @@ def moved(path: Path) -> MrDedupError:
     return MrDedupError(
         f"{path}: was moved, removed or replaced while it was open; open it anew to change it"
     )
-
-
-def cannot_be_written(path: Path, error: OSError) -> MrDedupError:
-    """Return the error of a file that the system does not let be written."""
-    return MrDedupError(f"{path}: cannot be written: {error.strerror or error}")

@@ -10,6 +10,7 @@ from typing import NoReturn
 from urllib.parse import unquote
 
 from mr_dedup.errors import MrDedupError
+from mr_dedup.formats.io_errors import cannot_be_read
 
 _ADDRESS = "file://"
 
@@ -35,8 +36,7 @@ def expand(names: Iterable[str]) -> list[Path]:
                 reason = "holds no files" if path.is_dir() else "no such file"
                 raise MrDedupError(f"{name}: {reason}")
         except OSError as error:
-            reason = error.strerror or str(error)
-            raise MrDedupError(f"{error.filename or name}: cannot be read: {reason}") from error
+            raise cannot_be_read(error.filename or name, error) from error
         files += found
     return files
 

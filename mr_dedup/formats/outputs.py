@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from mr_dedup.errors import MrDedupError
 from mr_dedup.formats.file_kinds import kind_of
+from mr_dedup.formats.io_errors import cannot_be_written, writing
 from mr_dedup.interrupts import removed_at_forced_end
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ def refuse_existing(path: Path, overwrite: bool) -> None:
     try:
         reason = _obstacle(path, overwrite)
     except OSError as error:
-        raise _cannot_be_written(path, error) from error
+        raise cannot_be_written(path, error) from error
     if reason:
         raise MrDedupError(f"{path}: {reason}")
 
@@ -55,7 +56,7 @@ def whole_file(path: Path, overwrite: bool = False) -> Iterator[BinaryIO]:
             prefix=hidden_prefix(target), suffix=".part", dir=target.parent
         )
     except OSError as error:
-        raise _cannot_be_written(path, error) from error
+        raise cannot_be_written(path, error) from error
     try:
         with (
             removed_at_forced_end(Path(aside)),
@@ -63,11 +64,11 @@ def whole_file(path: Path, overwrite: bool = False) -> Iterator[BinaryIO]:
         ):
             yield file
             file.flush()
-            with _writing(path):
+            with writing(path):
                 os.fsync(file.fileno())
         # once more: much may have appeared while it was written
         refuse_existing(path, overwrite)
-        with _writing(path):
+        with writing(path):
             Path(aside).chmod(_permissions(target))
             Path(aside).replace(target)
     except BaseException:
@@ -83,16 +84,8 @@ class _NamedFile(io.FileIO):
         self._path = path
 
     def write(self, data: ReadableBuffer) -> int:
-        with _writing(self._path):
+        with writing(self._path):
             return super().write(data)
-
-
-@contextlib.contextmanager
-def _writing(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise _cannot_be_written(path, error) from error
 
 
 @contextlib.contextmanager
@@ -135,7 +128,3 @@ def _permissions(target: Path) -> int:
     umask = os.umask(0)
     os.umask(umask)
     return 0o666 & ~umask
-
-
-def _cannot_be_written(path: Path, error: OSError) -> MrDedupError:
-    return MrDedupError(f"{path}: cannot be written: {error.strerror or error}")

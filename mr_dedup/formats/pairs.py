@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from mr_dedup.errors import FormatError
 from mr_dedup.formats import text
-from mr_dedup.formats.documents.content import Content
-from mr_dedup.formats.documents.lines import line_blocks
+from mr_dedup.formats.content import Content
+from mr_dedup.formats.lines import line_blocks
 
 Pairs = tuple[NDArray[np.uint64], NDArray[np.uint64]]
 

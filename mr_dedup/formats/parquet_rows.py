@@ -14,7 +14,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from mr_dedup.errors import FormatError, MrDedupError
+from mr_dedup.errors import FormatError
+from mr_dedup.formats.io_errors import reading
 
 _BUFFER_BYTES = 1 << 20
 _MOST_ROWS = 1 << 14
@@ -130,11 +131,9 @@ class ParquetRows:
 @contextlib.contextmanager
 def open_parquet(path: Path, name: str) -> Iterator[ParquetRows]:
     """Yield an open file; raise MrDedupError if it cannot be, FormatError if it is damaged."""
-    try:
+    with reading(name):
         # not Arrow's own: that takes no name that is not UTF-8, and is no faster
         file = path.open("rb", buffering=0)
-    except OSError as error:
-        raise MrDedupError(f"{name}: cannot be read: {error.strerror or error}") from error
     with file, pa.PythonFile(file, mode="r") as source:
         yield ParquetRows(source, name)
 

@@ -8,23 +8,20 @@ from pathlib import Path
 from typing import NamedTuple
 
 from mr_dedup.errors import MrDedupError
-from mr_dedup.formats.documents.content import (
-    Content,
-    compression_of,
-    open_content,
-    open_recognised,
+from mr_dedup.formats.compression import (
+    SUFFIX_OF_COMPRESSION,
+    compression_by_magic,
+    compression_by_suffix,
 )
+from mr_dedup.formats.content import Content, open_content, open_detected
 from mr_dedup.formats.documents.files import DocumentPart
-from mr_dedup.formats.documents.lines import NonEmptyLines, line_blocks
 from mr_dedup.formats.documents.read import part_line_blocks
 from mr_dedup.formats.documents.rejects import Rejects, Report
-from mr_dedup.formats.fingerprint_files import Compression
+from mr_dedup.formats.lines import NonEmptyLines, line_blocks
 
 MAX_LINE_BYTES = 1 << 16
 
 STANDARD_INPUT = "-"
-
-_COMPRESSION_OF_ENDING: dict[str, Compression] = {".gz": "gzip", ".zst": "zstd"}
 
 
 class UrlLines(NamedTuple):
@@ -72,8 +69,8 @@ def part_url_lines(part: DocumentPart, rejects: Rejects) -> Iterator[UrlLines]:
 
 
 def _opened(path: Path | None, name: str) -> contextlib.AbstractContextManager[Content]:
-    compression = None if path is None else _COMPRESSION_OF_ENDING.get(path.suffix.lower())
-    return open_content(path, name, compression) if compression else open_recognised(path, name)
+    compression = None if path is None else compression_by_suffix(path)
+    return open_content(path, name, compression) if compression else open_detected(path, name)
 
 
 def _urls_in(report: Report, lines: NonEmptyLines, places: list[int]) -> UrlLines:
@@ -93,9 +90,9 @@ def _urls_in(report: Report, lines: NonEmptyLines, places: list[int]) -> UrlLine
 
 
 def _refuse_compressed(beginning: bytes, name: str) -> None:
-    kind = compression_of(beginning)
+    kind = compression_by_magic(beginning)
     if kind is not None:
-        ending = {"gzip": ".gz", "zstd": ".zst"}[kind]
+        ending = SUFFIX_OF_COMPRESSION[kind]
         raise MrDedupError(
             f"{name}: is {kind} data; unpack it first, or have its name end in {ending}"
         )

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from mr_dedup.errors import FormatError, MrDedupError
 from mr_dedup.formats.folder_lock import FolderLock
-from mr_dedup.formats.folders import Folder, FolderFile, cannot_be_written
+from mr_dedup.formats.folders import Folder, FolderFile
+from mr_dedup.formats.io_errors import cannot_be_written
 from mr_dedup.hamming.design import designs_for
 from mr_dedup.index import manifest as manifests
 from mr_dedup.index import merging

@@ -172,7 +172,7 @@ class ComponentsJob(Job):
             yield from _edges_of_batches(Path(path), name)
             return
         from mr_dedup.formats import pairs
-        from mr_dedup.formats.documents.content import open_content
+        from mr_dedup.formats.content import open_content
 
         with errors_naming(name, path):
             compression = FingerprintFile.detect(path, format="text").compression

@@ -13,7 +13,7 @@ from urllib.parse import quote, unquote
 from mr_dedup.errors import MrDedupError
 
 if TYPE_CHECKING:
-    from mr_dedup.formats.documents.lines import PlacedLines
+    from mr_dedup.formats.documents.hadoop_lines import HadoopSplit
 
 NUMBER_VARIABLE = "MR_DEDUP_INPUT_NUMBER"
 NAME_VARIABLE = "MR_DEDUP_INPUT_NAME"
@@ -64,12 +64,12 @@ def order_of(number: int) -> int:
     return number << _START_BITS
 
 
-def lines_of_part(uri: str) -> PlacedLines:
+def lines_of_part(uri: str) -> HadoopSplit:
     """Return which lines of the input at ``uri`` a task has that reads them by standard input."""
-    from mr_dedup.formats.documents.lines import PlacedLines
+    from mr_dedup.formats.documents.hadoop_lines import HadoopSplit
 
     start = int(os.environ[START_VARIABLE])
-    return PlacedLines(
+    return HadoopSplit(
         start,
         start + int(os.environ[LENGTH_VARIABLE]),
         int(os.environ[BYTES_VARIABLE]),

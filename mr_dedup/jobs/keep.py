@@ -175,8 +175,8 @@ def _text_of(line: pa.LargeBinaryScalar, options: ReadOptions) -> pa.LargeString
     """Return the text of the document that a line is, an array of one; None if it is none."""
     from mr_dedup.formats.documents.batch import BatchBuilder
     from mr_dedup.formats.documents.jsonl import read_jsonl
-    from mr_dedup.formats.documents.lines import LineBlock
     from mr_dedup.formats.documents.rejects import Rejects, Report
+    from mr_dedup.formats.lines import LineBlock
 
     builder = BatchBuilder(options)
     content = bytearray(line.as_buffer())

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import contextlib
-import gzip
 import itertools
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
-from typing import BinaryIO, cast
+from typing import BinaryIO
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-import zstandard
 from numpy.typing import NDArray
 
 from mr_dedup.formats.columns import one_array
+from mr_dedup.formats.compression import compressing, compression_by_suffix
 from mr_dedup.jobs.keep import FILE_KEY
 
 
@@ -108,17 +107,8 @@ class KeptDocuments:
 @contextlib.contextmanager
 def _packing(path: Path) -> Iterator[BinaryIO]:
     """Yield what writes ``path``, compressed as its ending says; equal content, equal bytes."""
-    with path.open("wb") as file:
-        if path.suffix.lower() == ".gz":
-            with gzip.GzipFile("", "wb", 6, file, mtime=0) as packed:
-                yield cast(BinaryIO, packed)
-        elif path.suffix.lower() == ".zst":
-            with zstandard.ZstdCompressor(write_checksum=True).stream_writer(
-                file, closefd=False
-            ) as packed:
-                yield cast(BinaryIO, packed)
-        else:
-            yield file
+    with path.open("wb") as file, compressing(file, compression_by_suffix(path)) as stream:
+        yield stream
 
 
 def _bytes_of(records: pa.LargeBinaryArray) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:

@@ -18,16 +18,15 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from mr_dedup.errors import FormatError, MrDedupError
-from mr_dedup.formats.documents.content import open_content
-from mr_dedup.formats.documents.lines import NonEmptyLines, line_blocks
-from mr_dedup.formats.fingerprint_files import Compression
+from mr_dedup.formats.compression import compression_by_suffix
+from mr_dedup.formats.content import open_content
 from mr_dedup.formats.id_text import unescape_ids
+from mr_dedup.formats.lines import NonEmptyLines, line_blocks
 
 MAX_LINE_BYTES = 1 << 30
 """A line is in memory as a whole: it may list all that one document is alike."""
 
 _HEADER = ["id_a", "id_b"]
-_COMPRESSION_OF_ENDING: dict[str, Compression] = {".gz": "gzip", ".zst": "zstd"}
 
 
 @dataclass(frozen=True)
@@ -104,7 +103,7 @@ def _rows(path: Path | None, name: str) -> Iterator[tuple[list[int], list[list[s
 
     Without empty lines, and without a first one that names the columns.
     """
-    compression = _COMPRESSION_OF_ENDING.get(path.suffix.lower()) if path else None
+    compression = compression_by_suffix(path) if path else None
     with open_content(path, name, compression) as content:
         number = 1
         for block in line_blocks(content, 0, None, MAX_LINE_BYTES):

@@ -12,8 +12,8 @@ import pytest
 from resiliparse.extract import html2text
 from resiliparse.parse.html import HTMLTree
 
-from mr_dedup.formats import fingerprint_files, pairs, url_lines
-from mr_dedup.formats.documents import content, html_text, http_body
+from mr_dedup.formats import content, fingerprint_files, lines, pairs, url_lines
+from mr_dedup.formats.documents import html_text, http_body
 from mr_dedup.formats.documents.rejects import Rejects
 from mr_dedup.report import pair_files
 from tests.formats.documents.reading import read
@@ -181,7 +181,7 @@ def test_damaged_members(tmp_path, touched, monkeypatch, hostile):
         def __getattr__(self, name):
             return getattr(self.of, name)
 
-    monkeypatch.setattr(content.zlib, "decompressobj", Decompressor)
+    monkeypatch.setattr(zlib, "decompressobj", Decompressor)
     found = []
     for n in (1500, 3000):
         path = tmp_path / f"{n}.warc.gz"
@@ -264,8 +264,6 @@ def test_lines_keep_their_numbers_after_blank_ones(tmp_path):
 
 def test_a_line_that_is_read_in_many_pieces_is_searched_once(tmp_path, monkeypatch):
     """In a part of a file too, where the end of the last line is looked for behind its stop."""
-    from mr_dedup.formats.documents import lines
-
     searched = [0]
 
     class Counting(bytearray):

@@ -7,7 +7,7 @@ import pytest
 
 from mr_dedup.errors import FormatError
 from mr_dedup.formats import pairs
-from mr_dedup.formats.documents.content import open_content
+from mr_dedup.formats.content import open_content
 from tests.oracles import pairs_within, result_lines
 
 

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 
 from mr_dedup.cli.main import main
+from mr_dedup.formats import lines as lines_module
 from mr_dedup.formats.documents import chunks
-from mr_dedup.formats.documents import lines as lines_module
 from mr_dedup.formats.documents.chunks import DocumentChunk
 from mr_dedup.formats.documents.files import DocumentFile, DocumentPart
 from mr_dedup.jobs import keep as module

@@ -14,8 +14,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from mr_dedup.errors import FormatError, MrDedupError
+from mr_dedup.errors import FormatError
 from mr_dedup.formats.documents.files import DocumentFile, DocumentPart
+from mr_dedup.formats.io_errors import reading
 
 CHUNK_BYTES = 64 << 20
 """Bytes that a chunk has at most, if its files can be split: the paper's chunk (section 3.3)."""
@@ -122,10 +123,8 @@ def _is_packed(file: DocumentFile) -> bool:
 def _size(file: DocumentFile) -> int:
     if file.path is None:
         return 0
-    try:
+    with reading(file.name):
         return file.path.stat().st_size
-    except OSError as error:
-        raise MrDedupError(f"{file.name}: cannot be read: {error.strerror}") from error
 
 
 def read_chunk(path: Path) -> DocumentChunk:
@@ -149,10 +148,8 @@ def bundle(chunk: DocumentChunk, path: Path) -> None:
         archive.writestr(_DESCRIPTION, chunk.describe())
         for number, part in enumerate(chunk.parts):
             assert part.file.path is not None
-            try:
+            with reading(part.file.name):
                 archive.write(part.file.path, str(number))
-            except OSError as error:
-                raise MrDedupError(f"{part.file.name}: cannot be read: {error.strerror}") from error
 
 
 def unbundle(path: Path, folder: Path) -> DocumentChunk:

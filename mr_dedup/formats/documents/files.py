@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Literal, get_args
 from urllib.parse import unquote
 
 from mr_dedup.errors import FormatError, MrDedupError
+from mr_dedup.formats.compression import Compression, compression_by_suffix, suffix_inside
 from mr_dedup.formats.file_kinds import kind_of
-from mr_dedup.formats.fingerprint_files import Compression, UnknownFormatError
+from mr_dedup.formats.fingerprint_files import UnknownFormatError
 from mr_dedup.formats.inputs import expand
+from mr_dedup.formats.io_errors import reading
 
 if TYPE_CHECKING:
-    from mr_dedup.formats.documents.lines import PlacedLines
+    from mr_dedup.formats.documents.hadoop_lines import HadoopSplit
 
 DocumentFormat = Literal["jsonl", "parquet", "warc", "text", "html"]
 FORMATS: tuple[DocumentFormat, ...] = get_args(DocumentFormat)
@@ -36,7 +38,6 @@ _FORMAT_OF_ENDING: dict[str, DocumentFormat] = {
     ".htm": "html",
     ".xhtml": "html",
 }
-_COMPRESSION_OF_ENDING: dict[str, Compression] = {".gz": "gzip", ".zst": "zstd"}
 _SPLITTABLE = ("jsonl", "parquet", "warc")
 
 
@@ -79,13 +80,11 @@ class DocumentFile:
         """
         path = Path(path)
         name = str(path) if name is None else name
-        try:
+        with reading(path):
             kind = kind_of(path)
-        except OSError as error:
-            raise MrDedupError(f"{path}: cannot be read: {error.strerror or error}") from error
         if kind != "file":
             raise FormatError(path, None, f"is a {kind}, expected a file of documents")
-        compression = _COMPRESSION_OF_ENDING.get(path.suffix.lower())
+        compression = compression_by_suffix(path)
         found = format or format_by_ending(name)
         if found == "parquet" and compression:
             raise FormatError(
@@ -124,10 +123,8 @@ class DocumentFile:
 
             edges = row_group_edges(self.path, self.name, size_bytes)
         else:
-            try:
+            with reading(self.name):
                 size = self.path.stat().st_size
-            except OSError as error:
-                raise MrDedupError(f"{self.name}: cannot be read: {error.strerror}") from error
             count = max(1, -(-size // size_bytes))
             edges = [size * number // count for number in range(count + 1)]
         # the last one is open: a file may have grown
@@ -148,7 +145,7 @@ class DocumentPart:
     file: DocumentFile
     start: int = 0
     stop: int | None = None
-    placed: PlacedLines | None = None
+    placed: HadoopSplit | None = None
 
     def __post_init__(self) -> None:
         if self.placed and (self.file.path is not None or self.file.format != "jsonl"):
@@ -209,10 +206,7 @@ def _folder(name: str) -> Path | None:
 
 def format_by_ending(name: str) -> DocumentFormat | None:
     """Return the format that the ending of a file's name tells, or None."""
-    base = PurePosixPath(name)
-    if base.suffix.lower() in _COMPRESSION_OF_ENDING:
-        base = base.with_suffix("")
-    return _FORMAT_OF_ENDING.get(base.suffix.lower())
+    return _FORMAT_OF_ENDING.get(suffix_inside(name))
 
 
 def is_plain_jsonl(name: str, format: DocumentFormat | None = None) -> bool:

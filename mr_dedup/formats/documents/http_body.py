@@ -11,13 +11,13 @@ import re
 from collections.abc import Iterator
 
 from mr_dedup.errors import FormatError
-from mr_dedup.formats.documents.content import (
+from mr_dedup.formats.compression import (
     ChecksumError,
     Coding,
     CutShortError,
-    FollowedError,
-    compression_of,
-    unpacked,
+    TrailingDataError,
+    compression_by_magic,
+    decompressed,
 )
 
 _MAX_LAYERS = 8
@@ -132,11 +132,11 @@ def _dechunked(body: bytes, is_declared: bool) -> bytes:
 def _unpacked_once(body: bytes, is_declared: bool, max_bytes: int) -> tuple[Coding | None, bytes]:
     """Return what the body is packed by, None if it is not, and what it unpacks to."""
     tolerated: tuple[type[FormatError], ...]
-    found = compression_of(body)
+    found = compression_by_magic(body)
     if found is not None:
         try:
             return found, _unpacked(
-                body, found, max_bytes, (CutShortError, FollowedError, ChecksumError)
+                body, found, max_bytes, (CutShortError, TrailingDataError, ChecksumError)
             )
         except FormatError as error:
             raise UndecodableError(f"its body cannot be unpacked: {error.reason}") from error
@@ -145,7 +145,7 @@ def _unpacked_once(body: bytes, is_declared: bool, max_bytes: int) -> tuple[Codi
     for stored in _without_line_ends(body):
         for coding in _GUESSED:
             # zlib's checksum shows where it ended
-            tolerated = (FollowedError,) if coding == "zlib" else ()
+            tolerated = (TrailingDataError,) if coding == "zlib" else ()
             if (content := _guessed(stored, coding, max_bytes, tolerated)) is not None:
                 return coding, content
     # without a magic number or a checksum anything may begin as packed data does
@@ -184,7 +184,7 @@ def _unpacked(
     """Return what a body unpacks to; raise FormatError for damage other than ``tolerated``."""
     content = bytearray()
     try:
-        for piece in unpacked(io.BytesIO(body), "body", coding):
+        for piece in decompressed(io.BytesIO(body), "body", coding):
             content += piece
             if len(content) > max_bytes:
                 raise UndecodableError(f"it is longer than {max_bytes} bytes")

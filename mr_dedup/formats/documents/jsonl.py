@@ -26,9 +26,9 @@ from numpy.typing import NDArray
 from mr_dedup.formats.documents.batch import BatchBuilder, DocumentBatch
 from mr_dedup.formats.documents.html_text import HtmlError, text_of_html
 from mr_dedup.formats.documents.json_text_kernels import TextTaker
-from mr_dedup.formats.documents.lines import LineBlock
 from mr_dedup.formats.documents.options import ReadOptions
 from mr_dedup.formats.documents.rejects import Report, listed_names
+from mr_dedup.formats.lines import LineBlock
 
 _BLANKS = b" \t\r\n"
 _BLANK = re.compile(rb"[ \t\r\n]*")

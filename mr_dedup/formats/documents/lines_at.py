@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from mr_dedup.errors import FormatError
 from mr_dedup.formats.documents.files import DocumentPart
-from mr_dedup.formats.documents.lines import LineBlock
 from mr_dedup.formats.documents.read import part_line_blocks
+from mr_dedup.formats.lines import LineBlock
 
 _LINE_END = ord("\n")
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import codecs
 from collections.abc import Iterator
 
+from mr_dedup.formats.content import Content
 from mr_dedup.formats.documents import html_text
 from mr_dedup.formats.documents.batch import BatchBuilder, DocumentBatch
-from mr_dedup.formats.documents.content import Content
 from mr_dedup.formats.documents.encoding import decode
 from mr_dedup.formats.documents.options import ReadOptions
 from mr_dedup.formats.documents.rejects import Report

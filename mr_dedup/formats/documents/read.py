@@ -6,12 +6,13 @@ import contextlib
 from collections.abc import Iterable, Iterator
 
 from mr_dedup.errors import FormatError
+from mr_dedup.formats.content import open_content
 from mr_dedup.formats.documents.batch import BatchBuilder, DocumentBatch
-from mr_dedup.formats.documents.content import open_content
 from mr_dedup.formats.documents.files import DocumentFile, DocumentPart
-from mr_dedup.formats.documents.lines import LineBlock, line_blocks, placed_line_blocks
+from mr_dedup.formats.documents.hadoop_lines import split_line_blocks
 from mr_dedup.formats.documents.options import ReadOptions
 from mr_dedup.formats.documents.rejects import Rejects, Report
+from mr_dedup.formats.lines import LineBlock, line_blocks
 
 _DEFAULTS = ReadOptions()
 
@@ -109,7 +110,7 @@ def part_line_blocks(part: DocumentPart, max_line_bytes: int) -> Iterator[Iterat
     if part.placed:
         # by its number: sys.stdin may be what mrjob put there for a task
         with open(0, "rb", _STDIN_BYTES, closefd=False) as stream:
-            yield placed_line_blocks(stream, part.placed, file.name, max_line_bytes)
+            yield split_line_blocks(stream, part.placed, file.name, max_line_bytes)
     else:
         with open_content(file.path, file.name, file.compression) as content:
             yield line_blocks(content, part.start, part.stop, max_line_bytes)

@@ -9,14 +9,15 @@ from collections.abc import Collection, Generator, Iterator
 from pathlib import Path
 
 from mr_dedup.errors import MrDedupError
-from mr_dedup.formats.documents.content import compression_of, open_content
+from mr_dedup.formats.compression import SUFFIX_OF_COMPRESSION, compression_by_magic
+from mr_dedup.formats.content import open_content
 from mr_dedup.formats.documents.files import DocumentFile, DocumentFormat
+from mr_dedup.formats.io_errors import reading, reason_of
 
 _COPIED_BYTES = 1 << 20
 
-_ENDINGS: dict[str | None, str] = {
-    "jsonl": ".jsonl", "parquet": ".parquet", "warc": ".warc", "text": ".txt", "html": ".html",
-    "gzip": ".gz", "zstd": ".zst", None: "",
+_SUFFIXES: dict[DocumentFormat, str] = {
+    "jsonl": ".jsonl", "parquet": ".parquet", "warc": ".warc", "text": ".txt", "html": ".html"
 }  # fmt: skip
 
 
@@ -36,7 +37,7 @@ def spool_standard_input(
             for piece in pieces:
                 file.write(piece)
         with path.open("rb") as file:
-            compression = compression_of(file.read(8))
+            compression = compression_by_magic(file.read(8))
     if format is None:
         with open_content(path, "standard input", compression) as content:
             begin = content.peek(8)
@@ -45,7 +46,7 @@ def spool_standard_input(
             format = "parquet"
     if format == "parquet":
         compression = None
-    ending = f"{_ENDINGS[format]}{_ENDINGS[compression]}"
+    ending = _SUFFIXES[format] + (SUFFIX_OF_COMPRESSION[compression] if compression else "")
     names = itertools.chain([f"stdin{ending}"], (f"stdin-{n}{ending}" for n in itertools.count(2)))
     name = next(name for name in names if name not in taken)
     with _to(folder):
@@ -54,12 +55,9 @@ def spool_standard_input(
 
 def _pieces() -> Generator[bytes, None, None]:
     """Yield standard input; MrDedupError if it cannot be read."""
-    try:
-        with io.FileIO(0, closefd=False) as stdin:
-            while piece := stdin.read(_COPIED_BYTES):
-                yield piece
-    except OSError as error:
-        raise MrDedupError(f"standard input: cannot be read: {error.strerror or error}") from error
+    with reading("standard input"), io.FileIO(0, closefd=False) as stdin:
+        while piece := stdin.read(_COPIED_BYTES):
+            yield piece
 
 
 @contextlib.contextmanager
@@ -68,5 +66,5 @@ def _to(folder: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        reason = error.strerror or error
+        reason = reason_of(error)
         raise MrDedupError(f"standard input: cannot be copied to {folder}: {reason}") from error

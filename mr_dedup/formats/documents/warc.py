@@ -21,9 +21,9 @@ from fastwarc.warc import WarcRecord, conversion, resource, response
 from resiliparse.parse.encoding import detect_mime
 
 from mr_dedup.errors import FormatError
+from mr_dedup.formats.content import Content
 from mr_dedup.formats.documents import html_text
 from mr_dedup.formats.documents.batch import BatchBuilder, DocumentBatch
-from mr_dedup.formats.documents.content import Content
 from mr_dedup.formats.documents.encoding import decode
 from mr_dedup.formats.documents.http_body import decoded_body, looks_like_html
 from mr_dedup.formats.documents.options import ReadOptions

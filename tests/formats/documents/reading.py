@@ -74,14 +74,14 @@ def cut_everywhere(path):
 @contextlib.contextmanager
 def small_blocks(monkeypatch, size=16):
     """Have lines and pieces read a few bytes at a time, so that all sorts of edges are met."""
-    from mr_dedup.formats.documents import content, lines
+    from mr_dedup.formats import compression, content, lines
 
     with monkeypatch.context() as patch:
         patch.setattr(lines, "_READ_BYTES", size)
         patch.setattr(content, "_PLAIN_BYTES", size)
-        patch.setattr(content, "_GZIP_BYTES", size)
-        patch.setattr(content, "_GZIP_OUT_BYTES", size)
-        patch.setattr(content, "_ZSTD_BYTES", size)
+        patch.setattr(compression, "_DEFLATE_BYTES", size)
+        patch.setattr(compression, "_DEFLATE_OUT_BYTES", size)
+        patch.setattr(compression, "_ZSTD_BYTES", size)
         yield
 
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mr_dedup.errors import FormatError, MrDedupError
-from mr_dedup.formats.documents.content import open_content
+from mr_dedup.formats.content import open_content
 from mr_dedup.formats.fingerprint_files import FingerprintFile
 from tests.formats.documents.reading import read, small_blocks, standard_input
 

@@ -9,8 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mr_dedup.errors import MrDedupError
-from mr_dedup.formats.documents.content import open_content
-from mr_dedup.formats.documents.lines import PlacedLines, line_blocks, placed_line_blocks
+from mr_dedup.formats.content import open_content
+from mr_dedup.formats.documents.hadoop_lines import HadoopSplit, split_line_blocks
+from mr_dedup.formats.lines import line_blocks
 from tests import text_input
 from tests.formats.documents.reading import small_blocks
 
@@ -58,8 +59,8 @@ class Task:
             return path
 
         stream = io.BytesIO(b"".join(b"%d\t%s\n" % record for record in task.came))
-        lines = PlacedLines(start, start + length, len(content), longest, fetch)
-        task.found = of_blocks(placed_line_blocks(stream, lines, "a", MAX))
+        lines = HadoopSplit(start, start + length, len(content), longest, fetch)
+        task.found = of_blocks(split_line_blocks(stream, lines, "a", MAX))
         assert stream.read() == b""
         return task
 
@@ -108,11 +109,11 @@ def test_a_task_that_gets_all_lines_fetches_nothing(tmp_path):
         assert sum(len(task.found) for task in tasks) == 500
 
 
-def test_a_line_without_a_place_is_told(tmp_path):
-    lines = PlacedLines(0, 10, 10, 100, lambda: tmp_path)
+def test_a_line_without_an_offset_is_refused(tmp_path):
+    lines = HadoopSplit(0, 10, 10, 100, lambda: tmp_path)
     for stream in (b"a line", b"\tx\n", b"12a\tx\n", b"9" * 40 + b"\tx\n"):
-        with pytest.raises(MrDedupError, match=r"^a\.jsonl: a line came to its task without"):
-            list(placed_line_blocks(io.BytesIO(stream), lines, "a.jsonl", MAX))
+        with pytest.raises(MrDedupError, match=r"^a\.jsonl: a line has no offset before it$"):
+            list(split_line_blocks(io.BytesIO(stream), lines, "a.jsonl", MAX))
 
 
 class OneLongLine(io.RawIOBase):
@@ -132,10 +133,10 @@ class OneLongLine(io.RawIOBase):
 
 def test_a_line_that_is_too_long_is_not_held():
     end = (40 << 20) + 5
-    lines = PlacedLines(0, end, end, 1 << 30, lambda: None)
+    lines = HadoopSplit(0, end, end, 1 << 30, lambda: None)
     stream = io.BufferedReader(OneLongLine(), 1 << 16)
     tracemalloc.start()
-    blocks = list(placed_line_blocks(stream, lines, "a", 1 << 20))
+    blocks = list(split_line_blocks(stream, lines, "a", 1 << 20))
     _, most = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert [(block.offset, block.size) for block in blocks] == [(0, 2), (2, 0), (end - 2, 2)]

@@ -1,0 +1,342 @@
+"""Compressed data: one table of suffixes, one registry of codecs, for all that is read or written.
+
+Decompression streams: memory is bounded by a piece of output, 256 KB for DEFLATE and Brotli, 32 MB
+for zstd and the window of the frame. Everything before damage is returned before the damage is
+raised; the libraries' own readers drop it, or accept a truncated file.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import io
+import os
+import zlib
+from collections.abc import Callable, Iterator
+from pathlib import PurePosixPath
+from typing import BinaryIO, Literal, Protocol, cast
+
+import brotli
+import zstandard
+
+from mr_dedup.errors import FormatError
+
+Compression = Literal["gzip", "zstd"]
+"""How a file may be compressed."""
+
+Coding = Compression | Literal["zlib", "deflate", "br"]
+"""How the body of an HTTP response may be: "deflate" is DEFLATE without zlib's header."""
+
+COMPRESSION_OF_SUFFIX: dict[str, Compression] = {".gz": "gzip", ".zst": "zstd"}
+SUFFIX_OF_COMPRESSION = {kind: suffix for suffix, kind in COMPRESSION_OF_SUFFIX.items()}
+
+_DEFLATE_BYTES = 1 << 16
+_DEFLATE_OUT_BYTES = 1 << 18
+
+# 4 bytes of zstd data may stand for 128 KiB: this much becomes at most 32 MB
+_ZSTD_BYTES = 1 << 10
+
+_BUFFER_BYTES = 1 << 18
+"""Pieces of zstd data may be small: so much is buffered of a file."""
+
+_ZSTD_WINDOW_BYTES = 1 << 31
+"""How far back a frame may refer: as ``zstd --ultra --long=31`` does."""
+
+GZIP_WBITS = 16 + zlib.MAX_WBITS
+_GZIP_MAGIC = b"\x1f\x8b"
+_ZSTD_SKIPPABLE = (bytes([first]) + b"\x2a\x4d\x18" for first in range(0x50, 0x60))
+MAGIC: dict[bytes, Compression] = {
+    _GZIP_MAGIC: "gzip",
+    b"\x28\xb5\x2f\xfd": "zstd",
+    # skippable frames may precede others
+    **dict.fromkeys(_ZSTD_SKIPPABLE, "zstd"),
+}
+
+_CHECKSUM_MESSAGES = ("incorrect data check", "incorrect length check")
+"""How zlib's messages end: it has no other sign of which error it was."""
+
+
+class CutShortError(FormatError):
+    """Compressed data that ends before its end."""
+
+
+class TrailingDataError(FormatError):
+    """Compressed data with other data after it."""
+
+
+class ChecksumError(FormatError):
+    """Compressed data that is complete but has another checksum or length than it states."""
+
+
+class Readable(Protocol):
+    """A binary stream to read from, as every binary file of Python is."""
+
+    def read(self, size: int, /) -> bytes | None:
+        """Return up to ``size`` bytes, none at the end."""
+
+
+def compression_by_suffix(name: str | os.PathLike[str]) -> Compression | None:
+    """Return the compression that the last suffix of a file's name states, in any case.
+
+    >>> compression_by_suffix("pages.jsonl.GZ"), compression_by_suffix("pages.jsonl")
+    ('gzip', None)
+    """
+    return COMPRESSION_OF_SUFFIX.get(PurePosixPath(name).suffix.lower())
+
+
+def suffix_inside(name: str | os.PathLike[str]) -> str:
+    """Return the suffix, in lower case, of a file's name without that of its compression.
+
+    >>> suffix_inside("pages.JSONL.gz"), suffix_inside("README.gz")
+    ('.jsonl', '')
+    """
+    base = PurePosixPath(name)
+    if compression_by_suffix(base):
+        base = base.with_suffix("")
+    return base.suffix.lower()
+
+
+def compression_by_magic(beginning: bytes) -> Compression | None:
+    """Return the compression of data that begins so; None if it begins with no magic number."""
+    return next((kind for magic, kind in MAGIC.items() if beginning.startswith(magic)), None)
+
+
+def zstd_decompressor() -> zstandard.ZstdDecompressor:
+    """Return a decompressor of frames with windows of any size, of which it allocates as much."""
+    return zstandard.ZstdDecompressor(max_window_size=_ZSTD_WINDOW_BYTES)
+
+
+def decompressed(file: Readable, name: str, coding: Coding) -> Iterator[bytes]:
+    """Yield the content of the rest of ``file``, in pieces of bounded size.
+
+    Files of several gzip members or zstd frames have the content of all of them; zeros after gzip
+    members are dropped, as gzip(1) does.
+
+    Args:
+        file: the compressed bytes.
+        name: the name of the file in errors.
+        coding: how it is compressed.
+
+    Raises:
+        CutShortError: the data ends before its end.
+        TrailingDataError: other data follows it.
+        ChecksumError: gzip or zlib data has a wrong checksum or length.
+        FormatError: it is damaged otherwise, or empty. All content before is yielded first.
+    """
+    return _DECOMPRESSED[coding](file, name)
+
+
+def decompressed_file(file: io.FileIO, name: str, compression: Compression) -> io.BufferedReader:
+    """Return the content of a compressed file as a binary file, which closes ``file`` with it.
+
+    Reading raises as ``decompressed``.
+    """
+    return io.BufferedReader(_DecompressedFile(file, name, compression), _BUFFER_BYTES)
+
+
+class _DecompressedFile(io.RawIOBase):
+    def __init__(self, file: io.FileIO, name: str, compression: Compression) -> None:
+        self._file = file
+        self._pieces = decompressed(file, name, compression)
+        self._rest = memoryview(b"")
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+        if not self._rest:
+            self._rest = memoryview(next(self._pieces, b""))
+        count = min(len(buffer), len(self._rest))
+        buffer[:count] = self._rest[:count]
+        self._rest = self._rest[count:]
+        return count
+
+    def close(self) -> None:
+        self._file.close()
+        super().close()
+
+
+@contextlib.contextmanager
+def compressing(file: BinaryIO, compression: Compression | None) -> Iterator[BinaryIO]:
+    """Yield a stream that compresses what is written to it into ``file``, which stays open.
+
+    Equal content makes equal bytes: gzip data has no name and no time in it. Without a
+    ``compression`` it is ``file`` itself.
+    """
+    if compression is None:
+        yield file
+    elif compression == "gzip":
+        with gzip.GzipFile("", "wb", 6, file, mtime=0) as stream:
+            yield cast(BinaryIO, stream)
+    else:
+        compressor = zstandard.ZstdCompressor(write_checksum=True)
+        with compressor.stream_writer(file, closefd=False) as stream:
+            yield cast(BinaryIO, stream)
+
+
+class MemberLog(Protocol):
+    """Records where the members of a gzip file begin, and where it is damaged."""
+
+    def begin_member(self, unread_bytes: int, content_offset: int) -> None:
+        """Record a member that begins ``unread_bytes`` before the position of the file."""
+
+    def find_damage(self, unread_bytes: int) -> None:
+        """Record damage ``unread_bytes`` before the position of the file."""
+
+
+def pieces_of(file: Readable, first_bytes: int | None = None) -> Iterator[bytes]:
+    """Yield the bytes of a file, in pieces that grow to 64 KB from ``first_bytes``."""
+    size = first_bytes or _DEFLATE_BYTES
+    while piece := file.read(size):
+        yield piece
+        size = min(2 * size, _DEFLATE_BYTES)
+
+
+def inflated(
+    pieces: Iterator[bytes],
+    name: str,
+    coding: str,
+    wbits: int,
+    offset: int = 0,
+    log: MemberLog | None = None,
+) -> Iterator[bytes]:
+    """Yield the content of DEFLATE data, and of all members of gzip data.
+
+    ``offset`` is where in the content it begins, for errors. Raises as ``decompressed``.
+    """
+    decoder = None
+    for piece in pieces:
+        more = True
+        while more:
+            if decoder is None or decoder.eof:
+                # tapes add zeros to members, and gzip(1) drops them
+                piece = piece.lstrip(b"\0") if decoder else piece
+                if not piece:
+                    break
+                if log is not None:
+                    log.begin_member(len(piece), offset)
+                if decoder and not (coding == "gzip" and piece.startswith(_GZIP_MAGIC[:1])):
+                    raise _damage(name, offset, coding, "other data follows it", TrailingDataError)
+                decoder = zlib.decompressobj(wbits=wbits)
+            before = decoder.copy()
+            try:
+                content = decoder.decompress(piece, _DEFLATE_OUT_BYTES)
+            except zlib.error as error:
+                # the call has dropped the content of the bytes before the damage
+                done = 0
+                for content in _salvaged(before, piece):
+                    done += 1
+                    offset += len(content)
+                    yield from filter(None, [content])
+                if log is not None:
+                    log.find_damage(len(piece) - done)
+                kind = ChecksumError if str(error).endswith(_CHECKSUM_MESSAGES) else FormatError
+                raise _damage(name, offset, coding, str(error), kind) from error
+            offset += len(content)
+            yield from filter(None, [content])
+            piece = decoder.unused_data if decoder.eof else decoder.unconsumed_tail
+            # after a full output there may be more, although all of the input was consumed
+            more = bool(piece) or len(content) == _DEFLATE_OUT_BYTES
+    if log is not None:
+        log.find_damage(0)
+    _check_end(decoder, name, offset, coding)
+
+
+def _salvaged(decoder: zlib._Decompress, piece: bytes) -> Iterator[bytes]:
+    """Yield the content of each byte of ``piece``, which may be empty, up to its damage."""
+    try:
+        for at in range(len(piece)):
+            yield decoder.decompress(piece[at : at + 1])
+    except zlib.error:
+        return
+
+
+def _gunzipped(file: Readable, name: str) -> Iterator[bytes]:
+    return inflated(pieces_of(file), name, "gzip", GZIP_WBITS)
+
+
+def _unzstded(file: Readable, name: str) -> Iterator[bytes]:
+    """Yield the content of all frames; raise as ``decompressed``."""
+    decompressor = zstd_decompressor()
+    decoder = None
+    offset = 0
+    while piece := file.read(_ZSTD_BYTES):
+        while piece:
+            if decoder is None or decoder.eof:
+                if decoder and not _may_be_zstd(piece := _at_least(4, piece, file)):
+                    raise _damage(name, offset, "zstd", "other data follows it", TrailingDataError)
+                decoder = decompressor.decompressobj()
+            try:
+                content = decoder.decompress(piece)
+            except zstandard.ZstdError as error:
+                raise _damage(name, offset, "zstd", str(error)) from error
+            offset += len(content)
+            if content:
+                yield content
+            piece = decoder.unused_data if decoder.eof else b""
+    _check_end(decoder, name, offset, "zstd")
+
+
+def _at_least(size: int, piece: bytes, file: Readable) -> bytes:
+    """Return ``piece`` with more of the file, up to ``size`` bytes if it has as many."""
+    while len(piece) < size and (more := file.read(size - len(piece))):
+        piece += more
+    return piece
+
+
+def _may_be_zstd(beginning: bytes) -> bool:
+    """Return whether these bytes, or those before the end, begin a frame."""
+    return any(magic.startswith(beginning[:4]) for magic, kind in MAGIC.items() if kind == "zstd")
+
+
+def _unbrotlied(file: Readable, name: str) -> Iterator[bytes]:
+    """Yield the content of Brotli data; raise as ``decompressed``."""
+    decoder = brotli.Decompressor()
+    offset = 0
+    while piece := file.read(_DEFLATE_BYTES):
+        if decoder.is_finished():
+            raise _damage(name, offset, "Brotli", "other data follows it", TrailingDataError)
+        more = True
+        while more:
+            try:
+                content = decoder.process(piece, output_buffer_limit=_DEFLATE_OUT_BYTES)
+            except brotli.error as error:
+                raise _damage(name, offset, "Brotli", str(error)) from error
+            piece = b""
+            offset += len(content)
+            yield from filter(None, [content])
+            more = bool(content) and not decoder.is_finished()
+    if not decoder.is_finished():
+        raise _cut_short(name, offset, "Brotli")
+
+
+_DECOMPRESSED: dict[Coding, Callable[[Readable, str], Iterator[bytes]]] = {
+    "gzip": _gunzipped,
+    "zstd": _unzstded,
+    "zlib": lambda file, name: inflated(pieces_of(file), name, "zlib", zlib.MAX_WBITS),
+    "deflate": lambda file, name: inflated(pieces_of(file), name, "DEFLATE", -zlib.MAX_WBITS),
+    "br": _unbrotlied,
+}
+
+
+class _Decoder(Protocol):
+    @property
+    def eof(self) -> bool: ...
+
+
+def _check_end(decoder: _Decoder | None, name: str, offset: int, coding: str) -> None:
+    """Raise FormatError unless there was compressed data and it came to its end."""
+    if decoder is None:
+        raise FormatError(name, None, f"an empty file is not {coding} data")
+    if not decoder.eof:
+        raise _cut_short(name, offset, coding)
+
+
+def _cut_short(name: str, offset: int, coding: str) -> FormatError:
+    return CutShortError(name, f"decompressed byte {offset}", f"the {coding} data is cut short")
+
+
+def _damage(
+    name: str, offset: int, coding: str, why: str, kind: type[FormatError] = FormatError
+) -> FormatError:
+    return kind(name, f"decompressed byte {offset}", f"not {coding} data, or damaged: {why}")

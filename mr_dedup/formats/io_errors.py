@@ -1,0 +1,52 @@
+"""Turn the system's errors into errors of one line that name the file."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+
+from mr_dedup.errors import MrDedupError
+
+
+@contextlib.contextmanager
+def reading(name: str | os.PathLike[str]) -> Iterator[None]:
+    """Raise MrDedupError, ``NAME: cannot be read: REASON``, for an OSError of the block.
+
+    Not FormatError: that says that the content is damaged, and readers count it as rejected
+    records. A file that cannot be read ends a run.
+
+    >>> from pathlib import Path
+    >>> with reading("pages.jsonl"):
+    ...     Path("/nowhere/pages.jsonl").read_bytes()
+    Traceback (most recent call last):
+    mr_dedup.errors.MrDedupError: pages.jsonl: cannot be read: No such file or directory
+    """
+    try:
+        yield
+    except OSError as error:
+        raise cannot_be_read(name, error) from error
+
+
+@contextlib.contextmanager
+def writing(name: str | os.PathLike[str]) -> Iterator[None]:
+    """Raise MrDedupError, ``NAME: cannot be written: REASON``, for an OSError of the block."""
+    try:
+        yield
+    except OSError as error:
+        raise cannot_be_written(name, error) from error
+
+
+def cannot_be_read(name: str | os.PathLike[str], error: OSError) -> MrDedupError:
+    """Return the error for a file that the system does not read."""
+    return MrDedupError(f"{os.fspath(name)}: cannot be read: {reason_of(error)}")
+
+
+def cannot_be_written(name: str | os.PathLike[str], error: OSError) -> MrDedupError:
+    """Return the error for a file that the system does not write."""
+    return MrDedupError(f"{os.fspath(name)}: cannot be written: {reason_of(error)}")
+
+
+def reason_of(error: OSError) -> str:
+    """Return what the system says of an error, without the path."""
+    return error.strerror or str(error)

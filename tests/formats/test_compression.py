@@ -1,0 +1,67 @@
+"""Suffixes, magic numbers, and what is written compressed; reading is tested by the formats."""
+
+import gzip
+import io
+
+import pytest
+import zstandard
+
+from mr_dedup.formats.compression import (
+    compressing,
+    compression_by_magic,
+    compression_by_suffix,
+    decompressed,
+    decompressed_file,
+    suffix_inside,
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "compression", "inside"),
+    [
+        ("a.txt", None, ".txt"),
+        ("a.TXT.GZ", "gzip", ".txt"),
+        ("b.gz/a.b.jsonl.zst", "zstd", ".jsonl"),
+        ("hdfs:///c.gz/a", None, ""),
+        ("a.gz", "gzip", ""),
+        (".gz", None, ""),
+        ("a.txt.bz2", None, ".bz2"),
+    ],
+)
+def test_suffixes_state_compression_and_format(name, compression, inside):
+    assert compression_by_suffix(name) == compression
+    assert suffix_inside(name) == inside
+
+
+def test_magic_numbers():
+    assert compression_by_magic(gzip.compress(b"")) == "gzip"
+    assert compression_by_magic(zstandard.compress(b"")) == "zstd"
+    assert compression_by_magic(b"\x53\x2a\x4d\x18") == "zstd"
+    assert compression_by_magic(b"\x1f") is None
+    assert compression_by_magic(b"") is None
+
+
+@pytest.mark.parametrize("compression", ["gzip", "zstd"])
+def test_what_is_written_is_read_and_equal_content_makes_equal_bytes(compression, tmp_path):
+    data = b"a line\n" * 100_000
+    path = tmp_path / "a"
+    written = []
+    for _ in range(2):
+        with path.open("wb") as file, compressing(file, compression) as stream:
+            stream.write(data[:10])
+            stream.write(data[10:])
+        written.append(path.read_bytes())
+    assert written[0] == written[1]
+    assert len(written[0]) < len(data) // 10
+    assert compression_by_magic(written[0]) == compression
+    pieces = decompressed(io.BytesIO(written[0]), "name", compression)
+    assert b"".join(pieces) == data
+    with decompressed_file(path.open("rb", buffering=0), "name", compression) as file:
+        assert file.read(3) == data[:3]
+        assert file.read() == data[3:]
+
+
+def test_without_compression_the_file_itself_is_written():
+    file = io.BytesIO()
+    with compressing(file, None) as stream:
+        assert stream is file
