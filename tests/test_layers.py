@@ -16,7 +16,7 @@ PACKAGE = Path(mr_dedup.__file__).parent
 
 # from bottom to top; those of one layer do not import one another
 LAYERS = (
-    {"mr_dedup", "errors", "interrupts", "lean_imports"},
+    {"mr_dedup", "errors", "interrupts"},
     {"kernels"},
     {"formats"},
     {"features", "hamming", "urls"},
@@ -35,8 +35,6 @@ LAYERS = (
 EXCEPTIONS = {
     ("mr_dedup", "mr_dedup.kernels.cache"),
     ("mr_dedup.cli.dedup_plan", "mr_dedup.cli.dedup"),
-    ("mr_dedup.features.document_frequencies", "mr_dedup.features.shingles"),
-    ("mr_dedup.features.preparation", "mr_dedup.features.shingles"),
     ("mr_dedup.formats.documents.parquet", "mr_dedup.formats.documents.files"),
 }
 

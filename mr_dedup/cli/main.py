@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import atexit
 import contextlib
+import gc
 import importlib
 import os
 import shlex
@@ -24,7 +25,6 @@ from mr_dedup.cli.parser import CommandParser
 from mr_dedup.cli.streams import abandon, dependable_streams, open_closed_streams, printable
 from mr_dedup.errors import MrDedupError, NothingReadError, TooManyRejectedError
 from mr_dedup.interrupts import INTERRUPTS, Watcher, at_forced_end, claim_end
-from mr_dedup.lean_imports import lean_imports
 
 # Each is a module of this package with HELP, add_arguments(parser) and run(arguments) -> int.
 COMMANDS = (
@@ -161,7 +161,7 @@ def command() -> NoReturn:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; return its exit code."""
     if argv is None:
-        lean_imports()
+        _configure_process()
     _interrupted.clear()
     # what was ignored from the start, as under nohup, stays ignored
     usual = {number: signal.getsignal(number) for number in INTERRUPTS}
@@ -174,6 +174,23 @@ def main(argv: Sequence[str] | None = None) -> int:
     finally:
         for number, handler in usual.items():
             signal.signal(number, handler)
+
+
+_OBJECTS_BETWEEN_COLLECTIONS = 250_000
+"""New objects until Python collects garbage; its default is 700."""
+
+
+def _configure_process() -> None:
+    """Set what suits a process that runs one command: 0.3 s of a de-duplication of 30 MB.
+
+    Variables that the user has set are kept.
+    """
+    # no kernel has linear algebra, and NumPy's library starts a thread for each core
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    # Arrow's own allocator takes huge pages for each thread, which the system clears, used or not
+    os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
+    # objects that imports make stay: to traverse them every 700 objects takes 0.15 s
+    gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS, *gc.get_threshold()[1:])
 
 
 def _complete(argv: Sequence[str]) -> int:
