@@ -18,9 +18,9 @@ from typing import Any
 
 from mrjob.job import MRJob
 
+from mr_dedup.engines.inputs import ClusterSettings, Input, JobResult, RemoteFile, is_uri
+from mr_dedup.engines.reporting import os_reason
 from mr_dedup.engines.streaming.direct import HeldResult, run_directly
-from mr_dedup.engines.streaming.model import ClusterSettings, Input, JobResult, RemoteFile, is_uri
-from mr_dedup.engines.streaming.reporting import os_reason
 from mr_dedup.engines.streaming.staging import staging_folder
 from mr_dedup.errors import MrDedupError
 from mr_dedup.interrupts import no_forced_end

@@ -6,7 +6,7 @@ import re
 import time
 from typing import Any
 
-from mr_dedup.engines.streaming.reporting import Progress
+from mr_dedup.engines.reporting import Progress
 from mr_dedup.errors import MrDedupError
 
 _JOB = re.compile(r"Running job: (job_\d+_\d+)")

@@ -16,8 +16,8 @@ from functools import partial
 from threading import Lock
 from typing import Any
 
-from mr_dedup.engines.streaming.model import Input
-from mr_dedup.engines.streaming.reporting import Progress, expected_reason
+from mr_dedup.engines.inputs import Input
+from mr_dedup.engines.reporting import Progress, expected_reason
 from mr_dedup.errors import MrDedupError
 from mr_dedup.jobs.batches import Batch, HeldPart
 from mr_dedup.jobs.job import Job

@@ -25,10 +25,10 @@ from mrjob.job import MRJob
 from mrjob.parse import is_s3_uri
 from mrjob.step import StepFailedException
 
+from mr_dedup.engines.inputs import ClusterSettings, Input, JobResult, RemoteFile
 from mr_dedup.engines.streaming.client_log import ClientLog
 from mr_dedup.engines.streaming.emr_logs import EmrLogs
 from mr_dedup.engines.streaming.failures import Explanation, Failure, explain, read_failures
-from mr_dedup.engines.streaming.model import ClusterSettings, Input, JobResult, RemoteFile
 from mr_dedup.engines.streaming.s3 import S3Files, aws_errors, default_region
 from mr_dedup.engines.streaming.shipping import ShippingRunner, conf_options, engine_for
 from mr_dedup.errors import MrDedupError

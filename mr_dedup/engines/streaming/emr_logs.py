@@ -7,9 +7,9 @@ from typing import Any
 
 from mrjob.logs.step import _interpret_hadoop_jar_command_stderr
 
+from mr_dedup.engines.reporting import Progress
 from mr_dedup.engines.streaming.client_log import ClientLog
 from mr_dedup.engines.streaming.failures import Failure
-from mr_dedup.engines.streaming.reporting import Progress
 from mr_dedup.engines.streaming.s3 import S3Files
 
 _BOOTSTRAP_FAILED = re.compile(

@@ -21,6 +21,7 @@ from mrjob.hadoop import HadoopJobRunner
 from mrjob.job import MRJob
 from mrjob.logs.step import _interpret_hadoop_jar_command_stderr
 
+from mr_dedup.engines.inputs import ClusterSettings, Input, JobResult, RemoteFile, is_uri
 from mr_dedup.engines.streaming.client_log import ClientLog
 from mr_dedup.engines.streaming.failures import Explanation, explain, read_failures
 from mr_dedup.engines.streaming.hdfs import (
@@ -29,7 +30,6 @@ from mr_dedup.engines.streaming.hdfs import (
     no_command,
     utf8_locale,
 )
-from mr_dedup.engines.streaming.model import ClusterSettings, Input, JobResult, RemoteFile, is_uri
 from mr_dedup.engines.streaming.shipping import ShippingRunner, engine_for
 from mr_dedup.errors import MrDedupError
 from mr_dedup.jobs.job import total_counters

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from mrjob.fs.hadoop import HadoopFilesystem
 
-from mr_dedup.engines.streaming.model import RemoteFile
+from mr_dedup.engines.inputs import RemoteFile
 from mr_dedup.errors import MrDedupError
 
 # a host that does not answer at all is asked twice for 20 s each, not 45 times

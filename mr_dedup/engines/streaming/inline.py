@@ -8,7 +8,8 @@ from typing import Any
 from mrjob.inline import InlineMRJobRunner
 from mrjob.job import MRJob
 
-from mr_dedup.engines.streaming.reporting import Progress, ReportingRunner, expected_reason
+from mr_dedup.engines.reporting import Progress, expected_reason
+from mr_dedup.engines.streaming.reporting import ReportingRunner
 from mr_dedup.errors import MrDedupError
 
 

@@ -18,12 +18,8 @@ from typing import Any, BinaryIO, NoReturn
 from mrjob.job import MRJob
 from mrjob.local import LocalMRJobRunner
 
-from mr_dedup.engines.streaming.reporting import (
-    Progress,
-    ReportingRunner,
-    expected_reason,
-    input_path,
-)
+from mr_dedup.engines.reporting import Progress, expected_reason
+from mr_dedup.engines.streaming.reporting import ReportingRunner, input_path
 from mr_dedup.errors import FormatError, MrDedupError
 from mr_dedup.interrupts import INTERRUPTS, unwatched
 

@@ -16,7 +16,7 @@ import boto3
 import botocore.exceptions as aws
 from mrjob.fs.s3 import S3Filesystem
 
-from mr_dedup.engines.streaming.model import RemoteFile
+from mr_dedup.engines.inputs import RemoteFile
 from mr_dedup.errors import MrDedupError
 
 _URI = re.compile(r"s3[an]?://(?P<bucket>[^/]+)(?:/(?P<key>.*))?", re.S)

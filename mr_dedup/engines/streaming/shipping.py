@@ -16,11 +16,11 @@ from mrjob.conf import combine_opts, load_opts_from_mrjob_conf
 from mrjob.job import MRJob
 from mrjob.step import StepFailedException
 
+from mr_dedup.engines.inputs import ClusterSettings, Input, JobResult, is_uri
+from mr_dedup.engines.reporting import Progress
 from mr_dedup.engines.streaming.failures import Explanation
 from mr_dedup.engines.streaming.manifests import ManifestRunner
-from mr_dedup.engines.streaming.model import ClusterSettings, Input, JobResult, is_uri
 from mr_dedup.engines.streaming.package import pack
-from mr_dedup.engines.streaming.reporting import Progress
 from mr_dedup.engines.streaming.task_script import CODE, ENVIRONMENT, task_script
 from mr_dedup.errors import MrDedupError, shortened
 

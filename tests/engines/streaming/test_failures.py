@@ -2,9 +2,9 @@
 
 import pytest
 
+from mr_dedup.engines.reporting import Progress
 from mr_dedup.engines.streaming.client_log import ClientLog
 from mr_dedup.engines.streaming.failures import explain, read_failures
-from mr_dedup.engines.streaming.reporting import Progress
 
 TASK = "task_1795_0007_m_000002"
 GIVEN_UP = f"Job job_1795_0007 failed with state FAILED due to: Task failed {TASK}\nJob failed"

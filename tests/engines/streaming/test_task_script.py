@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 import mr_dedup
+from mr_dedup.engines.reporting import Progress
 from mr_dedup.engines.streaming.client_log import ClientLog
 from mr_dedup.engines.streaming.failures import explain, read_failures
-from mr_dedup.engines.streaming.reporting import Progress
 from mr_dedup.engines.streaming.task_script import CODE, MANIFEST, SPLIT_INPUTS, task_script
 from mr_dedup.errors import MAX_MESSAGE
 from mr_dedup.jobs.inputs import LINES, quoted_name

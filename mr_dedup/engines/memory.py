@@ -1,0 +1,151 @@
+"""Run a job on the threads of this process; tables go from step to step as objects.
+
+Kernels, Arrow and decompressors release the interpreter's lock, so threads use all cores. Tables
+between steps that exceed a memory budget are in a temporary file.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+
+from mr_dedup.engines.engine import JobOutput
+from mr_dedup.engines.inputs import Input
+from mr_dedup.engines.reporting import Progress, expected_reason
+from mr_dedup.engines.table_store import TableStore
+from mr_dedup.errors import MrDedupError
+from mr_dedup.jobs.contract import Counters, Job, Keyed, Reduce, TaskInput
+
+_Result = tuple[list[Keyed], Counters]
+
+DEFAULT_MEMORY_BYTES = 1 << 30
+"""Bytes of tables between two steps that are in memory."""
+
+_MAX_WAITING = 2
+"""Tasks for each thread that may be done before the first of them is taken."""
+
+
+class MemoryEngine:
+    """An engine of this process.
+
+    Args:
+        threads: Tasks at a time; by default as many as this process may use cores.
+        memory_bytes: Bytes of tables between two steps that are in memory. Tasks have besides
+            what each of them needs.
+        folder: Where tables beyond that go; by default TMPDIR.
+    """
+
+    def __init__(
+        self,
+        threads: int | None = None,
+        memory_bytes: int = DEFAULT_MEMORY_BYTES,
+        folder: Path | None = None,
+    ) -> None:
+        self._threads = threads or len(os.sched_getaffinity(0))
+        self._memory_bytes = memory_bytes
+        self._folder = folder
+
+    @contextlib.contextmanager
+    def run(self, job: Job, inputs: Sequence[Input]) -> Iterator[JobOutput]:
+        """Run ``job``; see Engine.run. The tasks of the last step run while tables are read."""
+        counters = Counters()
+        with contextlib.ExitStack() as stack:
+            progress = stack.enter_context(Progress())
+            pool = None
+            if self._threads > 1:
+                pool = ThreadPoolExecutor(self._threads)
+                stack.callback(pool.shutdown, cancel_futures=True)
+            tables = self._maps(job, inputs, pool, progress, counters)
+            for reduce in job.reduces():
+                store = stack.enter_context(TableStore(self._memory_bytes, self._folder))
+                tables = self._reduced(reduce, tables, store, pool, progress, counters)
+            yield JobOutput(tables, counters)
+
+    def _maps(
+        self,
+        job: Job,
+        inputs: Sequence[Input],
+        pool: ThreadPoolExecutor | None,
+        progress: Progress,
+        counters: Counters,
+    ) -> Iterator[Keyed]:
+        tasks = [
+            partial(
+                _completed,
+                f"map task {number} on {item.name}",
+                partial(job.map, TaskInput(Path(item.place), item.name, number)),
+            )
+            for number, item in enumerate(inputs)
+        ]
+        return self._in_order("map", tasks, pool, progress, counters)
+
+    def _reduced(
+        self,
+        reduce: Reduce,
+        tables: Iterable[Keyed],
+        store: TableStore,
+        pool: ThreadPoolExecutor | None,
+        progress: Progress,
+        counters: Counters,
+    ) -> Iterator[Keyed]:
+        for key, table in tables:
+            store.add(key, table)
+        tasks = [
+            partial(_completed, f"reduce task {number}", partial(_of_group, reduce, store, key))
+            for number, key in enumerate(store.keys())
+        ]
+        yield from self._in_order("reduce", tasks, pool, progress, counters)
+
+    def _in_order(
+        self,
+        phase: str,
+        tasks: Sequence[Callable[[], _Result]],
+        pool: ThreadPoolExecutor | None,
+        progress: Progress,
+        counters: Counters,
+    ) -> Iterator[Keyed]:
+        """Yield the tables of tasks in the order of these; a few tasks run ahead."""
+        progress.start(phase, len(tasks))
+        for tables, counted in _results(tasks, pool, _MAX_WAITING * self._threads):
+            counters.update(counted)
+            progress.step()
+            tables.reverse()
+            while tables:
+                yield tables.pop()
+
+
+def _results(
+    tasks: Sequence[Callable[[], _Result]], pool: ThreadPoolExecutor | None, waiting: int
+) -> Iterator[_Result]:
+    """Yield what tasks return, in their order."""
+    if pool is None:
+        for task in tasks:
+            yield task()
+        return
+    running: deque[Future[_Result]] = deque()
+    for task in tasks:
+        running.append(pool.submit(task))
+        if len(running) > waiting:
+            yield running.popleft().result()
+    while running:
+        yield running.popleft().result()
+
+
+def _completed(name: str, task: Callable[[Counters], Iterator[Keyed]]) -> _Result:
+    """Run a task to its end; raises MrDedupError that names it for what is not a bug."""
+    counters = Counters()
+    try:
+        return list(task(counters)), counters
+    except MrDedupError:
+        raise
+    except (OSError, MemoryError) as error:
+        raise MrDedupError(f"{name}: {expected_reason(error)}") from error
+
+
+def _of_group(reduce: Reduce, store: TableStore, key: int, counters: Counters) -> Iterator[Keyed]:
+    return reduce(iter([(key, store.take(key))]), counters)

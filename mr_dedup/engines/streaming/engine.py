@@ -1,0 +1,96 @@
+"""Run a job by mrjob: inline, on the cores of this machine, on a Hadoop cluster, on EMR."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import msgspec
+
+from mr_dedup.engines.engine import JobOutput
+from mr_dedup.engines.inputs import ClusterSettings, Input
+from mr_dedup.engines.streaming import RUNNERS, run
+from mr_dedup.engines.streaming.table_job import TableJob
+from mr_dedup.engines.streaming.table_lines import read_tables
+from mr_dedup.jobs.contract import Counters, Job
+
+
+@dataclass(frozen=True)
+class StreamingEngine:
+    """An engine of one of mrjob's runners.
+
+    Attributes:
+        runner: ``inline``, ``local``, ``hadoop`` or ``emr``.
+        staging: A folder for temporary files, of a path that mrjob can read.
+        cores: Tasks at a time of ``local``; by default all that this process may use.
+        cluster: How to run on a cluster. With an ``output_dir`` the result stays there, as lines.
+    """
+
+    runner: str
+    staging: Path
+    cores: int | None = None
+    cluster: ClusterSettings | None = None
+
+    @contextlib.contextmanager
+    def run(self, job: Job, inputs: Sequence[Input]) -> Iterator[JobOutput]:
+        """Run ``job``; see Engine.run. It has ended when its output is yielded."""
+        stays = self.cluster is not None and self.cluster.output_dir is not None
+        if self.runner == "local":
+            job.warm_up()
+        with tempfile.TemporaryDirectory(prefix="job-", dir=self.staging) as name:
+            folder = Path(name)
+            options = [*self._options(job, folder), *(["--as-lines"] if stays else [])]
+            if self.runner in RUNNERS:
+                inputs = _linked(inputs, folder)
+                options += ["--input-names", str(_written_names(inputs, folder))]
+            with run(
+                TableJob, options, inputs, folder,
+                runner=self.runner, cores=self.cores, cluster=self.cluster,
+            ) as result:  # fmt: skip
+                parts = [part for part in result.parts if part.stat().st_size]
+                yield JobOutput(read_tables(parts), Counters(result.counters), tuple(parts))
+
+    def _options(self, job: Job, folder: Path) -> list[str]:
+        """Return the arguments that describe a job to its tasks; write what they name."""
+        path = folder / "job.json"
+        path.write_bytes(msgspec.json.encode(job))
+        job_class = type(job)
+        options = ["--job", f"{job_class.__module__}:{job_class.__qualname__}"]
+        options += ["--job-options", str(path)]
+        for number, field in enumerate(job.side_files):
+            file = getattr(job, field)
+            if file is not None:
+                options += ["--side-file", str(_link(folder / f"side-{number}", file))]
+        return options
+
+
+def _linked(inputs: Sequence[Input], folder: Path) -> list[Input]:
+    """Return inputs as links in ``folder``, one each: a file that is given twice is two."""
+    (folder / "links").mkdir()
+    return [
+        replace(item, place=str(_link(folder / "links" / f"{number:06}", item.place)))
+        for number, item in enumerate(inputs)
+    ]
+
+
+def _written_names(inputs: Sequence[Input], folder: Path) -> Path:
+    """Write what the user calls each input, by its path, in their order; return where."""
+    path = folder / "names.json"
+    path.write_text(json.dumps({item.place: item.name for item in inputs}))
+    return path
+
+
+def _link(path: Path, target: str) -> Path:
+    """Make ``path``, with the endings of the target's name, a link to ``target``; return it.
+
+    mrjob could misread the rest of the name; the endings may say what is in the file.
+    """
+    endings = re.search(r"(\.[A-Za-z0-9]+){0,2}$", Path(target).name)
+    link = path.with_name(path.name + (endings[0] if endings else ""))
+    link.symlink_to(Path(target).absolute())
+    return link

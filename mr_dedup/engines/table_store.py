@@ -1,0 +1,97 @@
+"""Tables by key between the steps of a job: in memory, beyond a budget in a temporary file."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from threading import Lock
+from types import TracebackType
+from typing import BinaryIO, NamedTuple
+
+import pyarrow as pa
+
+from mr_dedup.errors import MrDedupError
+
+
+class _Spilled(NamedTuple):
+    """Where in the file of a store a table is, as an Arrow IPC stream."""
+
+    offset: int
+    size_bytes: int
+
+
+class TableStore:
+    """Tables under keys, each key's in the order in which they were added; a context manager.
+
+    Once the tables in memory have more than ``memory_bytes``, all of them are written to a
+    temporary file in ``folder``. Threads may read different keys at a time.
+    """
+
+    def __init__(self, memory_bytes: int, folder: Path | None = None) -> None:
+        self.spilled_bytes = 0
+        self._memory_bytes = memory_bytes
+        self._folder = folder
+        self._tables: dict[int, list[pa.Table | _Spilled]] = {}
+        self._size_bytes = 0
+        self._file: BinaryIO | None = None
+        self._lock = Lock()
+
+    def __enter__(self) -> TableStore:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._tables.clear()
+        if self._file is not None:
+            self._file.close()
+
+    def add(self, key: int, table: pa.Table) -> None:
+        """Add a table to those of ``key``. Raises OSError if it cannot be written."""
+        with self._lock:
+            self._tables.setdefault(key, []).append(table)
+            self._size_bytes += table.nbytes
+            if self._size_bytes > self._memory_bytes:
+                self._spill()
+
+    def keys(self) -> list[int]:
+        """Return the keys of the tables that were not taken yet, ascending."""
+        return sorted(self._tables)
+
+    def take(self, key: int) -> Iterator[pa.Table]:
+        """Yield the tables of ``key``, each of which is dropped then."""
+        with self._lock:
+            tables = self._tables.pop(key)
+        tables.reverse()
+        while tables:
+            table = tables.pop()
+            yield self._read(table) if isinstance(table, _Spilled) else table
+
+    def _spill(self) -> None:
+        """Write all tables that are in memory."""
+        if self._file is None:
+            self._file = tempfile.TemporaryFile(dir=self._folder, prefix="tables-")  # noqa: SIM115
+        self._file.seek(0, 2)
+        for tables in self._tables.values():
+            for index, table in enumerate(tables):
+                if isinstance(table, _Spilled):
+                    continue
+                start = self._file.tell()
+                with pa.ipc.new_stream(self._file, table.schema) as writer:
+                    writer.write_table(table)
+                tables[index] = _Spilled(start, self._file.tell() - start)
+        self.spilled_bytes += self._size_bytes
+        self._size_bytes = 0
+
+    def _read(self, spilled: _Spilled) -> pa.Table:
+        assert self._file is not None
+        with self._lock:
+            self._file.seek(spilled.offset)
+            content = self._file.read(spilled.size_bytes)
+        if len(content) != spilled.size_bytes:
+            raise MrDedupError("a temporary file of tables was cut short while it was in use")
+        return pa.ipc.open_stream(content).read_all()

@@ -1,0 +1,101 @@
+"""What a job is: typed options, a map over the parts of an input, and reduces over keys.
+
+A job knows no engine, and an engine no job. Between tasks go Arrow tables, each under a key, an
+int from 0. An engine passes them on as objects or as bytes, whichever it needs; what a job returns
+does not depend on it.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+import msgspec
+import pyarrow as pa
+from typing_extensions import Self
+
+from mr_dedup.formats.documents.hadoop_lines import HadoopSplit
+
+Keyed = tuple[int, pa.Table]
+"""What tasks yield: a table under a key."""
+
+Group = tuple[int, Iterator[pa.Table]]
+"""A key, and all tables under it. They are to be read before the next group is."""
+
+Counters = Counter[str]
+"""Counts by name. A task adds to its own; engines add up those of all tasks and steps."""
+
+Reduce = Callable[[Iterator[Group], Counters], Iterator[Keyed]]
+"""A reduce task: takes groups with ascending keys, yields tables under new keys.
+
+The groups of a step are divided among tasks, each group whole. What a task yields for a group may
+depend on no other group, but for the size of the tables that it is cut into.
+"""
+
+Add = Callable[..., object]
+"""A function with the parameters of ``argparse.ArgumentParser.add_argument``."""
+
+
+@dataclass(frozen=True)
+class TaskInput:
+    """What one map task reads.
+
+    Attributes:
+        path: A local file: the input itself, a copy of it, or the description of a chunk.
+        name: What the user calls it, for errors.
+        number: The index of the input among those of the job.
+        lines: Where the task gets lines of a part of a file by standard input: these lines.
+    """
+
+    path: Path
+    name: str
+    number: int = 0
+    lines: HadoopSplit | None = None
+
+
+class Job(msgspec.Struct, frozen=True, kw_only=True):
+    """A computation in a map step and any number of reduce steps; its fields are its options.
+
+    Subclasses validate in ``__post_init__``, raising ValueError or MrDedupError. The fields are
+    of types that msgspec encodes as JSON, which is how options reach tasks of other processes.
+    """
+
+    side_files: ClassVar[tuple[str, ...]] = ()
+    """The fields that are paths of files which every task reads; None where there is no file."""
+
+    def map(self, part: TaskInput, counters: Counters) -> Iterator[Keyed]:
+        """Yield tables of one input, each under the key of the group that it belongs to.
+
+        Without a reduce step the keys order the result.
+        """
+        raise NotImplementedError
+
+    def reduces(self) -> Sequence[Reduce]:
+        """Return the reduce steps, in order: each gets what the step before yielded."""
+        return ()
+
+    def warm_up(self) -> None:
+        """Compile and load what tasks need: called once, before tasks are forked."""
+
+    # a job that users run alone, as a program
+
+    @classmethod
+    def add_arguments(cls, add: Add, add_file: Add) -> None:
+        """Declare the options of the job by ``add``, those that are files by ``add_file``."""
+
+    @classmethod
+    def from_arguments(cls, arguments: argparse.Namespace) -> Self:
+        """Return the job with the options that were parsed; raises as ``__post_init__``."""
+        raise NotImplementedError
+
+    @classmethod
+    def check_inputs(cls, arguments: argparse.Namespace) -> None:
+        """Raise MrDedupError for inputs, ``arguments.args``, that cannot be read by mrjob."""
+
+    def lines(self, table: pa.Table) -> bytes:
+        """Return a table of the result as lines of text."""
+        raise NotImplementedError

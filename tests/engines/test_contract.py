@@ -1,0 +1,150 @@
+"""One suite for every engine of this machine: jobs leave the same, and errors name inputs."""
+
+import contextlib
+import threading
+
+import pytest
+
+from mr_dedup.engines import memory
+from mr_dedup.engines.inputs import Input
+from mr_dedup.engines.memory import MemoryEngine
+from mr_dedup.engines.streaming import staging_folder
+from mr_dedup.engines.streaming.engine import StreamingEngine
+from mr_dedup.errors import FormatError, MrDedupError
+from tests.engines.letter_jobs import LettersJob
+
+TEXTS = ["banana", "", "apple", "z", "an owl"]
+
+
+def memory_engine(**options):
+    return contextlib.nullcontext(MemoryEngine(**options))
+
+
+@contextlib.contextmanager
+def streaming_engine(runner):
+    with staging_folder() as staging:
+        yield StreamingEngine(runner, staging)
+        assert list(staging.iterdir()) == []
+
+
+ENGINES = {
+    "one thread": lambda: memory_engine(threads=1),
+    "threads": lambda: memory_engine(threads=3),
+    "spilled": lambda: memory_engine(threads=3, memory_bytes=100),
+    "all spilled": lambda: memory_engine(threads=1, memory_bytes=0),
+    "inline": lambda: streaming_engine("inline"),
+    "local": lambda: streaming_engine("local"),
+}
+
+
+@pytest.fixture(params=ENGINES)
+def engine(request):
+    with ENGINES[request.param]() as found:
+        yield found
+
+
+def inputs(folder, texts):
+    found = []
+    for number, text in enumerate(texts):
+        path = folder / f"input-{number}"
+        path.write_text(text)
+        found.append(Input(str(path), f"the input {number}"))
+    return found
+
+
+def left(engine, job, given):
+    with engine.run(job, given) as output:
+        tables = [(key, row) for key, table in output for row in table.to_pylist()]
+    return tables, dict(output.counters)
+
+
+def expected(vowels):
+    """What LettersJob finds, by Python's own means: for each number of reduce steps."""
+    rows = [
+        {"letter": letter, "from": f"the input {number}", "offset": offset}
+        for number, text in enumerate(TEXTS)
+        for offset, letter in enumerate(text)
+    ]
+    mapped = [(int(row["from"][-1]), row) for row in rows]
+    joined = sorted(((ord(row["letter"]), row) for row in rows), key=lambda pair: pair[0])
+    kinds = {
+        kind: "".join(sorted(r["letter"] for r in rows if (r["letter"] in vowels) == kind))
+        for kind in (False, True)
+    }
+    read = {"letters read": len(rows)}
+    return [
+        (mapped, read),
+        (joined, read | {"letters joined": len(rows)}),
+        (
+            [(int(kind), {"letters": letters}) for kind, letters in kinds.items()],
+            read | {"letters joined": len(rows), "kinds": 2},
+        ),
+    ]
+
+
+@pytest.mark.parametrize("steps", [0, 1, 2])
+def test_every_engine_leaves_the_same(tmp_path, engine, steps):
+    found = left(engine, LettersJob(reduce_steps=steps), inputs(tmp_path, TEXTS))
+    assert found == expected("aeiou")[steps]
+
+
+def test_every_engine_hands_side_files_to_tasks(tmp_path, engine):
+    path = tmp_path / "a name, of {odd} *letters*#.txt"
+    path.write_text("bz")
+    job = LettersJob(reduce_steps=2, vowels=str(path))
+    assert left(engine, job, inputs(tmp_path, TEXTS)) == expected("bz")[2]
+
+
+def test_every_engine_names_the_input_of_a_task_that_failed(tmp_path, engine):
+    for text, error, said in [
+        ("damaged", FormatError, "the input 1, byte 8: is damaged"),
+        ("disk full", MrDedupError, "map task 1 on the input 1: No space left on device"),
+        ("memory", MrDedupError, "map task 1 on the input 1: "),
+    ]:
+        with pytest.raises(MrDedupError, match=said) as raised:
+            left(engine, LettersJob(), inputs(tmp_path, ["a", text, "b"]))
+        assert isinstance(raised.value, error) or isinstance(engine, StreamingEngine)
+
+
+def test_no_engine_takes_a_bug_for_a_mistake(tmp_path, engine):
+    with pytest.raises((ZeroDivisionError, RuntimeError), match="a bug"):
+        left(engine, LettersJob(), inputs(tmp_path, ["bug"]))
+
+
+def test_no_engine_needs_inputs_with_content(tmp_path, engine):
+    assert left(engine, LettersJob(reduce_steps=2), inputs(tmp_path, ["", ""]))[0] == []
+
+
+def test_options_are_checked_when_a_job_is_made():
+    with pytest.raises(ValueError, match="reduce_steps must be from 0 to 2, not 3"):
+        LettersJob(reduce_steps=3)
+
+
+def test_no_thread_is_left_when_a_task_fails_or_nobody_reads_the_rest(tmp_path):
+    before = threading.active_count()
+    given = inputs(tmp_path, ["a"] * 20 + ["bug"])
+    engine = MemoryEngine(threads=3)
+    with engine.run(LettersJob(), given) as output:
+        next(iter(output))
+    assert threading.active_count() == before
+    with pytest.raises(ZeroDivisionError):
+        left(engine, LettersJob(), given)
+    assert threading.active_count() == before
+
+
+def test_only_some_tasks_run_ahead_of_what_is_read(tmp_path, monkeypatch):
+    """What tasks left waits in memory: of few tasks, however slowly it is read."""
+    monkeypatch.setattr(memory, "_MAX_WAITING", 1)
+    started = []
+
+    class Noting(LettersJob, frozen=True, kw_only=True):
+        def map(self, part, counters):
+            started.append(part.number)
+            return super().map(part, counters)
+
+    with MemoryEngine(threads=2).run(Noting(), inputs(tmp_path, ["a"] * 30)) as output:
+        tables = iter(output)
+        next(tables)
+        assert len(started) <= 6
+        assert len(list(tables)) == 29
+    assert sorted(started) == list(range(30))
