@@ -1,5 +1,6 @@
-"""Small corpora on disk, with the answer brute force gives."""
+"""Profiles of Hypothesis; small corpora on disk, with the answer brute force gives."""
 
+import os
 import random
 import signal
 from dataclasses import dataclass
@@ -7,8 +8,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import settings
 
 from tests.oracles import neighbour, pairs_within, result_lines
+
+# the same examples in each run, at any speed; HYPOTHESIS_PROFILE=thorough draws others, and more
+settings.register_profile("ci", derandomize=True, deadline=None, max_examples=100)
+settings.register_profile(
+    "thorough", derandomize=False, deadline=None, max_examples=1000, print_blob=True
+)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 
 @pytest.fixture(autouse=True, scope="session")

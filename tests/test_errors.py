@@ -1,13 +1,12 @@
 """Errors that are shown to users: their messages, however long."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mr_dedup.errors import MAX_MESSAGE, FormatError, MrDedupError, shortened
 
 
-@settings(derandomize=True, deadline=None)
 @given(st.text(st.sampled_from("a é\U0001f600\udc80\n"), max_size=40), st.integers(7, 30))
 def test_a_message_keeps_its_beginning_and_its_end(text, limit):
     short = shortened(text, limit)

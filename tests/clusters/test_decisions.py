@@ -7,7 +7,7 @@ import random
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mr_dedup.clusters import decision_kernels, verification_kernels
@@ -20,8 +20,8 @@ from mr_dedup.features.options import FeatureOptions
 from tests.clusters.clustered import Page, columns
 from tests.clusters.sketch_oracle import estimate
 from tests.features import text_oracle
+from tests.strategies import costly
 
-deterministic = settings(derandomize=True, deadline=None, max_examples=150)
 SHINGLES = FeatureOptions("words", 2)
 THRESHOLDS = [None, 1e-9, 0.2, 1 / 3, 0.5, 2 / 3, 0.8, 0.9, 1.0]
 READ_FIRST = KeepPolicy.parse(["first"])
@@ -172,7 +172,7 @@ def some_pages(draw):
 
 
 @pytest.mark.usefixtures("few")
-@settings(deterministic, max_examples=80)
+@costly
 @given(some_pages(), st.sampled_from(THRESHOLDS), st.randoms(use_true_random=False))
 def test_any_pages_are_decided_on_as_by_comparing_all(pages, threshold, rng):
     expected = oracle(in_order_of_reading(pages), threshold)
@@ -182,7 +182,7 @@ def test_any_pages_are_decided_on_as_by_comparing_all(pages, threshold, rng):
 
 
 @pytest.mark.usefixtures("few")
-@settings(deterministic, max_examples=80)
+@costly
 @given(some_pages(), st.sampled_from(THRESHOLDS), st.sets(st.integers(0, 24)))
 def test_pages_that_are_fixed_are_kept_and_come_first(pages, threshold, fixed):
     expected = oracle(in_order_of_reading(pages), threshold, fixed)

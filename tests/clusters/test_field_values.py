@@ -6,12 +6,11 @@ from decimal import Decimal
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mr_dedup.clusters.field_values import numbers, times
 
-deterministic = settings(derandomize=True, deadline=None, max_examples=200)
 EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
@@ -27,7 +26,6 @@ def exact_times(values):
     ]
 
 
-@deterministic
 @given(
     st.lists(
         st.one_of(
@@ -102,7 +100,6 @@ def iso_forms(moment):
     ]
 
 
-@deterministic
 @given(
     st.datetimes(datetime(1, 1, 3), datetime(9999, 12, 29)),
     st.integers(-23 * 60, 23 * 60).map(lambda minutes: timezone(timedelta(minutes=minutes))),

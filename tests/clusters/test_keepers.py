@@ -6,13 +6,11 @@ import random
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mr_dedup.clusters.keepers import KINDS, KeepPolicy, Preference
 from tests.clusters.clustered import Page, columns
-
-deterministic = settings(derandomize=True, deadline=None, max_examples=80)
 
 
 def whole(page, name, sign):
@@ -77,7 +75,6 @@ pages_of_any_kind = st.lists(
 )
 
 
-@deterministic
 @given(
     pages_of_any_kind,
     st.lists(st.sampled_from(list(KEYS)), min_size=1, max_size=4),

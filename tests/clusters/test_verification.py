@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import xxhash
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mr_dedup.clusters import verification
@@ -19,17 +19,13 @@ from mr_dedup.clusters.verification import (
     shingle_sets,
     text_hashes,
 )
-from mr_dedup.features.options import SHINGLES, UNITS, FeatureOptions
+from mr_dedup.features.options import SHINGLES, FeatureOptions
 from mr_dedup.features.shingles import most_features, slices_of
 from tests.clusters.sketch_oracle import estimate
 from tests.features import text_oracle
+from tests.strategies import TEXTS, shingles_of
 
-deterministic = settings(derandomize=True, deadline=None, max_examples=100)
-texts_of_any_kind = st.one_of(
-    st.text(st.characters(exclude_categories=["Cs", "Cn"]), max_size=60),
-    st.lists(st.sampled_from(["a", "B", "the", "中", "文", "ß", "é", "x" * 30])).map(" ".join),
-)
-options = st.builds(FeatureOptions, st.sampled_from(UNITS), st.integers(1, 5))
+options = shingles_of(5)
 
 
 def array(texts):
@@ -63,8 +59,7 @@ def all_pairs(sets):
     return sets.jaccard(rows, columns).reshape(len(sets), len(sets)).tolist()
 
 
-@deterministic
-@given(st.lists(st.one_of(st.none(), texts_of_any_kind), max_size=8), options, st.integers(1, 30))
+@given(st.lists(st.one_of(st.none(), TEXTS), max_size=8), options, st.integers(1, 30))
 def test_any_texts_have_the_sets_of_the_oracle(texts, chosen, most):
     found = shingle_sets(array(texts), chosen, most)
     expected = [hashes_of(text, chosen) for text in texts]
@@ -72,8 +67,7 @@ def test_any_texts_have_the_sets_of_the_oracle(texts, chosen, most):
     assert as_lists(found) == [hashes[:most] for hashes in expected]
 
 
-@deterministic
-@given(st.lists(texts_of_any_kind, max_size=8), options)
+@given(st.lists(TEXTS, max_size=8), options)
 def test_any_texts_are_as_similar_as_sets_of_strings(texts, chosen):
     sets = [set(text_oracle.shingles(text, chosen.unit, chosen.length)) for text in texts]
     expected = [[len(a & b) / len(a | b) if a and b else 0 for b in sets] for a in sets]
@@ -136,8 +130,7 @@ def test_repeats_are_one_shingle_however_many():
         assert as_lists(found) == [hashes_of(text, FeatureOptions("words", 2))]
 
 
-@deterministic
-@given(st.lists(texts_of_any_kind, max_size=20), options, st.integers(1, 50))
+@given(st.lists(TEXTS, max_size=20), options, st.integers(1, 50))
 def test_there_is_room_for_any_sets(texts, chosen, most):
     """Kernels write unchecked: whatever the texts are, what is made of them fits."""
     _, starts, stops = slices_of(array(texts), chosen)
@@ -161,7 +154,6 @@ def test_numbers_of_every_density_are_compared_as_sets(size, spread):
     assert all_pairs(sets_of(lists)) == expected
 
 
-@deterministic
 @given(st.lists(st.frozensets(st.integers(0, 40), max_size=30), max_size=6), st.integers(1, 12))
 def test_cut_sets_are_compared_as_far_as_they_are_known(sets, most):
     expected = [[estimate(a, b, most) for b in sets] for a in sets]
@@ -216,7 +208,6 @@ def test_long_texts_are_estimated_within_their_bound():
     assert whole.jaccard(np.array([0]), np.array([1])) == [truth]
 
 
-@deterministic
 @given(st.lists(st.sets(st.integers(0, 99), max_size=9), max_size=9), st.data())
 def test_sets_are_joined_and_gathered(sets, data):
     found = sets_of(sets, 6)
@@ -243,7 +234,6 @@ def test_texts_are_numbered_by_their_bytes():
     assert [part.tolist() for part in number_texts(text_hashes(array([])))] == [[], []]
 
 
-@deterministic
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), max_size=30))
 def test_hashes_are_told_apart_by_both_halves(pairs):
     numbers, firsts = number_texts(np.array(pairs, np.uint64).reshape(-1, 2))

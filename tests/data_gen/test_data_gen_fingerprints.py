@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from data_gen.distributions import Clustered, Distribution, Prefix, Uniform, Zipf
@@ -24,8 +24,6 @@ from data_gen.fingerprints import (
     write,
 )
 from data_gen.streams import BLOCK_LONGS
-
-repeatable = settings(derandomize=True, deadline=None, database=None, max_examples=150)
 
 BASE = FingerprintParameters(
     queries=60, corpus=3000, duplicates_per_query=4, k=3, seed=20, near_misses=3
@@ -391,7 +389,6 @@ def tables(draw: st.DrawFn) -> tuple[list[int], list[list[int]]]:
     return [query for query, _ in rows], [values for _, values in rows]
 
 
-@repeatable
 @given(tables())
 def test_truth_lines_merge_and_sort(table: tuple[list[int], list[list[int]]]) -> None:
     queries, duplicates = table

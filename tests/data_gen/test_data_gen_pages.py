@@ -5,15 +5,13 @@ import statistics
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from data_gen.languages import COMMA, FIRST, FORMS, LAST, PLAIN, chinese, english
 from data_gen.pages import ADVERTS, MIN_WORDS, SITES, Page, PageMaker, Web, length_table
 from data_gen.streams import Choices, Stream
 from tests.data_gen.document_oracles import slow_tokens
-
-repeatable = settings(derandomize=True, deadline=None, database=None, max_examples=100)
 
 
 def pages(count: int, language: str = "english", mean: int = 120, html: float = 0.0) -> list[Page]:
@@ -55,7 +53,6 @@ def test_articles_have_the_lengths_of_the_table() -> None:
         assert abs(float(np.quantile(drawn, quantile)) / expected - 1) < 0.15
 
 
-@repeatable
 @given(st.integers(0, 2**64 - 1), st.sampled_from([64, 65, 100, 3000]))
 def test_sentences_and_paragraphs(seed: int, mean: int) -> None:
     page = PageMaker(1, "english", mean, 0, in_files=False).page(Stream(seed, "page"))

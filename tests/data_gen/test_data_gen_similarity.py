@@ -2,13 +2,11 @@
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from data_gen.similarity import jaccards, tokens
 from tests.data_gen.document_oracles import slow_jaccard, slow_shingles, slow_tokens
-
-repeatable = settings(derandomize=True, deadline=None, database=None, max_examples=200)
 
 # few different tokens, so that shingles repeat
 texts = st.lists(
@@ -16,7 +14,6 @@ texts = st.lists(
 )
 
 
-@repeatable
 @given(st.text())
 @example("A_b c1d-2\u00a0é\u0301x鄞打2024年 ＡＢ９ ﬁn 〇々")
 def test_tokens(text: str) -> None:
@@ -36,7 +33,6 @@ def test_what_a_token_is(text: str, expected: list[str]) -> None:
     assert tokens(text) == expected
 
 
-@repeatable
 @given(st.lists(texts, min_size=1, max_size=6), st.integers(1, 6))
 def test_jaccards_are_those_of_sets_of_shingles(pages: list[list[str]], size: int) -> None:
     found = jaccards(pages, size)

@@ -6,7 +6,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from data_gen.streams import (
@@ -18,8 +18,6 @@ from data_gen.streams import (
     flip_masks,
     scattered,
 )
-
-repeatable = settings(derandomize=True, deadline=None, database=None, max_examples=60)
 
 WORD = 2**64
 
@@ -84,7 +82,6 @@ def test_blocks_add_up(total: int) -> None:
     assert all(0 < size <= BLOCK_LONGS for size in sizes)
 
 
-@repeatable
 @given(st.lists(st.integers(0, 64), max_size=200), st.integers(0, WORD - 1))
 def test_masks_have_exactly_the_bits_asked_for(flips: list[int], seed: int) -> None:
     masks = flip_masks(Stream(seed, "flips"), np.array(flips, dtype=np.uint64))
@@ -127,7 +124,6 @@ def test_as_many_positions_as_there_are_is_every_position(size: int) -> None:
     assert sorted(positions.tolist()) == list(range(size))
 
 
-@repeatable
 @given(st.integers(1, 2**62), st.integers(0, 300), st.integers(0, WORD - 1))
 def test_positions_are_distinct_and_inside(size: int, count: int, seed: int) -> None:
     count = min(count, size)
@@ -180,7 +176,6 @@ def test_a_permutation_and_its_way_back(size: int, seed: int) -> None:
     assert images.tolist() == scattered(Stream(seed, "order"), size, size).tolist()
 
 
-@repeatable
 @given(st.integers(1, 2**62), st.integers(0, 2**64 - 1), st.lists(st.integers(0, 2**62 - 1)))
 def test_permutations_of_any_size(size: int, seed: int, some: list[int]) -> None:
     permutation = Permutation.drawn(Stream(seed, "order"), size)

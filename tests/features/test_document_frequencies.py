@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mr_dedup.errors import FormatError, MrDedupError
@@ -19,13 +19,13 @@ from mr_dedup.features.document_frequencies import (
     weighing,
 )
 from mr_dedup.features.frequency_kernels import weigh_by_rarity
-from mr_dedup.features.options import UNITS, FeatureOptions
+from mr_dedup.features.options import FeatureOptions
 from mr_dedup.features.shingles import features_of
 from tests.features import frequency_oracle
 from tests.features.frequency_oracle import hashed
+from tests.strategies import costly, shingles_of, words_of
 
 BY_RARITY = ("tf-idf", "log-tf-idf")
-deterministic = settings(derandomize=True, deadline=None, max_examples=200)
 
 
 def uint64(values):
@@ -51,7 +51,6 @@ def test_idfs_of_every_count_equal_the_oracle(documents):
     assert idfs(counts, documents) == [frequency_oracle.idf(n, documents) for n in counts]
 
 
-@deterministic
 @given(st.data(), st.integers(0, MOST_DOCUMENTS))
 def test_idfs_of_any_counts_equal_the_oracle(data, documents):
     counts = data.draw(st.lists(st.integers(0, documents), max_size=8))
@@ -118,16 +117,14 @@ def test_every_feature_is_found_and_no_other(features):
     assert found.table.idfs.max(initial=0) <= found.table.unknown
 
 
-words = st.sampled_from(["the", "cat", "dog", "中", "文", "of", "rare", "The", "é"])
 uses_idf = st.sampled_from(BY_RARITY)
-texts = st.lists(words, max_size=30).map(" ".join)
+texts = words_of(["the", "cat", "dog", "中", "文", "of", "rare", "The", "é"], 30)
 
 
-@deterministic
 @given(
     texts,
     st.lists(texts, max_size=6),
-    st.builds(FeatureOptions, st.sampled_from(UNITS), st.integers(1, 3), uses_idf),
+    shingles_of(3, uses_idf),
     st.integers(1, 4),
 )
 def test_weights_of_features_equal_the_oracle(text, collection, options, minimum):
@@ -235,7 +232,7 @@ def same(one, other):
     )
 
 
-@settings(derandomize=True, deadline=None, max_examples=50)
+@costly
 @given(
     st.dictionaries(st.integers(0, 2**64 - 1), st.integers(3, 2**40), max_size=30),
     st.integers(1, 3),

@@ -5,18 +5,17 @@ import random
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mr_dedup.features import feature_counts
 from mr_dedup.features.feature_counts import count_features, document_frequencies, merged
-from mr_dedup.features.options import UNITS, FeatureOptions
+from mr_dedup.features.options import FeatureOptions
 from tests.features import frequency_oracle
+from tests.strategies import shingles_of, words_of
 
-deterministic = settings(derandomize=True, deadline=None, max_examples=200)
-words = st.sampled_from(["the", "cat", "DOG", "中", "文", "of", "Straße", "…"])
-texts = st.none() | st.lists(words, max_size=20).map(" ".join)
-options = st.builds(FeatureOptions, st.sampled_from(UNITS), st.integers(1, 3), st.just("binary"))
+texts = st.none() | words_of(["the", "cat", "DOG", "中", "文", "of", "Straße", "…"], 20)
+options = shingles_of(3, st.just("binary"))
 
 
 def arrays(batches):
@@ -33,7 +32,6 @@ def counted(batches, options, **how):
     return dict(zip(hashes.tolist(), counts.tolist(), strict=True)), len(parts)
 
 
-@deterministic
 @given(st.lists(st.lists(texts, max_size=6), max_size=4), options, st.integers(1, 40))
 def test_any_batches_equal_the_oracle(batches, options, max_features):
     every = [text for batch in batches for text in batch]
@@ -67,7 +65,6 @@ def test_a_text_larger_than_what_is_held_is_counted_once(monkeypatch):
     assert found == {frequency_oracle.hashed(f"w{n}"): 3 if n in (1, 2) else 2 for n in range(3000)}
 
 
-@deterministic
 @given(st.lists(texts, max_size=8), st.integers(0, 8), options, st.integers(1, 4))
 def test_frequencies_are_the_same_however_the_texts_come(batch, cut, options, minimum):
     whole = document_frequencies(arrays([batch]), options, minimum)

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import xxhash
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mr_dedup.features import normalisation_table as table_module
@@ -29,7 +29,6 @@ DECOMPOSED = [character for character in KNOWN if unicodedata.decomposition(char
 JAMO = list("\u1100\u1112\u1161\u1175\u11a7\u11a8\u11c2가각힣ㄱㅏ\uffa1\uffc2")
 PLAIN = ["a", "E", "o", "s", "I", "<", "=", " ", "中", "。", "…", "\u00a0", "！", "ß", "İ", "ſ"]
 SPECIAL = ["\u00ad", "\u200d", "\u034f", "\ufe0f", "\u0345", "ᾳ", "ᾀ", "\u3099", "\uff9e", "ﷺ"]
-deterministic = settings(derandomize=True, deadline=None, max_examples=500)
 sequences = st.text(
     st.one_of(*map(st.sampled_from, (MARKS, DECOMPOSED, JAMO, PLAIN, SPECIAL))), max_size=30
 )
@@ -58,7 +57,6 @@ def test_every_character_equals_the_oracle(form, around):
 
 
 @pytest.mark.parametrize("form", FORMS)
-@deterministic
 @given(texts=st.lists(sequences, max_size=5))
 def test_any_sequences_equal_the_oracle(form, texts):
     compare(texts, form)
@@ -90,7 +88,6 @@ def test_what_changes_at_the_edges_of_blocks_equals_the_oracle(form, shift):
     compare(["".join(texts)], form)
 
 
-@deterministic
 @given(st.lists(st.none() | sequences, max_size=6), st.integers(0, 3))
 def test_nulls_and_slices_stay(texts, first):
     found = normalised(large(texts)[first:], "nfc", exact=True)
@@ -100,7 +97,6 @@ def test_nulls_and_slices_stay(texts, first):
 
 
 @pytest.mark.parametrize("form", FORMS)
-@deterministic
 @given(content=st.lists(st.binary(max_size=80), max_size=4))
 def test_any_bytes_are_read_within_bounds(form, content):
     """What becomes of bytes that are no UTF-8 is not defined, but that the others are the same."""
@@ -118,7 +114,6 @@ BETWEEN = [
 
 
 @pytest.mark.parametrize("form", FORMS)
-@deterministic
 @given(texts=st.lists(st.none() | st.text(st.sampled_from(BETWEEN), max_size=6), max_size=5))
 def test_texts_without_words_are_normalised_whole(form, texts):
     """In others what is between words may stay."""
@@ -147,7 +142,6 @@ def test_texts_that_are_normal_are_not_copied(text):
     assert normalised(texts, "nfkc") is texts
 
 
-@deterministic
 @given(sequences)
 def test_a_text_has_the_features_of_its_normal_form(text):
     options = FeatureOptions("words", 2, "tf")

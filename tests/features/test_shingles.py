@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import regex
 import xxhash
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mr_dedup.features import unicode_table as table_module
@@ -16,14 +16,12 @@ from mr_dedup.features.options import MAX_LENGTH, UNITS, WEIGHTINGS, FeatureOpti
 from mr_dedup.features.shingles import features_of
 from mr_dedup.features.unicode_table import CHARACTER, MARK, OTHER, WORD, unicode_table
 from tests.features import text_oracle
+from tests.strategies import KNOWN
 
-deterministic = settings(derandomize=True, deadline=None, max_examples=400)
-# what this Python knows: the frozen table may know more
-known = st.characters(exclude_categories=["Cs", "Cn"])
 WITHOUT_IDF = [name for name in WEIGHTINGS if not name.endswith("-idf")]
 PIECES = ["Word ", "Straße", "中", "文", "x" * 63, " ", "—", "e\u0301"]
 texts = st.one_of(
-    st.text(known, max_size=40),
+    st.text(KNOWN, max_size=40),
     st.text(st.sampled_from("aB9 _-中文。éßİſ\u0301\n\t\0𝔘𠀀한あｱ"), max_size=300),
     st.lists(st.sampled_from(PIECES), max_size=60).map("".join),
 )
@@ -44,7 +42,6 @@ def compare(text, chosen):
     assert found.hashes.tolist() == hashes
 
 
-@deterministic
 @given(texts, options)
 def test_any_text_equals_the_oracle(text, chosen):
     compare(text, chosen)
@@ -214,7 +211,6 @@ SCRIPTS = {
 
 
 @pytest.mark.parametrize("script", SCRIPTS)
-@deterministic
 @given(data=st.data())
 def test_scripts_without_spaces_are_cut_into_grapheme_clusters(script, data):
     letters = st.characters(

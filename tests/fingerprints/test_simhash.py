@@ -6,15 +6,15 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import xxhash
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mr_dedup.features.options import UNITS, WEIGHTINGS, FeatureOptions
 from mr_dedup.fingerprints.simhash import simhash
 from tests.features import text_oracle
+from tests.strategies import TEXTS
 
 WITHOUT_IDF = [name for name in WEIGHTINGS if not name.endswith("-idf")]
-deterministic = settings(derandomize=True, deadline=None, max_examples=300)
 
 
 def oracle(text, options):
@@ -33,12 +33,8 @@ def fingerprints(texts, options):
     return [value if exists else None for value, exists in pairs]
 
 
-texts_of_any_kind = st.text(st.characters(exclude_categories=["Cs", "Cn"]), max_size=60)
-
-
-@deterministic
 @given(
-    st.lists(texts_of_any_kind, max_size=12),
+    st.lists(TEXTS, max_size=12),
     st.builds(
         FeatureOptions, st.sampled_from(UNITS), st.integers(1, 4), st.sampled_from(WITHOUT_IDF)
     ),

@@ -5,16 +5,17 @@ import random
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mr_dedup.errors import MrDedupError
 from mr_dedup.features.document_frequencies import DocumentFrequencies
 from mr_dedup.features.feature_counts import document_frequencies
-from mr_dedup.features.options import UNITS, FeatureOptions
+from mr_dedup.features.options import FeatureOptions
 from mr_dedup.features.shingles import features_of
 from mr_dedup.fingerprints.simhash import simhash
 from tests.features import frequency_oracle, text_oracle
+from tests.strategies import shingles_of, words_of
 
 BY_RARITY = ("tf-idf", "log-tf-idf")
 
@@ -37,16 +38,15 @@ def fingerprints(texts, options, frequencies):
     return [value if exists else None for value, exists in pairs]
 
 
-words = st.sampled_from(["the", "cat", "dog", "中", "文", "of", "rare", "longer words", "é", "…"])
+WORDS = ["the", "cat", "dog", "中", "文", "of", "rare", "longer words", "é", "…"]
 uses_idf = st.sampled_from(BY_RARITY)
-texts = st.none() | st.lists(words, max_size=30).map(" ".join)
+texts = st.none() | words_of(WORDS, 30)
 
 
-@settings(derandomize=True, deadline=None, max_examples=200)
 @given(
     st.lists(texts, max_size=6),
     st.lists(texts, max_size=6),
-    st.builds(FeatureOptions, st.sampled_from(UNITS), st.integers(1, 3), uses_idf),
+    shingles_of(3, uses_idf),
     st.integers(1, 3),
 )
 def test_any_texts_equal_the_oracle(texts, collection, options, minimum):

@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mr_dedup.errors import FormatError
@@ -95,7 +95,6 @@ def test_opening_a_file_costs_something(several, monkeypatch):
     assert max(len(chunk.parts) for chunk in made) == 2
 
 
-@settings(derandomize=True, deadline=None)
 @given(
     st.lists(st.integers(0, 3 * CHUNK_FINGERPRINTS), min_size=1, max_size=30),
     st.integers(1, 64),

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import zstandard
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mr_dedup.errors import FormatError, MrDedupError
@@ -30,8 +30,7 @@ from mr_dedup.formats.fingerprint_files import (
     create,
 )
 from mr_dedup.formats.fingerprint_parquet import create_table
-
-deterministic = settings(derandomize=True, deadline=None, max_examples=25)
+from tests.strategies import FINGERPRINTS, costly
 
 ENDINGS = [
     stem + packing
@@ -46,7 +45,7 @@ VALUES = [0, 1, 2**63 - 1, 2**63, 2**64 - 2, 2**64 - 1]
 endings = pytest.mark.parametrize("ending", ENDINGS)
 compressions = pytest.mark.parametrize("packing", COMPRESSED)
 identified = pytest.mark.parametrize("ending", IDENTIFIED)
-fingerprint_sets = st.sets(st.integers(0, 2**64 - 1) | st.sampled_from(VALUES), max_size=50)
+fingerprint_sets = st.sets(FINGERPRINTS, max_size=50)
 
 
 def array(values):
@@ -101,7 +100,7 @@ def compress(packing, content):
 @endings
 @pytest.mark.parametrize("byte_order", BYTE_ORDERS)
 @given(values=fingerprint_sets.map(sorted), max_count=st.integers(1, 60))
-@deterministic
+@costly
 def test_what_is_written_is_read(tmp_path_factory, ending, byte_order, values, max_count):
     path = tmp_path_factory.getbasetemp() / f"round trip{ending}"
     file = write(path, values, byte_order=byte_order)
@@ -128,7 +127,7 @@ def test_order_and_repeats_are_kept(tmp_path, ending):
     stop=st.none() | st.integers(0, 60),
     max_count=st.integers(1, 60),
 )
-@deterministic
+@costly
 def test_ranges_are_slices(tmp_path_factory, ending, values, start, stop, max_count):
     file = write(tmp_path_factory.getbasetemp() / f"range{ending}", values)
     assert file.splittable
@@ -543,10 +542,10 @@ id_texts = st.text(st.characters(blacklist_characters="\t\r\n", blacklist_catego
 
 @identified
 @given(
-    pairs=st.lists(st.tuples(st.integers(0, 2**64 - 1), st.none() | id_texts), max_size=30),
+    pairs=st.lists(st.tuples(FINGERPRINTS, st.none() | id_texts), max_size=30),
     max_count=st.integers(1, 40),
 )
-@deterministic
+@costly
 def test_fingerprints_keep_their_ids(tmp_path_factory, ending, pairs, max_count):
     values, ids = [value for value, _ in pairs], [id for _, id in pairs]
     file = write_identified(tmp_path_factory.getbasetemp() / f"ids{ending}", values, ids)

@@ -9,22 +9,21 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mr_dedup.errors import FormatError, MrDedupError
 from mr_dedup.formats import fingerprint_parquet
 from mr_dedup.formats.fingerprint_files import FingerprintFile
 from mr_dedup.formats.fingerprint_parquet import create_table, open_table
-
-deterministic = settings(derandomize=True, deadline=None, max_examples=50)
+from tests.strategies import FINGERPRINTS, costly
 
 FEATURES = "words:1, log-tf"
 
 documents = st.lists(
     st.tuples(
         st.text(st.characters(blacklist_categories=["Cs"]), max_size=5),
-        st.none() | st.integers(0, 2**64 - 1) | st.sampled_from([0, 2**63, 2**64 - 1]),
+        st.none() | FINGERPRINTS,
         st.integers(0, 2**63 - 1),
         st.none() | st.text("ab", max_size=3),
     ),
@@ -64,7 +63,7 @@ ROWS = [("a", 5, 10, "x"), ("b", None, 0, None), ("c", 2**64 - 1, 7, ""), ("d", 
 
 
 @given(rows=documents, has_field=st.booleans())
-@deterministic
+@costly
 def test_others_read_what_is_written(tmp_path_factory, rows, has_field):
     fields = ["kept"] if has_field else []
     path = table(tmp_path_factory.getbasetemp() / "x.parquet", rows, fields=fields)
@@ -98,7 +97,7 @@ def test_the_layout(tmp_path):
 
 
 @given(rows=documents, cuts=st.lists(st.integers(0, 40), max_size=4).map(sorted))
-@deterministic
+@costly
 def test_equal_rows_make_equal_files_however_they_come(tmp_path_factory, rows, cuts):
     folder = tmp_path_factory.getbasetemp()
     edges = [0, *cuts, len(rows)]
@@ -210,7 +209,7 @@ def read_identified(path):
     stop=st.none() | st.integers(0, 45),
     group_rows=st.integers(1, 50),
 )
-@deterministic
+@costly
 def test_ranges_are_of_rows_and_nulls_are_passed_over(
     tmp_path_factory, rows, start, stop, group_rows
 ):

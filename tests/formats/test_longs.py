@@ -5,14 +5,14 @@ import struct
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mr_dedup.errors import FormatError
 from mr_dedup.formats import longs
+from tests.strategies import FINGERPRINTS
 
-deterministic = settings(derandomize=True, deadline=None, max_examples=50)
-fingerprint_lists = st.lists(st.integers(0, 2**64 - 1), max_size=40)
+fingerprint_lists = st.lists(FINGERPRINTS, max_size=40)
 byte_orders = pytest.mark.parametrize("byte_order", ["big", "little"])
 
 
@@ -27,7 +27,6 @@ def joined(blocks):
 
 @byte_orders
 @given(values=fingerprint_lists)
-@deterministic
 def test_writes_what_struct_packs(byte_order, values):
     file = io.BytesIO()
     longs.write(file, np.array(values, dtype=np.uint64), byte_order)
@@ -48,7 +47,6 @@ def test_writes_arrays_that_are_not_contiguous():
 
 @byte_orders
 @given(values=fingerprint_lists, max_count=st.integers(1, 50))
-@deterministic
 def test_streams_are_read_in_bounded_blocks(byte_order, values, max_count):
     file = io.BytesIO(packed_by_struct(values, byte_order))
     blocks = list(longs.read_stream(file, "x", byte_order, max_count))
@@ -80,7 +78,6 @@ def test_a_stream_may_give_less_than_it_is_asked_for():
     stop=st.none() | st.integers(0, 45),
     max_count=st.integers(1, 50),
 )
-@deterministic
 def test_ranges_are_slices(tmp_path_factory, byte_order, values, start, stop, max_count):
     path = tmp_path_factory.mktemp("longs") / "x.longs"
     path.write_bytes(packed_by_struct(values, byte_order))

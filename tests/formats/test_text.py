@@ -6,14 +6,12 @@ import re
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import assume, example, given, settings
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from mr_dedup.errors import FormatError, MrDedupError
 from mr_dedup.formats import text
 from mr_dedup.formats.id_text import escape_id
-
-deterministic = settings(derandomize=True, deadline=None, max_examples=200)
 
 values = st.one_of(
     st.integers(-(2**63), 2**64 - 1),
@@ -50,7 +48,6 @@ def read_all(content):
 
 
 @given(records=st.lists(lines | blanks), last_end=st.booleans(), size=st.integers(1, 300))
-@deterministic
 def test_reads_what_int_reads(records, last_end, size):
     content = spelled(records)
     if not last_end:
@@ -75,7 +72,6 @@ fields = st.one_of(
 @example(block_lines=["-0x0123456789abcdef"])
 @example(block_lines=["123456789\r\r"])
 @example(block_lines=["\ta", "1"])
-@deterministic
 def test_the_fast_parser_accepts_exactly_what_the_slow_one_does(block_lines):
     block = "".join(f"{line}\n" for line in block_lines).encode()
     fast = text._parse_at_once(block)
@@ -185,7 +181,6 @@ def test_an_id_is_whatever_follows_the_first_tab():
 
 
 @given(values=st.lists(values.map(lambda value: value % 2**64), max_size=50))
-@deterministic
 def test_writes_signed_decimals(values):
     file = io.BytesIO()
     text.write(file, np.array(values, dtype=np.uint64))
@@ -228,7 +223,6 @@ id_bytes = st.binary(max_size=12) | st.text(max_size=8).map(str.encode)
 )
 @example(records=[(b"1", b"\xff"), (b"2", None)], end=b"\n", last_end=True, size=300)
 @example(records=[(b"1", b""), (b"2", b"\t\r"), None], end=b"\r\n", last_end=True, size=300)
-@deterministic
 def test_reads_the_ids_that_partition_finds(records, end, last_end, size):
     lines = [b"" if record is None else b"\t".join(filter_none(record)) for record in records]
     content = b"".join(line + end for line in lines)
@@ -278,7 +272,6 @@ def write_identified(values, ids):
     count=st.integers(1, 60),
 )
 @example(pairs=[(1, "a\tb\r\nc\\t"), (2, ""), (3, None)], count=60)
-@deterministic
 def test_writes_ids_with_what_would_end_their_lines_escaped(pairs, count):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(text, "_WRITE_COUNT", count)

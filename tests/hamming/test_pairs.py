@@ -1,13 +1,12 @@
 """Pairs: which fingerprint is left, their order, their distances."""
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mr_dedup.hamming.pairs import Pairs
 from tests.oracles import hamming, signed
-
-values = st.integers(0, (1 << 64) - 1)
+from tests.strategies import FINGERPRINTS
 
 
 def as_array(numbers):
@@ -18,8 +17,7 @@ def as_list(pairs):
     return list(zip(pairs.left.tolist(), pairs.right.tolist(), strict=True))
 
 
-@settings(derandomize=True, deadline=None)
-@given(st.lists(st.lists(st.tuples(values, values), max_size=20), max_size=4))
+@given(st.lists(st.lists(st.tuples(FINGERPRINTS, FINGERPRINTS), max_size=20), max_size=4))
 def test_merged_pairs_ascend_as_signed_numbers_each_once(parts):
     given_pairs = [Pairs(as_array([a for a, _ in part]), as_array([b for _, b in part]))
                    for part in parts]  # fmt: skip
@@ -33,8 +31,7 @@ def test_merged_pairs_ascend_as_signed_numbers_each_once(parts):
     assert as_list(merged.between(1, 3)) == expected[1:3]
 
 
-@settings(derandomize=True, deadline=None)
-@given(st.lists(st.tuples(values, values), max_size=20))
+@given(st.lists(st.tuples(FINGERPRINTS, FINGERPRINTS), max_size=20))
 def test_of_unordered_pairs_the_smaller_is_left(pairs):
     one, other = as_array([a for a, _ in pairs]), as_array([b for _, b in pairs])
     expected = [tuple(sorted(pair, key=signed)) for pair in pairs]

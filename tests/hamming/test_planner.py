@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mr_dedup.errors import MrDedupError
@@ -13,11 +13,9 @@ from mr_dedup.hamming.planner import plan, plan_self, spread_sample
 from mr_dedup.hamming.search import Tables
 from tests.oracles import hamming
 
-deterministic = settings(derandomize=True, deadline=None)
 sizes = st.integers(0, 10**10)
 
 
-@deterministic
 @given(sizes, sizes, st.integers(0, 12))
 def test_the_chosen_option_is_the_cheapest_of_every_design_on_either_side(corpus, queries, k):
     planned = plan(corpus, queries, k)
@@ -26,7 +24,6 @@ def test_the_chosen_option_is_the_cheapest_of_every_design_on_either_side(corpus
     assert plan(corpus, queries, k) == planned
 
 
-@deterministic
 @given(sizes, sizes, st.integers(10**4, 10**9), st.sampled_from(["queries", "corpus"]))
 def test_slices_keep_to_the_memory_and_cover_the_indexed_side(corpus, queries, memory, side):
     planned = plan(corpus, queries, 3, index=side, memory_bytes=memory)
@@ -100,7 +97,6 @@ def test_a_sample_is_spread_over_all_of_an_array():
     assert spread_sample(values[:0], 1000).size == 0
 
 
-@deterministic
 @given(sizes, st.integers(0, 12), st.integers(10**4, 10**9))
 def test_a_self_join_takes_the_cheapest_design_within_the_memory(size, k, memory):
     planned = plan_self(size, k, memory_bytes=memory)

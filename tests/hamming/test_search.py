@@ -5,7 +5,7 @@ import random
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from llvmlite import binding
 from numba import njit, types
@@ -18,13 +18,9 @@ from mr_dedup.hamming.distinct import distinct
 from mr_dedup.hamming.planner import SIDES, plan, spread_sample
 from mr_dedup.hamming.search import Tables, probe, search
 from tests.oracles import flipped, hamming, neighbour, pairs_within
+from tests.strategies import FINGERPRINTS
 
 MAX = (1 << 64) - 1
-deterministic = settings(derandomize=True, deadline=None, max_examples=60)
-fingerprints = st.one_of(
-    st.integers(0, MAX),
-    st.sampled_from([0, 1, MAX, MAX - 1, 1 << 63, 0xFFFFFFFF, 0xFFFFFFFF00000000]),
-)
 
 
 def as_array(values):
@@ -104,10 +100,9 @@ def test_adversarial_values_equal_brute_force(name, side):
             assert as_pairs(found) == expected, (k, design)
 
 
-@deterministic
 @given(
-    st.lists(fingerprints, max_size=80),
-    st.lists(fingerprints, max_size=30),
+    st.lists(FINGERPRINTS, max_size=80),
+    st.lists(FINGERPRINTS, max_size=30),
     st.lists(st.sets(st.integers(0, 63), max_size=8), max_size=20),
     st.integers(0, 8),
     st.sampled_from(SIDES),

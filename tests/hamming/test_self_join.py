@@ -6,7 +6,7 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from llvmlite import binding
 from numba import njit, types
@@ -20,9 +20,9 @@ from mr_dedup.hamming.planner import plan_self, spread_sample
 from mr_dedup.hamming.search import probe
 from mr_dedup.hamming.self_join import Buffer, join_table, pairs_within, self_join
 from tests.oracles import flipped, neighbour, pairs_among, signed
+from tests.strategies import FINGERPRINTS
 
 MAX = (1 << 64) - 1
-deterministic = settings(derandomize=True, deadline=None, max_examples=60)
 
 
 def as_array(values):
@@ -99,15 +99,8 @@ def test_adversarial_values_equal_brute_force(small, name, k):
         assert as_list(self_join(as_array(values), k, design=design)) == expected, design
 
 
-fingerprints = st.one_of(
-    st.integers(0, MAX),
-    st.sampled_from([0, 1, MAX, MAX - 1, 1 << 63, 0xFFFFFFFF, 0xFFFFFFFF00000000]),
-)
-
-
-@deterministic
 @given(
-    st.lists(fingerprints, max_size=80),
+    st.lists(FINGERPRINTS, max_size=80),
     st.lists(st.sets(st.integers(0, 63), max_size=8), max_size=40),
     st.integers(0, 8),
     st.integers(0, 3),

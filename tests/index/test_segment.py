@@ -4,7 +4,7 @@ import random
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mr_dedup.errors import FormatError
@@ -16,6 +16,7 @@ from mr_dedup.index.segment_file import BLOCK_BYTES
 from mr_dedup.index.segment_writer import write_segment
 from mr_dedup.index.tables import Permutation, tables_needed
 from tests.oracles import hamming, neighbour
+from tests.strategies import costly
 
 
 def array(numbers):
@@ -95,7 +96,7 @@ def test_documents_of_one_fingerprint_keep_their_order(tmp_path):
         assert told == [id for id, number in zip(ids, numbers, strict=True) if number == value]
 
 
-@settings(max_examples=30, deadline=None)
+@costly
 @given(ids=st.lists(st.text(min_size=1, max_size=300), min_size=1, max_size=60, unique=True))
 def test_ids_are_found(tmp_path_factory, ids):
     ids = [id for id in ids if id.isprintable()] or ["x"]

@@ -4,7 +4,7 @@ import base64
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mr_dedup.errors import MrDedupError
@@ -23,8 +23,7 @@ from mr_dedup.jobs.batches import (
     kind_of,
     merged_batches,
 )
-
-longs = st.integers(0, (1 << 64) - 1)
+from tests.strategies import FINGERPRINTS
 
 
 def matches_of(pairs):
@@ -36,8 +35,7 @@ def pairs_of(matches):
     return list(zip(matches.queries.tolist(), matches.corpus.tolist(), strict=True))
 
 
-@settings(derandomize=True, deadline=None)
-@given(st.lists(st.tuples(longs, longs), max_size=50), st.integers(1, 20))
+@given(st.lists(st.tuples(FINGERPRINTS, FINGERPRINTS), max_size=50), st.integers(1, 20))
 def test_any_pairs_come_back_from_lines_of_any_length(pairs, a_batch):
     batches.ROWS_A_BATCH, usual = a_batch, batches.ROWS_A_BATCH
     try:
@@ -81,7 +79,6 @@ def test_a_batch_of_another_kind_is_refused_and_kinds_are_told_apart():
         kind_of(b"?")
 
 
-@settings(derandomize=True, deadline=None)
 @given(st.binary(max_size=100), st.integers(0, (1 << 32) - 1))
 def test_any_bytes_come_back(payload, count):
     batch = encode_bytes(Kind.DOCUMENTS, count, payload)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mr_dedup.errors import FormatError
@@ -17,7 +17,6 @@ def made(numbers, ranges):
     )
 
 
-@settings(derandomize=True, deadline=None, max_examples=100)
 @given(st.sets(st.integers(0, 40)), st.lists(st.integers(0, 9), max_size=6))
 def test_each_chunk_has_its_own(numbers, sizes):
     ends = np.cumsum([0, *sizes]).tolist()

@@ -9,7 +9,7 @@ import sys
 import numpy as np
 import pytest
 import zstandard
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mr_dedup.errors import FormatError, MrDedupError
@@ -18,6 +18,7 @@ from mr_dedup.jobs.batches import BatchProtocol, Kind, decode_columns, encode_co
 from mr_dedup.jobs.components import UNSETTLED_CODE, ComponentsJob, unsettled_labels
 from tests.clusters.graphs import EXTREMES, label_lines, labels_of, random_nodes, shapes
 from tests.oracles import signed
+from tests.strategies import costly
 
 SHAPES = shapes(random.Random(31))
 
@@ -122,7 +123,7 @@ def test_rounds_settle_every_shape(tmp_path, shape, inputs, partitions):
 values = st.sampled_from([*EXTREMES, *range(2, 30)])
 
 
-@settings(derandomize=True, deadline=None, max_examples=60)
+@costly
 @given(
     st.lists(st.lists(st.tuples(values, values), max_size=12), min_size=1, max_size=4),
     st.integers(1, 9),

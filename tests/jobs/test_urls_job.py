@@ -7,7 +7,7 @@ import sys
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mr_dedup.errors import MrDedupError
@@ -44,7 +44,6 @@ SEEN = st.lists(
 )
 
 
-@settings(deadline=None)
 @given(SEEN, st.integers(1, 5))
 def test_merging_keeps_what_came_first_and_adds_up(seen, parts):
     wanted = {}

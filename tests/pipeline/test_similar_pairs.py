@@ -13,7 +13,6 @@ from mr_dedup.errors import FormatError
 from mr_dedup.jobs.grouped_rows import WHOLE, GroupedRows
 from mr_dedup.pipeline.document_rows import Rows
 from mr_dedup.pipeline.similar_pairs import group_rows
-from tests.signatures.signed import deterministic
 
 
 def rows_of(lengths):
@@ -36,7 +35,6 @@ def compared(grouped):
     return pairs, members
 
 
-@deterministic
 @given(
     st.lists(st.tuples(st.integers(0, 4), st.integers(0, 60)), min_size=1, max_size=40),
     st.integers(1, 100),

@@ -4,13 +4,12 @@ import functools
 import itertools
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mr_dedup.report.differences import MOST_CHARACTERS, Excerpt, Segment, compare
 
 WORDS = st.lists(st.sampled_from(["a", "b", "the", "cat,", "中国", "x_1"]), max_size=12)
-deterministic = settings(derandomize=True, deadline=None, max_examples=200)
 
 
 def common(first, second):
@@ -43,7 +42,6 @@ def text_of(excerpt):
     return "".join(segment.text for segment in excerpt.segments)
 
 
-@deterministic
 @given(WORDS, WORDS, st.sampled_from([" ", "\n\n", " \t"]))
 def test_what_is_not_marked_is_a_longest_common_subsequence(one, other, gap):
     first, second = gap.join(one), " ".join(other)

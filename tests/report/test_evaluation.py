@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mr_dedup.errors import FormatError, MrDedupError
@@ -17,7 +17,6 @@ from mr_dedup.report.evaluation import Counts, Evaluation
 from mr_dedup.report.lengths import fingerprint_file_lengths, lengths_of
 from mr_dedup.report.pair_files import DocumentPairs, TruePairs
 
-deterministic = settings(derandomize=True, deadline=None, max_examples=100)
 BANDS = [0.5, 0.8, 0.9, 1.0]
 EDGES = [0, 10, 50]
 
@@ -63,7 +62,6 @@ def in_band(pairs, number):
     return [pair for pair in pairs if EDGES[number] <= min(map(length, pair)) < most]
 
 
-@deterministic
 @given(st.lists(st.tuples(IDS, IDS), max_size=25), TRUTH)
 def test_pairs(listed, known):
     evaluation = Evaluation.of_pairs(DocumentPairs(*columns(listed)), truth_of(known))
@@ -109,7 +107,6 @@ def droppable(kept, true):
     return drops
 
 
-@deterministic
 @given(decisions(), TRUTH)
 def test_decisions(decided, known):
     ids, keepers = decided
@@ -138,7 +135,6 @@ def test_decisions(decided, known):
             assert counts == Counts(*map(len, groups))
 
 
-@deterministic
 @given(st.permutations(range(9)), st.sets(st.tuples(st.integers(0, 8), st.integers(0, 8))))
 def test_whoever_decides_by_the_truth_is_perfect(order, edges):
     """Whatever the order in which the best are chosen, and however the true pairs are linked."""

@@ -3,15 +3,12 @@
 import math
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mr_dedup.report.histograms import by_distance, by_leading_bits, by_similarity, by_size
 
-deterministic = settings(derandomize=True, deadline=None, max_examples=60)
 
-
-@deterministic
 @given(st.lists(st.one_of(st.integers(2, 70), st.integers(2, 10**9)), max_size=30))
 def test_sizes(sizes):
     labels, counts = by_size(np.array(sizes, np.int64))
@@ -27,7 +24,6 @@ def test_sizes(sizes):
     assert not sizes or counts[-1]
 
 
-@deterministic
 @given(st.lists(st.integers(0, 64), max_size=30))
 def test_distances(distances):
     labels, counts = by_distance(np.array(distances, np.uint8))
@@ -35,7 +31,6 @@ def test_distances(distances):
     assert counts == [distances.count(bits) for bits in range(len(labels))]
 
 
-@deterministic
 @given(
     st.lists(st.one_of(st.floats(0, 1), st.integers(0, 1000).map(lambda n: n / 1000)), max_size=30)
 )
@@ -54,7 +49,6 @@ def test_similarities(similarities):
     assert sum(counts) == len(similarities)
 
 
-@deterministic
 @given(st.integers(0, 9000), st.integers(0, 5))
 def test_leading_bits(count, seed):
     values = np.random.default_rng(seed).integers(0, 1 << 64, count, np.uint64)

@@ -2,18 +2,16 @@
 
 import unicodedata
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mr_dedup.report.hostile_text import shown_name, shown_text
 
-deterministic = settings(derandomize=True, deadline=None, max_examples=300)
 OVERRIDES = ("LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI")
 REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 CONTROLLING = st.text(st.characters(categories=["Cc", "Cf", "Cs", "Cn", "Lo", "Nd"]), max_size=20)
 
 
-@deterministic
 @given(st.one_of(st.text(), CONTROLLING))
 def test_each_character_stands_for_itself_or_is_replaced(text):
     shown = shown_text(text)
@@ -42,7 +40,6 @@ def test_some_that_matter():
     )
 
 
-@deterministic
 @given(st.one_of(st.text(), CONTROLLING), st.integers(5, 30))
 def test_a_name_is_on_one_line_and_not_long(name, most):
     shown = shown_name(name, most)

@@ -10,11 +10,12 @@ from html.parser import HTMLParser
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mr_dedup.report.data import LargeCluster, Sample, Share, Totals
 from tests.report.reports import elements, hostile_report, report, shown, written
+from tests.strategies import costly
 
 TAGS = {
     "html", "head", "meta", "title", "link", "style", "body", "header", "h1", "h2", "h3", "h4", "p",
@@ -222,7 +223,7 @@ def test_hostile_text_everywhere():
     assert texts == [f"{expected} a b", f"{expected} b c"]
 
 
-@settings(derandomize=True, deadline=None, max_examples=40)
+@costly
 @given(
     st.lists(
         st.one_of(

@@ -7,18 +7,15 @@ from urllib.parse import urlsplit
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from mr_dedup.report import shares
 from mr_dedup.report.shares import ShareCounter, hosts
 
-deterministic = settings(derandomize=True, deadline=None)
-
 VALUES = st.sampled_from([None, "", "a", "b", "ba", "é", "z", "\U0001f600", "\uffff"])
 
 
-@deterministic
 @given(st.lists(st.lists(st.tuples(VALUES, st.booleans()))), st.integers(1, 5), st.integers(1, 4))
 def test_the_commonest_values_are_those_that_a_counter_finds(batches, count, merged):
     counter = ShareCounter(min_merged=merged)
@@ -64,7 +61,6 @@ def test_hosts_of_ids(id, host):
     assert host_of(id) == host
 
 
-@deterministic
 @given(st.lists(st.text(st.sampled_from("aB:/?#@[]%.\t\n é\u2100\x00")) | st.none(), max_size=9))
 @example(["a://b:x/", "ht\ntp://a\tb/c", " http://x"])
 def test_hosts_are_those_of_urllib(ids):

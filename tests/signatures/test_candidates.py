@@ -5,7 +5,7 @@ import random
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mr_dedup.signatures import candidates as module
@@ -50,14 +50,12 @@ def components_of(size, edges):
 
 
 @given(KEYS, st.integers(1, 4))
-@settings(max_examples=200, derandomize=True, deadline=None)
 def test_candidates_are_all_pairs_that_share_enough(sets, least):
     found = joined(candidates(signatures(sets), least))
     assert found == all_pairs(sets, least)
 
 
 @given(KEYS, st.integers(1, 4))
-@settings(max_examples=200, derandomize=True, deadline=None)
 def test_chains_connect_what_pairs_connect(sets, least):
     edges = joined(chained(signatures(sets), least))
     pairs = all_pairs(sets, least)
@@ -157,7 +155,6 @@ def test_pairs_come_in_batches(monkeypatch):
 
 
 @given(KEYS, st.integers(1, 3), st.integers(1, 8))
-@settings(derandomize=True, deadline=None)
 def test_crowded_keys_are_taken_in_slices_and_counted(sets, least, most):
     found = joined(candidates(signatures(sets), least, most))
     assert set(found) <= set(all_pairs(sets, least))
@@ -186,7 +183,6 @@ class Close:
 
 
 @given(KEYS, st.data())
-@settings(derandomize=True, deadline=None)
 def test_matches_pass_the_methods_check(sets, data):
     values = data.draw(st.lists(st.integers(0, 9), min_size=len(sets), max_size=len(sets)))
     signed = signatures(sets, np.array(values, np.uint8).reshape(-1, 1))

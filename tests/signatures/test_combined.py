@@ -3,7 +3,7 @@
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mr_dedup.clusters import verification
@@ -38,7 +38,6 @@ def same(found, texts, permutations, options):
 
 
 @given(TEXTS, st.sampled_from([1, 16, 40]), OPTIONS, st.booleans())
-@settings(derandomize=True, deadline=None, max_examples=150)
 def test_it_is_what_is_made_one_after_the_other(texts, permutations, options, sets):
     array = pa.array(texts, pa.large_string())
     found = combined(array, permutations, options, sets=sets)

@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from mr_dedup.signatures.exact import Exact
 from tests.signatures import signature_oracle as oracle
-from tests.signatures.signed import TEXTS, array, deterministic, keys
+from tests.signatures.signed import array, keys
+from tests.strategies import TEXTS
 
 
-@deterministic
 @given(st.lists(TEXTS | st.none(), max_size=4))
 def test_keys_equal_the_oracle(texts):
     assert keys(Exact().sign(array(texts))) == [oracle.exact(text) for text in texts]

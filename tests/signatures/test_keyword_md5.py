@@ -13,7 +13,8 @@ from mr_dedup.features.options import FeatureOptions
 from mr_dedup.signatures.keyword_md5 import MOST_KEYWORDS, ORDERS, Abstract, Keywords
 from tests.features import frequency_oracle
 from tests.signatures import signature_oracle as oracle
-from tests.signatures.signed import TEXTS, array, deterministic, keys, known
+from tests.signatures.signed import array, keys
+from tests.strategies import KNOWN, TEXTS
 
 LISTS = st.lists(TEXTS | st.none(), max_size=4)
 FEW = st.lists(st.sampled_from("abcd"), min_size=1, max_size=12).map(" ".join)
@@ -29,8 +30,7 @@ def expected(texts, **options):
     return [oracle.md5_keys(" ".join(oracle.keywords(text or "", **options))) for text in texts]
 
 
-@deterministic
-@given(LISTS | st.lists(st.text(known), max_size=3), st.integers(4, 40))
+@given(LISTS | st.lists(st.text(KNOWN), max_size=3), st.integers(4, 40))
 def test_abstracts_equal_the_oracle(texts, size_bytes):
     found = Abstract(size_bytes).sign(array(texts))
     assert keys(found) == [oracle.abstract(text or "", size_bytes) for text in texts]
@@ -46,7 +46,6 @@ def test_abstracts_are_cut_at_a_character(character, shift):
     assert found[0] == found[1] == found[2] != found[3]
 
 
-@deterministic
 @given(
     LISTS, st.sampled_from([1, 2, 3, 10, MOST_KEYWORDS]), st.sampled_from(ORDERS),
     st.sampled_from(["tf", "log-tf", "binary"]),
@@ -56,7 +55,6 @@ def test_keywords_equal_the_oracle(texts, n, order, weighting):
     assert keys(found) == expected(texts, n=n, order=order, weighting=weighting)
 
 
-@deterministic
 @given(LISTS, st.integers(1, 5), st.sampled_from(ORDERS), st.sampled_from(["tf-idf", "log-tf-idf"]))
 def test_keywords_by_rarity_equal_the_oracle(texts, n, order, weighting):
     counts = frequency_oracle.frequencies(CORPUS, "words", 1)
@@ -125,7 +123,6 @@ def test_weights_beyond_32_bits():
     assert signed.sketches[0, 4:].view(np.float32).tolist() == [weight]
 
 
-@deterministic
 @given(
     st.lists(FEW, min_size=2, max_size=8), st.sampled_from(ORDERS), st.integers(1, 4),
     st.sampled_from([0, 0.01, 0.1, 0.3, 1]),

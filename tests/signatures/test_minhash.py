@@ -12,12 +12,12 @@ from mr_dedup.features.options import FeatureOptions
 from mr_dedup.signatures.minhash import MinHash, SuperShingles
 from mr_dedup.signatures.minwise import minwise_hashes
 from tests.features import text_oracle
-from tests.signatures.signed import TEXTS, array, deterministic, shared
+from tests.signatures.signed import array, shared
+from tests.strategies import TEXTS
 
 NEAR = st.lists(st.sampled_from("ab"), min_size=1, max_size=6).map(" ".join)
 
 
-@deterministic
 @given(
     st.lists(TEXTS | NEAR | st.none(), min_size=2, max_size=5), st.integers(1, 6),
     st.integers(1, 5), st.sampled_from(["words:1", "words:3", "characters:4", "auto"]),

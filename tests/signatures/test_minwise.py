@@ -9,13 +9,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import xxhash
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mr_dedup.features.options import FeatureOptions
 from mr_dedup.signatures.minwise import MinwiseHashes, minwise_hashes, minwise_of_hashes
 
-deterministic = settings(derandomize=True, deadline=None, max_examples=100)
 MASK = (1 << 64) - 1
 
 
@@ -81,7 +80,6 @@ GOLDEN_KEYS = [[2492299429802599986]]
 TEXTS = st.lists(st.sampled_from(["a", "Bc", "def", "x" * 20, ".", "9"]), max_size=40).map(" ".join)
 
 
-@deterministic
 @given(st.lists(TEXTS | st.none(), max_size=5), st.integers(1, 40) | st.integers(120, 300))
 def test_values_are_the_least_by_each_permutation(texts, permutations):
     found = hashed(texts, permutations)
@@ -141,7 +139,6 @@ def test_texts_without_words_are_similar_to_copies_and_nulls_to_nothing():
     assert found.similarity(first, second).tolist() == [0, 0, 1, 0, 1, 0]
 
 
-@deterministic
 @given(st.integers(1, 5), st.integers(1, 5), st.integers(0, 100))
 def test_a_band_is_shared_by_equal_values_and_by_no_others(bands, rows, seed):
     values = np.random.default_rng(seed).integers(0, 2, (30, bands * rows), dtype=np.uint32)
@@ -167,7 +164,6 @@ def test_permutations_that_cannot_be(permutations):
         hashed(["a"], permutations)
 
 
-@deterministic
 @given(st.lists(st.lists(st.integers(0, MASK), max_size=40), max_size=5), st.integers(1, 40))
 def test_sets_of_hashes_have_the_hashes_of_their_texts(sets, permutations):
     offsets = np.cumsum([0, *map(len, sets)]).astype(np.int64)

@@ -6,13 +6,14 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mr_dedup.features.feature_counts import document_frequencies
 from mr_dedup.features.options import FeatureOptions
 from mr_dedup.signatures.methods import METHODS, parse_method
-from tests.signatures.signed import TEXTS, WORDS, array, keys, shared
+from tests.signatures.signed import array, keys, shared
+from tests.strategies import TEXTS, WORDS, costly
 
 FREQUENCIES = document_frequencies(
     [array(["the cat", "the dog", "a cat", "中文"])], FeatureOptions("words", 1, "tf")
@@ -34,7 +35,6 @@ NAMES = [
     "minhash:estimate=0.6,stop_words=en",
 ]
 every_method = pytest.mark.parametrize("method", [parse_method(n, FREQUENCIES) for n in NAMES])
-few = settings(derandomize=True, deadline=None, max_examples=25)
 
 
 def assert_equal(one, other):
@@ -47,7 +47,7 @@ def test_methods_are_listed_by_their_names():
 
 
 @every_method
-@few
+@costly
 @given(st.lists(TEXTS | st.none(), max_size=6))
 def test_keys_and_sketches_have_the_form_they_should(method, texts):
     signed = method.sign(array(texts))
@@ -81,7 +81,7 @@ def test_texts_without_words_are_similar_to_copies_alone(method):
 
 
 @every_method
-@few
+@costly
 @given(st.lists(TEXTS | st.none(), min_size=1, max_size=6), st.data())
 def test_texts_in_batches_have_the_same_signatures(method, texts, data):
     whole = array(texts)
@@ -96,7 +96,7 @@ def test_texts_in_batches_have_the_same_signatures(method, texts, data):
 
 
 @every_method
-@few
+@costly
 @given(TEXTS)
 def test_equal_texts_match(method, text):
     signed = method.sign(array([text, "something else", text]))
@@ -108,7 +108,7 @@ def test_equal_texts_match(method, text):
 
 
 @every_method
-@few
+@costly
 @given(st.lists(st.sampled_from(WORDS[:4]), min_size=2, max_size=30).map(" ".join), st.data())
 def test_similarity_is_that_of_two_whichever_is_first(method, text, data):
     other = " ".join(data.draw(st.permutations(text.split()))[:-1])

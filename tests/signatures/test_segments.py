@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from mr_dedup.signatures.segments import CUTS, Segments
 from tests.signatures import signature_oracle as oracle
-from tests.signatures.signed import TEXTS, array, deterministic, keys, shared
+from tests.signatures.signed import array, keys, shared
+from tests.strategies import TEXTS
 
 SIZES = st.one_of(
     st.tuples(st.sampled_from([1, 2, 3, 8, 50]), st.none()),
@@ -20,7 +21,6 @@ def expected(texts, **options):
     return [oracle.segments(text or "", **options) for text in texts]
 
 
-@deterministic
 @given(st.lists(TEXTS | st.none(), max_size=4), st.sampled_from(CUTS), SIZES, st.integers(1, 8))
 def test_keys_equal_the_oracle(texts, by, size, least):
     count, length = size

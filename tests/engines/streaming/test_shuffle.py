@@ -4,7 +4,7 @@ import tempfile
 from itertools import pairwise
 from pathlib import Path
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mr_dedup.engines.streaming.shuffle import shuffle
@@ -21,7 +21,6 @@ def key_of(line):
     return line.removesuffix(b"\n").split(b"\t")[0]
 
 
-@settings(derandomize=True, deadline=None, max_examples=200)
 @given(st.lists(LINES, max_size=4), st.integers(0, 40), st.booleans())
 def test_lines_are_sorted_and_dealt(files, size_bytes, unended):
     with tempfile.TemporaryDirectory() as folder:

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mr_dedup.errors import FormatError, MrDedupError
@@ -18,6 +18,7 @@ from mr_dedup.formats.documents.chunks import (
 )
 from mr_dedup.formats.documents.files import DocumentFile, find_documents
 from tests.formats.documents.reading import read
+from tests.strategies import costly
 
 
 def write_lines(path, first, count):
@@ -26,7 +27,7 @@ def write_lines(path, first, count):
     return DocumentFile.detect(path)
 
 
-@settings(derandomize=True, deadline=None, max_examples=60)
+@costly
 @given(
     st.lists(st.integers(0, 30), min_size=1, max_size=8),
     st.integers(1, 1500),

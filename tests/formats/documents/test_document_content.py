@@ -7,7 +7,7 @@ import zlib
 
 import pytest
 import zstandard
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mr_dedup.errors import FormatError, MrDedupError
@@ -166,7 +166,6 @@ def test_damage_keeps_what_is_before_and_is_one_reject(tmp_path, ending, fault):
 
 
 @given(st.binary(max_size=3000), st.integers(1, 400), st.booleans())
-@settings(max_examples=100, deadline=None)
 def test_any_content_comes_back(tmp_path_factory, data, size, gz):
     path = tmp_path_factory.mktemp("content") / "a"
     path.write_bytes(gzip.compress(data) if gz else zstandard.compress(data))

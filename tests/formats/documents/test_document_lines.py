@@ -5,7 +5,7 @@ import tracemalloc
 from dataclasses import dataclass, field
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mr_dedup.errors import MrDedupError
@@ -84,7 +84,6 @@ def comparable(found):
     st.sampled_from([4, 64, 1 << 18]),
     st.sampled_from([1, 7, 64]),
 )
-@settings(max_examples=500, deadline=None, derandomize=True)
 def test_parts_have_all_lines_once_whatever_hadoop_leaves_out(
     tmp_path_factory, lines, marked, whole_end, part_bytes, longest, read_bytes, buffer_bytes
 ):

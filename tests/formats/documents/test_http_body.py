@@ -9,7 +9,7 @@ import zlib
 import brotli
 import pytest
 import zstandard
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mr_dedup.formats.documents.http_body import UndecodableError, decoded_body, looks_like_html
@@ -223,14 +223,12 @@ def test_a_page_in_more_layers_than_anyone_packs_it_in_ends():
 
 
 @given(st.binary(max_size=400), st.sampled_from(SAID), st.sampled_from(["", "chunked"]))
-@settings(max_examples=300, deadline=None)
 def test_any_bytes_are_decoded_or_refused(data, said, transfer):
     with contextlib.suppress(UndecodableError):
         assert len(decoded_body(data, transfer, said, 1000)) <= 1000
 
 
 @given(st.text(min_size=1, max_size=60), st.sampled_from(SAID))
-@settings(max_examples=300, deadline=None)
 def test_text_is_never_taken_for_packed(text, said):
     text = "".join(character for character in text if character.isprintable())
     assert decoded_body(text.encode(), "", said, MAX) == text.encode()

@@ -5,13 +5,13 @@ import json
 import random
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from mr_dedup.formats.documents.json_text_kernels import TextTaker
 from tests.formats.documents.reading import read
+from tests.strategies import ENCODABLE
 
-deterministic = settings(derandomize=True, deadline=None, max_examples=250)
 TAKER = TextTaker("text")
 
 
@@ -44,7 +44,7 @@ def escaped(text, rng):
 
 
 texts = st.one_of(
-    st.text(st.characters(exclude_categories=["Cs"]), max_size=150),
+    st.text(ENCODABLE, max_size=150),
     st.text(st.sampled_from('a"\\/\b\f\n\r\t\0\x1f\x7fé中😀'), max_size=150),
 )
 
@@ -55,7 +55,6 @@ OTHERS = [
 ]
 
 
-@deterministic
 @given(st.lists(texts, min_size=1, max_size=8), st.randoms(use_true_random=False))
 def test_texts_however_they_are_escaped(found, rng):
     lines = []
@@ -163,7 +162,6 @@ RECORDS = [
 ]
 
 
-@deterministic
 @given(st.sampled_from(RECORDS), st.randoms(use_true_random=False))
 def test_if_what_is_left_is_json_so_was_the_line(record, rng):
     line = mutated(record.encode(), rng)
@@ -179,7 +177,6 @@ def test_if_what_is_left_is_json_so_was_the_line(record, rng):
     assert json.loads(line.decode(errors="replace")) == {**left, "text": text}
 
 
-@settings(derandomize=True, deadline=None, max_examples=250)
 @given(
     st.lists(st.sampled_from(RECORDS), min_size=1, max_size=4), st.randoms(use_true_random=False)
 )
