@@ -14,10 +14,10 @@ from collections import Counter
 import pytest
 
 from mr_dedup.cli import document_inputs
-from mr_dedup.cli.main import main
 from mr_dedup.features.options import FeatureOptions
 from mr_dedup.report import comparison_plots
-from tests.cli.test_dedup import files_of, made_up_documents, similarity, write_jsonl
+from tests.cli.documents import files_of, made_up_documents, similarity, write_jsonl
+from tests.cli.running import Command
 from tests.cli.test_dedup_methods import bands
 from tests.features import frequency_oracle
 from tests.fingerprints.test_simhash import oracle
@@ -85,16 +85,8 @@ def corpus(tmp_path):
     return documents, truth, [path, "--truth", pairs, "-o", tmp_path / "out"]
 
 
-def compare(capfd, *arguments):
-    code = main(["compare", *map(str, arguments)])
-    captured = capfd.readouterr()
-    return code, captured.out, captured.err
-
-
-def done(capfd, *arguments):
-    code, out, err = compare(capfd, *arguments)
-    assert code == 0, err
-    return out, err
+compare = Command("compare")
+done = compare.done
 
 
 def mistake(capfd, *arguments):

@@ -3,7 +3,6 @@
 import gzip
 import json
 import os
-import random
 import re
 import shutil
 import signal
@@ -21,12 +20,12 @@ from mr_dedup.engines import streaming
 from mr_dedup.engines.streaming import RUNNERS
 from mr_dedup.features.options import FeatureOptions
 from mr_dedup.fingerprints import simhash
-from mr_dedup.formats.documents import chunks
 from mr_dedup.pipeline import dedup as pipeline
 from mr_dedup.pipeline.stages import Stages, has_finished
 from mr_dedup.report.decision_file import read_decisions
 from mr_dedup.signatures import columns
-from tests.features import text_oracle
+from tests.cli.documents import files_of, made_up_documents, record_at, similarity, write_jsonl
+from tests.cli.running import Command
 from tests.fingerprints.test_simhash import oracle
 from tests.formats.documents.test_document_parquet import damaged_group
 from tests.formats.documents.test_document_warc import page
@@ -35,21 +34,16 @@ BOTH = pytest.mark.parametrize("runner", RUNNERS)
 DEFAULTS = FeatureOptions("words", 2)
 
 
-def dedup(capfd, *arguments):
-    """Run the command in this process; return exit code, output, errors.
+class _Dedup(Command):
+    """By simhash unless another method is named: its candidates take no time."""
 
-    By simhash unless asked for another method: what is alike by it takes no more than a look.
-    """
-    method = () if "--method" in arguments else ("--method", "simhash")
-    code = main(["dedup", *map(str, arguments), *method])
-    captured = capfd.readouterr()
-    return code, captured.out, captured.err
+    def argv(self, arguments):
+        method = [] if "--method" in arguments else ["--method", "simhash"]
+        return [*super().argv(arguments), *method]
 
 
-def done(capfd, *arguments):
-    code, out, err = dedup(capfd, *arguments)
-    assert (code, out) == (0, ""), err
-    return err
+dedup = _Dedup("dedup")
+done = dedup.messages
 
 
 def mistake(capfd, *arguments):
@@ -57,30 +51,6 @@ def mistake(capfd, *arguments):
     assert (code, out) == (2, "")
     assert err.splitlines()[-1].startswith("mr-dedup: error: ")
     return err.splitlines()[-1]
-
-
-def made_up_documents(seed, count=60):
-    """Documents of which many are near-duplicates of others, in chains too; some are equal."""
-    rng = random.Random(seed)
-    words = [f"w{number}" for number in range(400)]
-    documents = []
-    for number in range(count):
-        if documents and rng.random() < 0.6:
-            text = rng.choice(documents)["text"].split()
-            for _ in range(rng.choice([0, 1, 2, 5])):
-                if text:
-                    text[rng.randrange(len(text))] = rng.choice(words)
-        else:
-            text = rng.choices(words, k=rng.choice([0, 3, 20, 60]))
-        documents.append(
-            {"id": f"d{number % 50}", "text": " ".join(text), "score": str(rng.randrange(4))}
-        )
-    return documents
-
-
-def similarity(one, other):
-    sets = [set(text_oracle.shingles(text, "words", 3)) for text in (one, other)]
-    return len(sets[0] & sets[1]) / len(sets[0] | sets[1])
 
 
 def expected(documents, k, threshold=0.8, rank=None, alike=None, features=DEFAULTS):
@@ -124,18 +94,6 @@ def expected(documents, k, threshold=0.8, rank=None, alike=None, features=DEFAUL
     return decided
 
 
-def write_jsonl(path, documents):
-    path.write_text("".join(json.dumps(document) + "\n" for document in documents))
-    return path
-
-
-def record_at(file, position):
-    """The record of a file of JSON lines that begins at a byte."""
-    with Path(file).open("rb") as lines:
-        lines.seek(position)
-        return json.loads(lines.readline())
-
-
 def check(out, documents, decided, features=DEFAULTS):
     """Assert that a result is what was expected of it."""
     table = pq.read_table(out / "decisions.parquet")
@@ -162,13 +120,6 @@ def check(out, documents, decided, features=DEFAULTS):
     assert summary["kept"] == len(kept)
     assert summary["read"] == summary["kept"] + summary["dropped"]
     return kept
-
-
-@pytest.fixture
-def small_chunks(monkeypatch):
-    monkeypatch.setattr(chunks, "CHUNK_BYTES", 2000)
-    monkeypatch.setattr(chunks, "_LEAST_BYTES", 2000)
-    monkeypatch.setattr(chunks, "_FILE_BYTES", 10)
 
 
 @BOTH
@@ -373,14 +324,6 @@ def test_what_cannot_be_is_one_line(tmp_path, capfd):
         assert said in mistake(capfd, *arguments), arguments
         assert not out.exists()
     assert (tmp_path / "full" / "mine.txt").read_text() == "precious"
-
-
-def files_of(folder):
-    return {
-        str(path.relative_to(folder)): path.read_bytes()
-        for path in folder.rglob("*")
-        if path.is_file()
-    }
 
 
 def test_a_result_is_replaced_only_on_demand(tmp_path, capfd):

@@ -13,20 +13,8 @@ import pytest
 from mr_dedup.formats.documents import chunks
 from mr_dedup.pipeline import earlier_texts
 from mr_dedup.pipeline.stages import checksum
-from tests.cli.test_dedup import (
-    DEFAULTS,
-    by_length,
-    by_score,
-    dedup,
-    done,
-    files_of,
-    made_up_documents,
-    mistake,
-    record_at,
-    similarity,
-    stopped_after,
-    write_jsonl,
-)
+from tests.cli.documents import files_of, made_up_documents, record_at, similarity, write_jsonl
+from tests.cli.test_dedup import DEFAULTS, by_length, by_score, dedup, done, mistake, stopped_after
 from tests.fingerprints.test_simhash import oracle
 from tests.formats.documents.test_document_warc import page
 from tests.report.reports import elements, shown

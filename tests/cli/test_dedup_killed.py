@@ -13,7 +13,7 @@ from collections import Counter
 import pytest
 
 from mr_dedup.engines.streaming import RUNNERS
-from tests.cli.test_dedup import files_of, made_up_documents, write_jsonl
+from tests.cli.documents import files_of, made_up_documents, write_jsonl
 
 pytestmark = pytest.mark.slow
 

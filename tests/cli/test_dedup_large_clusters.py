@@ -6,7 +6,8 @@ import random
 
 import pyarrow.parquet as pq
 
-from tests.cli.test_dedup import done, write_jsonl
+from tests.cli.documents import write_jsonl
+from tests.cli.test_dedup import done
 
 
 def test_a_large_cluster_of_variants_is_decided_whole(capfd, tmp_path):

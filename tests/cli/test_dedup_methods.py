@@ -12,18 +12,8 @@ from mr_dedup.features.options import FeatureOptions
 from mr_dedup.jobs.resolve import ResolveJob
 from mr_dedup.pipeline import dedup as pipeline
 from mr_dedup.pipeline.fingerprint_clusters import ClusterLimit
-from tests.cli.test_dedup import (
-    DEFAULTS,
-    check,
-    dedup,
-    done,
-    expected,
-    files_of,
-    made_up_documents,
-    mistake,
-    write_jsonl,
-)
-from tests.cli.test_dedup import small_chunks as small_chunks
+from tests.cli.documents import files_of, made_up_documents, write_jsonl
+from tests.cli.test_dedup import DEFAULTS, check, dedup, done, expected, mistake
 from tests.fingerprints.test_simhash import oracle
 from tests.signatures import signature_oracle
 from tests.signatures.test_minwise import expected as least_hashes

@@ -8,15 +8,8 @@ import pytest
 
 from mr_dedup.formats.documents import chunks
 from mr_dedup.pipeline import dedup as pipeline
-from tests.cli.test_dedup import (
-    dedup,
-    done,
-    files_of,
-    made_up_documents,
-    mistake,
-    stopped_after,
-    write_jsonl,
-)
+from tests.cli.documents import files_of, made_up_documents, write_jsonl
+from tests.cli.test_dedup import dedup, done, mistake, stopped_after
 
 
 def plan(capfd, *arguments):

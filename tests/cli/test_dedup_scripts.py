@@ -11,7 +11,8 @@ import pytest
 
 from mr_dedup.clusters.verification import shingle_sets
 from mr_dedup.engines.streaming import RUNNERS
-from tests.cli.test_dedup import done, mistake, write_jsonl
+from tests.cli.documents import write_jsonl
+from tests.cli.test_dedup import done, mistake
 
 PARTS = {
     "French": "ré çà cœur naï été où vê lu ï dé fa mi ron tal",

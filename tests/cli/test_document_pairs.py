@@ -9,9 +9,9 @@ from mr_dedup.cli.main import main
 from mr_dedup.engines.streaming import RUNNERS
 from mr_dedup.formats.documents import chunks
 from mr_dedup.pipeline import similar_pairs
+from tests.cli.documents import similarity, write_jsonl
+from tests.cli.running import Command
 from tests.cli.test_compare import RULES, estimated, made_up, near, sharing
-from tests.cli.test_dedup import similarity, write_jsonl
-from tests.cli.test_dedup import small_chunks as small_chunks
 from tests.formats.documents.test_document_warc import page
 from tests.signatures import signature_oracle
 
@@ -31,24 +31,8 @@ METHODS = {
 }
 
 
-def pairs(capfd, *arguments):
-    code = main(["pairs", *map(str, arguments)])
-    captured = capfd.readouterr()
-    return code, captured.out, captured.err
-
-
-def done(capfd, *arguments):
-    code, out, err = pairs(capfd, *arguments)
-    assert code == 0, err
-    return out, err
-
-
-def mistake(capfd, *arguments):
-    code, out, err = pairs(capfd, *arguments)
-    assert (code, out) == (2, "")
-    assert err.startswith("mr-dedup: error: ")
-    assert err.count("\n") == 1
-    return err
+pairs = Command("pairs")
+done, mistake = pairs.done, pairs.mistake
 
 
 def expected(documents, found, least=0.8):

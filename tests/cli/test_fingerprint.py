@@ -15,10 +15,11 @@ import pytest
 import zstandard
 
 from mr_dedup.cli import document_inputs
-from mr_dedup.cli.main import main
 from mr_dedup.engines.streaming import RUNNERS
 from mr_dedup.features.options import FeatureOptions
 from mr_dedup.formats.documents import chunks
+from tests.cli.documents import read_jsonl, write_jsonl
+from tests.cli.running import Command
 from tests.fingerprints.test_simhash import oracle
 from tests.formats.documents.reading import bomb
 from tests.formats.documents.test_document_warc import page
@@ -40,36 +41,8 @@ DOCUMENTS = [
 ]
 
 
-def fingerprint(capfd, *arguments):
-    """Run the command in this process; return exit code, output, errors."""
-    code = main(["fingerprint", *map(str, arguments)])
-    captured = capfd.readouterr()
-    return code, captured.out, captured.err
-
-
-def done(capfd, *arguments):
-    """Run a command that must succeed; return what it says."""
-    code, out, err = fingerprint(capfd, *arguments)
-    assert (code, out) == (0, ""), err
-    return err
-
-
-def mistake(capfd, *arguments):
-    """Run a command that must fail as a user's mistake; return its one line."""
-    code, out, err = fingerprint(capfd, *arguments)
-    assert (code, out) == (2, "")
-    assert err.startswith("mr-dedup: error: ")
-    assert err.count("\n") == 1
-    return err
-
-
-def write_jsonl(path, documents):
-    path.write_text("".join(json.dumps(document) + "\n" for document in documents))
-    return path
-
-
-def read_jsonl(path):
-    return [json.loads(line) for line in path.read_text().splitlines()]
+fingerprint = Command("fingerprint")
+done, mistake = fingerprint.messages, fingerprint.mistake
 
 
 def expected(documents, options=DEFAULTS):

@@ -12,6 +12,8 @@ from mr_dedup.engines.streaming import RUNNERS
 from mr_dedup.features.document_frequencies import DocumentFrequencies
 from mr_dedup.features.options import FeatureOptions
 from mr_dedup.formats.documents import chunks
+from tests.cli.documents import write_jsonl
+from tests.cli.running import Command
 from tests.features import frequency_oracle
 from tests.fingerprints.test_simhash_by_rarity import oracle
 
@@ -31,32 +33,8 @@ DOCUMENTS = [
 EVERY = [document["text"] for document in DOCUMENTS]
 
 
-def run(capfd, *arguments):
-    """Run a command in this process; return exit code, output, errors."""
-    code = main([str(argument) for argument in arguments])
-    captured = capfd.readouterr()
-    return code, captured.out, captured.err
-
-
-def done(capfd, *arguments):
-    """Run a command that must succeed; return what it says."""
-    code, out, err = run(capfd, *arguments)
-    assert (code, out) == (0, ""), err
-    return err
-
-
-def mistake(capfd, *arguments):
-    """Run a command that must fail as a user's mistake; return its one line."""
-    code, out, err = run(capfd, *arguments)
-    assert (code, out) == (2, "")
-    assert err.startswith("mr-dedup: error: ")
-    assert err.count("\n") == 1
-    return err
-
-
-def write_jsonl(path, documents):
-    path.write_text("".join(json.dumps(document) + "\n" for document in documents))
-    return path
+run = Command()
+done, mistake = run.messages, run.mistake
 
 
 def counts_of(path):

@@ -14,6 +14,7 @@ import pytest
 
 from mr_dedup.cli.main import main
 from mr_dedup.index.reader import IndexReader
+from tests.cli.running import Command
 from tests.oracles import neighbour, result_lines, signed
 
 COMMAND = [sys.executable, "-m", "mr_dedup", "index"]
@@ -25,25 +26,12 @@ TEXTS = {
 }
 
 
-def run(capfd, *arguments):
-    """Run a command in this process; return exit code, output, errors."""
-    code = main(["index", *map(str, arguments)])
-    captured = capfd.readouterr()
-    return code, captured.out, captured.err
+run = Command("index")
+mistake = run.mistake
 
 
 def done(capfd, *arguments):
-    code, out, err = run(capfd, *arguments)
-    assert code == 0, err
-    return out
-
-
-def mistake(capfd, *arguments):
-    code, out, err = run(capfd, *arguments)
-    assert (code, out) == (2, "")
-    assert err.startswith("mr-dedup: error: ")
-    assert err.count("\n") == 1
-    return err
+    return run.done(capfd, *arguments)[0]
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ import sys
 import pytest
 
 from mr_dedup.engines.streaming import RUNNERS
-from tests.cli.test_dedup import files_of, made_up_documents, write_jsonl
+from tests.cli.documents import files_of, made_up_documents, write_jsonl
 
 IN_A_KERNEL = """
 import hashlib, sys, threading

@@ -7,10 +7,10 @@ import sys
 import numpy as np
 import pytest
 
-from mr_dedup.cli.main import main
 from mr_dedup.engines.streaming import RUNNERS
 from mr_dedup.formats import chunks, fingerprint_files
 from mr_dedup.hamming.design import designs_for
+from tests.cli.running import Command
 from tests.oracles import flipped, pair_lines, pairs_among, pairs_within
 
 BOTH = pytest.mark.parametrize("runner", RUNNERS)
@@ -19,20 +19,8 @@ BOTH = pytest.mark.parametrize("runner", RUNNERS)
 AS_A_JOB = ["--table-memory", "64KB"]
 
 
-def pairs(capfd, *arguments):
-    """Run the command in this process; return exit code, output, errors."""
-    code = main(["pairs", *map(str, arguments)])
-    captured = capfd.readouterr()
-    return code, captured.out, captured.err
-
-
-def mistake(capfd, *arguments):
-    """Run a command that must fail as a user's mistake; return its one line."""
-    code, out, err = pairs(capfd, *arguments)
-    assert (code, out) == (2, "")
-    assert err.startswith("mr-dedup: error: ")
-    assert err.count("\n") == 1
-    return err
+pairs = Command("pairs")
+mistake = pairs.mistake
 
 
 @pytest.fixture
@@ -40,15 +28,6 @@ def small_chunks(monkeypatch):
     """Let the small corpora of the tests take several tasks."""
     monkeypatch.setattr(chunks, "CHUNK_FINGERPRINTS", 900)
     monkeypatch.setattr(chunks, "_FILE_COST", 10)
-
-
-@pytest.fixture
-def staged(monkeypatch):
-    """The chunks that tasks read since."""
-    made = []
-    usual = chunks.Chunk.describe
-    monkeypatch.setattr(chunks.Chunk, "describe", lambda self: made.append(self) or usual(self))
-    return made
 
 
 @pytest.fixture

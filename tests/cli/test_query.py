@@ -28,33 +28,14 @@ from mr_dedup.errors import MrDedupError
 from mr_dedup.formats import chunks, fingerprint_files
 from mr_dedup.hamming import search
 from mr_dedup.hamming.design import designs_for
+from tests.cli.running import Command
 from tests.oracles import result_lines
 
 BOTH = pytest.mark.parametrize("runner", RUNNERS)
 
 
-def query(capfd, *arguments):
-    """Run the command in this process; return exit code, output, errors."""
-    code = main(["query", *map(str, arguments)])
-    captured = capfd.readouterr()
-    return code, captured.out, captured.err
-
-
-def mistake(capfd, *arguments):
-    """Run a command that must fail as a user's mistake; return its one line."""
-    code, out, err = query(capfd, *arguments)
-    assert (code, out) == (2, "")
-    assert err.startswith("mr-dedup: error: ")
-    assert err.count("\n") == 1
-    return err
-
-
-def outside(*arguments, **options):
-    """Start the command as a process of its own."""
-    command = [sys.executable, "-m", "mr_dedup", "query", *map(str, arguments)]
-    return subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options
-    )
+query = Command("query")
+mistake = query.mistake
 
 
 @pytest.fixture
@@ -67,15 +48,6 @@ def small_chunks(monkeypatch):
     """Let the small corpora of the tests take several tasks, of at most 500 fingerprints each."""
     monkeypatch.setattr(chunks, "CHUNK_FINGERPRINTS", 500)
     monkeypatch.setattr(chunks, "_FILE_COST", 10)
-
-
-@pytest.fixture
-def staged(monkeypatch):
-    """The chunks of the queries that ran since, as their tasks read them."""
-    made = []
-    usual = chunks.Chunk.describe
-    monkeypatch.setattr(chunks.Chunk, "describe", lambda self: made.append(self) or usual(self))
-    return made
 
 
 @BOTH
@@ -494,7 +466,7 @@ def test_an_interrupt_exits_130_and_leaves_nothing(corpus, queries, tmp_path):
     big = tmp_path / "big.longs"
     big.write_bytes(rng.integers(0, 2**64, 3_000_000, dtype=np.uint64).tobytes())
     for sent in (signal.SIGINT, signal.SIGTERM):
-        process = outside(
+        process = query.start(
             big, "--queries", big, "-k", "7", "-r", "local", "-o", out_file,
             env={**os.environ, "TMPDIR": str(temporary)}, preexec_fn=default_interrupts,
         )  # fmt: skip
@@ -523,7 +495,7 @@ def test_a_full_disk_is_one_line(corpus, queries, tmp_path):
         resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
 
     for runner in RUNNERS:
-        process = outside(
+        process = query.start(
             *arguments, "-r", runner, "-o", tmp_path / "out.tsv", preexec_fn=no_growth
         )
         out, err = process.communicate()
@@ -535,7 +507,7 @@ def test_a_full_disk_is_one_line(corpus, queries, tmp_path):
 
 def test_progress_is_shown_on_a_terminal_and_not_in_a_pipe(corpus, queries):
     arguments = [*corpus.split(2), "--queries", queries, "-r", "local"]
-    with outside(*arguments) as process:
+    with query.start(*arguments) as process:
         quiet = process.communicate()[1]
     assert "%" not in quiet
     ours, theirs = pty.openpty()
@@ -555,7 +527,7 @@ def test_progress_is_shown_on_a_terminal_and_not_in_a_pipe(corpus, queries):
 
 
 def test_a_reader_that_leaves_early_is_no_error(corpus, queries):
-    with outside(*corpus.split(1), "--queries", queries, "-k", "6") as process:
+    with query.start(*corpus.split(1), "--queries", queries, "-k", "6") as process:
         process.stdout.close()
         assert "error" not in process.stderr.read()
     assert process.returncode == 0

@@ -9,6 +9,7 @@ import pytest
 from mr_dedup.cli.main import main
 from mr_dedup.engines.streaming import RUNNERS
 from mr_dedup.features.options import FeatureOptions
+from tests.cli.running import Command
 from tests.fingerprints.test_simhash import oracle
 
 BOTH = pytest.mark.parametrize("runner", RUNNERS)
@@ -26,18 +27,8 @@ CORPUS = [
 QUERIES = [("q2", f"{PAGE} sell"), ("q1", PAGE), ("none", "new words"), ("empty", "")]
 
 
-def query(capfd, *arguments):
-    code = main(["query", *map(str, arguments)])
-    captured = capfd.readouterr()
-    return code, captured.out, captured.err
-
-
-def mistake(capfd, *arguments):
-    code, out, err = query(capfd, *arguments)
-    assert (code, out) == (2, "")
-    assert err.startswith("mr-dedup: error: ")
-    assert err.count("\n") == 1
-    return err
+query = Command("query")
+mistake = query.mistake
 
 
 def write(path, documents):

@@ -17,7 +17,7 @@ from mr_dedup.engines.streaming import RUNNERS
 from mr_dedup.errors import MrDedupError
 from mr_dedup.formats.documents.standard_input import spool_standard_input
 from mr_dedup.pipeline import dedup as pipeline
-from tests.cli.test_dedup import files_of, made_up_documents
+from tests.cli.documents import files_of, made_up_documents
 from tests.formats.documents.test_document_warc import page
 
 BOTH = pytest.mark.parametrize("runner", RUNNERS)

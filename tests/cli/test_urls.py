@@ -4,47 +4,20 @@ import gzip
 import json
 import signal
 import subprocess
-import sys
 import time
 
 import pytest
 import zstandard
 
 from data_gen.urls import UrlParameters, write
-from mr_dedup.cli.main import main
+from tests.cli.running import PROGRAM, Command
 from tests.urls.redis_server import running
 
-COMMAND = [sys.executable, "-m", "mr_dedup", "urls"]
+COMMAND = [*PROGRAM, "urls"]
 
 
-def run(capfd, *arguments):
-    """Run a command in this process; return exit code, output, errors."""
-    code = main(["urls", *map(str, arguments)])
-    captured = capfd.readouterr()
-    return code, captured.out, captured.err
-
-
-def done(capfd, *arguments):
-    code, out, err = run(capfd, *arguments)
-    assert code == 0, err
-    return out, err
-
-
-def mistake(capfd, *arguments):
-    code, out, err = run(capfd, *arguments)
-    assert (code, out) == (2, "")
-    assert err.startswith("mr-dedup: error: ")
-    assert err.count("\n") == 1
-    return err
-
-
-def piped(text, *arguments):
-    """Run a command as a process of its own, with ``text`` as standard input."""
-    finished = subprocess.run(
-        [*COMMAND, *map(str, arguments)], input=text, capture_output=True, check=False
-    )
-    assert finished.returncode == 0, finished.stderr.decode()
-    return finished.stdout
+run = Command("urls")
+done, mistake, piped = run.done, run.mistake, run.piped
 
 
 def test_a_filter_between_pipes(tmp_path, capfd):

@@ -19,32 +19,15 @@ from mr_dedup.formats.documents import chunks
 from mr_dedup.jobs import urls as urls_module
 from mr_dedup.urls.opening import open_filter
 from mr_dedup.urls.rocks_store import RocksStore
+from tests.cli.running import Command
 from tests.engines.documents import rejects_of
 from tests.urls.url_lists import distinct, spelled, visits, write_lists
 
 BOTH = pytest.mark.parametrize("runner", RUNNERS)
 
 
-def run(capfd, *arguments):
-    """Run a command in this process; return exit code, output, errors."""
-    code = main(["urls", *map(str, arguments)])
-    captured = capfd.readouterr()
-    return code, captured.out, captured.err
-
-
-def done(capfd, *arguments):
-    """Run a command that must succeed; return what it prints and says."""
-    code, out, err = run(capfd, *arguments)
-    assert code == 0, err
-    return out, err
-
-
-def mistake(capfd, *arguments):
-    code, out, err = run(capfd, *arguments)
-    assert (code, out) == (2, "")
-    assert err.startswith("mr-dedup: error: ")
-    assert err.count("\n") == 1
-    return err
+run = Command("urls")
+done, mistake = run.done, run.mistake
 
 
 def write_visits(path, every):

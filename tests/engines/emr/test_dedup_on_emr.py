@@ -9,7 +9,7 @@ from mr_dedup.cli.document_inputs import prepare
 from mr_dedup.cli.main import build_parser, main
 from mr_dedup.cli.on_cluster import cluster_settings
 from mr_dedup.errors import MrDedupError
-from tests.cli.test_dedup import files_of, made_up_documents, write_jsonl
+from tests.cli.documents import files_of, made_up_documents, write_jsonl
 from tests.engines.documents import json_lines
 
 

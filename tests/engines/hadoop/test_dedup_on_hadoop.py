@@ -6,7 +6,7 @@ import pytest
 
 from mr_dedup.cli.main import main
 from mr_dedup.engines.streaming import ClusterSettings, list_files
-from tests.cli.test_dedup import files_of, made_up_documents, write_jsonl
+from tests.cli.documents import files_of, made_up_documents, write_jsonl
 
 pytestmark = pytest.mark.hadoop
 

@@ -3,7 +3,7 @@
 import pytest
 
 from mr_dedup.cli.main import main
-from tests.cli.test_dedup import made_up_documents, write_jsonl
+from tests.cli.documents import made_up_documents, write_jsonl
 
 pytestmark = pytest.mark.hadoop
 

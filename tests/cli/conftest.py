@@ -1,0 +1,24 @@
+"""Inputs small enough for tests, of several tasks all the same."""
+
+import pytest
+
+from mr_dedup.formats import chunks as fingerprint_chunks
+from mr_dedup.formats.documents import chunks as document_chunks
+
+
+@pytest.fixture
+def small_chunks(monkeypatch):
+    """Let a few KB of documents take several tasks."""
+    monkeypatch.setattr(document_chunks, "CHUNK_BYTES", 2000)
+    monkeypatch.setattr(document_chunks, "_LEAST_BYTES", 2000)
+    monkeypatch.setattr(document_chunks, "_FILE_BYTES", 10)
+
+
+@pytest.fixture
+def staged(monkeypatch):
+    """A list to which the chunks of fingerprints are added that tasks are given."""
+    given = []
+    chunk = fingerprint_chunks.Chunk
+    usual = chunk.describe
+    monkeypatch.setattr(chunk, "describe", lambda self: given.append(self) or usual(self))
+    return given
