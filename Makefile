@@ -23,12 +23,27 @@ demo: $(READY) ## generate data, find its near-duplicates, compare with what was
 test: $(READY) ## run all tests but those on Hadoop, in a browser, and of minutes
 	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile
 
+thorough-test: $(READY) ## the same with ten times as many random examples, other ones each time
+	HYPOTHESIS_PROFILE=thorough $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile
+
+$(VENV)/.smoke-ready: setup.cfg pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[urls,server]'
+	touch $@
+
+smoke-setup: $(VENV)/.smoke-ready
+
+smoke: $(VENV)/.smoke-ready ## run every command once (PYTHON=python3.13 VENV=.venv313 make smoke)
+	$(BIN)/python tests/smoke.py
+
 kill-test: $(READY) ## kill dedup, writers of URLs and of an index at random moments, load a server (minutes)
 	$(BIN)/python -m pytest -m slow -s
 
 $(VENV)/.browser-ready: $(READY)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[browser]'
 	touch $@
+
+browser-setup: $(VENV)/.browser-ready
 
 browser-test: $(VENV)/.browser-ready ## look at the report and the server's page in Chromium (apt-get install chromium)
 	$(BIN)/python -m pytest -m browser
@@ -62,6 +77,8 @@ $(VENV)/.bench-ready: $(READY)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[bench]'
 	touch $@
 
+bench-setup: $(VENV)/.bench-ready
+
 bench: $(VENV)/.bench-ready ## measure: ratios against rivals, memory, growth with size
 	$(BIN)/python -m bench
 
@@ -72,4 +89,4 @@ clean: ## remove what these commands made
 	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -prune -exec rm -rf {} +
 
-.PHONY: help setup demo test kill-test browser-test hadoop-up hadoop-down hadoop-test hadoop-smoke lint examples bench bench-quick clean
+.PHONY: help setup demo test thorough-test smoke-setup smoke kill-test browser-setup browser-test hadoop-up hadoop-down hadoop-test hadoop-smoke lint examples bench-setup bench bench-quick clean
