@@ -1,0 +1,167 @@
+"""Every command and script of the README and docs, run as it stands there.
+
+What a command prints is what the page shows, but for seconds and rates.
+"""
+
+import http.client
+import json
+import os
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PAGES = {
+    str(path.relative_to(ROOT)): path.read_text()
+    for path in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
+}
+COMMANDS = PAGES["docs/commands.md"]
+
+# what differs from run to run: seconds and rates
+TIMES = re.compile(
+    r"\b[\d.,]+(?= s\b| million fingerprints a second| MB of text a second| URLs a second)"
+)
+
+
+def sessions(text):
+    """Yield the ```console blocks of a page as lists of (command, expected lines)."""
+    for block in re.findall(r"```console\n(.*?)```", text, re.DOTALL):
+        commands = []
+        for line in block.splitlines():
+            if line.startswith("$ "):
+                commands.append((line[2:], []))
+            elif commands and commands[-1][0].endswith("\\"):
+                command, output = commands.pop()
+                commands.append((command[:-1] + line.strip(), output))
+            else:
+                commands[-1][1].append(line)
+        yield commands
+
+
+def environment():
+    """Variables by which this Python's commands are found."""
+    return {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory):
+    """A directory for each page: its later blocks use what its earlier ones made."""
+    return {page: tmp_path_factory.mktemp(Path(page).stem) for page in PAGES}
+
+
+@pytest.mark.parametrize(
+    ("page", "number"),
+    [(page, number) for page in PAGES for number, _ in enumerate(sessions(PAGES[page]))],
+)
+def test_sessions_print_what_the_page_shows(page, number, folders):
+    for command, expected in list(sessions(PAGES[page]))[number]:
+        done = subprocess.run(
+            command, shell=True, cwd=folders[page], env=environment(), check=False,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        )  # fmt: skip
+        assert done.returncode == 0, (command, done.stdout)
+        printed = TIMES.sub("_", done.stdout).splitlines()
+        wanted = [TIMES.sub("_", line) for line in expected]
+        if "…" in wanted:
+            head = wanted.index("…")
+            tail = len(wanted) - head - 1
+            assert len(printed) >= head + tail, (command, done.stdout)
+            printed = [*printed[:head], "…", *printed[len(printed) - tail :]]
+        assert printed == wanted, command
+
+
+def test_the_server_responds_to_the_documented_call(folders):
+    """On the index that the sessions have made, and on a free port."""
+    block = re.search(r"```\n(mr-dedup serve .*?)```", COMMANDS, re.DOTALL).group(1)
+    serve, call = block.replace("\\\n", "").splitlines()
+    curl, quiet, address, *options = shlex.split(call)
+    assert (curl, quiet, options[::2]) == ("curl", "-s", ["-H", "-d"])
+    header, body = options[1::2]
+    server = subprocess.Popen(
+        [*shlex.split(serve, comments=True), "--port", "0"],
+        cwd=folders["docs/commands.md"], env=environment(),
+        stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    try:
+        host, path = address.split(":8640")
+        port = int(server.stderr.readline().rpartition(":")[2])
+        connection = http.client.HTTPConnection(host, port, timeout=60)
+        connection.request("POST", path, body, dict([header.split(": ")]))
+        with connection.getresponse() as response:
+            (result,) = json.load(response)["results"]
+        connection.close()
+        expected = {"id": "https://a.example/", "added": True, "matches": []}
+        assert expected.items() <= result.items()
+        server.send_signal(signal.SIGTERM)
+        log = server.communicate(timeout=60)[1]
+        assert (server.returncode, log) == (0, "mr-dedup: stopped; index is closed\n")
+    finally:
+        server.kill()
+        server.communicate()
+
+
+@pytest.mark.parametrize(
+    "script",
+    re.findall(r"```python\n(.*?)```", PAGES["README.md"] + COMMANDS, re.DOTALL),
+)
+def test_scripts_run(script, tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", script], cwd=tmp_path, capture_output=True,
+        text=True, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("[")
+
+
+def test_named_make_targets_exist():
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    for page, text in PAGES.items():
+        named = set(re.findall(r"(?:^|`)make ([a-z-]+)", text, re.MULTILINE))
+        assert named <= targets, page
+        assert page != "README.md" or {"demo", "test"} <= named
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_links_lead_to_files_and_headings(page):
+    for target, heading in re.findall(r"\]\(([^)#]*)#?([^)]*)\)", PAGES[page]):
+        if "://" not in target:
+            path = ((ROOT / page).parent / target).resolve() if target else ROOT / page
+            assert path.exists(), target
+            if heading:
+                assert heading in anchors(path.read_text()), (target, heading)
+
+
+def anchors(text):
+    """The names that GitHub gives the headings of a page."""
+    titles = re.findall(r"^#+ (.*)$", re.sub(r"```.*?```", "", text, flags=re.DOTALL), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+def test_named_options_exist():
+    """An option that a page names is one of a command or of a job, or of a program named beside it."""
+    text = "".join(
+        path.read_text()
+        for folder in ("mr_dedup", "data_gen", "bench")
+        for path in (ROOT / folder).rglob("*.py")
+    )
+    options = set(re.findall(r"[\"'](--[a-z][a-z-]+)[\"']", text))
+    others = {"--help", "--target", "--python", "--long", "--cleanup-on-failure", "--py-files"}
+    mrjob = {"--no-conf", "--no-bootstrap-mrjob"}
+    for page, text in PAGES.items():
+        named = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", text))
+        assert named <= options | others | mrjob, (page, named - options - others - mrjob)
+
+
+def test_the_readme_is_short():
+    assert len(PAGES["README.md"].splitlines()) <= 150
+
+
+def test_the_commands_are_installed():
+    assert shutil.which("mr-dedup", path=str(Path(sys.executable).parent))
+    assert shutil.which("data-gen", path=str(Path(sys.executable).parent))
