@@ -144,7 +144,7 @@ def anchors(text):
 
 
 def test_named_options_exist():
-    """An option that a page names is one of a command or of a job, or of a program named beside it."""
+    """An option on a page is one of a command, of a job, or of a program named beside it."""
     text = "".join(
         path.read_text()
         for folder in ("mr_dedup", "data_gen", "bench")
