@@ -35,7 +35,6 @@ LAYERS = (
 EXCEPTIONS = {
     ("mr_dedup", "mr_dedup.kernels.cache"),
     ("mr_dedup.cli.dedup_plan", "mr_dedup.cli.dedup"),
-    ("mr_dedup.formats.documents.parquet", "mr_dedup.formats.documents.files"),
 }
 
 

@@ -197,7 +197,7 @@ def _described(
 def described_chunk(chunk: DocumentChunk, staging: Path) -> Input:
     """Return the input of a task of this machine that reads a chunk."""
     from mr_dedup.engines.streaming import Input
-    from mr_dedup.formats.documents.chunks import DESCRIPTION_SUFFIX
+    from mr_dedup.formats.chunks import DESCRIPTION_SUFFIX
 
     path = staging / f"{chunk.number:06}{DESCRIPTION_SUFFIX}"
     path.write_text(chunk.describe())

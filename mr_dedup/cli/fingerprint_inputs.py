@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from mr_dedup.engines.streaming import Input
-    from mr_dedup.formats.chunks import Chunk
+    from mr_dedup.formats.fingerprint_chunks import FingerprintChunk
     from mr_dedup.formats.fingerprint_files import FingerprintFile
 
 
@@ -34,7 +34,7 @@ def refuse_input_as_output(out: Path | None, files: Iterable[FingerprintFile]) -
         raise MrDedupError(f"{out}: is read as well; choose another name for the result")
 
 
-def described(chunks: Sequence[Chunk], staging: Path) -> list[Input]:
+def described(chunks: Sequence[FingerprintChunk], staging: Path) -> list[Input]:
     """Return descriptions of chunks, for tasks of this machine."""
     from mr_dedup.engines.streaming import Input
     from mr_dedup.formats.chunks import DESCRIPTION_SUFFIX
@@ -47,14 +47,19 @@ def described(chunks: Sequence[Chunk], staging: Path) -> list[Input]:
     return inputs
 
 
-def chunks_to_send(files: Sequence[FingerprintFile], format: str | None) -> list[Chunk]:
+def chunks_to_send(files: Sequence[FingerprintFile], format: str | None) -> list[FingerprintChunk]:
     """Return what tasks of a cluster read of files of this machine, all of ``format`` if named."""
-    from mr_dedup.formats.chunks import CHUNK_FINGERPRINTS, Chunk, Part, cut_into_chunks
+    from mr_dedup.formats.fingerprint_chunks import (
+        CHUNK_FINGERPRINTS,
+        FingerprintChunk,
+        FingerprintPart,
+        cut_into_chunks,
+    )
 
-    parts = [Part.whole(file) for file in files]
+    parts = [FingerprintPart.whole(file) for file in files]
     if format == "parquet":
         # what is told to be Parquet is sent whole: of a part there is only a copy as longs
-        return [Chunk((part,)) for part in parts]
+        return [FingerprintChunk(number, (part,)) for number, part in enumerate(parts)]
     # of one format files stay apart: packed ones do not follow one another
     runs = [[part] for part in parts] if format else [parts]
     return [chunk for run in runs for chunk in cut_into_chunks(run, CHUNK_FINGERPRINTS)]

@@ -15,7 +15,7 @@ from mr_dedup.cli.arguments import byte_size, positive
 
 if TYPE_CHECKING:
     from mr_dedup.engines.streaming import ClusterSettings, Input
-    from mr_dedup.formats.chunks import Chunk
+    from mr_dedup.formats.fingerprint_chunks import FingerprintChunk
 
 _EXAMPLES = {"hadoop": "hdfs:///found", "emr": "s3://bucket/found"}
 """An address that each runner of clusters knows."""
@@ -209,7 +209,7 @@ def remote_inputs(
 
 
 def staged_files(
-    chunks: Sequence[Chunk], staging: Path, arguments: argparse.Namespace
+    chunks: Sequence[FingerprintChunk], staging: Path, arguments: argparse.Namespace
 ) -> list[Input]:
     """Return files of this machine, one for each chunk: what it is, or a copy of its parts."""
     from mr_dedup.engines.streaming import Input

@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from mr_dedup.engines.streaming import ClusterSettings, Input
-    from mr_dedup.formats.chunks import Part
+    from mr_dedup.formats.fingerprint_chunks import FingerprintPart
     from mr_dedup.hamming.planner import Plan
 
 HELP = "find all pairs of near-duplicates in a corpus of fingerprints, or between two"
@@ -137,8 +137,8 @@ def _refuse_standard_input(arguments: argparse.Namespace) -> None:
 class _Corpora:
     """The files of one corpus, or of two, on this machine."""
 
-    parts: Sequence[Part]
-    others: Sequence[Part]
+    parts: Sequence[FingerprintPart]
+    others: Sequence[FingerprintPart]
 
     @property
     def size(self) -> int:
@@ -153,12 +153,15 @@ class _Corpora:
 
 
 def _corpora_here(arguments: argparse.Namespace) -> _Corpora:
-    from mr_dedup.formats.chunks import Part
+    from mr_dedup.formats.fingerprint_chunks import FingerprintPart
 
     files = corpus_files(arguments.corpus, arguments)
     others = corpus_files(arguments.others, arguments)
     refuse_input_as_output(arguments.out, [*files, *others])
-    return _Corpora([Part.whole(file) for file in files], [Part.whole(file) for file in others])
+    return _Corpora(
+        [FingerprintPart.whole(file) for file in files],
+        [FingerprintPart.whole(file) for file in others],
+    )
 
 
 def _find_in_memory(corpora: _Corpora, arguments: argparse.Namespace, started: float) -> None:
@@ -192,10 +195,10 @@ def _find_in_memory(corpora: _Corpora, arguments: argparse.Namespace, started: f
     _summarise(counts, len(corpora.parts) + len(corpora.others), how, arguments, started)
 
 
-def _read(parts: Sequence[Part]) -> NDArray[np.uint64]:
+def _read(parts: Sequence[FingerprintPart]) -> NDArray[np.uint64]:
     import numpy as np
 
-    from mr_dedup.formats.chunks import CHUNK_FINGERPRINTS
+    from mr_dedup.formats.fingerprint_chunks import CHUNK_FINGERPRINTS
 
     batches = [batch for part in parts for batch in part.batches(CHUNK_FINGERPRINTS)]
     return np.concatenate([np.empty(0, np.uint64), *batches])
@@ -217,7 +220,7 @@ class _Work:
 
 def _work_here(corpora: _Corpora, arguments: argparse.Namespace, staging: Path) -> _Work:
     """Prepare a run on this machine."""
-    from mr_dedup.formats.chunks import Chunk, chunk_size, cut_into_chunks
+    from mr_dedup.formats.fingerprint_chunks import FingerprintChunk, chunk_size, cut_into_chunks
     from mr_dedup.hamming.planner import SAMPLE_SIZE
 
     parts, others = corpora.parts, corpora.others
@@ -228,7 +231,7 @@ def _work_here(corpora: _Corpora, arguments: argparse.Namespace, staging: Path) 
         folder = staging / name
         folder.mkdir()
         inputs.append(described(cut_into_chunks(of_one, size), folder))
-    sample = Chunk((*parts, *others)).sample(SAMPLE_SIZE)
+    sample = FingerprintChunk(0, (*parts, *others)).sample(SAMPLE_SIZE)
     planned = planned_for_pairs(corpora.size, arguments, partitioned=True, sample=sample)
     options, how = _job_options(planned, arguments, (item.place for item in inputs[1]), staging)
     runner = "inline" if arguments.runner == "inline" else "local"

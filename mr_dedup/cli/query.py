@@ -44,7 +44,7 @@ from mr_dedup.cli.runner_arguments import add_runner_arguments
 
 if TYPE_CHECKING:
     from mr_dedup.engines.streaming import ClusterSettings, Input, JobResult
-    from mr_dedup.formats.chunks import Chunk, Part
+    from mr_dedup.formats.fingerprint_chunks import FingerprintChunk, FingerprintPart
     from mr_dedup.formats.fingerprint_files import FingerprintFile
     from mr_dedup.formats.longs import ByteOrder
 
@@ -142,11 +142,11 @@ class _Work:
 
 def _work_here(sides: Sides, staging: Path) -> _Work:
     """Prepare a run on this machine."""
-    from mr_dedup.formats.chunks import Part
+    from mr_dedup.formats.fingerprint_chunks import FingerprintPart
 
     arguments = sides.arguments
     files, queries_file = _inputs(arguments, arguments.corpus, arguments.queries)
-    parts = [Part.whole(file) for file in files]
+    parts = [FingerprintPart.whole(file) for file in files]
     runner = _runner(arguments.runner, parts)
     queries = staging / "queries.longs"
     query_count = _stage_queries(queries_file, queries, arguments.byte_order)
@@ -191,20 +191,22 @@ def _inputs(
     return files, queries_file
 
 
-def _runner(wanted: str, parts: Sequence[Part]) -> str:
+def _runner(wanted: str, parts: Sequence[FingerprintPart]) -> str:
     if wanted != "auto":
         return wanted
     return "inline" if sum(part.cost for part in parts) <= SMALL else "local"
 
 
-def _chunks(parts: Sequence[Part], queries: int, runner: str, cores: int | None) -> list[Chunk]:
+def _chunks(
+    parts: Sequence[FingerprintPart], queries: int, runner: str, cores: int | None
+) -> list[FingerprintChunk]:
     """Return chunks for tasks that keep the cores busy and are long enough to pay."""
-    from mr_dedup.formats.chunks import CHUNK_FINGERPRINTS, chunk_size, cut_into_chunks
+    from mr_dedup.formats.fingerprint_chunks import CHUNK_FINGERPRINTS, chunk_size, cut_into_chunks
 
     if runner == "inline":
         return cut_into_chunks(parts, CHUNK_FINGERPRINTS)
     cores = cores or len(os.sched_getaffinity(0))
-    return cut_into_chunks(parts, chunk_size(parts, cores, least=_CHUNK_A_QUERY * queries))
+    return cut_into_chunks(parts, chunk_size(parts, cores, min_size=_CHUNK_A_QUERY * queries))
 
 
 def _check_work(corpus: int, queries: int, arguments: argparse.Namespace) -> None:

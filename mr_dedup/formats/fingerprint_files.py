@@ -116,6 +116,11 @@ class FingerprintFile:
         return cls(path, chosen, compression, byte_order)
 
     @property
+    def name(self) -> str:
+        """The path, as messages show it."""
+        return str(self.path)
+
+    @property
     def splittable(self) -> bool:
         """Whether a range of fingerprints can be read without reading what is before it."""
         return self.compression is None and self.format != "text"

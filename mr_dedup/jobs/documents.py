@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from mr_dedup.errors import MrDedupError
+from mr_dedup.formats.chunks import DESCRIPTION_SUFFIX
 from mr_dedup.formats.documents.chunks import (
     BUNDLE_SUFFIX,
-    DESCRIPTION_SUFFIX,
     DocumentChunk,
-    read_chunk,
     unbundle,
 )
 from mr_dedup.formats.documents.files import DocumentFile, DocumentFormat, DocumentPart
@@ -96,10 +95,10 @@ class DocumentJob(Job):
 def document_chunk(path: str, uri: str, format: DocumentFormat | None) -> DocumentChunk:
     """Return what a task is to read, of files of ``format``; see ``DocumentJob.chunk``."""
     if path.endswith(DESCRIPTION_SUFFIX):
-        return read_chunk(Path(path))
+        return DocumentChunk.read(Path(path))
     if path == LINES:
         lines = lines_of_part(uri)
-        part = DocumentPart(DocumentFile(None, input_name(uri), "jsonl"), placed=lines)
+        part = DocumentPart(DocumentFile(None, input_name(uri), "jsonl"), split=lines)
         return DocumentChunk(input_order(lines.start), (part,))
     if path.endswith(BUNDLE_SUFFIX):
         return DocumentChunk(input_order(), unbundle(Path(path), Path.cwd() / "unpacked").parts)

@@ -5,23 +5,24 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from mr_dedup.formats.chunks import DESCRIPTION_SUFFIX, Chunk, Part, read_chunk
+from mr_dedup.formats.chunks import DESCRIPTION_SUFFIX
+from mr_dedup.formats.fingerprint_chunks import FingerprintChunk, FingerprintPart
 from mr_dedup.formats.fingerprint_files import FingerprintFile
 from mr_dedup.jobs.job import Job
 
 
-def chunk_of(options: argparse.Namespace, path: str, uri: str) -> Chunk:
+def chunk_of(options: argparse.Namespace, path: str, uri: str) -> FingerprintChunk:
     """Return the chunk at ``path``, a copy of what is at ``uri``, by a job's options.
 
-    ``options`` has ``corpus_format`` and ``byte_order``. Raises as read_chunk and
+    ``options`` has ``corpus_format`` and ``byte_order``. Raises as Chunk.read and
     FingerprintFile.detect.
     """
     if path.endswith(DESCRIPTION_SUFFIX):
-        return read_chunk(Path(path))
+        return FingerprintChunk.read(Path(path))
     file = FingerprintFile.detect(
         Path(path), name=uri, format=options.corpus_format, byte_order=options.byte_order
     )
-    return Chunk((Part.whole(file),))
+    return FingerprintChunk(0, (FingerprintPart.whole(file),))
 
 
 def refuse_stdin(job: Job) -> None:

@@ -20,7 +20,7 @@ from mrjob.step import MRStep
 from numpy.typing import NDArray
 
 from mr_dedup.errors import FormatError
-from mr_dedup.formats.chunks import Chunk
+from mr_dedup.formats.fingerprint_chunks import FingerprintChunk
 from mr_dedup.formats.fingerprint_files import (
     BYTE_ORDERS,
     FORMATS,
@@ -113,7 +113,7 @@ class QueryJob(Job):
         with errors_naming(uri, path):
             yield from self._matches_of(chunk_of(self.options, path, uri))
 
-    def _matches_of(self, chunk: Chunk) -> Iterator[tuple[int, bytes]]:
+    def _matches_of(self, chunk: FingerprintChunk) -> Iterator[tuple[int, bytes]]:
         from mr_dedup.hamming.search import search
 
         queries = distinct(self._queries_file().read())
@@ -213,7 +213,7 @@ class QueryJob(Job):
 class _Reading:
     """Counts and times what a search reads of a chunk, however often it passes over it."""
 
-    def __init__(self, chunk: Chunk) -> None:
+    def __init__(self, chunk: FingerprintChunk) -> None:
         self.fingerprints = 0
         self.seconds = 0.0
         self._chunk = chunk

@@ -2,7 +2,7 @@
 
 import pytest
 
-from mr_dedup.formats import chunks as fingerprint_chunks
+from mr_dedup.formats import fingerprint_chunks
 from mr_dedup.formats.documents import chunks as document_chunks
 
 
@@ -10,7 +10,7 @@ from mr_dedup.formats.documents import chunks as document_chunks
 def small_chunks(monkeypatch):
     """Let a few KB of documents take several tasks."""
     monkeypatch.setattr(document_chunks, "CHUNK_BYTES", 2000)
-    monkeypatch.setattr(document_chunks, "_LEAST_BYTES", 2000)
+    monkeypatch.setattr(document_chunks, "_MIN_BYTES", 2000)
     monkeypatch.setattr(document_chunks, "_FILE_BYTES", 10)
 
 
@@ -18,7 +18,7 @@ def small_chunks(monkeypatch):
 def staged(monkeypatch):
     """A list to which the chunks of fingerprints are added that tasks are given."""
     given = []
-    chunk = fingerprint_chunks.Chunk
+    chunk = fingerprint_chunks.FingerprintChunk
     usual = chunk.describe
     monkeypatch.setattr(chunk, "describe", lambda self: given.append(self) or usual(self))
     return given

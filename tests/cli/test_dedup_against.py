@@ -24,7 +24,7 @@ from tests.report.reports import elements, shown
 def small_parts(monkeypatch):
     """Many chunks of documents, and of earlier texts."""
     monkeypatch.setattr(chunks, "CHUNK_BYTES", 3000)
-    monkeypatch.setattr(chunks, "_LEAST_BYTES", 3000)
+    monkeypatch.setattr(chunks, "_MIN_BYTES", 3000)
     monkeypatch.setattr(chunks, "_FILE_BYTES", 10)
     monkeypatch.setattr(earlier_texts, "_CHUNK_BYTES", 3000)
     monkeypatch.setattr(earlier_texts, "_PART_BYTES", 1000)

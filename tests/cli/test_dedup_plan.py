@@ -30,7 +30,7 @@ def tree(tmp_path, monkeypatch):
 
 def test_the_plan_is_what_a_run_does(tree, capfd, monkeypatch):
     monkeypatch.setattr(chunks, "CHUNK_BYTES", 2000)
-    monkeypatch.setattr(chunks, "_LEAST_BYTES", 2000)
+    monkeypatch.setattr(chunks, "_MIN_BYTES", 2000)
     monkeypatch.setattr(chunks, "_FILE_BYTES", 10)
     monkeypatch.setattr(pipeline, "_GROUP_BYTES", 1000)
     path = write_jsonl(tree / "docs.jsonl", made_up_documents(1))

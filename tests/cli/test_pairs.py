@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from mr_dedup.engines.streaming import RUNNERS
-from mr_dedup.formats import chunks, fingerprint_files
+from mr_dedup.formats import fingerprint_chunks, fingerprint_files
 from mr_dedup.hamming.design import designs_for
 from tests.cli.running import Command
 from tests.oracles import flipped, pair_lines, pairs_among, pairs_within
@@ -26,8 +26,8 @@ mistake = pairs.mistake
 @pytest.fixture
 def small_chunks(monkeypatch):
     """Let the small corpora of the tests take several tasks."""
-    monkeypatch.setattr(chunks, "CHUNK_FINGERPRINTS", 900)
-    monkeypatch.setattr(chunks, "_FILE_COST", 10)
+    monkeypatch.setattr(fingerprint_chunks, "CHUNK_FINGERPRINTS", 900)
+    monkeypatch.setattr(fingerprint_chunks, "_FILE_COST", 10)
 
 
 @pytest.fixture

@@ -25,7 +25,7 @@ from mr_dedup.cli.results import copy_ordered
 from mr_dedup.engines import streaming
 from mr_dedup.engines.streaming import RUNNERS, JobResult
 from mr_dedup.errors import MrDedupError
-from mr_dedup.formats import chunks, fingerprint_files
+from mr_dedup.formats import fingerprint_chunks, fingerprint_files
 from mr_dedup.hamming import search
 from mr_dedup.hamming.design import designs_for
 from tests.cli.running import Command
@@ -46,8 +46,8 @@ def queries(corpus):
 @pytest.fixture
 def small_chunks(monkeypatch):
     """Let the small corpora of the tests take several tasks, of at most 500 fingerprints each."""
-    monkeypatch.setattr(chunks, "CHUNK_FINGERPRINTS", 500)
-    monkeypatch.setattr(chunks, "_FILE_COST", 10)
+    monkeypatch.setattr(fingerprint_chunks, "CHUNK_FINGERPRINTS", 500)
+    monkeypatch.setattr(fingerprint_chunks, "_FILE_COST", 10)
 
 
 @BOTH
@@ -66,7 +66,7 @@ def test_files_and_runners_give_one_answer(corpus, queries, capfd, staged, runne
 def test_every_design_on_either_side_gives_one_answer(
     corpus, queries, capfd, monkeypatch, staged, runner, k, side
 ):
-    monkeypatch.setattr(chunks, "CHUNK_FINGERPRINTS", 1600)
+    monkeypatch.setattr(fingerprint_chunks, "CHUNK_FINGERPRINTS", 1600)
     for design in designs_for(k):
         staged.clear()
         code, out, err = query(
@@ -125,7 +125,7 @@ def test_chunks_that_are_searched_differently_are_told_apart(
     corpus, queries, capfd, tmp_path, monkeypatch
 ):
     """Of a large chunk the queries are indexed, the small one is indexed itself."""
-    monkeypatch.setattr(chunks, "CHUNK_FINGERPRINTS", 3000)
+    monkeypatch.setattr(fingerprint_chunks, "CHUNK_FINGERPRINTS", 3000)
     (tmp_path / "few.longs").write_bytes(np.arange(3, dtype=">u8").tobytes())
     code, _, err = query(capfd, corpus.folder / "corpus.longs", tmp_path / "few.longs",
                          "--queries", queries)  # fmt: skip

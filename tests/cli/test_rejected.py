@@ -223,7 +223,7 @@ def test_a_result_that_is_complete_is_judged_again(folder, capfd):
 def test_a_reject_is_reported_once(folder, capfd, runner, monkeypatch):
     from mr_dedup.formats.documents import chunks
 
-    monkeypatch.setattr(chunks, "_LEAST_BYTES", 1 << 10)
+    monkeypatch.setattr(chunks, "_MIN_BYTES", 1 << 10)
     columns = {"id": [str(n) for n in range(900)], "content": ["one two"] * 900}
     pq.write_table(pa.table(columns), folder / "x.parquet", row_group_size=100)
     some_rejected(folder, 10, 1)

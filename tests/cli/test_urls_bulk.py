@@ -39,7 +39,7 @@ def write_visits(path, every):
 def small(monkeypatch):
     """Let the small lists of the tests take several tasks, and many batches."""
     monkeypatch.setattr(chunks, "CHUNK_BYTES", 5000)
-    monkeypatch.setattr(chunks, "_LEAST_BYTES", 5000)
+    monkeypatch.setattr(chunks, "_MIN_BYTES", 5000)
     monkeypatch.setattr(chunks, "_FILE_BYTES", 100)
     monkeypatch.setattr(urls_module, "_LEFT_URLS", 3)
     monkeypatch.setattr(urls_module, "_SENT_URLS", 50)
@@ -83,7 +83,7 @@ def test_splits_and_runners_give_the_same_bytes(tmp_path, capfd, monkeypatch, sm
     written = set()
     for size in (2000, 10_000, 1 << 20):
         monkeypatch.setattr(chunks, "CHUNK_BYTES", size)
-        monkeypatch.setattr(chunks, "_LEAST_BYTES", size)
+        monkeypatch.setattr(chunks, "_MIN_BYTES", size)
         for runner in RUNNERS:
             for lists in (tmp_path / "lists", whole, packed):
                 out = tmp_path / "out.tsv"
@@ -211,7 +211,7 @@ def test_killed_while_it_runs_it_has_changed_nothing(tmp_path, capfd):
     (tmp_path / "temporary").mkdir()
     with subprocess.Popen([*command, "--store", store], env=environment) as process:
         deadline = time.monotonic() + 60
-        while not list((tmp_path / "temporary").rglob("*.documents.json")):
+        while not list((tmp_path / "temporary").rglob("*.chunk.json")):
             assert time.monotonic() < deadline
             time.sleep(0.005)
         process.send_signal(signal.SIGKILL)

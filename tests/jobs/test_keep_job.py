@@ -49,7 +49,7 @@ def test_what_is_kept_is_the_same_whether_lines_are_decoded_or_not(
     tmp_path, monkeypatch, chunk_bytes, alike
 ):
     """Files with all that lines may be: blank, rejected, long, with a mark before or no end."""
-    monkeypatch.setattr(chunks, "_LEAST_BYTES", chunk_bytes)
+    monkeypatch.setattr(chunks, "_MIN_BYTES", chunk_bytes)
     monkeypatch.setattr(chunks, "_FILE_BYTES", 1)
     monkeypatch.setattr(lines_module, "_READ_BYTES", 1000)
     rng = random.Random(3)

@@ -6,18 +6,17 @@ import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import Literal, get_args
 from urllib.parse import unquote
 
 from mr_dedup.errors import FormatError, MrDedupError
+from mr_dedup.formats.chunks import Part
 from mr_dedup.formats.compression import Compression, compression_by_suffix, suffix_inside
+from mr_dedup.formats.documents.hadoop_lines import HadoopSplit
 from mr_dedup.formats.file_kinds import kind_of
 from mr_dedup.formats.fingerprint_files import UnknownFormatError
 from mr_dedup.formats.inputs import expand
 from mr_dedup.formats.io_errors import reading
-
-if TYPE_CHECKING:
-    from mr_dedup.formats.documents.hadoop_lines import HadoopSplit
 
 DocumentFormat = Literal["jsonl", "parquet", "warc", "text", "html"]
 FORMATS: tuple[DocumentFormat, ...] = get_args(DocumentFormat)
@@ -106,54 +105,22 @@ class DocumentFile:
         """Return all of the file."""
         return DocumentPart(self)
 
-    def parts(self, size_bytes: int) -> list[DocumentPart]:
-        """Return parts of about ``size_bytes`` that follow each other; the whole where it must be.
-
-        Parts of JSONL and WARC are ranges of bytes, of Parquet ranges of row groups. Raises
-        ValueError for a size below 1, MrDedupError if the file cannot be read, FormatError if it
-        is not Parquet.
-        """
-        if size_bytes < 1:
-            raise ValueError(f"size_bytes: expected at least 1, got {size_bytes}")
-        if not self.splittable:
-            return [self.whole()]
-        assert self.path is not None
-        if self.format == "parquet":
-            from mr_dedup.formats.documents.parquet import row_group_edges
-
-            edges = row_group_edges(self.path, self.name, size_bytes)
-        else:
-            with reading(self.name):
-                size = self.path.stat().st_size
-            count = max(1, -(-size // size_bytes))
-            edges = [size * number // count for number in range(count + 1)]
-        # the last one is open: a file may have grown
-        stops = [*edges[1:-1], None]
-        return [DocumentPart(self, *edge) for edge in zip(edges, stops, strict=False)]
-
 
 @dataclass(frozen=True)
-class DocumentPart:
-    """The records of a file that begin at ``start`` to ``stop``; to its end where that is None.
+class DocumentPart(Part[DocumentFile]):
+    """The records of a file that begin at ``start`` to ``stop``, in bytes or Parquet row groups.
 
-    In bytes of JSONL and WARC, in row groups of Parquet. Whatever the cuts, parts that follow
-    each other have the documents of the file, in its order. With ``placed`` it is those lines of a
-    file of JSONL, and they come by standard input. Raises ValueError for a range of a file that is
-    not splittable.
+    Consecutive parts have all documents of the file, in its order, wherever it is cut. With
+    ``split`` the part is those lines of a file of JSONL, which come by standard input. Raises
+    ValueError as ``Part``.
     """
 
-    file: DocumentFile
-    start: int = 0
-    stop: int | None = None
-    placed: HadoopSplit | None = None
+    split: HadoopSplit | None = None
 
     def __post_init__(self) -> None:
-        if self.placed and (self.file.path is not None or self.file.format != "jsonl"):
-            raise ValueError(f"placed: expected JSONL from standard input, got {self.file}")
-        if self.start < 0 or (self.stop is not None and self.stop < self.start):
-            raise ValueError(f"start, stop: expected a range, got {self.start}, {self.stop}")
-        if (self.start or self.stop is not None) and not self.file.splittable:
-            raise ValueError(f"start, stop: {self.file.name} can only be read as a whole")
+        if self.split and (self.file.path is not None or self.file.format != "jsonl"):
+            raise ValueError(f"split: expected JSONL from standard input, got {self.file}")
+        super().__post_init__()
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,6 @@ import contextlib
 import itertools
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 
 import msgspec
 import numpy as np
@@ -27,23 +26,6 @@ from mr_dedup.formats.documents.rejects import (
     listed_names,
 )
 from mr_dedup.formats.parquet_rows import ParquetRows, open_parquet
-
-
-def row_group_edges(path: Path, name: str, size_bytes: int) -> list[int]:
-    """Return row groups at which to cut a file into parts of about ``size_bytes``, ends included.
-
-    Raises as ``read_parquet``.
-    """
-    with open_parquet(path, name) as file:
-        sizes = file.group_bytes
-    edges = [0]
-    held = 0
-    for number, size in enumerate(sizes):
-        if held and held + size > size_bytes:
-            edges.append(number)
-            held = 0
-        held += size
-    return [*edges, len(sizes)]
 
 
 def read_parquet(

@@ -41,7 +41,7 @@ def read_documents(
     for source in sources:
         part = source.whole() if isinstance(source, DocumentFile) else source
         report = _report(part, rejects, options)
-        if not part.start and not (part.placed and part.placed.start):
+        if not part.start and not (part.split and part.split.start):
             rejects.counts.files += 1
         by_itself = options.keep_records and part.file.format == "parquet"
         if by_itself:
@@ -93,7 +93,7 @@ def _read(
         from mr_dedup.formats.documents.jsonl import read_jsonl
 
         with part_line_blocks(part, options.max_record_bytes) as blocks:
-            first_line = None if part.start or part.placed else 1
+            first_line = None if part.start or part.split else 1
             yield from read_jsonl(blocks, first_line, options, report, builder)
     else:
         from mr_dedup.formats.documents.pages import read_page
@@ -107,10 +107,10 @@ def _read(
 def part_line_blocks(part: DocumentPart, max_line_bytes: int) -> Iterator[Iterator[LineBlock]]:
     """Yield the lines of a part, as ``lines.line_blocks``."""
     file = part.file
-    if part.placed:
+    if part.split:
         # by its number: sys.stdin may be what mrjob put there for a task
         with open(0, "rb", _STDIN_BYTES, closefd=False) as stream:
-            yield split_line_blocks(stream, part.placed, file.name, max_line_bytes)
+            yield split_line_blocks(stream, part.split, file.name, max_line_bytes)
     else:
         with open_content(file.path, file.name, file.compression) as content:
             yield line_blocks(content, part.start, part.stop, max_line_bytes)

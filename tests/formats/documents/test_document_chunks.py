@@ -1,4 +1,4 @@
-"""Chunks of documents: shared out whole, described, bundled, and damage that is told."""
+"""Chunks of documents: cut, described, bundled; damage is reported."""
 
 import json
 
@@ -9,10 +9,11 @@ from hypothesis import strategies as st
 from mr_dedup.errors import FormatError, MrDedupError
 from mr_dedup.formats.documents import chunks
 from mr_dedup.formats.documents.chunks import (
+    DocumentChunk,
     bundle,
     chunk_bytes,
     cut_into_chunks,
-    read_chunk,
+    document_parts,
     total_bytes,
     unbundle,
 )
@@ -50,7 +51,7 @@ def test_whatever_the_sizes_chunks_have_all_documents_in_order(
     assert ids == [str(n) for n in range(first)]
     for chunk in made:
         cost = sum(
-            file_bytes + part.file.path.stat().st_size // len(part.file.parts(size))
+            file_bytes + part.file.path.stat().st_size // len(document_parts(part.file, size))
             for part in chunk.parts
         )
         assert len(chunk.parts) == 1 or cost <= size
@@ -74,15 +75,15 @@ def test_descriptions_bring_back_what_they_describe(tmp_path):
     for chunk in cut_into_chunks(files, 300):
         path = tmp_path / "description"
         path.write_text(chunk.describe())
-        assert read_chunk(path) == chunk
+        assert DocumentChunk.read(path) == chunk
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"number": 1, "parts": []}', "\xff"])
-def test_a_damaged_description_is_told(tmp_path, text):
-    path = tmp_path / "x.documents.json"
+def test_a_damaged_description_is_reported(tmp_path, text):
+    path = tmp_path / "x.chunk.json"
     path.write_text(text, encoding="latin-1")
-    with pytest.raises(FormatError, match="is no description of a chunk"):
-        read_chunk(path)
+    with pytest.raises(FormatError, match="not the description of a chunk"):
+        DocumentChunk.read(path)
 
 
 def test_a_bundle_has_files_and_names(tmp_path):
@@ -103,7 +104,7 @@ def test_a_bundle_has_files_and_names(tmp_path):
         bundle(chunk, tmp_path / "again.zip")
 
 
-def test_a_damaged_bundle_is_told(tmp_path):
+def test_a_damaged_bundle_is_reported(tmp_path):
     (chunk,) = cut_into_chunks([write_lines(tmp_path / "a.jsonl", 0, 50)], 1 << 20, split=False)
     path = tmp_path / "bundle.zip"
     bundle(chunk, path)
@@ -111,11 +112,11 @@ def test_a_damaged_bundle_is_told(tmp_path):
     for damaged in (b"", whole[: len(whole) // 2], whole.replace(b"text 17", b"text 71")):
         assert damaged != whole
         path.write_bytes(damaged)
-        with pytest.raises(FormatError, match="is no bundle of documents"):
+        with pytest.raises(FormatError, match="not a bundle of documents"):
             unbundle(path, tmp_path / "unpacked")
 
 
-def test_a_file_that_is_gone_is_told(tmp_path):
+def test_a_file_that_is_gone_is_reported(tmp_path):
     file = write_lines(tmp_path / "a.jsonl", 0, 1)
     file.path.unlink()
     with pytest.raises(MrDedupError, match=r"a\.jsonl: cannot be read: No such file"):

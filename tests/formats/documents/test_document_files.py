@@ -8,6 +8,7 @@ import pytest
 import zstandard
 
 from mr_dedup.errors import FormatError, MrDedupError
+from mr_dedup.formats.documents.chunks import document_parts
 from mr_dedup.formats.documents.files import DocumentFile, DocumentPart, find_documents
 from mr_dedup.formats.fingerprint_files import UnknownFormatError
 from tests.formats.documents.reading import read, standard_input
@@ -68,7 +69,7 @@ def test_misuse_is_a_value_error():
         (lambda: DocumentPart(DocumentFile(path, "x", "jsonl"), -1), "start, stop"),
         (lambda: DocumentPart(DocumentFile(path, "x", "text"), 1), "start, stop"),
         (lambda: DocumentPart(DocumentFile(None, "x", "jsonl"), 1), "start, stop"),
-        (lambda: DocumentFile(path, "x", "jsonl").parts(0), "size_bytes"),
+        (lambda: document_parts(DocumentFile(path, "x", "jsonl"), 0), "size_bytes"),
     ):
         with pytest.raises(ValueError, match=parameter):
             make()
@@ -117,7 +118,7 @@ def test_standard_input_is_jsonl():
     lines = b'{"text": "a"}\n{"id": "b", "text": "b"}\n'
     (file,) = find_documents(["-"]).files
     assert not file.splittable
-    assert file.parts(1) == [file.whole()]
+    assert document_parts(file, 1) == [file.whole()]
     with standard_input(lines):
         assert read(file).documents == [("stdin:0", "a", 0), ("b", "b", 14)]
 
@@ -184,11 +185,11 @@ def test_parts_of_lines(tmp_path):
     path.write_bytes(b"".join(b'{"id": "%d", "text": ""}\n' % n for n in range(100)))
     file = DocumentFile.detect(path)
     for size in (1, 10, 333, 5000):
-        parts = file.parts(size)
+        parts = document_parts(file, size)
         assert parts[-1].stop is None
         assert read(*parts).ids == [str(n) for n in range(100)]
     path.write_bytes(b"")
-    assert len(file.parts(10)) == 1
+    assert len(document_parts(file, 10)) == 1
     path.unlink()
     with pytest.raises(MrDedupError, match="cannot be read"):
-        file.parts(10)
+        document_parts(file, 10)

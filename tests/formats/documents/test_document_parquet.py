@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from mr_dedup.errors import FormatError, MrDedupError
+from mr_dedup.formats.documents.chunks import document_parts
 from mr_dedup.formats.documents.files import DocumentFile, DocumentPart
 from mr_dedup.formats.documents.options import ReadOptions
 from mr_dedup.formats.documents.read import read_documents
@@ -136,9 +137,9 @@ def test_row_groups_are_read_by_themselves(tmp_path):
     assert whole == [(str(n), text, n) for n, text in enumerate(texts)]
     file = DocumentFile.detect(path)
     for size in (1, 30_000, 100_000, 1 << 30):
-        assert read(*file.parts(size)).documents == whole
-    assert len(file.parts(1)) == 12
-    assert len(file.parts(1 << 30)) == 1
+        assert read(*document_parts(file, size)).documents == whole
+    assert len(document_parts(file, 1)) == 12
+    assert len(document_parts(file, 1 << 30)) == 1
     assert read(DocumentPart(file, 2, 3)).documents == whole[180:270]
     assert read(DocumentPart(file, 12)).documents == []
     batches = read(path, batch_bytes=10_000).batches
@@ -239,7 +240,7 @@ def test_a_damaged_row_group_is_read_up_to_there_and_the_others_whole(tmp_path, 
         for batch_bytes in (300, 1 << 20):
             for keep_records in (False, True):
                 how = {"batch_bytes": batch_bytes, "keep_records": keep_records}
-                parts = read(*file.parts(size), **how)
+                parts = read(*document_parts(file, size), **how)
                 assert parts.documents == whole.documents, (size, how)
                 assert parts.rejects.listed == whole.rejects.listed, (size, how)
     with pytest.raises(FormatError, match=rf"row {first}: the Parquet data is damaged"):

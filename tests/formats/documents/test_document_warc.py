@@ -14,6 +14,7 @@ from fastwarc.stream_io import GzipWriter
 from fastwarc.warc import WarcRecord, WarcRecordType
 
 from mr_dedup.errors import FormatError
+from mr_dedup.formats.documents.chunks import document_parts
 from mr_dedup.formats.documents.files import DocumentFile, DocumentPart
 from tests.formats.documents.reading import cut_everywhere, read, small_blocks
 
@@ -209,7 +210,7 @@ def test_many_parts_of_a_larger_file(tmp_path):
     path = write(
         tmp_path, *(page(n, b"<p>page %d " % n + b"x" * (n * 37 % 5000)) for n in range(400))
     )
-    parts = DocumentFile.detect(path).parts(10_000)
+    parts = document_parts(DocumentFile.detect(path), 10_000)
     assert len(parts) > 20
     assert read(*parts).documents == read(path).documents
 

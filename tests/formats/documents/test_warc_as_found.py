@@ -6,6 +6,7 @@ import random
 
 import pytest
 
+from mr_dedup.formats.documents.chunks import document_parts
 from mr_dedup.formats.documents.files import DocumentFile
 from tests.formats.documents.reading import cut_everywhere, read
 from tests.formats.documents.test_document_warc import page, write
@@ -389,6 +390,6 @@ def test_many_records_of_all_kinds_in_parts(tmp_path):
     whole = read(path)
     assert whole.reasons == []
     assert [text[: text.index("words") + 5] for text in whole.texts] == texts(range(300))
-    parts = DocumentFile.detect(path).parts(10_000)
+    parts = document_parts(DocumentFile.detect(path), 10_000)
     assert len(parts) > 10
     assert read(*parts).documents == whole.documents
