@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, BinaryIO, TypeVar
 from mr_dedup.cli.streams import counted, printable
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from mr_dedup.jobs.batches import Batch
 
 Place = TypeVar("Place", Path, str)
@@ -32,12 +34,18 @@ class RejectsOutput:
         self._stack = stack
         self._file: BinaryIO | None = None
 
-    def add(self, batch: Batch) -> None:
-        """Append a batch of Kind.REJECTS; raises MrDedupError if it is damaged."""
+    def add(self, batch: Batch | pa.Table) -> None:
+        """Append a batch of Kind.REJECTS, or a table; raises MrDedupError if it is damaged."""
+        import pyarrow as pa
+
         from mr_dedup.formats.outputs import whole_file
         from mr_dedup.jobs.batches import Kind, decode_bytes
+        from mr_dedup.jobs.reading import reject_lines
 
-        _, lines = decode_bytes(Kind.REJECTS, batch)
+        if isinstance(batch, pa.Table):
+            lines = reject_lines(batch)
+        else:
+            _, lines = decode_bytes(Kind.REJECTS, batch)
         before = self.counts.rejected
         self.counts.take_rejects(lines)
         self.count += self.counts.rejected - before

@@ -94,8 +94,8 @@ def run(arguments: argparse.Namespace) -> int:
         ):
             work = prepare(arguments.lists, arguments, staging, settings, _SMALL_BYTES)
             with _distinct(arguments, form, work, staging, settings) as urls:
-                for batch in urls.rejects():
-                    rejects.add(batch)
+                for table in urls.rejects():
+                    rejects.add(table)
                 counts = _written(urls, out, remembering, arguments.overwrite)
         # not before OUT is there: who kills this in between has OUT, and the store as it was
         size = remembering.add()
@@ -149,18 +149,16 @@ def _distinct(
     settings: ClusterSettings | None,
 ) -> Iterator[DistinctUrls]:
     """Run the job as the arguments say; yield what it left."""
-    from mr_dedup.engines import streaming
-    from mr_dedup.jobs.url_options import form_arguments
+    from mr_dedup.cli.engine import engine_of
     from mr_dedup.jobs.urls import UrlsJob
     from mr_dedup.pipeline.distinct_urls import DistinctUrls
 
-    if work.runner == "local":
-        UrlsJob.warm_up()
-    with streaming.run(
-        UrlsJob, ["--as-batches", *form_arguments(form, staging)], work.inputs, staging,
-        runner=work.runner, cores=arguments.cores, cluster=settings,
-    ) as result:  # fmt: skip
-        yield DistinctUrls(result.parts)
+    engine = engine_of(work.runner, arguments, staging, settings)
+    with (
+        engine.run(UrlsJob(form=form), work.inputs) as output,
+        DistinctUrls(output) as urls,
+    ):
+        yield urls
 
 
 def _written(urls: DistinctUrls, out: Path, remembering: Remembering, overwrite: bool) -> _Counts:

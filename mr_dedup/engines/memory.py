@@ -97,7 +97,7 @@ class MemoryEngine:
             store.add(key, table)
         tasks = [
             partial(_completed, f"reduce task {number}", partial(_of_group, reduce, store, key))
-            for number, key in enumerate(store.keys())
+            for number, key in enumerate(store.sorted_keys())
         ]
         yield from self._in_order("reduce", tasks, pool, progress, counters)
 

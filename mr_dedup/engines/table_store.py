@@ -58,7 +58,7 @@ class TableStore:
             if self._size_bytes > self._memory_bytes:
                 self._spill()
 
-    def keys(self) -> list[int]:
+    def sorted_keys(self) -> list[int]:
         """Return the keys of the tables that were not taken yet, ascending."""
         return sorted(self._tables)
 

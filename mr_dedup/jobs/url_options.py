@@ -38,14 +38,3 @@ def url_form(options: argparse.Namespace) -> UrlForm | None:
         return None
     given["mirrors"] = read_mirrors(Path(options.mirrors)) if options.mirrors else ()
     return UrlForm(**given)
-
-
-def form_arguments(form: UrlForm, staging: Path) -> list[str]:
-    """Return the arguments that tell a job of ``form``; mirrors become a file in ``staging``."""
-    told = [] if form.canonical else ["--no-canonical"]
-    told += [f"--{name.replace('_', '-')}" for name in _FLAGS if getattr(form, name)]
-    if form.mirrors:
-        path = staging / "mirrors.txt"
-        path.write_text("".join(" ".join(group) + "\n" for group in form.mirrors))
-        told.append(f"--mirrors={path}")
-    return told

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-import zstandard
 from numpy.typing import NDArray
 
-from mr_dedup.errors import MrDedupError
-from mr_dedup.jobs.batches import Kind, decode_bytes, encode_bytes
+from mr_dedup.formats.columns import one_array
 from mr_dedup.urls.digests import Digests, grouped
-
-_NUMBERS = 5
-"""Columns of a batch: the two halves of digests, visits, the two halves of places."""
 
 
 @dataclass(frozen=True)
@@ -82,45 +77,23 @@ def merged(rows: Sequence[UrlRows]) -> UrlRows:
     return UrlRows(firsts.digests, visits, firsts.places, firsts.urls)
 
 
-def encode_urls(rows: UrlRows, rows_a_batch: int) -> Iterator[bytes]:
-    """Yield rows as batches of Kind.URLS, of at most so many, in order."""
-    for start in range(0, len(rows), rows_a_batch):
-        part = rows.between(start, start + rows_a_batch)
-        numbers = np.column_stack([part.digests, part.visits, part.places]).T
-        offsets, content = _content(part.urls)
-        payload = [
-            numbers.astype("<u8").tobytes(), np.diff(offsets).astype("<u4").tobytes(), content
-        ]  # fmt: skip
-        packed = zstandard.ZstdCompressor(level=1).compress(b"".join(payload))
-        yield encode_bytes(Kind.URLS, len(part), packed)
-
-
-def decode_urls(batch: bytes) -> UrlRows:
-    """Return the rows of one batch; raises MrDedupError if it is damaged."""
-    count, packed = decode_bytes(Kind.URLS, batch)
-    try:
-        payload = zstandard.ZstdDecompressor().decompress(packed)
-        numbers = np.frombuffer(payload, "<u8", _NUMBERS * count).astype(np.uint64)
-        at = numbers.nbytes
-        lengths = np.frombuffer(payload, "<u4", count, at)
-    except (zstandard.ZstdError, ValueError) as error:
-        raise MrDedupError(f"a batch between tasks is damaged: {error}") from error
-    offsets = np.zeros(count + 1, np.int64)
-    np.cumsum(lengths, out=offsets[1:])
-    content = pa.py_buffer(payload)[at + lengths.nbytes :]
-    if content.size != offsets[-1]:
-        raise MrDedupError("a batch between tasks is damaged: its length differs")
-    columns = numbers.reshape(_NUMBERS, count)
-    urls = pa.LargeBinaryArray.from_buffers(
-        pa.large_binary(), count, [None, pa.py_buffer(offsets), content]
-    )
-    return UrlRows(
-        np.ascontiguousarray(columns[:2].T), columns[2], np.ascontiguousarray(columns[3:].T), urls
+def to_table(rows: UrlRows) -> pa.Table:
+    """Return rows as a table, of the columns of ``from_table``."""
+    return pa.table(
+        {
+            "digest_high": rows.digests[:, 0],
+            "digest_low": rows.digests[:, 1],
+            "visits": rows.visits,
+            "chunk": rows.places[:, 0],
+            "number": rows.places[:, 1],
+            "url": rows.urls,
+        }
     )
 
 
-def _content(urls: pa.LargeBinaryArray) -> tuple[NDArray[np.int64], bytes]:
-    """Return where the URLs begin and end, int64[n + 1], and the bytes that these count in."""
-    _, offsets, content = urls.buffers()
-    edges = np.frombuffer(offsets, np.int64)[urls.offset : urls.offset + len(urls) + 1]
-    return edges, content[edges[0] : edges[-1]].to_pybytes()
+def from_table(table: pa.Table) -> UrlRows:
+    """Return the rows of a table of ``to_table``."""
+    names = ("digest_high", "digest_low", "visits", "chunk", "number")
+    high, low, visits, chunk, number = (table[name].to_numpy() for name in names)
+    urls = one_array(table["url"])
+    return UrlRows(np.column_stack([high, low]), visits, np.column_stack([chunk, number]), urls)

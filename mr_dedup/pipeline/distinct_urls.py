@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import numpy as np
+import pyarrow as pa
 
-from mr_dedup.jobs.batches import BatchProtocol
-from mr_dedup.jobs.url_rows import UrlRows, decode_urls, joined
+from mr_dedup.engines.table_store import TableStore
+from mr_dedup.jobs.contract import Keyed
+from mr_dedup.jobs.url_rows import UrlRows, from_table, joined
 from mr_dedup.jobs.urls import REJECTS_KEY
 from mr_dedup.urls.canonical import UrlForm
 from mr_dedup.urls.counting_bloom import BloomShape
@@ -22,71 +23,67 @@ from mr_dedup.urls.store import MAX_COUNT
 _SIDES: tuple[Literal["left"], Literal["right"]] = ("left", "right")
 
 
-class _Line(NamedTuple):
-    part: Path
-    offset: int
-
-
 class DistinctUrls:
-    """The batches in the files that reducers left. In memory: 100 bytes a batch, of 4,096 URLs."""
+    """The result of the URLs job, in the order in which its URLs were first seen.
 
-    def __init__(self, parts: Iterable[Path]) -> None:
-        """Look where each batch is."""
-        self._lines: dict[int, list[_Line]] = defaultdict(list)
-        protocol = BatchProtocol()
-        for part in parts:
-            offset = 0
-            with part.open("rb") as file:
-                for line in file:
-                    self._lines[protocol.read(line)[0]].append(_Line(part, offset))
-                    offset += len(line)
+    A context manager. In memory: ``memory_bytes`` of tables, beyond that they are in a temporary
+    file.
+    """
 
-    def rejects(self) -> Iterator[bytes]:
-        """Yield the batches of rejects, in the order of the lists."""
-        for key in sorted(key for key in self._lines if key >= REJECTS_KEY):
-            yield from self._batches(key)
+    def __init__(self, tables: Iterable[Keyed], memory_bytes: int = 256 << 20) -> None:
+        """Read ``tables``, what the job left."""
+        self._store = TableStore(memory_bytes)
+        for key, table in tables:
+            self._store.add(key, table)
+
+    def __enter__(self) -> DistinctUrls:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._store.__exit__(None, None, None)
+
+    def rejects(self) -> Iterator[pa.Table]:
+        """Yield the tables of rejects, in the order of the lists."""
+        for key in self._store.sorted_keys():
+            if key >= REJECTS_KEY:
+                yield from self._store.take(key)
 
     def by_place(self) -> Iterator[UrlRows]:
         """Yield all rows in the order in which their URLs were first seen, some thousands a time.
 
-        In memory: a batch of each range of digests, 256 of them, some 150 MB.
+        In memory besides: a table of each range of digests, 256 of them, some 150 MB.
         """
-        ranges = [_Range(self._batches(key)) for key in self._lines if key < REJECTS_KEY]
+        keys = [key for key in self._store.sorted_keys() if key < REJECTS_KEY]
+        ranges = [_Range(self._store.take(key)) for key in keys]
         while ranges := [each for each in ranges if each.begin()]:
             # no URL that is still to be read was seen before the last of any batch
             horizon = min(each.last for each in ranges)
             yield joined([each.take_to(horizon) for each in ranges]).by_place()
 
-    def _batches(self, key: int) -> Iterator[bytes]:
-        for line in self._lines[key]:
-            with line.part.open("rb") as file:
-                file.seek(line.offset)
-                yield BatchProtocol().read(file.readline())[1]
-
 
 class _Range:
-    """The URLs of a range of digests, ascending by place; the rest of a batch is held."""
+    """The URLs of a range of digests, ascending by place; the rest of a table is buffered."""
 
-    def __init__(self, batches: Iterator[bytes]) -> None:
-        self._batches = batches
+    def __init__(self, tables: Iterator[pa.Table]) -> None:
+        self._tables = tables
         self._rows: UrlRows | None = None
 
     def begin(self) -> bool:
-        """Hold some rows; return False if there are none any more."""
+        """Buffer some rows; return False if there are none any more."""
         if self._rows is None:
-            batch = next(self._batches, None)
-            self._rows = None if batch is None else decode_urls(batch)
+            table = next(self._tables, None)
+            self._rows = None if table is None else from_table(table)
         return self._rows is not None
 
     @property
     def last(self) -> tuple[int, int]:
-        """The place of the last row that is held."""
+        """The place of the last row that is buffered."""
         assert self._rows is not None
         chunk, number = self._rows.places[-1].tolist()
         return chunk, number
 
     def take_to(self, horizon: tuple[int, int]) -> UrlRows:
-        """Return the rows up to a place, which are not held any more."""
+        """Return the rows up to a place, which are not buffered any more."""
         assert self._rows is not None
         rows, (chunk, number) = self._rows, horizon
         chunks = rows.places[:, 0]

@@ -16,7 +16,7 @@ from mr_dedup.cli.main import main
 from mr_dedup.engines.streaming import RUNNERS
 from mr_dedup.errors import MrDedupError
 from mr_dedup.formats.documents import chunks
-from mr_dedup.jobs import urls as urls_module
+from mr_dedup.jobs.urls import UrlsJob
 from mr_dedup.urls.opening import open_filter
 from mr_dedup.urls.rocks_store import RocksStore
 from tests.cli.running import Command
@@ -37,12 +37,10 @@ def write_visits(path, every):
 
 @pytest.fixture
 def small(monkeypatch):
-    """Let the small lists of the tests take several tasks, and many batches."""
+    """Let the small lists of the tests take several tasks."""
     monkeypatch.setattr(chunks, "CHUNK_BYTES", 5000)
     monkeypatch.setattr(chunks, "_MIN_BYTES", 5000)
     monkeypatch.setattr(chunks, "_FILE_BYTES", 100)
-    monkeypatch.setattr(urls_module, "_LEFT_URLS", 3)
-    monkeypatch.setattr(urls_module, "_SENT_URLS", 50)
 
 
 @BOTH
@@ -258,7 +256,7 @@ def test_long_lists_go_to_several_processes(tmp_path, capfd, monkeypatch):
     """Nobody says where: what one process would take seconds for is for all cores."""
     monkeypatch.setattr(urls_bulk, "_SMALL_BYTES", 100)
     warmed = []
-    monkeypatch.setattr(urls_module.UrlsJob, "warm_up", lambda: warmed.append(1))
+    monkeypatch.setattr(UrlsJob, "warm_up", lambda job: warmed.append(1))
     out = tmp_path / "out.tsv"
     for count, wanted in ((2, []), (200, [1])):
         lists = write_visits(tmp_path / "a.txt", visits(count))

@@ -19,12 +19,12 @@ def test_tables_come_back_by_key_in_order(added, memory_bytes):
         for key, numbers in added:
             store.add(key, pa.table({"n": pa.array(numbers, pa.int64())}))
         expected = {key: [n for k, n in added if k == key] for key, _ in added}
-        assert store.keys() == sorted(expected)
+        assert store.sorted_keys() == sorted(expected)
         found = {
             key: [table["n"].to_pylist() for table in store.take(key)] for key in sorted(expected)
         }
         assert found == expected
-        assert store.keys() == []
+        assert store.sorted_keys() == []
         size_bytes = 8 * sum(len(numbers) for _, numbers in added)
         assert (store.spilled_bytes > 0) == (size_bytes > memory_bytes)
 

@@ -1,6 +1,5 @@
 """The URLs job run alone, what its tasks hand over, and rows of URLs."""
 
-import random
 import subprocess
 import sys
 
@@ -10,11 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mr_dedup.errors import MrDedupError
-from mr_dedup.jobs import urls as urls_module
-from mr_dedup.jobs.batches import Kind, decode_bytes, encode_bytes, kind_of
-from mr_dedup.jobs.url_rows import UrlRows, decode_urls, encode_urls, joined, merged
-from mr_dedup.jobs.urls import UrlsJob
+from mr_dedup.engines.inputs import Input
+from mr_dedup.engines.memory import MemoryEngine
+from mr_dedup.jobs.reading import reject_lines
+from mr_dedup.jobs.url_rows import UrlRows, from_table, joined, merged, to_table
+from mr_dedup.jobs.urls import UrlsJob, format_lines
+from mr_dedup.pipeline.distinct_urls import DistinctUrls
 from mr_dedup.urls.digests import digests_of
 from tests.urls.url_lists import distinct, visits, write_lists
 
@@ -59,58 +59,30 @@ def test_merging_keeps_what_came_first_and_adds_up(seen, parts):
     assert places == sorted(places)
 
 
-@given(SEEN, st.integers(1, 7))
-def test_batches_hold_what_was_put_in(seen, rows_a_batch):
+@given(SEEN)
+def test_tables_have_what_was_put_in(seen):
     rows = merged([rows_of(seen)])
-    batches = list(encode_urls(rows, rows_a_batch))
-    assert len(batches) == -(-len(rows) // rows_a_batch)
-    found = [decode_urls(batch) for batch in batches]
-    assert {k: v for part in found for k, v in as_dict(part).items()} == as_dict(rows)
+    assert as_dict(from_table(to_table(rows))) == as_dict(rows)
 
 
-def test_damaged_batches_and_those_of_others_are_refused():
-    (batch,) = encode_urls(UrlRows.seen([b"a", b"bc"], digests_of([b"a", b"bc"]), 1, 2), 10)
-    rng = random.Random(1)
-    for _ in range(50):
-        at = rng.randrange(len(batch))
-        damaged = batch[:at] + bytes([batch[at] ^ 1 << rng.randrange(7)]) + batch[at + 1 :]
-        with pytest.raises(MrDedupError):
-            decode_urls(damaged)
-    with pytest.raises(MrDedupError, match="expected urls"):
-        decode_urls(encode_bytes(Kind.REJECTS, 1, b"{}"))
-
-
-def job_of(*options):
-    job = UrlsJob(["--as-batches", *options])
-    job.sandbox()
-    return job
-
-
-@pytest.mark.parametrize("held", [1, 100, 1 << 19])
-def test_what_is_sent_on_early_is_merged_again(tmp_path, monkeypatch, held):
-    """Whatever a task holds: the same URLs, counted, and as many of them."""
-    monkeypatch.setattr(urls_module, "_HELD_URLS", held)
-    monkeypatch.setattr(urls_module, "_SENT_URLS", 7)
+@pytest.mark.parametrize("buffered", [1, 100, 1 << 19])
+@pytest.mark.parametrize("memory_bytes", [0, 1 << 30])
+def test_what_is_yielded_early_is_merged_again(tmp_path, buffered, memory_bytes):
+    """Whatever a task buffers: the same URLs, counted, and as many of them."""
     paths, expected, bad = write_lists(tmp_path, 400)
-    job = job_of()
-    grouped = {}
-    for number, path in enumerate(paths):
-        monkeypatch.setenv("MR_DEDUP_INPUT_NUMBER", str(number))
-        for key, batch in job.map_list(str(path), path.name):
-            grouped.setdefault(key, []).append(batch)
-    rng = random.Random(held)
-    job.start_counting()
-    left = []
-    for key, batches in grouped.items():
-        rng.shuffle(batches)
-        left += job.reduce_urls(key, iter(batches))
-    rows = joined([decode_urls(batch) for _, batch in left if kind_of(batch) == Kind.URLS])
-    assert urls_module.format_lines(rows.by_place()) == expected
-    assert job.distinct == expected.count(b"\n")
-    rejects = [decode_bytes(Kind.REJECTS, b)[0] for _, b in left if kind_of(b) == Kind.REJECTS]
-    assert sum(rejects) == bad
-    assert isinstance(rows.urls, pa.LargeBinaryArray)
-    assert rows.visits.dtype == np.uint64
+    job = UrlsJob(buffered_urls=buffered, yielded_urls=7, left_urls=3)
+    inputs = [Input(str(path), path.name) for path in paths]
+    with (
+        MemoryEngine(threads=2, memory_bytes=memory_bytes).run(job, inputs) as output,
+        DistinctUrls(output, memory_bytes) as urls,
+    ):
+        rejects = [reject_lines(table) for table in urls.rejects()]
+        rows = list(urls.by_place())
+    assert b"".join(map(format_lines, rows)) == expected
+    assert output.counters["distinct urls"] == expected.count(b"\n")
+    assert b"".join(rejects).count(b"\n") == output.counters["rejected records"] == bad
+    assert isinstance(rows[0].urls, pa.LargeBinaryArray)
+    assert rows[0].visits.dtype == np.uint64
 
 
 @pytest.mark.parametrize(("runner", "options"), [("inline", ["--no-canonical"]), ("local", [])])
@@ -134,9 +106,12 @@ def test_the_job_runs_alone(tmp_path, runner, options):
     )
 
 
-def test_options_are_those_of_the_form():
-    assert job_of("--drop-index", "--keep-fragments").form().describe() == (
-        "canonical, keep fragments, drop index"
-    )
-    with pytest.raises(ValueError, match="--no-canonical leaves nothing to --drop-index"):
-        job_of("--no-canonical", "--drop-index")
+def test_options_of_the_job_alone_are_those_of_the_form(tmp_path, capsys):
+    (tmp_path / "list.txt").write_text("http://a.example/index.html?b#c\nhttp://a.example/?b#c\n")
+    arguments = ["--no-conf", "-r", "inline", "--drop-index", "--keep-fragments"]
+    command = [sys.executable, "-m", "mr_dedup.jobs.urls", *arguments]
+    done = subprocess.run([*command, "list.txt"], cwd=tmp_path, capture_output=True, check=False)
+    assert done.stdout == b"2\thttp://a.example/index.html?b#c\n"
+    done = subprocess.run([*command, "--no-canonical", "x"], capture_output=True, check=False)
+    assert done.returncode == 2
+    assert b"error: --no-canonical leaves nothing to --keep-fragments, --drop-index" in done.stderr

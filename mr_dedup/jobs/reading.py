@@ -1,0 +1,138 @@
+"""How map tasks read documents, count them, and pass on records that could not be read."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+import pyarrow as pa
+
+from mr_dedup.formats.chunks import DESCRIPTION_SUFFIX
+from mr_dedup.formats.documents.batch import DocumentBatch
+from mr_dedup.formats.documents.chunks import BUNDLE_SUFFIX, DocumentChunk, unbundle
+from mr_dedup.formats.documents.files import DocumentFile, DocumentFormat, DocumentPart
+from mr_dedup.formats.documents.options import ReadOptions
+from mr_dedup.formats.documents.read import read_documents
+from mr_dedup.formats.documents.rejects import Rejects
+from mr_dedup.jobs.contract import Counters, TaskInput
+from mr_dedup.jobs.inputs import order_of
+from mr_dedup.jobs.job import errors_naming
+
+REJECT = "reject"
+"""The only column of a table of rejected records: a line of JSON each."""
+
+_SPOOLED_BYTES = 1 << 20
+_REJECTS_BYTES = 4 << 20
+
+
+def is_rejects(table: pa.Table) -> bool:
+    """Return whether a table has rejected records."""
+    names: list[str] = table.column_names
+    return names == [REJECT]
+
+
+def reject_lines(table: pa.Table) -> bytes:
+    """Return a table of rejected records as lines of JSON."""
+    return b"".join(line + b"\n" for line in table[REJECT].to_pylist())
+
+
+def chunk_of(part: TaskInput, format: DocumentFormat | None) -> DocumentChunk:
+    """Return the chunk of documents that a task reads.
+
+    The input is the description of a chunk, a bundle of files, lines of a file that Hadoop split,
+    or a file as it is, of ``format`` or what its name says. Numbers of chunks ascend in the order
+    of the documents.
+    """
+    with errors_naming(part.name, str(part.path)):
+        number = order_of(part.number)
+        if part.lines is not None:
+            file = DocumentFile(None, part.name, "jsonl")
+            lines = DocumentPart(file, split=part.lines)
+            return DocumentChunk(number + part.lines.start, (lines,))
+        if part.path.name.endswith(DESCRIPTION_SUFFIX):
+            return DocumentChunk.read(part.path)
+        if part.path.name.endswith(BUNDLE_SUFFIX):
+            parts = unbundle(part.path, Path.cwd() / "unpacked").parts
+            return DocumentChunk(number, parts)
+        file = DocumentFile.detect(str(part.path), name=part.name, format=format)
+        return DocumentChunk(number, (file.whole(),))
+
+
+class TaskRejects:
+    """The rejected records of one task; those beyond a megabyte are in a temporary file.
+
+    Attributes:
+        report: What readers of formats report rejected records to.
+    """
+
+    def __init__(self) -> None:
+        spool = tempfile.SpooledTemporaryFile(max_size=_SPOOLED_BYTES)  # noqa: SIM115 (__exit__ closes it)
+        self._spool: BinaryIO = spool  # type: ignore[assignment]
+        self.report = Rejects(self._spool)
+
+    def __enter__(self) -> TaskRejects:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._spool.close()
+
+    def tables(self) -> Iterator[pa.Table]:
+        """Yield the rejected records."""
+        self._spool.seek(0)
+        while lines := self._spool.readlines(_REJECTS_BYTES):
+            stripped = [line.rstrip(b"\n") for line in lines]
+            yield pa.table({REJECT: pa.array(stripped, pa.large_binary())})
+
+
+class DocumentReading:
+    """The documents of a task's input; a context manager.
+
+    In memory: a batch; rejected records beyond a megabyte are in a temporary file.
+
+    Args:
+        part: What the task reads.
+        format: Of the files, where their names do not say it.
+        options: What of each record is read.
+        counters: Counts documents, bytes of text, rejected and skipped records, once ``batches``
+            has ended.
+    """
+
+    def __init__(
+        self,
+        part: TaskInput,
+        format: DocumentFormat | None,
+        options: ReadOptions,
+        counters: Counters,
+    ) -> None:
+        self.chunk = chunk_of(part, format)
+        self.documents = 0
+        self._options = options
+        self._counters = counters
+        self._rejects = TaskRejects()
+
+    def __enter__(self) -> DocumentReading:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._rejects.__exit__()
+
+    def batches(self) -> Iterator[DocumentBatch]:
+        """Yield the documents; raises as ``read_documents``."""
+        from mr_dedup.jobs.documents import PASSED_OVER, REJECTED
+
+        text_bytes = 0
+        report = self._rejects.report
+        for batch in read_documents(self.chunk.parts, report, self._options):
+            self.documents += len(batch)
+            text_bytes += batch.texts.nbytes
+            yield batch
+        counts = {"documents": self.documents, "bytes of text": text_bytes}
+        counts[REJECTED] = report.counts.rejected
+        counts |= {PASSED_OVER + why: amount for why, amount in report.passed_over.items()}
+        self._counters.update(counts)
+
+    def rejects(self) -> Iterator[pa.Table]:
+        """Yield the rejected records, once ``batches`` has ended."""
+        return self._rejects.tables()
