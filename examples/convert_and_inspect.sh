@@ -1,5 +1,5 @@
 #!/bin/sh
-# One corpus as longs, as text and packed: a third smaller, searched without unpacking.
+# One corpus as longs, text and packed; packed files are a third smaller and searched as they are.
 set -eu
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
@@ -12,5 +12,5 @@ mr-dedup convert data/corpus-00000.longs -o corpus.fpz
 mr-dedup inspect corpus.fpz
 mr-dedup convert data/queries.longs -o queries.txt
 head -n 2 queries.txt
-mr-dedup query corpus.fpz --queries queries.txt --with-distance -o found.tsv
-head -n 2 found.tsv | cut -c 1-100
+mr-dedup query corpus.fpz --queries queries.txt --with-distance -o matches.tsv
+head -n 2 matches.tsv | cut -c 1-100

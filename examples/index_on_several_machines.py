@@ -1,6 +1,6 @@
-"""An index too large for one machine: documents are dealt out by id, and every machine is asked.
+"""An index too large for one machine: documents are partitioned by id; all machines are queried.
 
-Here three servers on loopback stand for the machines.
+Three servers on loopback stand for the machines.
 """
 
 import os
@@ -22,18 +22,18 @@ MACHINES = 3
 
 @contextmanager
 def server(folder):
-    """Yield the index of a server that runs meanwhile."""
+    """Start a server on a new index, yield its client, and stop it."""
     subprocess.run([*COMMAND, "index", "create", str(folder), "-k", "3"], check=True)
     serve = [*COMMAND, "serve", str(folder), "--port", "0"]
     # on loopback and without a token, whatever the environment has for other servers
     environment = {name: value for name, value in os.environ.items() if name != "MR_DEDUP_TOKEN"}
     with subprocess.Popen(serve, stderr=subprocess.PIPE, text=True, env=environment) as process:
         try:
-            # it says where it is, with a port that was free; or why it is nowhere
-            said = process.stderr.readline()
-            _, _, url = said.strip().rpartition(" at ")
+            # its first line has the URL, or the reason why it could not start
+            line = process.stderr.readline()
+            _, _, url = line.strip().rpartition(" at ")
             if not url.startswith("http://"):
-                raise SystemExit(said + process.communicate()[1])
+                raise SystemExit(line + process.communicate()[1])
             with HttpIndex(url) as index:
                 yield index
         finally:
@@ -41,24 +41,24 @@ def server(folder):
 
 
 def owner(id):
-    """The machine of a document, by its id alone: the same whoever asks, now and later."""
+    """Return the machine of a document: a function of its id, so that all clients agree."""
     return xxhash.xxh3_64_intdigest(id.encode()) % MACHINES
 
 
 def add(indexes, fingerprints, ids):
-    """Each document to its machine, those of a machine in one call."""
+    """Add each document on its machine, with one call for each machine."""
     owners = np.array([owner(id) for id in ids])
     for number, index in enumerate(indexes):
-        here = np.flatnonzero(owners == number)
-        index.add(fingerprints[here], [ids[place] for place in here])
+        rows = np.flatnonzero(owners == number)
+        index.add(fingerprints[rows], [ids[row] for row in rows])
 
 
 def query(pool, indexes, fingerprints):
-    """What all machines know, asked at the same time, nearest first for each query."""
-    answers = list(pool.map(lambda index: index.query(fingerprints), indexes))
+    """Return the matches of each query on all machines, nearest first, in parallel."""
+    responses = list(pool.map(lambda index: index.query(fingerprints), indexes))
     return [
-        sorted((match for found in answers for match in found.of(place)), key=lambda m: m.distance)
-        for place in range(len(fingerprints))
+        sorted((match for each in responses for match in each.of(row)), key=lambda m: m.distance)
+        for row in range(len(fingerprints))
     ]
 
 
@@ -72,8 +72,8 @@ with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
     add(indexes, corpus, [f"page {number}" for number in range(corpus.size)])
     print("documents on each machine:", *map(len, indexes))
 
-    queries = corpus[:4] ^ np.uint64(0b101)  # two bits from what is there
-    for place, found in enumerate(query(pool, indexes, queries)):
-        print(f"{queries[place]:#018x} is {found[0].distance} bits from {found[0].id}")
-        assert [match.id for match in found] == [f"page {place}"]
+    queries = corpus[:4] ^ np.uint64(0b101)  # two bits from stored ones
+    for row, matches in enumerate(query(pool, indexes, queries)):
+        print(f"{queries[row]:#018x} is {matches[0].distance} bits from {matches[0].id}")
+        assert [match.id for match in matches] == [f"page {row}"]
     assert sum(map(len, indexes)) == corpus.size

@@ -9,5 +9,5 @@ set -x
 data-gen fingerprints --queries 500 --corpus 50000 --duplicates-per-query 2 -k 3 --seed 3 \
     --chunk-size 128KB --out data
 python -m mr_dedup.jobs.query -r local --no-conf --queries data/queries.longs \
-    data/corpus-*.longs > found.tsv
-sort -n found.tsv | cmp - data/truth.tsv
+    data/corpus-*.longs > matches.tsv
+sort -n matches.tsv | cmp - data/truth.tsv
