@@ -16,7 +16,8 @@ import numpy as np
 from bench.inputs import SEED, Fingerprints
 from bench.measure import Mismatch, Row, interleaved
 from data_gen.streams import Stream
-from mr_dedup.formats.fingerprint_files import FingerprintFile, create
+from mr_dedup.formats.fingerprint_files import FingerprintFile
+from mr_dedup.formats.fingerprint_writer import create
 from mr_dedup.formats.packed import PackedReader, PackedWriter
 from mr_dedup.hamming.distinct import distinct
 

@@ -58,7 +58,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command; return its exit code."""
-    from mr_dedup.formats.fingerprint_files import FingerprintFile, create, format_to_write
+    from mr_dedup.formats.fingerprint_files import FingerprintFile
+    from mr_dedup.formats.fingerprint_writer import create, format_to_write
     from mr_dedup.formats.inputs import expand
     from mr_dedup.formats.outputs import refuse_existing
 

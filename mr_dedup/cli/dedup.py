@@ -239,7 +239,7 @@ def _judge_result(arguments: argparse.Namespace, out: Path) -> None:
     if summary["rejected"]:
         with (out / REJECTS).open("rb") as file:
             while lines := file.readlines(_REJECTS_AT_ONCE):
-                counts.take_rejects(b"".join(lines))
+                counts.add_lines(b"".join(lines))
     judge_reading(arguments, counts)
 
 

@@ -51,7 +51,7 @@ def report_data(
     """
     import numpy as np
 
-    from mr_dedup.formats.parquet_table import read_table
+    from mr_dedup.formats.tables import read_table
     from mr_dedup.pipeline.dedup import CLUSTERS, DECISIONS, ROWS, SAMPLES, SHOWN
     from mr_dedup.pipeline.document_rows import row_batches
     from mr_dedup.report.data import ReportData, Totals

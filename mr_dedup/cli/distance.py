@@ -142,7 +142,7 @@ def _documents_by_id(
     _tell_of(rejects)
     for id, documents in found.items():
         if not documents:
-            others = len(sources.passed_over)
+            others = len(sources.skipped)
             more = f"; {counted(others, 'file')} of other kinds not read" if others else ""
             raise MrDedupError(f"no document has the id {id!r}, of {read:,} read{more}")
         if len(documents) > 1:
@@ -165,7 +165,7 @@ def _tell_of(rejects: Rejects) -> None:
 
 def _document(name: str, batch: DocumentBatch, row: int) -> _Document:
     file, text = batch.files[row].as_py(), batch.texts[row].as_py()
-    return _Document(name, file, int(batch.places[row]), text)
+    return _Document(name, file, int(batch.offsets[row]), text)
 
 
 def _report(

@@ -137,7 +137,7 @@ def _found(names: Sequence[str], arguments: argparse.Namespace) -> tuple[list[Do
         and any(file.path and out.samefile(file.path) for file in found.files)
     ):
         raise _is_read_as_well(out)
-    return found.files, len(found.passed_over)
+    return found.files, len(found.skipped)
 
 
 def _is_read_as_well(out: Path | str) -> MrDedupError:
@@ -268,7 +268,7 @@ def _remote_files(
     files = list_files(names, arguments.runner, settings)
     known = [file for file in files if arguments.format or format_by_ending(file.uri)]
     if not known:
-        raise MrDedupError(f"{', '.join(names)}: holds no file of documents; see --format")
+        raise MrDedupError(f"{', '.join(names)}: contains no file of documents; see --format")
     if any(file.uri == arguments.out for file in known):
         raise _is_read_as_well(arguments.out)
     return known, len(files) - len(known)

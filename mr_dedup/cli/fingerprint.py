@@ -49,8 +49,8 @@ if TYPE_CHECKING:
 
     from mr_dedup.engines.streaming import ClusterSettings, JobResult
     from mr_dedup.formats.documents.rejects import ReadCounts
-    from mr_dedup.formats.fingerprint_files import FingerprintWriter
     from mr_dedup.formats.fingerprint_parquet import TableWriter
+    from mr_dedup.formats.fingerprint_writer import FingerprintWriter
 
 HELP = "compute the fingerprints of documents"
 
@@ -179,7 +179,7 @@ def _writer(
         with table_writer(out, features, arguments.keep_field, arguments.overwrite) as write:
             yield write
         return
-    from mr_dedup.formats.fingerprint_files import create
+    from mr_dedup.formats.fingerprint_writer import create
 
     with create(out, overwrite=arguments.overwrite) as file:
         yield partial(_write_to_file, file, format == "text")

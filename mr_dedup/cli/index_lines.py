@@ -193,7 +193,7 @@ class _LineReader:
         found: list[tuple[int, Line]] = []
         for batch in [*read, *builder.finish()]:
             values = self._maker.of(batch.texts)
-            columns = batch.places, values, batch.ids
+            columns = batch.offsets, values, batch.ids
             for position, value, id in zip(*(c.tolist() for c in columns), strict=True):
                 found.append((position, Line(value, id)))
         found += [(at, Line(fault=printable(why))) for at, why in report.faults.items()]

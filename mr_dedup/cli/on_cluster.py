@@ -213,7 +213,7 @@ def staged_files(
 ) -> list[Input]:
     """Return files of this machine, one for each chunk: what it is, or a copy of its parts."""
     from mr_dedup.engines.streaming import Input
-    from mr_dedup.formats.fingerprint_files import create
+    from mr_dedup.formats.fingerprint_writer import create
 
     inputs = []
     for number, chunk in enumerate(chunks):

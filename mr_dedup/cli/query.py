@@ -223,7 +223,7 @@ def _stage_queries(file: FingerprintFile, path: Path, byte_order: ByteOrder) -> 
     Tasks would otherwise each decompress or parse them, and sort them, anew.
     """
     from mr_dedup.errors import FormatError
-    from mr_dedup.formats.fingerprint_files import create
+    from mr_dedup.formats.fingerprint_writer import create
     from mr_dedup.hamming.distinct import distinct
 
     queries = distinct(file.read())

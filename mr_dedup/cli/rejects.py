@@ -47,7 +47,7 @@ class RejectsOutput:
         else:
             _, lines = decode_bytes(Kind.REJECTS, batch)
         before = self.counts.rejected
-        self.counts.take_rejects(lines)
+        self.counts.add_lines(lines)
         self.count += self.counts.rejected - before
         if self._path is None:
             return

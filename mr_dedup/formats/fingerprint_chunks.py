@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from mr_dedup.formats.batches import regrouped
 from mr_dedup.formats.chunks import Chunk, Part, grouped
 from mr_dedup.formats.fingerprint_files import FingerprintFile
 
@@ -116,24 +117,13 @@ class FingerprintChunk(Chunk[FingerprintPart]):
         return sum(part.size for part in self.parts)
 
     def batches(self, max_count: int) -> Iterator[Fingerprints]:
-        """Yield the fingerprints, uint64 arrays of at most ``max_count``, small ones joined.
+        """Yield the fingerprints, uint64 arrays of at most ``max_count``, those of files joined.
 
         In memory: up to twice ``max_count`` fingerprints, once if there is one part.
         """
-        batches: list[Fingerprints] = []
-        count = 0
-        for part in self.parts:
-            for batch in part.batches(max_count):
-                if count + batch.size > max_count:
-                    yield _joined(batches)
-                    batches, count = [], 0
-                batches.append(batch)
-                count += batch.size
-                if count == max_count:
-                    yield _joined(batches)
-                    batches, count = [], 0
-        if count:
-            yield _joined(batches)
+        if len(self.parts) == 1:
+            return self.parts[0].batches(max_count)
+        return regrouped((b for part in self.parts for b in part.batches(max_count)), max_count)
 
     def sample(self, size: int) -> Fingerprints:
         """Return at most ``size`` fingerprints from all over the chunk, uint64[s].
@@ -157,7 +147,7 @@ class FingerprintChunk(Chunk[FingerprintPart]):
                 for number, count in zip(numbers.tolist(), counts.tolist(), strict=True)
                 for run in self.parts[number].sample(count, size // _SAMPLE_RUNS)
             ]
-        return _joined([_NO_FINGERPRINTS, *runs])[:size]
+        return np.concatenate([_NO_FINGERPRINTS, *runs])[:size]
 
 
 def cut_into_chunks(parts: Sequence[FingerprintPart], size: int) -> list[FingerprintChunk]:
@@ -191,7 +181,3 @@ def chunk_size(parts: Sequence[FingerprintPart], cores: int, min_size: int = 0) 
         _MIN_COST, min_size, min(_LONG_COST, work // cores), work // (_TASKS_PER_CORE * cores)
     )
     return min(CHUNK_FINGERPRINTS, size + 1)
-
-
-def _joined(batches: Sequence[Fingerprints]) -> Fingerprints:
-    return batches[0] if len(batches) == 1 else np.concatenate(batches)

@@ -10,9 +10,8 @@ from __future__ import annotations
 import contextlib
 import io
 import os
-import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, get_args
@@ -22,18 +21,17 @@ from numpy.typing import NDArray
 
 from mr_dedup.errors import FormatError, MrDedupError
 from mr_dedup.formats import longs, text
+from mr_dedup.formats.batches import regrouped
 from mr_dedup.formats.compression import (
     COMPRESSION_OF_SUFFIX,
     Compression,
-    compressing,
     compression_by_suffix,
     decompressed_file,
     suffix_inside,
 )
-from mr_dedup.formats.file_kinds import kind_of
+from mr_dedup.formats.inputs import kind_of
 from mr_dedup.formats.io_errors import reading, reason_of
 from mr_dedup.formats.longs import ByteOrder
-from mr_dedup.formats.outputs import whole_file
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -106,7 +104,7 @@ class FingerprintFile:
         with reading(path):
             kind = kind_of(path)
         if kind != "file":
-            advice = "" if kind == "folder" else "; save what it gives in a file first"
+            advice = "" if kind == "directory" else "; save what it gives in a file first"
             reason = f"is a {kind}, expected a file of fingerprints{advice}"
             raise FormatError(path, None, reason)
         chosen = format or format_by_ending(path if name is None else name)
@@ -211,7 +209,7 @@ class FingerprintFile:
                     yield from reader.batches(start, stop, max_count)
             elif self.format == "parquet":
                 with self._open_table() as table:
-                    yield from _regroup(table.batches(start, stop), max_count)
+                    yield from regrouped(table.batches(start, stop), max_count)
             elif self.splittable:
                 yield from longs.read_range(self.path, start, stop, self.byte_order, max_count)
             else:
@@ -219,7 +217,7 @@ class FingerprintFile:
                     if self.format == "longs":
                         yield from longs.read_stream(stream, self.path, self.byte_order, max_count)
                     else:
-                        yield from _regroup(text.read(stream, self.path), max_count)
+                        yield from regrouped(text.read(stream, self.path), max_count)
 
     def _identified(
         self, max_count: int
@@ -266,89 +264,6 @@ class FingerprintFile:
             yield packed.PackedReader(plain, self.path)
 
 
-class FingerprintWriter:
-    """Takes the fingerprints of a file that ``create`` is writing."""
-
-    def __init__(
-        self,
-        write: Callable[[NDArray[np.uint64]], None],
-        write_identified: Callable[[NDArray[np.uint64], pa.LargeStringArray], None] | None = None,
-    ) -> None:
-        self.count = 0
-        self._write = write
-        self._write_identified = write_identified
-
-    def write(self, fingerprints: NDArray[np.uint64]) -> None:
-        """Append ``fingerprints``, uint64[n]; to packed files only strictly ascending ones.
-
-        Raises ValueError for another dtype or order.
-        """
-        self._check(fingerprints)
-        self._write(fingerprints)
-        self.count += len(fingerprints)
-
-    def write_identified(self, fingerprints: NDArray[np.uint64], ids: pa.LargeStringArray) -> None:
-        """Append ``fingerprints``, uint64[n], with their ``ids``, large_string[n]; text only.
-
-        A null is no id. TAB, CR and LF in ids are escaped as ``id_text.escape_ids`` does. Raises
-        ValueError for another format, type or length, MrDedupError for an id that no line holds.
-        """
-        if self._write_identified is None:
-            raise ValueError("ids: only text files take ids")
-        self._check(fingerprints)
-        if len(ids) != len(fingerprints) or str(ids.type) != "large_string":
-            raise ValueError(
-                f"ids: expected large_string[{len(fingerprints)}], got {ids.type}[{len(ids)}]"
-            )
-        self._write_identified(fingerprints, ids)
-        self.count += len(fingerprints)
-
-    def _check(self, fingerprints: NDArray[np.uint64]) -> None:
-        if fingerprints.dtype != np.uint64:
-            raise ValueError(f"fingerprints: expected uint64, got {fingerprints.dtype}")
-
-
-@contextlib.contextmanager
-def create(
-    path: str | os.PathLike[str],
-    *,
-    format: Format | None = None,
-    byte_order: ByteOrder = "big",
-    overwrite: bool = False,
-) -> Iterator[FingerprintWriter]:
-    """Yield a writer of a fingerprint file that appears whole when the block ends, or not at all.
-
-    Format and compression are as the ending of ``path`` says; ``format`` overrules it. Raises
-    as ``format_to_write``, and MrDedupError if ``path`` exists and not ``overwrite``, or if it
-    cannot be written. Bounded memory; a compressed packed file is first written beside ``path``.
-    """
-    path = Path(path)
-    chosen = format_to_write(path, format)
-    compression = compression_by_suffix(path)
-    with whole_file(path, overwrite) as file, compressing(file, compression) as stream:
-        if chosen == "longs":
-            yield FingerprintWriter(lambda block: longs.write(stream, block, byte_order))
-        elif chosen == "text":
-            yield FingerprintWriter(
-                lambda block: text.write(stream, block),
-                lambda block, ids: text.write_identified(stream, path, block, ids),
-            )
-        else:
-            from mr_dedup.formats import packed
-
-            with contextlib.ExitStack() as stack:
-                # the header is written last: a compressed stream cannot go back to it
-                plain = file
-                if compression is not None:
-                    plain = stack.enter_context(tempfile.TemporaryFile(dir=path.parent))
-                writer = packed.PackedWriter(plain)
-                yield FingerprintWriter(writer.write)
-                writer.finish()
-                if compression is not None:
-                    plain.seek(0)
-                    shutil.copyfileobj(plain, stream)
-
-
 _NO_FINGERPRINTS = np.empty(0, dtype=np.uint64)
 
 
@@ -368,20 +283,6 @@ def format_by_ending(name: str | os.PathLike[str]) -> Format:
     if compression_by_suffix(name) and _FORMAT_OF_ENDING[ending] == "parquet":
         raise _compressed_parquet(name)
     return _FORMAT_OF_ENDING[ending]
-
-
-def format_to_write(path: str | os.PathLike[str], format: Format | None = None) -> WrittenFormat:
-    """Return the format that ``create`` writes: ``format``, or what the ending stands for.
-
-    Raises as ``format_by_ending``, and MrDedupError for Parquet.
-    """
-    chosen = format or format_by_ending(path)
-    if chosen == "parquet":
-        raise MrDedupError(
-            f"{os.fspath(path)}: Parquet is written by mr-dedup fingerprint only; expected one of "
-            f"{', '.join(WRITTEN_FORMATS)}"
-        )
-    return chosen
 
 
 def _compressed_parquet(path: str | os.PathLike[str]) -> FormatError:
@@ -404,20 +305,3 @@ def _write_fully(file: io.FileIO, content: bytes) -> None:
     rest = memoryview(content)
     while rest:
         rest = rest[file.write(rest) :]
-
-
-def _regroup(batches: Iterator[NDArray[np.uint64]], max_count: int) -> Iterator[NDArray[np.uint64]]:
-    """Yield the same fingerprints in arrays of ``max_count``, the last of what is left."""
-    waiting: list[NDArray[np.uint64]] = []
-    count = 0
-    for batch in batches:
-        waiting.append(batch)
-        count += len(batch)
-        if count >= max_count:
-            joined = np.concatenate(waiting)
-            whole = count // max_count * max_count
-            yield from np.split(joined[:whole], whole // max_count)
-            waiting = [joined[whole:].copy()]
-            count -= whole
-    if count:
-        yield np.concatenate(waiting)

@@ -1,39 +1,57 @@
-"""The files that a command's arguments name: files, globs, folders, file:// addresses."""
+"""Input files: those that file names, globs, directories and file:// URIs stand for."""
 
 from __future__ import annotations
 
 import glob
 import os
+import stat
 from collections.abc import Iterable
 from pathlib import Path
-from typing import NoReturn
+from typing import Literal, NoReturn
 from urllib.parse import unquote
 
 from mr_dedup.errors import MrDedupError
 from mr_dedup.formats.io_errors import cannot_be_read
 
-_ADDRESS = "file://"
+Kind = Literal["file", "directory", "pipe", "socket", "device"]
+
+_SCHEME = "file://"
+
+
+def kind_of(path: str | os.PathLike[str]) -> Kind:
+    """Return what ``path`` is, links followed: only regular files are read twice, or replaced.
+
+    Raises OSError if there is nothing, or access is denied.
+    """
+    mode = Path(path).stat().st_mode
+    if stat.S_ISREG(mode):
+        return "file"
+    if stat.S_ISDIR(mode):
+        return "directory"
+    if stat.S_ISFIFO(mode):
+        return "pipe"
+    return "socket" if stat.S_ISSOCK(mode) else "device"
 
 
 def expand(names: Iterable[str]) -> list[Path]:
-    """Return the files that ``names`` stand for, in the order given, a glob's sorted.
+    """Return the files that ``names`` stand for, in the order given, those of a glob sorted.
 
-    A name that exists is taken as it stands, even with ``*`` in it. A folder, named or matched
-    by a glob, stands for the files in it and in its sub-folders, links followed, in the order of
-    their paths. Files and folders in it whose names start with ``.`` or ``_`` are passed over, as
-    Hadoop passes over ``_SUCCESS``; a folder that several links lead to, or one back to a folder
-    it is in, is entered once. What is neither file nor folder is returned too, for the reader to
-    refuse. Raises MrDedupError for a name that stands for no file, or a folder out of reach.
+    A name that exists is a path, even with ``*`` in it. A directory, named or matched by a glob,
+    stands for the files in it and its subdirectories, links followed, in the order of their paths.
+    Files and directories in it whose names start with ``.`` or ``_`` are skipped, as Hadoop skips
+    ``_SUCCESS``; a directory that is reached by several links, or from within itself, is entered
+    once. Pipes and devices are returned too, for the reader to refuse. Raises MrDedupError for a
+    name that stands for no file, and for a directory that cannot be read.
     """
     files: list[Path] = []
     for name in names:
         if not name:
-            raise MrDedupError("an input has no name: is a variable empty?")
+            raise MrDedupError("the name of an input is empty: is a variable not set?")
         try:
-            path = _local_path(name)
+            path = local_path(name)
             found = _found(path)
             if not found:
-                reason = "holds no files" if path.is_dir() else "no such file"
+                reason = "contains no files" if path.is_dir() else "no such file"
                 raise MrDedupError(f"{name}: {reason}")
         except OSError as error:
             raise cannot_be_read(error.filename or name, error) from error
@@ -41,16 +59,17 @@ def expand(names: Iterable[str]) -> list[Path]:
     return files
 
 
-def _local_path(name: str) -> Path:
-    if not name.startswith(_ADDRESS):
+def local_path(name: str) -> Path:
+    """Return the path that a file name or file:// URI stands for; MrDedupError for other hosts."""
+    if not name.startswith(_SCHEME):
         return Path(name)
-    # by hand: urlsplit takes what follows a # or ? for no part of the path
-    machine, slash, path = name.removeprefix(_ADDRESS).partition("/")
-    if machine not in ("", "localhost"):
-        raise MrDedupError(f"{name}: names another machine, {machine}")
+    # not urlsplit: it splits off what follows a # or ?
+    host, slash, path = name.removeprefix(_SCHEME).partition("/")
+    if host not in ("", "localhost"):
+        raise MrDedupError(f"{name}: is on another host, {host}")
     path = unquote(slash + path, errors="surrogateescape")
     if "\0" in path:
-        raise MrDedupError(f"{name}: no path holds a zero byte")
+        raise MrDedupError(f"{name}: a path cannot contain a zero byte")
     return Path(path)
 
 
@@ -86,5 +105,5 @@ def _is_shown(name: str) -> bool:
 
 
 def _raise(error: OSError) -> NoReturn:
-    """Report what os.walk would pass over in silence."""
+    """Report what os.walk would ignore."""
     raise error

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from mr_dedup.errors import MrDedupError
-from mr_dedup.formats.file_kinds import kind_of
+from mr_dedup.formats.inputs import kind_of
 from mr_dedup.formats.io_errors import cannot_be_written, writing
 from mr_dedup.interrupts import removed_at_forced_end
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from mr_dedup.formats.batches import regrouped
 from mr_dedup.hamming import kernels
 from mr_dedup.hamming.bit_order import BitOrder
 from mr_dedup.hamming.design import Key, TableDesign
@@ -283,7 +284,7 @@ def search(
                     yield Matches(query, corpus)
             del tables  # before the next are built
     else:
-        for slice_of in _regrouped(batches(), plan.slice_size):
+        for slice_of in regrouped(batches(), plan.slice_size):
             tables = Tables(distinct(slice_of), chosen.design, chosen.order, plan.memory_bytes)
             for query, corpus in tables.probe(queries):
                 yield Matches(query, corpus)
@@ -299,22 +300,6 @@ def _collapsed(batch: Fingerprints) -> Fingerprints:
     sample = spread_sample(batch)
     repeats = sample.size - distinct(sample).size
     return distinct(batch) if repeats > 0.02 * sample.size else batch
-
-
-def _regrouped(batches: Iterator[Fingerprints], size: int) -> Iterator[Fingerprints]:
-    """Yield the same fingerprints in batches of exactly ``size``, the last one shorter."""
-    waiting: list[Fingerprints] = []
-    held = 0
-    for batch in batches:
-        while held + batch.size >= size:
-            cut = size - held
-            yield np.concatenate([*waiting, batch[:cut]])
-            waiting, held, batch = [], 0, batch[cut:]
-        if batch.size:
-            waiting.append(batch)
-            held += batch.size
-    if held:
-        yield np.concatenate(waiting)
 
 
 def probe(

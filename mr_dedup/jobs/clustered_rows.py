@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from mr_dedup.errors import FormatError
-from mr_dedup.formats.parquet_table import read_table
+from mr_dedup.formats.tables import read_table
 
 _RANGES_KEY = b"mr_dedup.ranges"
 

@@ -161,7 +161,7 @@ class TaskReading:
             self.documents += len(batch)
             self.text_bytes += batch.texts.nbytes
             yield batch
-        self._passed_over = Counter(taker.passed_over)
+        self._passed_over = Counter(taker.skipped)
 
     def rejects(self) -> Iterator[bytes]:
         """Yield the rejected records as batches of lines of JSON, once ``batches`` has ended."""

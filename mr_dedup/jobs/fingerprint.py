@@ -135,7 +135,7 @@ class FingerprintJob(DocumentJob):
         known = len({file.name for file in files}) == len({file.path for file in files})
         if known and all(file.format == "jsonl" for file in files):
             places = self.held.places.setdefault(chunk.number, [])
-            places.append((batch.files, batch.places))
+            places.append((batch.files, batch.offsets))
 
 
 def check_kept(fields: Sequence[str], option: str = "--keep-field") -> None:
@@ -159,7 +159,7 @@ def table_of(
         "fingerprint": pa.array(fingerprints.values.view(np.int64), mask=~fingerprints.exist),
         "length": pa.array(np.diff(offsets)),
         "file": batch.files,
-        "place": pa.array(batch.places),
+        "place": pa.array(batch.offsets),
     }
     table = pa.table(columns)
     for name in fields:

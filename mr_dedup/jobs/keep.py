@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from mr_dedup.errors import FormatError, MrDedupError
 from mr_dedup.formats.documents.options import ReadOptions
-from mr_dedup.formats.parquet_table import read_table
+from mr_dedup.formats.tables import read_table
 from mr_dedup.jobs.batches import Batch, BatchProtocol
 from mr_dedup.jobs.document_options import read_options
 from mr_dedup.jobs.document_tables import DocumentTable
@@ -236,7 +236,7 @@ def has_texts(table: pa.Table) -> bool:
 def _texts(batch: DocumentBatch, rows: NDArray[np.int64], first: int) -> pa.Table:
     """Return the texts of some rows of a batch whose first is row ``first`` of its chunk."""
     texts = batch.texts.take(pa.array(rows))
-    return pa.table({"row": rows + first, "text": texts, "place": batch.places[rows]})
+    return pa.table({"row": rows + first, "text": texts, "place": batch.offsets[rows]})
 
 
 def _records(batch: DocumentBatch, mask: Sequence[bool] | NDArray[np.bool_]) -> pa.Table:

@@ -130,7 +130,7 @@ class DocumentReading:
             yield batch
         counts = {"documents": self.documents, "bytes of text": text_bytes}
         counts[REJECTED] = report.counts.rejected
-        counts |= {PASSED_OVER + why: amount for why, amount in report.passed_over.items()}
+        counts |= {PASSED_OVER + why: amount for why, amount in report.skipped.items()}
         self._counters.update(counts)
 
     def rejects(self) -> Iterator[pa.Table]:

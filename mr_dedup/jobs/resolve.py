@@ -23,9 +23,8 @@ from mrjob.step import MRStep
 from numpy.typing import NDArray
 
 from mr_dedup.errors import FormatError, MrDedupError
-from mr_dedup.formats.columns import one_array
 from mr_dedup.formats.documents.options import ReadOptions
-from mr_dedup.formats.parquet_table import read_table
+from mr_dedup.formats.tables import one_array, read_table
 from mr_dedup.jobs.batches import Batch, BatchProtocol
 from mr_dedup.jobs.clustered_rows import ClusteredRows
 from mr_dedup.jobs.document_options import read_options

@@ -17,7 +17,7 @@ from mrjob.step import MRStep
 from numpy.typing import NDArray
 
 from mr_dedup.errors import MrDedupError
-from mr_dedup.formats.columns import one_array
+from mr_dedup.formats.tables import one_array
 from mr_dedup.jobs.batches import Batch, BatchProtocol
 from mr_dedup.jobs.document_tables import DocumentTable, decode_documents
 from mr_dedup.jobs.documents import DocumentJob, TaskReading

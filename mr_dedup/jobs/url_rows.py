@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from mr_dedup.formats.columns import one_array
+from mr_dedup.formats.tables import one_array
 from mr_dedup.urls.digests import Digests, grouped
 
 

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from mr_dedup.clusters.decisions import Reason
 from mr_dedup.errors import MrDedupError
-from mr_dedup.formats.columns import one_array
 from mr_dedup.formats.outputs import whole_file
+from mr_dedup.formats.tables import one_array
 from mr_dedup.pipeline.document_rows import Locations, Rows
 
 _SAMPLES = 12

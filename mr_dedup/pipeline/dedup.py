@@ -38,7 +38,7 @@ from mr_dedup.formats.documents.chunks import DocumentChunk
 from mr_dedup.formats.documents.files import DocumentFile
 from mr_dedup.formats.documents.rejects import ReadCounts
 from mr_dedup.formats.outputs import whole_file
-from mr_dedup.formats.parquet_table import read_table
+from mr_dedup.formats.tables import read_table
 from mr_dedup.jobs.batches import Kind, decode_bytes, kind_of, read_batches
 from mr_dedup.jobs.clustered_rows import ClusteredRows
 from mr_dedup.jobs.document_tables import decode_documents
@@ -254,7 +254,7 @@ def fingerprint_documents(folder: Path, options: DedupOptions, run_job: RunJob) 
             if kind_of(batch) == Kind.REJECTS:
                 _, lines = decode_bytes(Kind.REJECTS, batch)
                 rejects.write(lines)
-                counts.take_rejects(lines)
+                counts.add_lines(lines)
                 continue
             table = decode_documents(batch)
             counts.documents += len(table)

@@ -22,7 +22,7 @@ from mr_dedup.engines.streaming import HeldResult, JobResult
 from mr_dedup.formats.documents.chunks import DocumentChunk, cut_into_chunks
 from mr_dedup.formats.documents.files import DocumentFile
 from mr_dedup.formats.outputs import whole_file
-from mr_dedup.formats.parquet_table import read_table
+from mr_dedup.formats.tables import read_table
 from mr_dedup.jobs.batches import Kind, kind_of, read_batches
 from mr_dedup.jobs.document_tables import decode_documents
 from mr_dedup.jobs.job import Job

@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from mr_dedup.formats.columns import one_array
 from mr_dedup.formats.compression import compressing, compression_by_suffix
+from mr_dedup.formats.tables import one_array
 from mr_dedup.jobs.keep import FILE_KEY
 
 

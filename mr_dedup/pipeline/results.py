@@ -26,7 +26,7 @@ from mr_dedup.fingerprints.simhash import VERSION
 from mr_dedup.formats.documents.files import DocumentFile
 from mr_dedup.formats.fingerprint_parquet import FINGERPRINT, ID, LENGTH, create_table
 from mr_dedup.formats.outputs import whole_file
-from mr_dedup.formats.parquet_table import read_table
+from mr_dedup.formats.tables import read_table
 from mr_dedup.jobs.document_options import read_options, reading_arguments
 from mr_dedup.pipeline.signature_rows import signature_batches
 from mr_dedup.pipeline.stages import checksum

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from mr_dedup.clusters.components import UnionFind
 from mr_dedup.formats.id_text import escape_ids
-from mr_dedup.formats.parquet_table import read_table
+from mr_dedup.formats.tables import read_table
 from mr_dedup.jobs.batches import read_batches
 from mr_dedup.jobs.document_tables import decode_documents
 from mr_dedup.jobs.grouped_rows import WHOLE, GroupedRows

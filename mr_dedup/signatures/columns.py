@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from mr_dedup.errors import MrDedupError
-from mr_dedup.formats.columns import one_array
+from mr_dedup.formats.tables import one_array
 from mr_dedup.signatures.protocol import SignatureMethod, Signatures
 
 VERSION = 4

@@ -10,7 +10,8 @@ import pytest
 
 from mr_dedup.cli import convert
 from mr_dedup.cli.main import main
-from mr_dedup.formats.fingerprint_files import FingerprintFile, create
+from mr_dedup.formats.fingerprint_files import FingerprintFile
+from mr_dedup.formats.fingerprint_writer import create
 
 VALUES = [5, 2**64 - 1, 5, 0, 2**63, 7, 0]
 DISTINCT = [0, 5, 7, 2**63, 2**64 - 1]
@@ -171,7 +172,7 @@ def test_mistakes_are_one_line_and_write_nothing(tmp_path, capsys):
     assert "odd.xyz: the format is not known" in failure(capsys, odd, "-o", out)
     assert "out.xyz: the format is not known" in failure(capsys, good, "-o", tmp_path / "out.xyz")
     assert "good.longs: exists; give --overwrite" in failure(capsys, good, "-o", good)
-    assert "is a folder" in failure(capsys, good, "-o", tmp_path, "--to", "text")
+    assert "is a directory" in failure(capsys, good, "-o", tmp_path, "--to", "text")
     (tmp_path / "there.parquet").touch()
     for name in ("out.parquet", "there.parquet"):
         assert f"{name}: Parquet is written by mr-dedup fingerprint only" in failure(

@@ -217,7 +217,7 @@ def test_what_cannot_be_is_one_line(tmp_path, capfd):
     out = tmp_path / "out.parquet"
     for arguments, said in [
         ([tmp_path / "no.jsonl", "-o", out], "no.jsonl: no such file"),
-        ([tmp_path / "empty", "-o", out], "empty: holds no files"),
+        ([tmp_path / "empty", "-o", out], "empty: contains no files"),
         ([tmp_path / "odd.dat", "-o", out], "name it with --format"),
         ([path, "-o", path, "--overwrite"], "docs.jsonl"),
         ([path, "-o", tmp_path / "out.fpz"], "mr-dedup convert makes it packed"),

@@ -10,7 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from mr_dedup.cli.main import main
-from mr_dedup.formats.fingerprint_files import FingerprintFile, create
+from mr_dedup.formats.fingerprint_files import FingerprintFile
+from mr_dedup.formats.fingerprint_writer import create
 
 
 def write(path, values):

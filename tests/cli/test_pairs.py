@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from mr_dedup.engines.streaming import RUNNERS
-from mr_dedup.formats import fingerprint_chunks, fingerprint_files
+from mr_dedup.formats import fingerprint_chunks, fingerprint_writer
 from mr_dedup.hamming.design import designs_for
 from tests.cli.running import Command
 from tests.oracles import flipped, pair_lines, pairs_among, pairs_within
@@ -110,7 +110,7 @@ def test_every_format_globs_folders_and_odd_names_give_one_answer(
     folder = tmp_path / "odd #1 é"
     folder.mkdir()
     for name, part in (("a b.txt", parts[0]), ("b.fpz", np.unique(parts[1]))):
-        with fingerprint_files.create(folder / name) as out:
+        with fingerprint_writer.create(folder / name) as out:
             out.write(part)
     (tmp_path / "c-1.longs.gz").write_bytes(gzip.compress(parts[2].astype(">u8").tobytes()))
     (tmp_path / "d").write_bytes(parts[3].astype(">u8").tobytes())

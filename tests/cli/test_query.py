@@ -25,7 +25,7 @@ from mr_dedup.cli.results import copy_ordered
 from mr_dedup.engines import streaming
 from mr_dedup.engines.streaming import RUNNERS, JobResult
 from mr_dedup.errors import MrDedupError
-from mr_dedup.formats import fingerprint_chunks, fingerprint_files
+from mr_dedup.formats import fingerprint_chunks, fingerprint_writer
 from mr_dedup.hamming import search
 from mr_dedup.hamming.design import designs_for
 from tests.cli.running import Command
@@ -149,7 +149,7 @@ def test_every_format_globs_folders_and_odd_names_give_one_answer(
         ("b.fpz", np.unique(parts[1])),
         ("c.longs", parts[2]),
     ):
-        with fingerprint_files.create(folder / name) as out:
+        with fingerprint_writer.create(folder / name) as out:
             out.write(part)
     (tmp_path / "d-1.longs.gz").write_bytes(gzip.compress(parts[3].astype(">u8").tobytes()))
     lines = "".join(f"{value:#018x}\tpage {i}\n" for i, value in enumerate(parts[4].tolist()))
@@ -297,7 +297,7 @@ def test_an_empty_corpus_is_said_and_no_error(queries, capfd, tmp_path):
 def damaged_files(folder, values):
     """Files with one fault each, and what must be said of them."""
     longs = values.astype(">u8").tobytes()
-    with fingerprint_files.create(folder / "good.fpz", overwrite=True) as out:
+    with fingerprint_writer.create(folder / "good.fpz", overwrite=True) as out:
         out.write(np.unique(values))
     packed = (folder / "good.fpz").read_bytes()
     flipped = bytearray(packed)
@@ -342,7 +342,7 @@ def test_other_mistakes_are_one_line(corpus, queries, capfd, tmp_path):
     (tmp_path / "nothing").mkdir()
     for arguments, reason in (
         ([tmp_path / "missing.longs", *good], "missing.longs: no such file"),
-        ([tmp_path / "nothing", *good], "nothing: holds no files"),
+        ([tmp_path / "nothing", *good], "nothing: contains no files"),
         ([tmp_path / "what.dat", *good], "--"),
         (["file://elsewhere/x.longs", *good], "another machine"),
         ([good[0], "--queries", tmp_path / "empty.longs"], "holds no queries"),

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mr_dedup.errors import FormatError
-from mr_dedup.formats import fingerprint_chunks, fingerprint_files
+from mr_dedup.formats import fingerprint_chunks, fingerprint_writer
 from mr_dedup.formats.fingerprint_chunks import (
     CHUNK_FINGERPRINTS,
     FingerprintChunk,
@@ -29,7 +29,7 @@ def written(path, values):
     if path.suffix == ".parquet":
         pq.write_table(pa.table({"fingerprint": values}), path, row_group_size=300)
         return FingerprintFile.detect(path)
-    with fingerprint_files.create(path) as out:
+    with fingerprint_writer.create(path) as out:
         out.write(values)
     return FingerprintFile.detect(path)
 

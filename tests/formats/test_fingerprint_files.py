@@ -27,9 +27,9 @@ from mr_dedup.formats.fingerprint_files import (
     WRITTEN_FORMATS,
     FingerprintFile,
     UnknownFormatError,
-    create,
 )
 from mr_dedup.formats.fingerprint_parquet import create_table
+from mr_dedup.formats.fingerprint_writer import create
 from tests.strategies import FINGERPRINTS, costly
 
 ENDINGS = [
@@ -231,7 +231,7 @@ def test_only_regular_files_are_read(tmp_path, format):
 def test_what_cannot_be_read_is_one_line(tmp_path):
     with pytest.raises(MrDedupError, match=r"none\.longs: cannot be read: No such file"):
         FingerprintFile.detect(tmp_path / "none.longs")
-    with pytest.raises(MrDedupError, match=r"is a folder, expected a file of fingerprints"):
+    with pytest.raises(MrDedupError, match=r"is a directory, expected a file of fingerprints"):
         FingerprintFile.detect(tmp_path, format="longs")
     (tmp_path / "folder.longs").mkdir()
     for format in FORMATS:
@@ -618,7 +618,8 @@ def test_only_packed_files_need_numba_and_only_parquet_pyarrow(tmp_path):
         write(tmp_path / f"x{ending}", VALUES)
     program = """
 import sys
-from mr_dedup.formats.fingerprint_files import FingerprintFile, create
+from mr_dedup.formats.fingerprint_files import FingerprintFile
+from mr_dedup.formats.fingerprint_writer import create
 for ending in (".longs", ".txt", ".longs.gz", ".txt.zst"):
     FingerprintFile.detect(f"x{ending}").read()
     with create(f"y{ending}"):

@@ -1,13 +1,14 @@
 """What names on a command line stand for."""
 
 import os
+import socket
 import tempfile
 from pathlib import Path
 
 import pytest
 
 from mr_dedup.errors import MrDedupError
-from mr_dedup.formats.inputs import expand
+from mr_dedup.formats.inputs import expand, kind_of
 
 
 def touch(folder, *names):
@@ -91,11 +92,11 @@ def test_what_is_no_file_is_left_for_the_reader_to_refuse(tmp_path):
     [
         ("nothing.longs", "nothing.longs: no such file"),
         ("*.fpz", r"\*.fpz: no such file"),
-        ("file://host/a.longs", "names another machine, host"),
-        ("file://[host/a.longs", r"names another machine, \[host"),
-        ("file:///a%00b", "no path holds a zero byte"),
-        ("empty", "empty: holds no files"),
-        ("", "an input has no name"),
+        ("file://host/a.longs", "is on another host, host"),
+        ("file://[host/a.longs", r"is on another host, \[host"),
+        ("file:///a%00b", "a path cannot contain a zero byte"),
+        ("empty", "empty: contains no files"),
+        ("", "the name of an input is empty"),
         ("x" * 300, "x: cannot be read: File name too long"),
     ],
 )
@@ -128,3 +129,27 @@ def test_a_sub_folder_out_of_reach_is_named(open_folder):
     for name in (open_folder, open_folder / "closed", open_folder / "closed" / "b.txt"):
         with pytest.raises(MrDedupError, match=r"closed.*: cannot be read: Permission denied"):
             expand([str(name)])
+
+
+def test_every_kind(tmp_path):
+    (tmp_path / "file").touch()
+    os.mkfifo(tmp_path / "pipe")
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(tmp_path / "socket"))
+    for path, kind in (
+        (tmp_path / "file", "file"),
+        (tmp_path, "directory"),
+        (tmp_path / "pipe", "pipe"),
+        (tmp_path / "socket", "socket"),
+        ("/dev/null", "device"),
+    ):
+        link = tmp_path / f"link to {kind}"
+        link.symlink_to(path)
+        assert kind_of(path) == kind_of(link) == kind
+
+
+def test_a_path_to_nothing(tmp_path):
+    (tmp_path / "link").symlink_to(tmp_path / "nothing")
+    for name in ("link", "nothing"):
+        with pytest.raises(FileNotFoundError):
+            kind_of(tmp_path / name)

@@ -91,7 +91,7 @@ def test_what_is_no_regular_file_is_never_replaced(tmp_path, overwrite):
     for name, reason in (
         ("pipe", "is a pipe, expected the name of a file to write"),
         ("to null", "is a device, expected the name of a file to write"),
-        ("folder", "is a folder, expected the name of a file to write"),
+        ("folder", "is a directory, expected the name of a file to write"),
         ("to nothing", "is a link that leads to no file; remove it first"),
         ("to itself", "is a link that leads to no file; remove it first"),
     ):
@@ -105,7 +105,7 @@ def test_what_is_no_regular_file_is_never_replaced(tmp_path, overwrite):
 @pytest.mark.parametrize(
     ("name", "reason"),
     [
-        ("", "is a folder"),
+        ("", "is a directory"),
         ("no/out", "its folder .*/no does not exist"),
         ("file/out", "its folder .*/file is no folder"),
         ("x" * 256, "cannot be written: File name too long"),

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from mr_dedup.errors import FormatError, MrDedupError
-from mr_dedup.formats import fingerprint_files
+from mr_dedup.formats import fingerprint_writer
 from mr_dedup.hamming.bit_order import BitOrder
 from mr_dedup.hamming.design import designs_for
 from mr_dedup.hamming.pairs import Pairs
@@ -206,7 +206,7 @@ def in_order(output):
 def test_the_job_runs_alone_in_one_process(corpus, two, tmp_path):
     parts = corpus.split(2)
     packed = tmp_path / "packed.fpz"
-    with fingerprint_files.create(packed) as out:
+    with fingerprint_writer.create(packed) as out:
         out.write(np.unique(np.fromfile(parts[1], ">u8").astype(np.uint64)))
     done = run_alone("-r", "inline", parts[0], packed, folder=tmp_path)
     assert done.returncode == 0, done.stderr

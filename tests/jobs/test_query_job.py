@@ -111,7 +111,7 @@ def test_text_is_read_from_standard_input(corpus, run_alone, tmp_path):
         (["--index", "both"], "argument --index: invalid choice: 'both'"),
         (["--table-bytes", "0"], "--table-bytes must be at least 1, not 0"),
         (["--queries", "missing.longs"], "missing.longs: cannot be read: No such file"),
-        (["--queries", "."], ".: is a folder, expected a file of fingerprints"),
+        (["--queries", "."], ".: is a directory, expected a file of fingerprints"),
         (["--queries", "queries.dat"], "queries.dat: the format is not known by its ending"),
         (["--queries", "hdfs:///queries.dat"], "hdfs:///queries.dat: the format is not known"),
         (["missing.longs"], "missing.longs does not exist"),

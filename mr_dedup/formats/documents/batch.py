@@ -1,4 +1,4 @@
-"""Batches of documents: columns in Arrow's memory, so that kernels read texts where they lie."""
+"""Batches of documents: Arrow columns, whose texts kernels read without a copy."""
 
 from __future__ import annotations
 
@@ -12,37 +12,38 @@ from numpy.typing import NDArray
 from mr_dedup.formats.documents.options import ReadOptions
 
 _CHUNK_BYTES = 1 << 19
-"""Single documents are made columns when there are this many bytes of them."""
+"""Documents that are added one by one become columns when they have so many bytes."""
 
 _DOCUMENT_BYTES = 64
-"""What a document counts besides its text: empty ones must fill a batch too."""
+"""What a document counts besides its text, so that empty ones fill a batch too."""
 
 
 @dataclass(frozen=True)
 class DocumentBatch:
-    """Some documents, in the order of their files; every column has one entry a document.
+    """Some documents, in the order of their files; every column has one entry for each.
 
-    ``ids`` and ``texts`` are LargeStringArrays, contiguous, without nulls.
-    ``files`` is a DictionaryArray of int32 to string: the name of each document's file.
-    ``places``, int64, is where in its file a record begins: a byte of the content, decompressed
-    where it was compressed; in Parquet the row; 0 where the file is the record. File and place
-    name a document for good, whatever its id and however the file was split.
-
-    ``fields`` is a Table of large_string columns, those of ``ReadOptions.fields``, null where a
-    record lacks one; None if there are none. ``records``, if kept, has the records as they came:
-    a LargeBinaryArray of JSON lines, each with its end, of WARC records or of whole files; of
-    Parquet a Table with all columns.
+    Attributes:
+        ids: LargeStringArray, contiguous, without nulls.
+        texts: LargeStringArray, contiguous, without nulls.
+        files: DictionaryArray of int32 to string, the name of each document's file.
+        offsets: int64[n], where in its file the record begins: a byte of the content,
+            decompressed if it is compressed; in Parquet the row; 0 where the file is the record.
+            File and offset identify a document, whatever its id and however the file is split.
+        fields: Table of large_string columns, those of ``ReadOptions.fields``, null where a
+            record lacks one; None if there are none.
+        records: the original records if the options keep them, else None: a LargeBinaryArray of
+            JSON lines with their ends, WARC records or files; of Parquet a Table of all columns.
     """
 
     ids: pa.LargeStringArray
     texts: pa.LargeStringArray
     files: pa.DictionaryArray
-    places: NDArray[np.int64]
+    offsets: NDArray[np.int64]
     fields: pa.Table | None = None
     records: pa.LargeBinaryArray | pa.Table | None = None
 
     def __post_init__(self) -> None:
-        columns = (self.ids, self.texts, self.files, self.places, self.fields, self.records)
+        columns = (self.ids, self.texts, self.files, self.offsets, self.fields, self.records)
         lengths = {len(column) for column in columns if column is not None}
         if len(lengths) != 1:
             raise ValueError(f"columns: expected one length, got {sorted(lengths)}")
@@ -51,7 +52,7 @@ class DocumentBatch:
         return len(self.ids)
 
     def text_bytes(self) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
-        """Return offsets int64[n + 1] and the UTF-8 they cut, uint8: views, nothing is copied.
+        """Return offsets int64[n + 1] and UTF-8 data uint8, without a copy.
 
         Text i is ``data[offsets[i]:offsets[i + 1]]``.
         """
@@ -62,20 +63,20 @@ class DocumentBatch:
 
 @dataclass(frozen=True)
 class _Chunk:
-    """A run of documents, as columns; ``files`` are their numbers, int32."""
+    """The columns of consecutive documents; ``files`` are numbers of files, int32."""
 
     files: NDArray[np.int32]
     ids: pa.LargeStringArray
     texts: pa.LargeStringArray
-    places: NDArray[np.int64]
+    offsets: NDArray[np.int64]
     fields: Sequence[pa.LargeStringArray]
     records: pa.LargeBinaryArray | pa.Table | None
 
 
 class BatchBuilder:
-    """Gathers documents, of one file after another, until they fill batches.
+    """Collects documents, of one file after another, into batches.
 
-    In memory: a batch, twice while its columns are joined, and one record or chunk more.
+    In memory: a batch, twice while its columns are concatenated, and one record or block more.
     """
 
     def __init__(self, options: ReadOptions) -> None:
@@ -87,41 +88,41 @@ class BatchBuilder:
         file: str,
         ids: pa.LargeStringArray,
         texts: pa.LargeStringArray,
-        places: NDArray[np.int64],
+        offsets: NDArray[np.int64],
         fields: Sequence[pa.LargeStringArray] = (),
         records: pa.LargeBinaryArray | pa.Table | None = None,
     ) -> None:
-        """Take documents of one file as columns: one of ``fields`` for each of the options'."""
-        self._gather_singles()
+        """Add documents of one file as columns; ``fields`` in the order of the options."""
+        self._flush_singles()
         files = np.full(len(ids), self._number(file), dtype=np.int32)
-        self._add(_Chunk(files, ids, texts, places, fields, records))
+        self._add(_Chunk(files, ids, texts, offsets, fields, records))
 
     def add(
         self,
         file: str,
         id: str,
         text: str,
-        place: int,
+        offset: int,
         fields: Sequence[str | None] = (),
         record: bytes = b"",
     ) -> None:
-        """Take one document; ``record`` counts only where the options keep records."""
+        """Add one document; ``record`` is ignored unless the options keep records."""
         if self._single_bytes >= _CHUNK_BYTES:
-            self._gather_singles()
-        self._singles.append((self._number(file), id, text, place, fields, record))
+            self._flush_singles()
+        self._singles.append((self._number(file), id, text, offset, fields, record))
         # characters, not bytes: it only says when to stop
         self._single_bytes += len(id) + len(text) + _DOCUMENT_BYTES
         self._single_bytes += sum(len(value or "") for value in fields)
         self._single_bytes += len(record) if self._options.keep_records else 0
 
     def full(self) -> Iterator[DocumentBatch]:
-        """Yield the batch that is due, if one is."""
+        """Yield a batch if one is full."""
         if self._bytes + self._single_bytes >= self._options.batch_bytes:
             yield from self.finish()
 
     def finish(self) -> Iterator[DocumentBatch]:
-        """Yield what has been gathered, if anything."""
-        self._gather_singles()
+        """Yield the rest as a batch, if there is any."""
+        self._flush_singles()
         if self._chunks:
             batch = self._joined()
             self._clear()
@@ -148,17 +149,17 @@ class BatchBuilder:
         self._bytes += sum(column.nbytes for column in chunk.fields)
         self._bytes += 0 if chunk.records is None else chunk.records.nbytes
 
-    def _gather_singles(self) -> None:
+    def _flush_singles(self) -> None:
         if not self._singles:
             return
-        files, ids, texts, places, fields, records = zip(*self._singles, strict=True)
+        files, ids, texts, offsets, fields, records = zip(*self._singles, strict=True)
         self._clear_singles()
         self._add(
             _Chunk(
                 np.array(files, dtype=np.int32),
                 pa.array(ids, pa.large_string()),
                 pa.array(texts, pa.large_string()),
-                np.array(places, dtype=np.int64),
+                np.array(offsets, dtype=np.int64),
                 [pa.array(column, pa.large_string()) for column in zip(*fields, strict=True)],
                 pa.array(records, pa.large_binary()) if self._options.keep_records else None,
             )
@@ -177,7 +178,7 @@ class BatchBuilder:
                 np.concatenate([chunk.files for chunk in self._chunks]),
                 pa.array(self._numbers, pa.string()),
             ),
-            places=np.concatenate([chunk.places for chunk in self._chunks]),
+            offsets=np.concatenate([chunk.offsets for chunk in self._chunks]),
             fields=pa.table(columns, names=names) if names else None,
             records=_joined_records([chunk.records for chunk in self._chunks]),
         )

@@ -1,7 +1,7 @@
 """The character encoding of a page, and its text.
 
-Servers declare what their default is, pages what the template said, and crawlers keep both, so a
-declaration counts only as far as the bytes agree with it.
+Servers declare their default, and pages what their template says: a declaration is used only if
+the bytes agree with it.
 """
 
 from __future__ import annotations

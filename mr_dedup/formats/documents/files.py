@@ -1,4 +1,4 @@
-"""Which files hold documents, what they are, and how they are shared out among tasks."""
+"""Document files: their formats, parts, and which of them file names stand for."""
 
 from __future__ import annotations
 
@@ -7,15 +7,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Literal, get_args
-from urllib.parse import unquote
 
 from mr_dedup.errors import FormatError, MrDedupError
 from mr_dedup.formats.chunks import Part
 from mr_dedup.formats.compression import Compression, compression_by_suffix, suffix_inside
 from mr_dedup.formats.documents.hadoop_lines import HadoopSplit
-from mr_dedup.formats.file_kinds import kind_of
 from mr_dedup.formats.fingerprint_files import UnknownFormatError
-from mr_dedup.formats.inputs import expand
+from mr_dedup.formats.inputs import expand, kind_of, local_path
 from mr_dedup.formats.io_errors import reading
 
 DocumentFormat = Literal["jsonl", "parquet", "warc", "text", "html"]
@@ -42,11 +40,11 @@ _SPLITTABLE = ("jsonl", "parquet", "warc")
 
 @dataclass(frozen=True)
 class DocumentFile:
-    """A file of documents: where it is, what it is called, and how it is to be read.
+    """A file of documents: its path, name, format and compression.
 
-    ``name`` stands for the file in batches, rejects and errors, and is the id of a document that
-    is a file; what in it is not UTF-8 or not printable is escaped. ``path`` is None for standard
-    input. Raises ValueError for a format or compression that there is not.
+    ``name`` is used in batches, rejects and errors, and as the id of a document that is a file;
+    characters that are not UTF-8 or not printable are escaped. ``path`` is None for standard input.
+    Raises ValueError for an unknown format or compression.
     """
 
     path: Path | None
@@ -71,9 +69,9 @@ class DocumentFile:
         name: str | None = None,
         format: DocumentFormat | None = None,
     ) -> DocumentFile:
-        """Return the file at ``path``, its format by ``format`` or else by the ending of ``name``.
+        """Return the file at ``path``, its format by ``format`` or else by the suffix of ``name``.
 
-        ``name`` is by default the path. Raises UnknownFormatError if the ending says nothing,
+        ``name`` is by default the path. Raises UnknownFormatError for an unknown suffix,
         FormatError if ``path`` is not a regular file or is Parquet inside gzip or zstd,
         MrDedupError if it cannot be found.
         """
@@ -98,7 +96,7 @@ class DocumentFile:
 
     @property
     def splittable(self) -> bool:
-        """Whether ranges of it can be read by themselves."""
+        """Whether a range of it can be read without what precedes it."""
         return self.path is not None and self.compression is None and self.format in _SPLITTABLE
 
     def whole(self) -> DocumentPart:
@@ -124,66 +122,65 @@ class DocumentPart(Part[DocumentFile]):
 
 
 @dataclass(frozen=True)
-class Found:
-    """The files of documents that names stand for, and those of other kinds in their folders."""
+class FoundDocuments:
+    """Document files, and files of other kinds in their directories, which are skipped."""
 
     files: list[DocumentFile]
-    passed_over: list[Path]
+    skipped: list[Path]
 
 
-def find_documents(names: Iterable[str], format: DocumentFormat | None = None) -> Found:
+def find_documents(names: Iterable[str], format: DocumentFormat | None = None) -> FoundDocuments:
     """Return the files of documents that ``names`` stand for, in order.
 
-    Names are as for ``inputs.expand``, or ``-``, standard input, which is JSONL. A file in a
-    folder is called by its path in it, if that folder is all that is named; else as it was named,
-    so that no two files have one name. ``format`` is that of all files; without it, those whose
-    ending says nothing are passed over in folders. Raises as ``expand`` and ``detect``, and
-    MrDedupError if ``-`` is repeated or nothing is left.
+    Args:
+        names: as for ``inputs.expand``, or ``-``, standard input, which is JSONL.
+        format: that of all files; without it, files with an unknown suffix are skipped in
+            directories.
+
+    Returns:
+        The files. Where one directory is all that is named, the name of a file is its path in it;
+        otherwise its path, so that names are distinct.
+
+    Raises:
+        MrDedupError: as ``expand`` and ``detect``, and if ``-`` is repeated or no file is left.
     """
     names = list(names)
-    found = Found([], [])
+    found = FoundDocuments([], [])
     for name in names:
         if name == STANDARD_INPUT:
             if any(file.path is None for file in found.files):
                 raise MrDedupError("-: standard input can be read only once")
             found.files.append(DocumentFile(None, "stdin", format or "jsonl"))
             continue
-        folder = _folder(name)
-        for path in expand([name]):
-            if folder and format is None and format_by_ending(path.name) is None:
-                found.passed_over.append(path)
+        paths = expand([name])
+        directory = local_path(name)
+        is_directory = directory.is_dir()
+        for path in paths:
+            if is_directory and format is None and format_by_ending(path.name) is None:
+                found.skipped.append(path)
                 continue
-            inside = folder is not None and len(names) == 1
-            called = str(path.relative_to(folder)) if folder and inside else str(path)
-            found.files.append(DocumentFile.detect(path, name=called, format=format))
+            is_only = is_directory and len(names) == 1
+            file_name = path.relative_to(directory) if is_only else path
+            found.files.append(DocumentFile.detect(path, name=str(file_name), format=format))
     if not found.files:
-        raise MrDedupError(f"{', '.join(names)}: holds no file of documents")
+        raise MrDedupError(f"{', '.join(names)}: contains no file of documents")
     return found
 
 
-def _folder(name: str) -> Path | None:
-    """Return the folder that ``name`` is, or None."""
-    if name.startswith("file://"):
-        name = unquote(
-            name.removeprefix("file://").removeprefix("localhost"), errors="surrogateescape"
-        )
-    path = Path(name)
-    return path if name and path.is_dir() else None
-
-
 def format_by_ending(name: str) -> DocumentFormat | None:
-    """Return the format that the ending of a file's name tells, or None."""
+    """Return the format that the suffix of a file's name states, or None."""
     return _FORMAT_OF_ENDING.get(suffix_inside(name))
 
 
 def is_plain_jsonl(name: str, format: DocumentFormat | None = None) -> bool:
-    """Return whether a file is JSONL that nothing takes for compressed, by its name alone.
+    """Return whether a file is JSONL that Hadoop does not decompress, by its name alone.
 
-    ``format`` is that of all files, if it is told: they need no ending then, or may be text.
+    With ``format`` "jsonl" the name may have no suffix, or .txt.
     """
-    ending = PurePosixPath(name).suffix.lower()
-    told = format == "jsonl" and ending in ("", ".txt")
-    return told or (format in (None, "jsonl") and _FORMAT_OF_ENDING.get(ending) == "jsonl")
+    suffix = PurePosixPath(name).suffix.lower()
+    if format == "jsonl" and suffix in ("", ".txt"):
+        return True
+    return format in (None, "jsonl") and _FORMAT_OF_ENDING.get(suffix) == "jsonl"
 
 
 def _printable(name: str) -> str:

@@ -28,7 +28,7 @@ _SIZE_LINE = re.compile(rb"([0-9a-fA-F]{1,16})[ \t]*(?:;[^\n]*)?\r?\n")
 
 _GUESSED: tuple[Coding, ...] = ("zlib", "deflate", "br")
 _MAX_EMPTY_BYTES = 16
-"""What packs nothing has fewer."""
+"""Compressed data of an empty body is shorter."""
 
 _MAX_LINE_END_BYTES = 4
 """Of what follows data in a record: an empty line."""
@@ -53,37 +53,46 @@ _LOOKS_LIKE_HTML = re.compile(
 
 
 class UndecodableError(ValueError):
-    """A body that cannot be decoded; says so in the words of a reject."""
+    """A body that cannot be decoded; its message is the reason of the reject."""
 
 
 def decoded_body(body: bytes, transfer: str, content: str, max_bytes: int) -> bytes:
     """Return a body without its transfer and content codings.
 
-    ``transfer`` and ``content`` are what the headers Transfer-Encoding and Content-Encoding say,
-    several with commas between. Chunks are joined where the body consists of them to its end, or
-    is said to and begins with one. What begins as gzip or zstd data is unpacked, whatever is said.
-    What does not read as text is tried as zlib, DEFLATE and Brotli data, and taken as it is where
-    it is none. Data that was cut short, or has a wrong checksum, counts as far as it goes, if it
-    has a magic number or is said to be packed. What follows the last chunk, or gzip, zstd and zlib
-    data, is dropped, and line ends after DEFLATE and Brotli data. Raises UndecodableError for data
-    that is damaged, or is said to be packed and is neither that nor text, and for a body of more
-    than ``max_bytes`` at any stage.
+    Chunks are joined if the body consists of them to its end, or is declared to and begins with
+    one. Data with a magic number of gzip or zstd is decompressed, whatever is declared. Data that
+    is not text is tried as zlib, DEFLATE and Brotli data, and returned unchanged if it is none. Of
+    truncated data, or data with a wrong checksum, what can be decompressed is returned, if it has
+    a magic number or is declared to be compressed. Bytes after the last chunk, and after gzip,
+    zstd and zlib data, are dropped, and so are line ends after DEFLATE and Brotli data.
+
+    Args:
+        body: as it was received.
+        transfer: the value of Transfer-Encoding, several separated by commas.
+        content: the value of Content-Encoding.
+        max_bytes: the largest result, and the largest intermediate one.
+
+    Raises:
+        UndecodableError: it is damaged, too large, or declared to be compressed and neither that
+            nor text.
     """
     transfers, left = _tokens(transfer), _tokens(content)
     # gzip, chunked: a transfer coding is one more content coding
     left += [coding for coding in transfers if coding != "chunked"]
     body = _dechunked(body, "chunked" in transfers)
     for _ in range(_MAX_LAYERS):
-        coding, unpacked_body = _unpacked_once(body, bool(left), max_bytes)
+        coding, content_of_body = _decompressed_once(body, bool(left), max_bytes)
         if coding is None:
             break
         name = "deflate" if coding == "zlib" else coding
         if left:
             # servers take one name for another, too
             left.pop(left.index(name) if name in left else -1)
-        body = unpacked_body
+        body = content_of_body
     if left and not _is_text_like(body):
-        raise UndecodableError(f"its body is said to be packed ({left[-1][:20]}), but is not")
+        raise UndecodableError(
+            f"its body is declared to be compressed ({left[-1][:20]}), but is not"
+        )
     if len(body) > max_bytes:
         raise UndecodableError(f"it is longer than {max_bytes} bytes")
     return body
@@ -129,17 +138,19 @@ def _dechunked(body: bytes, is_declared: bool) -> bytes:
     return bytes(content)
 
 
-def _unpacked_once(body: bytes, is_declared: bool, max_bytes: int) -> tuple[Coding | None, bytes]:
+def _decompressed_once(
+    body: bytes, is_declared: bool, max_bytes: int
+) -> tuple[Coding | None, bytes]:
     """Return what the body is packed by, None if it is not, and what it unpacks to."""
     tolerated: tuple[type[FormatError], ...]
     found = compression_by_magic(body)
     if found is not None:
         try:
-            return found, _unpacked(
+            return found, _whole(
                 body, found, max_bytes, (CutShortError, TrailingDataError, ChecksumError)
             )
         except FormatError as error:
-            raise UndecodableError(f"its body cannot be unpacked: {error.reason}") from error
+            raise UndecodableError(f"its body cannot be decompressed: {error.reason}") from error
     if _is_text(body):
         return None, body
     for stored in _without_line_ends(body):
@@ -172,13 +183,13 @@ def _guessed(
 ) -> bytes | None:
     """Return what a body unpacks to, None if it is not packed so."""
     try:
-        content = _unpacked(body, coding, max_bytes, tolerated)
+        content = _whole(body, coding, max_bytes, tolerated)
     except FormatError:
         return None
     return content if content or len(body) <= _MAX_EMPTY_BYTES else None
 
 
-def _unpacked(
+def _whole(
     body: bytes, coding: Coding, max_bytes: int, tolerated: tuple[type[FormatError], ...]
 ) -> bytes:
     """Return what a body unpacks to; raise FormatError for damage other than ``tolerated``."""

@@ -1,11 +1,10 @@
 """Documents as JSON lines, decoded a quarter of a megabyte at a time.
 
-A block of lines is decoded in one call, with only the wanted members, and its texts go to Arrow
-together; a block in which anything is unusual is read again line by line. To have ids and texts
-in Arrow takes 1.1 to 1.3 times as long as to read the file and call ``orjson.loads`` line by line
-and keep nothing, twice as long as ``orjson.loads`` over lines already in memory. Line by line,
-orjson or msgspec and Arrow take 1.2 to 1.5 times as long as in blocks; ``pyarrow.json`` does from
-0.7 (Chinese) to 2 times, but counts objects, not lines, and takes what is not UTF-8.
+A block of lines is decoded in one call, with only the members that are needed; a block with
+anything unusual is decoded again line by line. This takes 1.1 to 1.3 times as long as reading the
+file and ``orjson.loads`` for each line. Line by line, orjson or msgspec with Arrow take 1.2 to 1.5
+times as long as blocks; ``pyarrow.json`` takes 0.7 (Chinese) to 2 times, but counts objects, not
+lines, and accepts what is not UTF-8.
 """
 
 from __future__ import annotations
@@ -41,26 +40,32 @@ def read_jsonl(
     report: Report,
     builder: BatchBuilder,
 ) -> Iterator[DocumentBatch]:
-    """Yield the documents of lines, the first of which has that number in its file, if known.
+    """Yield the documents of lines; the last ones stay in ``builder``.
 
-    The last ones stay in ``builder``. Blank lines are passed over, and a byte order mark. A line
-    is rejected that is longer than the options allow, is not JSON (RFC 8259: lone surrogates and
-    NaN are errors), is no object, has no text, an id that is neither text nor an integer, or is
-    not UTF-8 in what is read of it. A document without an id, or with an empty one, is called
-    after its place.
+    Blank lines and a byte order mark are skipped. A line is rejected if it is longer than the
+    options allow, is not JSON (RFC 8259: lone surrogates and NaN are errors) or not an object, has
+    no text, has an id that is neither a string nor an integer, or is not UTF-8 where it is read.
+    A document without an id, or with an empty one, gets the id ``FILE:OFFSET``.
+
+    Args:
+        blocks: the lines.
+        first_line: the number of the first line in its file, None if unknown.
+        options: what to read.
+        report: reports rejected lines.
+        builder: collects the documents.
     """
     reader = _Reader(options, report, builder, first_line)
     for block in blocks:
         if not block.size:
             reader.reject_long(block.offset)
         else:
-            reader.take(block)
+            reader.read(block)
         yield from builder.full()
 
 
 @dataclass(frozen=True)
 class _Names:
-    """The members that are decoded: the attribute that holds each, and all attributes' types."""
+    """The members that are decoded: the attribute of each, and the types of all attributes."""
 
     attributes: dict[str, str]
     types: list[tuple[str, Any, Any]]
@@ -80,7 +85,7 @@ class _Names:
 
 
 class _Reader:
-    """Takes the lines of one file, in order; ``line`` is the number of the first, if known."""
+    """Reads the lines of one file, in order; ``line`` is the number of the first, if known."""
 
     def __init__(
         self, options: ReadOptions, report: Report, builder: BatchBuilder, line: int | None
@@ -89,7 +94,7 @@ class _Reader:
         self._report = report
         self._builder = builder
         self._line = line
-        self._begins = line == 1
+        self._is_first = line == 1
         names = _Names.of(options)
         record = msgspec.defstruct(
             "Record",
@@ -98,7 +103,7 @@ class _Reader:
             gc=False,
         )
         self._decoder: msgspec.json.Decoder[Any] = msgspec.json.Decoder(record)
-        self._text_taker = TextTaker(options.text_name)
+        self._text_extractor = TextTaker(options.text_name)
         self._get_ids = [attrgetter(names.attributes[name]) for name in options.id_names]
         self._get_text = attrgetter(names.attributes[options.text_name])
         self._get_html = attrgetter(names.attributes[options.html_name])
@@ -109,21 +114,21 @@ class _Reader:
         self._reject(offset, f"is longer than {self._options.max_record_bytes} bytes")
         self._count(1)
 
-    def take(self, block: LineBlock) -> None:
-        """Take the next lines."""
+    def read(self, block: LineBlock) -> None:
+        """Read the next lines."""
         begin = 0
         if block.offset == 0 and block.buffer.startswith(codecs.BOM_UTF8):
             begin = len(codecs.BOM_UTF8)
-        if self._take_at_once(block, begin):
+        if self._read_at_once(block, begin):
             return
         while (begin := self._after_blank_lines(block, begin)) < block.size:
             end = block.buffer.find(b"\n", begin, block.size) + 1 or block.size
-            self._take_line(bytes(block.buffer[begin:end]), block.offset + begin)
+            self._read_line(bytes(block.buffer[begin:end]), block.offset + begin)
             begin = end
 
     def _after_blank_lines(self, block: LineBlock, begin: int) -> int:
-        """Skip blank lines from ``begin`` on, all at once; return where the next line begins."""
-        # of more bytes one line alone may be too long
+        """Return where the first line that is not blank begins, from ``begin`` on."""
+        # beyond that many bytes a single line may be too long
         stop = min(block.size, begin + self._options.max_record_bytes)
         blank = _BLANK.match(block.buffer, begin, stop)
         assert blank is not None
@@ -133,16 +138,16 @@ class _Reader:
         self._count(block.buffer.count(b"\n", begin, end))
         return end
 
-    def _take_at_once(self, block: LineBlock, begin: int) -> bool:
+    def _read_at_once(self, block: LineBlock, begin: int) -> bool:
         """Add all lines from ``begin`` on; return False, with none added, if any is unusual."""
-        taken = self._text_taker.take(block.buffer, begin, block.size)
+        taken = self._text_extractor.take(block.buffer, begin, block.size)
         if taken is None or np.diff(taken.edges).max() > self._options.max_record_bytes:
             return False
-        places = taken.edges[:-1] + block.offset
+        offsets = taken.edges[:-1] + block.offset
         try:
             records = self._decoder.decode_lines(taken.rest)
-            # objects that begin and end with their lines, and as many: one each
-            if len(records) != len(places):
+            # as many objects as lines, each within its line: one per line
+            if len(records) != len(offsets):
                 return False
             fields = [
                 pa.array([_field_text(get(record)) for record in records], pa.large_string())
@@ -152,26 +157,26 @@ class _Reader:
             ]
         except (ValueError, RecursionError):
             return False
-        self._begins = False
-        ids = self._ids(records, places)
+        self._is_first = False
+        ids = self._ids(records, offsets)
         lines = _slices(block, taken.edges) if self._options.keep_records else None
-        self._builder.add_columns(self._report.file, ids, taken.texts, places, fields, lines)
+        self._builder.add_columns(self._report.file, ids, taken.texts, offsets, fields, lines)
         self._count(len(records))
         return True
 
-    def _ids(self, records: list[Any], places: NDArray[np.int64]) -> pa.LargeStringArray:
+    def _ids(self, records: list[Any], offsets: NDArray[np.int64]) -> pa.LargeStringArray:
         ids = list(map(self._get_ids[0], records)) if self._get_ids else [None]
         if all(ids):
             # a TypeError is for an id that is an integer
             with contextlib.suppress(TypeError):
                 return pa.array(ids, pa.large_string())
-        return pa.array(list(map(self._id, records, places.tolist())), pa.large_string())
+        return pa.array(list(map(self._id, records, offsets.tolist())), pa.large_string())
 
-    def _id(self, record: Any, place: int) -> str:
+    def _id(self, record: Any, offset: int) -> str:
         ids = (_text_of_id(get(record)) for get in self._get_ids)
-        return next(filter(None, ids), f"{self._report.file}:{place}")
+        return next(filter(None, ids), f"{self._report.file}:{offset}")
 
-    def _take_line(self, line: bytes, offset: int) -> None:
+    def _read_line(self, line: bytes, offset: int) -> None:
         if len(line.rstrip(b"\r\n")) > self._options.max_record_bytes:
             self.reject_long(offset)
             return
@@ -184,13 +189,13 @@ class _Reader:
             except _NoTextError as error:
                 self._reject_without_text(line, offset, str(error))
             except (ValueError, RecursionError) as error:
-                spread = _spread(line) if self._begins else None
-                # of an array, or of what is spread over lines, nothing is read
+                spread = _spread(line) if self._is_first else None
+                # of an array, or of JSON spread over several lines, nothing is read
                 self._reject(offset, spread or _reason(error), rest_of_file=spread is not None)
             else:
                 record = line if line.endswith(b"\n") else line + b"\n"
                 self._builder.add(self._report.file, id, text, offset, fields, record)
-            self._begins = False
+            self._is_first = False
         self._count(1)
 
     def _reject(
@@ -229,11 +234,11 @@ class _Reader:
 
 
 class _NoTextError(ValueError):
-    """A record that is sound but has no text; says so in the words of a reject."""
+    """A valid record without a text; its message is the reason of the reject."""
 
 
 def _spread(line: bytes) -> str | None:
-    """Return what a file is whose first line is not a record, where that is usual; or None."""
+    """Return the reason to reject a file that is no JSON Lines but other JSON, else None."""
     line = line.removeprefix(codecs.BOM_UTF8).strip(_BLANKS)
     if line.startswith(b"["):
         return "is a JSON array, not a record a line; jq -c '.[]' writes its records as lines"
@@ -243,7 +248,7 @@ def _spread(line: bytes) -> str | None:
 
 
 def _slices(block: LineBlock, edges: NDArray[np.int64]) -> pa.LargeBinaryArray:
-    """Return copies of the slices of a block between ``edges``; the last one ends with LF, too."""
+    """Return copies of the lines of a block between ``edges``, the last one with LF."""
     data = bytes(memoryview(block.buffer)[: edges[-1]])
     if not data.endswith(b"\n"):
         data += b"\n"
@@ -257,7 +262,7 @@ def _text_of_id(value: str | int | None) -> str:
 
 
 def _field_text(value: str | int | msgspec.Raw | None) -> str | None:
-    """Return a member as text: a string as it is, null or none as None, others as JSON."""
+    """Return a member as text: a string unchanged, None for null or missing, others as JSON."""
     if not isinstance(value, msgspec.Raw):
         return None if value is None else str(value)
     json = bytes(value)
@@ -267,7 +272,7 @@ def _field_text(value: str | int | msgspec.Raw | None) -> str | None:
 
 
 def _reason(error: ValueError | RecursionError) -> str:
-    """Say in a few words what is wrong with a line."""
+    """Return in a few words what is wrong with a line."""
     if isinstance(error, (_NoTextError, HtmlError)):
         return str(error)
     if isinstance(error, UnicodeDecodeError):

@@ -1,4 +1,4 @@
-"""Lines of a content by the offsets at which they begin, whatever is in them."""
+"""Copy the lines of a file that begin at given offsets."""
 
 from __future__ import annotations
 
@@ -18,41 +18,50 @@ _LINE_END = ord("\n")
 
 
 def lines_at(
-    part: DocumentPart, places: NDArray[np.int64], max_line_bytes: int
+    part: DocumentPart, offsets: NDArray[np.int64], max_line_bytes: int
 ) -> Iterator[pa.LargeBinaryArray]:
-    """Yield the lines of a part that begin at ``places`` int64[n], ascending bytes of the content.
+    """Yield copies of the lines of a part that begin at ``offsets``, those of a block at a time.
 
-    Each with its end, LF where the content ends without; in order, those of a block at a time,
-    copied; what is behind the last one is not read. Raises FormatError where no line begins at one
-    of them, and as ``line_blocks``.
+    Each has its end; LF is added if the content ends without. What follows the last one is not
+    read.
+
+    Args:
+        part: a part of a JSONL file.
+        offsets: int64[n], ascending bytes of the content.
+        max_line_bytes: as for ``line_blocks``.
+
+    Raises:
+        FormatError: no line begins at an offset; and as ``line_blocks``.
     """
     done = 0
-    if not places.size:
+    if not offsets.size:
         return
     with part_line_blocks(part, max_line_bytes) as blocks:
         for block in blocks:
-            stop = int(np.searchsorted(places, block.offset + block.size))
+            stop = int(np.searchsorted(offsets, block.offset + block.size))
             if stop > done:
-                starts = places[done:stop] - block.offset
+                starts = offsets[done:stop] - block.offset
                 content = np.frombuffer(block.buffer, np.uint8, block.size)
                 first = _first_line(block)
-                begin = (starts == first) | (
+                begins = (starts == first) | (
                     (starts > first) & (content[np.maximum(starts, 1) - 1] == _LINE_END)
                 )
-                if not begin.all():
-                    done += int(np.argmin(begin))
+                if not begins.all():
+                    done += int(np.argmin(begins))
                     break
                 yield _copied(block, starts, content)
                 done = stop
-            if done == places.size:
+            if done == offsets.size:
                 return
     raise FormatError(
-        part.file.name, f"byte {places[done]}", "has other documents than when it was first read"
+        part.file.name,
+        f"byte {offsets[done]}",
+        "has other documents than when it was first read",
     )
 
 
 def _first_line(block: LineBlock) -> int:
-    """Return where the first line of a block begins: behind a mark at the beginning of a file."""
+    """Return where the first line of a block begins: after a byte order mark."""
     marked = block.offset == 0 and block.buffer.startswith(codecs.BOM_UTF8)
     return len(codecs.BOM_UTF8) if marked else 0
 
@@ -62,7 +71,7 @@ def _copied(
 ) -> pa.LargeBinaryArray:
     """Return the lines of a block that begin at ``starts``."""
     ends = np.flatnonzero(content == _LINE_END) + 1
-    # the last line of the content need not end
+    # the last line of the content may lack its end
     stops = np.append(ends, block.size)[np.searchsorted(ends, starts, side="right")]
     gaps = starts[1:] != stops[:-1]
     runs = zip(
@@ -73,7 +82,7 @@ def _copied(
     if not lines.endswith(b"\n"):
         lines += b"\n"
         stops[-1] += 1
-    offsets = np.zeros(starts.size + 1, np.int64)
-    np.cumsum(stops - starts, out=offsets[1:])
-    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(lines)]
+    edges = np.zeros(starts.size + 1, np.int64)
+    np.cumsum(stops - starts, out=edges[1:])
+    buffers = [None, pa.py_buffer(edges), pa.py_buffer(lines)]
     return pa.LargeBinaryArray.from_buffers(pa.large_binary(), starts.size, buffers)

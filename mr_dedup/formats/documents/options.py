@@ -1,4 +1,4 @@
-"""How documents are to be read."""
+"""Options for reading documents."""
 
 from __future__ import annotations
 
@@ -13,22 +13,27 @@ BATCH_BYTES = 8 << 20
 
 _QUOTES = frozenset('"\\')
 
-_MOST_BYTES = 1 << 30
-"""Beyond this a record no longer fits into the libraries' 32-bit offsets."""
+_MAX_BYTES = 1 << 30
+"""Larger records do not fit the 32-bit offsets of libraries."""
 
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """What to read of each record, and how much of it at a time.
+    """What to read of each record.
 
-    The names are those of JSON members and Parquet columns. The first of ``id_names`` that a
-    record has is its id; of a WARC record ``id`` is its WARC-Record-ID, ``url`` its
-    WARC-Target-URI, and any other name that of a header. ``text_name`` is read first; where it
-    is missing or null, ``html_name`` is, and made text. ``html`` says of how much: the main
-    content, or the whole page. ``fields`` are handed on with each document, as text, and
-    ``keep_records`` hands on the records themselves. Records of more than ``max_record_bytes``
-    are rejected; a batch is complete with ``batch_bytes``. With ``strict`` the first rejected
-    record is an error. Raises ValueError for what cannot be.
+    Names are those of JSON members, Parquet columns, or WARC headers, where ``id`` is
+    WARC-Record-ID and ``url`` WARC-Target-URI. Raises ValueError for invalid values.
+
+    Attributes:
+        id_names: the first of these that a record has is its id.
+        text_name: the text.
+        html_name: HTML, the text of which is used where ``text_name`` is missing or null.
+        html: how much of the HTML: the main content, or the whole page.
+        fields: values to return with each document, as text.
+        keep_records: whether to return the original records.
+        max_record_bytes: larger records are rejected.
+        batch_bytes: the size of a batch.
+        strict: whether the first rejected record is an error.
     """
 
     id_names: Sequence[str] = ("id", "url")
@@ -55,8 +60,8 @@ class ReadOptions:
             raise ValueError(f"html: expected one of {get_args(HtmlText)}, got {self.html!r}")
         for parameter in ("max_record_bytes", "batch_bytes"):
             value = getattr(self, parameter)
-            if not 1 <= value <= _MOST_BYTES:
-                raise ValueError(f"{parameter}: expected 1 to {_MOST_BYTES}, got {value}")
+            if not 1 <= value <= _MAX_BYTES:
+                raise ValueError(f"{parameter}: expected 1 to {_MAX_BYTES}, got {value}")
 
 
 def _check_distinct(parameter: str, names: Sequence[str]) -> None:

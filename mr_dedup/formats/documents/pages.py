@@ -1,4 +1,4 @@
-"""Documents that are files: plain text, Markdown, HTML."""
+"""Files that are documents: plain text, Markdown, HTML."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ def read_page(
     report: Report,
     builder: BatchBuilder,
 ) -> Iterator[DocumentBatch]:
-    """Yield a batch if the document, which is all of ``content``, fills one.
+    """Add the document that ``content`` is to ``builder``; yield a batch if it is full.
 
-    HTML may be in any encoding; text is UTF-8, or UTF-16 after a byte order mark, and rejected if
-    it is neither. A file of more bytes than the options allow is rejected, and not read further.
-    Its id is the name of the file; it has no fields: they are null.
+    HTML may be in any encoding; text must be UTF-8, or UTF-16 with a byte order mark. A file
+    larger than the options allow is rejected, without being read further. The id is the name of
+    the file; fields are null.
     """
-    most = options.max_record_bytes
-    data = content.read(most + 1)
-    if len(data) > most:
-        report.reject(0, f"is longer than {most} bytes")
+    max_bytes = options.max_record_bytes
+    data = content.read(max_bytes + 1)
+    if len(data) > max_bytes:
+        report.reject(0, f"is longer than {max_bytes} bytes")
         return
-    # what is damaged further on is not whole
+    # raises if the file is damaged at its end
     content.read(1)
     try:
         text = decode(data) if is_html else _decoded(data)

@@ -1,4 +1,4 @@
-"""Documents in Parquet files: a row each."""
+"""Documents in Parquet files: one per row."""
 
 from __future__ import annotations
 
@@ -33,16 +33,19 @@ def read_parquet(
 ) -> Iterator[DocumentBatch]:
     """Yield the documents of the row groups ``part.start`` to ``part.stop``.
 
-    The last ones stay in ``builder``. Ids are of any type of text or integer, texts of text or
-    binary. A row is rejected for the reasons that a JSON line is. A document without an id, or
-    with an empty one, is called after its row. A row group that is damaged is read up to there,
-    and the rest of it is one reject, of as many records; the others are read. So is a file without
-    a column of text. Raises FormatError if the file as a whole is damaged, and MrDedupError if it
-    cannot be read, or if records are kept and only other columns than those of the documents are
-    damaged.
+    The last ones stay in ``builder``. Ids may be of any string or integer type, texts of any
+    string or binary type. A row is rejected for the same reasons as a JSON line. A document
+    without an id, or with an empty one, gets the id ``FILE:ROW``. A damaged row group is read up
+    to the damage, and its other rows are one reject; other row groups are read. A file without a
+    column of texts is one reject.
 
-    In memory: rows of about a batch, and the pages they are in of the columns that are read. Of
-    texts that a dictionary repeats there are no more at a time, unless records are kept.
+    In memory: rows of about a batch, and the pages of their columns that are read. Texts that a
+    dictionary repeats are not multiplied beyond that, unless records are kept.
+
+    Raises:
+        FormatError: the file as a whole is damaged.
+        MrDedupError: it cannot be read, or records are kept and only columns other than those of
+            the documents are damaged.
     """
     assert part.file.path is not None
     name = part.file.name
@@ -50,19 +53,19 @@ def read_parquet(
         try:
             columns = _columns(file, options, name)
         except FormatError as error:
-            # one reject, in the first part, for all rows of the file
+            # one reject for all rows of the file, in its first part
             if options.strict or not part.start:
                 report.damage(error, max(1, sum(file.group_rows)))
             return
         reader = _Reader(columns, options, report, builder)
-        # as dictionaries texts are read at half the speed or more: still faster than JSON
+        # reading texts as dictionaries is up to twice as slow, and still faster than JSON
         wanted, repeated = (None, []) if options.keep_records else (columns.read, columns.texts)
         starts = [0, *itertools.accumulate(file.group_rows)]
         for group in range(len(file.group_rows))[part.start : part.stop]:
             first = starts[group]
             try:
                 for rows in file.rows(group, wanted, repeated, options.batch_bytes):
-                    reader.take(rows, first)
+                    reader.read(rows, first)
                     first += len(rows)
                     yield from builder.full()
             except FormatError as error:
@@ -75,12 +78,12 @@ def read_parquet(
                         f"{error.reason}"
                     ) from error
                 lost = starts[group + 1] - first
-                reason = f"{error.reason}; lost are {lost} rows of row group {group}"
+                reason = f"{error.reason}; {lost} rows of row group {group} are lost"
                 report.reject_rows(first, reason, max(1, lost))
 
 
 class _Columns:
-    """The columns that are there of those that the options name."""
+    """The columns of a file that the options name."""
 
     def __init__(self, ids: list[str], texts: list[str], fields: list[str | None]) -> None:
         self.ids = ids
@@ -90,7 +93,7 @@ class _Columns:
 
 
 def _columns(file: ParquetRows, options: ReadOptions, name: str) -> _Columns:
-    """Return the columns; raise FormatError if they are not what documents take."""
+    """Return the columns; raise FormatError if there are none of texts, or of other types."""
     counts = Counter(file.columns)
     ids = [id for id in options.id_names if id in counts]
     texts = [text for text in (options.text_name, options.html_name) if text in counts]
@@ -111,7 +114,7 @@ def _columns(file: ParquetRows, options: ReadOptions, name: str) -> _Columns:
 
 
 def likely_text_column(file: ParquetRows, ids: Sequence[str]) -> str | None:
-    """Return the column that may have the texts, of those that have strings and are not ids."""
+    """Return the column that most likely contains the texts: one of strings that is not an id."""
     strings = [field.name for field in file.schema if _is_string(_value_type(field.type))]
     return likely_text([name for name in strings if name not in ids])
 
@@ -132,7 +135,7 @@ def _is_text(kind: pa.DataType) -> bool:
 
 
 class _Reader:
-    """Takes rows of one file."""
+    """Reads rows of one file."""
 
     def __init__(
         self, columns: _Columns, options: ReadOptions, report: Report, builder: BatchBuilder
@@ -142,22 +145,22 @@ class _Reader:
         self._report = report
         self._builder = builder
 
-    def take(self, rows: pa.RecordBatch, first: int) -> None:
-        """Add ``rows``, the first of which is row ``first`` of the file."""
+    def read(self, rows: pa.RecordBatch, first: int) -> None:
+        """Add ``rows``, the first of which is row ``first`` of the file, to the builder."""
         names = self._columns.read
         columns: dict[str | None, pa.Array] = {name: _plain(rows.column(name)) for name in names}
-        # a field that is not there is null
+        # a missing field is null
         columns[None] = pa.nulls(len(rows), pa.large_string())
-        places = np.arange(first, first + len(rows), dtype=np.int64)
+        offsets = np.arange(first, first + len(rows), dtype=np.int64)
         found = self._at_once(columns)
         if found is None:
-            sound, found = self._by_row(columns, places)
-            rows, places = rows.filter(pa.array(sound)), places[sound]
+            valid, found = self._by_row(columns, offsets)
+            rows, offsets = rows.filter(pa.array(valid)), offsets[valid]
         ids, texts, fields = found
         records = pa.Table.from_batches([rows]) if self._options.keep_records else None
-        self._builder.add_columns(self._report.file, ids, texts, places, fields, records)
+        self._builder.add_columns(self._report.file, ids, texts, offsets, fields, records)
 
-    def _at_once(self, columns: Mapping[str | None, pa.Array]) -> _Found | None:
+    def _at_once(self, columns: Mapping[str | None, pa.Array]) -> _Documents | None:
         """Return ids, texts and fields of all rows; None if any is unusual."""
         if not self._columns.ids or self._columns.texts[0] != self._options.text_name:
             return None
@@ -170,25 +173,25 @@ class _Reader:
             return None
         if pc.max(pc.binary_length(texts)).as_py() > self._options.max_record_bytes:
             return None
-        sound = [field for field in fields if field is not None]
-        return (ids, texts, sound) if len(sound) == len(fields) else None
+        valid = [field for field in fields if field is not None]
+        return (ids, texts, valid) if len(valid) == len(fields) else None
 
     def _by_row(
-        self, columns: Mapping[str | None, pa.Array], places: NDArray[np.int64]
-    ) -> tuple[NDArray[np.bool_], _Found]:
-        """Return which rows are sound, and ids, texts and fields of those."""
-        sound = np.zeros(len(places), dtype=bool)
+        self, columns: Mapping[str | None, pa.Array], offsets: NDArray[np.int64]
+    ) -> tuple[NDArray[np.bool_], _Documents]:
+        """Return a mask of the valid rows, and their ids, texts and fields."""
+        valid = np.zeros(len(offsets), dtype=bool)
         found: list[tuple[str, str, list[str | None]]] = []
-        for number, place in enumerate(places.tolist()):
+        for number, offset in enumerate(offsets.tolist()):
             try:
                 id, text = self._id(columns, number), self._text(columns, number)
                 fields = [_value(columns[name][number]) for name in self._columns.fields]
             except (ValueError, OverflowError, pa.ArrowException) as error:
-                self._report.reject(place, _reason(error))
+                self._report.reject(offset, _reason(error))
                 continue
-            sound[number] = True
-            found.append((id or f"{self._report.file}:{place}", text, fields))
-        return sound, (
+            valid[number] = True
+            found.append((id or f"{self._report.file}:{offset}", text, fields))
+        return valid, (
             pa.array([id for id, _, _ in found], pa.large_string()),
             pa.array([text for _, text, _ in found], pa.large_string()),
             [
@@ -198,7 +201,7 @@ class _Reader:
         )
 
     def _id(self, columns: Mapping[str | None, pa.Array], number: int) -> str | None:
-        """Return the first id that is there and not empty."""
+        """Return the first id that is not null or empty."""
         values = (_value(columns[name][number]) for name in self._columns.ids)
         return next(filter(None, values), None)
 
@@ -220,11 +223,11 @@ class _Reader:
         raise ValueError("has neither {!r} nor {!r}".format(*names))
 
 
-_Found = tuple[pa.LargeStringArray, pa.LargeStringArray, Sequence[pa.LargeStringArray]]
+_Documents = tuple[pa.LargeStringArray, pa.LargeStringArray, Sequence[pa.LargeStringArray]]
 
 
 def _reason(error: Exception) -> str:
-    """Say what is wrong with a row, without what is in it, as Arrow would."""
+    """Return what is wrong with a row, without its values, which Arrow's messages quote."""
     if isinstance(error, UnicodeDecodeError):
         return "is not UTF-8"
     if isinstance(error, pa.ArrowException | OverflowError):
@@ -248,7 +251,7 @@ def _as_text(column: pa.Array) -> pa.LargeStringArray | None:
 
 
 def _value(value: pa.Scalar) -> str | None:
-    """Return a value as text, what is nested as JSON; ValueError if it is not UTF-8."""
+    """Return a value as text, nested ones as JSON; raise ValueError if it is not UTF-8."""
     if not value.is_valid:
         return None
     if _is_text(value.type):

@@ -26,16 +26,23 @@ def read_documents(
 ) -> Iterator[DocumentBatch]:
     """Yield the documents of ``sources``, in order, in batches of about ``options.batch_bytes``.
 
-    A batch may span files; with ``keep_records`` it ends with a file of Parquet. Bad records go
-    to ``rejects``, and so does the rest of a file that is damaged: what is before it is kept.
-    Equal ids are not looked for: that takes all of them in memory, and a document is known by
-    its file and place. Raises FormatError for the first reject if ``options.strict``, and
-    MrDedupError if a file cannot be read.
+    A batch may span files; with ``keep_records`` it ends with a Parquet file. Ids are not checked
+    for duplicates: a document is identified by its file and offset.
 
-    In memory: a batch, twice while it is joined, and one record, several times while it is
-    decoded: of a JSON line the line, its text as Python has it and as UTF-8, of HTML also its
-    tree, some 600 bytes a tag, and up to 60 MB that the parser may add where tags are not closed.
-    Of Parquet see ``parquet.read_parquet``.
+    In memory: a batch, twice while it is concatenated, and one record, several times while it is
+    decoded: a JSON line, its text as a Python string and as UTF-8; of HTML also its tree, some 600
+    bytes a tag, and up to 60 MB that the parser may add where tags are not closed. For Parquet see
+    ``parquet.read_parquet``.
+
+    Args:
+        sources: the files or parts.
+        rejects: collects records that cannot be read, and rests of damaged files; what precedes
+            the damage is yielded.
+        options: what to read.
+
+    Raises:
+        FormatError: for the first reject, if ``options.strict``.
+        MrDedupError: a file cannot be read.
     """
     builder = BatchBuilder(options)
     for source in sources:
@@ -43,18 +50,18 @@ def read_documents(
         report = _report(part, rejects, options)
         if not part.start and not (part.split and part.split.start):
             rejects.counts.files += 1
-        by_itself = options.keep_records and part.file.format == "parquet"
-        if by_itself:
+        is_separate = options.keep_records and part.file.format == "parquet"
+        if is_separate:
             yield from _counted(builder.finish(), rejects)
         try:
             yield from _counted(_read(part, options, report, builder), rejects)
         except FormatError as error:
-            # what is wrong with the file as a whole was reported for its first part
+            # what is wrong with a whole file is reported for its first part
             if options.strict or error.offset is not None or not part.start:
-                # a page is one record, whatever is damaged of it
+                # a page is one record, wherever it is damaged
                 is_page = part.file.format in ("text", "html")
                 report.damage(error, rest_of_file=not is_page)
-        if by_itself:
+        if is_separate:
             yield from _counted(builder.finish(), rejects)
     yield from _counted(builder.finish(), rejects)
 
@@ -105,10 +112,10 @@ def _read(
 
 @contextlib.contextmanager
 def part_line_blocks(part: DocumentPart, max_line_bytes: int) -> Iterator[Iterator[LineBlock]]:
-    """Yield the lines of a part, as ``lines.line_blocks``."""
+    """Open the lines of a part of a file of lines, as ``lines.line_blocks`` yields them."""
     file = part.file
     if part.split:
-        # by its number: sys.stdin may be what mrjob put there for a task
+        # by descriptor: mrjob may have replaced sys.stdin in a task
         with open(0, "rb", _STDIN_BYTES, closefd=False) as stream:
             yield split_line_blocks(stream, part.split, file.name, max_line_bytes)
     else:

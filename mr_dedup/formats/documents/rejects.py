@@ -14,8 +14,8 @@ import msgspec
 from mr_dedup.errors import FormatError, NothingReadError, TooManyRejectedError
 from mr_dedup.formats.outputs import whole_file
 
-PassedOver = Literal["another record type", "HTTP status", "media type"]
-"""Why a sound WARC record is not a document."""
+SkipReason = Literal["another record type", "HTTP status", "media type"]
+"""Why a valid WARC record is not a document."""
 
 _LISTED = 1000
 _MAX_REASON_CHARACTERS = 200
@@ -23,20 +23,22 @@ _MAX_REASON_CHARACTERS = 200
 _NAMES_CHARACTERS, _MAX_NAME = 120, 40
 """Characters of the names of fields that a reason lists, and of each."""
 
-_USUAL_TEXTS = ("text", "content", "contents", "raw_content", "raw_text", "body", "article",
+_TEXT_NAMES = ("text", "content", "contents", "raw_content", "raw_text", "body", "article",
                 "document", "markdown", "completion", "code", "html")  # fmt: skip
-"""What fields of texts are often called."""
+"""Frequent names of fields that contain texts."""
 
 
 @dataclass(frozen=True)
 class Reject:
     """A record, or the rest of a file, that could not be read.
 
-    ``place`` is its position, a phrase as in FormatError, None for the file as a whole. ``reason``
-    is on one line, of at most 200 printable characters. ``text_field`` is the name of a field that
-    may have the text, for a record without the field that was asked for. ``records`` is the number
-    of records that were lost, 1 if it is unknown. ``rest_of_file`` is true if nothing after the
-    position could be read; ``records`` is then a lower bound.
+    Attributes:
+        file: the name of the file.
+        place: where in it, a phrase as ``FormatError.offset``; None for the whole file.
+        reason: one line of at most 200 printable characters.
+        text_field: a field that may contain the text, of a record without the expected field.
+        records: how many records were lost; 1 if that is unknown.
+        rest_of_file: whether nothing after it could be read; ``records`` is then a lower bound.
     """
 
     file: str
@@ -51,7 +53,7 @@ class Reject:
         return f"{self.file}{place}: {self.reason}"
 
     def to_json(self) -> bytes:
-        """Return it as JSON: ``file``, ``place``, ``reason``, and what is not the default."""
+        """Return a JSON object of ``file``, ``place``, ``reason`` and what is not the default."""
         members: dict[str, str | int | None] = {
             "file": self.file, "place": self.place, "reason": self.reason
         }  # fmt: skip
@@ -70,11 +72,15 @@ MAX_REJECTED = 0.1
 
 @dataclass
 class ReadCounts:
-    """What was read of ``files`` files, and what was not.
+    """How many documents and files were read, and how many were not.
 
-    ``documents`` were read. ``rejects`` are for ``rejected`` records, ``first`` is the first of
-    them. Of ``incomplete_files`` the rest, or all, could not be read; ``first_incomplete`` is the
-    first such reject.
+    Attributes:
+        documents: documents that were read.
+        rejected: records that could not be read, of ``rejects`` rejects, of which ``first`` is
+            the first.
+        files: files that were read.
+        incomplete_files: those that could not be read to their end; ``first_incomplete`` is the
+            first such reject.
     """
 
     documents: int = 0
@@ -94,21 +100,21 @@ class ReadCounts:
             self.first_incomplete = self.first_incomplete or reject
             self.incomplete_files += 1
 
-    def take_rejects(self, lines: bytes) -> None:
-        """Count rejects that are lines of JSON, as ``Rejects`` writes them."""
+    def add_lines(self, lines: bytes) -> None:
+        """Count rejects from lines of JSON, as ``Rejects`` writes them."""
         for reject in _DECODER.decode_lines(lines):
             self.add(reject)
 
     def describe_incomplete(self) -> str | None:
-        """Return what to warn of where files were not read to their end; None if all were."""
+        """Return a warning if files could not be read to their end, else None."""
         if self.first_incomplete is None:
             return None
         count, of = self.incomplete_files, max(self.files, self.incomplete_files)
-        said = f"the rest of {count:,} of {of:,} files could not be read, or all of it"
-        return f"{said}; the first is {self.first_incomplete}"
+        message = f"{count:,} of {of:,} files could not be read to their end"
+        return f"{message}; the first is {self.first_incomplete}"
 
     def require_documents(self) -> None:
-        """Raise NothingReadError if all records were rejected; to find no records is no error."""
+        """Raise NothingReadError if all records were rejected; no records at all are no error."""
         if self.documents or not self.rejected:
             return
         assert self.first is not None
@@ -121,8 +127,7 @@ class ReadCounts:
         """Raise TooManyRejectedError if more than ``max_share`` of records or files were not read.
 
         One record is not too many, unless ``max_share`` is 0: among a few records it is a large
-        share, and says nothing of others. A file is too many if it is a larger share of the files:
-        nobody knows how many records it has.
+        share. One file may be: the number of its records is unknown.
         """
         records = self.documents + self.rejected
         allowed = max(max_share * records, 1 if max_share else 0)
@@ -145,18 +150,17 @@ _DECODER = msgspec.json.Decoder(Reject)
 
 
 class Rejects:
-    """Takes the rejected records of a reading, in their order.
+    """Collects the rejected records of a reading, in order.
 
-    ``counts`` counts them and what was read, ``listed`` are the first thousand of them: a file that
-    is all wrong fills no memory. ``passed_over`` counts the records that are sound but no
-    documents. Where ``file`` is given, each reject is written to it
-    at once, as a line of JSON.
+    ``counts`` counts them and what was read; ``listed`` are the first thousand, so that memory is
+    bounded; ``skipped`` counts valid records that are not documents. With ``file``, each reject is
+    also written to it as a line of JSON.
     """
 
     def __init__(self, file: BinaryIO | None = None) -> None:
         self.counts = ReadCounts()
         self.listed: list[Reject] = []
-        self.passed_over: Counter[PassedOver] = Counter()
+        self.skipped: Counter[SkipReason] = Counter()
         self._file = file
 
     @property
@@ -165,7 +169,7 @@ class Rejects:
         return self.counts.rejects
 
     def add(self, reject: Reject) -> None:
-        """Take ``reject``; raises OSError if it cannot be written."""
+        """Add a reject; raise OSError if it cannot be written."""
         self.counts.add(reject)
         if len(self.listed) < _LISTED:
             self.listed.append(reject)
@@ -175,7 +179,7 @@ class Rejects:
 
 @contextlib.contextmanager
 def rejects_file(path: Path, overwrite: bool = False) -> Iterator[Rejects]:
-    """Yield Rejects that are also written to ``path``, which appears whole when the block ends.
+    """Yield Rejects that are also written to ``path``, which is complete or absent after the block.
 
     Raises MrDedupError as ``outputs.whole_file``.
     """
@@ -184,9 +188,9 @@ def rejects_file(path: Path, overwrite: bool = False) -> Iterator[Rejects]:
 
 
 def bounded(reason: str) -> str:
-    """Return a reason on one line, of at most 200 characters, and all of them printable.
+    """Return a reason as one line of at most 200 printable characters.
 
-    Libraries quote what they could not read, a whole page of it.
+    Messages of libraries may quote a whole page.
     """
     line = " ".join(reason.split())[: _MAX_REASON_CHARACTERS + 1]
     shown = "".join(one if one.isprintable() else ascii(one)[1:-1] for one in line)
@@ -195,7 +199,7 @@ def bounded(reason: str) -> str:
 
 
 class Report:
-    """What the readers of one file report of its records."""
+    """Reports the rejected and skipped records of one file."""
 
     def __init__(self, file: str, unit: str, rejects: Rejects, strict: bool) -> None:
         self.file = file
@@ -205,28 +209,28 @@ class Report:
 
     def reject(
         self,
-        position: int,
+        offset: int,
         reason: str,
         line: int | None = None,
         text_field: str | None = None,
         rest_of_file: bool = False,
     ) -> None:
-        """Count the record at ``position`` out, or the rest of the file; FormatError if strict.
+        """Reject the record at ``offset``, a byte or row, or the rest of the file.
 
-        Positions are bytes or rows.
+        Raises FormatError instead if reading is strict.
         """
-        place = f"{self._unit} {position}"
+        place = f"{self._unit} {offset}"
         place = place if line is None else f"line {line} ({place})"
         self._add(Reject(self.file, place, reason, text_field, rest_of_file=rest_of_file))
 
-    def reject_rows(self, position: int, reason: str, rows: int) -> None:
-        """Count ``rows`` records from ``position`` on out; FormatError if strict."""
-        self._add(Reject(self.file, f"{self._unit} {position}", reason, records=rows))
+    def reject_rows(self, offset: int, reason: str, rows: int) -> None:
+        """Reject ``rows`` records from ``offset`` on; FormatError if strict."""
+        self._add(Reject(self.file, f"{self._unit} {offset}", reason, records=rows))
 
     def damage(self, error: FormatError, records: int = 1, rest_of_file: bool = True) -> None:
-        """Count the rest of the file out, ``records`` or more; raises ``error`` if strict.
+        """Reject the rest of the file, at least ``records``; raise ``error`` if strict.
 
-        Or one record, of a file that has no more, if it is not the ``rest_of_file``.
+        Unless ``rest_of_file``, reject one record only.
         """
         if self._strict:
             raise FormatError(self.file, error.offset, bounded(error.reason)) from error
@@ -234,9 +238,9 @@ class Report:
         reject = Reject(self.file, error.offset, error.reason, text_field, records, rest_of_file)
         self._add(reject)
 
-    def pass_over(self, why: PassedOver) -> None:
-        """Count a sound record that is no document."""
-        self._rejects.passed_over[why] += 1
+    def skip(self, why: SkipReason) -> None:
+        """Count a valid record that is not a document."""
+        self._rejects.skipped[why] += 1
 
     def _add(self, reject: Reject) -> None:
         reject = replace(reject, reason=bounded(reject.reason))
@@ -246,7 +250,7 @@ class Report:
 
 
 class NoTextColumnError(FormatError):
-    """A file without a column of texts; ``text_field`` is a column that may be it."""
+    """A file without a column of texts; ``text_field`` is a column that may contain them."""
 
     def __init__(self, path: str, reason: str, text_field: str | None) -> None:
         self.text_field = text_field
@@ -254,7 +258,7 @@ class NoTextColumnError(FormatError):
 
 
 def listed_names(names: Iterable[str]) -> str:
-    """Return names of fields as a reason lists them: as many as it has room for, long ones cut."""
+    """Return names of fields for a reason: as many as fit, long ones truncated."""
     names = list(names)
     shown: list[str] = []
     for name in names:
@@ -267,6 +271,6 @@ def listed_names(names: Iterable[str]) -> str:
 
 
 def likely_text(names: Sequence[str]) -> str | None:
-    """Return which of the fields that have texts is most likely that of the documents' texts."""
-    known = (name for usual in _USUAL_TEXTS for name in names if name.lower() == usual)
+    """Return which of the fields with strings most likely contains the documents' texts."""
+    known = (name for text_name in _TEXT_NAMES for name in names if name.lower() == text_name)
     return next(known, names[0] if names else None)

@@ -1,4 +1,4 @@
-"""Standard input as a file of documents, for what reads documents more than once."""
+"""Standard input as a file of documents, which can be read more than once."""
 
 from __future__ import annotations
 
@@ -22,17 +22,27 @@ _SUFFIXES: dict[DocumentFormat, str] = {
 
 
 def spool_standard_input(
-    folder: Path, format: DocumentFormat | None = None, taken: Collection[str] = ()
+    folder: Path, format: DocumentFormat | None = None, used_names: Collection[str] = ()
 ) -> DocumentFile:
-    """Copy standard input to a file in ``folder``, and return that.
+    """Copy standard input to a file, a megabyte at a time.
 
-    Its compression is known by its first bytes, and so is its format unless it is given: Parquet,
-    WARC, or else JSON lines. It is called ``stdin`` and what it is, as in ``stdin.jsonl.gz``, or
-    ``stdin-2.jsonl.gz`` and so on where such a name is ``taken``. In memory: a megabyte. Raises
-    MrDedupError if it cannot be read or copied.
+    Its compression, and its format if that is not given, are detected by its first bytes:
+    Parquet, WARC, or else JSON lines.
+
+    Args:
+        folder: the directory of the file.
+        format: the format, if known.
+        used_names: names that the file must not have.
+
+    Returns:
+        The file. It is named ``stdin`` with suffixes, as ``stdin.jsonl.gz``, or
+        ``stdin-2.jsonl.gz`` and so on.
+
+    Raises:
+        MrDedupError: standard input cannot be read or copied.
     """
     path = folder / "stdin"
-    with contextlib.closing(_pieces()) as pieces, _to(folder):
+    with contextlib.closing(_pieces()) as pieces, _copying_to(folder):
         with path.open("wb") as file:
             for piece in pieces:
                 file.write(piece)
@@ -48,8 +58,8 @@ def spool_standard_input(
         compression = None
     ending = _SUFFIXES[format] + (SUFFIX_OF_COMPRESSION[compression] if compression else "")
     names = itertools.chain([f"stdin{ending}"], (f"stdin-{n}{ending}" for n in itertools.count(2)))
-    name = next(name for name in names if name not in taken)
-    with _to(folder):
+    name = next(name for name in names if name not in used_names)
+    with _copying_to(folder):
         return DocumentFile(path.rename(folder / name), name, format, compression)
 
 
@@ -61,8 +71,8 @@ def _pieces() -> Generator[bytes, None, None]:
 
 
 @contextlib.contextmanager
-def _to(folder: Path) -> Iterator[None]:
-    """Turn the errors of writing to ``folder`` into MrDedupError."""
+def _copying_to(folder: Path) -> Iterator[None]:
+    """Turn errors of writing to ``folder`` into MrDedupError."""
     try:
         yield
     except OSError as error:

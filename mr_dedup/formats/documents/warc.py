@@ -27,7 +27,7 @@ from mr_dedup.formats.documents.batch import BatchBuilder, DocumentBatch
 from mr_dedup.formats.documents.encoding import decode
 from mr_dedup.formats.documents.http_body import decoded_body, looks_like_html
 from mr_dedup.formats.documents.options import ReadOptions
-from mr_dedup.formats.documents.rejects import PassedOver, Report
+from mr_dedup.formats.documents.rejects import Report, SkipReason
 
 PIECE_BYTES = 1 << 13
 """Going from header to header, little besides the headers should be read."""
@@ -94,7 +94,7 @@ class Frame(NamedTuple):
 class _NoDocument(Exception):
     """A sound record that holds no document."""
 
-    def __init__(self, why: PassedOver) -> None:
+    def __init__(self, why: SkipReason) -> None:
         self.why = why
 
 
@@ -122,7 +122,7 @@ def read_warc(
         try:
             _take(frame, options, report, builder)
         except _NoDocument as reason:
-            report.pass_over(reason.why)
+            report.skip(reason.why)
         except (OSError, ValueError) as error:
             report.reject(frame.offset, f"its page cannot be read: {error}")
         yield from builder.full()

@@ -14,7 +14,7 @@ from mr_dedup.cli.main import main
 from mr_dedup.engines import streaming
 from mr_dedup.engines.streaming import ClusterSettings, Input
 from mr_dedup.engines.streaming.package import pack
-from mr_dedup.formats import fingerprint_files
+from mr_dedup.formats import fingerprint_writer
 from tests.engines.documents import fingerprints_inline, json_lines
 from tests.engines.emr.chain_job import ChainJob
 from tests.engines.emr.service import CREDENTIALS
@@ -30,7 +30,7 @@ def test_files_in_s3_of_every_format_equal_inline(client, corpus, values, tmp_pa
     files = []
     for name, part in zip(names, values, strict=True):
         files.append(tmp_path / name)
-        with fingerprint_files.create(files[-1]) as out:
+        with fingerprint_writer.create(files[-1]) as out:
             out.write(np.unique(part) if name == "d.fpz" else part)
     client.put(*files[:3])
     client.put(files[0], below="corpus/_old")
@@ -81,7 +81,7 @@ def test_files_of_this_machine_are_sent_and_the_result_stays_in_s3(
     folder = tmp_path / "odd [1] #é"
     folder.mkdir()
     for number, name in enumerate(["a b.txt", "b'c.longs", "c.tsv.gz", "d*.longs.zst", "e.longs"]):
-        with fingerprint_files.create(folder / name) as out:
+        with fingerprint_writer.create(folder / name) as out:
             out.write(values[number])
     # the bootstrap script and the environment are sent, and used
     (tmp_path / "marker.txt").write_text("sent\n")

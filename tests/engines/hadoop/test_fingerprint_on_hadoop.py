@@ -103,7 +103,7 @@ def test_what_is_not_there_is_named(client, tmp_path):
     here.write_bytes(b"{}\n")
     for name, options, said in [
         (f"{client.folder}/none.jsonl", (), "none.jsonl: no such file in the cluster"),
-        (client.folder, (), f"{client.folder}: holds no file of documents; see --format"),
+        (client.folder, (), f"{client.folder}: contains no file of documents; see --format"),
         (tmp_path / "none.jsonl", (), "none.jsonl: no such file"),
         (here, ("-D", f"{SPLIT}=1m"), f"error: {SPLIT}=1m: expected a number of bytes"),
     ]:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
-from mr_dedup.formats import fingerprint_files
+from mr_dedup.formats import fingerprint_writer
 from tests.engines.hadoop.cluster import HERE
 
 pytestmark = pytest.mark.hadoop
@@ -38,7 +38,7 @@ def test_files_of_this_machine_are_sent(client, corpus, queries, values, tmp_pat
     folder.mkdir()
     (folder / "_SUCCESS").write_text("no fingerprints")
     for number, name in enumerate(["a b.txt", "b'c.longs", "c.tsv.gz", "d*.longs.zst"]):
-        with fingerprint_files.create(folder / name) as out:
+        with fingerprint_writer.create(folder / name) as out:
             out.write(values[number])
     assert client.query(folder, "--queries", queries, "-k", 4) == corpus.lines(4)
 
@@ -48,7 +48,7 @@ def test_every_format_is_read_from_the_cluster_and_queries_too(
 ):
     names = ["a b#1[x]%41.longs", "b.txt.gz", "c.longs.zst", "d.fpz"]
     for number, name in enumerate(names):
-        with fingerprint_files.create(tmp_path / name) as out:
+        with fingerprint_writer.create(tmp_path / name) as out:
             part = values[number]
             out.write(part if name != "d.fpz" else sorted_distinct(part))
     client.put(*(tmp_path / name for name in names))

@@ -53,7 +53,7 @@ def read(*sources, **options) -> Reading:
         cuts, data = batch.text_bytes()
         texts = batch.texts.to_pylist()
         assert [bytes(data[a:b]).decode() for a, b in itertools.pairwise(cuts)] == texts
-        rows = zip(batch.ids.to_pylist(), texts, batch.places.tolist(), strict=True)
+        rows = zip(batch.ids.to_pylist(), texts, batch.offsets.tolist(), strict=True)
         reading.documents += rows
         reading.batches.append(len(batch))
         reading.files += batch.files.to_pylist()

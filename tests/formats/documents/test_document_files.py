@@ -50,7 +50,7 @@ def test_what_no_ending_says(tmp_path):
         (tmp_path / name).unlink()
     with pytest.raises(FormatError, match=r"a\.gz: is Parquet inside gzip"):
         DocumentFile.detect(tmp_path / "a.gz", format="parquet")
-    with pytest.raises(FormatError, match="is a folder"):
+    with pytest.raises(FormatError, match="is a directory"):
         DocumentFile.detect(tmp_path)
     os.mkfifo(tmp_path / "pipe.jsonl")
     with pytest.raises(FormatError, match="is a pipe"):
@@ -86,7 +86,7 @@ def test_a_folder_names_its_files_by_their_paths_in_it(tmp_path, monkeypatch):
     for name in (str(tmp_path / "site"), (tmp_path / "site").as_uri()):
         found = find_documents([name])
         assert [file.name for file in found.files] == ["a/x.txt", "a/y.html", "b.md"]
-        assert found.passed_over == [tmp_path / "site/a/logo.png"]
+        assert found.skipped == [tmp_path / "site/a/logo.png"]
     reading = read(*found.files)
     assert reading.documents[0] == ("a/x.txt", "text of a/x.txt", 0)
     assert reading.files == ["a/x.txt", "a/y.html", "b.md"]
@@ -106,7 +106,7 @@ def test_names_that_stand_for_nothing(tmp_path):
     with pytest.raises(UnknownFormatError):
         find_documents([str(tmp_path / "a.png")])
     tree(tmp_path, "images/a.png")
-    with pytest.raises(MrDedupError, match="holds no file of documents"):
+    with pytest.raises(MrDedupError, match="contains no file of documents"):
         find_documents([str(tmp_path / "images")])
     with pytest.raises(MrDedupError, match="only once"):
         find_documents(["-", "-"])

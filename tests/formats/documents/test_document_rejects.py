@@ -107,8 +107,8 @@ def test_counts_are_the_same_from_lines():
     report.damage(FormatError("b", None, "all"), 500)
     report.damage(FormatError("c", "byte 1", "a page"), rest_of_file=False)
     counts = ReadCounts()
-    counts.take_rejects(b"".join(reject.to_json() + b"\n" for reject in rejects.listed[:2]))
-    counts.take_rejects(b"".join(reject.to_json() + b"\n" for reject in rejects.listed[2:]))
+    counts.add_lines(b"".join(reject.to_json() + b"\n" for reject in rejects.listed[:2]))
+    counts.add_lines(b"".join(reject.to_json() + b"\n" for reject in rejects.listed[2:]))
     assert counts == rejects.counts
     assert (counts.rejects, counts.rejected, counts.incomplete_files) == (5, 1503, 2)
     assert json.loads(rejects.listed[1].to_json()) == {

@@ -68,7 +68,7 @@ def test_pages_resources_and_conversions_are_documents(tmp_path):
     expected = {2: "page 2", 3: "garçon", 4: "resource", 5: "文本", 10: "untyped", 12: "last"}
     assert reading.documents == [(f"urn:uuid:{n}", text, starts[n]) for n, text in expected.items()]
     assert reading.rejects.count == 0
-    assert reading.rejects.passed_over == {
+    assert reading.rejects.skipped == {
         "another record type": 3,
         "HTTP status": 2,
         "media type": 2,
@@ -203,7 +203,7 @@ def test_every_cut_gives_the_same_documents(tmp_path, monkeypatch):
             for cut, reading in cut_everywhere(path):
                 assert reading.documents == whole.documents, cut
                 assert reading.reasons == whole.reasons, cut
-                assert reading.rejects.passed_over == whole.rejects.passed_over, cut
+                assert reading.rejects.skipped == whole.rejects.skipped, cut
 
 
 def test_many_parts_of_a_larger_file(tmp_path):

@@ -189,10 +189,14 @@ def test_what_cannot_be_decoded_is_said_without_the_body():
     # a block of a type that there is not
     damaged = packed[:10] + b"\x07" + packed[11:]
     for stored, said, reason in (
-        (damaged, "", "cannot be unpacked: not gzip data, or damaged"),
-        (b"\x1f\x8bgarbage", "", "cannot be unpacked"),
-        (rng.randbytes(3000), "br", r"said to be packed \(br\), but is not"),
-        (rng.randbytes(3000), "rot" * 500, r"said to be packed \(rotrotrotrotrotrotro\), but"),
+        (damaged, "", "cannot be decompressed: not gzip data, or damaged"),
+        (b"\x1f\x8bgarbage", "", "cannot be decompressed"),
+        (rng.randbytes(3000), "br", r"declared to be compressed \(br\), but is not"),
+        (
+            rng.randbytes(3000),
+            "rot" * 500,
+            r"declared to be compressed \(rotrotrotrotrotrotro\), but",
+        ),
     ):
         with pytest.raises(UndecodableError, match=reason) as error:
             decoded_body(stored, "", said, MAX)
