@@ -1,5 +1,6 @@
 """Profiles of Hypothesis; small corpora on disk, with the answer brute force gives."""
 
+import gc
 import os
 import random
 import signal
@@ -18,6 +19,15 @@ settings.register_profile(
     "thorough", derandomize=False, deadline=None, max_examples=1000, print_blob=True
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+
+
+def pytest_collection_finish():
+    """Keep modules and tests out of garbage collections, here and in tasks that are forked.
+
+    A collection in a forked task writes to every object that it looks at, and so copies its page.
+    """
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -1,9 +1,13 @@
 """Run commands as users do, in this process or in one of their own."""
 
+import itertools
 import subprocess
 import sys
 
+import pytest
+
 from mr_dedup.cli.main import main
+from mr_dedup.engines.streaming import RUNNERS
 
 PROGRAM = [sys.executable, "-m", "mr_dedup"]
 
@@ -61,3 +65,16 @@ class Command:
         )
         assert done.returncode == 0, done.stderr.decode()
         return done.stdout
+
+
+def by_turns(names, values):
+    """Parametrise a test by ``values`` of ``names``, a tuple, each on one of the runners by turns.
+
+    For what is done by the same code on every runner: each value and each runner is tried, not
+    all pairs of them.
+    """
+    rows = [
+        (*(value if len(names) > 1 else (value,)), runner)
+        for value, runner in zip(values, itertools.cycle(RUNNERS), strict=False)
+    ]
+    return pytest.mark.parametrize((*names, "runner"), rows)

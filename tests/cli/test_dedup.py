@@ -25,7 +25,7 @@ from mr_dedup.pipeline.stages import Stages, has_finished
 from mr_dedup.report.decision_file import read_decisions
 from mr_dedup.signatures import columns
 from tests.cli.documents import files_of, made_up_documents, record_at, similarity, write_jsonl
-from tests.cli.running import Command
+from tests.cli.running import Command, by_turns
 from tests.fingerprints.test_simhash import oracle
 from tests.formats.documents.test_document_parquet import damaged_group
 from tests.formats.documents.test_document_warc import page
@@ -122,8 +122,7 @@ def check(out, documents, decided, features=DEFAULTS):
     return kept
 
 
-@BOTH
-@pytest.mark.parametrize("seed", [1, 3, 4])
+@by_turns(("seed",), [1, 3, 4])
 def test_decisions_equal_brute_force(tmp_path, capfd, small_chunks, runner, seed):
     documents = made_up_documents(seed)
     path = write_jsonl(tmp_path / "docs.jsonl", documents)
@@ -194,7 +193,7 @@ def by_length(documents):
     return lambda n: (-len(documents[n]["text"].encode()), documents[n]["id"], n)
 
 
-@pytest.mark.parametrize(
+@by_turns(
     ("policies", "rank"),
     [
         (["first"], lambda documents: lambda n: n),
@@ -207,7 +206,6 @@ def by_length(documents):
         (["lowest:id"], by_id),
     ],
 )
-@BOTH
 def test_keepers_are_chosen_by_policy(tmp_path, capfd, runner, policies, rank):
     documents = made_up_documents(5)
     for document in documents:
@@ -461,9 +459,9 @@ def test_a_run_killed_while_its_result_appears_is_ended(tmp_path, capfd, monkeyp
     assert names == {"docs.jsonl", "old.jsonl", "out", "undisturbed"}
 
 
-@BOTH
-@pytest.mark.parametrize(
-    "name", ["result/decisions.parquet", "result/clusters.parquet", "kept.parquet", "samples.json"]
+@by_turns(
+    ("name",),
+    ["result/decisions.parquet", "result/clusters.parquet", "kept.parquet", "samples.json"],
 )
 def test_what_was_decided_is_mended_when_all_was_done(tmp_path, capfd, monkeypatch, name, runner):
     path = write_jsonl(tmp_path / "docs.jsonl", made_up_documents(9))
@@ -557,8 +555,7 @@ def test_a_changed_option_input_or_intermediate_is_noticed(tmp_path, capfd, monk
 # what users of other tools complain of
 
 
-@BOTH
-@pytest.mark.parametrize("method", ["minhash", "simhash", "exact", "keywords", "segments"])
+@by_turns(("method",), ["minhash", "simhash", "exact", "keywords", "segments"])
 @pytest.mark.parametrize("verify", ["0.8", "off"])
 def test_texts_without_words_are_compared_as_they_are(tmp_path, capfd, runner, method, verify):
     equal = {"\u200b": "", "\u2000": " ", "…": "..."}
@@ -658,9 +655,8 @@ def test_a_file_without_documents(tmp_path, capfd):
     assert Path(tmp_path / "out" / "documents").is_dir()
 
 
-@BOTH
 @pytest.mark.parametrize("method", ["simhash", "minhash"])
-@pytest.mark.parametrize("change", ["lengthen", "drop", "add", "blank", "no json", "overlong"])
+@by_turns(("change",), ["lengthen", "drop", "add", "blank", "no json", "overlong"])
 def test_documents_that_change_between_stages_are_noticed(
     tmp_path, capfd, monkeypatch, runner, change, method
 ):

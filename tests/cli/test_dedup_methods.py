@@ -13,6 +13,7 @@ from mr_dedup.jobs.resolve import ResolveJob
 from mr_dedup.pipeline import dedup as pipeline
 from mr_dedup.pipeline.fingerprint_clusters import ClusterLimit
 from tests.cli.documents import files_of, made_up_documents, write_jsonl
+from tests.cli.running import by_turns
 from tests.cli.test_dedup import DEFAULTS, check, dedup, done, expected, mistake
 from tests.fingerprints.test_simhash import oracle
 from tests.signatures import signature_oracle
@@ -57,8 +58,7 @@ def named(out):
     return pq.read_table(out / "decisions.parquet")["method"].to_pylist()
 
 
-@BOTH
-@pytest.mark.parametrize("method", KEYS)
+@by_turns(("method",), KEYS)
 def test_decisions_equal_brute_force(tmp_path, capfd, small_chunks, runner, method):
     documents = made_up_documents(3)
     alike = shares(documents, method)
@@ -324,9 +324,8 @@ def decisions_of(out):
     return (out / "decisions.parquet").read_bytes()
 
 
-@BOTH
-@pytest.mark.parametrize(
-    "methods",
+@by_turns(
+    ("methods",),
     [
         ["minhash"],
         ["super-shingles"],

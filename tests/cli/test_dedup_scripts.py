@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from mr_dedup.clusters.verification import shingle_sets
-from mr_dedup.engines.streaming import RUNNERS
 from tests.cli.documents import write_jsonl
+from tests.cli.running import by_turns
 from tests.cli.test_dedup import done, mistake
 
 PARTS = {
@@ -92,8 +92,7 @@ def decided(out):
     return pq.read_table(out / "decisions.parquet").to_pylist()
 
 
-@pytest.mark.parametrize("runner", RUNNERS)
-@pytest.mark.parametrize("method", ["minhash", "simhash:k=0", "exact"])
+@by_turns(("method",), ["minhash", "simhash:k=0", "exact"])
 def test_a_text_is_itself_however_it_is_encoded(tmp_path, capfd, runner, method):
     documents = [document for language in PARTS for document in documents_of(language)]
     path, out = write_jsonl(tmp_path / "docs.jsonl", documents), tmp_path / "out"

@@ -10,7 +10,7 @@ from mr_dedup.engines.streaming import RUNNERS
 from mr_dedup.formats.documents import chunks
 from mr_dedup.pipeline import similar_pairs
 from tests.cli.documents import similarity, write_jsonl
-from tests.cli.running import Command
+from tests.cli.running import Command, by_turns
 from tests.cli.test_compare import RULES, estimated, made_up, near, sharing
 from tests.formats.documents.test_document_warc import page
 from tests.signatures import signature_oracle
@@ -50,8 +50,7 @@ def parsed(printed):
     return [(one, other, float(alike)) for one, other, alike in rows]
 
 
-@BOTH
-@pytest.mark.parametrize("method", METHODS)
+@by_turns(("method",), METHODS)
 def test_pairs_equal_brute_force(tmp_path, capfd, small_chunks, runner, method):
     documents, _ = made_up()
     found = METHODS[method](documents)

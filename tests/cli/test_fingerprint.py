@@ -19,7 +19,7 @@ from mr_dedup.engines.streaming import RUNNERS
 from mr_dedup.features.options import FeatureOptions
 from mr_dedup.formats.documents import chunks
 from tests.cli.documents import read_jsonl, write_jsonl
-from tests.cli.running import Command
+from tests.cli.running import Command, by_turns
 from tests.fingerprints.test_simhash import oracle
 from tests.formats.documents.reading import bomb
 from tests.formats.documents.test_document_warc import page
@@ -67,8 +67,7 @@ def small_chunks(monkeypatch):
     monkeypatch.setattr(chunks, "_FILE_BYTES", 100)
 
 
-@BOTH
-@pytest.mark.parametrize("ending", [".jsonl", ".jsonl.gz", ".jsonl.zst", ".parquet"])
+@by_turns(("ending",), [".jsonl", ".jsonl.gz", ".jsonl.zst", ".parquet"])
 def test_files_and_runners_give_one_answer(tmp_path, capfd, small_chunks, runner, ending):
     path = tmp_path / f"docs{ending}"
     lines = "".join(json.dumps(document) + "\n" for document in DOCUMENTS).encode()

@@ -13,7 +13,7 @@ from mr_dedup.features.document_frequencies import DocumentFrequencies
 from mr_dedup.features.options import FeatureOptions
 from mr_dedup.formats.documents import chunks
 from tests.cli.documents import write_jsonl
-from tests.cli.running import Command
+from tests.cli.running import Command, by_turns
 from tests.features import frequency_oracle
 from tests.fingerprints.test_simhash_by_rarity import oracle
 
@@ -49,8 +49,7 @@ def small_chunks(monkeypatch):
     monkeypatch.setattr(chunks, "_FILE_BYTES", 100)
 
 
-@BOTH
-@pytest.mark.parametrize("minimum", [None, 1, 21])
+@by_turns(("minimum",), [None, 1, 21])
 def test_frequencies_equal_the_oracle(tmp_path, capfd, small_chunks, runner, minimum):
     path = write_jsonl(tmp_path / "docs.jsonl", DOCUMENTS)
     out = tmp_path / "idf.parquet"
@@ -164,8 +163,7 @@ def collection(tmp_path, capfd):
     return path, table
 
 
-@BOTH
-@pytest.mark.parametrize("weights", ["tf-idf", "log-tf-idf"])
+@by_turns(("weights",), ["tf-idf", "log-tf-idf"])
 def test_fingerprints_by_rarity_equal_the_oracle(
     tmp_path, capfd, small_chunks, collection, runner, weights
 ):

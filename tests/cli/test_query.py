@@ -28,7 +28,7 @@ from mr_dedup.errors import MrDedupError
 from mr_dedup.formats import fingerprint_chunks, fingerprint_writer
 from mr_dedup.hamming import search
 from mr_dedup.hamming.design import designs_for
-from tests.cli.running import Command
+from tests.cli.running import Command, by_turns
 from tests.oracles import result_lines
 
 BOTH = pytest.mark.parametrize("runner", RUNNERS)
@@ -50,8 +50,7 @@ def small_chunks(monkeypatch):
     monkeypatch.setattr(fingerprint_chunks, "_FILE_COST", 10)
 
 
-@BOTH
-@pytest.mark.parametrize("parts", [1, 2, 7])
+@by_turns(("parts",), [1, 7, 2])
 def test_files_and_runners_give_one_answer(corpus, queries, capfd, staged, runner, parts):
     code, out, err = query(capfd, *corpus.split(parts), "--queries", queries, "-r", runner)
     assert code == 0
@@ -60,9 +59,8 @@ def test_files_and_runners_give_one_answer(corpus, queries, capfd, staged, runne
     assert f"files: {parts}, fingerprints: {len(corpus.corpus):,}, distinct queries: 203" in err
 
 
-@BOTH
 @pytest.mark.parametrize("side", ["queries", "corpus"])
-@pytest.mark.parametrize("k", [0, 3, 6])
+@by_turns(("k",), [0, 3, 6])
 def test_every_design_on_either_side_gives_one_answer(
     corpus, queries, capfd, monkeypatch, staged, runner, k, side
 ):

@@ -9,7 +9,7 @@ import pytest
 from mr_dedup.cli.main import main
 from mr_dedup.engines.streaming import RUNNERS
 from mr_dedup.features.options import FeatureOptions
-from tests.cli.running import Command
+from tests.cli.running import Command, by_turns
 from tests.fingerprints.test_simhash import oracle
 
 BOTH = pytest.mark.parametrize("runner", RUNNERS)
@@ -64,8 +64,7 @@ def queries_file(tmp_path):
     return write(tmp_path / "queries.jsonl", QUERIES)
 
 
-@BOTH
-@pytest.mark.parametrize("k", [3, 7])
+@by_turns(("k",), [3, 7])
 def test_documents_on_both_sides(corpus_file, queries_file, capfd, runner, k):
     arguments = [corpus_file, "--queries", queries_file, "-k", k, "--with-distance", "-r", runner]
     code, out, err = query(capfd, *arguments)

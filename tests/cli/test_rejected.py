@@ -1,6 +1,7 @@
 """Runs of which too much cannot be read: an error that says why, and what to do."""
 
 import gzip
+import itertools
 import json
 import random
 
@@ -10,6 +11,7 @@ import pytest
 
 from mr_dedup.cli.main import main
 from mr_dedup.engines.streaming import RUNNERS
+from tests.cli.running import by_turns
 from tests.formats.documents.test_document_warc import page
 
 BOTH = pytest.mark.parametrize("runner", RUNNERS)
@@ -30,10 +32,10 @@ COMMANDS = {
     "distance": "distance a b --in DOCS",
 }
 
+# the runners by turns: rejects are the readers' matter
 EVERY = [
     pytest.param(name, runner, id=f"{name}-{runner}")
-    for name, words in COMMANDS.items()
-    for runner in (RUNNERS if "RUNNER" in words else RUNNERS[:1])
+    for name, runner in zip(COMMANDS, itertools.cycle(RUNNERS), strict=False)
     if name != "evaluate"
 ]
 
@@ -120,8 +122,7 @@ def test_texts_in_another_member_are_an_error(folder, capfd, name, runner):
     assert {path.name for path in folder.iterdir()} <= {"x.jsonl", "q.jsonl", "truth.tsv", "INDEX"}
 
 
-@BOTH
-@pytest.mark.parametrize(
+@by_turns(
     ("content", "said"),
     [
         (json.dumps([named(1, text="a"), named(2, text="b")]), "is a JSON array, not a record"),
@@ -268,8 +269,7 @@ def test_rows_of_damaged_row_groups_count(folder, capfd, runner):
     assert run(capfd, "dedup", "x.parquet", runner, "--overwrite")[0] == 2
 
 
-@BOTH
-@pytest.mark.parametrize("kind", ["no column", "no text"])
+@by_turns(("kind",), ["no column", "no text"])
 def test_rows_of_a_file_without_texts_count(folder, capfd, runner, kind):
     some_rejected(folder, 10, 0)
     rows = {"content": ["one two"] * 900} if kind == "no column" else {"text": [1.5] * 900}
@@ -300,8 +300,7 @@ def test_a_file_cut_short_is_an_error_and_the_result_is_there(folder, capfd, nam
         assert (code, captured.err.count(warning)) == (0, 1)
 
 
-@BOTH
-@pytest.mark.parametrize(("files", "cut", "code"), [(10, 1, 0), (9, 1, 2), (20, 3, 2)])
+@by_turns(("files", "cut", "code"), [(10, 1, 0), (9, 1, 2), (20, 3, 2)])
 def test_a_few_of_many_files_may_be_cut_short(folder, capfd, runner, files, cut, code):
     (folder / "in").mkdir()
     for n in range(files):
@@ -326,8 +325,7 @@ def test_a_damaged_page_is_one_record(folder, capfd, runner):
     assert (code, "warning" in captured.err) == (0, False), captured.err
 
 
-@BOTH
-@pytest.mark.parametrize(
+@by_turns(
     ("name", "content"),
     [
         ("y.json", json.dumps([named(n, text=f"one {n}") for n in range(900)]).encode()),

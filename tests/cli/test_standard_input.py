@@ -18,6 +18,7 @@ from mr_dedup.errors import MrDedupError
 from mr_dedup.formats.documents.standard_input import spool_standard_input
 from mr_dedup.pipeline import dedup as pipeline
 from tests.cli.documents import files_of, made_up_documents
+from tests.cli.running import by_turns
 from tests.formats.documents.test_document_warc import page
 
 BOTH = pytest.mark.parametrize("runner", RUNNERS)
@@ -77,8 +78,7 @@ def folder(tmp_path, monkeypatch):
     assert list((tmp_path / "tmp").iterdir()) == []
 
 
-@BOTH
-@pytest.mark.parametrize("name", FORMS)
+@by_turns(("name",), FORMS)
 def test_dedup_reads_it_as_a_file(folder, capfd, runner, name):
     content = FORMS[name]([each for each in made_up_documents(1) if each["text"]])
     (folder / name).write_bytes(content)
