@@ -1,10 +1,8 @@
 """The components job: a round at a time, run alone and task by task."""
 
+import functools
 import gzip
-import os
 import random
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -270,17 +268,9 @@ def test_options_that_cannot_be_are_refused():
 # run alone
 
 
-def run_alone(folder, *arguments):
-    temporary = folder / "tmp"
-    temporary.mkdir(exist_ok=True)
-    command = [sys.executable, "-m", "mr_dedup.jobs.components", "--no-conf", *map(str, arguments)]
-    done = subprocess.run(
-        command, cwd=folder, env={**os.environ, "TMPDIR": str(temporary)},
-        stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    if done.returncode in (0, UNSETTLED_CODE):
-        assert list(temporary.iterdir()) == []
-    return done
+@pytest.fixture
+def run_alone(run_alone):
+    return functools.partial(run_alone, "components")
 
 
 @pytest.fixture
@@ -291,10 +281,10 @@ def three_files(tmp_path):
     return pairs, [f"{number}.tsv" for number in range(3)]
 
 
-def test_the_job_runs_alone_until_it_says_that_labels_are_final(tmp_path, three_files):
+def test_the_job_runs_alone_until_it_says_that_labels_are_final(tmp_path, run_alone, three_files):
     pairs, names = three_files
     for number in range(6):
-        done = run_alone(tmp_path, "-r", "inline", "--partitions", "3", *names)
+        done = run_alone("-r", "inline", "--partitions", "3", *names)
         if done.returncode == 0:
             break
         assert done.returncode == UNSETTLED_CODE, done.stderr
@@ -308,15 +298,7 @@ def test_the_job_runs_alone_until_it_says_that_labels_are_final(tmp_path, three_
     assert "unsettled labels=0" in done.stderr
 
 
-def test_tasks_may_be_processes_of_their_own(tmp_path, three_files):
-    pairs, names = three_files
-    (tmp_path / "all.tsv").write_text("".join((tmp_path / name).read_text() for name in names))
-    done = run_alone(tmp_path, "-r", "local", "--partitions", "1", "all.tsv")
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines() == label_lines(pairs)
-
-
-def test_mistakes_are_one_line(tmp_path):
+def test_mistakes_are_one_line(tmp_path, run_alone):
     (tmp_path / "a.tsv").write_text("1\t2\n3\tx\n")
     (tmp_path / "a.longs").touch()
     for arguments, said in [
@@ -325,7 +307,7 @@ def test_mistakes_are_one_line(tmp_path):
         (["a.tsv"], "a.tsv, line 2: expected a fingerprint, a decimal or 0x"),
         (["a.longs"], "a.longs: is a file of fingerprints by its ending, expected pairs"),
     ]:
-        done = run_alone(tmp_path, *arguments)
+        done = run_alone(*arguments)
         assert (done.returncode, done.stdout) == (2, "")
         assert said in done.stderr.splitlines()[-1]
         assert "Traceback" not in done.stderr

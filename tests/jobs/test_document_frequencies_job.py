@@ -1,9 +1,6 @@
 """The document frequencies job run alone, and what its tasks hand over."""
 
 import json
-import os
-import subprocess
-import sys
 from functools import partial
 
 import numpy as np
@@ -40,22 +37,13 @@ EVERY = [f"{text} {number}" for number in range(3) for text in TEXTS if text]
 NAMES = ["0.jsonl", "1.jsonl", "2.jsonl"]
 
 
-def run_alone(folder, *arguments):
-    command = [sys.executable, "-m", "mr_dedup.jobs.document_frequencies", "--no-conf", *arguments]
-    return subprocess.run(
-        command, cwd=folder, env=dict(os.environ), stdin=subprocess.DEVNULL,
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
-
-
 def lines_of(counts, documents):
     signed = {value - (value >> 63 << 64): count for value, count in counts.items()}
     return sorted([f"documents\t{documents}", *(f"{f}\t{n}" for f, n in signed.items())])
 
 
-@pytest.mark.parametrize("runner", ["inline", "local"])
-def test_the_job_runs_alone(folder, runner):
-    done = run_alone(folder, "-r", runner, *NAMES)
+def test_the_job_runs_alone(folder, run_alone):
+    done = run_alone("document_frequencies", "-r", "inline", *NAMES)
     assert done.returncode == 0, done.stderr
     expected = frequency_oracle.frequencies(EVERY, "words", 1)
     assert sorted(done.stdout.splitlines()) == lines_of(expected, 9)
@@ -77,8 +65,8 @@ def test_options_are_those_of_what_reads_documents_but_for_weights(folder):
         job_of("--weights=tf")
 
 
-def test_damage_is_one_line(folder):
-    done = run_alone(folder, "-r", "inline", "--strict", "0.jsonl")
+def test_damage_is_one_line(folder, run_alone):
+    done = run_alone("document_frequencies", "-r", "inline", "--strict", "0.jsonl")
     assert done.returncode == 2
     assert "0.jsonl, line 3 (byte" in done.stderr.splitlines()[-1], done.stderr
     assert "Traceback" not in done.stderr

@@ -50,17 +50,8 @@ def folder(tmp_path):
     return tmp_path
 
 
-def run_alone(folder, *arguments):
-    command = [sys.executable, "-m", "mr_dedup.jobs.fingerprint", "--no-conf", *arguments]
-    return subprocess.run(
-        command, cwd=folder, env=dict(os.environ), stdin=subprocess.DEVNULL,
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
-
-
-@pytest.mark.parametrize("runner", ["inline", "local"])
-def test_the_job_runs_alone(folder, runner):
-    done = run_alone(folder, "-r", runner, "0.jsonl", "1.jsonl", "2.jsonl")
+def test_the_job_runs_alone(folder, run_alone):
+    done = run_alone("fingerprint", "-r", "inline", "0.jsonl", "1.jsonl", "2.jsonl")
     assert done.returncode == 0, done.stderr
     expected = []
     for number in range(3):
@@ -73,7 +64,7 @@ def test_the_job_runs_alone(folder, runner):
         assert counter in done.stderr
 
 
-def test_mistakes_are_one_line(folder):
+def test_mistakes_are_one_line(folder, run_alone):
     for arguments, said in [
         (["-r", "inline", "--features", "none", "0.jsonl"], "unit must be one of"),
         (["-r", "inline"], "no files of documents"),
@@ -81,7 +72,7 @@ def test_mistakes_are_one_line(folder):
         (["-r", "spark", "0.jsonl"], "-r spark"),
         (["-r", "inline", "--keep-field", "id", "0.jsonl"], "--keep-field: id is the name"),
     ]:
-        done = run_alone(folder, *arguments)
+        done = run_alone("fingerprint", *arguments)
         assert done.returncode == 2, arguments
         assert said in done.stderr.splitlines()[-1], done.stderr
         assert "Traceback" not in done.stderr

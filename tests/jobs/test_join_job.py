@@ -1,9 +1,7 @@
 """The join job, task by task and run alone by mrjob's own runners."""
 
-import os
+import functools
 import random
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -182,16 +180,9 @@ def test_lines_equal_the_oracles():
     assert format_lines(Pairs.merged([])) == b""
 
 
-def run_alone(*arguments, folder):
-    temporary = folder / "tmp"
-    temporary.mkdir(exist_ok=True)
-    command = [sys.executable, "-m", "mr_dedup.jobs.join", "--no-conf", *map(str, arguments)]
-    done = subprocess.run(
-        command, env={**os.environ, "TMPDIR": str(temporary)}, stdin=subprocess.DEVNULL,
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert list(temporary.iterdir()) == []
-    return done
+@pytest.fixture
+def run_alone(run_alone):
+    return functools.partial(run_alone, "join")
 
 
 def in_order(output):
@@ -203,23 +194,22 @@ def in_order(output):
     return "".join(sorted(output.splitlines(keepends=True), key=numbers))
 
 
-def test_the_job_runs_alone_in_one_process(corpus, two, tmp_path):
+def test_the_job_runs_alone(corpus, two, run_alone, tmp_path):
     parts = corpus.split(2)
     packed = tmp_path / "packed.fpz"
     with fingerprint_writer.create(packed) as out:
         out.write(np.unique(np.fromfile(parts[1], ">u8").astype(np.uint64)))
-    done = run_alone("-r", "inline", parts[0], packed, folder=tmp_path)
+    done = run_alone("-r", "inline", parts[0], packed)
     assert done.returncode == 0, done.stderr
     assert in_order(done.stdout) == pair_lines(pairs_among(corpus.corpus, 3))
     assert "pairs=" in done.stderr
     paths, listed, pairs = two
-    done = run_alone("-r", "inline", "--others", listed, *paths, folder=tmp_path)
+    done = run_alone("-r", "inline", "--others", listed, *paths)
     assert in_order(done.stdout) == pair_lines(pairs)
 
 
-def test_the_job_runs_alone_in_several(corpus, tmp_path):
-    done = run_alone("-r", "local", "--partitions", 1, "--design", "4-tables", *corpus.split(2),
-                     folder=tmp_path)  # fmt: skip
+def test_a_design_and_one_partition_give_the_same(corpus, run_alone):
+    done = run_alone("-r", "inline", "--partitions", 1, "--design", "4-tables", *corpus.split(2))
     assert done.returncode == 0, done.stderr
     assert in_order(done.stdout) == pair_lines(pairs_among(corpus.corpus, 3))
 
@@ -243,12 +233,12 @@ def test_options_that_cannot_be_raise(options, said):
         JoinJob(options)
 
 
-def test_mistakes_are_one_line_and_exit_with_2(corpus, tmp_path):
+def test_mistakes_are_one_line_and_exit_with_2(corpus, run_alone):
     for arguments, said in (
         (["-k", 65, *corpus.split(1)], "error: k must be from 0 to 64, not 65"),
         ([], "error: no corpus files; standard input is read with --corpus-format text only"),
     ):
-        done = run_alone(*arguments, folder=tmp_path)
+        done = run_alone(*arguments)
         assert (done.returncode, done.stdout) == (2, "")
         assert said in done.stderr.splitlines()[-1]
         assert "Traceback" not in done.stderr
