@@ -48,7 +48,9 @@ def test_the_truth_is_every_pair_of_a_cluster_with_its_similarity(
     tmp_path: Path, language: str, format_: str
 ) -> None:
     html_share = 0.0 if format_ == "html" else 0.5
-    folder = made(tmp_path / "out", language=language, format=format_, html_share=html_share)
+    folder = made(
+        tmp_path / "out", language=language, format=format_, html_share=html_share, documents=10
+    )
     documents = read_documents(folder)
     clusters: defaultdict[int, list[str]] = defaultdict(list)
     shingles = {}
@@ -61,14 +63,14 @@ def test_the_truth_is_every_pair_of_a_cluster_with_its_similarity(
         for one, other in itertools.combinations(sorted(ids), 2):
             truth[one, other] = slow_jaccard(shingles[one], shingles[other])
     rows = read_pairs(folder / "truth.tsv")
-    assert len(rows) == len(truth) == 20 * 45
+    assert len(rows) == len(truth) == 10 * 45
     assert {(one, other): jaccard for one, other, jaccard in rows} == truth
 
     # and the near misses, each beside an original of its site; nothing else is alike
     kinds = {document["id"]: document["kind"] for document in documents}
     sites = {document["id"]: document["site"] for document in documents}
     missed = read_pairs(folder / "near-misses.tsv")
-    assert len(missed) == 40
+    assert len(missed) == 20
     for one, other, jaccard in missed:
         assert {kinds[one], kinds[other]} == {"original", "near-miss"}
         assert sites[one] == sites[other]
@@ -144,15 +146,17 @@ def test_documents_by_cluster_are_those_by_position(changes: dict[str, int]) -> 
 
 @pytest.mark.parametrize("format_", FORMATS)
 def test_any_chunk_size_gives_the_same_lines(tmp_path: Path, format_: str) -> None:
-    one = made(tmp_path / "one", format=format_)
+    one = made(tmp_path / "one", format=format_, documents=8)
     lines = file_lines(one)
-    assert len(lines) == 240
+    assert len(lines) == 96
     assert len(list(one.glob("documents-*"))) == 1
     others = {name: data for name, data in contents(one).items() if "documents-" not in name}
-    assert len(others) == 2 + 240 * (format_ == "html")
+    assert len(others) == 2 + 96 * (format_ == "html")
     longest = max(map(len, lines))
     for chunk_bytes in (1, longest, 20_000):
-        many = made(tmp_path / str(chunk_bytes), format=format_, chunk_bytes=chunk_bytes)
+        many = made(
+            tmp_path / str(chunk_bytes), format=format_, documents=8, chunk_bytes=chunk_bytes
+        )
         assert file_lines(many) == lines
         paths = sorted(many.glob("documents-*"))
         suffix = "jsonl" if format_ == "html" else format_
@@ -167,7 +171,7 @@ def test_any_chunk_size_gives_the_same_lines(tmp_path: Path, format_: str) -> No
             joined = [size + first for size, first in zip(sizes, firsts[1:], strict=False)]
             assert all(size > chunk_bytes for size in joined)
         assert {name: data for name, data in contents(many).items() if name in others} == others
-    assert len(list((tmp_path / "1").glob("documents-*"))) == 240
+    assert len(list((tmp_path / "1").glob("documents-*"))) == 96
 
 
 @pytest.mark.parametrize("format_", ["jsonl.gz", "jsonl.zst"])

@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from data_gen.cli import main
+
 Shell = Callable[..., subprocess.CompletedProcess[bytes]]
 
 FINGERPRINTS = "fingerprints --queries 9 --corpus 99 --duplicates-per-query 1 -k 3 --seed 1"
 DOCUMENTS = "documents --documents 3 --duplicates-per-document 1 --seed 1"
-commands = pytest.mark.parametrize("arguments", [FINGERPRINTS, DOCUMENTS], ids=["fp", "doc"])
 # Python writes at once, or late: a failure then comes while printing, or at the end
 buffering = pytest.mark.parametrize("unbuffered", ["", "1"], ids=["late", "at once"])
 
@@ -34,10 +35,19 @@ def shell(tmp_path: Path) -> Shell:
     return run
 
 
-@buffering
-@commands
+# each of the streams, with both commands and both ways of buffering
 @pytest.mark.parametrize(
-    "streams", [">&-", "2>&-", "<&- >&- 2>&-", ">/dev/full", "2>/dev/full", ">/dev/full 2>&1"]
+    ("streams", "arguments", "unbuffered"),
+    [
+        (">&-", FINGERPRINTS, ""),
+        ("2>&-", DOCUMENTS, "1"),
+        ("<&- >&- 2>&-", FINGERPRINTS, "1"),
+        ("<&- >&- 2>&-", DOCUMENTS, ""),
+        (">/dev/full", DOCUMENTS, "1"),
+        ("2>/dev/full", FINGERPRINTS, ""),
+        ("2>/dev/full", DOCUMENTS, "1"),
+        (">/dev/full 2>&1", FINGERPRINTS, ""),
+    ],
 )
 def test_a_data_set_is_written_whole_whatever_the_streams(
     shell: Shell, tmp_path: Path, arguments: str, streams: str, unbuffered: str
@@ -45,8 +55,7 @@ def test_a_data_set_is_written_whole_whatever_the_streams(
     done = shell(f"$G {arguments} --out some {streams}", PYTHONUNBUFFERED=unbuffered)
     assert (done.returncode, done.stdout) == (0, b"")
     assert done.stderr.count(b"\n") == ("2>" not in streams)
-    usual = shell(f"$G {arguments} --out usual")
-    assert usual.returncode == 0
+    assert main([*arguments.split(), "--out", str(tmp_path / "usual")]) == 0
     some, others = (
         {path.name: path.read_bytes() for path in (tmp_path / name).iterdir()}
         for name in ("some", "usual")
@@ -54,16 +63,26 @@ def test_a_data_set_is_written_whole_whatever_the_streams(
     assert some == others
 
 
-@buffering
-@pytest.mark.parametrize("streams", ["2>&-", "2>/dev/full", ">&- 2>&-"])
+MISTAKES = [
+    "",
+    "nothing",
+    r"documents $'--\xff'",
+    f"{DOCUMENTS} --length 1 --out some",
+    f"{FINGERPRINTS} --out no/folder",
+]
+
+
+# each mistake, and one of them with all streams and both ways of buffering
 @pytest.mark.parametrize(
-    "arguments",
+    ("arguments", "streams", "unbuffered"),
     [
-        "",
-        "nothing",
-        r"documents $'--\xff'",
-        f"{DOCUMENTS} --length 1 --out some",
-        f"{FINGERPRINTS} --out no/folder",
+        *((arguments, "2>/dev/full", "1") for arguments in MISTAKES),
+        *(
+            (MISTAKES[-1], streams, unbuffered)
+            for streams in ("2>&-", "2>/dev/full", ">&- 2>&-")
+            for unbuffered in ("", "1")
+            if (streams, unbuffered) != ("2>/dev/full", "1")
+        ),
     ],
 )
 def test_a_mistake_ends_with_2_even_if_nobody_hears_of_it(
@@ -97,13 +116,16 @@ def test_a_reader_that_leaves_is_no_error(shell: Shell, unbuffered: str) -> None
 ODD = b"\xff\n\x1b[31m\xc3\xa9"
 
 
-@commands
 @pytest.mark.parametrize(
-    ("locale", "accented"),
+    ("arguments", "locale", "accented"),
     [
-        ({"LC_ALL": "C.UTF-8"}, "é"),
-        ({"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}, r"\udcc3\udca9"),
-        ({"LC_ALL": "C.UTF-8", "PYTHONIOENCODING": "ascii"}, r"\xe9"),
+        (DOCUMENTS, {"LC_ALL": "C.UTF-8"}, "é"),
+        (
+            FINGERPRINTS,
+            {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"},
+            r"\udcc3\udca9",
+        ),
+        (FINGERPRINTS, {"LC_ALL": "C.UTF-8", "PYTHONIOENCODING": "ascii"}, r"\xe9"),
     ],
 )
 def test_a_folder_of_any_name_is_written_and_named_on_one_line(
