@@ -1,30 +1,44 @@
 """Slow, obvious answers, in plain Python integers; nothing here imports mr_dedup."""
 
+import functools
 import random
 from collections.abc import Iterable
 
 MASK = (1 << 64) - 1
 
 
+Pairs = frozenset[tuple[int, int]]
+
+
 def hamming(x: int, y: int) -> int:
-    return bin(x ^ y).count("1")
+    return (x ^ y).bit_count()
 
 
-def pairs_within(corpus: Iterable[int], queries: Iterable[int], k: int) -> set[tuple[int, int]]:
+def pairs_within(corpus: Iterable[int], queries: Iterable[int], k: int) -> Pairs:
     """Every (query, corpus fingerprint) within k bits, by comparing all with all."""
-    corpus = set(corpus)
-    return {(q, c) for q in set(queries) for c in corpus if bin(q ^ c).count("1") <= k}
+    return _pairs_within(frozenset(corpus), frozenset(queries), k)
 
 
-def pairs_among(values: Iterable[int], k: int) -> set[tuple[int, int]]:
+def pairs_among(values: Iterable[int], k: int) -> Pairs:
     """Every pair of different values within k bits, the smaller as a signed number first."""
-    ordered = sorted(set(values), key=signed)
-    return {
+    return _pairs_among(frozenset(values), k)
+
+
+# many tests compare the same corpus: once a process
+@functools.lru_cache(maxsize=32)
+def _pairs_within(corpus: frozenset[int], queries: frozenset[int], k: int) -> Pairs:
+    return frozenset((q, c) for q in queries for c in corpus if (q ^ c).bit_count() <= k)
+
+
+@functools.lru_cache(maxsize=32)
+def _pairs_among(values: frozenset[int], k: int) -> Pairs:
+    ordered = sorted(values, key=signed)
+    return frozenset(
         (x, y)
         for position, x in enumerate(ordered)
         for y in ordered[position + 1 :]
-        if bin(x ^ y).count("1") <= k
-    }
+        if (x ^ y).bit_count() <= k
+    )
 
 
 def signed(x: int) -> int:

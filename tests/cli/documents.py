@@ -1,5 +1,6 @@
 """Documents made up for commands that read them, in files of JSON lines, and their results."""
 
+import functools
 import json
 import random
 from pathlib import Path
@@ -51,5 +52,10 @@ def files_of(folder):
 
 
 def similarity(one, other):
-    sets = [set(text_oracle.shingles(text, "words", 3)) for text in (one, other)]
+    sets = [_shingles(text) for text in (one, other)]
     return len(sets[0] & sets[1]) / len(sets[0] | sets[1])
+
+
+@functools.lru_cache(maxsize=10_000)
+def _shingles(text):
+    return frozenset(text_oracle.shingles(text, "words", 3))

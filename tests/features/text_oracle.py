@@ -39,6 +39,7 @@ def casefolded_nfkc(text):
     return unicodedata.normalize("NFC", text)
 
 
+@functools.cache
 def separates(character):
     """Whether a character is between words, before and after it is normalised."""
     shown = character + casefolded_nfkc(character)
@@ -60,10 +61,12 @@ NORMALIZE = {
 }
 
 
+@functools.cache
 def is_in_token(character):
     return unicodedata.category(character)[0] in "LNM"
 
 
+@functools.cache
 def is_mark(character):
     """Whether a character goes on with the token before it, whichever that is."""
     if not is_in_token(character):
@@ -72,16 +75,19 @@ def is_mark(character):
     return is_mark or bool(_EXTENDS.match(character))
 
 
+@functools.cache
 def is_cjk(character):
     return is_in_token(character) and not is_mark(character) and bool(_CJK.match(character))
 
 
+@functools.cache
 def stands(character):
     """Whether a character is a token by itself, with the marks that follow."""
     is_spaceless = is_in_token(character) and bool(_SPACELESS.match(character))
     return is_cjk(character) or (is_spaceless and not is_mark(character))
 
 
+@functools.cache
 def fold(character):
     """One character for one: ß stays, for folding it would make two."""
     return next(c for c in (character.casefold(), character.lower(), character) if len(c) == 1)

@@ -68,10 +68,10 @@ def varied_texts(count, seed):
 
 @pytest.mark.parametrize("weighting", WITHOUT_IDF)
 def test_many_varied_texts_equal_the_oracle(weighting):
-    texts = list(varied_texts(34_000, weighting))
+    texts = list(varied_texts(4_000, weighting))
     options = FeatureOptions("words", 1, weighting)
     found = fingerprints(texts, options)
-    assert len(set(found)) > 15_000
+    assert len(set(found)) > 1_500
     for text, value in zip(texts, found, strict=True):
         assert value == oracle(text, options), text
 
