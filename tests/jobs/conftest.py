@@ -1,9 +1,9 @@
 """Run jobs as mrjob's users do, without a command of ours."""
 
 import contextlib
-import importlib
 import logging
 import re
+import runpy
 import sys
 import tempfile
 from pathlib import Path
@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import pytest
 
+from mr_dedup import jobs
 from mr_dedup.jobs.components import UNSETTLED_CODE
 
 
@@ -47,21 +48,16 @@ def run_alone(tmp_path, monkeypatch, capfd):
     monkeypatch.setattr(tempfile, "tempdir", str(temporary))
 
     def run(name, *arguments, folder=tmp_path, stdin=None):
-        module = importlib.import_module(f"mr_dedup.jobs.{name}")
-        job = next(
-            each
-            for each in vars(module).values()
-            if hasattr(each, "mr_job_script") and each.__module__ == module.__name__
-        )
+        script = str(Path(jobs.__file__).with_name(f"{name}.py"))
         capfd.readouterr()
         with monkeypatch.context() as patch, logging_as_it_was("mrjob"):
             patch.chdir(folder)
-            patch.setattr(sys, "argv", [module.__file__, "--no-conf", *map(str, arguments)])
+            patch.setattr(sys, "argv", [script, "--no-conf", *map(str, arguments)])
             if stdin is not None:
                 patch.setattr(sys, "stdin", stdin)
             code = 0
             try:
-                job.run()
+                runpy.run_path(script, run_name="__main__")
             except SystemExit as ended:
                 code = ended.code or 0
         captured = capfd.readouterr()
