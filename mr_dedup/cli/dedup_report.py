@@ -160,7 +160,7 @@ class _Gathered:
 
     def hosts(self) -> list[tuple[str, list[Share]]]:
         """Return the shares by host, if ids are URLs."""
-        shares = self._of_hosts.commonest(_VALUES)
+        shares = self._of_hosts.most_common(_VALUES)
         return [(_HOST, shares)] if shares else []
 
     def cluster(self, row: Mapping[str, int]) -> LargeCluster:
@@ -207,5 +207,5 @@ def _of_rows(
         for name, counter in counters.items():
             counter.add(batch[name], of_batch)
         first += len(batch)
-    shares = [(name, counter.commonest(_VALUES)) for name, counter in counters.items()]
+    shares = [(name, counter.most_common(_VALUES)) for name, counter in counters.items()]
     return np.concatenate(fingerprints), shares

@@ -1,22 +1,25 @@
-"""Say how good pairs, or the decisions of dedup, are against every pair that is truly similar.
+"""Evaluate pairs of documents, or the decisions of dedup, against all truly similar pairs.
 
 PAIRS is the result folder of mr-dedup dedup, or its decisions.parquet; or text with two ids a line,
-separated by a TAB, whatever is behind them; or, with --as matches, what mr-dedup query prints of
-documents, an id and those of its near-duplicates. TRUTH has every pair of documents from some
-similarity on: id_a TAB id_b TAB jaccard, as data-gen documents writes it. Text may be .gz or .zst.
+separated by a TAB (further columns are ignored); or, with --as matches, the output of mr-dedup
+query for documents: an id and those of its near-duplicates. TRUTH lists every pair of documents
+from some similarity on: id_a TAB id_b TAB jaccard, as data-gen documents writes it. Text may be
+compressed (.gz, .zst).
 
-Of pairs, right are those that are true, and missed the true ones that were not found.
-precision = right / found, recall = right / (right + missed).
+A predicted pair that is in TRUTH is a true positive; a pair in TRUTH that was not predicted is a
+false negative. precision = true positives / predicted,
+recall = true positives / (true positives + false negatives).
 
-Decisions name one keeper for each dropped document, so a pair is not what they can miss. Found are
-the dropped documents; right are those whose keeper is truly similar to them. Missed are the kept
-documents that would be dropped yet if the kept ones were gone through once more, in their order,
-by who knows the truth: each that is similar to one kept before it. So it does not matter which one
-of several is kept, and a perfect result has precision and recall 1. Both kept are true pairs of
-which neither document was dropped. Documents of one cluster are no pair by that.
+Decisions name one kept document for each dropped one. Predicted are the dropped documents; true
+positives are those truly similar to the kept document they duplicate. False negatives are the kept
+documents that should have been dropped: in their order, each that is truly similar to one kept
+before it. So it does not matter which of several similar documents is kept, and a perfect result
+has precision and recall 1. "both kept" counts the true pairs of which neither document was dropped.
+Two documents of the same cluster are not a predicted pair.
 
-A band counts as true what is at least so similar, so precision falls from band to band: what is
-found at 0.8 is not meant to be at 0.9. By length a pair counts where its shorter document does.
+Each band counts the true pairs from a minimum similarity on, so precision falls from band to band:
+a pair predicted at 0.8 need not be similar by 0.9. By length, a pair counts where its shorter
+document does.
 """
 
 from __future__ import annotations
@@ -26,64 +29,71 @@ import json
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from mr_dedup.cli.document_arguments import (
-    add_reading_arguments,
-    judge_reading,
-    read_options,
+import numpy as np
+from numpy.typing import NDArray
+from tqdm import tqdm
+
+from mr_dedup.cli.document_arguments import add_reading_arguments, judge_reading, read_options
+from mr_dedup.cli.streams import counted
+from mr_dedup.errors import MrDedupError
+from mr_dedup.formats.documents.files import find_documents
+from mr_dedup.formats.documents.read import read_documents
+from mr_dedup.formats.documents.rejects import Rejects
+from mr_dedup.report.decision_file import read_decisions
+from mr_dedup.report.evaluation import Counts, Evaluation
+from mr_dedup.report.lengths import (
+    Lengths,
+    document_lengths,
+    fingerprint_file_lengths,
+    lengths_of,
 )
+from mr_dedup.report.pair_files import read_pairs, read_truth
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from mr_dedup.report.evaluation import Counts, Evaluation
-    from mr_dedup.report.lengths import Lengths
-
-HELP = "say how good pairs or decisions are against a known truth"
+HELP = "evaluate pairs or decisions against known similar pairs"
 
 _STANDARD_INPUT = "-"
 
 _BANDS = (0.9, 1.0)
 
 _LENGTHS = (0, 200, 600, 2000, 6000)
-"""Where bands of lengths begin, in bytes: about 30, 100, 300 and 1,000 English words."""
+"""Where ranges of lengths start, in bytes: about 30, 100, 300 and 1,000 English words."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments to ``parser``."""
     add = parser.add_argument
-    add("pairs", metavar="PAIRS", help="what was found; - for text from standard input")
-    add("--truth", type=Path, required=True, metavar="TRUTH", help="the pairs that are similar")
+    add("pairs", metavar="PAIRS", help="the pairs or decisions; - for text from standard input")
+    add("--truth", type=Path, required=True, metavar="TRUTH", help="the truly similar pairs")
     add("--as", dest="kind", choices=("decisions", "pairs", "matches"),
         help="what PAIRS is (default: decisions if a folder or .parquet, else pairs)")  # fmt: skip
     add("--threshold", type=similarity_argument, default=0.8, metavar="J",
-        help="the similarity from which on pairs of TRUTH count (default 0.8)")  # fmt: skip
+        help="the minimum similarity of true pairs (default 0.8)")  # fmt: skip
     add("--bands", type=bands_argument, metavar="J,…",
-        help="similarities above it to count from as well (default 0.9,1)")  # fmt: skip
+        help="further minimum similarities, above --threshold (default 0.9,1)")  # fmt: skip
     add("--json", action="store_true", help="print a JSON object")
     lengths = parser.add_mutually_exclusive_group()
     lengths.add_argument("--documents", nargs="+", metavar="DOCS",
-        help="count by length too: files, globs or folders of the documents")  # fmt: skip
+        help="count by length as well, of the documents in these files, globs or folders")  # fmt: skip
     lengths.add_argument("--lengths", type=Path, metavar="FILE",
-        help="count by length too, as in a .parquet that mr-dedup fingerprint wrote")  # fmt: skip
+        help="count by length as well, from a .parquet that mr-dedup fingerprint wrote")  # fmt: skip
     add_reading_arguments(parser)
 
 
 def similarity_argument(text: str) -> float:
-    """Return the similarity that an argument says."""
+    """Return the similarity that an argument gives."""
     try:
         value = float(text)
     except ValueError:
         value = -1.0
     if not 0 < value <= 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is no similarity above 0 and up to 1")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a similarity above 0 and up to 1")
     return value
 
 
 def bands_argument(text: str) -> list[float]:
-    """Return the similarities that an argument says, with commas between."""
+    """Return the similarities that an argument lists, separated by commas."""
     return [similarity_argument(band) for band in text.split(",")]
 
 
@@ -97,9 +107,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def all_bands(arguments: argparse.Namespace) -> list[float]:
-    """Return the threshold and what is counted from above it; MrDedupError for a band below it."""
-    from mr_dedup.errors import MrDedupError
-
+    """Return the threshold and the bands above it; raise MrDedupError for one below it."""
     threshold, bands = arguments.threshold, arguments.bands
     if bands and min(bands) < threshold:
         raise MrDedupError(f"--bands: {min(bands):g} is below --threshold {threshold:g}")
@@ -107,12 +115,9 @@ def all_bands(arguments: argparse.Namespace) -> list[float]:
 
 
 def _evaluation(arguments: argparse.Namespace) -> Evaluation:
-    from mr_dedup.report.decision_file import read_decisions
-    from mr_dedup.report.evaluation import Evaluation
-    from mr_dedup.report.pair_files import read_pairs, read_truth
-
     path = Path(arguments.pairs)
-    if arguments.kind == "decisions" or (arguments.kind is None and _holds_decisions(path)):
+    is_decisions = path.is_dir() or path.suffix.lower() == ".parquet"
+    if arguments.kind == "decisions" or (arguments.kind is None and is_decisions):
         decided = read_decisions(path)
         return Evaluation.of_decisions(decided, read_truth(arguments.truth))
     source = None if arguments.pairs == _STANDARD_INPUT else path
@@ -120,14 +125,8 @@ def _evaluation(arguments: argparse.Namespace) -> Evaluation:
     return Evaluation.of_pairs(listed, read_truth(arguments.truth))
 
 
-def _holds_decisions(path: Path) -> bool:
-    return path.is_dir() or path.suffix.lower() == ".parquet"
-
-
 def _lengths(evaluation: Evaluation, arguments: argparse.Namespace) -> NDArray[np.int64] | None:
-    """Return the length of each document, if the arguments say where to find them."""
-    from mr_dedup.report.lengths import fingerprint_file_lengths, lengths_of
-
+    """Return the length of each document; None if the arguments name no source of lengths."""
     if arguments.documents:
         return lengths_of(evaluation.ids, _read_lengths(arguments))
     if arguments.lengths:
@@ -137,93 +136,75 @@ def _lengths(evaluation: Evaluation, arguments: argparse.Namespace) -> NDArray[n
 
 def _read_lengths(arguments: argparse.Namespace) -> Iterator[Lengths]:
     """Yield the lengths of the documents that the arguments name."""
-    from tqdm import tqdm
-
-    from mr_dedup.formats.documents.files import find_documents
-    from mr_dedup.formats.documents.read import read_documents
-    from mr_dedup.formats.documents.rejects import Rejects
-    from mr_dedup.report.lengths import document_lengths
-
     rejects = Rejects()
     files = find_documents(arguments.documents, arguments.format).files
+    batches = read_documents(files, rejects, read_options(arguments))
     with tqdm(unit=" documents", unit_scale=True, leave=False, disable=None) as bar:
-        for ids, lengths in document_lengths(
-            read_documents(files, rejects, read_options(arguments))
-        ):
+        for ids, lengths in document_lengths(batches):
             bar.update(len(ids))
             yield ids, lengths
     judge_reading(arguments, rejects.counts)
     if rejects.count:
-        things = "record" if rejects.counts.rejected == 1 else "records"
-        print(f"mr-dedup: {rejects.counts.rejected:,} {things} could not be read", file=sys.stderr)
+        message = f"mr-dedup: {counted(rejects.counts.rejected, 'record')} could not be read"
+        print(message, file=sys.stderr)
 
 
 def _report(
     evaluation: Evaluation, bands: Sequence[float], lengths: NDArray[np.int64] | None
 ) -> dict[str, Any]:
     kept = evaluation.kept
-    judged = [evaluation.at(band) for band in bands]
+    by_band = [evaluation.at(band) for band in bands]
     report: dict[str, Any] = {
         "kind": "pairs" if kept is None else "decisions",
         "documents": None if kept is None else len(kept),
-        "found": len(evaluation.found),
-        "listed_again": evaluation.repeated,
-        "with_themselves": evaluation.own,
+        "predicted": len(evaluation.predicted),
+        "repeated_pairs": evaluation.repeated,
+        "self_pairs": evaluation.self_pairs,
         "true_pairs": len(evaluation.true),
-        "true_pairs_elsewhere": evaluation.elsewhere,
+        "ignored_true_pairs": evaluation.ignored_true,
         "bands": [
             {
                 "similarity": band,
-                "true_pairs": at.true,
+                "true_pairs": at.true_count,
                 "both_kept": at.both_kept,
                 **_measures(at.counts),
             }
-            for band, at in zip(bands, judged, strict=True)
+            for band, at in zip(bands, by_band, strict=True)
         ],
     }
     if lengths is not None:
+        ends = [*(edge - 1 for edge in _LENGTHS[1:]), None]
+        by_length = by_band[0].by_length(lengths, _LENGTHS)
         report["lengths"] = [
-            {"from_bytes": least, "to_bytes": most and most - 1, **_measures(counts)}
-            for least, most, counts in zip(
-                _LENGTHS,
-                [*_LENGTHS[1:], None],
-                judged[0].by_length(lengths, _LENGTHS),
-                strict=True,
-            )
+            {"from_bytes": start, "to_bytes": end, **_measures(counts)}
+            for start, end, counts in zip(_LENGTHS, ends, by_length, strict=True)
         ]
     return report
 
 
 def _measures(counts: Counts) -> dict[str, Any]:
-    return {
-        "found": counts.found,
-        "right": counts.right,
-        "missed": counts.missed,
-        "precision": counts.precision,
-        "recall": counts.recall,
-        "f1": counts.f1,
-    }
+    return {name: getattr(counts, name) for name in _COLUMNS}
 
 
 def _lines(report: dict[str, Any]) -> Iterator[str]:
     """Yield the report as lines of text."""
-    decided, threshold = report["kind"] == "decisions", report["bands"][0]
-    if decided:
-        yield f"found  {report['found']:,} of {report['documents']:,} documents dropped"
+    is_decisions, threshold = report["kind"] == "decisions", report["bands"][0]
+    if is_decisions:
+        yield f"predicted  {report['predicted']:,} of {report['documents']:,} documents dropped"
     else:
-        again, own = report["listed_again"], report["with_themselves"]
+        repeated, self_pairs = report["repeated_pairs"], report["self_pairs"]
         yield (
-            f"found  {report['found']:,} pairs; besides {again:,} listed again, "
-            f"{own:,} of a document with itself"
+            f"predicted  {report['predicted']:,} pairs; ignored: {repeated:,} repeated, "
+            f"{self_pairs:,} of a document with itself"
         )
-    elsewhere = report["true_pairs_elsewhere"]
-    others = f"; besides {elsewhere:,} of documents not decided on" if elsewhere else ""
+    ignored = report["ignored_true_pairs"]
+    others = f"; ignored: {ignored:,} of documents without a decision" if ignored else ""
     yield (
-        f"true   {threshold['true_pairs']:,} pairs from {threshold['similarity']:g} on, of "
+        f"true       {threshold['true_pairs']:,} pairs from {threshold['similarity']:g} on, of "
         f"{report['true_pairs']:,} known{others}"
     )
     yield ""
-    more = {"true_pairs": "true pairs", "both_kept": "both kept"} if decided else {}
+    more = {"true_pairs": "true pairs", "both_kept": "both kept"} if is_decisions else {}
     yield _heading("similarity", more)
     for band in report["bands"]:
         yield _row(f"from {band['similarity']:g}", band, more)
@@ -231,12 +212,12 @@ def _lines(report: dict[str, Any]) -> Iterator[str]:
         yield ""
         yield _heading("bytes", {})
         for band in report["lengths"]:
-            least, most = band["from_bytes"], band["to_bytes"]
-            yield _row(f"{least:,} to {most:,}" if most else f"from {least:,}", band, {})
+            start, end = band["from_bytes"], band["to_bytes"]
+            yield _row(f"{start:,} to {end:,}" if end else f"from {start:,}", band, {})
 
 
 _COLUMNS = {
-    "found": "found", "right": "right", "missed": "missed",
+    "predicted": "predicted", "true_positives": "true pos.", "false_negatives": "false neg.",
     "precision": "precision", "recall": "recall", "f1": "F1",
 }  # fmt: skip
 
@@ -250,7 +231,7 @@ def _row(first: str, measures: dict[str, Any], more: dict[str, str]) -> str:
 
 
 def _cell(value: float | None) -> str:
-    """Return a count, a share, or - for what there is not."""
+    """Return a count, a ratio, or - for None."""
     if value is None:
         return "-"
     return f"{value:,}" if isinstance(value, int) else f"{value:.4f}"

@@ -1,12 +1,13 @@
-"""Serve an index by HTTP: for crawlers in any language, and for people at the page it shows.
+"""Serve an index over HTTP: for crawlers in any language, and with a web page for people.
 
-DIR is the folder of an index, as mr-dedup index create makes it. Calls and answers are JSON, and
-described at /openapi.json; the page at / shows how two texts are compared and found. The index is
-open for writing as long as it is served; other processes may read it.
+DIR is the folder of an index, as mr-dedup index create makes it. Requests and responses are JSON,
+described at /openapi.json; the page at / shows how two texts are compared. The index is open for
+writing while it is served; other processes may read it.
 
-Without a token only this machine is served. A token is the content of --token-file, or of the
-environment variable MR_DEDUP_TOKEN; then every call has to tell it, as Authorization: Bearer.
-SIGTERM or Ctrl-C ends it, when the calls that have begun are answered.
+Without a token the server only answers requests from this machine. The token is read from
+--token-file, or from the environment variable MR_DEDUP_TOKEN; every request must then have the
+header Authorization: Bearer TOKEN. SIGTERM or Ctrl-C stops the server once it has answered the
+requests in progress.
 """
 
 from __future__ import annotations
@@ -17,8 +18,11 @@ from pathlib import Path
 
 from mr_dedup.cli.arguments import byte_size, positive
 from mr_dedup.cli.streams import printable
+from mr_dedup.errors import MrDedupError
+from mr_dedup.index.http_token import VARIABLE, read_token
+from mr_dedup.interrupts import no_forced_end
 
-HELP = "serve an index by HTTP, with a page that shows how it works"
+HELP = "serve an index over HTTP, with a web page that shows how it works"
 
 DEFAULT_PORT = 8640
 
@@ -28,96 +32,96 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("folder", type=Path, metavar="DIR", help="the folder of the index")
     parser.add_argument(
         "--host", default="127.0.0.1", metavar="ADDRESS",
-        help="the address to serve at; any but this machine's own needs a token "
+        help="the address to listen at; any but a loopback address needs a token "
         "(default 127.0.0.1)",
     )  # fmt: skip
     parser.add_argument(
         "--port", type=_port, default=DEFAULT_PORT, metavar="N",
-        help=f"the port; 0 is any that is free (default {DEFAULT_PORT})",
+        help=f"the port; 0 for any free one (default {DEFAULT_PORT})",
     )  # fmt: skip
     parser.add_argument(
-        "--token-file", type=Path, metavar="FILE", help="the file with the token of callers"
+        "--token-file", type=Path, metavar="FILE", help="the file with the bearer token"
     )
     limits = parser.add_argument_group("limits")
     limits.add_argument(
         "--max-body", type=byte_size, default="4MB", metavar="SIZE",
-        help="the largest body of a call (default 4MB)",
+        help="the largest body of a request (default 4MB)",
     )  # fmt: skip
     limits.add_argument(
         "--max-batch", type=positive, default=4096, metavar="N",
-        help="the most documents of a call (default 4096)",
+        help="the most documents in a request (default 4096)",
     )  # fmt: skip
     limits.add_argument(
         "--max-seconds", type=positive, default=30, metavar="N",
-        help="the longest that a body may take to come, and an answer to be made and to be taken "
-        "(default 30)",
+        help="how long the body of a request may take to arrive, and a response to be computed and "
+        "to be read (default 30)",
     )  # fmt: skip
     limits.add_argument(
         "--max-header-seconds", type=positive, default=10, metavar="N",
-        help="the longest that the header of a call may take to come (default 10)",
+        help="how long the header of a request may take to arrive (default 10)",
     )  # fmt: skip
     limits.add_argument(
         "--max-connections", type=positive, default=1000, metavar="N",
-        help="the most connections at a time, fewer where too few open files are allowed; beyond "
-        "it the one is closed that waits longest for its other side (default 1000)",
+        help="the most open connections, fewer where too few open files are allowed; beyond it the "
+        "one that has been waiting longest for its client is closed (default 1000)",
     )  # fmt: skip
     limits.add_argument(
         "--max-calls", type=positive, default=256, metavar="N",
-        help="the most calls at a time (default 256)",
+        help="the most requests in progress (default 256)",
     )  # fmt: skip
     limits.add_argument(
         "--max-matches", type=positive, default=100_000, metavar="N",
-        help="the most matches of an answer, of all its documents together (default 100000)",
+        help="the most matches in a response, over all its documents (default 100000)",
     )  # fmt: skip
     parser.add_argument(
         "--no-check", action="store_true",
-        help="hold blocks against their checksums when they are needed, not all at first",
+        help="verify the checksum of a block when it is first read, not all at the start",
     )  # fmt: skip
     parser.add_argument(
         "--relaxed", action="store_true",
-        help="force changes to the disk once a second: a loss of power may cost the last",
+        help="sync changes to disk once a second: a power failure may lose the last ones",
     )  # fmt: skip
 
 
 def _port(text: str) -> int:
     if not text.isascii() or not text.isdecimal() or int(text) >= 1 << 16:
-        raise argparse.ArgumentTypeError(f"{text!r} is no port from 0 to 65535")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a port from 0 to 65535")
     return int(text)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command; return its exit code."""
-    from mr_dedup.errors import MrDedupError
-
+    # packages of an extra, and numba
     try:
-        import prometheus_client  # noqa: F401 (to be missed before an index is opened)
-        import starlette  # noqa: F401
-        import uvicorn  # noqa: F401
-    except ImportError as error:
+        from mr_dedup.index.hamming_index import HammingIndex
+        from mr_dedup.server.service import Limits, Service, WarmUpError
+        from mr_dedup.server.serving import IndexServer, listening_socket
+    except ModuleNotFoundError as error:
         raise MrDedupError(
             f"serve needs the package {error.name}: pip install 'mr-dedup[server]'"
         ) from error
-    from mr_dedup.index.hamming_index import HammingIndex
-    from mr_dedup.index.http_token import VARIABLE, read_token
-    from mr_dedup.interrupts import no_forced_end
-    from mr_dedup.server.service import Limits, NotWarmError, Service
-    from mr_dedup.server.serving import IndexServer, bound
 
     token = read_token(arguments.token_file)
     try:
         limits = Limits(
-            arguments.max_body, arguments.max_batch, arguments.max_seconds, arguments.max_calls,
-            arguments.max_matches, arguments.max_connections, arguments.max_header_seconds,
-        )  # fmt: skip
+            max_body_bytes=arguments.max_body,
+            max_batch=arguments.max_batch,
+            timeout_seconds=arguments.max_seconds,
+            max_calls=arguments.max_calls,
+            max_matches=arguments.max_matches,
+            max_connections=arguments.max_connections,
+            header_timeout_seconds=arguments.max_header_seconds,
+        )
     except ValueError as error:
         raise MrDedupError(str(error)) from error
     try:
-        sock = bound(arguments.host, arguments.port, token)
+        sock = listening_socket(arguments.host, arguments.port, token)
     except MrDedupError as error:
         hint = f"; give --token-file or {VARIABLE}" if "needs a token" in str(error) else ""
         raise MrDedupError(f"{error}{hint}") from error
+    folder = printable(str(arguments.folder))
     with (
-        # calls that have begun are answered
+        # requests in progress are answered
         no_forced_end(),
         sock,
         HammingIndex.open(
@@ -126,13 +130,13 @@ def run(arguments: argparse.Namespace) -> int:
     ):
         service = Service(index, limits)
         try:
-            service.warm()
-        except NotWarmError as error:
-            _say(printable(str(error)))
+            service.warm_up()
+        except WarmUpError as error:
+            _log(printable(str(error)))
         server = IndexServer(service, token, sock)
-        _say(f"serving {printable(str(arguments.folder))} at {_url(sock.getsockname())}")
+        _log(f"serving {folder} at {_url(sock.getsockname())}")
         server.serve_until_stopped()
-    _say(f"stopped; {printable(str(arguments.folder))} is closed")
+    _log(f"stopped; {folder} is closed")
     return 0
 
 
@@ -141,5 +145,5 @@ def _url(address: tuple[str, int]) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
-def _say(message: str) -> None:
+def _log(message: str) -> None:
     print(f"mr-dedup: {message}", file=sys.stderr, flush=True)

@@ -1,6 +1,6 @@
-"""Methods side by side on documents in memory: what each calls alike, how much is true, the cost.
+"""Compare methods on documents in memory: the quality of their pairs, and their cost.
 
-Pairs are never held: they are counted as they are found, a million or so at a time.
+Pairs are counted in batches of about a million, and not stored.
 """
 
 from __future__ import annotations
@@ -15,141 +15,164 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from mr_dedup.clusters.verification import ShingleSets, shingle_sets
-from mr_dedup.report.entrants import Entrant, Rows, Texts
+from mr_dedup.report.compared_methods import ComparedMethod, Rows, Texts
 from mr_dedup.report.evaluation import Counts
 from mr_dedup.signatures.candidates import texts_of_keys
 from mr_dedup.signatures.protocol import Signatures
 
-MOST_CANDIDATES = 50_000_000
-"""Pairs that a method may look at: some seconds, and up to a minute with their texts compared."""
+MAX_CANDIDATES = 50_000_000
+"""Candidate pairs of a method: seconds of time, up to a minute with their texts compared."""
 
-_SLICE = 1 << 12
-"""Texts of one key that are all compared, of the keys of a method that has too many pairs."""
+_MAX_SLICE = 1 << 12
+"""The largest slice of texts with the same key, for a method with too many candidates."""
 
 
-def slices_for(signatures: Signatures, most_pairs: int) -> int | None:
-    """Return of how many texts of one key all pairs may be looked at; None if of any number.
+def slice_size(signatures: Signatures, max_pairs: int) -> int | None:
+    """Return how many texts with the same key to compare with one another.
 
-    So that those of all keys are no more than ``most_pairs``, if that can be.
+    Args:
+        signatures: of all texts.
+        max_pairs: the most pairs over all keys.
+
+    Returns:
+        None if all pairs of texts with the same key are no more than ``max_pairs``; else the
+        largest power of 2 up to 4,096 for which slices of so many texts are, 2 if there is none.
     """
     sizes = texts_of_keys(signatures)
     sizes = sizes.astype(object if signatures.keys.size >> 31 else np.int64)
-    if (sizes * (sizes - 1) // 2).sum() <= most_pairs:
+    if (sizes * (sizes - 1) // 2).sum() <= max_pairs:
         return None
-    most = _SLICE
-    while most > 2:
-        rest = sizes % most
-        pairs = sizes // most * (most * (most - 1) // 2) + rest * (rest - 1) // 2
-        if pairs.sum() <= most_pairs:
+    size = _MAX_SLICE
+    while size > 2:
+        rest = sizes % size
+        pairs = sizes // size * (size * (size - 1) // 2) + rest * (rest - 1) // 2
+        if pairs.sum() <= max_pairs:
             break
-        most //= 2
-    return most
+        size //= 2
+    return size
 
 
 @dataclass(frozen=True)
 class Truth:
-    """All pairs of ``documents`` documents that are alike, by their rows.
+    """The similar pairs of documents, by their rows.
 
-    ``keys`` int64[t] ascend: smaller row * documents + larger one; ``similarities`` float64[t].
+    Args:
+        documents: how many documents there are.
+        keys: smaller row * documents + larger row of each pair, int64[t], ascending.
+        similarities: of the pairs, float64[t].
     """
 
     documents: int
     keys: Rows
     similarities: NDArray[np.float64]
 
-    def of(self, first: Rows, second: Rows) -> NDArray[np.float64]:
-        """Return how similar rows first[m] < second[m] are, 0 if they are not listed."""
+    def similarity(self, first: Rows, second: Rows) -> NDArray[np.float64]:
+        """Return the similarity of rows first[m] < second[m], 0 for pairs not listed."""
         if not self.keys.size:
             return np.zeros(first.size)
         wanted = first * self.documents + second
-        places = np.searchsorted(self.keys, wanted)
-        places[places == self.keys.size] = 0
-        found: NDArray[np.float64] = np.where(
-            self.keys[places] == wanted, self.similarities[places], 0.0
+        indices = np.searchsorted(self.keys, wanted)
+        indices[indices == self.keys.size] = 0
+        similarities: NDArray[np.float64] = np.where(
+            self.keys[indices] == wanted, self.similarities[indices], 0.0
         )
-        return found
+        return similarities
 
 
 @dataclass
 class Stopwatch:
-    """Adds up the seconds by the clock, and those of processors, of what it is held to."""
+    """A context manager that adds up the wall time and the CPU time of its blocks."""
 
     seconds: float = 0.0
-    processor_seconds: float = 0.0
+    cpu_seconds: float = 0.0
 
     def __enter__(self) -> None:
         self.seconds -= time.perf_counter()
-        self.processor_seconds -= time.process_time()
+        self.cpu_seconds -= time.process_time()
 
     def __exit__(self, *exception: object) -> None:
         self.seconds += time.perf_counter()
-        self.processor_seconds += time.process_time()
+        self.cpu_seconds += time.process_time()
 
 
 @dataclass
 class _Tally:
-    """Pairs that were found, and how many are truly alike from each band on."""
+    """Counts predicted pairs, and the true ones of them for each band."""
 
     bands: Sequence[float]
-    found: int = 0
-    right: Rows = field(init=False)
+    predicted: int = 0
+    true_positives: Rows = field(init=False)
 
     def __post_init__(self) -> None:
-        self.right = np.zeros(len(self.bands), np.int64)
+        self.true_positives = np.zeros(len(self.bands), np.int64)
 
     def add(self, similarities: NDArray[np.float64]) -> None:
-        self.found += similarities.size
-        self.right += [np.count_nonzero(similarities >= band) for band in self.bands]
+        self.predicted += similarities.size
+        self.true_positives += [np.count_nonzero(similarities >= band) for band in self.bands]
 
     def counts(self, truth: Truth) -> list[Counts]:
         true = [int(np.count_nonzero(truth.similarities >= band)) for band in self.bands]
-        pairs = zip(self.right.tolist(), true, strict=True)
-        return [Counts(self.found, right, wanted - right) for right, wanted in pairs]
+        pairs = zip(self.true_positives.tolist(), true, strict=True)
+        return [Counts(self.predicted, positives, count - positives) for positives, count in pairs]
 
 
 @dataclass(frozen=True)
-class Measured:
-    """What came of a method.
+class Measurement:
+    """The quality and the cost of a method.
 
-    ``raw`` are all pairs that it calls alike and ``verified`` those whose texts are, each for every
-    band. ``cut`` says what was left out for there being too much; empty if nothing was. ``paired``
-    does not have what was ``verified``.
+    Args:
+        name: the name of the method with all parameters.
+        family: its name without numeric parameters.
+        bytes_per_document: what is stored of a document.
+        text_bytes: the size of all texts.
+        candidates: how many candidate pairs were compared.
+        cut: which candidates were skipped because there are too many; "" if none were.
+        signing: the time to compute signatures.
+        pairing: the time to find pairs.
+        verifying: the time to compare the texts of pairs.
+        raw: the counts of all predicted pairs, for each band.
+        verified: the counts of the pairs whose texts are similar, for each band.
     """
 
     name: str
     family: str
-    bytes_a_document: float
+    bytes_per_document: float
     text_bytes: int
     candidates: int
     cut: str
-    signed: Stopwatch
-    paired: Stopwatch
-    compared: Stopwatch
+    signing: Stopwatch
+    pairing: Stopwatch
+    verifying: Stopwatch
     raw: Sequence[Counts]
     verified: Sequence[Counts]
 
     @property
     def seconds(self) -> float:
-        """What it took to sign texts and to pair them."""
-        return self.signed.seconds + self.paired.seconds
+        """The wall time to compute signatures and find pairs."""
+        return self.signing.seconds + self.pairing.seconds
 
     @property
-    def processor_seconds(self) -> float:
-        """The same of all processors."""
-        return self.signed.processor_seconds + self.paired.processor_seconds
+    def cpu_seconds(self) -> float:
+        """The CPU time to compute signatures and find pairs."""
+        return self.signing.cpu_seconds + self.pairing.cpu_seconds
 
     @property
-    def megabytes_a_second(self) -> float:
-        """Text signed and paired in a second, 10**6 bytes."""
+    def megabytes_per_second(self) -> float:
+        """The text signed and paired in a second, in units of 10**6 bytes."""
         return self.text_bytes / max(self.seconds, 1e-9) / 1e6
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """Documents, and what is true of them: what methods are measured on.
+    """The documents that methods are compared on.
 
-    ``sets`` are of the same texts; a pair is verified from ``verify`` on. ``bands`` are
-    similarities from which on a pair of the truth counts.
+    Args:
+        texts: the texts of the documents.
+        sets: their sets of shingles.
+        truth: their similar pairs.
+        bands: minimum similarities of true pairs.
+        verify: the minimum similarity of the texts of a verified pair.
+        max_candidates: the most candidate pairs of a method.
     """
 
     texts: Texts
@@ -157,62 +180,64 @@ class Comparison:
     truth: Truth
     bands: Sequence[float]
     verify: float
-    most_candidates: int = MOST_CANDIDATES
+    max_candidates: int = MAX_CANDIDATES
 
     @property
     def text_bytes(self) -> int:
-        """How much text there is, as UTF-8."""
+        """The size of all texts in UTF-8."""
         return sum(pc.sum(pc.binary_length(part)).as_py() or 0 for part in self.texts)
 
-    def measure(self, entrant: Entrant) -> Measured:
-        """Run a method; in memory its signatures, and some million pairs.
+    def measure(self, method: ComparedMethod) -> Measurement:
+        """Run a method. Its signatures and about a million pairs are in memory.
 
-        Where the texts of single keys make more than ``most_candidates`` pairs they are taken in
-        slices, and pairs over two of them are missed; it ends after so many candidates anyway.
-        Raises MrDedupError where fingerprints near one another explode.
+        If the texts with the same key make more than ``max_candidates`` pairs, they are compared
+        in slices, and pairs across slices are missed. After ``max_candidates`` pairs it stops.
+
+        Raises:
+            MrDedupError: if simhash has too many candidates for its k.
         """
-        warm_up(entrant, self.sets.most)
-        signed, paired, compared = Stopwatch(), Stopwatch(), Stopwatch()
-        with signed:
-            signatures = entrant.sign(self.texts)
-        with paired:
-            most = slices_for(signatures, self.most_candidates)
-        cut = f"slices of {most:,}" if most else ""
+        warm_up(method, self.sets.most)
+        signing, pairing, verifying = Stopwatch(), Stopwatch(), Stopwatch()
+        with signing:
+            signatures = method.sign(self.texts)
+        with pairing:
+            max_texts = slice_size(signatures, self.max_candidates)
+        cut = f"slices of {max_texts:,}" if max_texts else ""
         raw, verified = _Tally(self.bands), _Tally(self.bands)
-        batches, looked_at = entrant.pairs(signatures, most), 0
+        batches, compared = method.pairs(signatures, max_texts), 0
         while True:
-            with paired:
-                found = next(batches, None)
-            if found is None:
+            with pairing:
+                batch = next(batches, None)
+            if batch is None:
                 break
-            looked_at += found.candidates
-            with compared:
-                alike = self.sets.jaccard(found.first, found.second) >= self.verify
-            similarities = self.truth.of(found.first, found.second)
+            compared += batch.candidates
+            with verifying:
+                is_similar = self.sets.jaccard(batch.first, batch.second) >= self.verify
+            similarities = self.truth.similarity(batch.first, batch.second)
             raw.add(similarities)
-            verified.add(similarities[alike])
-            if looked_at > self.most_candidates:
+            verified.add(similarities[is_similar])
+            if compared > self.max_candidates:
                 if next(batches, None) is not None:
-                    cut = "; ".join(filter(None, [cut, f"first {looked_at:,}"]))
+                    cut = "; ".join(filter(None, [cut, f"first {compared:,}"]))
                 break
-        return Measured(
-            entrant.name,
-            entrant.family,
-            entrant.kept_bytes(signatures) / max(1, len(signatures)),
-            self.text_bytes,
-            looked_at,
-            cut,
-            signed,
-            paired,
-            compared,
-            raw.counts(self.truth),
-            verified.counts(self.truth),
+        return Measurement(
+            name=method.name,
+            family=method.family,
+            bytes_per_document=method.stored_bytes(signatures) / max(1, len(signatures)),
+            text_bytes=self.text_bytes,
+            candidates=compared,
+            cut=cut,
+            signing=signing,
+            pairing=pairing,
+            verifying=verifying,
+            raw=raw.counts(self.truth),
+            verified=verified.counts(self.truth),
         )
 
 
-def warm_up(entrant: Entrant, most: int) -> None:
-    """Compile what a method runs, or load it, and what libraries load, before it is timed."""
+def warm_up(method: ComparedMethod, most: int) -> None:
+    """Run a method on three texts, so that kernels and libraries are loaded before it is timed."""
     texts = [pa.array(["one text", "one text", "another"], pa.large_string())]
     sets = shingle_sets(texts[0], most=most)
-    for found in entrant.pairs(entrant.sign(texts), None):
-        sets.jaccard(found.first, found.second)
+    for batch in method.pairs(method.sign(texts), None):
+        sets.jaccard(batch.first, batch.second)

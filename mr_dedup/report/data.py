@@ -1,4 +1,4 @@
-"""What the report of a de-duplication shows."""
+"""The data of the report of a de-duplication."""
 
 from __future__ import annotations
 
@@ -12,13 +12,20 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True)
 class Totals:
-    """What became of all documents.
+    """Counts of documents.
 
-    Each that was ``read`` is ``kept``, or ``dropped`` for a reason, such as near-duplicate. The
-    ``rejected`` records were never read as documents.
-    All were compared with so many ``earlier`` documents, which are not counted elsewhere; of the
-    dropped so many are ``for_earlier`` ones. Of documents ``in_split_clusters``, earlier ones too,
-    near-duplicates may be kept. Raises ValueError for numbers that do not add up.
+    Args:
+        read: all documents; each is kept or dropped.
+        rejected: records that could not be read as documents.
+        kept: documents that are kept.
+        dropped: documents that are dropped, by reason.
+        earlier: documents of earlier runs that they were compared with, not counted elsewhere.
+        for_earlier: dropped documents that duplicate one of an earlier run.
+        in_split_clusters: documents, earlier ones too, in clusters that were split, so that
+            near-duplicates among them may be kept.
+
+    Raises:
+        ValueError: for counts that contradict each other.
     """
 
     read: int
@@ -55,12 +62,12 @@ class Totals:
 
     @property
     def all_dropped(self) -> int:
-        """Dropped documents, whatever the reason."""
+        """Dropped documents, for any reason."""
         return sum(self.dropped.values())
 
 
 class Share(NamedTuple):
-    """Of so many documents that have a value in a field, how many were dropped."""
+    """How many documents have a value in a field, and how many of these were dropped."""
 
     value: str
     documents: int
@@ -68,9 +75,9 @@ class Share(NamedTuple):
 
 
 class LargeCluster(NamedTuple):
-    """A cluster, how many documents it has and keeps, and the ids of some.
+    """A cluster: the number of its documents and of those kept, and the ids of some.
 
-    ``earlier`` of them, all kept, are of earlier runs.
+    ``earlier`` of its documents, all kept, are from earlier runs.
     """
 
     cluster: int
@@ -81,9 +88,10 @@ class LargeCluster(NamedTuple):
 
 
 class Sample(NamedTuple):
-    """A dropped document beside its keeper; ``similarity`` None if texts were not compared.
+    """A dropped document beside its keeper, the kept document that it duplicates.
 
-    ``earlier`` names the earlier result that the keeper is of, if it is of one.
+    ``similarity`` is None if the texts were not compared; ``earlier`` is the earlier result that
+    the keeper is from, None if it is from this run.
     """
 
     id: str
@@ -97,14 +105,23 @@ class Sample(NamedTuple):
 
 @dataclass(frozen=True)
 class ReportData:
-    """All that a report shows; tables are shown in the order given.
+    """The data of a report; tables keep their order.
 
-    ``options`` say what was run, a name and a value each. ``cluster_sizes`` int64[c] are those of
-    clusters of two documents and more; ``distances`` uint8[d], in bits, and ``similarities``
-    float64[d], NaN where texts were not compared, those of dropped documents to their keepers.
-    ``fingerprints`` uint64[f] are all, or a sample. ``shares`` are by field, or ``"host"``.
+    Args:
+        title: the title of the page.
+        options: names and values of the options of the run.
+        totals: counts of documents.
+        cluster_sizes: documents of each cluster of two and more, int64[c].
+        distances: of dropped documents from their keepers, in bits, uint8[d].
+        similarities: of dropped documents to their keepers, float64[d]; NaN where texts were not
+            compared.
+        fingerprints: all fingerprints or a sample, uint64[f].
+        shares: tables of documents by a field, or by ``"host"``.
+        largest: the largest clusters.
+        samples: dropped documents beside their keepers.
 
-    Raises ValueError for columns of other types, and for numbers that cannot be.
+    Raises:
+        ValueError: for arrays of other types, and for values out of range.
     """
 
     title: str
@@ -156,7 +173,7 @@ class ReportData:
             raise ValueError(
                 f"similarities: expected {self.distances.size}, got {self.similarities.size}"
             )
-        # NaN is smaller and larger than nothing
+        # comparisons with NaN are false
         lowest = np.fmin.reduce(self.similarities, initial=1.0)
         highest = np.fmax.reduce(self.similarities, initial=0.0)
         if lowest < 0 or highest > 1:

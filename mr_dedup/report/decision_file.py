@@ -1,4 +1,4 @@
-"""Decisions read back: which documents were kept, and for whom the others were dropped."""
+"""Read decisions: which documents are kept, and which kept document each dropped one duplicates."""
 
 from __future__ import annotations
 
@@ -18,14 +18,17 @@ NAME = "decisions.parquet"
 _BATCH_BYTES = 1 << 24
 
 _LOCATIONS = ("file", "position"), ("keeper_file", "keeper_position")
-"""The columns that name a document, and its keeper."""
+"""The columns that identify a document, and the kept document that it duplicates."""
 
 
 @dataclass(frozen=True)
 class DecidedDocuments:
-    """n documents and their ``ids``; ``keepers`` int64[n] are rows, of the kept their own.
+    """n documents with their decisions.
 
-    A keeper is kept. Keepers that are documents of earlier runs come last.
+    Args:
+        ids: the ids of the documents; kept documents of earlier runs come last.
+        keepers: int64[n], the row of the kept document that each duplicates; for a kept document
+            its own row.
     """
 
     ids: pa.LargeStringArray
@@ -39,12 +42,18 @@ class DecidedDocuments:
 
 
 def read_decisions(path: Path) -> DecidedDocuments:
-    """Read which document is the keeper of each from a file of decisions, or the one in a folder.
+    """Read a file of decisions. Takes a few times the size of its ids in memory.
 
-    A document is known by ``file`` and ``position``, a keeper by ``keeper_file`` and
-    ``keeper_position``; where there are no such columns, by ``id`` and ``keeper``. In memory: these
-    and the ids, a few times. Raises FormatError if it is no such file, if a document comes twice,
-    and if a keeper is not there or not kept; MrDedupError if it cannot be read.
+    A document is identified by ``file`` and ``position``, its keeper by ``keeper_file`` and
+    ``keeper_position``; without these columns by ``id`` and ``keeper``.
+
+    Args:
+        path: the file, or the folder that contains it.
+
+    Raises:
+        FormatError: if it is not a file of decisions, if a document occurs twice, or if a keeper
+            is missing or not kept.
+        MrDedupError: if it cannot be read.
     """
     path = path / NAME if path.is_dir() else path
     with open_parquet(path, str(path)) as file:
@@ -52,7 +61,7 @@ def read_decisions(path: Path) -> DecidedDocuments:
     ids, keepers, earlier, keys, keeper_keys = (
         pa.concat_arrays(parts) for parts in zip(*columns, strict=True)
     )
-    # a document of an earlier run for each of them, after those of this one
+    # the kept documents of earlier runs become rows after those of this run
     others = pa.table({"keeper": keepers, "earlier": earlier, "key": keeper_keys})
     others = others.filter(earlier.is_valid())
     others = others.group_by(["earlier", "key"], use_threads=False).aggregate([("keeper", "min")])
@@ -65,14 +74,14 @@ def read_decisions(path: Path) -> DecidedDocuments:
     if again.size:
         row, first = int(again[0]), int(rows[again[0]])
         raise FormatError(
-            path, f"row {row}", f"is the document {ids[row].as_py()!r} of row {first}"
+            path, f"row {row}", f"repeats the document {ids[row].as_py()!r} of row {first}"
         )
-    places = pc.index_in(keeper_keys, value_set=keys)
-    if places.null_count:
-        row = int(np.flatnonzero(places.is_null())[0])
+    keeper_rows = pc.index_in(keeper_keys, value_set=keys)
+    if keeper_rows.null_count:
+        row = int(np.flatnonzero(keeper_rows.is_null())[0])
         keeper = keepers[row].as_py()
-        raise FormatError(path, f"row {row}", f"its keeper {keeper!r} is no document of the file")
-    decided = DecidedDocuments(ids, places.to_numpy().astype(np.int64))
+        raise FormatError(path, f"row {row}", f"its keeper {keeper!r} is not in the file")
+    decided = DecidedDocuments(ids, keeper_rows.to_numpy().astype(np.int64))
     dropped = np.flatnonzero(~decided.kept[decided.keepers])
     if dropped.size:
         row = int(dropped[0])
@@ -81,21 +90,21 @@ def read_decisions(path: Path) -> DecidedDocuments:
 
 
 def _with_result(keys: pa.LargeStringArray, earlier: pa.LargeStringArray) -> pa.LargeStringArray:
-    """Return keys with the earlier results of whose documents they are, null of this run's."""
+    """Return keys joined with the earlier result that each document is from; null for this run."""
     parts = keys, pc.fill_null(earlier, ""), pa.scalar("\0", pa.large_string())
     return pc.binary_join_element_wise(*parts)
 
 
 def _columns(file: ParquetRows, path: Path) -> list[tuple[pa.Array, ...]]:
-    """Return id, keeper, earlier and keys of both in parts; FormatError unless there are ids.
+    """Return the columns id, keeper, earlier, and the keys of document and keeper, in parts.
 
-    The third is null where a file has no such column.
+    ``earlier`` is null if the file has no such column. Raises FormatError if there are no ids.
     """
     empty = pa.array([], pa.large_string())
     parts: list[tuple[pa.Array, ...]] = [(empty,) * 5]
     for name in ("id", "keeper"):
         if file.columns.count(name) != 1:
-            raise FormatError(path, None, f"is no file of decisions: it has no column {name!r}")
+            raise FormatError(path, None, f"not a file of decisions: it has no column {name!r}")
     optional = ["earlier"] if file.columns.count("earlier") == 1 else []
     located = all(file.columns.count(name) == 1 for each in _LOCATIONS for name in each)
     if located:
@@ -112,7 +121,7 @@ def _columns(file: ParquetRows, path: Path) -> list[tuple[pa.Array, ...]]:
 
 
 def _key(rows: pa.RecordBatch, names: tuple[str, str], path: Path) -> pa.LargeStringArray:
-    """Return files and positions as one text each."""
+    """Return files and positions, joined."""
     file, position = (_ids(rows.column(name), name, path) for name in names)
     return pc.binary_join_element_wise(file, position, pa.scalar("\0", pa.large_string()))
 
@@ -129,6 +138,6 @@ def _text(column: pa.Array, name: str, path: Path) -> pa.LargeStringArray:
         text = column.cast(pa.large_string())
         text.validate(full=True)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        reason = f"its column {name!r} is not of text"
+        reason = f"its column {name!r} is not text"
         raise FormatError(path, None, reason) from error
     return text

@@ -1,4 +1,4 @@
-"""Two texts side by side, and in which words they differ."""
+"""Excerpts of two texts side by side, with the words in which they differ."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from typing import NamedTuple
 
 from rapidfuzz.distance import LCSseq
 
-MOST_CHARACTERS = 4000
-"""What is shown of a text."""
+MAX_CHARACTERS = 4000
+"""Length of an excerpt."""
 
-_BEFORE = 300
-"""Characters shown before the first difference, where it is too far back to start with the text."""
+_CONTEXT = 300
+"""Characters shown before the first difference, if an excerpt starts there."""
 
-# a character of Chinese or Japanese, or a syllable of Korean, is a word by itself; a number, a
-# time, the name of a host or an elision is one
+# a Chinese or Japanese character and a Korean syllable are words by themselves; a number, a time, a
+# host name and an elision are single words
 _IDEOGRAPHS = "\u2e80-\u9fff\uac00-\ud7a3\uf900-\ufaff\U00020000-\U0003ffff"
 _LETTERS = rf"[^\W{_IDEOGRAPHS}]+"
 _WORD = re.compile(rf"[{_IDEOGRAPHS}]|{_LETTERS}(?:[.,:'’]{_LETTERS})*|[^\w\s]")
 
 
 class Segment(NamedTuple):
-    """A piece of a text, and whether it differs from the other text."""
+    """A run of characters of a text, and whether it differs from the other text."""
 
     text: str
     differs: bool
@@ -31,7 +31,7 @@ class Segment(NamedTuple):
 
 @dataclass(frozen=True)
 class Excerpt:
-    """Characters ``start`` to ``stop`` of a text of ``total``, as pieces that follow each other."""
+    """Characters ``start`` to ``stop`` of a text of ``total`` characters, as consecutive segments."""
 
     start: int
     stop: int
@@ -40,26 +40,29 @@ class Excerpt:
 
     @property
     def is_whole(self) -> bool:
-        """Whether it is all of the text."""
+        """Whether it is the whole text."""
         return self.stop - self.start == self.total
 
 
 def compare(first: str, second: str) -> tuple[Excerpt, Excerpt]:
-    """Return what is shown of two texts, MOST_CHARACTERS of each at the most.
+    """Return excerpts of two texts, of up to MAX_CHARACTERS each.
 
-    Both start at one place: the beginning, or a little before the first difference if that is in
-    the second half of what would be shown, or behind it. Of their words a longest common
-    subsequence is what does not differ; white space is not compared. Takes some milliseconds,
-    whatever the texts (difflib takes up to minutes for some, or marks words that do not differ),
-    and to find where long ones differ the time of comparing them two times.
+    Both start at the same offset: at 0, or shortly before the first difference if that is in the
+    second half of the excerpt or behind it. The words outside a longest common subsequence differ;
+    white space is not compared. Takes some milliseconds for any texts (difflib takes up to minutes
+    for some, or marks equal words), and twice the time of comparing long ones.
+
+    >>> first, second = compare("one two three", "one 2 three")
+    >>> [segment.text for segment in second.segments if segment.differs]
+    ['2']
     """
     start = _start(first, second)
-    shown = [text[start : start + MOST_CHARACTERS] for text in (first, second)]
-    found = [list(_WORD.finditer(text)) for text in shown]
+    parts = [text[start : start + MAX_CHARACTERS] for text in (first, second)]
+    words = [list(_WORD.finditer(part)) for part in parts]
     one, other = (
-        Excerpt(start, start + len(part), len(text), tuple(_cut(part, words, differs)))
-        for text, part, words, differs in zip(
-            (first, second), shown, found, _differing(*found), strict=True
+        Excerpt(start, start + len(part), len(text), tuple(_segments(part, matches, differs)))
+        for text, part, matches, differs in zip(
+            (first, second), parts, words, _differing(*words), strict=True
         )
     )
     return one, other
@@ -69,11 +72,11 @@ def _start(first: str, second: str) -> int:
     if first == second:
         return 0
     shared = _shared_characters(first, second)
-    return 0 if shared <= MOST_CHARACTERS // 2 else shared - _BEFORE
+    return 0 if shared <= MAX_CHARACTERS // 2 else shared - _CONTEXT
 
 
 def _shared_characters(first: str, second: str) -> int:
-    """Return with how many equal characters two texts begin."""
+    """Return the length of the common prefix of two texts."""
     low, high = 0, min(len(first), len(second))
     while low < high:
         middle = (low + high + 1) // 2
@@ -87,7 +90,7 @@ def _shared_characters(first: str, second: str) -> int:
 def _differing(
     first: list[re.Match[str]], second: list[re.Match[str]]
 ) -> tuple[list[bool], list[bool]]:
-    """Return which words of either text the other does not have at that place."""
+    """Return which words of each text are not in a longest common subsequence."""
     words = [[match[0] for match in matches] for matches in (first, second)]
     differs = [True] * len(first), [True] * len(second)
     for i, j, count in LCSseq.opcodes(*words).as_matching_blocks():
@@ -95,8 +98,8 @@ def _differing(
     return differs
 
 
-def _cut(text: str, words: list[re.Match[str]], differs: list[bool]) -> list[Segment]:
-    """Return ``text`` in pieces: runs of words that differ, and what is between them."""
+def _segments(text: str, words: list[re.Match[str]], differs: list[bool]) -> list[Segment]:
+    """Return ``text`` as runs of words that differ, and the text between them."""
     segments, end, word = [], 0, 0
     for is_different, run in itertools.groupby(differs):
         count = len(list(run))

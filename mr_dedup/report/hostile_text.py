@@ -1,7 +1,7 @@
-"""Text of pages made fit to be shown: whatever it holds, it changes nothing but itself.
+"""Replace characters of untrusted text that could affect how the page around it is displayed.
 
-Escaping is left to the template. What it lets through and should not act is replaced here:
-control characters, halves of surrogate pairs, and what changes the direction of text.
+The template escapes markup. Replaced here are control characters, lone surrogates, and marks and
+overrides of text direction.
 """
 
 from __future__ import annotations
@@ -9,13 +9,13 @@ from __future__ import annotations
 import re
 
 _PICTURES = {code: 0x2400 + code for code in range(0x20)} | {0x7F: 0x2421}
-"""Control characters, by what shows them: a zero byte by the symbol for one."""
+"""The visible symbol of each control character."""
 
 _TEXT_PICTURES = {code: picture for code, picture in _PICTURES.items() if chr(code) not in "\t\n"}
 
-# controls of Latin 1, marks and overrides of direction, surrogates, no characters, interlinear
-# annotation, and the tag characters, which spell text that nobody sees
-_UNSHOWN = re.compile(
+# controls of Latin 1, marks and overrides of direction, surrogates, noncharacters, interlinear
+# annotation, and tag characters, which are invisible
+_INVISIBLE = re.compile(
     "[\x80-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufdd0-\ufdef"
     "\ufff9-\ufffb\ufffe\uffff\U000e0000-\U000e007f]"
 )
@@ -23,13 +23,18 @@ _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 
 
 def shown_text(text: str) -> str:
-    """Return ``text`` as it is shown, lines and tabs kept. CR LF is a line's end as LF is."""
+    """Return ``text`` for display, with its line breaks (LF or CR LF) and tabs."""
     plain = text.replace("\r\n", "\n").translate(_TEXT_PICTURES)
-    return _UNSHOWN.sub(_REPLACEMENT, plain)
+    return _INVISIBLE.sub(_REPLACEMENT, plain)
 
 
-def shown_name(name: str, most: int = 200) -> str:
-    """Return ``name`` on one line; of a longer one than ``most`` characters the two ends."""
-    if len(name) > most:
-        name = f"{name[: most - most // 4 - 1]}…{name[-(most // 4) :]}"
-    return _UNSHOWN.sub(_REPLACEMENT, name.translate(_PICTURES))
+def shown_name(name: str, max_characters: int = 200) -> str:
+    """Return ``name`` for display on one line; of a longer one the beginning and the end.
+
+    >>> shown_name("a" * 20, max_characters=8)
+    'aaaaa…aa'
+    """
+    if len(name) > max_characters:
+        tail = max_characters // 4
+        name = f"{name[: max_characters - tail - 1]}…{name[-tail:]}"
+    return _INVISIBLE.sub(_REPLACEMENT, name.translate(_PICTURES))

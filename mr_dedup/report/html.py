@@ -1,4 +1,4 @@
-"""The report as a page: one HTML file that asks for nothing else and runs no script."""
+"""The report as a page: one HTML file that loads nothing else and runs no script."""
 
 from __future__ import annotations
 
@@ -24,27 +24,31 @@ from mr_dedup.report.histograms import (
 from mr_dedup.report.hostile_text import shown_name, shown_text
 from mr_dedup.report.plots import column_plot
 
-_MOST_ROWS = 100
-"""Rows of a table that are shown; of more it says how many."""
+_MAX_ROWS = 100
+"""Rows of a table; of the others their number is shown."""
 
-_SHOWN_ROWS = 10
-"""Rows of a table before the others, which are folded."""
+_VISIBLE_ROWS = 10
+"""Rows of a table that are not folded."""
 
-_MOST_SAMPLES = 100
+_MAX_SAMPLES = 100
 
 
 def write_report(file: BinaryIO, data: ReportData) -> None:
-    """Write the page that shows ``data`` to ``file``, in UTF-8.
+    """Write the report as an HTML page, in UTF-8.
 
-    Equal data make equal bytes. Whatever ids and texts hold, it is shown and nothing more: the page
-    is written for a reader that runs no script and loads nothing, and tells it so. Takes some
-    milliseconds a sample, and up to 40 KB.
+    Equal data make equal bytes. Ids and texts are untrusted: they are escaped, and the page forbids
+    scripts and external resources by a Content-Security-Policy. Takes some milliseconds and up to
+    40 KB for each sample.
+
+    Args:
+        file: where to write the page.
+        data: the data of the report.
     """
     _template().stream(data=data, **_contents(data)).dump(file, "utf-8")
 
 
 def warm_up() -> None:
-    """Read the template, 50 ms that are then not taken by the first page."""
+    """Load the template, which takes 50 ms, in advance."""
     _template()
 
 
@@ -70,16 +74,16 @@ def _template() -> Template:
 
 
 class _CompiledTemplates(FileSystemBytecodeCache):
-    """Compiled templates, beside compiled modules: to compile ours takes 30 ms."""
+    """A cache of compiled templates beside compiled modules: compilation takes 30 ms."""
 
     def dump_bytecode(self, bucket: Bucket) -> None:
-        """Keep one, if it can be written."""
+        """Store a template, unless that fails."""
         with contextlib.suppress(OSError):
             super().dump_bytecode(bucket)
 
 
 def _compiled_templates() -> BytecodeCache | None:
-    """Return where compiled templates are kept, if compiled modules are."""
+    """Return a cache of compiled templates, if Python caches compiled modules."""
     folder = Path(__file__).with_name("__pycache__")
     if sys.dont_write_bytecode or not folder.is_dir():
         return None
@@ -87,28 +91,28 @@ def _compiled_templates() -> BytecodeCache | None:
 
 
 def _contents(data: ReportData) -> dict[str, Any]:
-    """Return what the template shows besides ``data``: plots, tables cut short, differences."""
+    """Return the variables of the template besides ``data``: plots, shortened tables, differences."""
     sizes, totals = data.cluster_sizes, data.totals
     return {
         "totals": totals,
         "clustered": int(sizes.sum()),
         "compared": int(np.count_nonzero(~np.isnan(data.similarities))),
         "plots": _plots(data),
-        "shares": [(field, values[:_MOST_ROWS], len(values)) for field, values in data.shares],
-        "largest": data.largest[:_MOST_ROWS],
-        "samples": (_compared(sample) for sample in data.samples[:_MOST_SAMPLES]),
-        "few": _SHOWN_ROWS,
-        "most_samples": _MOST_SAMPLES,
+        "shares": [(field, values[:_MAX_ROWS], len(values)) for field, values in data.shares],
+        "largest": data.largest[:_MAX_ROWS],
+        "samples": (_compared(sample) for sample in data.samples[:_MAX_SAMPLES]),
+        "visible_rows": _VISIBLE_ROWS,
+        "max_samples": _MAX_SAMPLES,
     }
 
 
 def _plots(data: ReportData) -> dict[str, Any]:
-    """Return the plots, with the numbers in them."""
+    """Return the plots, each with its numbers as a table."""
     sizes, distances = by_size(data.cluster_sizes), by_distance(data.distances)
     leading = by_leading_bits(data.fingerprints)
     return {
-        "sizes": _plot(sizes, "documents in the cluster", "clusters", by_powers=True),
-        "distances": _plot(distances, "bits from the keeper", "documents"),
+        "sizes": _plot(sizes, "documents in the cluster", "clusters", is_log=True),
+        "distances": _plot(distances, "distance from the keeper in bits", "documents"),
         "similarities": _plot(
             by_similarity(data.similarities), "similarity to the keeper", "documents"
         ),
@@ -117,12 +121,12 @@ def _plots(data: ReportData) -> dict[str, Any]:
 
 
 def _plot(
-    histogram: Histogram, x_name: str, y_name: str, *, by_powers: bool = False
+    histogram: Histogram, x_name: str, y_name: str, *, is_log: bool = False
 ) -> dict[str, Any]:
     title = f"{y_name} by {x_name}"
     return {
         "title": title,
-        "svg": column_plot(histogram, x_name, y_name, title, by_powers=by_powers),
+        "svg": column_plot(histogram, x_name, y_name, title, is_log=is_log),
         "x_name": x_name,
         "y_name": y_name,
         "rows": [row for row in zip(*histogram, strict=True) if row[1]],

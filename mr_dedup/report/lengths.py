@@ -16,29 +16,34 @@ from mr_dedup.formats.fingerprint_parquet import ID, LENGTH
 from mr_dedup.formats.parquet_rows import open_parquet
 
 Lengths = tuple[pa.LargeStringArray, NDArray[np.int64]]
-"""Ids, and the length of each one's text."""
+"""Ids, and the length of the text of each, int64."""
 
 _BATCH_BYTES = 1 << 24
 
 
-def lengths_of(wanted: pa.LargeStringArray, known: Iterable[Lengths]) -> NDArray[np.int64]:
-    """Return the length of each document in ``wanted``, whose ids are distinct: int64[n].
+def lengths_of(ids: pa.LargeStringArray, batches: Iterable[Lengths]) -> NDArray[np.int64]:
+    """Return the length of each document, int64[n].
 
-    Raises MrDedupError for one that is not ``known``, or twice.
+    Args:
+        ids: the distinct ids of the documents.
+        batches: lengths of these documents and of others.
+
+    Raises:
+        MrDedupError: for a document without a length, or with several.
     """
-    found = np.zeros(len(wanted), np.int64)
-    times = np.zeros(len(wanted), np.int64)
-    for ids, lengths in known:
-        places = pc.index_in(ids, value_set=wanted)
-        is_wanted = places.is_valid().to_numpy(zero_copy_only=False)
-        rows = places.drop_null().to_numpy()
-        found[rows] = lengths[is_wanted]
+    result = np.zeros(len(ids), np.int64)
+    times = np.zeros(len(ids), np.int64)
+    for batch_ids, lengths in batches:
+        indices = pc.index_in(batch_ids, value_set=ids)
+        is_known = indices.is_valid().to_numpy(zero_copy_only=False)
+        rows = indices.drop_null().to_numpy()
+        result[rows] = lengths[is_known]
         times += np.bincount(rows, minlength=times.size)
     for problem, reason in ((times == 0, "has no length"), (times > 1, "has several lengths")):
         if problem.any():
-            id = wanted[int(np.flatnonzero(problem)[0])].as_py()
+            id = ids[int(np.flatnonzero(problem)[0])].as_py()
             raise MrDedupError(f"the document {id!r} {reason}")
-    return found
+    return result
 
 
 def document_lengths(batches: Iterable[DocumentBatch]) -> Iterator[Lengths]:
@@ -48,10 +53,11 @@ def document_lengths(batches: Iterable[DocumentBatch]) -> Iterator[Lengths]:
 
 
 def fingerprint_file_lengths(path: Path) -> Iterator[Lengths]:
-    """Yield the lengths that a Parquet file of fingerprints has.
+    """Yield the lengths in a Parquet file of fingerprints.
 
-    Raises FormatError if it has none, or they are no integers, and MrDedupError if it cannot be
-    read.
+    Raises:
+        FormatError: if it has no lengths, or they are not integers.
+        MrDedupError: if it cannot be read.
     """
     with open_parquet(path, str(path)) as file:
         for name in (ID, LENGTH):
@@ -63,7 +69,7 @@ def fingerprint_file_lengths(path: Path) -> Iterator[Lengths]:
                     ids = rows.column(ID).cast(pa.large_string())
                     lengths = rows.column(LENGTH).cast(pa.int64())
                 except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-                    raise FormatError(path, None, f"its columns are no lengths: {error}") from error
+                    raise FormatError(path, None, f"its lengths are invalid: {error}") from error
                 if ids.null_count or lengths.null_count:
                     raise FormatError(path, None, f"has rows without {ID} or {LENGTH}")
                 yield ids, lengths.to_numpy()

@@ -1,9 +1,7 @@
-"""Pairs of documents by their ids, read from text: a pair a line, its ids separated by a TAB.
+"""Pairs of documents by their ids, read from text: one pair a line, its ids separated by a TAB.
 
-Ids are fields of text as ``formats/id_text.py`` writes them.
-
-Lines end with LF or CR LF; empty ones are skipped, many at once. A first line that begins with the
-fields id_a and id_b names the columns. Columns behind those that are read may contain anything.
+Ids are escaped as by ``formats/id_text.py``. Lines end with LF or CR LF; empty lines are skipped. A
+first line that starts with the fields id_a and id_b is a header. Further columns are ignored.
 """
 
 from __future__ import annotations
@@ -24,14 +22,14 @@ from mr_dedup.formats.id_text import unescape_ids
 from mr_dedup.formats.lines import NonEmptyLines, line_blocks
 
 MAX_LINE_BYTES = 1 << 30
-"""A line is in memory as a whole: it may list all that one document is alike."""
+"""A line is in memory as a whole: it may list all near-duplicates of a document."""
 
 _HEADER = ["id_a", "id_b"]
 
 
 @dataclass(frozen=True)
 class DocumentPairs:
-    """n pairs of documents as they were listed: the ids of ``first`` and ``second``, none null."""
+    """n pairs of documents in the order listed: the ids ``first`` and ``second``, without nulls."""
 
     first: pa.LargeStringArray
     second: pa.LargeStringArray
@@ -42,26 +40,30 @@ class DocumentPairs:
 
 @dataclass(frozen=True)
 class TruePairs(DocumentPairs):
-    """Pairs that are known: ``similarities`` float64[n] from 0 to 1, no pair with two of them."""
+    """True pairs with their ``similarities``, float64[n] from 0 to 1; no pair has two different ones."""
 
     similarities: NDArray[np.float64]
 
     def refuse_repeated(self, ids: pa.LargeStringArray) -> None:
-        """Raise MrDedupError if a pair names one of ``ids`` that is there more than once."""
+        """Raise MrDedupError if a pair has one of ``ids`` that occurs more than once."""
         counted = ids.value_counts()
         repeated = counted.filter(pc.greater(counted.field("counts"), 1)).field("values")
         named = pc.is_in(repeated, value_set=pa.concat_arrays([self.first, self.second]))
         for id in repeated.filter(named)[:1].to_pylist():
-            raise MrDedupError(f"several documents have the id {id!r}, which the truth names")
+            raise MrDedupError(f"several documents have the id {id!r}, which is in the true pairs")
 
 
 def read_pairs(path: Path | None, *, as_matches: bool = False) -> DocumentPairs:
-    """Read pairs, from standard input if ``path`` is None.
+    """Read pairs. Takes some microseconds a line, and twice all ids in memory.
 
-    ``as_matches`` takes each further field of a line for an id too, of which the first is one of
-    a pair, as ``query`` prints what it found. Takes some microseconds a line, and all ids twice in
-    memory. Raises FormatError, naming the file and the line, for what is no pair, and MrDedupError
-    for a file that cannot be read.
+    Args:
+        path: the file; None for standard input.
+        as_matches: read the output of ``query``: the first id of a line makes a pair with each of
+            the others.
+
+    Raises:
+        FormatError: for a line that is not a pair.
+        MrDedupError: if the file cannot be read.
     """
     name = "stdin" if path is None else str(path)
     parts = [_no_ids(), _no_ids()]
@@ -76,11 +78,14 @@ def read_pairs(path: Path | None, *, as_matches: bool = False) -> DocumentPairs:
 
 
 def read_truth(path: Path) -> TruePairs:
-    """Read pairs with their similarities, as ``data-gen documents`` writes them.
+    """Read true pairs with their similarities, as ``data-gen documents`` writes them.
 
-    The time and memory are as for read_pairs, and so is what is raised; FormatError also for a
-    similarity that is no number from 0 to 1, a document with itself, and a pair that comes with two
-    similarities.
+    Takes the time and memory of read_pairs.
+
+    Raises:
+        FormatError: for a line that is not a pair with a similarity from 0 to 1, a pair of a
+            document with itself, and a pair with two different similarities.
+        MrDedupError: if the file cannot be read.
     """
     name = str(path)
     firsts, seconds, lines = [_no_ids()], [_no_ids()], [np.empty(0, np.int64)]
@@ -99,10 +104,7 @@ def read_truth(path: Path) -> TruePairs:
 
 
 def _rows(path: Path | None, name: str) -> Iterator[tuple[list[int], list[list[str]]]]:
-    """Yield the fields of lines and their numbers, some lines at a time.
-
-    Without empty lines, and without a first one that names the columns.
-    """
+    """Yield the numbers and fields of lines, a block at a time, without empty lines and header."""
     compression = compression_by_suffix(path) if path else None
     with open_content(path, name, compression) as content:
         number = 1
@@ -119,7 +121,7 @@ def _rows(path: Path | None, name: str) -> Iterator[tuple[list[int], list[list[s
 
 
 def _fields(content: bytes, lines: NonEmptyLines, name: str, number: int) -> list[list[str]]:
-    """Return the fields of the lines of a block that begins with line ``number``."""
+    """Return the fields of the lines of a block that starts with line ``number``."""
     try:
         content.decode()
     except UnicodeDecodeError as error:
@@ -130,32 +132,34 @@ def _fields(content: bytes, lines: NonEmptyLines, name: str, number: int) -> lis
 
 
 def _similarity(row: list[str], name: str, line: int) -> float:
-    """Return the similarity of a row of the truth; FormatError if it is none."""
-    place = f"line {line}"
+    """Return the similarity of a true pair; raise FormatError if the line is invalid."""
+    location = f"line {line}"
     if len(row) < 3 or not all(row[:2]):
-        raise FormatError(name, place, "expected two ids and their similarity, separated by TABs")
+        raise FormatError(
+            name, location, "expected two ids and their similarity, separated by TABs"
+        )
     if row[0] == row[1]:
-        raise FormatError(name, place, "pairs a document with itself")
+        raise FormatError(name, location, "pairs a document with itself")
     try:
         value = float(row[2])
     except ValueError:
         value = -1.0
     if not 0 <= value <= 1:
-        raise FormatError(name, place, f"{row[2]!r} is no similarity from 0 to 1")
+        raise FormatError(name, location, f"{row[2]!r} is not a similarity from 0 to 1")
     return value
 
 
 def _refuse_contradictions(truth: TruePairs, lines: NDArray[np.int64], name: str) -> None:
-    """Raise FormatError if a pair comes with two similarities."""
+    """Raise FormatError if a pair occurs with two different similarities."""
     ids = pa.concat_arrays([truth.first, truth.second]).dictionary_encode()
     numbers = ids.indices.to_numpy().astype(np.int64).reshape(2, -1)
     keys = numbers.min(axis=0) * len(ids.dictionary) + numbers.max(axis=0)
     order = np.argsort(keys, kind="stable")
     again = keys[order[1:]] == keys[order[:-1]]
     other = truth.similarities[order[1:]] != truth.similarities[order[:-1]]
-    for place in np.flatnonzero(again & other)[:1]:
-        first, second = lines[order[place]], lines[order[place + 1]]
-        reason = f"has the pair of line {first} with another similarity"
+    for row in np.flatnonzero(again & other)[:1]:
+        first, second = lines[order[row]], lines[order[row + 1]]
+        reason = f"repeats the pair of line {first} with another similarity"
         raise FormatError(name, f"line {second}", reason)
 
 

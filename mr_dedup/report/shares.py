@@ -1,4 +1,4 @@
-"""How many documents have each value of a field, and how many of these were dropped."""
+"""Count documents by the value of a field, and how many of them were dropped."""
 
 from __future__ import annotations
 
@@ -11,30 +11,30 @@ from numpy.typing import NDArray
 
 from mr_dedup.report.data import Share
 
-_MIN_MERGED = 1 << 16
-"""Values of batches that are buffered, at least, before they are merged."""
 
 _ORIGIN = r"^(?P<origin>[^/?#]*://[^/?#]*)"
 
 
 class ShareCounter:
-    """Counts documents by a value, and the dropped ones among them, in batches.
+    """Counts documents and dropped documents by a value, in batches.
 
-    In memory: each distinct value once in Arrow, and 16 bytes; up to three times that while batches
-    are merged. No Python object a document.
+    Takes each distinct value once and 16 bytes in memory, three times that while batches are
+    merged; no Python object for each document.
     """
 
-    def __init__(self, min_merged: int = _MIN_MERGED) -> None:
-        """Count none; merge batches once they have ``min_merged`` distinct values and more."""
+    def __init__(self, min_merged: int = 1 << 16) -> None:
+        """Start at zero; merge batches once ``min_merged`` or more distinct values are buffered."""
         self._values: list[pa.LargeStringArray] = [pa.array([], pa.large_string())]
         self._counts: list[NDArray[np.int64]] = [np.empty((2, 0), np.int64)]
         self._min_merged = min_merged
         self._merged = self._buffered = 0
 
     def add(self, values: pa.LargeStringArray, dropped: NDArray[np.bool_]) -> None:
-        """Count documents: their ``values`` large_string[n], null where one has none.
+        """Count documents.
 
-        ``dropped`` bool[n] says which of them were dropped.
+        Args:
+            values: the value of each document, null for none.
+            dropped: which documents were dropped, bool[n].
         """
         encoded = values.dictionary_encode()
         known = encoded.is_valid().to_numpy(zero_copy_only=False)
@@ -50,8 +50,8 @@ class ShareCounter:
         if self._buffered > max(self._merged, self._min_merged):
             self._merge()
 
-    def commonest(self, count: int) -> list[Share]:
-        """Return the commonest values, the most documents first, equals by their UTF-8 bytes."""
+    def most_common(self, count: int) -> list[Share]:
+        """Return the values of most documents, in descending order; ties by their UTF-8 bytes."""
         self._merge()
         (values,), (counts,) = self._values, self._counts
         table = pa.table({"value": values, "documents": counts[0], "dropped": counts[1]})
@@ -63,7 +63,7 @@ class ShareCounter:
     def _merge(self) -> None:
         encoded = pa.concat_arrays(self._values).dictionary_encode()
         indices = encoded.indices.to_numpy()
-        # whole numbers up to 2^53 are exact in the weights' doubles
+        # bincount adds weights as doubles, which are exact up to 2^53
         counts = np.stack(
             [
                 np.bincount(indices, weights, minlength=len(encoded.dictionary)).astype(np.int64)
@@ -75,7 +75,7 @@ class ShareCounter:
 
 
 def hosts(ids: pa.LargeStringArray) -> pa.LargeStringArray:
-    """Return the hosts of ids that are URLs, in lower case; null of others.
+    """Return the hosts of ids that are URLs, in lower case; null for others.
 
     Each distinct scheme and authority is parsed once.
     """

@@ -1,1 +1,1 @@
-"""An index behind HTTP: for crawlers in any language, on this machine or on others."""
+"""An index over HTTP, for crawlers in any language, on this machine or on others."""

@@ -1,4 +1,4 @@
-"""What every call passes on its way in: who it is from, how many there are, how it is counted."""
+"""The outermost layer of the application: authentication, the limit of requests, metrics."""
 
 from __future__ import annotations
 
@@ -9,11 +9,18 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import msgspec
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from mr_dedup.index.http_messages import Failure
 from mr_dedup.server.metrics import Metrics
+
+JSON = "application/json"
+
+OPEN_PATHS = frozenset(["/", "/health", "/openapi.json"])
+"""Paths that reveal nothing about the contents of the index: they need no token."""
 
 _HOST = re.compile(r"(?:\[([0-9a-f:.]+)\]|([^:\[\]]+))(?::[0-9]*)?", re.IGNORECASE)
 _LARGE_BYTES = 1 << 16
@@ -27,45 +34,56 @@ _HEADERS = {
 }
 
 
-class Guard:
-    """Lets calls in, counts them, and says what browsers may do with the answers.
+def error_response(status: int, reason: str, headers: Mapping[str, str] | None = None) -> Response:
+    """Return the JSON response of a failure, with its reason on one line."""
+    line = " ".join(reason.splitlines())
+    return Response(msgspec.json.encode(Failure(line)), status, headers, media_type=JSON)
 
-    A page of another site that a browser on this machine shows can send calls here. Those to change
-    the index need a content type or method for which browsers ask first, and nobody says yes; what
-    comes under another name for this machine (rebinding of DNS) is refused where no token is asked.
+
+class Guard:
+    """ASGI middleware that rejects unauthorized and surplus requests, counts all, sets headers.
+
+    A page of another site, shown by a browser on this machine, can send requests here. Those that
+    change the index need a content type or method for which browsers send a preflight request
+    first, which is refused; a foreign name that resolves to this machine (DNS rebinding) is refused
+    where no token is needed.
     """
 
     def __init__(
         self,
         app: ASGIApp,
         token: str | None,
-        open_paths: frozenset[str],
-        most_calls: int,
+        max_calls: int,
         metrics: Metrics,
-        paths: Mapping[Any, str],
-        failure: Callable[..., Response],
-        unheard: Callable[[], int],
-        give_up_slow_call: Callable[[], bool],
+        endpoint_paths: Mapping[Any, str],
+        abandoned_count: Callable[[], int],
+        drop_slow_request: Callable[[], bool],
     ) -> None:
-        """Guard ``app``; ``open_paths`` need no token, ``paths`` are those of its endpoints.
+        """Wrap ``app``.
 
-        They need no thread and no body either, and are answered however many calls there are.
-        ``unheard`` returns how many calls were answered and are worked on still,
-        ``give_up_slow_call`` ends a call whose body is slow to come, and returns whether one is.
+        Args:
+            app: the application.
+            token: the bearer token that requests need, except at OPEN_PATHS; None for none.
+            max_calls: the most requests in progress. Those at OPEN_PATHS need no thread and no
+                body, and are always answered.
+            metrics: counts the requests.
+            endpoint_paths: the path of each endpoint of ``app``, for the metrics.
+            abandoned_count: returns how many answered requests still occupy a thread.
+            drop_slow_request: closes a connection whose request body arrives too slowly, and
+                returns whether there was one.
         """
-        self._app, self._token, self._open_paths = app, token, open_paths
-        self._most_calls, self._metrics, self._paths = most_calls, metrics, paths
-        self._failure, self._unheard = failure, unheard
-        self._give_up_slow_call = give_up_slow_call
+        self._app, self._token, self._max_calls = app, token, max_calls
+        self._metrics, self._endpoint_paths = metrics, endpoint_paths
+        self._abandoned_count, self._drop_slow_request = abandoned_count, drop_slow_request
         self._calls = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a call, or have it answered."""
+        """Answer a request, or pass it to the application."""
         if scope["type"] != "http":
             return
-        began, status = time.perf_counter(), 500
+        started, status = time.perf_counter(), 500
 
-        async def sent(message: Message) -> None:
+        async def send_with_headers(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
@@ -74,7 +92,7 @@ class Guard:
                     headers.setdefault(name, value)
             body = message.get("body", b"")
             if len(body) > _LARGE_BYTES and not message.get("more_body", False):
-                # sent in two, as a call is in progress until its answer is taken
+                # sent in two: a request is in progress until the client has read its response
                 await send({**message, "more_body": True})
                 message = {"type": message["type"], "body": b""}
             await send(message)
@@ -82,41 +100,43 @@ class Guard:
         self._calls += 1
         self._metrics.in_progress.inc()
         try:
-            app: ASGIApp = self._refused(scope) or self._app
-            await app(scope, receive, sent)
+            app: ASGIApp = self._rejection(scope) or self._app
+            await app(scope, receive, send_with_headers)
         finally:
             self._calls -= 1
             self._metrics.in_progress.dec()
-            path = self._paths.get(scope.get("endpoint"), "other")
+            path = self._endpoint_paths.get(scope.get("endpoint"), "other")
             method = scope["method"] if scope["method"] in _METHODS else "other"
-            self._metrics.answered(path, method, status, time.perf_counter() - began)
+            self._metrics.count_request(path, method, status, time.perf_counter() - started)
 
-    def _refused(self, scope: Scope) -> Response | None:
-        """Return the answer to a call that is not let in."""
-        is_open = scope["path"] in self._open_paths
-        full = self._calls + self._unheard() > self._most_calls
-        if full and not is_open and not self._give_up_slow_call():
-            return self._failure(503, "too many calls at a time", {"Retry-After": "1"})
+    def _rejection(self, scope: Scope) -> Response | None:
+        """Return the response to a request that is rejected; None if it is not."""
+        is_open = scope["path"] in OPEN_PATHS
+        is_full = self._calls + self._abandoned_count() > self._max_calls
+        if is_full and not is_open and not self._drop_slow_request():
+            return error_response(503, "too many requests in progress", {"Retry-After": "1"})
         headers = Headers(scope=scope)
         if self._token is None:
-            if not _names_loopback(headers.get("host", "")):
-                return self._failure(421, "without a token this machine is to be called localhost")
-        elif not is_open and not self._is_told(headers):
-            return self._failure(401, "needs the bearer token", {"WWW-Authenticate": "Bearer"})
+            if not _is_loopback_host(headers.get("host", "")):
+                return error_response(
+                    421, "a server without a token only answers requests to localhost"
+                )
+        elif not is_open and not self._has_token(headers):
+            return error_response(401, "needs the bearer token", {"WWW-Authenticate": "Bearer"})
         return None
 
-    def _is_told(self, headers: Headers) -> bool:
+    def _has_token(self, headers: Headers) -> bool:
         assert self._token is not None
-        scheme, _, told = headers.get("authorization", "").partition(" ")
-        # takes the same time for whatever is told
-        is_equal = hmac.compare_digest(told.strip().encode("latin-1"), self._token.encode())
+        scheme, _, given = headers.get("authorization", "").partition(" ")
+        # takes the same time for any token
+        is_equal = hmac.compare_digest(given.strip().encode("latin-1"), self._token.encode())
         return is_equal and scheme.lower() == "bearer"
 
 
-def _names_loopback(host: str) -> bool:
-    """Return whether a Host header names this machine, by an address of its own or as localhost.
+def _is_loopback_host(host: str) -> bool:
+    """Return whether a Host header is a loopback IP address or localhost.
 
-    A name that a stranger's DNS resolves to such an address is none.
+    A name that some DNS server resolves to such an address is not.
     """
     matched = _HOST.fullmatch(host)
     if matched is None:

@@ -1,4 +1,4 @@
-"""What a server counts, for Prometheus."""
+"""The metrics of a server, for Prometheus."""
 
 from __future__ import annotations
 
@@ -12,42 +12,41 @@ _SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 
 
 
 class Metrics:
-    """Calls by path, method and status, the seconds they took, and what the index holds."""
+    """Requests by path, method and status, their durations, and the size of the index."""
 
     def __init__(self) -> None:
-        """Begin at zero."""
+        """Start at zero."""
         self._registry = CollectorRegistry()
-        self._calls = Counter(
-            "mr_dedup_http_requests", "calls that were answered", ("path", "method", "status"),
+        self._requests = Counter(
+            "mr_dedup_http_requests", "requests answered", ("path", "method", "status"),
             registry=self._registry,
         )  # fmt: skip
         self._seconds = Histogram(
-            "mr_dedup_http_request_seconds", "from the header of a call to its answer", ("path",),
-            buckets=_SECONDS, registry=self._registry,
+            "mr_dedup_http_request_seconds", "seconds from the header of a request to its response",
+            ("path",), buckets=_SECONDS, registry=self._registry,
         )  # fmt: skip
         self.in_progress = Gauge(
-            "mr_dedup_http_requests_in_progress", "calls that are being answered",
-            registry=self._registry,
-        )  # fmt: skip
+            "mr_dedup_http_requests_in_progress", "requests in progress", registry=self._registry
+        )
         self._gauges = {
-            name: Gauge(f"mr_dedup_index_{name}", what, registry=self._registry)
-            for name, what in (
-                ("documents", "documents that are held"),
-                ("memory_documents", "of them in the log and not in a segment"),
+            name: Gauge(f"mr_dedup_index_{name}", description, registry=self._registry)
+            for name, description in (
+                ("documents", "documents in the index"),
+                ("memory_documents", "documents in the log that are not yet in a segment"),
                 ("segments", "segments"),
                 ("log_bytes", "bytes of the log"),
                 ("disk_bytes", "bytes of all files"),
-                ("merge_failed", "1 if segments could not be merged the last time"),
+                ("merge_failed", "1 if the last merge of segments failed"),
             )
         }
 
-    def answered(self, path: str, method: str, status: int, seconds: float) -> None:
-        """Count a call."""
-        self._calls.labels(path, method, str(status)).inc()
+    def count_request(self, path: str, method: str, status: int, seconds: float) -> None:
+        """Count a request that was answered."""
+        self._requests.labels(path, method, str(status)).inc()
         self._seconds.labels(path).observe(seconds)
 
     def text(self, stats: Stats) -> bytes:
-        """Return all of it, in the text format of Prometheus."""
+        """Return all metrics in the text format of Prometheus."""
         for name in ("documents", "memory_documents", "log_bytes", "disk_bytes"):
             self._gauges[name].set(getattr(stats, name))
         self._gauges["segments"].set(len(stats.segments))

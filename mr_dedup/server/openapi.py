@@ -1,4 +1,4 @@
-"""The OpenAPI description of a server, made from the calls and messages themselves."""
+"""The OpenAPI description of a server, generated from its operations and message types."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from mr_dedup import __version__
 from mr_dedup.index.http_messages import Failure, Stats
 from mr_dedup.server.operations import Operation
 
-_WHY = {
-    400: "not what the call takes; nothing was changed",
-    401: "the bearer token is missing, or another",
+_REASONS = {
+    400: "an invalid request; nothing was changed",
+    401: "the bearer token is missing or wrong",
     404: "no document has this id",
-    408: "the body did not come in time",
-    413: "more bytes than are taken at once",
-    415: "the body is not of application/json",
-    421: "without a token only callers that name this machine are answered",
-    503: "too busy, too slow, or what was to be kept cannot be: the answer says which",
+    408: "the body did not arrive in time",
+    413: "the body is too large",
+    415: "the body is not application/json",
+    421: "a server without a token only answers requests to localhost",
+    503: "too many requests, too slow, or a change that cannot be written: the response says which",
 }
-_NOTHING = {"type": "null"}
-_TOLD = {
+_NULL = {"type": "null"}
+_FINGERPRINT = {
     "description": "a fingerprint: a number, or text in decimal or 0x… hexadecimal",
     "anyOf": [
         {"type": "integer", "minimum": -(1 << 63), "maximum": (1 << 64) - 1},
@@ -31,112 +31,117 @@ _TOLD = {
     ],
 }
 
-_ALL_CALLS = (401, 421, 503)
-_CALLS_WITH_BODY = (400, 408, 413, 415)
+_ALWAYS = (401, 421, 503)
+_WITH_BODY = (400, 408, 413, 415)
 
 
 def description(
     operations: Sequence[Operation], about: Stats, *, needs_token: bool
 ) -> dict[str, Any]:
-    """Return the description, OpenAPI 3.1, of a server that answers ``operations``.
+    """Return the description of a server, in OpenAPI 3.1.
 
-    ``about`` says what its index takes: ids or none, texts or none, which distances.
+    Args:
+        operations: the operations of the server.
+        about: describes the index: whether it has ids, whether it takes texts, its k and limits.
+        needs_token: whether requests need a bearer token.
     """
-    types = [each for call in operations for each in (call.told, call.says) if each is not None]
+    types = [
+        each for call in operations for each in (call.request, call.response) if each is not None
+    ]
     _, schemas = msgspec.json.schema_components(
         [*types, Failure], ref_template="#/components/schemas/{name}"
     )
-    schemas |= _of_index(about, schemas)
+    schemas |= _narrowed(about, schemas)
     paths: dict[str, Any] = {}
     for call in operations:
-        paths.setdefault(call.path, {})[call.method.lower()] = _call(call, about)
-    told: dict[str, Any] = {
+        paths.setdefault(call.path, {})[call.method.lower()] = _operation(call, about)
+    document: dict[str, Any] = {
         "openapi": "3.1.0",
         "info": {
             "title": "mr-dedup serve",
             "version": __version__,
-            "summary": "Near-duplicates by fingerprints, in an index on disk",
+            "summary": "Near-duplicates by fingerprints, from an index on disk",
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },
         "paths": {**paths, **_plain_paths()},
         "components": {"schemas": schemas},
     }
     if needs_token:
-        told["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
-        told["security"] = [{"token": []}]
-        told["paths"]["/health"]["get"]["security"] = []
-    return told
+        document["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
+        document["security"] = [{"token": []}]
+        document["paths"]["/health"]["get"]["security"] = []
+    return document
 
 
-def _call(call: Operation, about: Stats) -> dict[str, Any]:
-    statuses = sorted({*_ALL_CALLS, *call.fails, *(_CALLS_WITH_BODY if call.told else ())})
-    told: dict[str, Any] = {
+def _operation(call: Operation, about: Stats) -> dict[str, Any]:
+    statuses = sorted({*_ALWAYS, *call.error_statuses, *(_WITH_BODY if call.request else ())})
+    operation: dict[str, Any] = {
         "operationId": call.name,
         "summary": call.summary,
         "responses": {
-            "200": _answer("done", call.says),
-            **{str(status): _answer(_WHY[status], Failure) for status in statuses},
+            "200": _response("success", call.response),
+            **{str(status): _response(_REASONS[status], Failure) for status in statuses},
         },
     }
-    if call.told is not None:
-        told["requestBody"] = {"required": True, "content": _json(call.told)}
+    if call.request is not None:
+        operation["requestBody"] = {"required": True, "content": _json(call.request)}
     if "{id}" in call.path:
-        told["responses"]["400"] = _answer(_WHY[400], Failure)
-        told["parameters"] = [
+        operation["responses"]["400"] = _response(_REASONS[400], Failure)
+        operation["parameters"] = [
             {
                 "name": "id", "in": "path", "required": True,
-                "description": "percent-encoded UTF-8, slashes too",
+                "description": "percent-encoded UTF-8, including slashes",
                 "schema": _id(about),
             }
         ]  # fmt: skip
-    return told
+    return operation
 
 
-def _of_index(about: Stats, schemas: dict[str, Any]) -> dict[str, Any]:
-    """Return what messages are to this index, more closely than their types say."""
+def _narrowed(about: Stats, schemas: dict[str, Any]) -> dict[str, Any]:
+    """Return the schemas of messages that are narrower for this index than their types."""
     text, batch = {"type": "string"}, about.max_batch
-    of_queries = [("fingerprints", _list(_TOLD, batch))]
-    of_documents: list[tuple[str, Any]] = [("fingerprint", _TOLD)]
+    query_inputs = [("fingerprints", _list(_FINGERPRINT, batch))]
+    document_inputs: list[tuple[str, Any]] = [("fingerprint", _FINGERPRINT)]
     if about.texts:
-        of_queries.append(("texts", _list(text, batch)))
-        of_documents.append(("text", text))
-    narrowed = {
-        "k": {"anyOf": [{"type": "integer", "minimum": 0, "maximum": about.k}, _NOTHING]},
-        "limit": {"anyOf": [{"type": "integer", "minimum": 1}, _NOTHING]},
+        query_inputs.append(("texts", _list(text, batch)))
+        document_inputs.append(("text", text))
+    options = {
+        "k": {"anyOf": [{"type": "integer", "minimum": 0, "maximum": about.k}, _NULL]},
+        "limit": {"anyOf": [{"type": "integer", "minimum": 1}, _NULL]},
     }
-    checked = schemas["CheckAndAdd"]["properties"]
+    properties = schemas["CheckAndAdd"]["properties"]
     documents = {"documents": _list({"$ref": "#/components/schemas/Document"}, batch)}
-    for name, narrow in narrowed.items():
-        narrow["description"] = checked[name]["description"]
-    narrowed["limit"]["description"] += (
-        f"; more than {about.max_matches:,} matches, of all together, are answered with 400"
+    for name, option in options.items():
+        option["description"] = properties[name]["description"]
+    options["limit"]["description"] += (
+        f"; more than {about.max_matches:,} matches in a response are an error (400)"
     )
     return {
-        "Query": _either(schemas["Query"], of_queries, ("fingerprints", "texts"), narrowed, ()),
-        "Document": _either(
-            schemas["Document"], of_documents, ("fingerprint", "text"),
-            {"id": _id(about) if about.named else _NOTHING}, ("id",) if about.named else (),
+        "Query": _one_of(schemas["Query"], query_inputs, ("fingerprints", "texts"), options, ()),
+        "Document": _one_of(
+            schemas["Document"], document_inputs, ("fingerprint", "text"),
+            {"id": _id(about) if about.named else _NULL}, ("id",) if about.named else (),
         ),
         "CheckAndAdd": {
-            **schemas["CheckAndAdd"], "properties": {**checked, **narrowed, **documents}
+            **schemas["CheckAndAdd"], "properties": {**properties, **options, **documents}
         },
         "Put": {**schemas["Put"], "properties": documents},
         "Remove": {**schemas["Remove"], "properties": {"ids": _list(_id(about), batch)}},
     }  # fmt: skip
 
 
-def _either(
+def _one_of(
     schema: dict[str, Any],
     choices: Sequence[tuple[str, Any]],
     names: Sequence[str],
     others: dict[str, Any],
     required: Sequence[str],
 ) -> dict[str, Any]:
-    """Return the schema of a message that has one of ``choices``, of all there could be."""
+    """Return the schema of a message with exactly one of ``choices``, the other ``names`` null."""
     variants = [
         {
             "type": "object",
-            "properties": {**others, **dict.fromkeys(names, _NOTHING), name: choice},
+            "properties": {**others, **dict.fromkeys(names, _NULL), name: choice},
             "required": [*required, name],
             "additionalProperties": False,
         }
@@ -146,8 +151,8 @@ def _either(
     return {**about, "oneOf": variants}
 
 
-def _list(items: dict[str, Any], most: int) -> dict[str, Any]:
-    return {"type": "array", "items": items, "maxItems": most}
+def _list(items: dict[str, Any], max_items: int) -> dict[str, Any]:
+    return {"type": "array", "items": items, "maxItems": max_items}
 
 
 def _id(about: Stats) -> dict[str, Any]:
@@ -156,8 +161,8 @@ def _id(about: Stats) -> dict[str, Any]:
     return {"type": "string", "pattern": "^-?[0-9]{1,18}$"}
 
 
-def _answer(why: str, message: Any) -> dict[str, Any]:
-    return {"description": why, "content": _json(message)}
+def _response(description: str, message: Any) -> dict[str, Any]:
+    return {"description": description, "content": _json(message)}
 
 
 def _json(message: Any) -> dict[str, Any]:
@@ -166,24 +171,27 @@ def _json(message: Any) -> dict[str, Any]:
 
 
 def _plain_paths() -> dict[str, Any]:
-    """Return what is described of the paths that are for machines which watch over others."""
+    """Return the descriptions of the paths for monitoring."""
     failures = {
-        str(status): _answer(_WHY.get(status, HTTPStatus(status).phrase), Failure)
-        for status in _ALL_CALLS
+        str(status): _response(_REASONS.get(status, HTTPStatus(status).phrase), Failure)
+        for status in _ALWAYS
     }
     text = {"text/plain": {"schema": {"type": "string"}}}
     return {
         "/health": {
             "get": {
                 "operationId": "health",
-                "summary": "200 while it serves",
-                "responses": {"200": {"description": "it serves", "content": text}, **failures},
+                "summary": "200 while the server is up",
+                "responses": {
+                    "200": {"description": "it is up", "content": text},
+                    **failures,
+                },
             }
         },
         "/metrics": {
             "get": {
                 "operationId": "metrics",
-                "summary": "What is counted, for Prometheus",
+                "summary": "The metrics of the server, for Prometheus",
                 "responses": {"200": {"description": "metrics", "content": text}, **failures},
             }
         },

@@ -1,4 +1,4 @@
-"""The calls that are answered with an index: the one list that routes and description are of."""
+"""The operations of the API: one list, from which routes and the OpenAPI description are made."""
 
 from __future__ import annotations
 
@@ -14,37 +14,47 @@ from mr_dedup.server.service import Service
 
 @dataclass(frozen=True)
 class Operation:
-    """A call: ``does`` answers a message of type ``told``, or the id in the path, or nothing.
+    """An operation of the API.
 
-    ``changes`` says that it changes the index; ``fails`` are the statuses of failures that are the
-    call's own.
+    Args:
+        method: the HTTP method.
+        path: the path; with ``{id}`` the id of a document.
+        name: the operationId.
+        summary: one line for the OpenAPI description.
+        handler: takes a message of type ``request``, or the id in the path, or nothing; returns one
+            of type ``response``.
+        request: the type of the request message, None for none.
+        response: the type of the response message.
+        is_change: whether it changes the index.
+        error_statuses: the statuses of failures that only this operation has.
     """
 
     method: str
     path: str
     name: str
     summary: str
-    does: Callable[..., msgspec.Struct]
-    told: Any
-    says: Any
-    changes: bool = False
-    fails: tuple[int, ...] = ()
+    handler: Callable[..., msgspec.Struct]
+    request: Any
+    response: Any
+    is_change: bool = False
+    error_statuses: tuple[int, ...] = ()
 
 
 def operations(service: Service) -> list[Operation]:
-    """Return all calls that ``service`` answers."""
+    """Return the operations of ``service``."""
     return [
         Operation(
-            "POST", "/v1/query", "query", "What is near fingerprints or texts",
+            "POST", "/v1/query", "query", "Find the near-duplicates of fingerprints or texts",
             service.query, messages.Query, messages.Queries,
         ),
         Operation(
             "POST", "/v1/documents", "checkAndAdd",
-            "Compare documents with all that are held and add them, with nothing in between",
+            "Find the near-duplicates of documents and add these, as one atomic operation",
             service.check_and_add, messages.CheckAndAdd, messages.CheckedDocuments, True,
         ),
         Operation(
-            "PUT", "/v1/documents", "put", "Add documents, whatever is near them",
+            "PUT", "/v1/documents", "put",
+            "Add documents, whether or not the index has near-duplicates of them",
             service.put, messages.Put, messages.Added, True,
         ),
         Operation(
@@ -56,11 +66,11 @@ def operations(service: Service) -> list[Operation]:
             service.remove, messages.Remove, messages.Removed, True,
         ),
         Operation(
-            "GET", "/v1/stats", "stats", "What the index holds, and takes",
+            "GET", "/v1/stats", "stats", "The contents and the size of the index",
             service.stats, None, messages.Stats,
         ),
         Operation(
-            "GET", "/v1/designs", "designs", "The tables that find what is near",
+            "GET", "/v1/designs", "designs", "The table designs of the index",
             service.designs, None, messages.Designs,
         ),
     ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""What the server does with an index: messages in, messages out, nothing of HTTP."""
+"""What the server does with an index: a request message in, a response message out, no HTTP."""
 
 from __future__ import annotations
 
@@ -20,207 +20,232 @@ from mr_dedup.index.http_messages import parse_fingerprint, parse_fingerprints, 
 from mr_dedup.index.protocol import Fingerprints
 
 _GIB, _MIB = 1 << 30, 1 << 20
-_WARM = 16
+_WARM_UP_DOCUMENTS = 16
 
 
 @dataclass(frozen=True)
 class Limits:
-    """Limits of a server, each 1 or more.
+    """Limits of a server.
 
-    ``body_bytes`` of a call, ``batch`` documents of a call, ``seconds`` that a body may take to
-    come, an answer to be made, and to be taken, ``calls`` at a time, ``matches`` of an answer, of
-    all its documents together, ``connections`` at a time, ``header_seconds`` that the header of a
-    call may take to come.
+    Args:
+        max_body_bytes: the largest body of a request.
+        max_batch: the most documents, queries or ids in a request.
+        timeout_seconds: how long the body of a request may take to arrive, a response to be
+            computed, and a response to be read by the client.
+        max_calls: the most requests in progress.
+        max_matches: the most matches in a response, over all its documents.
+        max_connections: the most open connections.
+        header_timeout_seconds: how long the header of a request may take to arrive.
+        slow_seconds: after how long without progress a connection may be closed in favour of
+            another one, when there are too many.
 
-    Raises ValueError for less than 1 of any.
+    Raises:
+        ValueError: for a limit that is 0, negative or above 64 GiB.
     """
 
-    body_bytes: int = 4 * _MIB
-    batch: int = 4096
-    seconds: float = 30.0
-    calls: int = 256
-    matches: int = 100_000
-    connections: int = 1000
-    header_seconds: float = 10.0
+    max_body_bytes: int = 4 * _MIB
+    max_batch: int = 4096
+    timeout_seconds: float = 30.0
+    max_calls: int = 256
+    max_matches: int = 100_000
+    max_connections: int = 1000
+    header_timeout_seconds: float = 10.0
+    slow_seconds: float = 1.0
 
     def __post_init__(self) -> None:
         for name, value in dataclasses.asdict(self).items():
-            if not 1 <= value <= 64 * _GIB:
-                raise ValueError(f"{name} must be from 1 to {64 * _GIB}, not {value}")
+            if not 0 < value <= 64 * _GIB:
+                raise ValueError(f"{name} must be above 0 and at most {64 * _GIB}, not {value}")
 
 
-class NotHeldError(Exception):
-    """A document that is to be removed is not held."""
+class UnknownDocumentError(Exception):
+    """The index has no document with the id that is to be removed."""
 
 
-class NotWarmError(MrDedupError):
-    """Compiled code could not be loaded before the first call; calls are answered all the same."""
+class WarmUpError(MrDedupError):
+    """Compiled code could not be loaded in advance; requests are served all the same."""
 
 
 class Service:
-    """An index, told and asked by messages; for several threads at a time.
+    """The operations of a server on an index, safe to call from several threads.
 
-    Methods raise ValueError for what cannot be or is too much at once, and MrDedupError if it
-    cannot be kept: then nothing was changed.
+    Methods raise ValueError for an invalid request or one beyond the limits, and MrDedupError if a
+    change cannot be written; the index is then unchanged.
     """
 
     def __init__(self, index: HammingIndex, limits: Limits) -> None:
-        """Serve ``index``; raises MrDedupError if what makes fingerprints of texts is missing."""
+        """Serve ``index``.
+
+        Raises:
+            MrDedupError: if a package that computes its fingerprints from texts is not installed.
+        """
         self.index, self.limits = index, limits
         self._maker = None
         if index.made_from is not None:
             self._maker = index.made_from.maker_for(index.features, str(index.folder))
 
-    def warm(self) -> None:
-        """Load all compiled code: the first call is not to wait for it, nor need file descriptors.
+    def warm_up(self) -> None:
+        """Load all compiled code, so that the first request needs no time and no files for it.
 
-        Writes a small index to a temporary folder. Raises NotWarmError if that cannot be done: the
-        service can be used then, but its first calls may take seconds more.
+        Writes a small index to a temporary folder.
+
+        Raises:
+            WarmUpError: if that fails. The service works all the same, but its first requests may
+                take seconds longer.
         """
-        fingerprints, ids = np.arange(_WARM, dtype=np.uint64), [f"{n}" for n in range(_WARM)]
+        count = _WARM_UP_DOCUMENTS
+        fingerprints, ids = np.arange(count, dtype=np.uint64), [f"{n}" for n in range(count)]
         named, k = self.index.named, self.index.k
         self.index.query(fingerprints, limit=1)
         if self._maker is not None:
             self._maker.of(pa.array(["a text"], pa.large_string()))
-        # only segments of skewed values have their bits moved
+        # only segments of skewed values have their bits permuted
         BitOrder.dealt().apply(fingerprints)
         try:
             with (
                 temporary_folder() as folder,
                 HammingIndex.create(
-                    folder, k=k, named=named, background=False, memory_documents=_WARM // 4
-                ) as tried,
+                    folder, k=k, named=named, background=False, memory_documents=count // 4
+                ) as index,
             ):
-                for some in (1, 1, 2, _WARM, 1, _WARM // 4, 2):
-                    tried.check_and_add(fingerprints[:some], ids[:some] if named else None)
-                    tried.query(fingerprints)
-                    tried.remove(ids[some:])
-                tried.compact()
-                tried.query(fingerprints)
+                for some in (1, 1, 2, count, 1, count // 4, 2):
+                    index.check_and_add(fingerprints[:some], ids[:some] if named else None)
+                    index.query(fingerprints)
+                    index.remove(ids[some:])
+                index.compact()
+                index.query(fingerprints)
         except (MrDedupError, OSError) as error:
-            raise NotWarmError(
-                f"first calls may take seconds more, as compiled code is not loaded yet: {error}"
+            raise WarmUpError(
+                f"the first requests may take seconds longer: compiled code not loaded: {error}"
             ) from error
 
-    def query(self, told: messages.Query) -> messages.Queries:
-        """Say what is near fingerprints or texts."""
-        if (told.fingerprints is None) == (told.texts is None):
+    def query(self, request: messages.Query) -> messages.Queries:
+        """Return the near-duplicates of fingerprints or texts."""
+        if (request.fingerprints is None) == (request.texts is None):
             raise ValueError("expected either fingerprints or texts")
-        if told.texts is not None:
-            self._refuse_many(len(told.texts))
-            values = self._made(told.texts)
+        if request.texts is not None:
+            self._check_batch(len(request.texts))
+            values = self._fingerprints_of(request.texts)
         else:
-            self._refuse_many(len(told.fingerprints or ()))
-            values = parse_fingerprints(told.fingerprints or [])
-        found = self.index.query(values, told.k, limit=told.limit, most=self.limits.matches)
-        near = said_matches(found, len(values))
+            self._check_batch(len(request.fingerprints or ()))
+            values = parse_fingerprints(request.fingerprints or [])
+        matches = self.index.query(
+            values, request.k, limit=request.limit, most=self.limits.max_matches
+        )
+        by_query = said_matches(matches, len(values))
         return messages.Queries(
             [
-                messages.Queried(said(value), matches)
-                for value, matches in zip(values.tolist(), near, strict=True)
+                messages.Queried(said(value), each)
+                for value, each in zip(values.tolist(), by_query, strict=True)
             ]
         )
 
-    def check_and_add(self, told: messages.CheckAndAdd) -> messages.CheckedDocuments:
-        """Say what is near documents and add them, with nothing in between."""
-        values, ids = self._documents(told.documents)
-        found = self.index.check_and_add(
-            values, ids, told.k,
-            limit=told.limit, only_new=told.only_new, most=self.limits.matches,
+    def check_and_add(self, request: messages.CheckAndAdd) -> messages.CheckedDocuments:
+        """Return the near-duplicates of documents and add these, as one atomic operation."""
+        values, ids = self._documents(request.documents)
+        checked = self.index.check_and_add(
+            values, ids, request.k,
+            limit=request.limit, only_new=request.only_new, most=self.limits.max_matches,
         )  # fmt: skip
-        near = said_matches(found.matches, len(values))
+        by_document = said_matches(checked.matches, len(values))
+        rows = zip(
+            request.documents, values.tolist(), checked.added.tolist(), by_document, strict=True
+        )
         return messages.CheckedDocuments(
             [
-                messages.CheckedDocument(each.id, said(value), added, matches)
-                for each, value, added, matches in zip(
-                    told.documents, values.tolist(), found.added.tolist(), near, strict=True
-                )
+                messages.CheckedDocument(document.id, said(value), added, matches)
+                for document, value, added, matches in rows
             ]
         )
 
-    def put(self, told: messages.Put) -> messages.Added:
-        """Add documents, whatever is near them."""
-        return messages.Added(self.index.add(*self._documents(told.documents)))
+    def put(self, request: messages.Put) -> messages.Added:
+        """Add documents, whether or not the index has near-duplicates of them."""
+        return messages.Added(self.index.add(*self._documents(request.documents)))
 
-    def remove(self, told: messages.Remove) -> messages.Removed:
-        """Remove documents."""
-        self._refuse_many(len(told.ids))
-        return messages.Removed(self.index.remove(told.ids).tolist())
+    def remove(self, request: messages.Remove) -> messages.Removed:
+        """Remove documents; return which of them the index had."""
+        self._check_batch(len(request.ids))
+        return messages.Removed(self.index.remove(request.ids).tolist())
 
     def remove_one(self, id: str) -> messages.Removed:
-        """Remove a document; NotHeldError if it is not held."""
+        """Remove a document; raise UnknownDocumentError if the index does not have it."""
         if not self.index.remove([id]).all():
-            raise NotHeldError(id)
+            raise UnknownDocumentError(id)
         return messages.Removed([True])
 
     def stats(self) -> messages.Stats:
-        """Say what the index holds, and takes."""
-        told = dataclasses.asdict(self.index.stats())
+        """Return the contents and the size of the index, and the limits of requests."""
+        stats = dataclasses.asdict(self.index.stats())
         limits = {
-            "max_batch": self.limits.batch,
-            "max_body_bytes": self.limits.body_bytes,
-            "max_matches": self.limits.matches,
+            "max_batch": self.limits.max_batch,
+            "max_body_bytes": self.limits.max_body_bytes,
+            "max_matches": self.limits.max_matches,
         }
-        return msgspec.convert({**told, "texts": self._maker is not None, **limits}, messages.Stats)
+        return msgspec.convert(
+            {**stats, "texts": self._maker is not None, **limits}, messages.Stats
+        )
 
     def designs(self) -> messages.Designs:
-        """Say which tables find what is near: those of the segments, and others for the same k.
+        """Return the table designs of the segments, and then the others for the same k.
 
-        Where a segment has the bits in another order, masks are of the bits as they were.
+        Where a segment has its bits permuted, masks are of the bits before that.
         """
-        held: dict[tuple[str, tuple[int, ...]], int] = {}
+        documents: dict[tuple[str, tuple[int, ...]], int] = {}
         for view in self.index.snapshot().views:
             sources, design = view.segment.order.sources, view.segment.design
-            masks = tuple(_before(mask, sources) for mask in design.masks)
+            masks = tuple(_source_mask(mask, sources) for mask in design.masks)
             key = design.name, masks
-            held[key] = held.get(key, 0) + view.segment.documents
+            documents[key] = documents.get(key, 0) + view.segment.documents
         for design in designs_for(self.index.k).values():
             if any(design.masks):
-                held.setdefault((design.name, design.masks), 0)
+                documents.setdefault((design.name, design.masks), 0)
         return messages.Designs(
             self.index.k,
             [
-                messages.Design(name, documents, [f"{mask:016x}" for mask in masks])
-                for (name, masks), documents in held.items()
+                messages.Design(name, count, [f"{mask:016x}" for mask in masks])
+                for (name, masks), count in documents.items()
             ],
         )
 
     def _documents(
         self, documents: Sequence[messages.Document]
     ) -> tuple[Fingerprints, list[str] | None]:
-        """Return the fingerprints and the ids of documents."""
-        self._refuse_many(len(documents))
+        """Return the fingerprints of documents and their ids, None for an index without ids."""
+        self._check_batch(len(documents))
         values = np.zeros(len(documents), np.uint64)
-        of_texts = []
-        for place, document in enumerate(documents):
+        rows_with_text = []
+        for row, document in enumerate(documents):
             if (document.fingerprint is None) == (document.text is None):
-                raise ValueError(f"document {place + 1}: expected either a fingerprint or a text")
+                raise ValueError(f"document {row + 1}: expected either a fingerprint or a text")
             if (document.id is None) == self.index.named:
-                wanted = "an id" if self.index.named else "no id"
-                raise ValueError(f"document {place + 1}: each of this index has {wanted}")
+                expected = "an id" if self.index.named else "no id: this index has none"
+                raise ValueError(f"document {row + 1}: expected {expected}")
             if document.fingerprint is not None:
-                values[place] = parse_fingerprint(document.fingerprint)
+                values[row] = parse_fingerprint(document.fingerprint)
             else:
-                of_texts.append(place)
-        if of_texts:
-            texts = [documents[place].text or "" for place in of_texts]
-            values[of_texts] = self._made(texts)
+                rows_with_text.append(row)
+        if rows_with_text:
+            texts = [documents[row].text or "" for row in rows_with_text]
+            values[rows_with_text] = self._fingerprints_of(texts)
         if not self.index.named:
             return values, None
         return values, [document.id or "" for document in documents]
 
-    def _made(self, texts: Sequence[str]) -> Fingerprints:
+    def _fingerprints_of(self, texts: Sequence[str]) -> Fingerprints:
         if self._maker is None:
             raise ValueError(
-                "text: the index does not know how its fingerprints are made; send fingerprints"
+                "text: the index does not record how to compute fingerprints from texts; "
+                "send fingerprints"
             )
         return self._maker.of(pa.array(texts, pa.large_string()))
 
-    def _refuse_many(self, count: int) -> None:
-        if count > self.limits.batch:
-            raise ValueError(f"{count:,} at once; {self.limits.batch:,} are taken")
+    def _check_batch(self, count: int) -> None:
+        if count > self.limits.max_batch:
+            raise ValueError(
+                f"{count:,} documents in one request; at most {self.limits.max_batch:,} are allowed"
+            )
 
 
-def _before(mask: int, sources: Sequence[int]) -> int:
-    """Return the bits that an order moves to those of ``mask``."""
+def _source_mask(mask: int, sources: Sequence[int]) -> int:
+    """Return the bits that a permutation moves to those of ``mask``."""
     return sum(1 << sources[bit] for bit in range(BITS) if mask >> bit & 1)

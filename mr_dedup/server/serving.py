@@ -1,47 +1,57 @@
-"""Serving an index until it is told to stop: the address, the loop, the end."""
+"""The server process: the listening socket, the event loop, the orderly end, the log."""
 
 from __future__ import annotations
 
 import contextlib
 import ipaddress
+import logging
 import signal
 import socket
 import threading
-from collections.abc import Callable, Generator
+import time
+from collections.abc import Callable, Generator, Iterator
 from types import FrameType
 from typing import Any, cast
 
 import uvicorn
 
 from mr_dedup.errors import MrDedupError
-from mr_dedup.server.app import app_of
+from mr_dedup.server.app import create_app
 from mr_dedup.server.connections import ACCEPTED_AT_ONCE, Connections, connection_limit
-from mr_dedup.server.quiet_log import quiet_log
 from mr_dedup.server.service import Service
 from mr_dedup.server.workers import Workers
 
-# longer than clients keep connections that they do not use
+# longer than clients keep idle connections open
 _IDLE_SECONDS = 75
 _BACKLOG = 1024
 
+_LOGGERS = ("asyncio", "uvicorn.error", "concurrent.futures")
+_LOG_SECONDS = 1.0
 
-def bound(host: str, port: int, token: str | None) -> socket.socket:
-    """Return a socket that is bound to an address; port 0 is any that is free.
 
-    Raises MrDedupError if there is no such address, if it is taken, and if other machines reach it
-    while there is no token.
+def listening_socket(host: str, port: int, token: str | None) -> socket.socket:
+    """Return a socket that listens at an address.
+
+    Args:
+        host: a host name or an IP address.
+        port: the port; 0 for any free one.
+        token: the bearer token of the server, None for none.
+
+    Raises:
+        MrDedupError: if the address does not exist or is in use, or if other machines can reach it
+            and there is no token.
     """
-    place = f"{host}:{port}"
+    name = f"{host}:{port}"
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
     except (OSError, UnicodeError, OverflowError) as error:
-        raise MrDedupError(f"{place}: is no address: {_reason(error)}") from error
+        raise MrDedupError(f"{name}: not an address: {_reason(error)}") from error
     if token is None and not ipaddress.ip_address(str(address[0]).partition("%")[0]).is_loopback:
-        raise MrDedupError(f"{place}: other machines reach it, so that it needs a token")
+        raise MrDedupError(f"{name}: other machines can reach this address, so it needs a token")
     try:
-        # a machine may know addresses of a family that its kernel does not
+        # a machine may have addresses of a family that its kernel does not support
         sock = socket.socket(family, kind, protocol)
         try:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -51,7 +61,7 @@ def bound(host: str, port: int, token: str | None) -> socket.socket:
             sock.close()
             raise
     except OSError as error:
-        raise MrDedupError(f"{place}: cannot be served: {_reason(error)}") from error
+        raise MrDedupError(f"{name}: cannot listen: {_reason(error)}") from error
     return sock
 
 
@@ -60,57 +70,59 @@ def _reason(error: Exception) -> str:
 
 
 class IndexServer(uvicorn.Server):
-    """Answers calls until it is stopped, then those on their way, and returns."""
+    """A server that answers requests until it is stopped, and then those in progress."""
 
     def __init__(self, service: Service, token: str | None, sock: socket.socket) -> None:
-        """Serve ``service`` at a socket that is bound.
+        """Serve ``service`` at a listening socket.
 
-        Raises MrDedupError if the process may open too few files.
+        Raises:
+            MrDedupError: if the process may open too few files.
         """
         self._socket, self._workers = sock, Workers(service.index.group)
         limits = service.limits
         self._connections = Connections(
-            connection_limit(limits.connections), limits.header_seconds, limits.seconds,
-            _IDLE_SECONDS,
+            connection_limit(limits.max_connections), limits.header_timeout_seconds,
+            limits.timeout_seconds, _IDLE_SECONDS, slow_seconds=limits.slow_seconds,
         )  # fmt: skip
+        app = create_app(service, token, self._workers, self._connections.drop_slow_request)
         super().__init__(
             uvicorn.Config(
-                app_of(service, token, self._workers, self._connections.give_up_slow_call),
-                # one parser wherever it is installed; the paths of calls are ours to log
+                app,
+                # the same parser on every installation; request paths are not logged
                 loop="asyncio", http=cast(Any, self._connections.protocol), ws="none",
                 lifespan="off",
-                # asyncio tries to accept as many before it counts them, and as often when it cannot
+                # asyncio accepts as many connections at a time as its backlog
                 backlog=ACCEPTED_AT_ONCE,
                 log_config=None, access_log=False, server_header=False, proxy_headers=False,
                 timeout_keep_alive=_IDLE_SECONDS,
-                timeout_graceful_shutdown=round(2 * service.limits.seconds + 1),
+                timeout_graceful_shutdown=round(2 * limits.timeout_seconds + 1),
             )
         )  # fmt: skip
 
     def serve_until_stopped(self) -> None:
-        """Answer calls; return after SIGINT, SIGTERM or ``stop``, when those begun are answered.
+        """Answer requests until SIGINT, SIGTERM or ``stop``, then those in progress.
 
-        And when nothing is worked on any more: the index may be closed then.
+        Returns when no thread is working any more: the index may be closed then.
         """
         try:
-            with quiet_log():
+            with _rate_limited_log():
                 self.run(sockets=[self._socket])
         finally:
             self._workers.close()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Begin to accept connections."""
+        """Start to accept connections."""
         await super().startup(sockets)
-        # asyncio has made it as many as it accepts at once
+        # asyncio has set the backlog to ACCEPTED_AT_ONCE
         self._socket.listen(_BACKLOG)
 
     def stop(self) -> None:
-        """Have it end, from any thread."""
+        """Stop the server; may be called from any thread."""
         self.should_exit = True
 
     @contextlib.contextmanager
     def capture_signals(self) -> Generator[None, None, None]:
-        """Stop at a signal, which is then done with: to stop is what it asked for."""
+        """Stop at a signal, and do not raise it again afterwards as uvicorn does."""
         if threading.current_thread() is not threading.main_thread():
             yield
             return
@@ -119,5 +131,39 @@ class IndexServer(uvicorn.Server):
         try:
             yield
         finally:
-            for each, usual in before.items():
-                signal.signal(each, usual)
+            for each, previous in before.items():
+                signal.signal(each, previous)
+
+
+class _OncePerSecond(logging.Filter):
+    """Passes one record a second, with the number of those dropped before it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._last = -_LOG_SECONDS
+        self._dropped = 0
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        now = time.monotonic()
+        if now - self._last < _LOG_SECONDS:
+            self._dropped += 1
+            return False
+        if self._dropped:
+            record.msg = f"{record.getMessage()} ({self._dropped} earlier messages were dropped)"
+            record.args = None
+        self._last, self._dropped = now, 0
+        return True
+
+
+@contextlib.contextmanager
+def _rate_limited_log() -> Iterator[None]:
+    """Log at most one message a second of the libraries: any client can cause them."""
+    once = _OncePerSecond()
+    loggers = [logging.getLogger(name) for name in _LOGGERS]
+    for logger in loggers:
+        logger.addFilter(once)
+    try:
+        yield
+    finally:
+        for logger in loggers:
+            logger.removeFilter(once)

@@ -1,8 +1,8 @@
-"""The threads in which calls are worked on: queries in some, changes one after another in one.
+"""The threads that requests run in: queries in a pool, changes one after another in one thread.
 
-A thread cannot be stopped. Work that takes too long goes on though nobody waits for it, and keeps
-its thread and its turn, and counts as a call, until it ends: else callers who try again would have
-any number of calls at work.
+A thread cannot be stopped. Work that exceeds its time continues, keeps its thread and its turn, and
+counts as a request in progress, until it ends: otherwise clients that retry could start any amount
+of work.
 """
 
 from __future__ import annotations
@@ -19,34 +19,34 @@ from typing import Any, Generic, Protocol, TypeVar
 _Result = TypeVar("_Result")
 
 THREADS = 40
-"""Calls that are worked on at a time, besides changes."""
+"""Threads for queries."""
 
 _GROUP_SECONDS = 0.05
-"""A group of changes that takes longer is committed: the first of it waits for the last."""
+"""A group of changes is committed after this time: its first change waits for the last."""
 
 
-class TooLongError(Exception):
-    """Work that was not done in time; whether it was ``begun``, and so goes on."""
+class WorkTimeoutError(Exception):
+    """Work exceeded its time; if it has ``started``, it continues."""
 
-    def __init__(self, begun: bool) -> None:
-        super().__init__(begun)
-        self.begun = begun
+    def __init__(self, started: bool) -> None:
+        super().__init__(started)
+        self.started = started
 
 
-class _Work(Protocol):
-    """Work that was given to a thread, as ``concurrent.futures.Future``."""
+class _Task(Protocol):
+    """Work submitted to a thread, such as a ``concurrent.futures.Future``."""
 
     def cancel(self) -> bool:
-        """Have it not begun, if it was not; return whether it was not."""
+        """Cancel it unless it has started; return whether it has not."""
 
     def done(self) -> bool:
-        """Return whether it ended or was cancelled."""
+        """Return whether it has ended or was cancelled."""
 
 
 class _Once(Generic[_Result]):
-    """Work that is done once or dropped, and not referenced after either.
+    """A callable that can be called once or dropped, and releases the function with that.
 
-    Queues keep what is cancelled until a thread comes to it, and a request's body is megabytes.
+    Queues keep a cancelled task until a thread reaches it, and a request body may be megabytes.
     """
 
     def __init__(self, work: Callable[[], _Result]) -> None:
@@ -54,7 +54,7 @@ class _Once(Generic[_Result]):
 
     def __call__(self) -> _Result:
         work, self._work = self._work, None
-        assert work is not None, "was done or dropped before"
+        assert work is not None, "was called or dropped before"
         return work()
 
     def drop(self) -> None:
@@ -62,97 +62,106 @@ class _Once(Generic[_Result]):
 
 
 class Workers:
-    """Threads that work for one event loop.
+    """Threads that run the work of one event loop.
 
-    Changes are made one at a time, and in the order in which they came. Those that wait are made as
-    one group, which shares one force to the disk, and their callers are woken together.
+    Changes run one at a time, in the order of their submission. Those that are waiting when the
+    thread is free form a group, which is written to disk with a single sync (group commit).
     """
 
     def __init__(self, group: Callable[[], AbstractContextManager[None]]) -> None:
-        """Begin threads when there is work; ``group`` commits the changes of a block as it ends."""
-        self._calls = ThreadPoolExecutor(THREADS, "call")
+        """Start threads on demand; ``group`` is a context manager that commits its changes."""
+        self._pool = ThreadPoolExecutor(THREADS, "request")
         self._changes = _Changes(group)
-        self._unheard: list[_Work] = []
+        self._abandoned: list[_Task] = []
 
-    async def done(
-        self, work: Callable[[], _Result], seconds: float, *, changes: bool = False
+    async def run(
+        self, work: Callable[[], _Result], seconds: float, *, is_change: bool = False
     ) -> _Result:
-        """Return the result of ``work``, done in a thread; TooLongError if it takes too long.
+        """Run ``work`` in a thread.
 
-        What nobody waits for any more is not begun, if it was not.
+        Args:
+            work: the function to call.
+            seconds: how long to wait for it.
+            is_change: whether it changes the index.
+
+        Returns:
+            What ``work`` returns.
+
+        Raises:
+            WorkTimeoutError: if it takes longer. Work that has not started by then never does.
         """
-        begun: _Work
+        task: _Task
         once = _Once(work)
-        if changes:
-            begun, result = self._changes.submit(once)
+        if is_change:
+            task, result = self._changes.submit(once)
         else:
-            begun = future = self._calls.submit(once)
+            task = future = self._pool.submit(once)
             result = asyncio.wrap_future(future)
         try:
             return await asyncio.wait_for(result, seconds)
         except asyncio.TimeoutError as error:
-            raise TooLongError(begun=not begun.cancel()) from error
+            raise WorkTimeoutError(started=not task.cancel()) from error
         finally:
-            if begun.cancel():
+            if task.cancel():
                 once.drop()
-            elif not begun.done():
-                self._unheard.append(begun)
+            elif not task.done():
+                self._abandoned.append(task)
 
-    def unheard(self) -> int:
-        """Return how many calls are worked on though their callers were answered already."""
-        self._unheard = [each for each in self._unheard if not each.done()]
-        return len(self._unheard)
+    def abandoned_count(self) -> int:
+        """Return how many tasks are still running after their requests were answered."""
+        self._abandoned = [task for task in self._abandoned if not task.done()]
+        return len(self._abandoned)
 
     def close(self) -> None:
-        """Wait for what is worked on; what was not begun is not."""
-        self._calls.shutdown(cancel_futures=True)
+        """Wait for the tasks that have started; cancel the others."""
+        self._pool.shutdown(cancel_futures=True)
         self._changes.close()
 
 
 class _Change:
-    """A change that waits for its turn, is made, or was."""
+    """A change that is waiting, running or done."""
 
     def __init__(self, work: Callable[[], Any], result: asyncio.Future[Any]) -> None:
         self._work, self.result = work, result
-        self._begun = self._done = False
+        self._started = self._done = False
         self._lock = threading.Lock()
         self.value: Any = None
         self.error: BaseException | None = None
 
     def cancel(self) -> bool:
         with self._lock:
-            if not self._begun:
+            if not self._started:
                 self._done = True
-            return not self._begun
+            return not self._started
 
     def done(self) -> bool:
         return self._done
 
-    def begin(self) -> bool:
-        """Return whether it is to be made: nobody can cancel it then."""
+    def start(self) -> bool:
+        """Return whether it is to run: it was not cancelled, and cannot be from now on."""
         with self._lock:
-            self._begun = not self._done
-            return self._begun
+            self._started = not self._done
+            return self._started
 
-    def make(self) -> None:
-        """Make the change, and keep what came of it until its group is committed."""
+    def run(self) -> None:
+        """Make the change; keep its result until its group is committed."""
         try:
             self.value = self._work()
         except BaseException as error:
             self.error = error
 
-    def end(self, failure: BaseException | None) -> None:
-        """Say that it was made, or failed with its group.
+    def finish(self, failure: BaseException | None) -> None:
+        """Mark it as done; ``failure`` is that of its group.
 
-        A group that failed is the error of all: what one of them was refused for may be a change
-        before it, which is lost.
+        A failed group is the error of each of its changes: the reason why one of them was refused
+        may be an earlier change of the group, which is lost.
         """
         if failure is not None:
             self.error = failure
         self._done = True
 
     def deliver(self) -> None:
-        """Wake who waits for it, if anybody does; in the thread of the event loop."""
+        """Set the result that its request awaits, if any does; in the thread of the event loop."""
         if self.result.done():
             return
         if self.error is None:
@@ -162,7 +171,7 @@ class _Change:
 
 
 class _Changes:
-    """The thread that makes changes in groups: all that wait when it is free."""
+    """The thread that makes changes, in groups of all that are waiting when it is free."""
 
     def __init__(self, group: Callable[[], AbstractContextManager[None]]) -> None:
         self._group = group
@@ -171,7 +180,7 @@ class _Changes:
         self._thread: threading.Thread | None = None
 
     def submit(self, work: Callable[[], _Result]) -> tuple[_Change, asyncio.Future[_Result]]:
-        """Have a change made when its turn comes; for the thread of the event loop."""
+        """Enqueue a change; to be called in the thread of the event loop."""
         loop = asyncio.get_running_loop()
         change = _Change(work, loop.create_future())
         if self._thread is None:
@@ -181,7 +190,7 @@ class _Changes:
         return change, change.result
 
     def close(self) -> None:
-        """Wait for the group that is being made; the others are not."""
+        """Wait for the group that is running; the other changes are not made."""
         self._closed = True
         if self._thread is not None:
             self._waiting.put(None)
@@ -192,33 +201,33 @@ class _Changes:
             change = self._waiting.get()
             if change is not None:
                 try:
-                    loop.call_soon_threadsafe(_deliver, self._made(change))
+                    loop.call_soon_threadsafe(_deliver, self._run_group(change))
                 except RuntimeError:
-                    return  # the loop is closed: nobody waits
+                    return  # the loop is closed: no request awaits the results
 
-    def _made(self, change: _Change | None) -> list[_Change]:
-        """Make a change and those that wait behind it; return them when they are committed."""
-        made: list[_Change] = []
+    def _run_group(self, change: _Change | None) -> list[_Change]:
+        """Make a change and those waiting behind it; return them once they are committed."""
+        finished: list[_Change] = []
         failure: BaseException | None = None
-        until = time.monotonic() + _GROUP_SECONDS
+        deadline = time.monotonic() + _GROUP_SECONDS
         try:
             with self._group():
                 while change is not None:
-                    if change.begin():
-                        made.append(change)
-                        change.make()
-                    change = self._next(until)
+                    if change.start():
+                        finished.append(change)
+                        change.run()
+                    change = self._next(deadline)
         except BaseException as error:
             failure = error
-            if change is not None and change.begin():
-                made.append(change)
-        for each in made:
-            each.end(failure)
-        return made
+            if change is not None and change.start():
+                finished.append(change)
+        for each in finished:
+            each.finish(failure)
+        return finished
 
-    def _next(self, until: float) -> _Change | None:
-        """Return the change that waits first, None if none does or the group was long enough."""
-        if self._closed or time.monotonic() > until:
+    def _next(self, deadline: float) -> _Change | None:
+        """Return the next waiting change; None if there is none or the deadline has passed."""
+        if self._closed or time.monotonic() > deadline:
             return None
         try:
             return self._waiting.get_nowait()

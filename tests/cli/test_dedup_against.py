@@ -247,10 +247,10 @@ def test_the_report_counts_earlier_documents_by_themselves(tmp_path, capfd):
     text = shown(elements((out / "report.html").read_bytes()))
     assert f"Of {len(second)} documents" in text
     assert (
-        f"They were compared against {summary['earlier documents']} earlier documents, for which "
-        f"{summary['dropped for earlier documents']} of them were dropped."
+        f"compared with {summary['earlier documents']} earlier documents: "
+        f"{summary['dropped for earlier documents']} of the dropped documents duplicate one of "
     ) in text
-    assert "An earlier document, of" in text
+    assert "A document of an earlier run, " in text
     assert f"against{kept}, {summary['earlier documents']} documents" in text
 
 
@@ -399,7 +399,7 @@ def test_a_result_against_others_is_evaluated(tmp_path, capfd):
     truth.write_text("id_a\tid_b\tjaccard\na\told\t0.98\n")
     assert main(["evaluate", str(tmp_path / "out"), "--truth", str(truth), "--json"]) == 0
     (band, *_) = json.loads(capfd.readouterr().out)["bands"]
-    assert (band["right"], band["missed"]) == (1, 0)
+    assert (band["true_positives"], band["false_negatives"]) == (1, 0)
 
 
 def test_nothing_new_and_nothing_earlier(tmp_path, capfd):

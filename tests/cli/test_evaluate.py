@@ -1,4 +1,4 @@
-"""mr-dedup evaluate from outside: what it prints of pairs and of decisions, and of mistakes."""
+"""mr-dedup evaluate from outside: its output for pairs and decisions, and usage errors."""
 
 import gzip
 import json
@@ -42,7 +42,7 @@ def report(capsys, *arguments):
 
 
 def refusal(capsys, *arguments):
-    """What is said of a mistake: one line."""
+    """The message of a usage error: one line."""
     assert main(["evaluate", *arguments]) == 2
     output = capsys.readouterr()
     assert output.out == ""
@@ -52,15 +52,15 @@ def refusal(capsys, *arguments):
 
 
 def counts(bands):
-    return [(band["found"], band["right"], band["missed"]) for band in bands]
+    return [(band["predicted"], band["true_positives"], band["false_negatives"]) for band in bands]
 
 
 def test_pairs_for_people(folder, capsys):
     assert printed(capsys, "found.tsv", "--truth", "truth.tsv") == (
-        "found  4 pairs; besides 1 listed again, 1 of a document with itself\n"
-        "true   3 pairs from 0.8 on, of 4 known\n"
+        "predicted  4 pairs; ignored: 1 repeated, 1 of a document with itself\n"
+        "true       3 pairs from 0.8 on, of 4 known\n"
         "\n"
-        "similarity           found       right      missed   precision      recall          F1\n"
+        "similarity       predicted   true pos.  false neg.   precision      recall          F1\n"
         "from 0.8                 4           2           1      0.5000      0.6667      0.5714\n"
         "from 0.9                 4           2           0      0.5000      1.0000      0.6667\n"
         "from 1                   4           1           0      0.2500      1.0000      0.4000\n"
@@ -72,17 +72,17 @@ def test_decisions_for_people(folder, capsys):
     more = ("--documents", "docs.jsonl", "more.jsonl")
     (folder / "more.jsonl").write_text('{"id": "g", "text": "g"}\n')
     assert printed(capsys, "out", "--truth", "truth.tsv", "--bands", "0.9", *more) == (
-        "found  2 of 7 documents dropped\n"
-        "true   3 pairs from 0.8 on, of 4 known; besides 1 of documents not decided on\n"
+        "predicted  2 of 7 documents dropped\n"
+        "true       3 pairs from 0.8 on, of 4 known; ignored: 1 of documents without a decision\n"
         "\n"
-        "similarity           found       right      missed   precision      recall          F1"
+        "similarity       predicted   true pos.  false neg.   precision      recall          F1"
         "  true pairs   both kept\n"
         "from 0.8                 2           2           1      1.0000      0.6667      0.8000"
         "           3           1\n"
         "from 0.9                 2           2           0      1.0000      1.0000      1.0000"
         "           2           0\n"
         "\n"
-        "bytes                found       right      missed   precision      recall          F1\n"
+        "bytes            predicted   true pos.  false neg.   precision      recall          F1\n"
         "0 to 199                 1           1           1      1.0000      0.5000      0.6667\n"
         "200 to 599               0           0           0           -           -           -\n"
         "600 to 1,999             1           1           0      1.0000      1.0000      1.0000\n"
@@ -97,20 +97,20 @@ def test_every_number_in_json(folder, capsys):
     assert {name: value for name, value in found.items() if name != "bands"} == {
         "kind": "pairs",
         "documents": None,
-        "found": 4,
-        "listed_again": 1,
-        "with_themselves": 1,
+        "predicted": 4,
+        "repeated_pairs": 1,
+        "self_pairs": 1,
         "true_pairs": 4,
-        "true_pairs_elsewhere": 0,
+        "ignored_true_pairs": 0,
     }
     assert [band["similarity"] for band in found["bands"]] == [0.7, 0.85, 1]
     assert found["bands"][0] == {
         "similarity": 0.7,
         "true_pairs": 4,
         "both_kept": None,
-        "found": 4,
-        "right": 3,
-        "missed": 1,
+        "predicted": 4,
+        "true_positives": 3,
+        "false_negatives": 1,
         "precision": 0.75,
         "recall": 0.75,
         "f1": 0.75,
@@ -118,7 +118,7 @@ def test_every_number_in_json(folder, capsys):
     assert counts(found["bands"]) == [(4, 3, 1), (4, 2, 1), (4, 1, 0)]
     decided = report(capsys, "out/decisions.parquet", "--truth", "truth.tsv", "--threshold", "0.7")
     assert (decided["kind"], decided["documents"]) == ("decisions", 7)
-    # f is like e, which is dropped
+    # f is similar to e, which is dropped
     assert [band["both_kept"] for band in decided["bands"]] == [1, 0, 0]
     assert counts(decided["bands"]) == [(2, 2, 1), (2, 2, 0), (2, 1, 0)]
 
@@ -138,12 +138,12 @@ def test_lengths_are_those_of_texts_or_of_a_file(folder, capsys):
     assert counts(by_texts["lengths"]) == [(2, 1, 1), (0, 0, 0), (1, 1, 1), (1, 0, 0), (0, 0, 0)]
 
 
-def test_what_query_prints(folder, capsys, monkeypatch):
+def test_the_output_of_query(folder, capsys, monkeypatch):
     (folder / "found.txt").write_text("a\ta\tb\tc\nb\ta\tb\n")
     (folder / "packed.gz").write_bytes(gzip.compress(b"a\ta\tb\tc\nb\ta\tb\n"))
     arguments = ("--truth", "truth.tsv", "--as", "matches")
     found = report(capsys, "found.txt", *arguments)
-    assert (found["found"], found["listed_again"], found["with_themselves"]) == (2, 1, 2)
+    assert (found["predicted"], found["repeated_pairs"], found["self_pairs"]) == (2, 1, 2)
     assert counts(found["bands"]) == [(2, 2, 1), (2, 1, 1), (2, 0, 1)]
     assert report(capsys, "packed.gz", *arguments) == found
     with open("found.txt", "rb") as file:  # noqa: PTH123 (its number is what is wanted)
@@ -172,10 +172,13 @@ def test_a_truth_that_was_planted(tmp_path, capsys, monkeypatch):
     dropped = [{row["id"], row["keeper"]} for row in rows if row["id"] != row["keeper"]]
     kept = {row["id"] for row in rows if row["id"] == row["keeper"]}
     band = found["bands"][0]
-    assert (band["found"], band["right"]) == (len(dropped), sum(pair in true for pair in dropped))
-    assert band["found"] > 20
-    assert band["both_kept"] == sum(pair <= kept for pair in true) >= band["missed"]
-    assert sum(length["found"] for length in found["lengths"]) == len(dropped)
+    assert (band["predicted"], band["true_positives"]) == (
+        len(dropped),
+        sum(pair in true for pair in dropped),
+    )
+    assert band["predicted"] > 20
+    assert band["both_kept"] == sum(pair <= kept for pair in true) >= band["false_negatives"]
+    assert sum(length["predicted"] for length in found["lengths"]) == len(dropped)
     whole = report(capsys, str(truth), "--truth", str(truth))
     assert counts(whole["bands"])[0] == (len(known), len(true), 0)
 
@@ -187,16 +190,16 @@ def test_a_truth_that_was_planted(tmp_path, capsys, monkeypatch):
         (["docs.jsonl"], "docs.jsonl, line 1: expected two ids, separated by a TAB"),
         (["."], "decisions.parquet: cannot be read: No such file or directory"),
         (["found.tsv", "--as", "decisions"], "found.tsv: the Parquet data is damaged: "),
-        (["out", "--truth", "bad.tsv"], "bad.tsv, line 3: 'x' is no similarity from 0 to 1"),
+        (["out", "--truth", "bad.tsv"], "bad.tsv, line 3: 'x' is not a similarity from 0 to 1"),
         (["out", "--truth", "out"], "out: cannot be read: Is a directory"),
-        (["out", "--truth", "others.tsv"], "no true pair is of documents that were decided on: "),
+        (["out", "--truth", "others.tsv"], "none of the true pairs is of documents with decisions"),
         (["found.tsv", "--bands", "0.9,0.5"], "--bands: 0.5 is below --threshold 0.8"),
         (["found.tsv", "--documents", "docs.jsonl"], "the document 'x' has no length"),
         (["out", "--documents", "none"], "none: no such file"),
         (["out", "--lengths", "out/decisions.parquet"], "out/decisions.parquet: has no column "),
     ],
 )
-def test_mistakes_are_one_line(folder, capsys, arguments, said):
+def test_usage_errors_are_one_line(folder, capsys, arguments, said):
     (folder / "bad.tsv").write_text("id_a\tid_b\tjaccard\na\tb\t1\na\tc\tx\n")
     (folder / "others.tsv").write_text("1\t2\t1\n")
     given = arguments if "--truth" in arguments else [*arguments, "--truth", "truth.tsv"]
@@ -206,19 +209,19 @@ def test_mistakes_are_one_line(folder, capsys, arguments, said):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--threshold", "80"], "'80' is no similarity above 0 and up to 1"),
-        (["--bands", "0.9,"], "'' is no similarity above 0 and up to 1"),
+        (["--threshold", "80"], "'80' is not a similarity above 0 and up to 1"),
+        (["--bands", "0.9,"], "'' is not a similarity above 0 and up to 1"),
         (["--documents", "x", "--lengths", "y"], "not allowed with argument --documents"),
     ],
 )
-def test_arguments_that_cannot_be(capsys, arguments, said):
+def test_invalid_arguments(capsys, arguments, said):
     with pytest.raises(SystemExit) as ended:
         main(["evaluate", "found.tsv", "--truth", "truth.tsv", *arguments])
     assert ended.value.code == 2
     assert said in capsys.readouterr().err
 
 
-def test_records_that_cannot_be_read_are_told(folder, capsys):
+def test_rejected_records_are_reported(folder, capsys):
     lines = (folder / "docs.jsonl").read_text()
     (folder / "docs.jsonl").write_text('{"id": "g", "text": ""}\n' + lines + "{\n")
     assert main(["evaluate", "out", "--truth", "truth.tsv", "--documents", "docs.jsonl"]) == 0

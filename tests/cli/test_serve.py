@@ -1,4 +1,4 @@
-"""The server as a process: it begins, is told to stop, ends in order; and mistakes are one line."""
+"""The server as a process: it starts, is stopped, ends in order; usage errors are one line."""
 
 import contextlib
 import errno
@@ -45,7 +45,7 @@ def served(folder, *options, **variables):
         process.communicate()
 
 
-def test_it_serves_until_it_is_told_to_stop(folder):
+def test_it_serves_until_it_is_stopped(folder):
     with served(folder) as (process, url):
         with HttpIndex(url) as index:
             assert index.add(np.array([5], np.uint64), ["a"]) == 1
@@ -55,7 +55,7 @@ def test_it_serves_until_it_is_told_to_stop(folder):
             sock.sendall(b"POST /v1/documents HTTP/1.1\r\nHost: localhost\r\nContent-Type: "
                          b"application/json\r\nContent-Length: %d\r\n\r\n" % len(body))  # fmt: skip
             sock.sendall(body[:9])
-            # has begun: another call is answered meanwhile
+            # has started: another request is answered meanwhile
             connection = http.client.HTTPConnection("127.0.0.1", port)
             connection.request("GET", "/health")
             assert connection.getresponse().status == 200
@@ -86,7 +86,7 @@ raise SystemExit(main())
     )  # fmt: skip
     try:
         assert process.stderr.readline().startswith(
-            "mr-dedup: first calls may take seconds more, as compiled code is not loaded yet: "
+            "mr-dedup: the first requests may take seconds longer: compiled code not loaded: "
             "no temporary folder: No usable temporary directory"
         )
         line = process.stderr.readline()
@@ -101,16 +101,16 @@ raise SystemExit(main())
         process.communicate()
 
 
-@pytest.mark.parametrize("place", ["file", "environment", "file before environment"])
-def test_a_token_is_asked_for_by_other_addresses(place, folder, tmp_path):
+@pytest.mark.parametrize("source", ["file", "environment", "file before environment"])
+def test_other_addresses_need_a_token(source, folder, tmp_path):
     options, variables = ["--host", "0.0.0.0"], {}
-    if place == "environment":
+    if source == "environment":
         variables = {VARIABLE: TOKEN}
     else:
         (tmp_path / "token").write_text(f"{TOKEN}\n")
         options += ["--token-file", str(tmp_path / "token")]
     other = "a-token-of-another-server"
-    if place == "file before environment":
+    if source == "file before environment":
         variables = {VARIABLE: other}
     with served(folder, *options, **variables) as (process, url):
         url = url.replace("0.0.0.0", "127.0.0.1")
@@ -124,23 +124,23 @@ def test_a_token_is_asked_for_by_other_addresses(place, folder, tmp_path):
         assert process.returncode == 0
 
 
-def test_mistakes_are_one_line(folder, tmp_path, capsys, monkeypatch):
+def test_usage_errors_are_one_line(folder, tmp_path, capsys, monkeypatch):
     monkeypatch.delenv("MR_DEDUP_TOKEN", raising=False)
     (tmp_path / "short").write_text("secret")
     with socket.create_server(("127.0.0.1", 0)) as taken, HammingIndex.open(folder):
         port = str(taken.getsockname()[1])
-        for options, told in (
+        for options, reason in (
             (["--port", port], "Address already in use"),
             (["--port", "0"], "has it open for writing"),
             (["--port", "0", "--host", "0.0.0.0"], "needs a token; give --token-file or MR_DEDUP"),
-            (["--port", "0", "--host", "no.invalid"], "no.invalid:0: is no address"),
+            (["--port", "0", "--host", "no.invalid"], "no.invalid:0: not an address"),
             (["--token-file", str(tmp_path / "none")], "cannot be read: No such file"),
             (["--token-file", str(tmp_path / "short")], "short: holds no token"),
-            (["--max-body", "999999TB"], "body_bytes must be"),
+            (["--max-body", "999999TB"], "max_body_bytes must be"),
         ):
             assert main(["serve", str(folder), *options]) == 2
             said = capsys.readouterr().err
-            assert told in said
+            assert reason in said
             assert said.count("\n") == 1
             assert "secret" not in said
 
@@ -151,7 +151,7 @@ def test_mistakes_are_one_line(folder, tmp_path, capsys, monkeypatch):
         patched.setattr(socket, "socket", unsupported)
         assert main(["serve", str(folder), "--port", "0", "--host", "::1"]) == 2
     assert capsys.readouterr().err == (
-        "mr-dedup: error: ::1:0: cannot be served: Address family not supported by protocol\n"
+        "mr-dedup: error: ::1:0: cannot listen: Address family not supported by protocol\n"
     )
     assert main(["serve", str(tmp_path / "none"), "--port", "0"]) == 2
     assert "none: not a directory" in capsys.readouterr().err
@@ -160,4 +160,4 @@ def test_mistakes_are_one_line(folder, tmp_path, capsys, monkeypatch):
     assert "mr-dedup index create" in capsys.readouterr().err
     with pytest.raises(SystemExit):
         main(["serve", str(folder), "--port", "65536"])
-    assert "no port" in capsys.readouterr().err
+    assert "is not a port" in capsys.readouterr().err

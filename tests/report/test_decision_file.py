@@ -42,12 +42,12 @@ def test_no_documents(tmp_path):
 @pytest.mark.parametrize(
     ("ids", "keepers", "reason"),
     [
-        (list("abca"), list("abca"), "row 3: is the document 'a' of row 0"),
-        (list("abc"), list("axc"), "row 1: its keeper 'x' is no document of the file"),
+        (list("abca"), list("abca"), "row 3: repeats the document 'a' of row 0"),
+        (list("abc"), list("axc"), "row 1: its keeper 'x' is not in the file"),
         (list("abc"), list("bcc"), "row 0: its keeper 'b' is not kept"),
         (["a", None], ["a", "a"], "its column 'id' has rows without an id"),
         (["a", "b"], ["a", None], "its column 'keeper' has rows without an id"),
-        (["a", "b"], [[1], [2]], "its column 'keeper' is not of text"),
+        (["a", "b"], [[1], [2]], "its column 'keeper' is not text"),
     ],
 )
 def test_decisions_that_cannot_be(tmp_path, ids, keepers, reason):
@@ -71,7 +71,7 @@ def test_keepers_of_earlier_runs_are_documents_too(tmp_path):
     plain = read_decisions(written(tmp_path, list("abcd"), list("aacc"), earlier=none))
     assert plain.keepers.tolist() == [0, 0, 2, 2]
     path = written(tmp_path, ["a"], ["a"], earlier=[[1]])
-    assert refusal(path) == f"{path}: its column 'earlier' is not of text"
+    assert refusal(path) == f"{path}: its column 'earlier' is not text"
 
 
 def located(tmp_path, documents, keepers, earlier=(None,) * 4):
@@ -94,15 +94,15 @@ def test_documents_of_one_id_are_known_by_their_places(tmp_path):
     decided = read_decisions(located(tmp_path, places, [places[0]] * 4, of_earlier))
     assert decided.keepers.tolist() == [0, 4, 5, 4, 4, 5]
     path = located(tmp_path, [*places[:3], places[1]], kept)
-    assert refusal(path) == f"{path}, row 3: is the document 'same' of row 1"
+    assert refusal(path) == f"{path}, row 3: repeats the document 'same' of row 1"
     path = located(tmp_path, places, [*kept[:3], ("c", 0)])
-    assert "row 3: its keeper 'same' is no document of the file" in refusal(path)
+    assert "row 3: its keeper 'same' is not in the file" in refusal(path)
 
 
 def test_other_files(tmp_path):
     path = tmp_path / "x.parquet"
     pq.write_table(pa.table({"id": ["a"]}), path)
-    assert refusal(path) == f"{path}: is no file of decisions: it has no column 'keeper'"
+    assert refusal(path) == f"{path}: not a file of decisions: it has no column 'keeper'"
     path.write_bytes(b"PAR1 and no more")
     assert refusal(path).startswith(f"{path}: the Parquet data is damaged: ")
     with pytest.raises(MrDedupError, match=r"decisions\.parquet: cannot be read: No such file"):

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mr_dedup.report.differences import MOST_CHARACTERS, Excerpt, Segment, compare
+from mr_dedup.report.differences import MAX_CHARACTERS, Excerpt, Segment, compare
 
 WORDS = st.lists(st.sampled_from(["a", "b", "the", "cat,", "中国", "x_1"]), max_size=12)
 
@@ -92,15 +92,15 @@ def test_texts_of_nothing(texts):
 
 @pytest.mark.parametrize(
     ("shared", "start"),
-    [(0, 0), (MOST_CHARACTERS // 2, 0), (MOST_CHARACTERS // 2 + 1, MOST_CHARACTERS // 2 - 299),
+    [(0, 0), (MAX_CHARACTERS // 2, 0), (MAX_CHARACTERS // 2 + 1, MAX_CHARACTERS // 2 - 299),
      (1_000_003, 999_703)],
 )  # fmt: skip
 def test_long_texts_are_shown_from_a_little_before_they_differ(shared, start):
     beginning = ("ab " * (shared // 3 + 1))[:shared]
     first, second = beginning + "1" + "x" * 9000, beginning + "2" + "y" * 30
     one, other = compare(first, second)
-    assert (one.start, one.stop, one.total) == (start, start + MOST_CHARACTERS, len(first))
-    assert (other.start, other.stop) == (start, min(len(second), start + MOST_CHARACTERS))
+    assert (one.start, one.stop, one.total) == (start, start + MAX_CHARACTERS, len(first))
+    assert (other.start, other.stop) == (start, min(len(second), start + MAX_CHARACTERS))
     assert text_of(one) == first[one.start : one.stop]
     assert text_of(other) == second[other.start : other.stop]
     assert any(marked for _, marked in one.segments)
@@ -117,7 +117,7 @@ def test_a_text_that_goes_on_where_the_other_ends():
 def test_equal_long_texts_are_shown_from_the_beginning():
     text = "word " * 10_000
     for excerpt in compare(text, text):
-        assert excerpt == Excerpt(0, MOST_CHARACTERS, 50_000, (Segment(text[:4000], False),))
+        assert excerpt == Excerpt(0, MAX_CHARACTERS, 50_000, (Segment(text[:4000], False),))
 
 
 @pytest.mark.parametrize(("even", "odd"), [(50, 2000), (52, 1), (1, 1), (2, 3), (31, 4000)])

@@ -1,4 +1,4 @@
-"""Evaluation against sets of pairs, and decisions against going through what is kept by hand."""
+"""Evaluation of pairs against sets, and of decisions against a loop over the kept documents."""
 
 import itertools
 import random
@@ -51,38 +51,38 @@ def length(id):
     return int(id[1:]) * 7
 
 
-def by_length(evaluation, judged):
+def by_length(evaluation, at):
     lengths = np.array([length(id) for id in evaluation.ids.to_pylist()], np.int64)
-    return judged.by_length(lengths, EDGES)
+    return at.by_length(lengths, EDGES)
 
 
 def in_band(pairs, number):
     """The pairs whose shorter document is in a band of lengths."""
-    most = [*EDGES[1:], 1 << 62][number]
-    return [pair for pair in pairs if EDGES[number] <= min(map(length, pair)) < most]
+    end = [*EDGES[1:], 1 << 62][number]
+    return [pair for pair in pairs if EDGES[number] <= min(map(length, pair)) < end]
 
 
 @given(st.lists(st.tuples(IDS, IDS), max_size=25), TRUTH)
 def test_pairs(listed, known):
     evaluation = Evaluation.of_pairs(DocumentPairs(*columns(listed)), truth_of(known))
-    found = {frozenset(pair) for pair in listed if len(set(pair)) == 2}
-    own = sum(len(set(pair)) == 1 for pair in listed)
-    assert evaluation.own == own
-    assert evaluation.repeated == len(listed) - own - len(found)
+    predicted = {frozenset(pair) for pair in listed if len(set(pair)) == 2}
+    self_pairs = sum(len(set(pair)) == 1 for pair in listed)
+    assert evaluation.self_pairs == self_pairs
+    assert evaluation.repeated == len(listed) - self_pairs - len(predicted)
     for band in BANDS:
         true = {pair for pair, similarity in known.items() if similarity >= band}
-        judged = evaluation.at(band)
-        assert judged.true == len(true)
-        assert judged.both_kept is None
-        assert sorted(named(evaluation, judged.missed), key=sorted) == sorted(
-            true - found, key=sorted
+        at = evaluation.at(band)
+        assert at.true_count == len(true)
+        assert at.both_kept is None
+        assert sorted(named(evaluation, at.false_negatives), key=sorted) == sorted(
+            true - predicted, key=sorted
         )
-        assert judged.counts == Counts(len(found), len(found & true), len(true - found))
-        for number, counts in enumerate(by_length(evaluation, judged)):
+        assert at.counts == Counts(len(predicted), len(predicted & true), len(true - predicted))
+        for number, counts in enumerate(by_length(evaluation, at)):
             assert counts == Counts(
-                len(in_band(found, number)),
-                len(in_band(found & true, number)),
-                len(in_band(true - found, number)),
+                len(in_band(predicted, number)),
+                len(in_band(predicted & true, number)),
+                len(in_band(true - predicted, number)),
             )
 
 
@@ -95,13 +95,13 @@ def decisions(draw):
     return ids, keepers
 
 
-def droppable(kept, true):
-    """Who would be dropped yet, and for whom: one after the other, against all kept before it."""
+def not_dropped(kept, true):
+    """Pairs of a kept document that should be dropped, and the first one that it duplicates."""
     stays, drops = [], []
     for id in kept:
-        like = [other for other in stays if frozenset({id, other}) in true]
-        if like:
-            drops.append(frozenset({id, like[0]}))
+        similar = [other for other in stays if frozenset({id, other}) in true]
+        if similar:
+            drops.append(frozenset({id, similar[0]}))
         else:
             stays.append(id)
     return drops
@@ -114,53 +114,55 @@ def test_decisions(decided, known):
     positions = np.array([ids.index(keeper) for keeper in keepers], np.int64)
     documents = DecidedDocuments(text(ids), positions)
     if known and not inside:
-        with pytest.raises(MrDedupError, match="no true pair is of documents"):
+        with pytest.raises(MrDedupError, match="none of the true pairs is of documents"):
             Evaluation.of_decisions(documents, truth_of(known))
         return
     evaluation = Evaluation.of_decisions(documents, truth_of(known))
-    assert evaluation.elsewhere == len(known) - len(inside)
+    assert evaluation.ignored_true == len(known) - len(inside)
     kept = [id for id, keeper in zip(ids, keepers, strict=True) if id == keeper]
-    found = [frozenset(pair) for pair in zip(ids, keepers, strict=True) if len(set(pair)) == 2]
+    predicted = [frozenset(pair) for pair in zip(ids, keepers, strict=True) if len(set(pair)) == 2]
     for band in BANDS:
         true = {pair for pair, similarity in inside.items() if similarity >= band}
-        judged = evaluation.at(band)
-        drops = droppable(kept, true)
-        right = [pair for pair in found if pair in true]
-        assert judged.true == len(true)
-        assert judged.both_kept == sum(pair <= set(kept) for pair in true)
-        assert sorted(named(evaluation, judged.missed), key=sorted) == sorted(drops, key=sorted)
-        assert judged.counts == Counts(len(found), len(right), len(drops))
-        for number, counts in enumerate(by_length(evaluation, judged)):
-            groups = (in_band(pairs, number) for pairs in (found, right, drops))
+        at = evaluation.at(band)
+        drops = not_dropped(kept, true)
+        positives = [pair for pair in predicted if pair in true]
+        assert at.true_count == len(true)
+        assert at.both_kept == sum(pair <= set(kept) for pair in true)
+        assert sorted(named(evaluation, at.false_negatives), key=sorted) == sorted(
+            drops, key=sorted
+        )
+        assert at.counts == Counts(len(predicted), len(positives), len(drops))
+        for number, counts in enumerate(by_length(evaluation, at)):
+            groups = (in_band(pairs, number) for pairs in (predicted, positives, drops))
             assert counts == Counts(*map(len, groups))
 
 
 @given(st.permutations(range(9)), st.sets(st.tuples(st.integers(0, 8), st.integers(0, 8))))
-def test_whoever_decides_by_the_truth_is_perfect(order, edges):
-    """Whatever the order in which the best are chosen, and however the true pairs are linked."""
+def test_decisions_by_the_truth_are_perfect(order, edges):
+    """For any order of preference, and any graph of true pairs."""
     true = {frozenset(pair) for pair in edges if len(set(pair)) == 2}
     keepers = list(range(9))
     stays = []
     for document in order:
-        like = [other for other in stays if frozenset({document, other}) in true]
-        keepers[document] = like[-1] if like else document
-        stays += [] if like else [document]
+        similar = [other for other in stays if frozenset({document, other}) in true]
+        keepers[document] = similar[-1] if similar else document
+        stays += [] if similar else [document]
     ids = text([str(number) for number in range(9)])
     pairs = [(str(a), str(b)) for a, b in map(sorted, true)]
     truth = TruePairs(*columns(pairs), np.ones(len(pairs)))
     counts = Evaluation.of_decisions(DecidedDocuments(ids, np.array(keepers)), truth).at(0.8).counts
-    assert (counts.right, counts.missed) == (counts.found, 0)
+    assert (counts.true_positives, counts.false_negatives) == (counts.predicted, 0)
 
 
-def test_a_chain_asks_for_no_more_than_its_pairs():
-    """a is like b, b like c, but a not like c: b is dropped for a, and c rightly kept."""
+def test_a_chain_need_not_be_one_cluster():
+    """a is similar to b, b to c, but a not to c: b is dropped as a duplicate of a, c is kept."""
     chain = {frozenset("ab"): 0.9, frozenset("bc"): 0.9}
     decided = DecidedDocuments(text(list("abc")), np.array([0, 0, 2]))
-    judged = Evaluation.of_decisions(decided, truth_of(chain)).at(0.8)
-    assert (judged.counts, judged.both_kept) == (Counts(1, 1, 0), 0)
+    at = Evaluation.of_decisions(decided, truth_of(chain)).at(0.8)
+    assert (at.counts, at.both_kept) == (Counts(1, 1, 0), 0)
     merged = DecidedDocuments(text(list("abc")), np.array([0, 0, 0]))
-    judged = Evaluation.of_decisions(merged, truth_of(chain)).at(0.8)
-    assert judged.counts == Counts(2, 1, 0)
+    at = Evaluation.of_decisions(merged, truth_of(chain)).at(0.8)
+    assert at.counts == Counts(2, 1, 0)
 
 
 def test_shares():
@@ -210,7 +212,7 @@ def test_lengths_in_a_file_of_fingerprints(tmp_path):
         ({"id": ["a"]}, "has no column 'length'"),
         ({"length": [1]}, "has no column 'id'"),
         ({"id": ["a"], "length": [None]}, "has rows without id or length"),
-        ({"id": ["a"], "length": [[1]]}, "its columns are no lengths: "),
+        ({"id": ["a"], "length": [[1]]}, "its lengths are invalid: "),
     ],
 )
 def test_files_without_lengths(tmp_path: Path, columns, said):

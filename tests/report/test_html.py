@@ -80,21 +80,21 @@ def check_that_nothing_acts(page: bytes) -> None:
         assert character in "\n\t" or unicodedata.category(character) not in ("Cc", "Cf", "Cs")
 
 
-def test_what_it_says_of_a_run():
+def test_the_numbers_of_a_run():
     page = written(report())
     assert shown(next(elements(page).iter("h1"))) == "Seven pages"
     whole = shown(elements(page))
-    assert "Of 7 documents, 4 are kept and 3 (42.9%) dropped, each for one that is kept." in whole
+    assert "4 are kept and 3 (42.9%) dropped as duplicates of a kept document." in whole
     assert "2 records could not be read" in whole
-    assert "2 clusters of two documents and more hold 5 of the documents (71.4%)." in whole
+    assert "2 clusters of two or more documents contain 5 of the documents (71.4%)." in whole
     assert "of the 2 that were compared" in whole
-    assert rows(page, "What became of them")[1:] == [
+    assert rows(page, "Kept and dropped documents")[1:] == [
         ["kept", "4", "57.1%", ""],
         ["dropped: near-duplicate", "2", "28.6%", ""],
         ["dropped: same text", "1", "14.3%", ""],
     ]
-    assert rows(page, "How near they are") == [
-        ["bits from the keeper", "documents"],
+    assert rows(page, "Distances and similarities") == [
+        ["distance from the keeper in bits", "documents"],
         ["0", "1"],
         ["2", "2"],
         ["similarity to the keeper", "documents"],
@@ -108,11 +108,11 @@ def test_what_it_says_of_a_run():
         ["some of its documents", "documents", "kept", "cluster"],
         ["firstsecond", "3", "1", "-5"],
     ]
-    assert rows(page, "Where they come from")[1:] == [
+    assert rows(page, "Sources")[1:] == [
         ["a.example", "4", "3", "75.0%", ""],
         ["b.example", "3", "0", "0.0%", ""],
     ]
-    assert rows(page, "What was run")[1:] == [["k", "3 bits"], ["keep", "first"]]
+    assert rows(page, "Options")[1:] == [["k", "3 bits"], ["keep", "first"]]
     check_that_nothing_acts(page)
 
 
@@ -127,7 +127,7 @@ def test_samples_side_by_side():
     assert [shown(mark) for mark in kept.iter("mark")] == ["2"]
 
 
-def test_earlier_documents_are_told_apart():
+def test_earlier_documents_are_shown_apart():
     page = elements(
         written(
             report(
@@ -138,16 +138,14 @@ def test_earlier_documents_are_told_apart():
         )
     )
     text = shown(page)
-    assert (
-        "They were compared against 5 earlier documents, for which 1 of them was dropped." in text
-    )
+    assert "5 earlier documents: 1 of the dropped documents duplicates one of these." in text
     assert "some of its documentsdocumentsearlierkeptcluster firstsecond412-5" in text
-    assert "kept: old An earlier document, of last/week." in text
-    assert "hold 5 documents, earlier ones included." in text
+    assert "kept: old A document of an earlier run, last/week." in text
+    assert "contain 5 documents, earlier ones included." in text
     assert "earlier" not in shown(elements(written(report())))
 
 
-def test_texts_are_cut_and_it_says_so():
+def test_long_texts_are_cut_with_a_note():
     long = "word " * 2_000_000
     samples = [
         Sample("a", "b", 1, 0.9999, long + "x", long + "y"),
@@ -163,7 +161,7 @@ def test_texts_are_cut_and_it_says_so():
     assert whole.count("0 characters") == 2
 
 
-def test_nothing_to_tell_is_told():
+def test_an_empty_run():
     page = written(
         report(
             totals=Totals(0, 0, 0, {}),
@@ -178,7 +176,7 @@ def test_nothing_to_tell_is_told():
     )
     whole = shown(elements(page))
     for said in ("Of 0 documents, 0 are kept and 0 (–) dropped", "Nothing was dropped.",
-                 "No document is near another one.", "There are none."):  # fmt: skip
+                 "There are no near-duplicates.", "There are no fingerprints."):  # fmt: skip
         assert said in whole
     check_that_nothing_acts(page)
 
@@ -186,7 +184,7 @@ def test_nothing_to_tell_is_told():
 def test_texts_that_were_not_compared():
     page = written(report(similarities=np.full(3, np.nan)))
     assert "Texts were not compared." in shown(elements(page))
-    assert rows(page, "How near they are")[-1] == ["2", "2"]
+    assert rows(page, "Distances and similarities")[-1] == ["2", "2"]
 
 
 def test_long_tables_are_folded_and_cut():
@@ -194,7 +192,7 @@ def test_long_tables_are_folded_and_cut():
     clusters = [LargeCluster(number, 9, 1, [f"id {number}"]) for number in range(150)]
     samples = [Sample(f"dropped {n}", "kept", 0, 1.0, "a", "a") for n in range(102)]
     page = written(report(shares=[("host", shares)], largest=clusters, samples=samples))
-    assert [row[0] for row in rows(page, "Where they come from") if "host " in row[0]] == [
+    assert [row[0] for row in rows(page, "Sources") if "host " in row[0]] == [
         f"host {number}" for number in range(1, 101)
     ]
     whole = shown(elements(page))

@@ -104,11 +104,11 @@ def test_what_is_no_pair(tmp_path, start, line, reason):
         ("a\tb", "expected two ids and their similarity, separated by TABs"),
         ("a\t\t1", "expected two ids and their similarity, separated by TABs"),
         ("a\ta\t1", "pairs a document with itself"),
-        ("a\tb\t1.01", "'1.01' is no similarity from 0 to 1"),
-        ("a\tb\t-0.1", "'-0.1' is no similarity from 0 to 1"),
-        ("a\tb\tnan", "'nan' is no similarity from 0 to 1"),
-        ("a\tb\t", "'' is no similarity from 0 to 1"),
-        ("a\tb\t0,5", "'0,5' is no similarity from 0 to 1"),
+        ("a\tb\t1.01", "'1.01' is not a similarity from 0 to 1"),
+        ("a\tb\t-0.1", "'-0.1' is not a similarity from 0 to 1"),
+        ("a\tb\tnan", "'nan' is not a similarity from 0 to 1"),
+        ("a\tb\t", "'' is not a similarity from 0 to 1"),
+        ("a\tb\t0,5", "'0,5' is not a similarity from 0 to 1"),
     ],
 )
 def test_what_is_no_truth(tmp_path, start, line, reason):
@@ -129,7 +129,7 @@ def test_a_truth_that_contradicts_itself(tmp_path):
     path = written(tmp_path, "id_a\tid_b\tjaccard\na\tb\t0.5\n\na\tc\t0.5\nb\ta\t0.6\n")
     with pytest.raises(FormatError) as error:
         read_truth(path)
-    assert str(error.value) == f"{path}, line 5: has the pair of line 2 with another similarity"
+    assert str(error.value) == f"{path}, line 5: repeats the pair of line 2 with another similarity"
 
 
 def test_an_empty_field_among_matches(tmp_path):

@@ -34,12 +34,12 @@ def axis(plot, name):
 @pytest.mark.parametrize(
     "counts", [[1], [0], [0, 0], [3, 1, 2], [1_000_000, 1, 0, 12], [7] * 65, [5] * 128, [10**12, 1]]
 )
-@pytest.mark.parametrize("by_powers", [False, True])
-def test_columns_are_as_high_as_their_counts(counts, by_powers):
-    plot = drawn(Histogram([f"n{i}" for i in range(len(counts))], counts), by_powers=by_powers)
+@pytest.mark.parametrize("is_log", [False, True])
+def test_columns_are_as_high_as_their_counts(counts, is_log):
+    plot = drawn(Histogram([f"n{i}" for i in range(len(counts))], counts), is_log=is_log)
     heights = columns(plot)
     assert len(heights) == len(counts)
-    wanted = [math.log10(1 + count) if by_powers else count for count in counts]
+    wanted = [math.log10(1 + count) if is_log else count for count in counts]
     scale = max(heights) / (max(wanted) or 1)
     assert heights == pytest.approx([scale * height for height in wanted], abs=0.011)
     assert max(heights) > 60 or not any(counts)
@@ -51,7 +51,7 @@ def test_columns_are_as_high_as_their_counts(counts, by_powers):
 
 
 def test_ticks_of_powers():
-    plot = drawn(Histogram(["2", "3–4"], [1234, 1]), by_powers=True)
+    plot = drawn(Histogram(["2", "3–4"], [1234, 1]), is_log=True)
     assert set(axis(plot, "left")) == {"0", "1", "10", "100", "1,000"}
     assert axis(plot, "bottom") == ["2", "3"]
 

@@ -17,7 +17,7 @@ VALUES = st.sampled_from([None, "", "a", "b", "ba", "é", "z", "\U0001f600", "\u
 
 
 @given(st.lists(st.lists(st.tuples(VALUES, st.booleans()))), st.integers(1, 5), st.integers(1, 4))
-def test_the_commonest_values_are_those_that_a_counter_finds(batches, count, merged):
+def test_most_common_equals_a_counter(batches, count, merged):
     counter = ShareCounter(min_merged=merged)
     for batch in batches:
         values = pa.array([value for value, _ in batch], pa.large_string())
@@ -27,8 +27,8 @@ def test_the_commonest_values_are_those_that_a_counter_finds(batches, count, mer
     dropped = Counter(value for value, was in documents if was)
     ranked = sorted(expected.items(), key=lambda item: (-item[1], item[0].encode()))[:count]
     wanted = [(value, number, dropped[value]) for value, number in ranked]
-    assert counter.commonest(count) == wanted
-    assert counter.commonest(count) == wanted
+    assert counter.most_common(count) == wanted
+    assert counter.most_common(count) == wanted
 
 
 def host_of(id):
@@ -72,4 +72,4 @@ def test_sliced_batches_are_counted_as_they_are():
     values = pa.array(["a", "b", None, "b", "c"], pa.large_string())
     counter = ShareCounter()
     counter.add(values.slice(1, 3), np.array([True, True, False]))
-    assert counter.commonest(9) == [shares.Share("b", 2, 1)]
+    assert counter.most_common(9) == [shares.Share("b", 2, 1)]

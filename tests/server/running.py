@@ -1,4 +1,4 @@
-"""A server of an index, in a thread of this process or in a process, on a port that is free."""
+"""A server of an index, in a thread of this process or in a process, on a free port."""
 
 import contextlib
 import os
@@ -9,24 +9,24 @@ import threading
 
 from mr_dedup.index.http_token import VARIABLE
 from mr_dedup.server.service import Limits, Service
-from mr_dedup.server.serving import IndexServer, bound
+from mr_dedup.server.serving import IndexServer, listening_socket
 
 TOKEN = "a-token-of-the-tests-0123"
 
 
 def without_token():
-    """The environment of a server that is to have no token of its caller's."""
+    """The environment without a token."""
     return {name: value for name, value in os.environ.items() if name != VARIABLE}
 
 
 class Running:
-    """A server that answers from when it is made until it is stopped."""
+    """A server in a thread, from its creation until it is stopped."""
 
     def __init__(self, index, limits=None, token=None, host="127.0.0.1"):
         self.service = Service(index, limits or Limits())
-        # as serve does: what is compiled at a call may take longer than calls are given
-        self.service.warm()
-        sock = bound(host, 0, token)
+        # as the command does: to compile at a request may take longer than its timeout
+        self.service.warm_up()
+        sock = listening_socket(host, 0, token)
         self.port = sock.getsockname()[1]
         self.url = f"http://{host}:{self.port}"
         self._server = IndexServer(self.service, token, sock)
@@ -51,7 +51,7 @@ SERVE = "from mr_dedup.cli.main import main; raise SystemExit(main())"
 
 
 class Process:
-    """``mr-dedup serve`` in a process: its port, and what it says when it ends."""
+    """``mr-dedup serve`` in a process: its port, and its messages when it ends."""
 
     def __init__(self, folder, *options, descriptors=None):
         def limit():
@@ -71,7 +71,7 @@ class Process:
         self.port = int(self.url.rpartition(":")[2])
 
     def stop(self):
-        """End it; return what it said."""
+        """Stop it; return its messages."""
         if self._process.poll() is None:
             self._process.terminate()
         said = self._process.communicate(timeout=120)[1]

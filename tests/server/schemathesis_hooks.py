@@ -1,13 +1,13 @@
-"""What schemathesis is not to send, or differently: no description can say what is meant."""
+"""Changes to the requests of schemathesis, for what a description cannot express."""
 
 import schemathesis
 
 
 @schemathesis.hook
 def map_body(context, body):
-    """Send whole numbers as such: to JSON Schema 5.0 is the integer 5.
+    """Send integers as such: JSON Schema takes 5.0 for the integer 5.
 
-    Here it is refused, as tests/server/test_app.py has it: it may have lost bits.
+    The server refuses it (see tests/server/test_app.py): such a number may have lost bits.
     """
     if isinstance(body, dict):
         return {name: map_body(context, value) for name, value in body.items()}
@@ -20,5 +20,5 @@ def map_body(context, body):
 
 @schemathesis.hook
 def filter_case(context, case):
-    """Leave out that an answer has no id, as text: what is in answers is put into paths."""
+    """Skip the id null: schemathesis puts values of responses into paths."""
     return case.path_parameters != {"id": "null"}

@@ -1,4 +1,4 @@
-"""What the server answers: calls, limits, the token, and one line for what cannot be."""
+"""Requests and responses: operations, limits, the token, and one line for a failure."""
 
 import contextlib
 import http.client
@@ -21,14 +21,14 @@ from mr_dedup.server.service import Limits
 from tests.server.running import TOKEN, Running, running
 
 JSON = {"Content-Type": "application/json"}
-LIMITS = Limits(body_bytes=20_000, batch=50)
+LIMITS = Limits(max_body_bytes=20_000, max_batch=50)
 
 
-def call(server, method, path, told=None, headers=JSON):
-    """Status, headers, and what was said; ``told`` is a message, or bytes of a body."""
+def call(server, method, path, message=None, headers=JSON):
+    """Status, headers and content of a response; ``message`` may be the bytes of a body."""
     connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
     with contextlib.closing(connection):
-        body = told if isinstance(told, bytes | None) else json.dumps(told)
+        body = message if isinstance(message, bytes | None) else json.dumps(message)
         connection.request(method, path, body, headers)
         answer = connection.getresponse()
         content = answer.read()
@@ -62,7 +62,7 @@ def one(value):
 
 
 def test_documents_are_checked_added_found_and_removed(server):
-    told = [
+    message = [
         {"id": "a", "fingerprint": 1},
         {"id": "b", "fingerprint": "0x2"},
         {"id": "c/é\n ", "fingerprint": "-1"},
@@ -71,7 +71,7 @@ def test_documents_are_checked_added_found_and_removed(server):
     values = server.service.index.made_from.maker().of(texts_column("..."))
     dots = str(int(values.view(np.int64)[0]))
     near_a = {"id": "a", "fingerprint": "1", "distance": 2}
-    assert call(server, "POST", "/v1/documents", {"documents": told, "limit": 1})[2] == {
+    assert call(server, "POST", "/v1/documents", {"documents": message, "limit": 1})[2] == {
         "results": [
             {"id": "a", "fingerprint": "1", "added": True, "matches": []},
             {"id": "b", "fingerprint": "2", "added": True, "matches": [near_a]},
@@ -79,16 +79,18 @@ def test_documents_are_checked_added_found_and_removed(server):
             {"id": "d", "fingerprint": dots, "added": True, "matches": []},
         ]
     }
-    told = [{"id": "e", "fingerprint": 3}, {"id": "f", "fingerprint": 1 << 63}]
-    found = call(server, "POST", "/v1/documents", {"documents": told, "k": 0, "only_new": True})[2]
+    message = [{"id": "e", "fingerprint": 3}, {"id": "f", "fingerprint": 1 << 63}]
+    found = call(server, "POST", "/v1/documents", {"documents": message, "k": 0, "only_new": True})[
+        2
+    ]
     assert [each["added"] for each in found["results"]] == [True, True]
-    found = call(server, "POST", "/v1/documents", {"documents": told[:1], "only_new": True})[2]
+    found = call(server, "POST", "/v1/documents", {"documents": message[:1], "only_new": True})[2]
     assert found["results"][0]["added"] is False
     found = call(server, "POST", "/v1/query", {"fingerprints": [(1 << 64) - 1, "7"], "k": 1})[2]
     assert [[match["id"] for match in each["matches"]] for each in found["results"]] == [
         ["c/é\n "], ["e"],
     ]  # fmt: skip
-    assert call(server, "PUT", "/v1/documents", {"documents": told})[2] == {
+    assert call(server, "PUT", "/v1/documents", {"documents": message})[2] == {
         "new": 0,
     }  # fmt: skip
     path = f"/v1/documents/{quote('c/é' + chr(10) + ' ', safe='')}"
@@ -139,7 +141,7 @@ def texts_column(*texts):
 
 
 @pytest.mark.parametrize(
-    ("method", "path", "told", "status", "why"),
+    ("method", "path", "message", "status", "reason"),
     [
         ("POST", "/v1/query", b"", 400, "truncated"),
         ("POST", "/v1/query", b"{", 400, "truncated"),
@@ -159,15 +161,27 @@ def texts_column(*texts):
         ("POST", "/v1/query", {"fingerprints": [], "k": 4}, 400, "k must be from 0 to 3"),
         ("POST", "/v1/query", {"fingerprints": [], "limit": 0}, 400, "limit must be"),
         ("POST", "/v1/query", {"fingerprints": [], "typo": 1}, 400, "unknown field `typo`"),
-        ("POST", "/v1/query", {"fingerprints": [1] * 51}, 400, "51 at once; 50 are taken"),
+        (
+            "POST",
+            "/v1/query",
+            {"fingerprints": [1] * 51},
+            400,
+            "51 documents in one request; at most 50 are",
+        ),
         ("POST", "/v1/query", b" " * 20_001, 413, "20,000 bytes"),
         ("POST", "/v1/documents", {"documents": [{"id": "a"}]}, 400, "document 1: expected"),
-        ("POST", "/v1/documents", {"documents": [{"text": "a"}]}, 400, "document 1: each"),
+        (
+            "POST",
+            "/v1/documents",
+            {"documents": [{"text": "a"}]},
+            400,
+            "document 1: expected an id",
+        ),
         ("POST", "/v1/documents", {"documents": [{"id": "", "text": "."}]}, 400, "ids"),
         ("PUT", "/v1/documents", {"documents": [{"id": "a", "fingerprint": "x"}]}, 400, "'x'"),
-        ("PUT", "/v1/documents", {"documents": [{}] * 51}, 400, "at once"),
+        ("PUT", "/v1/documents", {"documents": [{}] * 51}, 400, "in one request"),
         ("POST", "/v1/remove", {"ids": [1]}, 400, "Expected `str`"),
-        ("POST", "/v1/remove", {"ids": ["a"] * 51}, 400, "at once"),
+        ("POST", "/v1/remove", {"ids": ["a"] * 51}, 400, "in one request"),
         ("DELETE", "/v1/documents/", None, 400, "ids"),
         ("DELETE", "/v1/documents/%FF", None, 400, "utf-8"),
         ("DELETE", "/v1/documents/none", None, 404, "no document"),
@@ -176,19 +190,19 @@ def texts_column(*texts):
         ("GET", "/v2", None, 404, "not found"),
     ],
 )
-def test_what_cannot_be_is_said_in_one_line(server, method, path, told, status, why):
-    got, headers, said = call(server, method, path, told)
+def test_a_failure_is_one_line(server, method, path, message, status, reason):
+    got, headers, said = call(server, method, path, message)
     assert (got, headers["Content-Type"], list(said)) == (status, "application/json", ["error"])
-    assert why in said["error"]
+    assert reason in said["error"]
     assert said["error"].strip()
     assert "\n" not in said["error"]
     assert call(server, "GET", "/v1/stats")[2]["documents"] == 0
 
 
-def test_bodies_are_of_json_and_come_from_this_machine(server):
+def test_bodies_are_json_and_from_this_machine(server):
     body = b'{"fingerprints": []}'
-    for told in ({}, {"Content-Type": "text/plain"}):
-        assert call(server, "POST", "/v1/query", body, told)[0] == 415
+    for message in ({}, {"Content-Type": "text/plain"}):
+        assert call(server, "POST", "/v1/query", body, message)[0] == 415
     charset = {"Content-Type": "Application/JSON; charset=utf-8"}
     assert call(server, "POST", "/v1/query", body, charset)[0] == 200
     for host in (
@@ -200,7 +214,7 @@ def test_bodies_are_of_json_and_come_from_this_machine(server):
         assert call(server, "GET", "/v1/stats", headers={"Host": host})[0] == 200
 
 
-def test_any_address_of_this_machine_is_served_at(tmp_path):
+def test_any_loopback_address_can_be_served(tmp_path):
     with (
         HammingIndex.create(tmp_path / "index") as index,
         running(index, host="127.0.0.2") as server,
@@ -210,7 +224,7 @@ def test_any_address_of_this_machine_is_served_at(tmp_path):
 
 
 def chunked(server, head, chunks):
-    """What is answered to a body that is sent in parts, and may never end."""
+    """The status line of the response to a body that is sent in parts, and may never end."""
     with socket.create_connection(("127.0.0.1", server.port), timeout=30) as sock:
         sock.sendall(f"POST /v1/query HTTP/1.1\r\nHost: localhost\r\n{head}\r\n\r\n".encode())
         with contextlib.suppress(OSError):
@@ -222,20 +236,20 @@ def chunked(server, head, chunks):
 CHUNKED = "Content-Type: application/json\r\nTransfer-Encoding: chunked"
 
 
-def test_bodies_that_are_slow_are_given_up(tmp_path):
-    limits = Limits(seconds=1)
+def test_slow_bodies_time_out(tmp_path):
+    limits = Limits(timeout_seconds=1)
     with HammingIndex.create(tmp_path / "index") as index, running(index, limits) as server:
         assert b" 408 " in chunked(server, CHUNKED, [b"1\r\n{\r\n"])
 
 
-def test_bodies_that_are_long_are_given_up(server):
+def test_large_bodies_are_refused(server):
     endless = (b"3e8\r\n" + b" " * 1000 + b"\r\n" for _ in range(30))
     assert b" 413 " in chunked(server, CHUNKED, endless)
-    told = "Content-Type: application/json\r\nContent-Length: 99999999999"
-    assert b" 413 " in chunked(server, told, [])
+    message = "Content-Type: application/json\r\nContent-Length: 99999999999"
+    assert b" 413 " in chunked(server, message, [])
 
 
-def test_a_caller_that_leaves_is_no_failure(server):
+def test_a_client_that_disconnects_is_not_a_failure(server):
     with socket.create_connection(("127.0.0.1", server.port)) as sock:
         sock.sendall(b"POST /v1/query HTTP/1.1\r\nHost: localhost\r\n"
                      b"Content-Type: application/json\r\nContent-Length: 9\r\n\r\n{")  # fmt: skip
@@ -244,7 +258,7 @@ def test_a_caller_that_leaves_is_no_failure(server):
     assert 'status="500"' not in text
 
 
-def test_metrics_count_calls_and_documents(server):
+def test_metrics_count_requests_and_documents(server):
     call(server, "PUT", "/v1/documents", {"documents": [{"id": "a", "fingerprint": 7}]})
     text = call(server, "GET", "/metrics")[2]
     lines = dict(line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#"))
@@ -268,23 +282,23 @@ def test_pages_are_kept_from_other_sites(server):
     assert headers["Access-Control-Allow-Origin"] is None
 
 
-def test_with_a_token_all_that_the_index_holds_needs_it(tmp_path):
+def test_a_token_is_needed_for_the_contents_of_the_index(tmp_path):
     with HammingIndex.create(tmp_path / "index") as index, running(index, token=TOKEN) as server:
         for path, open_to_all in (
             ("/", True), ("/health", True), ("/openapi.json", True),
             ("/v1/stats", False), ("/v1/designs", False), ("/metrics", False), ("/none", False),
         ):  # fmt: skip
             assert call(server, "GET", path)[0] == (200 if open_to_all else 401)
-        for told in (TOKEN, f"Basic {TOKEN}", f"Bearer {TOKEN}x", f"Bearer {TOKEN[:-1]}",
+        for message in (TOKEN, f"Basic {TOKEN}", f"Bearer {TOKEN}x", f"Bearer {TOKEN[:-1]}",
                      "Bearer", "Bearer \xe9"):  # fmt: skip
             status, headers, said = call(
-                server, "GET", "/v1/stats", headers={"Authorization": told}
+                server, "GET", "/v1/stats", headers={"Authorization": message}
             )
             assert (status, headers["WWW-Authenticate"]) == (401, "Bearer")
             assert TOKEN not in said["error"]
-        # callers say by what name they know the machine: that is for the token to see to
-        for told in (f"Bearer {TOKEN}", f"bearer  {TOKEN}"):
-            headers = {"Authorization": told, "Host": "index.example"}
+        # with a token any host name will do
+        for message in (f"Bearer {TOKEN}", f"bearer  {TOKEN}"):
+            headers = {"Authorization": message, "Host": "index.example"}
             assert call(server, "GET", "/v1/stats", headers=headers)[0] == 200
         with pytest.raises(MrDedupError, match="needs the bearer token"):
             HttpIndex(server.url)
@@ -298,8 +312,8 @@ def wait_until(condition):
         assert time.monotonic() < deadline
 
 
-def test_so_many_calls_at_a_time(tmp_path):
-    limits = Limits(calls=1, seconds=30)
+def test_max_calls(tmp_path):
+    limits = Limits(max_calls=1, timeout_seconds=30)
     with HammingIndex.create(tmp_path / "index") as index, running(index, limits) as server:
         head = "Content-Type: application/json\r\nContent-Length: 20"
         with socket.create_connection(("127.0.0.1", server.port), timeout=30) as sock:
@@ -313,18 +327,18 @@ def test_so_many_calls_at_a_time(tmp_path):
             assert b" 200 " in sock.makefile("rb").readline()
 
 
-def test_answers_have_so_many_matches(tmp_path):
-    limits = Limits(matches=100)
+def test_max_matches(tmp_path):
+    limits = Limits(max_matches=100)
     with HammingIndex.create(tmp_path / "index") as index, running(index, limits) as server:
         index.add(np.full(60, 7, np.uint64), [f"{number}" for number in range(60)])
         queries, documents = {"fingerprints": [7, 6]}, []
         for number in range(2):
             documents.append({"id": f"new {number}", "fingerprint": 7})
-        for method, path, told in (
+        for method, path, message in (
             ("POST", "/v1/query", queries),
             ("POST", "/v1/documents", {"documents": documents}),
         ):
-            status, _, said = call(server, method, path, told)
+            status, _, said = call(server, method, path, message)
             assert (status, said["error"]) == (
                 400,
                 "more than 100 matches in one answer; ask for fewer at once, or give a smaller "
@@ -332,39 +346,39 @@ def test_answers_have_so_many_matches(tmp_path):
             )
             assert len(index) == 60
             for limit in (50, 1):
-                status, _, said = call(server, method, path, {**told, "limit": limit})
+                status, _, said = call(server, method, path, {**message, "limit": limit})
                 assert [len(each["matches"]) for each in said["results"]] == [limit] * 2
             index.remove(["new 0", "new 1"])
-        told = {"fingerprints": [7]}
-        assert len(call(server, "POST", "/v1/query", told)[2]["results"][0]["matches"]) == 60
+        message = {"fingerprints": [7]}
+        assert len(call(server, "POST", "/v1/query", message)[2]["results"][0]["matches"]) == 60
         schemas = call(server, "GET", "/openapi.json")[2]["components"]["schemas"]
         limit = schemas["CheckAndAdd"]["properties"]["limit"]
         assert "more than 100 matches" in limit["description"]
 
 
-def test_what_takes_too_long_is_said_to(tmp_path):
-    limits = Limits(seconds=1)
+def test_a_change_that_takes_too_long(tmp_path):
+    limits = Limits(timeout_seconds=1)
     with (
         HammingIndex.create(tmp_path / "index") as index,
         running(index, limits) as server,
-        index._changing,  # a change waits for another one, and queries do not
+        index._changing,  # changes wait, queries do not
     ):
-        told = {"documents": [{"id": "a", "fingerprint": 7}]}
-        status, _, said = call(server, "PUT", "/v1/documents", told)
+        message = {"documents": [{"id": "a", "fingerprint": 7}]}
+        status, _, said = call(server, "PUT", "/v1/documents", message)
         assert status == 503
-        assert "took more than 1 s" in said["error"]
+        assert "took longer than 1 s" in said["error"]
         assert call(server, "POST", "/v1/query", {"fingerprints": [7]})[0] == 200
 
 
-def test_what_is_worked_on_unheard_keeps_its_turn_and_its_place(tmp_path):
-    limits = Limits(seconds=1, calls=2)
+def test_abandoned_work_keeps_its_turn_and_counts_as_a_request(tmp_path):
+    limits = Limits(timeout_seconds=1, max_calls=2)
     with HammingIndex.create(tmp_path / "index") as index, running(index, limits) as server:
-        with index._forcing:  # a change is made, and waits for the disk
-            for id, then in (("a", "is made yet"), ("b", "nothing was done")):
-                told = {"documents": [{"id": id, "fingerprint": 7}]}
-                status, _, said = call(server, "PUT", "/v1/documents", told)
-                assert (status, then in said["error"]) == (503, True)
-            # the one whose thread waits, this one, and no other
+        with index._forcing:  # a change waits for the disk
+            for id, outcome in (("a", "a change may still be made"), ("b", "not started")):
+                message = {"documents": [{"id": id, "fingerprint": 7}]}
+                status, _, said = call(server, "PUT", "/v1/documents", message)
+                assert (status, outcome in said["error"]) == (503, True)
+            # the abandoned one, this one, and no other
             wait_until(lambda: call(server, "GET", "/v1/designs")[0] == 200)
             with socket.create_connection(("127.0.0.1", server.port), timeout=30) as sock:
                 sock.sendall(
@@ -374,18 +388,18 @@ def test_what_is_worked_on_unheard_keeps_its_turn_and_its_place(tmp_path):
                 wait_until(lambda: call(server, "GET", "/v1/designs")[0] == 503)
         wait_until(lambda: len(index) == 1)
         wait_until(lambda: call(server, "GET", "/v1/designs")[0] == 200)
-        # of the one that waited for its turn nothing came
-        told = {"documents": [{"id": "c", "fingerprint": 7}]}
-        assert call(server, "PUT", "/v1/documents", told)[0] == 200
+        # the one that waited for its turn was not made
+        message = {"documents": [{"id": "c", "fingerprint": 7}]}
+        assert call(server, "PUT", "/v1/documents", message)[0] == 200
         assert list(index.query(one(7)).ids) == ["a", "c"]
 
 
-def test_a_server_ends_when_nothing_is_worked_on(tmp_path):
+def test_a_server_ends_when_no_thread_is_working(tmp_path):
     with HammingIndex.create(tmp_path / "index") as index:
-        server = Running(index, Limits(seconds=1))
-        told = {"documents": [{"id": "a", "fingerprint": 7}]}
-        with index._forcing:  # a change is made, and waits for the disk
-            assert call(server, "PUT", "/v1/documents", told)[0] == 503
+        server = Running(index, Limits(timeout_seconds=1))
+        message = {"documents": [{"id": "a", "fingerprint": 7}]}
+        with index._forcing:  # a change waits for the disk
+            assert call(server, "PUT", "/v1/documents", message)[0] == 503
             stopped = threading.Thread(target=server.stop)
             stopped.start()
             stopped.join(0.5)
@@ -394,22 +408,22 @@ def test_a_server_ends_when_nothing_is_worked_on(tmp_path):
         assert list(index.query(one(7)).ids) == ["a"]
 
 
-def test_a_full_disk_is_told_and_queries_go_on(tmp_path):
+def test_a_full_disk_is_reported_and_queries_continue(tmp_path):
     with HammingIndex.create(tmp_path / "index") as index, running(index) as server:
         index.add(one(7), ["a"])
-        told = {"documents": [{"id": "b", "fingerprint": 7}]}
-        # no file grows past what the log is now, as on a full disk
+        message = {"documents": [{"id": "b", "fingerprint": 7}]}
+        # no file can grow beyond the size of the log, as on a full disk
         soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
         resource.setrlimit(resource.RLIMIT_FSIZE, (index.stats().log_bytes, hard))
         try:
-            status, _, said = call(server, "PUT", "/v1/documents", told)
+            status, _, said = call(server, "PUT", "/v1/documents", message)
             found = call(server, "POST", "/v1/query", {"fingerprints": [7]})[2]["results"]
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
         assert status == 503
         assert "cannot be written: File too large" in said["error"]
         assert [match["id"] for match in found[0]["matches"]] == ["a"]
-        assert call(server, "PUT", "/v1/documents", told)[0] == 200
+        assert call(server, "PUT", "/v1/documents", message)[0] == 200
 
 
 def test_an_index_without_ids_or_texts(tmp_path):
@@ -418,16 +432,16 @@ def test_an_index_without_ids_or_texts(tmp_path):
         assert found["results"][0] == {
             "id": None, "fingerprint": "-5", "added": True, "matches": [],
         }  # fmt: skip
-        told = {"documents": [{"id": "a", "fingerprint": 5}]}
-        assert "has no id" in call(server, "POST", "/v1/documents", told)[2]["error"]
-        told = {"documents": [{"text": "one"}]}
-        assert "send fingerprints" in call(server, "POST", "/v1/documents", told)[2]["error"]
+        message = {"documents": [{"id": "a", "fingerprint": 5}]}
+        assert "expected no id" in call(server, "POST", "/v1/documents", message)[2]["error"]
+        message = {"documents": [{"text": "one"}]}
+        assert "send fingerprints" in call(server, "POST", "/v1/documents", message)[2]["error"]
         assert call(server, "DELETE", "/v1/documents/-5")[0] == 200
         assert call(server, "DELETE", "/v1/documents/five")[0] == 400
 
 
 def test_32_clients_at_a_time(tmp_path):
-    """Each adds what is its own and what all others add too; of these one alone is new."""
+    """Each adds documents of its own, and some that all add: only the first of these is new."""
     with HammingIndex.create(tmp_path / "index", relaxed=True) as index, running(index) as server:
         rng = np.random.default_rng(3)
         common = rng.integers(0, 1 << 64, 20, np.uint64)
@@ -438,13 +452,13 @@ def test_32_clients_at_a_time(tmp_path):
             own = np.random.default_rng([4, number]).integers(0, 1 << 64, len(common), np.uint64)
             try:
                 with HttpIndex(server.url) as remote:
-                    for place, value in enumerate(common.tolist()):
-                        ids = [f"{number} {place}"]
+                    for row, value in enumerate(common.tolist()):
+                        ids = [f"{number} {row}"]
                         found = remote.check_and_add(one(value), ids, only_new=True)
-                        added[number, place] = found.added[0]
-                        assert remote.add(one(int(own[place])), [f"own {number} {place}"]) == 1
-                        matches = remote.query(one(int(own[place])), 0)
-                        assert list(matches.ids) == [f"own {number} {place}"]
+                        added[number, row] = found.added[0]
+                        assert remote.add(one(int(own[row])), [f"own {number} {row}"]) == 1
+                        matches = remote.query(one(int(own[row])), 0)
+                        assert list(matches.ids) == [f"own {number} {row}"]
             except BaseException as error:
                 failures.append(error)
 

@@ -1,4 +1,4 @@
-"""What anybody can do to a server, which is a process: it answers others meanwhile."""
+"""What any client can do to a server process: it answers others meanwhile."""
 
 import contextlib
 import http.client
@@ -13,7 +13,6 @@ import pytest
 
 from mr_dedup.index.hamming_index import HammingIndex
 from mr_dedup.index.http_messages import Queries
-from mr_dedup.server import connections
 from mr_dedup.server.service import Limits, Service
 from tests.server.running import running, serving
 from tests.server.test_app import JSON, call, wait_until
@@ -31,7 +30,7 @@ def folder(tmp_path):
 
 @contextlib.contextmanager
 def sockets(server, count, sent=b""):
-    """Connections over which so much was sent, and nothing more."""
+    """Connections over which ``sent`` was sent, and nothing more."""
     with contextlib.ExitStack() as stack:
         opened = []
         for _ in range(count):
@@ -42,7 +41,7 @@ def sockets(server, count, sent=b""):
 
 
 def is_closed(sock):
-    """Whether the server ended a connection."""
+    """Whether the server closed a connection."""
     sock.setblocking(False)
     try:
         return not sock.recv(1 << 16)
@@ -63,13 +62,13 @@ def documents(numbers):
 
 
 def test_few_descriptors_and_many_connections_refuse_no_change(folder):
-    """64 descriptors, 120 idle connections, and changes of which segments are made and merged."""
+    """64 descriptors, 120 idle connections, and changes that make and merge segments."""
     with serving(folder, descriptors=64) as server:
         keep = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
         with sockets(server, 120) as idle:
             for start in range(0, 30 * 4096, 4096):
-                told = json.dumps(documents(range(start, start + 4096)))
-                keep.request("PUT", "/v1/documents", told, JSON)
+                message = json.dumps(documents(range(start, start + 4096)))
+                keep.request("PUT", "/v1/documents", message, JSON)
                 answer = keep.getresponse()
                 assert (answer.status, answer.read()) == (200, b'{"new":4096}')
             assert call(server, "GET", "/v1/stats")[2]["documents"] == 30 * 4096
@@ -83,11 +82,11 @@ def test_few_descriptors_and_many_connections_refuse_no_change(folder):
 
 @pytest.mark.parametrize("sent", [b"", b"GET /health HT", SLOW_BODY], ids=["idle", "head", "body"])
 def test_the_limit_of_connections(folder, sent):
-    """Beyond it the one that waits longest is closed, and calls are answered meanwhile."""
+    """Beyond it the one that has waited longest is closed, and requests are answered meanwhile."""
     patient = ("--max-connections", 20, "--max-header-seconds", 600, "--max-seconds", 600)
     with serving(folder, *patient) as server, sockets(server, 10, sent) as first:
         assert call(server, "GET", "/health")[0] == 200
-        # what has waited for less than a second is closed last
+        # one that has waited for less than a second is closed last
         time.sleep(1.5)
         with sockets(server, 10, sent) as later:
             for _ in range(5):
@@ -98,35 +97,35 @@ def test_the_limit_of_connections(folder, sent):
                 assert not any(map(is_closed, later))
 
 
-def test_slow_bodies_give_up_their_calls_to_others(folder):
+def test_slow_bodies_give_way_to_other_requests(folder):
     with serving(folder, "--max-calls", 5) as server, sockets(server, 5, SLOW_BODY) as opened:
-        # as long as they may not be slow but on their way, calls are refused, and /health is not
+        # while they are not slow yet, requests are refused, but not /health
         assert call(server, "GET", "/health")[0] == 200
         wait_until(lambda: call(server, "POST", "/v1/query", QUERY)[0] == 200)
         assert is_closed(opened[0])
         assert not is_closed(opened[-1])
-        # a body that comes in the end is answered
+        # a body that arrives in the end is answered
         opened[-1].setblocking(True)
         opened[-1].sendall(b'"fingerprints": [7]}'[:19])
         assert opened[-1].recv(100).startswith(b"HTTP/1.1 ")
 
 
-def test_headers_have_to_come_in_time(folder):
+def test_headers_have_a_deadline(folder):
     sent = (b"", b"GET", b"GET /health HTTP/1.1\r\nHost: x")
     with serving(folder, "--max-header-seconds", 1) as server, contextlib.ExitStack() as stack:
         opened = [stack.enter_context(sockets(server, 1, each))[0] for each in sent]
-        # one that was answered may be idle for longer
+        # one with a response may be idle for longer
         with sockets(server, 1, b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n") as (answered,):
             wait_until(lambda: all(map(is_closed, opened)))
             answered.setblocking(True)
             assert answered.recv(100).startswith(b"HTTP/1.1 200 ")
-            # and then its next header comes slowly
+            # and then its next header is slow
             assert not is_closed(answered)
             answered.sendall(b"GET ")
             wait_until(lambda: is_closed(answered))
 
 
-def test_bodies_have_to_come_in_time_and_bytes_do_not_prolong_it(folder):
+def test_bodies_have_a_deadline_that_bytes_do_not_prolong(folder):
     with serving(folder, "--max-seconds", 1) as server, sockets(server, 1, SLOW_BODY) as (sock,):
 
         def dripped():
@@ -142,8 +141,8 @@ def test_bodies_have_to_come_in_time_and_bytes_do_not_prolong_it(folder):
         assert call(server, "GET", "/health")[0] == 200
 
 
-def test_answers_have_to_be_taken_in_time(folder):
-    """What nobody takes is thrown away, and its connection and its call are free again."""
+def test_responses_have_a_deadline_to_be_read(folder):
+    """A response that is not read is dropped, and its connection and its request end."""
     with HammingIndex.open(folder) as index:
         index.add(np.full(60_000, 7, np.uint64), [f"{'x' * 500} {n}" for n in range(60_000)])
     with serving(folder, "--max-seconds", 2, "--max-calls", 1) as server:
@@ -166,7 +165,7 @@ def received(sock):
 @pytest.mark.parametrize("close", [b"", b"Connection: close\r\n"])
 @pytest.mark.parametrize("path", [b"/v1/query", b"/none"])
 def test_a_body_beyond_the_limit_gets_its_answer(folder, close, path):
-    """Who sends all of a body before it looks at the answer finds it, not a reset."""
+    """A client that sends all of a body before it reads the response gets it, not a reset."""
     body = b" " * 20_000_000
     head = HEAD.replace(b"/v1/query", path) + close + b"Content-Length: %d\r\n\r\n" % len(body)
     with serving(folder, "--max-body", "1KB") as server:
@@ -192,18 +191,17 @@ def test_the_rest_of_a_body_that_was_refused_delays_no_end(folder):
     assert server.said == f"mr-dedup: stopped; {folder} is closed\n"
 
 
-def test_calls_that_were_answered_make_no_room_for_others(folder, monkeypatch):
-    """Their bodies may still come, but they do not count as calls."""
+def test_answered_requests_do_not_give_way_to_others(folder, monkeypatch):
+    """Their bodies may still arrive, but they do not count as in progress."""
     began, may_end = threading.Event(), threading.Event()
 
-    def query(service, asked):
+    def query(service, request):
         began.set()
         assert may_end.wait(60)
         return Queries([])
 
     monkeypatch.setattr(Service, "query", query)
-    monkeypatch.setattr(connections, "_SLOW_SECONDS", 0)
-    limits = Limits(calls=1, body_bytes=1000)
+    limits = Limits(max_calls=1, max_body_bytes=1000, slow_seconds=1e-6)
     with (
         HammingIndex.open(folder) as index,
         running(index, limits) as server,
@@ -220,7 +218,7 @@ def test_calls_that_were_answered_make_no_room_for_others(folder, monkeypatch):
         assert first.result()[0] == 200
 
 
-def test_what_cannot_be_understood_is_logged_once_a_second(folder):
+def test_invalid_requests_are_logged_once_a_second(folder):
     with serving(folder) as server:
         for _ in range(300):
             with sockets(server, 1, b"\0\r\n\r\n") as (sock,):

@@ -1,4 +1,4 @@
-"""Changes that wait for each other are made as one group, and answered when it is on the disk."""
+"""Changes that wait for each other form a group, and are answered once it is on disk."""
 
 import threading
 
@@ -11,19 +11,19 @@ CALLERS = 8
 
 
 def waiting(server):
-    """How many changes wait for the group that is made."""
+    """How many changes wait for the running group."""
     return server._server._workers._changes._waiting.qsize()
 
 
 def answers_of_a_group(server, forces, failures=0):
-    """Answers to a change that is made alone, and to others that came meanwhile."""
+    """Responses to a change that is made alone, and to others that arrive meanwhile."""
     forces.allowed.clear()
     forces.reached.clear()
     answers = [None] * (CALLERS + 1)
 
     def add(number):
-        told = {"documents": [{"id": f"page {number}", "fingerprint": 7}], "only_new": True}
-        answers[number] = call(server, "POST", "/v1/documents", told)
+        message = {"documents": [{"id": f"page {number}", "fingerprint": 7}], "only_new": True}
+        answers[number] = call(server, "POST", "/v1/documents", message)
 
     threads = [threading.Thread(target=add, args=(number,)) for number in range(CALLERS + 1)]
     threads[0].start()
@@ -31,7 +31,7 @@ def answers_of_a_group(server, forces, failures=0):
     for thread in threads[1:]:
         thread.start()
     wait_until(lambda: waiting(server) == CALLERS)
-    # nobody sees what is not on the disk
+    # what is not on disk is not visible
     found = call(server, "POST", "/v1/query", {"fingerprints": [7]})[2]["results"]
     assert found[0]["matches"] == []
     forces.failures = failures
@@ -47,7 +47,7 @@ def test_changes_that_wait_share_one_force(tmp_path, monkeypatch):
         answers = answers_of_a_group(server, forces)
         assert [answer[0] for answer in answers] == [200] * (CALLERS + 1)
         added = [answer[2]["results"][0]["added"] for answer in answers]
-        # the others saw the first, which was on the disk before they were answered
+        # the others see the first, which was on disk before they were answered
         assert added == [True] + [False] * CALLERS
         assert forces.count == 1
         assert list(index.query(one(7)).ids) == ["page 0"]
@@ -60,7 +60,7 @@ def test_a_force_that_fails_refuses_all_that_share_it(tmp_path, monkeypatch):
         assert [answer[0] for answer in answers] == [503] * (CALLERS + 1)
         assert "Input/output error" in answers[0][2]["error"]
         assert all("open the index anew" in answer[2]["error"] for answer in answers[1:])
-        # queries go on, and nothing of what was refused is seen
+        # queries continue, and nothing of what was refused is visible
         found = call(server, "POST", "/v1/query", {"fingerprints": [7]})[2]["results"]
         assert found[0]["matches"] == []
         assert len(index) == 0
@@ -73,8 +73,8 @@ def test_a_refused_change_leaves_the_others_of_its_group(tmp_path, monkeypatch):
         answers = {}
 
         def put(id, fingerprint):
-            told = {"documents": [{"id": id, "fingerprint": fingerprint}]}
-            answers[id] = call(server, "PUT", "/v1/documents", told)[0]
+            message = {"documents": [{"id": id, "fingerprint": fingerprint}]}
+            answers[id] = call(server, "PUT", "/v1/documents", message)[0]
 
         threads = [
             threading.Thread(target=put, args=each)

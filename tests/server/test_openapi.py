@@ -1,4 +1,4 @@
-"""The OpenAPI description is true: what it allows is answered as it says, what not with a 4xx."""
+"""The OpenAPI description is correct: valid requests succeed, all others get a 4xx."""
 
 import os
 import subprocess
@@ -24,7 +24,7 @@ def test_schemathesis_finds_nothing(named, token, tmp_path):
     with HammingIndex.create(tmp_path / "index", **options) as index:
         ids = [f"{number}" for number in range(50)] if named else None
         index.add(np.arange(50, dtype=np.uint64), ids)
-        with running(index, Limits(batch=100), token) as server:
+        with running(index, Limits(max_batch=100), token) as server:
             options = (
                 "--phases coverage,fuzzing --seed 1 "
                 f"--max-examples {EXAMPLES} --warnings off --generation-database none --no-color"

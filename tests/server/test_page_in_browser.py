@@ -1,4 +1,4 @@
-"""The page in Chromium: it compares, asks its own server alone, and fits wherever it is shown."""
+"""The page in Chromium: it compares, sends requests to its own server only, fits any width."""
 
 import contextlib
 import re
@@ -32,14 +32,14 @@ def chromium():
 
 
 class Shown:
-    """The page, what it asked for, and what the browser said of it."""
+    """The page, its requests, and the messages of the browser."""
 
     def __init__(self, context, url):
-        self.page, self.asked, self.said = context.new_page(), [], []
-        self.page.on("request", lambda request: self.asked.append(request.url))
-        self.page.on("console", lambda message: self.said.append(message.text))
-        self.page.on("pageerror", lambda error: self.said.append(str(error)))
-        self.page.on("dialog", lambda dialog: self.said.append(dialog.message))
+        self.page, self.requests, self.messages = context.new_page(), [], []
+        self.page.on("request", lambda request: self.requests.append(request.url))
+        self.page.on("console", lambda message: self.messages.append(message.text))
+        self.page.on("pageerror", lambda error: self.messages.append(str(error)))
+        self.page.on("dialog", lambda dialog: self.messages.append(dialog.message))
         self.page.goto(url)
 
     def compare(self, first, second):
@@ -74,17 +74,17 @@ def test_hostile_texts_and_ids_are_what_is_seen_of_them(show, width):
     seen, server = show(fill, width, made_from=MadeFrom())
     seen.compare(HOSTILE, HOSTILE + " more")
     page = seen.page
-    assert seen.said == []
-    assert {address.removeprefix(server.url) for address in seen.asked} <= {
+    assert seen.messages == []
+    assert {address.removeprefix(server.url) for address in seen.requests} <= {
         "/", "data:,", "/v1/stats", "/v1/designs", "/v1/query"
     }  # fmt: skip
     assert page.title() == "Two texts, bit by bit - mr-dedup"
     assert page.evaluate("document.scripts.length") == 1
     assert page.evaluate("document.images.length") == 0
-    told = page.locator(".near bdi").first.inner_text()
-    assert told.startswith("<script>document.title = 'ran'</script><img src=https://evil.example")
-    assert "\u202e" not in told
-    assert "\N{REPLACEMENT CHARACTER}" in told
+    name = page.locator(".near bdi").first.inner_text()
+    assert name.startswith("<script>document.title = 'ran'</script><img src=https://evil.example")
+    assert "\u202e" not in name
+    assert "\N{REPLACEMENT CHARACTER}" in name
     assert page.evaluate("document.documentElement.scrollWidth") == width
     outside = page.evaluate(
         """() => [...document.querySelectorAll('body *')].filter(
@@ -112,32 +112,32 @@ def test_bits_tables_and_neighbours_are_those_of_the_index(show):
         "2 bits of 64 differ: for k = 3 near-duplicates"
     )
     rows = page.locator("#bits .row")
-    shown = [rows.nth(place).inner_text().replace("\n", "") for place in range(8)]
+    shown = [rows.nth(row).inner_text().replace("\n", "") for row in range(8)]
     assert "".join(shown[0::2]) == f"{first:064b}"
     assert "".join(shown[1::2]) == f"{second:064b}"
     assert page.locator("#bits .differs").count() == 4
     # the first and the last block of 16 bits have a bit each that differs
     page.select_option("#design", label="4-tables")
     assert page.locator("#found").inner_text() == "2 of 4 tables find the pair."
-    told = page.locator("#tables li > span").all_inner_texts()
-    assert told == ["1 misses it", "2 finds it", "3 finds it", "4 misses it"]
+    results = page.locator("#tables li > span").all_inner_texts()
+    assert results == ["1 misses it", "2 finds it", "3 finds it", "4 misses it"]
     page.select_option("#design", label="10-tables")
     assert page.locator("#found").inner_text() == "3 of 10 tables find the pair."
     near = page.locator("#near .side").all_inner_texts()
     assert ["near" in side and "far" not in side for side in near] == [True, True]
     assert "1 bit away" in near[0]
     assert "3 bits away" in near[1]
-    assert seen.said == []
+    assert seen.messages == []
 
 
-def test_mistakes_are_told(show):
+def test_failures_are_shown(show):
     seen, _ = show()
     seen.compare("12", "twelve")
     assert "'twelve' is no number of 64 bits" in seen.page.locator("#failure").inner_text()
     assert not seen.page.locator("#result").is_visible()
 
 
-def test_the_token_is_asked_for(show):
+def test_the_page_prompts_for_the_token(show):
     seen, _ = show(token=TOKEN, made_from=MadeFrom())
     seen.page.wait_for_selector("#token")
     assert seen.page.locator("#failure").inner_text() == "needs the bearer token"

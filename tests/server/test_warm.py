@@ -1,4 +1,4 @@
-"""A server loads all compiled code before its first call."""
+"""A server loads all compiled code before its first request."""
 
 import errno
 import os
@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from mr_dedup.index.hamming_index import HammingIndex
-from mr_dedup.server.service import Limits, NotWarmError, Service
+from mr_dedup.server.service import Limits, Service, WarmUpError
 
 ROOT = Path(__file__).parents[2]
 
@@ -34,7 +34,7 @@ folder, named = sys.argv[1], sys.argv[2] == "named"
 with HammingIndex.create(
     folder, named=named, made_from=MadeFrom(), memory_documents=30, background=False
 ) as index:
-    Service(index, Limits()).warm()
+    Service(index, Limits()).warm_up()
     before = loaded()
     rng = np.random.default_rng(1)
     for size in (1, 20, 20, 100, 1, 40):
@@ -68,6 +68,6 @@ def test_a_temporary_folder_without_locks(tmp_path, monkeypatch):
     with HammingIndex.create(tmp_path / "index") as index:
         service = Service(index, Limits())
         monkeypatch.setattr("fcntl.flock", flock)
-        with pytest.raises(NotWarmError, match=r"not loaded yet: .*cannot be locked: No locks"):
-            service.warm()
+        with pytest.raises(WarmUpError, match=r"not loaded: .*cannot be locked: No locks"):
+            service.warm_up()
     assert list(temporary.iterdir()) == []

@@ -1,4 +1,4 @@
-"""Work that is cancelled before it begins is forgotten, though its turn comes later."""
+"""Work that is cancelled before it starts is released, though its turn comes later."""
 
 import asyncio
 import contextlib
@@ -9,11 +9,11 @@ import weakref
 import pytest
 
 from mr_dedup.errors import MrDedupError
-from mr_dedup.server.workers import THREADS, TooLongError, Workers
+from mr_dedup.server.workers import THREADS, Workers, WorkTimeoutError
 
 
 class Body(bytearray):
-    """A body of a call, to which there can be weak references."""
+    """A request body that supports weak references."""
 
 
 def closing(group):
@@ -21,46 +21,46 @@ def closing(group):
     return contextlib.closing(Workers(group))
 
 
-@pytest.mark.parametrize("changes", [True, False])
-def test_cancelled_work_is_not_referenced(changes):
+@pytest.mark.parametrize("is_change", [True, False])
+def test_cancelled_work_is_not_referenced(is_change):
     """All threads are busy, as with a disk that does not answer."""
-    asyncio.run(cancel_work(changes))
+    asyncio.run(cancel_work(is_change))
 
 
-async def cancel_work(changes):
+async def cancel_work(is_change):
     with closing(contextlib.nullcontext) as workers:
-        await cancel_waiting(workers, changes)
+        await cancel_waiting(workers, is_change)
 
 
-async def cancel_waiting(workers, changes):
-    allowed, begun = threading.Event(), threading.Semaphore(0)
+async def cancel_waiting(workers, is_change):
+    allowed, started = threading.Event(), threading.Semaphore(0)
     made = []
 
     def wait():
-        begun.release()
+        started.release()
         assert allowed.wait(60)
 
     async def cancelled():
         body = Body(100)
-        with pytest.raises(TooLongError) as refused:
-            await workers.done(lambda: made.append(len(body)), 0, changes=changes)
-        assert not refused.value.begun
+        with pytest.raises(WorkTimeoutError) as refused:
+            await workers.run(lambda: made.append(len(body)), 0, is_change=is_change)
+        assert not refused.value.started
         return weakref.ref(body)
 
-    busy = 1 if changes else THREADS
-    waiting = [asyncio.create_task(workers.done(wait, 60, changes=changes)) for _ in range(busy)]
+    busy = 1 if is_change else THREADS
+    waiting = [asyncio.create_task(workers.run(wait, 60, is_change=is_change)) for _ in range(busy)]
     await asyncio.sleep(0)
     for _ in range(busy):
-        assert begun.acquire(timeout=60)
+        assert started.acquire(timeout=60)
     try:
         bodies = await asyncio.gather(*(cancelled() for _ in range(20)))
         gc.collect()
         assert [body() for body in bodies] == [None] * 20
-        assert workers.unheard() == 0
+        assert workers.abandoned_count() == 0
     finally:
         allowed.set()
     await asyncio.gather(*waiting)
-    assert await workers.done(lambda: 7, 60, changes=changes) == 7
+    assert await workers.run(lambda: 7, 60, is_change=is_change) == 7
     assert made == []
 
 
@@ -80,4 +80,4 @@ async def lose_a_group():
     with closing(group) as workers:
         for change in (lambda: 7, refuse):
             with pytest.raises(MrDedupError, match="the group was lost"):
-                await workers.done(change, 60, changes=True)
+                await workers.run(change, 60, is_change=True)
