@@ -1,9 +1,9 @@
-"""Explain how near two documents are: fingerprints, distance, and the features that made them.
+"""Compare two documents: their fingerprints, the distance, and the features that they share.
 
-A and B are files of one document each (.txt, .md, .html, .jsonl, …, also as .gz or .zst), or with
---in the ids of two documents in files, globs and folders of such. Bit 0 of a fingerprint is the
-least significant. Jaccard is the share of features that both have; by weight, the sum of the
-smaller weights over that of the larger ones.
+A and B are files of one document each (.txt, .md, .html, .jsonl, …, also compressed: .gz, .zst), or
+with --in the ids of two documents in files, globs and folders. Bit 0 of a fingerprint is the least
+significant. Jaccard is the share of features that both have; by weight, the sum of the smaller
+weights over the sum of the larger ones.
 """
 
 from __future__ import annotations
@@ -14,7 +14,10 @@ import json
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pyarrow as pa
+from tqdm import tqdm
 
 from mr_dedup.cli.arguments import count
 from mr_dedup.cli.document_arguments import (
@@ -25,40 +28,32 @@ from mr_dedup.cli.document_arguments import (
     read_options,
 )
 from mr_dedup.cli.streams import counted, printable
+from mr_dedup.errors import MrDedupError
+from mr_dedup.features.document_frequencies import DocumentFrequencies, described
+from mr_dedup.features.options import FeatureOptions
+from mr_dedup.features.shingles import features_of
+from mr_dedup.fingerprints.simhash import simhash
+from mr_dedup.formats.documents.batch import DocumentBatch
+from mr_dedup.formats.documents.files import STANDARD_INPUT, find_documents
+from mr_dedup.formats.documents.options import ReadOptions
+from mr_dedup.formats.documents.read import read_documents
+from mr_dedup.formats.documents.rejects import Rejects
 
-if TYPE_CHECKING:
-    from mr_dedup.features.document_frequencies import DocumentFrequencies
-    from mr_dedup.features.options import FeatureOptions
-    from mr_dedup.formats.documents.batch import DocumentBatch
-    from mr_dedup.formats.documents.options import ReadOptions
-    from mr_dedup.formats.documents.rejects import Rejects
-
-HELP = "explain how near two documents are, and by which features"
-
-# small, because reading stops after the batch in which both ids are found
+# small, because reading stops after the batch that completes the two documents
 _BATCH_BYTES = 1 << 20
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments to ``parser``."""
-    parser.add_argument("first", metavar="A", help="a file; with --in an id")
-    parser.add_argument("second", metavar="B", help="another")
-    parser.add_argument(
-        "--in",
-        dest="sources",
-        nargs="+",
-        metavar="DOCS",
-        help="files, globs or folders of documents, read until both ids are found",
-    )
-    parser.add_argument(
-        "--top",
-        type=count,
-        default=20,
-        metavar="N",
-        help="print so many features of each kind, the heaviest (default 20)",
-    )
-    parser.add_argument("--json", action="store_true", help="print a JSON object")
-    # of two documents it matters whether they are found
+    add = parser.add_argument
+    add("first", metavar="A", help="a file; with --in an id")
+    add("second", metavar="B", help="another file or id")
+    add("--in", dest="sources", nargs="+", metavar="DOCS",
+        help="files, globs or folders of documents, read until both ids are found")  # fmt: skip
+    add("--top", type=count, default=20, metavar="N",
+        help="print the N heaviest features of each kind (default 20)")  # fmt: skip
+    add("--json", action="store_true", help="print a JSON object")
+    # rejected records do not matter if both documents are found
     add_reading_arguments(parser, judged=False)
     add_feature_arguments(parser)
 
@@ -79,51 +74,39 @@ def run(arguments: argparse.Namespace) -> int:
 
 @dataclass(frozen=True)
 class _Document:
-    """A document, what it was asked for by, and where it is."""
+    """A document with the argument that names it, its file, and its position in the file."""
 
     name: str
     file: str
-    place: int
+    position: int
     text: str
 
 
 def _documents_of_files(
     names: Sequence[str], arguments: argparse.Namespace, options: ReadOptions
 ) -> list[_Document]:
-    """Return the documents that the files are; MrDedupError where one holds none or several."""
-    from mr_dedup.errors import MrDedupError
-    from mr_dedup.formats.documents.files import STANDARD_INPUT, find_documents
-    from mr_dedup.formats.documents.read import read_documents
-    from mr_dedup.formats.documents.rejects import Rejects
-
+    """Return the documents of files; raise MrDedupError if one contains none or several."""
     if list(names) == [STANDARD_INPUT] * 2:
         raise MrDedupError("-: standard input can be read only once")
     strict = dataclasses.replace(options, strict=True)
     documents = []
     for name in names:
         files = find_documents([name], arguments.format).files
-        held: list[_Document] = []
+        contents: list[_Document] = []
         for batch in read_documents(files, Rejects(), strict):
-            held += [_document(name, batch, row) for row in range(min(2, len(batch)))]
-            if len(held) > 1:
-                raise MrDedupError(f"{name}: holds several documents; give two ids, and --in")
-        if not held:
-            raise MrDedupError(f"{name}: holds no document")
-        documents += held
+            contents += [_document(name, batch, row) for row in range(min(2, len(batch)))]
+            if len(contents) > 1:
+                raise MrDedupError(f"{name}: contains several documents; give two ids and --in")
+        if not contents:
+            raise MrDedupError(f"{name}: contains no document")
+        documents += contents
     return documents
 
 
 def _documents_by_id(
     ids: Sequence[str], arguments: argparse.Namespace, options: ReadOptions
 ) -> list[_Document]:
-    """Return the documents of these ids; MrDedupError for one that is not there, or twice."""
-    from tqdm import tqdm
-
-    from mr_dedup.errors import MrDedupError
-    from mr_dedup.formats.documents.files import find_documents
-    from mr_dedup.formats.documents.read import read_documents
-    from mr_dedup.formats.documents.rejects import Rejects
-
+    """Return the documents with these ids; raise MrDedupError if one is missing or repeated."""
     sources = find_documents(arguments.sources, arguments.format)
     options = dataclasses.replace(options, batch_bytes=_BATCH_BYTES)
     found: dict[str, list[_Document]] = {id: [] for id in ids}
@@ -139,26 +122,26 @@ def _documents_by_id(
             if all(found.values()):
                 break
     rejects.counts.require_documents()
-    _tell_of(rejects)
+    _report_rejects(rejects)
     for id, documents in found.items():
         if not documents:
             others = len(sources.skipped)
-            more = f"; {counted(others, 'file')} of other kinds not read" if others else ""
+            more = f"; skipped: {counted(others, 'file')} of other kinds" if others else ""
             raise MrDedupError(f"no document has the id {id!r}, of {read:,} read{more}")
         if len(documents) > 1:
-            places = " and ".join(f"{document.file}:{document.place}" for document in documents[:2])
-            raise MrDedupError(f"several documents have the id {id!r}: {places}")
+            first, second = (f"{document.file}:{document.position}" for document in documents[:2])
+            raise MrDedupError(f"several documents have the id {id!r}: {first} and {second}")
     return [found[id][0] for id in ids]
 
 
-def _tell_of(rejects: Rejects) -> None:
-    """Print how many records could not be read, and why the first, if there are any."""
+def _report_rejects(rejects: Rejects) -> None:
+    """Print how many records could not be read, and the reason of the first."""
     for first in rejects.listed[:1]:
-        place = "" if first.place is None else f", {first.place}"
+        location = "" if first.place is None else f", {first.place}"
         count = counted(rejects.counts.rejected, "record")
         print(
             f"mr-dedup: {count} could not be read, the first: "
-            f"{printable(first.file)}{place}: {printable(first.reason)}",
+            f"{printable(first.file)}{location}: {printable(first.reason)}",
             file=sys.stderr,
         )
 
@@ -174,12 +157,6 @@ def _report(
     frequencies: DocumentFrequencies | None,
     top: int,
 ) -> dict[str, Any]:
-    import pyarrow as pa
-
-    from mr_dedup.features.document_frequencies import described
-    from mr_dedup.features.shingles import features_of
-    from mr_dedup.fingerprints.simhash import simhash
-
     texts = pa.array([document.text for document in documents], pa.large_string())
     values = simhash(texts, options, frequencies).values.tolist()
     weights = []
@@ -192,13 +169,13 @@ def _report(
             {
                 "name": document.name,
                 "file": document.file,
-                "place": document.place,
+                "position": document.position,
                 "fingerprint": value - (value >> 63 << 64),
                 "hex": f"{value:#018x}",
-                "features": len(weighed),
-                "weight": sum(weighed.values()),
+                "features": len(weights_of),
+                "weight": sum(weights_of.values()),
             }
-            for document, value, weighed in zip(documents, values, weights, strict=True)
+            for document, value, weights_of in zip(documents, values, weights, strict=True)
         ],
         **_distance(values[0], values[1]),
         **_comparison(weights[0], weights[1], top),
@@ -211,7 +188,7 @@ def _distance(first: int, second: int) -> dict[str, Any]:
 
 
 def _comparison(first: dict[str, float], second: dict[str, float], top: int) -> dict[str, Any]:
-    """Return what two documents' features have in common, and the heaviest of each kind."""
+    """Return the similarity of two documents by their features, and the heaviest of each kind."""
     both = {
         feature: (first.get(feature, 0.0), second.get(feature, 0.0)) for feature in first | second
     }
@@ -219,10 +196,10 @@ def _comparison(first: dict[str, float], second: dict[str, float], top: int) -> 
     shared = [(feature, weights) for feature, weights in ranked if all(weights)]
     only_first = [(feature, weights) for feature, weights in ranked if not weights[1]]
     only_second = [(feature, weights) for feature, weights in ranked if not weights[0]]
-    least, most = (sum(map(choice, both.values())) for choice in (min, max))
+    smaller, larger = (sum(map(choice, both.values())) for choice in (min, max))
     return {
         "jaccard": len(shared) / len(both),
-        "weighted_jaccard": least / most,
+        "weighted_jaccard": smaller / larger,
         **{
             name: {
                 "count": len(features),
@@ -242,13 +219,13 @@ def _comparison(first: dict[str, float], second: dict[str, float], top: int) -> 
 
 def _lines(report: dict[str, Any]) -> Iterator[str]:
     """Yield the report as lines of text."""
-    yield f"compared by {report['features']}"
+    yield f"features  {report['features']}"
     for letter, document in zip("AB", report["documents"], strict=True):
         yield f"{letter}  {printable(document['name'])}"
         if document["name"] != document["file"]:
-            yield f"   place        {printable(document['file'])}:{document['place']}"
+            yield f"   location     {printable(document['file'])}:{document['position']}"
         yield f"   fingerprint  {document['fingerprint']} ({document['hex']})"
-        yield f"   features     {document['features']:,}, of weight {document['weight']:,.3f}"
+        yield f"   features     {document['features']:,}, total weight {document['weight']:,.3f}"
     bits = ", ".join(map(str, report["differing_bits"]))
     yield f"distance  {counted(report['distance'], 'bit')}{': ' if bits else ''}{bits}"
     yield f"Jaccard   {report['jaccard']:.4f}, by weight {report['weighted_jaccard']:.4f}"
@@ -258,7 +235,7 @@ def _lines(report: dict[str, Any]) -> Iterator[str]:
     yield from _feature_lines(**shared)
     for letter in "AB":
         own = report[f"only_in_{letter.lower()}"]
-        yield f"in {letter} alone: {counted(own['count'], 'feature')}"
+        yield f"only in {letter}: {counted(own['count'], 'feature')}"
         yield from _feature_lines(**own)
 
 

@@ -51,8 +51,6 @@ from mr_dedup.report.lengths import (
 )
 from mr_dedup.report.pair_files import read_pairs, read_truth
 
-HELP = "evaluate pairs or decisions against known similar pairs"
-
 _STANDARD_INPUT = "-"
 
 _BANDS = (0.9, 1.0)
@@ -75,9 +73,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--json", action="store_true", help="print a JSON object")
     lengths = parser.add_mutually_exclusive_group()
     lengths.add_argument("--documents", nargs="+", metavar="DOCS",
-        help="count by length as well, of the documents in these files, globs or folders")  # fmt: skip
+        help="count by length too: the files, globs or folders of the documents")  # fmt: skip
     lengths.add_argument("--lengths", type=Path, metavar="FILE",
-        help="count by length as well, from a .parquet that mr-dedup fingerprint wrote")  # fmt: skip
+        help="count by length too: a .parquet that mr-dedup fingerprint wrote")  # fmt: skip
     add_reading_arguments(parser)
 
 

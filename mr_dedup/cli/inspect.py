@@ -1,31 +1,30 @@
-"""Read fingerprint files whole and say what is in them, and whether they are sound.
+"""Describe fingerprint files, and check them for damage.
 
-For each FILE (or glob, or folder): format, number of fingerprints, their order as unsigned
-numbers, how many are distinct if that can be told, size, smallest and largest, and how they are
-spread over their leading bits (uniform simhashes are flat). Reads every byte, of Parquet those of
-the column 'fingerprint'; where a file is damaged the report covers what was read before, says what
-the damage is and where, and the command ends with exit code 1.
+For each FILE (or glob, or folder): the format, the number of fingerprints, their order as unsigned
+numbers, the number of distinct ones if they are sorted, the size, the smallest and the largest
+fingerprint, and the distribution of their leading bits (uniform for good simhashes). Reads every
+byte; of Parquet the column 'fingerprint'. If a file is damaged, the report covers what precedes the
+damage, says what it is and where, and the exit code is 1.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from tqdm import tqdm
 
 from mr_dedup.cli.streams import printable
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from mr_dedup.formats.fingerprint_files import FingerprintFile
-
-HELP = "say what is in fingerprint files, and whether they are sound"
+from mr_dedup.errors import FormatError
+from mr_dedup.formats.fingerprint_files import BYTE_ORDERS, FORMATS, FingerprintFile
+from mr_dedup.formats.inputs import expand
 
 EXIT_DAMAGED = 1
 
-# small, because what shares a block with damage is not seen
+# small, because fingerprints in the same block as the damage are not counted
 _BATCH_COUNT = 1 << 16
 
 _BAR_COLUMNS = 40
@@ -40,28 +39,17 @@ def _leading_bits(text: str) -> int:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments to ``parser``."""
-    from mr_dedup.formats.fingerprint_files import BYTE_ORDERS, FORMATS
-
-    parser.add_argument("files", nargs="+", metavar="FILE", help="files, globs or folders")
-    parser.add_argument("--format", choices=FORMATS, help="of FILE, if its name does not say")
-    parser.add_argument(
-        "--byte-order", choices=BYTE_ORDERS, default="big", help="of longs (default big)"
-    )
-    parser.add_argument(
-        "--bits",
-        type=_leading_bits,
-        default=4,
-        metavar="N",
-        help="leading bits to count fingerprints by (default 4)",
-    )
-    parser.add_argument("--json", action="store_true", help="print a JSON list, an object a file")
+    add = parser.add_argument
+    add("files", nargs="+", metavar="FILE", help="files, globs or folders")
+    add("--format", choices=FORMATS, help="the format of FILE (default: by suffix)")
+    add("--byte-order", choices=BYTE_ORDERS, default="big", help="of longs (default big)")
+    add("--bits", type=_leading_bits, default=4, metavar="N",
+        help="count fingerprints by so many leading bits (default 4)")  # fmt: skip
+    add("--json", action="store_true", help="print a JSON list with an object for each file")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command; return its exit code."""
-    from mr_dedup.formats.fingerprint_files import FingerprintFile
-    from mr_dedup.formats.inputs import expand
-
     files = [
         FingerprintFile.detect(path, format=arguments.format, byte_order=arguments.byte_order)
         for path in expand(arguments.files)
@@ -77,24 +65,21 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 class _Survey:
-    """What is known of the fingerprints seen so far."""
+    """Statistics of fingerprints, updated in blocks."""
 
     def __init__(self, bits: int) -> None:
-        import numpy as np
-
         self.count = 0
         self.leading = np.zeros(1 << bits, dtype=np.int64)
         self._shift = np.uint64(64 - bits)
-        self._first: NDArray[np.uint64] = np.empty(0, dtype=np.uint64)
+        self._previous: NDArray[np.uint64] = np.empty(0, dtype=np.uint64)
         self._smallest, self._largest = 2**64 - 1, 0
         self._descents = self._repeats = 0
 
     def add(self, block: NDArray[np.uint64]) -> None:
-        import numpy as np
-
+        """Count the fingerprints of a block, uint64[n], n from 1 on."""
         self.count += len(block)
-        run = np.concatenate((self._first, block))
-        self._first = block[-1:]
+        run = np.concatenate((self._previous, block))
+        self._previous = block[-1:]
         self._descents += int(np.count_nonzero(run[1:] < run[:-1]))
         self._repeats += int(np.count_nonzero(run[1:] == run[:-1]))
         self._smallest = min(self._smallest, int(block.min()))
@@ -102,7 +87,8 @@ class _Survey:
         leading = (block >> self._shift).astype(np.intp)
         self.leading += np.bincount(leading, minlength=len(self.leading))
 
-    def findings(self) -> dict[str, Any]:
+    def report(self) -> dict[str, Any]:
+        """Return the statistics for JSON."""
         order = "strictly ascending"
         if self._descents:
             order = "unsorted"
@@ -119,10 +105,6 @@ class _Survey:
 
 
 def _inspect(file: FingerprintFile, bits: int) -> dict[str, Any]:
-    from tqdm import tqdm
-
-    from mr_dedup.errors import FormatError
-
     survey = _Survey(bits)
     damage = None
     try:
@@ -142,16 +124,16 @@ def _inspect(file: FingerprintFile, bits: int) -> dict[str, Any]:
         "compression": file.compression,
         "bytes": size_bytes,
         "bytes_per_fingerprint": size_bytes / survey.count if survey.count and not damage else None,
-        **survey.findings(),
+        **survey.report(),
         "damage": damage,
     }
 
 
 def _lines(report: dict[str, Any]) -> list[str]:
-    """Return the report as lines of text, plain ASCII but for the name of the file."""
+    """Return the report as lines of text, in ASCII except for the name of the file."""
     kind = [report["format"], report["byte_order"] and f"{report['byte_order']}-endian"]
     kind.append(report["compression"])
-    distinct = "not known" if report["distinct"] is None else f"{report['distinct']:,}"
+    distinct = "unknown" if report["distinct"] is None else f"{report['distinct']:,}"
     each = report["bytes_per_fingerprint"]
     lines = [
         printable(report["path"]),
@@ -172,14 +154,12 @@ def _lines(report: dict[str, Any]) -> list[str]:
 
 
 def _histogram(counts: list[int]) -> list[str]:
-    """Return the share of fingerprints that begin with each pattern of bits (paper, figure 2)."""
+    """Return the share of fingerprints with each pattern of leading bits (paper, figure 2)."""
     bits = (len(counts) - 1).bit_length()
-    total, most = sum(counts), max(counts)
-    lines = [
-        f"  shares, by the leading {bits} bits" if bits > 1 else "  shares, by the leading bit"
-    ]
+    total, largest = sum(counts), max(counts)
+    lines = [f"  by the leading {bits} bits" if bits > 1 else "  by the leading bit"]
     for pattern, count in enumerate(counts):
-        bar = "#" * round(_BAR_COLUMNS * count / most)
+        bar = "#" * round(_BAR_COLUMNS * count / largest)
         lines.append(f"    {pattern:0{bits}b} {count / total:8.3%} {bar}".rstrip())
     return lines
 

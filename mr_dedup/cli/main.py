@@ -26,23 +26,27 @@ from mr_dedup.cli.streams import abandon, dependable_streams, open_closed_stream
 from mr_dedup.errors import MrDedupError, NothingReadError, TooManyRejectedError
 from mr_dedup.interrupts import INTERRUPTS, Watcher, at_forced_end, claim_end
 
-# Each is a module of this package with HELP, add_arguments(parser) and run(arguments) -> int.
-COMMANDS = (
-    "query",
-    "pairs",
-    "fingerprint",
-    "idf",
-    "dedup",
-    "plan",
-    "convert",
-    "inspect",
-    "distance",
-    "evaluate",
-    "compare",
-    "urls",
-    "index",
-    "serve",
-)
+COMMANDS = {
+    "query": "find the near-duplicates of queries in a corpus of fingerprints",
+    "pairs": "find all pairs of near-duplicates in a corpus of fingerprints, or between two",
+    "fingerprint": "compute the fingerprints of documents",
+    "idf": "count in how many documents each feature occurs",
+    "dedup": "keep one of each cluster of near-duplicate documents",
+    "plan": "show which design a query, or a search for all pairs, would use, and its cost",
+    "convert": "convert fingerprint files between formats",
+    "inspect": "describe fingerprint files, and check them for damage",
+    "distance": "compare two documents by their fingerprints and features",
+    "evaluate": "evaluate pairs or decisions against known similar pairs",
+    "compare": "compare methods on documents whose similar pairs are known",
+    "urls": "tell which URLs are new, and remember them",
+    "index": "keep an index of fingerprints on disk, and query it",
+    "serve": "serve an index over HTTP, with a web page that shows how it works",
+}
+"""Commands and their lines of help.
+
+Each is a module of this package with add_arguments(parser) and run(arguments) -> int, which is
+imported only if the command line names it.
+"""
 
 EXIT_OK, EXIT_MISTAKE, EXIT_BUG, EXIT_INTERRUPTED = 0, 2, 70, 130
 
@@ -50,9 +54,8 @@ EXIT_OK, EXIT_MISTAKE, EXIT_BUG, EXIT_INTERRUPTED = 0, 2, 70, 130
 def build_parser(argv: Sequence[str]) -> argparse.ArgumentParser:
     """Return a parser of the command line ``argv``.
 
-    A command that it begins with is the only one there is; without, all are there, for help and
-    for mistakes. Only commands that it names get their arguments: those know of formats and
-    designs, and to import them with all they need takes half a second.
+    If it starts with a command, the parser has only this one; otherwise all of them, for help and
+    errors. Only commands that it names are imported and get their arguments.
     """
     parser = argparse.ArgumentParser(
         prog="mr-dedup", description="Find near-duplicates by fingerprints, as MapReduce."
@@ -65,17 +68,14 @@ def build_parser(argv: Sequence[str]) -> argparse.ArgumentParser:
         dest="command", metavar="COMMAND", required=True, parser_class=CommandParser
     )
     for name in argv[:1] if argv and argv[0] in COMMANDS else COMMANDS:
-        module = importlib.import_module(f"mr_dedup.cli.{name}")
         command = commands.add_parser(
-            name,
-            help=module.HELP,
-            description=module.__doc__,
-            formatter_class=argparse.RawDescriptionHelpFormatter,
+            name, help=COMMANDS[name], formatter_class=argparse.RawDescriptionHelpFormatter
         )
-        command.set_defaults(run=module.run)
         if name in argv:
+            module = importlib.import_module(f"mr_dedup.cli.{name}")
+            command.description = module.__doc__
             module.add_arguments(command)
-            command.set_defaults(format_options=_format_options(command))
+            command.set_defaults(run=module.run, format_options=_format_options(command))
     return parser
 
 

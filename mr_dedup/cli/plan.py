@@ -1,15 +1,14 @@
-"""Show how a query of given sizes would be searched, and what it would cost.
+"""Show the table design for a search of given sizes, and its cost.
 
-Without --queries: how mr-dedup pairs would find all pairs of a corpus. Sizes may be far past this
-machine: 8e9 is the paper's corpus. Times are for one core of the machine the cost model was fitted
-on; their proportions carry over, the seconds only roughly.
+Without --queries: of a search for all pairs of a corpus, as by mr-dedup pairs. Sizes may be far
+larger than this machine: 8e9 is the corpus of the paper. Times are for one core of the machine that
+the cost model was fitted on: their ratios hold on others, the seconds only roughly.
 """
 
 from __future__ import annotations
 
 import argparse
 import math
-from typing import TYPE_CHECKING
 
 from mr_dedup.cli.arguments import (
     add_search_arguments,
@@ -18,16 +17,13 @@ from mr_dedup.cli.arguments import (
     planned_for,
     planned_for_pairs,
 )
-
-if TYPE_CHECKING:
-    from mr_dedup.hamming.planner import Option, Plan
-
-HELP = "show which design a query, or a search for all pairs, would use, and its cost"
+from mr_dedup.errors import MrDedupError
+from mr_dedup.hamming.planner import HELD_BYTES, Option, Plan, parts_for
 
 _FINGERPRINT_BYTES = 8
 
 _SENT_BYTES = 11
-"""What a fingerprint takes between map and reduce tasks: base64 makes four bytes of three."""
+"""The size of a fingerprint between map and reduce tasks: base64 makes four bytes of three."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -60,11 +56,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _plan_pairs(arguments: argparse.Namespace, chunk: int) -> None:
-    from mr_dedup.errors import MrDedupError
-    from mr_dedup.hamming.planner import HELD_BYTES, parts_for
-
     if arguments.index != "auto":
-        raise MrDedupError("--index: needs --queries; all pairs are of one side")
+        raise MrDedupError("--index: needs --queries; a search for all pairs has one side only")
     size = arguments.corpus
     planned = planned_for_pairs(size, arguments)
     print("\n".join(_report_pairs(planned)))
@@ -74,10 +67,10 @@ def _plan_pairs(arguments: argparse.Namespace, chunk: int) -> None:
     partitions = tables * parts_for(size, arguments.table_memory)
     sent = size * tables * _SENT_BYTES
     print(
-        f"over reducers: {design.name}, {tasks:,} map tasks of up to {chunk:,} fingerprints\n"
+        f"by reducers: {design.name}, {tasks:,} map tasks of up to {chunk:,} fingerprints\n"
         f"  {partitions:,} partitions of about {size * tables / partitions:,.0f} fingerprints, "
         f"{sent / (1 << 30):,.1f} GB between map and reduce\n"
-        f"  time: {partitioned.chosen.nanoseconds / 3.6e12:,.2f} core hours in all"
+        f"  time: {partitioned.chosen.nanoseconds / 3.6e12:,.2f} core hours in total"
     )
     if size * HELD_BYTES <= arguments.table_memory:
         planned.refuse_explosion()
@@ -95,12 +88,12 @@ def _report_pairs(plan: Plan) -> list[str]:
         *(_row(other, other is option, "") for other in plan.options),
         "",
         f"chosen: {option.design.name}{slices}, in one process",
-        f"  the cheapest of these: {option.candidates_per_probe:,.1f} candidates a fingerprint, "
-        f"compared 32 at a time, {plan.candidates:.2e} in all",
-        f"  memory: {_mebibytes(option.memory_bytes)} beside the fingerprints' "
+        f"  the cheapest of these: {option.candidates_per_probe:,.1f} candidates per fingerprint, "
+        f"compared 32 at a time, {plan.candidates:.2e} in total",
+        f"  memory: {_mebibytes(option.memory_bytes)} besides the fingerprints' "
         f"{_mebibytes(plan.corpus_size * _FINGERPRINT_BYTES)}, and about 250 MB for Python",
         f"  time: {option.nanoseconds / 1e9:,.2f} s",
-        f"  pairs by chance of uniform fingerprints: {plan.random_matches:,.3g}",
+        f"  expected pairs of uniform random fingerprints: {plan.random_matches:,.3g}",
     ]
 
 
@@ -120,12 +113,12 @@ def _report(plan: Plan, tasks: int, corpus: int) -> list[str]:
     lines += [
         "",
         f"chosen: {option.design.name}, tables over the {indexed}{slices}, probed by the {probing}",
-        f"  the cheapest of these: {option.candidates_per_probe:,.1f} candidates a probe, "
-        f"compared 32 at a time, {plan.candidates:.2e} a task",
-        f"  memory a task: {_mebibytes(option.memory_bytes)} of tables, "
+        f"  the cheapest of these: {option.candidates_per_probe:,.1f} candidates per probe, "
+        f"compared 32 at a time, {plan.candidates:.2e} per task",
+        f"  memory per task: {_mebibytes(option.memory_bytes)} of tables, "
         f"and about 250 MB for Python, its libraries and batches",
-        f"  time: {seconds:,.2f} s a task, {seconds * tasks / 3600:,.2f} core hours in all",
-        f"  matches by chance of uniform fingerprints: {random_matches:,.3g}",
+        f"  time: {seconds:,.2f} s per task, {seconds * tasks / 3600:,.2f} core hours in total",
+        f"  expected matches of uniform random fingerprints: {random_matches:,.3g}",
     ]
     return lines
 

@@ -22,8 +22,6 @@ from mr_dedup.errors import MrDedupError
 from mr_dedup.index.http_token import VARIABLE, read_token
 from mr_dedup.interrupts import no_forced_end
 
-HELP = "serve an index over HTTP, with a web page that shows how it works"
-
 DEFAULT_PORT = 8640
 
 

@@ -15,8 +15,10 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from mr_dedup.clusters.verification import ShingleSets, shingle_sets
+from mr_dedup.errors import MrDedupError
 from mr_dedup.report.compared_methods import ComparedMethod, Rows, Texts
 from mr_dedup.report.evaluation import Counts
+from mr_dedup.report.pair_files import TruePairs
 from mr_dedup.signatures.candidates import texts_of_keys
 from mr_dedup.signatures.protocol import Signatures
 
@@ -65,6 +67,27 @@ class Truth:
     documents: int
     keys: Rows
     similarities: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, pairs: TruePairs, ids: pa.LargeStringArray) -> tuple[Truth, int]:
+        """Return the true pairs of the documents ``ids``, and how many are of other documents.
+
+        Raises:
+            MrDedupError: if all pairs are of other documents, or if a pair has an id that several
+                documents have.
+        """
+        rows = [pc.index_in(side, value_set=ids) for side in (pairs.first, pairs.second)]
+        known = pc.and_(*(column.is_valid() for column in rows)).to_numpy(zero_copy_only=False)
+        ignored = int(len(pairs) - known.sum())
+        if ignored == len(pairs) and ignored:
+            raise MrDedupError(
+                "none of the true pairs is of these documents; are the ids the same?"
+            )
+        pairs.refuse_repeated(ids)
+        first, second = (column.fill_null(0).to_numpy().astype(np.int64)[known] for column in rows)
+        keys = np.minimum(first, second) * len(ids) + np.maximum(first, second)
+        keys, firsts = np.unique(keys, return_index=True)
+        return cls(len(ids), keys, pairs.similarities[known][firsts]), ignored
 
     def similarity(self, first: Rows, second: Rows) -> NDArray[np.float64]:
         """Return the similarity of rows first[m] < second[m], 0 for pairs not listed."""

@@ -31,7 +31,7 @@ class Segment(NamedTuple):
 
 @dataclass(frozen=True)
 class Excerpt:
-    """Characters ``start`` to ``stop`` of a text of ``total`` characters, as consecutive segments."""
+    """Characters ``start`` to ``stop`` of a text of ``total``, as consecutive segments."""
 
     start: int
     stop: int

@@ -91,7 +91,7 @@ def _compiled_templates() -> BytecodeCache | None:
 
 
 def _contents(data: ReportData) -> dict[str, Any]:
-    """Return the variables of the template besides ``data``: plots, shortened tables, differences."""
+    """Return the variables of the template besides ``data``: plots, short tables, differences."""
     sizes, totals = data.cluster_sizes, data.totals
     return {
         "totals": totals,

@@ -40,7 +40,7 @@ class DocumentPairs:
 
 @dataclass(frozen=True)
 class TruePairs(DocumentPairs):
-    """True pairs with their ``similarities``, float64[n] from 0 to 1; no pair has two different ones."""
+    """True pairs with their ``similarities``, float64[n] from 0 to 1, each pair with one."""
 
     similarities: NDArray[np.float64]
 

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from mr_dedup.report.data import Share
 
-
 _ORIGIN = r"^(?P<origin>[^/?#]*://[^/?#]*)"
 
 

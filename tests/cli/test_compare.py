@@ -1,4 +1,4 @@
-"""mr-dedup compare from outside: its figures against sets of pairs by brute force, and mistakes."""
+"""mr-dedup compare from outside: its figures against sets of pairs, and usage errors."""
 
 import csv
 import functools
@@ -13,16 +13,15 @@ from collections import Counter
 
 import pytest
 
-from mr_dedup.cli import document_inputs
+from mr_dedup.cli import compare as command
 from mr_dedup.features.options import FeatureOptions
-from mr_dedup.report import comparison_plots
 from tests.cli.documents import files_of, made_up_documents, similarity, write_jsonl
 from tests.cli.running import Command
 from tests.cli.test_dedup_methods import bands
 from tests.features import frequency_oracle
 from tests.fingerprints.test_simhash import oracle
 from tests.signatures import signature_oracle
-from tests.signatures.test_minwise import expected as least_hashes
+from tests.signatures.test_minwise import expected as min_hashes
 
 FILES = ["cost-f1.svg", "cost-verified-f1.svg", "precision-recall.svg", "results.csv"]
 
@@ -30,12 +29,12 @@ FILES = ["cost-f1.svg", "cost-verified-f1.svg", "precision-recall.svg", "results
 @functools.cache
 def made_up():
     texts = [each["text"] for each in made_up_documents(3)]
-    documents = [{"id": f"p{n}", "text": text} for n, text in enumerate([*texts, *told_apart()])]
+    documents = [{"id": f"p{n}", "text": text} for n, text in enumerate([*texts, *contested()])]
     return documents, truth_of(documents)
 
 
-def told_apart():
-    """Texts that some rules call alike and others do not."""
+def contested():
+    """Texts that some methods match and others do not."""
     rng = random.Random(6)
     words = [f"x{rng.getrandbits(40):x}" for _ in range(400)]
     # in their last word, behind 512 bytes
@@ -60,12 +59,12 @@ def all_pairs(documents):
     return list(itertools.combinations(range(len(documents)), 2))
 
 
-def truth_of(documents, least=0.6):
-    """All pairs so similar."""
+def truth_of(documents, min_similarity=0.6):
+    """All pairs with at least this similarity."""
     found = {}
     for n, m in all_pairs(documents):
         texts = [documents[i]["text"] for i in (n, m)]
-        if similarity(*texts) >= least:
+        if similarity(*texts) >= min_similarity:
             found[n, m] = similarity(*texts)
     return found
 
@@ -89,10 +88,10 @@ compare = Command("compare")
 done = compare.done
 
 
-def mistake(capfd, *arguments):
+def usage_error(capfd, *arguments):
     code, out, err = compare(capfd, *arguments)
     assert (code, out) == (2, "")
-    # nothing was read yet, which is told of first
+    # nothing was read and reported before
     (said,) = err.splitlines()
     assert said.startswith("mr-dedup: error: ")
     return said.removeprefix("mr-dedup: error: ")
@@ -103,13 +102,15 @@ def results(out):
         return list(csv.DictReader(file))
 
 
-# the slow and obvious way
+# the oracles
 
 
-def sharing(keys_of, least=1):
+def sharing(keys_of, min_shared=1):
     def found(documents):
         keys = [Counter(keys_of(document["text"])) for document in documents]
-        return {(n, m) for n, m in all_pairs(documents) if (keys[n] & keys[m]).total() >= least}
+        return {
+            (n, m) for n, m in all_pairs(documents) if (keys[n] & keys[m]).total() >= min_shared
+        }
 
     return found
 
@@ -128,9 +129,9 @@ def near(k, features):
 
 
 def estimated(documents):
-    """Of 20 bands of 5 one is shared, and the low bytes of all are alike enough."""
+    """One of 20 bands of 5 is shared, and the similarity of the low bytes is large enough."""
     texts = [document["text"] for document in documents]
-    bytes_of = [[value & 255 for value in least_hashes(text, 100)] for text in texts]
+    bytes_of = [[value & 255 for value in min_hashes(text, 100)] for text in texts]
     found = set()
     for n, m in sharing(bands)(documents):
         share = sum(a == b for a, b in zip(bytes_of[n], bytes_of[m], strict=True)) / 100
@@ -184,15 +185,14 @@ RULES = {
 
 
 def shares(found, true):
-    right = len(found & true)
-    wanted = found | true
+    positives = len(found & true)
     return {
-        "found": len(found),
-        "right": right,
-        "missed": len(true) - right,
-        "precision": right / len(found) if found else None,
-        "recall": right / len(true) if true else None,
-        "f1": 2 * right / (len(found) + len(true)) if wanted else None,
+        "predicted": len(found),
+        "true_positives": positives,
+        "false_negatives": len(true) - positives,
+        "precision": positives / len(found) if found else None,
+        "recall": positives / len(true) if true else None,
+        "f1": 2 * positives / (len(found) + len(true)) if found | true else None,
     }
 
 
@@ -201,12 +201,12 @@ def test_figures_equal_sets_of_pairs(capfd, corpus):
     printed, said = done(capfd, *arguments, "--bands", "0.7,1", "--threshold", 0.6)
     out = arguments[-1]
     assert sorted(path.name for path in out.iterdir()) == FILES
-    assert f"true pairs: {len(truth):,}; texts are compared by auto" in said
+    assert f"true pairs: {len(truth):,}; shingles: auto" in said
     rows = {(row["method"], row["similarity"]): row for row in results(out)}
     assert len({name for name, _ in rows}) > 30
-    alike = {(n, m) for (n, m), j in truth.items() if j >= 0.8}
+    verified = {(n, m) for (n, m), j in truth.items() if j >= 0.8}
     found = {name: rule(documents) for name, rule in RULES.items()}
-    # none can pass for another
+    # no two are equal
     assert len(set(map(frozenset, found.values()))) == len(RULES)
     for name, pairs in found.items():
         for band in (0.6, 0.7, 1):
@@ -214,33 +214,36 @@ def test_figures_equal_sets_of_pairs(capfd, corpus):
             row = rows[name, f"{band:g}"]
             wanted = {
                 **shares(pairs, true),
-                **{f"verified_{key}": value for key, value in shares(pairs & alike, true).items()},
+                **{
+                    f"verified_{key}": value
+                    for key, value in shares(pairs & verified, true).items()
+                },
             }
             got = {key: float(row[key]) if row[key] else None for key in wanted}
             assert got == pytest.approx(wanted), name
             f1 = "-" if wanted["f1"] is None else f"{wanted['f1']:.4f}"
             assert re.search(rf"^\| {re.escape(name)} \| {len(pairs):,} \|.*{f1}", printed, re.M)
         assert row["cut"] == ""
-        least = sharing(bands)(documents) if "estimate" in name else pairs
+        candidates = sharing(bands)(documents) if "estimate" in name else pairs
         if "sim=" not in name:
-            assert int(row["candidates"]) == len(least)
+            assert int(row["candidates"]) == len(candidates)
     assert len(found["minhash:bands=20,rows=5,least=1,shingles=auto"]) > 100
 
 
-def test_what_is_kept_and_what_is_asked_for(capfd, corpus):
+def test_methods_shingles_and_bands(capfd, corpus):
     _, _, arguments = corpus
-    asked = ["--method", "minhash:bands=4,rows=2", "--method", "minhash:bands=4,rows=2,least=1"]
-    asked += ["--method", "simhash", "--simhash-features", "characters:4", "--method", "exact"]
-    done(capfd, *arguments, *asked, "--shingles", "words:5", "--bands", 1)
+    options = ["--method", "minhash:bands=4,rows=2", "--method", "minhash:bands=4,rows=2,least=1"]
+    options += ["--method", "simhash", "--simhash-features", "characters:4", "--method", "exact"]
+    done(capfd, *arguments, *options, "--shingles", "words:5", "--bands", 1)
     rows = results(arguments[-1])
-    kept = {row["method"]: float(row["bytes_per_document"]) for row in rows}
+    stored = {row["method"]: float(row["bytes_per_document"]) for row in rows}
     # each once, simhash first
-    assert list(kept) == [
+    assert list(stored) == [
         "simhash:k=10,features=characters:4",
         "minhash:bands=4,rows=2,least=1,shingles=auto",
         "exact",
     ]
-    assert list(kept.values()) == pytest.approx([8, 32, 8], abs=1e-3)
+    assert list(stored.values()) == pytest.approx([8, 32, 8], abs=1e-3)
     assert [row["similarity"] for row in rows] == ["0.8", "1"] * 3
     assert all(float(row["sign_seconds"]) > 0 for row in rows)
 
@@ -252,7 +255,7 @@ def test_by_default_shingles_are_by_script(capfd, tmp_path):
     path = write_jsonl(tmp_path / "docs.jsonl", documents)
     pairs = write_truth(tmp_path / "truth.tsv", documents, {(0, 1): 0.9})
     _, said = done(capfd, path, "--truth", pairs, "-o", tmp_path / "out")
-    assert "compared by auto" in said
+    assert "shingles: auto" in said
     names = {row["method"] for row in results(tmp_path / "out")}
     assert "minhash:bands=20,rows=5,least=1,shingles=auto" in names
 
@@ -298,7 +301,7 @@ def test_hostile_ids_and_texts_leave_no_trace(capfd, tmp_path):
         }  # fmt: skip
 
 
-def test_documents_that_nothing_is_found_of(capfd, tmp_path):
+def test_documents_without_pairs(capfd, tmp_path):
     documents = [{"id": "a", "text": "one text"}, {"id": "b", "text": "of another kind"}]
     path = write_jsonl(tmp_path / "docs.jsonl", documents)
     truth = tmp_path / "truth.tsv"
@@ -307,7 +310,7 @@ def test_documents_that_nothing_is_found_of(capfd, tmp_path):
     printed, _ = done(capfd, path, "--truth", truth, "-o", out, "--method", "exact")
     assert "| exact | 0 | - | - | - | 0 | - | - | - |" in printed
     assert {row["precision"] for row in results(out)} == {""}
-    # and of no documents at all
+    # and without documents
     write_jsonl(path, [])
     done(capfd, path, "--truth", truth, "-o", out, "--overwrite")
 
@@ -317,26 +320,26 @@ def test_pairs_of_other_documents_do_not_count(capfd, tmp_path, corpus):
     more = tmp_path / "more.tsv"
     more.write_text(arguments[2].read_text() + "p1\telsewhere\t0.9\nx\ty\t1\n")
     _, said = done(capfd, arguments[0], "--truth", more, *arguments[3:], "--method", "exact")
-    assert "mr-dedup: 2 true pairs are of other documents, and do not count" in said
+    assert "mr-dedup: ignored: 2 true pairs of other documents" in said
     assert f"true pairs: {len(truth)};" in said
     more.write_text("x\ty\t1\n")
-    said = mistake(capfd, arguments[0], "--truth", more, "-o", tmp_path / "no")
-    assert said == "no pair of the truth is of these documents: other ids?"
-    # an id that two documents have tells none of them
+    said = usage_error(capfd, arguments[0], "--truth", more, "-o", tmp_path / "no")
+    assert said == "none of the true pairs is of these documents; are the ids the same?"
+    # an id that two documents have
     more.write_text("p1\x1b\tp2\t1\n")
     write_jsonl(arguments[0], [*documents, *({"id": "p1\x1b", "text": "x"} for _ in range(2))])
-    said = mistake(capfd, arguments[0], "--truth", more, "-o", tmp_path / "no")
-    assert said == "several documents have the id 'p1\\x1b', which the truth names"
+    said = usage_error(capfd, arguments[0], "--truth", more, "-o", tmp_path / "no")
+    assert said == "several documents have the id 'p1\\x1b', which is in the true pairs"
     assert not (tmp_path / "no").exists()
 
 
-def test_mistakes_are_one_line(capfd, tmp_path, corpus, monkeypatch):
+def test_usage_errors_are_one_line(capfd, tmp_path, corpus, monkeypatch):
     _, _, arguments = corpus
     bad = tmp_path / "bad.tsv"
     bad.write_text("p1\tp2\tvery\n")
     for more, said in [
         (["--truth", tmp_path / "none.tsv"], f"{tmp_path / 'none.tsv'}: "),
-        (["--truth", bad], f"{bad}, line 1: 'very' is no similarity from 0 to 1"),
+        (["--truth", bad], f"{bad}, line 1: 'very' is not a similarity from 0 to 1"),
         (["--method", "magic"], "--method: method 'magic' is none of simhash, exact, "),
         (["--method", "minhash:rows=0"], "rows must be from 1 to "),
         (["--method", "simhash:k=65"], "--method: "),
@@ -346,19 +349,21 @@ def test_mistakes_are_one_line(capfd, tmp_path, corpus, monkeypatch):
         (["--bands", "0.5"], "--bands: 0.5 is below --threshold 0.8"),
         (["-o", tmp_path / "no" / "out"], "does not exist"),
     ]:
-        assert said in mistake(capfd, *arguments, *more)
-    said = mistake(capfd, *arguments[:-1], tmp_path)
+        assert said in usage_error(capfd, *arguments, *more)
+    said = usage_error(capfd, *arguments[:-1], tmp_path)
     assert said == f"{tmp_path}: exists; give --overwrite to replace it"
     assert not arguments[-1].exists()
-    monkeypatch.setattr(document_inputs, "HELD_BYTES", 1000)
-    said = mistake(capfd, *arguments)
-    assert said.startswith("documents: more than 1,000 bytes of text, which one process does not")
+    monkeypatch.setattr(
+        command, "read_texts", functools.partial(command.read_texts, max_bytes=1000)
+    )
+    said = usage_error(capfd, *arguments)
+    assert said.startswith("documents: more than 1,000 bytes of text, too many for the memory")
     assert not arguments[-1].exists()
 
 
 @pytest.fixture
 def one_method(corpus):
-    """What a command of a moment is given, and its OUT."""
+    """The arguments of a fast command, and its OUT."""
     _, _, arguments = corpus
     return [*arguments, "--method", "exact"], arguments[-1]
 
@@ -373,25 +378,25 @@ def failing(*_):
 
 
 def test_the_result_is_whole_or_not_at_all(capfd, tmp_path, one_method, monkeypatch):
-    asked, out = one_method
+    given, out = one_method
     before = sorted(tmp_path.iterdir())
     with monkeypatch.context() as patched:
-        patched.setattr(comparison_plots, "plots", killed)
-        assert compare(capfd, *asked)[0] == 130
+        patched.setattr(command, "plots", killed)
+        assert compare(capfd, *given)[0] == 130
     with monkeypatch.context() as patched:
         patched.setattr(os, "rename", failing)
-        code, _, err = compare(capfd, *asked)
+        code, _, err = compare(capfd, *given)
     assert code == 2
     assert "No space left" in err.splitlines()[-1]
     assert sorted(tmp_path.iterdir()) == before
-    done(capfd, *asked)
-    assert mistake(capfd, *asked) == f"{out}: exists; give --overwrite to replace it"
+    done(capfd, *given)
+    assert usage_error(capfd, *given) == f"{out}: exists; give --overwrite to replace it"
     old = files_of(out)
     with monkeypatch.context() as patched:
-        patched.setattr(comparison_plots, "plots", killed)
-        assert compare(capfd, *asked, "--overwrite")[0] == 130
+        patched.setattr(command, "plots", killed)
+        assert compare(capfd, *given, "--overwrite")[0] == 130
     assert files_of(out) == old
-    done(capfd, *asked[:-2], "--method", "abstract", "--overwrite")
+    done(capfd, *given[:-2], "--method", "abstract", "--overwrite")
     assert {row["method"] for row in results(out)} == {"abstract:size_bytes=512"}
     assert sorted(tmp_path.iterdir()) == sorted([*before, out])
 
@@ -402,51 +407,51 @@ def test_the_result_is_whole_or_not_at_all(capfd, tmp_path, one_method, monkeypa
 def test_the_old_result_stays_until_the_new_one_is_there(
     capfd, tmp_path, one_method, monkeypatch, moment, after, error
 ):
-    asked, out = one_method
-    done(capfd, *asked)
+    given, out = one_method
+    done(capfd, *given)
     before, old = sorted(tmp_path.iterdir()), files_of(out)
     calls = []
-    usual = os.rename
+    rename = os.rename
 
-    def stopped(*places):
-        calls.append(places)
+    def stopped(*paths):
+        calls.append(paths)
         stops = len(calls) == moment + 1
         if after or not stops:
-            usual(*places)
+            rename(*paths)
         if stops:
             raise error
 
     with monkeypatch.context() as patched:
         patched.setattr(os, "rename", stopped)
-        code, _, _ = compare(capfd, *asked, "--overwrite")
+        code, _, _ = compare(capfd, *given, "--overwrite")
     assert code == (130 if error is KeyboardInterrupt else 2)
     is_new = (moment, after) == (1, True)
     assert (files_of(out) == old) is not is_new
     assert sorted(files_of(out)) == FILES
-    done(capfd, *asked, "--overwrite")
+    done(capfd, *given, "--overwrite")
     assert sorted(tmp_path.iterdir()) == before
 
 
-def test_folders_of_others_are_not_replaced(capfd, tmp_path, one_method):
-    asked, out = one_method
-    asked.append("--overwrite")
+def test_other_folders_are_not_replaced(capfd, tmp_path, one_method):
+    given, out = one_method
+    given.append("--overwrite")
     out.mkdir()
-    # of nothing there is nothing to lose
-    done(capfd, *asked)
+    # an empty folder
+    done(capfd, *given)
     (out / "notes.txt").write_text("precious")
     before = files_of(out)
-    assert mistake(capfd, *asked) == f"{out}: has 'notes.txt' as well, and is not replaced"
+    assert usage_error(capfd, *given) == f"{out}: also contains 'notes.txt', and is not replaced"
     assert files_of(out) == before
     (out / "notes.txt").unlink()
     for content in ("", "method,seconds\nmine,1\n"):
         (out / "results.csv").write_text(content)
-        assert "is no result of mr-dedup compare" in mistake(capfd, *asked)
+        assert "not a result of mr-dedup compare" in usage_error(capfd, *given)
     (out / "results.csv").unlink()
-    assert "is no result of mr-dedup compare" in mistake(capfd, *asked)
+    assert "not a result of mr-dedup compare" in usage_error(capfd, *given)
     assert sorted(files_of(out)) == FILES[:3]
-    # and what is no folder, or elsewhere
+    # a file, and a link to a folder
     link = tmp_path / "link"
     link.symlink_to(out)
-    for place in (asked[0], link):
-        said = mistake(capfd, *asked, "-o", place)
-        assert said == f"{place}: is no result of mr-dedup compare, and is not replaced"
+    for path in (given[0], link):
+        said = usage_error(capfd, *given, "-o", path)
+        assert said == f"{path}: not a result of mr-dedup compare, and not replaced"

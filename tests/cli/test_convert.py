@@ -1,7 +1,7 @@
-"""mr-dedup convert: every format to every other, sorting in and out of memory, mistakes."""
+"""mr-dedup convert: every format to every other, temporary files, usage errors."""
 
+import functools
 import gzip
-import random
 
 import numpy as np
 import pyarrow as pa
@@ -82,14 +82,14 @@ def test_formats_and_byte_order_may_be_named(tmp_path):
     named = ["--from", "longs", "--byte-order", "little", "--to", "text"]
     assert main(["convert", str(source), "-o", str(target), *named]) == 0
     assert target.read_text() == "1\n-2\n"
-    # what is written is big-endian, whatever was read
+    # written longs are big-endian
     named[-1] = "longs"
     assert main(["convert", str(source), "-o", str(target), *named, "--overwrite"]) == 0
     assert target.read_bytes() == bytes(7) + b"\1" + b"\xff" * 7 + b"\xfe"
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
-def test_nothing_becomes_nothing(tmp_path, capsys, ending):
+def test_empty_files(tmp_path, capsys, ending):
     (tmp_path / "in.txt").touch()
     out = tmp_path / f"out{ending}"
     assert main(["convert", str(tmp_path / "in.txt"), "-o", str(out)]) == 0
@@ -103,32 +103,10 @@ def test_a_file_may_be_replaced_by_its_own_conversion(tmp_path):
     assert read(path) == DISTINCT
 
 
-# sorting in runs
-
-
-@pytest.mark.parametrize("run_count", [1, 2, 7, 100, 999, 1000, 1001, 5000])
-@pytest.mark.parametrize("shape", ["random", "ascending", "descending", "equal", "few"])
-def test_runs_sort_as_memory_does(tmp_path, monkeypatch, run_count, shape):
-    monkeypatch.setattr(convert, "RUN_COUNT", run_count)
-    monkeypatch.setattr(convert, "_BATCH_COUNT", 64)
-    rng = random.Random(run_count)
-    # a file open for each run: many short runs only of few fingerprints
-    count = 1000 if run_count > 10 else 50 * run_count
-    values = {
-        "random": [rng.getrandbits(64) for _ in range(count)],
-        "ascending": list(range(count)),
-        "descending": list(range(2**64 - 1, 2**64 - 1 - count, -1)),
-        "equal": [3] * count,
-        "few": [rng.choice([0, 5, 2**64 - 1]) for _ in range(count)],
-    }[shape]
-    path = write(tmp_path / "x.longs", values)
-    assert main(["convert", str(path), "-o", str(tmp_path / "x.fpz")]) == 0
-    assert read(tmp_path / "x.fpz") == sorted(set(values))
-    assert names(tmp_path) == ["x.fpz", "x.longs"]
-
-
-def test_runs_are_held_beside_the_output_and_removed_after_a_failure(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(convert, "RUN_COUNT", 10)
+def test_runs_are_beside_the_output_and_removed_after_a_failure(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(
+        convert, "sorted_distinct", functools.partial(convert.sorted_distinct, run_count=10)
+    )
     out = tmp_path / "out"
     out.mkdir()
     seen = []
@@ -147,11 +125,11 @@ def test_runs_are_held_beside_the_output_and_removed_after_a_failure(tmp_path, m
     assert capsys.readouterr().err == "mr-dedup: error: interrupted\n"
 
 
-# mistakes
+# usage errors
 
 
 def failure(capsys, *arguments):
-    """The one line a mistake is answered with."""
+    """The message of a usage error: one line."""
     assert main(["convert", *map(str, arguments)]) == 2
     output = capsys.readouterr()
     assert output.out == ""
@@ -162,7 +140,7 @@ def failure(capsys, *arguments):
     return rest
 
 
-def test_mistakes_are_one_line_and_write_nothing(tmp_path, capsys):
+def test_usage_errors_are_one_line_and_write_nothing(tmp_path, capsys):
     good = write(tmp_path / "good.longs", VALUES)
     odd = tmp_path / "odd.xyz"
     odd.touch()

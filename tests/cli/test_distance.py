@@ -1,4 +1,4 @@
-"""mr-dedup distance: what it says of two documents, wherever they are, and of mistakes."""
+"""mr-dedup distance: reports of two documents, from any source, and usage errors."""
 
 import gzip
 import json
@@ -36,7 +36,7 @@ def report(capsys, *arguments, err=""):
 
 
 def refusal(capsys, *arguments):
-    """What is said of a mistake: one line."""
+    """The message of a usage error: one line."""
     assert main(["distance", *map(str, arguments)]) == 2
     output = capsys.readouterr()
     assert output.out == ""
@@ -115,21 +115,21 @@ def test_the_report_for_people(tmp_path, capsys, monkeypatch):
     bits = ", ".join(str(bit) for bit in range(64) if (a ^ b) >> bit & 1)
     signed_a, signed_b = (value - 2**64 if value >= 2**63 else value for value in (a, b))
     assert capsys.readouterr().out == (
-        "compared by words:1, tf, normalize nfkc\n"
+        "features  words:1, tf, normalize nfkc\n"
         "A  a.txt\n"
         f"   fingerprint  {signed_a} (0x{a:016x})\n"
-        "   features     3, of weight 4.000\n"
+        "   features     3, total weight 4.000\n"
         "B  b.txt\n"
         f"   fingerprint  {signed_b} (0x{b:016x})\n"
-        "   features     3, of weight 4.000\n"
+        "   features     3, total weight 4.000\n"
         f"distance  {(a ^ b).bit_count()} bits: {bits}\n"
         "Jaccard   0.5000, by weight 0.3333\n"
         "shared: 2 features, with their weights in A and in B\n"
         "      1.000     2.000  one\n"
         "  and 1 more\n"
-        "in A alone: 1 feature\n"
+        "only in A: 1 feature\n"
         "      1.000            three\n"
-        "in B alone: 1 feature\n"
+        "only in B: 1 feature\n"
         "                1.000  four\n"
     )
 
@@ -186,10 +186,10 @@ def test_documents_are_found_by_their_ids(sources, capsys, name):
     found = report(capsys, *ids, "--in", sources / name)
     assert [document["name"] for document in found["documents"]] == list(ids)
     for document, other in zip(found["documents"], expected["documents"], strict=True):
-        assert document.pop("place") >= 0
+        assert document.pop("position") >= 0
         for member in ("name", "file"):
             document[member] = other[member]
-        other.pop("place")
+        other.pop("position")
     assert found == expected
 
 
@@ -197,11 +197,11 @@ def test_the_same_id_twice_is_a_distance_of_zero(sources, capsys):
     assert report(capsys, "b", "b", "--in", sources / "x.jsonl")["distance"] == 0
 
 
-def test_the_place_of_a_document_is_told(sources, capsys):
+def test_the_location_of_a_document(sources, capsys):
     path = sources / "x.jsonl"
     assert main(["distance", "a", "b", "--in", str(path)]) == 0
     start = path.read_bytes().index(b'{"id": "b"')
-    assert f"B  b\n   place        {path}:{start}\n" in capsys.readouterr().out
+    assert f"B  b\n   location     {path}:{start}\n" in capsys.readouterr().out
 
 
 def test_reading_ends_when_both_are_found(tmp_path, capsys):
@@ -220,10 +220,10 @@ def test_an_id_that_is_not_there(sources, capsys, arguments):
     assert said == "no document has the id 'none', of 7 read"
 
 
-def test_files_of_other_kinds_are_told_where_an_id_is_not_there(sources, capsys):
+def test_skipped_files_are_reported_if_an_id_is_missing(sources, capsys):
     (sources / "folder" / "truth.tsv").touch()
     said = refusal(capsys, "a.md", "a", "--in", sources / "folder")
-    assert said == "no document has the id 'a', of 7 read; 1 file of other kinds not read"
+    assert said == "no document has the id 'a', of 7 read; skipped: 1 file of other kinds"
 
 
 def test_an_id_of_several_documents(tmp_path, capsys):
@@ -236,7 +236,7 @@ def test_an_id_of_several_documents(tmp_path, capsys):
     )
 
 
-def test_records_that_cannot_be_read_are_told(tmp_path, capsys):
+def test_rejected_records_are_reported(tmp_path, capsys):
     path = tmp_path / "x.jsonl"
     path.write_text("bad\n" + lines_of({"id": "a", "text": "x"}) + '{"id":"b"}\n')
     said = f"2 records could not be read, the first: {path}, line 1 (byte 0): is not JSON"
@@ -254,9 +254,9 @@ def test_a_file_must_be_one_document(tmp_path, capsys):
         (
             "two.jsonl",
             lines_of({"text": "a"}, {"text": "b"}),
-            "holds several documents; give two ids",
+            "contains several documents; give two ids",
         ),
-        ("none.jsonl", "", "holds no document"),
+        ("none.jsonl", "", "contains no document"),
         ("bad.jsonl", "x\n", "is not JSON"),
         ("x.odd", "", "the format is not known by its ending"),
     ):
@@ -308,6 +308,6 @@ def test_what_is_printed_is_printable(tmp_path, capsys):
         (["--max-record-size", "9"], "is longer than 9 bytes"),
     ],
 )
-def test_mistakes_in_options_are_one_line(tmp_path, capsys, arguments, said):
+def test_usage_errors_are_one_line(tmp_path, capsys, arguments, said):
     names = texts(tmp_path, a=FOX, b=CAT)
     assert said in refusal(capsys, *names, *arguments)

@@ -1,4 +1,4 @@
-"""mr-dedup inspect: what it says of sound files, and of damaged ones."""
+"""mr-dedup inspect: reports of intact and of damaged files."""
 
 import gzip
 import json
@@ -28,7 +28,7 @@ def reports(capsys, *arguments, code=0):
 
 
 @pytest.mark.parametrize("ending", [".longs", ".txt", ".fpz", ".longs.gz", ".tsv.zst", ".fpz.gz"])
-def test_a_sound_file(tmp_path, capsys, ending):
+def test_an_intact_file(tmp_path, capsys, ending):
     rng = random.Random(ending)
     values = sorted({rng.getrandbits(64) for _ in range(1000)})
     path = write(tmp_path / f"x{ending}", values)
@@ -69,7 +69,7 @@ def test_order_is_that_of_unsigned_numbers(tmp_path, capsys, values, order, dist
     assert report["count"] == len(values)
 
 
-def test_order_is_seen_across_blocks(tmp_path, capsys, monkeypatch):
+def test_order_across_blocks(tmp_path, capsys, monkeypatch):
     whole = FingerprintFile.batches
     monkeypatch.setattr(FingerprintFile, "batches", lambda file, max_count: whole(file, 0, None, 2))
     for values, order in (([1, 2, 3, 4], "strictly ascending"), ([1, 2, 2, 3], "ascending")):
@@ -118,7 +118,7 @@ def test_the_report_for_people(tmp_path, capsys):
         "  size          32 bytes, 8.000 each\n"
         "  smallest      0 (0x0000000000000000)\n"
         "  largest       -1 (0xffffffffffffffff)\n"
-        "  shares, by the leading 2 bits\n"
+        "  by the leading 2 bits\n"
         "    00  50.000% ########################################\n"
         "    01  25.000% ####################\n"
         "    10   0.000%\n"
@@ -179,7 +179,7 @@ def test_damage_of_one_file_does_not_hide_the_others(tmp_path, capsys):
     assert [report["count"] for report in found] == [0, 0, 0, 1]
 
 
-def test_mistakes_are_one_line(tmp_path, capsys):
+def test_usage_errors_are_one_line(tmp_path, capsys):
     odd = tmp_path / "odd.xyz"
     odd.touch()
     for arguments, message in (

@@ -1,4 +1,4 @@
-"""mr-dedup plan: what it prints, for small sizes and for the paper's."""
+"""mr-dedup plan: its output for small sizes and for those of the paper."""
 
 import pytest
 
@@ -24,7 +24,7 @@ def test_the_papers_sizes(capsys):
     assert "chosen: 4-tables, tables over the queries, probed by the corpus" in out
 
 
-def test_choices_are_followed(capsys):
+def test_options_are_used(capsys):
     code, out, _ = planned(
         capsys, "--corpus", "1e6", "--queries", "1e6", "-k", "3", "--design", "10-tables",
         "--index", "corpus", "--table-memory", "10MB", "--chunk-size", "1MB",
@@ -42,7 +42,7 @@ def test_choices_are_followed(capsys):
         (["-k", "24"], "choose a smaller k"),
     ],
 )
-def test_mistakes_are_one_line(capsys, arguments, said):
+def test_usage_errors_are_one_line(capsys, arguments, said):
     code, _, err = planned(capsys, "--corpus", "8e9", "--queries", "1e6", *arguments)
     assert code == 2
     assert said in err
@@ -64,13 +64,13 @@ def test_byte_sizes_are_checked(capsys, size):
     assert "is no size such as" in capsys.readouterr().err
 
 
-def test_nothing_at_all_has_a_plan(capsys):
+def test_empty_sides_have_a_plan(capsys):
     code, out, _ = planned(capsys, "--corpus", "0", "--queries", "0")
     assert code == 0
     assert "0 map tasks" in out
 
 
-def test_all_pairs_where_there_are_no_queries(capsys):
+def test_all_pairs_without_queries(capsys):
     code, out, err = planned(capsys, "--corpus", "16e6")
     assert (code, err) == (0, "")
     assert out.startswith("all pairs of 16,000,000 fingerprints, k = 3\n")
@@ -78,7 +78,7 @@ def test_all_pairs_where_there_are_no_queries(capsys):
         assert out.count(f" {design} ") == 1
     assert out.count("  > ") == 1
     assert "chosen: 4-tables, in one process" in out
-    assert "over reducers: 4-tables, 2 map tasks of up to 8,388,608 fingerprints" in out
+    assert "by reducers: 4-tables, 2 map tasks of up to 8,388,608 fingerprints" in out
     assert "64 partitions of about 1,000,000 fingerprints, 0.7 GB between map and reduce" in out
 
 
@@ -104,7 +104,7 @@ def test_the_design_for_all_pairs_follows_the_size_and_the_memory(capsys):
         (["-k", "24", "--table-memory", "1TB"], "choose a smaller k"),
     ],
 )
-def test_mistakes_of_all_pairs_are_one_line(capsys, arguments, said):
+def test_usage_errors_for_all_pairs_are_one_line(capsys, arguments, said):
     code, _, err = planned(capsys, "--corpus", "1e9", *arguments)
     assert code == 2
     assert said in err
