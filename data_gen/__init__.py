@@ -1,1 +1,1 @@
-"""Synthetic data with planted truth; never imports mr_dedup, so that its truth is independent."""
+"""Synthetic data with known duplicates; never imports mr_dedup, to be independent of it."""

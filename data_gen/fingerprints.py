@@ -1,14 +1,12 @@
-"""Fingerprints with planted near-duplicates: random queries, and a corpus that holds copies of
+"""Fingerprints with planted near-duplicates: random queries, and a corpus that contains copies of
 them with a few bits flipped, scattered among filler.
 
-What is planted is known, so it is the truth that a search is measured against: every planted
-pair lies within k bits. It is a lower bound of what a correct search finds: values of the filler
-may lie within k of a query by chance, and what was planted for one query within k of another.
-Uniform values do so with a probability of about C(64, k) / 2**64 a pair, 2e-15 for k = 3; in the
-dense distributions it is certain.
+The planted pairs are the truth for tests of a search: all of them are within k bits. A correct
+search may find more: a filler value may be within k bits of a query by chance, and a value planted
+for one query within k bits of another. For uniform values the probability is about C(64, k) / 2**64
+a pair, 2e-15 for k = 3; in the dense distributions such pairs are certain.
 
-Only the queries and what is planted for them are held in memory; the corpus streams through it a
-block at a time.
+Queries and planted values are in memory; the corpus is streamed in blocks.
 """
 
 from __future__ import annotations
@@ -32,27 +30,30 @@ QUERIES_FILE, TRUTH_FILE = "queries.longs", "truth.tsv"
 OWN_FILES = re.compile(r"queries\.longs|truth\.tsv|corpus-[0-9]{5}\.longs")
 
 FLIPS = ("up-to", "exactly")
-MAX_CHUNKS = 100_000  # five digits: names sort as the chunks do
+MAX_CHUNKS = 100_000  # five digits: names sort like numbers
 MAX_COUNT = 1 << 48
 
-# pairs that a step of the truth sorts and prints at once: some 50 MB of Python numbers and text
+# pairs that are sorted and formatted at a time: some 50 MB of Python integers and text
 _TRUTH_PAIRS = 1 << 18
 
 
 @dataclass(frozen=True)
 class FingerprintParameters:
-    """What to make; everything follows from it, byte for byte.
+    """The parameters of a data set, which determine every byte of it.
 
-    - ``queries``, ``corpus``: how many fingerprints each holds. The corpus has room for all that
-      is planted; the rest of it is filler.
-    - ``duplicates_per_query``: copies planted for each query, with flipped bits at distinct
-      uniform positions: a number uniform in 0..k (``flips`` = "up-to"), or k (``"exactly"``).
-    - ``near_misses``: copies planted for each query with k + 1, k + 2, k + 1, … bits flipped,
-      which are no near-duplicates of it.
-    - ``distribution``: of the queries and of the filler. Flips fall on all 64 bits in any case.
-    - ``chunk_bytes``: the size of each file of the corpus but the last; changes no value.
+    Args:
+        queries: how many queries.
+        corpus: how many fingerprints the corpus has, planted ones included.
+        duplicates_per_query: copies of each query in the corpus with random bits flipped.
+        k: the largest number of flipped bits of a duplicate.
+        seed: of the random numbers, from 0 to 2**64 - 1.
+        flips: how many bits of a duplicate are flipped: "up-to" k, uniformly, or "exactly" k.
+        near_misses: copies of each query with k + 1, k + 2, k + 1, … bits flipped.
+        distribution: of queries and filler. Flipped bits are uniform in any case.
+        chunk_bytes: the size of each file of the corpus but the last; it changes no value.
 
-    Raises ValueError, naming the parameter and its value, where these do not fit.
+    Raises:
+        ValueError: for a parameter out of range, naming it and its value.
     """
 
     queries: int
@@ -81,7 +82,7 @@ class FingerprintParameters:
             raise ValueError(f"flips must be one of {', '.join(FLIPS)}, not {self.flips!r}")
         if self.corpus < self.planted:
             raise ValueError(
-                f"corpus must be at least {self.planted}, to hold {self.duplicates_per_query} "
+                f"corpus must be at least {self.planted}, to contain {self.duplicates_per_query} "
                 f"duplicates and {self.near_misses} near misses of each of {self.queries} "
                 f"queries, not {self.corpus}"
             )
@@ -102,18 +103,18 @@ class FingerprintParameters:
 
     @property
     def chunks(self) -> int:
-        """How many files the corpus makes; an empty corpus is one empty file."""
+        """The number of files of the corpus; an empty corpus is one empty file."""
         return max(1, -(-self.corpus * LONG_BYTES // self.chunk_bytes))
 
     @property
     def steps(self) -> int:
-        """What the numbers that ``write`` reports to its ``progress`` add up to."""
+        """The sum of the numbers that ``write`` passes to ``progress``."""
         return self.queries + self.corpus
 
 
 @dataclass(frozen=True)
 class Summary:
-    """What was written: the distinct pairs of truth.tsv, and the files and bytes of it all."""
+    """The number of distinct pairs in truth.tsv, of files, and of bytes written."""
 
     truth_pairs: int
     files: int
@@ -130,7 +131,7 @@ def make_queries(parameters: FingerprintParameters) -> Longs:
 
 
 def make_duplicates(parameters: FingerprintParameters, queries: Longs) -> Longs:
-    """Return the near-duplicates planted for each query, uint64[queries, duplicates_per_query]."""
+    """Return the near-duplicates of each query, uint64[queries, duplicates_per_query]."""
     k = parameters.k
 
     def flips(stream: Stream, copies: NDArray[np.int64]) -> Longs:
@@ -142,7 +143,7 @@ def make_duplicates(parameters: FingerprintParameters, queries: Longs) -> Longs:
 
 
 def make_near_misses(parameters: FingerprintParameters, queries: Longs) -> Longs:
-    """Return the decoys planted for each query, uint64[queries, near_misses].
+    """Return the near misses of each query, uint64[queries, near_misses].
 
     Columns 0, 2, … are k + 1 bits from the query, columns 1, 3, … are k + 2.
     """
@@ -157,9 +158,12 @@ def make_near_misses(parameters: FingerprintParameters, queries: Longs) -> Longs
 def corpus_blocks(parameters: FingerprintParameters, planted: Longs) -> Iterator[Longs]:
     """Yield the corpus in order, uint64[BLOCK_LONGS] at a time, the last block shorter.
 
-    Each value of ``planted``, uint64[at most corpus], takes a position of its own, scattered
-    over the whole corpus (``streams.scattered``); everything else is filler. Holds 16 bytes a
-    planted value (32 while it sorts them) and a few blocks, whatever the length of the corpus.
+    Takes 16 bytes of memory for each planted value (32 while they are sorted) and a few blocks.
+
+    Args:
+        parameters: of the data set.
+        planted: up to ``corpus`` values, which get distinct random positions; all others are
+            filler.
     """
     draw: Draw = parameters.distribution.prepare(parameters.seed)
     positions = scattered(
@@ -178,9 +182,9 @@ def corpus_blocks(parameters: FingerprintParameters, planted: Longs) -> Iterator
 def truth_lines(queries: Longs, duplicates: Longs) -> list[str]:
     """Return the lines of truth.tsv for uint64[n] queries and their uint64[n, d] duplicates.
 
-    A line is ``query TAB duplicate TAB duplicate…`` and a newline, in signed decimals, its
-    duplicates ascending, each once; lines ascend by query, and equal queries share one. None for
-    d = 0. Costs about 0.7 microseconds a pair.
+    A line is ``query TAB duplicate TAB duplicate…`` and a newline, in signed decimals, with
+    distinct ascending duplicates. Lines ascend by query, with one for equal queries, and there are
+    none for d = 0. Takes about 0.7 microseconds a pair.
     """
     count = duplicates.shape[1]
     if not duplicates.size:
@@ -207,22 +211,24 @@ def write(
     overwrite: bool = False,
     progress: Callable[[int], object] = lambda steps: None,
 ) -> Summary:
-    """Write queries.longs, corpus-00000.longs, … and truth.tsv into ``folder``, or nothing.
+    """Write queries.longs, corpus-00000.longs, … and truth.tsv to a folder, or nothing.
 
-    Longs are 8 bytes, big-endian, two's complement; truth.tsv is what ``truth_lines`` returns
-    for all queries. ``folder`` is new or empty, or, with ``overwrite``, holds nothing but such
-    files. Raises OutputError otherwise, and where it cannot be written. ``progress`` is called
-    with numbers of steps that add up to ``parameters.steps``.
+    Longs are 8 bytes, big-endian, two's complement; truth.tsv has the lines of ``truth_lines``.
+    Takes 8 bytes of memory a query, 40 a planted value, and about 100 MB. Takes 10 to 40 ns a
+    uniform value including writing, 80 ns more for a clustered or a Zipf one, 0.7 microseconds for
+    a planted one.
 
-    Memory: 8 bytes a query and 40 a planted value at the peak, and about 100 MB; none for the
-    length of the corpus. Time: 10 to 40 ns a uniform value with the writing, 80 ns more a
-    clustered or a Zipf one, 0.7 microseconds a planted one. Any ``chunk_bytes``
-    gives the same bytes, cut in other places.
+    Args:
+        parameters: of the data set.
+        folder: new or empty; with ``overwrite`` it may contain only such files.
+        overwrite: replace the files of ``folder``.
+        progress: is called with numbers of steps, ``parameters.steps`` in total.
+
+    Raises:
+        OutputError: if the folder cannot be written.
     """
-    least_bytes = LONG_BYTES * (parameters.queries + parameters.corpus)
-    with whole_folder(
-        folder, OWN_FILES, overwrite=overwrite, least_bytes=least_bytes
-    ) as new_folder:
+    min_bytes = LONG_BYTES * (parameters.queries + parameters.corpus)
+    with whole_folder(folder, OWN_FILES, overwrite=overwrite, min_bytes=min_bytes) as new_folder:
         queries = make_queries(parameters)
         with (new_folder / QUERIES_FILE).open("wb") as file:
             file.write(queries.astype(">u8").data)
@@ -239,11 +245,11 @@ def write(
 def _write_truth(
     path: Path, queries: Longs, duplicates: Longs, progress: Callable[[int], object]
 ) -> int:
-    """Write truth.tsv a slice of the sorted queries at a time; return its number of pairs."""
+    """Write truth.tsv by slices of the sorted queries; return its number of pairs."""
     order = np.argsort(queries.view(np.int64), kind="stable")
     ordered = queries.view(np.int64)[order]
     step = max(1, _TRUTH_PAIRS // max(1, duplicates.shape[1]))
-    # a slice starts where its first query does, so that equal queries are never parted
+    # equal queries are in the same slice
     edges = np.unique(np.searchsorted(ordered, ordered[::step]))
     pairs = 0
     with path.open("w", encoding="ascii", newline="") as file:
@@ -263,7 +269,7 @@ def _write_corpus(
     progress: Callable[[int], object],
 ) -> None:
     chunk_longs = parameters.chunk_bytes // LONG_BYTES
-    pieces = _cut(corpus_blocks(parameters, planted), chunk_longs)
+    pieces = _split(corpus_blocks(parameters, planted), chunk_longs)
     if not parameters.corpus:
         (folder / "corpus-00000.longs").touch()
     for chunk, chunk_pieces in itertools.groupby(pieces, key=itemgetter(0)):
@@ -273,8 +279,8 @@ def _write_corpus(
                 progress(piece.size)
 
 
-def _cut(blocks: Iterator[Longs], chunk_longs: int) -> Iterator[tuple[int, Longs]]:
-    """Yield (chunk number, piece) for blocks cut where a chunk ends."""
+def _split(blocks: Iterator[Longs], chunk_longs: int) -> Iterator[tuple[int, Longs]]:
+    """Yield (chunk number, piece): blocks split at the ends of chunks."""
     done = 0
     for block in blocks:
         while block.size:
@@ -294,8 +300,7 @@ def _flipped(
 ) -> Longs:
     """Return flipped copies of the queries, uint64[queries, copies_per_query].
 
-    ``flips(stream, copies)`` says how many bits of each to flip, given which of its query's
-    copies each is.
+    ``flips(stream, copies)`` returns how many bits to flip, given the number of each copy.
     """
     flipped = np.empty(queries.size * copies_per_query, dtype=np.uint64)
     for stream, part in _blocks(parameters.seed, purpose, flipped.size):
@@ -305,7 +310,7 @@ def _flipped(
 
 
 def _blocks(seed: int, purpose: str, total: int) -> Iterator[tuple[Stream, slice]]:
-    """Yield each block's own stream, and the slice of 0..total that it makes."""
+    """Yield the stream of each block, and its slice of 0..total."""
     for block, size in enumerate(block_sizes(total)):
         start = block * BLOCK_LONGS
         yield Stream(seed, purpose, block), slice(start, start + size)

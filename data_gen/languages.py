@@ -1,8 +1,8 @@
-"""Made-up languages: vocabularies by rank, how often each word occurs, and how words are set.
+"""Made-up languages: their vocabularies, word frequencies and typography.
 
-A language is the same for every seed: only what is written in it differs. Words occur by Zipf's
-law, the r-th as often as 1 / r. What stands around the words (dates, counters, punctuation) is
-English or Chinese as on the web.
+A language is the same for every seed, only the texts differ. Words follow Zipf's law: the frequency
+of the r-th is proportional to 1 / r. Dates, counters and punctuation are as on English or Chinese
+pages of the web.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from numpy.typing import NDArray
 from data_gen.streams import Choices, Longs, Stream, scattered
 
 VOCABULARY = 1 << 15
-# words of the first ranks have no synonyms: they hold sentences together
+# words of the first ranks have no synonyms
 FUNCTION_WORDS = 32
 
-# how a word is set: a sentence is a list of its words' ranks x FORMS + one of these
+# forms of a word: a sentence is a list of rank x FORMS + form of its words
 PLAIN, COMMA, FIRST, LAST, FORMS = 0, 1, 2, 3, 4
 
-# a frequency is a number of slots of so many: a draw is then one look into a table
+# a word has so many of 2**18 slots as is its frequency: a draw is one table lookup
 _SLOT_BITS = 18
 
 # fmt: off
@@ -40,7 +40,7 @@ _CODAS = ("", "", "", "", "", "n", "r", "s", "t", "l", "d", "m", "nd", "st", "rt
 _ACCENTED = str.maketrans("aeiou", "áéïöü")
 _CHARACTERS = 3000
 _FIRST_CHARACTER, _LAST_CHARACTER = 0x4E00, 0x9FA5
-# what Unicode's compatibility normalisation (NFKC) takes back
+# characters that NFKC normalises to the ASCII ones
 _WIDE_DIGITS = str.maketrans("0123456789，：", "０１２３４５６７８９,:")
 
 
@@ -48,13 +48,15 @@ _WIDE_DIGITS = str.maketrans("0123456789，：", "０１２３４５６７８９
 class Language:
     """A vocabulary, and the conventions of pages written in it.
 
-    - ``name``, ``code``: as ``--language`` and as ``<html lang>`` have it.
-    - ``shingle_tokens``: how many tokens make a shingle of its truth.
-    - ``words``: by rank, the most frequent first, all different; VOCABULARY of them.
-    - ``forms``: what is printed for rank x FORMS + form, with what follows it.
-    - ``charset``: an encoding that was common before UTF-8.
-    - ``byline``: what a page says of its date and of how often it was seen.
-    - ``rewritten``: the same text in other code points, equal after NFKC.
+    Args:
+        name: the value of ``--language``.
+        code: the value of ``<html lang>``.
+        shingle_tokens: the number of tokens of a shingle.
+        words: VOCABULARY distinct words, the most frequent first.
+        forms: the text for each rank x FORMS + form, with the punctuation and space behind it.
+        charset: an encoding that was common before UTF-8.
+        byline: returns the line with the date and the count of views.
+        rewritten: returns the same text with other code points, equal after NFKC.
     """
 
     name: str
@@ -67,50 +69,50 @@ class Language:
     rewritten: Callable[[str], str]
 
     def paragraph(self, sentences: Sequence[Sequence[int]]) -> str:
-        """Return sentences in print, in a row."""
+        """Return the text of consecutive sentences."""
         return "".join(map(self.forms.__getitem__, chain.from_iterable(sentences))).rstrip()
 
     def phrase(self, choices: Choices, size: int) -> str:
-        """Return ``size`` words drawn by their frequency, the first as at a sentence's start."""
-        often = frequency_table(VOCABULARY)
-        ranks = [int(often[choices.below(1 << _SLOT_BITS)]) for _ in range(size)]
+        """Return ``size`` random words, the first one capitalised as at the start of a sentence."""
+        frequencies = frequency_table(VOCABULARY)
+        ranks = [int(frequencies[choices.below(1 << _SLOT_BITS)]) for _ in range(size)]
         forms = [FIRST] + [PLAIN] * (size - 1)
         printed = [self.forms[r * FORMS + form] for r, form in zip(ranks, forms, strict=True)]
         return "".join(printed).rstrip()
 
 
 def draw_words(raw: Longs) -> NDArray[np.int64]:
-    """Return a word's rank for each of uint64[n] uniform values, by its leading bits: int64[n]."""
+    """Return the rank of a word, int64[n], for each of n uniform uint64 values."""
     slots = (raw >> np.uint64(64 - _SLOT_BITS)).astype(np.int64)
     return frequency_table(VOCABULARY)[slots].astype(np.int64)
 
 
 def synonym(word: int) -> int:
-    """Return a word of a sentence with its synonym, of the next rank, in its place.
+    """Return the synonym of a word of a sentence in the same form; function words have none.
 
-    Synonyms come in pairs: that of the synonym is the word itself. A function word stays.
+    Synonyms are pairs of neighbouring ranks: each is the synonym of the other.
     """
     return word if word < FUNCTION_WORDS * FORMS else word ^ FORMS
 
 
 @functools.cache
 def frequency_table(size: int) -> NDArray[np.uint16]:
-    """Return the rank that each of 2**18 equally likely slots stands for, by Zipf's law.
+    """Return the rank of each of 2**18 equally likely slots, by Zipf's law, ascending.
 
-    ``size`` ranks, at most 2**15; slots go by rank, and the rarest ranks may have none. Weights
-    are rounded to whole multiples of 2**-32 of the first, so that the last digit of a platform's
-    division does not show.
+    There are ``size`` ranks, at most 2**15; the rarest may have no slot. Weights are rounded to
+    multiples of 2**-32 of the first one, so that the result does not depend on the last digit of a
+    platform's division.
     """
-    heaped = np.cumsum(np.rint(2.0**32 / np.arange(1, size + 1))).astype(np.uint64)
+    cumulative = np.cumsum(np.rint(2.0**32 / np.arange(1, size + 1))).astype(np.uint64)
     middles = np.arange(1, 2 << _SLOT_BITS, 2, dtype=np.uint64)
-    middles = (middles * heaped[-1]) >> np.uint64(_SLOT_BITS + 1)
-    ranks: NDArray[np.uint16] = np.searchsorted(heaped, middles, side="right").astype(np.uint16)
+    middles = (middles * cumulative[-1]) >> np.uint64(_SLOT_BITS + 1)
+    ranks: NDArray[np.uint16] = np.searchsorted(cumulative, middles, side="right").astype(np.uint16)
     return ranks
 
 
 @functools.cache
 def english() -> Language:
-    """Return the language of words made of English-like syllables."""
+    """Return the language with words of English-like syllables."""
     words = _english_words()
     return Language(
         name="english",
@@ -132,7 +134,7 @@ def english() -> Language:
 
 @functools.cache
 def chinese() -> Language:
-    """Return the language of words of one to three Chinese characters."""
+    """Return the language with words of one to three Chinese characters."""
     words = _chinese_words()
     return Language(
         name="chinese",
@@ -147,12 +149,12 @@ def chinese() -> Language:
 
 
 def _english_words() -> list[str]:
-    """Return distinct words of a to z; the rarer, the longer, and one in forty has an accent."""
+    """Return distinct words of a to z: rarer words are longer, and one in forty has an accent."""
     choices = Choices(Stream(0, "english words"))
     words: dict[str, None] = {}
     while len(words) < VOCABULARY:
         rank = len(words)
-        # one syllable for the first ranks, where half of all that is written comes from
+        # one syllable for the first ranks, which are half of all text
         syllables = 1 + choices.below(2 if rank < 1000 else 4) * (rank >= 100) + (rank >= 4000)
         word = "".join(_syllable(choices) for _ in range(syllables))
         if rank >= FUNCTION_WORDS and not choices.below(40):
@@ -166,15 +168,15 @@ def _syllable(choices: Choices) -> str:
 
 
 def _chinese_words() -> list[str]:
-    """Return distinct words of characters by Zipf's law; single characters are the commonest."""
+    """Return distinct words with characters by Zipf's law; the most frequent are single ones."""
     span = _LAST_CHARACTER - _FIRST_CHARACTER + 1
-    places = scattered(Stream(0, "chinese characters"), span, _CHARACTERS)
-    characters = [chr(_FIRST_CHARACTER + place) for place in places.tolist()]
-    often = frequency_table(_CHARACTERS)
+    offsets = scattered(Stream(0, "chinese characters"), span, _CHARACTERS)
+    characters = [chr(_FIRST_CHARACTER + offset) for offset in offsets.tolist()]
+    frequencies = frequency_table(_CHARACTERS)
     choices = Choices(Stream(0, "chinese words"))
     words: dict[str, None] = dict.fromkeys(characters[: _CHARACTERS // 10])
     while len(words) < VOCABULARY:
         size = (2, 2, 2, 3)[choices.below(4)]
-        drawn = [characters[often[choices.below(1 << _SLOT_BITS)]] for _ in range(size)]
+        drawn = [characters[frequencies[choices.below(1 << _SLOT_BITS)]] for _ in range(size)]
         words.setdefault("".join(drawn))
     return list(words)

@@ -1,4 +1,4 @@
-"""Pages as text and as HTML, in every encoding that a change may give them."""
+"""Pages as text and as HTML, in several encodings."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from html.entities import codepoint2name
 
 from data_gen.pages import Page
 
-# How a page is written. Whatever it is, the text after entities are resolved, bytes decoded and
-# Unicode normalised (NFKC) has the same tokens.
+# Encodings of a page. With entities resolved, bytes decoded and Unicode normalised (NFKC), the text
+# has the same tokens in all of them.
 # - plain
-# - spaces: paragraphs indented by wide spaces, others no-break spaces, tabs or line breaks
-# - rewritten: Language.rewritten, with those spaces
-# - entities: every character beyond ASCII as an entity, by name or number; of HTML
-# - charset: in an encoding from before UTF-8; of HTML that is a file, for JSONL holds no bytes
+# - spaces: paragraphs indented by wide spaces; no-break spaces, tabs and line breaks
+# - rewritten: Language.rewritten, with the same spaces
+# - entities: all characters outside ASCII as entities, named or numeric; HTML only
+# - charset: an encoding older than UTF-8; HTML files only, for JSONL cannot contain bytes
 ENCODINGS = ("plain", "spaces", "rewritten", "entities", "charset")
 
 _NAMED = {point: f"&{name};" for point, name in codepoint2name.items() if point > 127}
@@ -26,20 +26,20 @@ _ARTICLE = {
 
 
 def encodings(page: Page) -> tuple[str, ...]:
-    """Return the encodings that a page can have other than plain."""
+    """Return the encodings of a page other than plain."""
     return ENCODINGS[1 : 3 + page.html + (page.html and page.in_file)]
 
 
 def to_text(page: Page) -> str:
-    """Return a page as text, its blocks parted by blank lines."""
-    texts = [_written(text, page) for _, text in page.blocks()]
+    """Return a page as text, with blank lines between its blocks."""
+    texts = [_encoded(text, page) for _, text in page.blocks()]
     return ("\n\n" if page.encoding == "plain" else "\r\n\r\n").join(texts)
 
 
 def to_html(page: Page) -> str:
-    """Return a page as an HTML document; its body shows the blocks, in order."""
+    """Return a page as an HTML document with its blocks in order."""
     blocks = [
-        (role, html.escape(_written(text, page), quote=False)) for role, text in page.blocks()
+        (role, html.escape(_encoded(text, page), quote=False)) for role, text in page.blocks()
     ]
     items = [text for role, text in blocks if role == "item"]
     lines = [
@@ -48,7 +48,7 @@ def to_html(page: Page) -> str:
         f'<head><meta charset="{_charset(page)}"><title>{page.title}</title></head>',
         "<body>",
         "<nav><ul>",
-        *(f'<li><a href="/{place}/">{item}</a></li>' for place, item in enumerate(items)),
+        *(f'<li><a href="/{number}/">{item}</a></li>' for number, item in enumerate(items)),
         "</ul></nav>",
         "<main>",
         *(_ARTICLE[role].format(text) for role, text in blocks if role in _ARTICLE),
@@ -65,7 +65,7 @@ def to_html(page: Page) -> str:
 
 
 def to_html_bytes(page: Page) -> bytes:
-    """Return a page as an HTML file, in the character set that it declares."""
+    """Return a page as an HTML file, in the charset that it declares."""
     return to_html(page).encode(_charset(page), "xmlcharrefreplace")
 
 
@@ -73,7 +73,7 @@ def _charset(page: Page) -> str:
     return page.language.charset if page.encoding == "charset" else "utf-8"
 
 
-def _written(text: str, page: Page) -> str:
+def _encoded(text: str, page: Page) -> str:
     if page.encoding == "rewritten":
         text = page.language.rewritten(text)
     if page.encoding in ("spaces", "rewritten"):

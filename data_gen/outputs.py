@@ -1,4 +1,4 @@
-"""Folders of output that appear whole or not at all: written aside, flushed, then renamed."""
+"""Output folders that appear complete or not at all, and numbered files of limited size."""
 
 from __future__ import annotations
 
@@ -7,42 +7,50 @@ import os
 import re
 import secrets
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import TracebackType
+from typing import IO
 
 
 class OutputError(Exception):
-    """An output that cannot be written; the message is one line fit to be shown to a user."""
+    """An output that cannot be written; the message is one line for the user."""
 
 
 @contextlib.contextmanager
 def whole_folder(
-    folder: Path, own_files: re.Pattern[str], *, overwrite: bool = False, least_bytes: int = 0
+    folder: Path, own_files: re.Pattern[str], *, overwrite: bool = False, min_bytes: int = 0
 ) -> Iterator[Path]:
-    """Yield a new folder that becomes ``folder`` if, and only if, the block ends without an error.
+    """Yield a new folder that is renamed to ``folder`` if the block ends without an error.
 
-    The new folder lies beside ``folder`` (same file system, so that the rename is atomic) under
-    a hidden name ending in ``.part``, and goes when the block ends with an error or an interrupt.
+    The new folder is beside ``folder`` (on the same file system, so that the rename is atomic) with
+    a hidden name ending in ``.part``, and is removed after an error or an interrupt.
 
-    ``folder`` may be missing or empty. With ``overwrite`` it may also hold files, if the names
-    of all of them fully match ``own_files``: only such files are ever removed, and only once the
-    new folder is in place. Raises OutputError where this is not so, where the disk has fewer
-    than ``least_bytes`` free, and for every OSError of the block and of the writing itself.
+    Args:
+        folder: a missing or empty folder; with ``overwrite`` it may contain files whose names all
+            match ``own_files``. Only such files are removed, after the new folder is in place.
+        own_files: a pattern of file names.
+        overwrite: replace the files of ``folder``.
+        min_bytes: the free space that the disk must have.
+
+    Raises:
+        OutputError: if the folder cannot be replaced or the disk is too full, and for any OSError
+            of the block.
     """
-    target = Path(os.path.realpath(folder))  # through links: they stay, their target is replaced
+    target = Path(os.path.realpath(folder))  # symbolic links stay, their target is replaced
     name = f".data-gen-{secrets.token_hex(8)}"
     aside, retired = target.parent / f"{name}.part", target.parent / f"{name}.old"
     try:
         replaces = _check_target(folder, target, own_files, overwrite)
-        _check_space(folder, target.parent, least_bytes)
+        _check_space(folder, target.parent, min_bytes)
         aside.mkdir()
         yield aside
-        _flush(aside)
+        _sync(aside)
         if replaces:
             target.rename(retired)
-            _refuse_foreign(folder, retired, own_files)  # one may have come in the meantime
+            _refuse_foreign(folder, retired, own_files)  # a file may have been created meanwhile
         aside.rename(target)
-        _flush_one(target.parent)
+        _sync_one(target.parent)
         _remove_own(retired, own_files)
     except BaseException as error:
         if retired.exists() and not target.exists():
@@ -54,23 +62,23 @@ def whole_folder(
     finally:
         shutil.rmtree(aside, ignore_errors=True)
         with contextlib.suppress(OSError):
-            _remove_own(retired, own_files)  # again: an interrupt may have cut the first short
+            _remove_own(retired, own_files)  # again: the first may have been interrupted
 
 
 def _check_target(folder: Path, target: Path, own_files: re.Pattern[str], overwrite: bool) -> bool:
-    """Return whether ``target`` holds files to replace; raise OutputError if it may not be."""
+    """Return whether ``target`` contains files; raise OutputError if it cannot be replaced."""
     if not target.exists():
         if not target.parent.is_dir():
             raise OutputError(f"{folder}: its folder {target.parent} does not exist")
         return False
     if not target.is_dir():
-        raise OutputError(f"{folder}: is a file, expected the name of a folder to write")
+        raise OutputError(f"{folder}: not a directory")
     if target == Path.cwd() or target.is_mount():
         kind = "the current folder" if target == Path.cwd() else "a mount point"
-        raise OutputError(f"{folder}: is {kind}, which cannot be replaced; name a folder in it")
+        raise OutputError(f"{folder}: is {kind} and cannot be replaced; name a folder inside it")
     is_empty = not any(target.iterdir())
     if not is_empty and not overwrite:
-        raise OutputError(f"{folder}: is not empty; give --overwrite to replace it")
+        raise OutputError(f"{folder}: not empty; give --overwrite to replace it")
     _refuse_foreign(folder, target, own_files)
     return not is_empty
 
@@ -79,14 +87,14 @@ def _refuse_foreign(folder: Path, present: Path, own_files: re.Pattern[str]) -> 
     for entry in sorted(present.iterdir()):
         if not _is_own(entry, own_files):
             raise OutputError(
-                f"{folder}: holds {entry.name}, which is not data-gen's; name another folder"
+                f"{folder}: contains {entry.name}, which is not of data-gen; name another folder"
             )
 
 
-def _check_space(folder: Path, parent: Path, least_bytes: int) -> None:
+def _check_space(folder: Path, parent: Path, min_bytes: int) -> None:
     free = shutil.disk_usage(parent).free
-    if free < least_bytes:
-        raise OutputError(f"{folder}: needs {least_bytes:,} bytes, and its disk has {free:,} free")
+    if free < min_bytes:
+        raise OutputError(f"{folder}: needs {min_bytes:,} bytes, but its disk has {free:,} free")
 
 
 def _is_own(entry: Path, own_files: re.Pattern[str]) -> bool:
@@ -95,7 +103,7 @@ def _is_own(entry: Path, own_files: re.Pattern[str]) -> bool:
 
 
 def _remove_own(folder: Path, own_files: re.Pattern[str]) -> None:
-    """Remove the files that match, then the folder, if there is one."""
+    """Remove the files that match, and the folder, if it exists."""
     if not folder.exists():
         return
     for entry in list(folder.iterdir()):
@@ -104,16 +112,72 @@ def _remove_own(folder: Path, own_files: re.Pattern[str]) -> None:
     folder.rmdir()
 
 
-def _flush(folder: Path) -> None:
-    """Put the folder and its files on the disk: a rename must not outlive what it names."""
+def _sync(folder: Path) -> None:
+    """Sync the folder and its files to disk, before the rename."""
     for entry in folder.iterdir():
-        _flush_one(entry)
-    _flush_one(folder)
+        _sync_one(entry)
+    _sync_one(folder)
 
 
-def _flush_one(path: Path) -> None:
+def _sync_one(path: Path) -> None:
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+class NumberedFiles:
+    """A context manager that writes lines to numbered files of limited size.
+
+    A line that would make a file larger than ``max_bytes`` starts the next one. There is always a
+    first file.
+    """
+
+    def __init__(
+        self,
+        open_file: Callable[[str, contextlib.ExitStack], IO[bytes]],
+        max_bytes: int,
+        max_files: int = 100_000,
+    ) -> None:
+        """Open the first file.
+
+        Args:
+            open_file: opens the file with a number of five digits, to be closed by the stack.
+            max_bytes: the size of a file before compression, unless it has a single line.
+            max_files: the most files: with five digits, names sort like numbers.
+        """
+        self._open_file, self._max_bytes, self._max_files = open_file, max_bytes, max_files
+        self._files = self._written_bytes = 0
+        self._stack = contextlib.ExitStack()
+        self._file = self._next_file()
+
+    def __enter__(self) -> NumberedFiles:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._stack.__exit__(kind, error, trace)
+
+    def write(self, line: bytes) -> None:
+        """Write a line; raise OutputError if there are too many files."""
+        if self._written_bytes and self._written_bytes + len(line) > self._max_bytes:
+            self._file = self._next_file()
+        self._file.write(line)
+        self._written_bytes += len(line)
+
+    def _next_file(self) -> IO[bytes]:
+        self._stack.close()
+        if self._files == self._max_files:
+            raise OutputError(
+                f"chunk_bytes must be large enough for at most {self._max_files:,} files, "
+                f"not {self._max_bytes}"
+            )
+        file = self._open_file(f"{self._files:05}", self._stack)
+        self._files += 1
+        self._written_bytes = 0
+        return file

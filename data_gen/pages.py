@@ -1,7 +1,7 @@
-"""Pages as sites make them: an article, and around it what all pages of the site share.
+"""Pages of web sites: an article with the navigation and the footer of its site.
 
-A page is drawn part by part, and put into words last: so a change to it (``changes``) is a change
-to one part. ``blocks`` says what a reader sees, in order; text and HTML are made from it.
+A page is generated part by part and converted to text last: so a change (``changes``) is a change
+of one part. ``blocks`` returns its visible text in order, from which text and HTML are made.
 """
 
 from __future__ import annotations
@@ -31,27 +31,27 @@ from data_gen.languages import (
 from data_gen.streams import Choices, Stream
 
 LANGUAGES = ("english", "chinese", "mixed")
-# an article is never shorter than what its site puts around it: so pages that have nothing but
-# that in common stay far from near-duplicates
+# an article is longer than navigation and footer, so that pages which only have these in common
+# are not near-duplicates
 MIN_WORDS, MAX_WORDS = 64, 1_000_000
 SITES, ADVERTS = 256, 64
 
-# of the logarithm of an article's length: between news sites (0.6) and the web at large (1.1)
+# of the logarithm of the length of articles: between news sites (0.6) and the whole web (1.1)
 _LENGTH_SIGMA = 0.8
 _LENGTHS = 1 << 12
 _FIRST_DAY, _DAYS = datetime.date(2015, 1, 1).toordinal(), 3653
-MOST_VIEWS = 100_000
+MAX_VIEWS = 100_000
 
-# the least of each, and how many lengths there are from it up
+# the minimum of each, and the number of possible lengths
 _SENTENCE_WORDS, _PARAGRAPH_SENTENCES = (5, 20), (2, 5)
 
-# a word and its form in one number, as languages has it
+# words with their forms, as defined in languages
 Paragraph: TypeAlias = list[list[int]]
 
 
 @dataclass(frozen=True)
 class Site:
-    """What the pages of one site share."""
+    """What all pages of a site have in common."""
 
     host: str
     navigation: tuple[str, ...]
@@ -60,12 +60,21 @@ class Site:
 
 @dataclass(frozen=True)
 class Page:
-    """A page before it is put into words.
+    """The parts of a page.
 
-    ``paragraphs`` are lists of sentences, these of words; before paragraph ``advert_place``
-    stands ``advert``, unless it is empty. ``ending`` follows the last paragraph. ``html`` is
-    whether the page is HTML, ``in_file`` whether it is a file of its own, and ``encoding`` how it
-    is written (``markup.ENCODINGS``).
+    Args:
+        language: of the text.
+        site: the site of the page.
+        html: whether the page is HTML.
+        in_file: whether it is a file of its own.
+        title: of the page.
+        date: of publication.
+        views: how often it was viewed.
+        paragraphs: lists of sentences, which are lists of words.
+        advert: the text of an advert, "" for none.
+        advert_position: the number of the paragraph that the advert precedes.
+        ending: text after the last paragraph.
+        encoding: one of ``markup.ENCODINGS``.
     """
 
     language: Language
@@ -77,20 +86,20 @@ class Page:
     views: int
     paragraphs: list[Paragraph]
     advert: str
-    advert_place: int
+    advert_position: int
     ending: str = ""
     encoding: str = "plain"
 
     def blocks(self) -> list[tuple[str, str]]:
-        """Return (role, text) of all that a reader sees, from the top: what the truth compares.
+        """Return (role, text) of all visible text, from the top: the truth compares these.
 
-        The roles: item (of the navigation), title, byline, paragraph, advert, footer.
+        Roles are item (of the navigation), title, byline, paragraph, advert, footer.
         """
         article = [("paragraph", self.language.paragraph(each)) for each in self.paragraphs]
         if self.ending:
             article[-1] = ("paragraph", article[-1][1] + self.ending)
         if self.advert:
-            article.insert(self.advert_place, ("advert", self.advert))
+            article.insert(self.advert_position, ("advert", self.advert))
         return [
             *(("item", item) for item in self.site.navigation),
             ("title", self.title),
@@ -102,11 +111,11 @@ class Page:
 
 @dataclass(frozen=True)
 class Web:
-    """Sites and adverts of one seed, in any language: each is made at its first use, and kept."""
+    """The sites and adverts of a seed, generated and cached at their first use."""
 
     seed: int
 
-    @functools.lru_cache(maxsize=2 * SITES)  # noqa: B019 (a web lives as long as its data set)
+    @functools.lru_cache(maxsize=2 * SITES)  # noqa: B019 (an instance exists as long as its data set)
     def site(self, language: Language, number: int) -> Site:
         """Return site ``number`` of a language, from 0 to SITES - 1."""
         choices = Choices(Stream(self.seed, f"{language.name} sites", number))
@@ -126,26 +135,30 @@ class Web:
         return "! ".join(language.phrase(choices, 6 + choices.below(7)) for _ in range(2)) + "!"
 
     def any_site(self, language: Language, choices: Choices) -> Site:
-        """Return a site, drawn by Zipf's law: some have many pages."""
+        """Return a random site, by Zipf's law: some have many pages."""
         slots = frequency_table(SITES)
         return self.site(language, int(slots[choices.below(slots.size)]))
 
     def any_advert(self, language: Language, choices: Choices) -> str:
-        """Return an advert, each as likely as any other."""
+        """Return a random advert, uniformly."""
         return self.advert(language, choices.below(ADVERTS))
 
 
 class PageMaker:
-    """Makes pages of one seed.
-
-    ``language`` is one of LANGUAGES: mixed draws English or Chinese for each page. Articles have
-    ``mean_words`` on average; a share ``html_share`` of the pages is HTML. ``in_files`` is
-    whether pages are files of their own.
-    """
+    """Generates the pages of a seed."""
 
     def __init__(
         self, seed: int, language: str, mean_words: int, html_share: float, in_files: bool
     ) -> None:
+        """Prepare to generate pages.
+
+        Args:
+            seed: of the random numbers.
+            language: one of LANGUAGES; mixed is English or Chinese for each page.
+            mean_words: the mean length of articles.
+            html_share: the share of pages that are HTML.
+            in_files: whether pages are files of their own.
+        """
         self.web = Web(seed)
         self._in_files = in_files
         makers = {"english": [english], "chinese": [chinese], "mixed": [english, chinese]}
@@ -154,15 +167,15 @@ class PageMaker:
         self._html_limit = round(html_share * (1 << 32))
 
     def page(self, stream: Stream) -> Page:
-        """Return a page of some site, which sites have by Zipf's law."""
+        """Return a page of a random site."""
         choices = Choices(stream)
         language = self._languages[choices.below(len(self._languages))]
         return self._page(choices, stream, language, self.web.any_site(language, choices))
 
     def near_miss(self, stream: Stream, page: Page) -> Page:
-        """Return another page of the same site, with the same advert: the article is its own."""
+        """Return another page of the same site with the same advert and another article."""
         other = self._page(Choices(stream), stream, page.language, page.site)
-        return replace(other, advert=page.advert, advert_place=1)
+        return replace(other, advert=page.advert, advert_position=1)
 
     def _page(self, choices: Choices, stream: Stream, language: Language, site: Site) -> Page:
         words = int(self._lengths[choices.below(_LENGTHS)])
@@ -175,23 +188,23 @@ class PageMaker:
             in_file=self._in_files,
             title=language.phrase(choices, 4 + choices.below(5)),
             date=any_date(choices),
-            views=1 + choices.below(MOST_VIEWS),
+            views=1 + choices.below(MAX_VIEWS),
             paragraphs=paragraphs,
             advert=self.web.any_advert(language, choices) if has_advert else "",
-            advert_place=1 + choices.below(len(paragraphs) - 1),
+            advert_position=1 + choices.below(len(paragraphs) - 1),
         )
 
 
 def any_date(choices: Choices) -> datetime.date:
-    """Return a day of the years 2015 to 2024."""
+    """Return a random day from 2015 to 2024."""
     return datetime.date.fromordinal(_FIRST_DAY + choices.below(_DAYS))
 
 
 def length_table(mean_words: int) -> NDArray[np.int64]:
-    """Return 4,096 equally likely lengths, ascending: the quantiles of a log-normal distribution.
+    """Return 4,096 equally likely lengths: ascending quantiles of a log-normal distribution.
 
-    Its mean is ``mean_words``, the sigma of its logarithm 0.8; shorter ones are MIN_WORDS. They
-    are rounded, so that the last digit of a platform's exp does not show.
+    Its mean is ``mean_words``, the sigma of its logarithm 0.8, its minimum MIN_WORDS. Lengths are
+    rounded, so that they do not depend on the last digit of a platform's exp.
     """
     normal = statistics.NormalDist(log(mean_words) - _LENGTH_SIGMA**2 / 2, _LENGTH_SIGMA)
     quantiles = [normal.inv_cdf((slot + 0.5) / _LENGTHS) for slot in range(_LENGTHS)]
@@ -199,27 +212,27 @@ def length_table(mean_words: int) -> NDArray[np.int64]:
 
 
 def _paragraphs(stream: Stream, words: int) -> list[Paragraph]:
-    """Return ``words`` drawn words in sentences, and these in two or more paragraphs."""
+    """Return ``words`` random words in sentences, in two or more paragraphs."""
     raw = stream.raw(words)
     article = draw_words(raw) * FORMS
-    article[(raw & np.uint64(15)) == 0] += COMMA  # by bits that the words are not drawn by
-    ends = _cuts(stream, words, *_SENTENCE_WORDS)
+    article[(raw & np.uint64(15)) == 0] += COMMA  # by bits that do not determine the words
+    ends = _ends(stream, words, *_SENTENCE_WORDS)
     starts = np.append(0, ends[:-1])
     article[starts] += FIRST - article[starts] % FORMS
     article[ends - 1] += LAST - article[ends - 1] % FORMS
-    in_print = article.tolist()
+    words_and_forms = article.tolist()
     edges = zip(starts.tolist(), ends.tolist(), strict=True)
-    sentences = [in_print[start:end] for start, end in edges]
-    last = _cuts(stream, len(sentences), *_PARAGRAPH_SENTENCES).tolist()
+    sentences = [words_and_forms[start:end] for start, end in edges]
+    last = _ends(stream, len(sentences), *_PARAGRAPH_SENTENCES).tolist()
     if len(last) == 1:
         last.insert(0, len(sentences) // 2)
     return [sentences[start:end] for start, end in itertools.pairwise([0, *last])]
 
 
-def _cuts(stream: Stream, size: int, least: int, spread: int) -> NDArray[np.int64]:
-    """Return where 0..size ends in parts of least..least + spread - 1: ascending, size the last.
+def _ends(stream: Stream, size: int, minimum: int, spread: int) -> NDArray[np.int64]:
+    """Return the ends of random parts of 0..size, ascending up to ``size``.
 
-    The last part takes what is left, if that is less than ``least``.
+    A part has ``minimum`` to ``minimum + spread - 1`` elements, the last up to ``minimum`` more.
     """
-    ends = np.cumsum(stream.below(spread, size // least + 1).astype(np.int64) + least)
-    return np.append(ends[ends <= size - least], size)
+    ends = np.cumsum(stream.below(spread, size // minimum + 1).astype(np.int64) + minimum)
+    return np.append(ends[ends <= size - minimum], size)

@@ -1,8 +1,8 @@
-"""Random streams that anyone can make again: raw Philox output, and arithmetic of our own on it.
+"""Reproducible random streams: integer arithmetic on the raw output of Philox.
 
-NumPy promises that the raw output of a bit generator never changes, and promises nothing of the
-kind for what its Generator derives from it. So every draw here is spelled out, from
-``random_raw`` alone, in integers: one seed gives one set of values, on every platform.
+NumPy guarantees that the raw output of a bit generator never changes, but not that of Generator.
+So all draws are defined here, by integer arithmetic on ``random_raw``: a seed gives the same values
+on every platform.
 """
 
 from __future__ import annotations
@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 
 Longs: TypeAlias = NDArray[np.uint64]
 
-# Values are made a block of so many at a time, each block from a stream of its own. The number is
-# part of what a seed means: another one gives other data.
+# values are generated in blocks, each from a stream of its own; another size gives other data
 BLOCK_LONGS = 1 << 16
 
 _ROUNDS = 6
@@ -26,11 +25,11 @@ _CHOICES = 16
 
 
 class Stream:
-    """An endless sequence of uint64, named by (seed, purpose, block): equal names, equal values.
+    """An infinite sequence of uint64, determined by (seed, purpose, block).
 
     Philox 4x64-10 under the key (seed, first 8 bytes of SHA-256 of ``purpose``), its 256-bit
-    counter starting at ``block`` x 2**192, so that no two streams of a key overlap. ``seed`` and
-    ``block`` are below 2**64. Opening one costs 10 microseconds, a value 5 ns.
+    counter starting at ``block`` x 2**192, so that streams of a key do not overlap. ``seed`` and
+    ``block`` are below 2**64. Takes 10 microseconds to open, and 5 ns a value.
     """
 
     def __init__(self, seed: int, purpose: str, block: int = 0) -> None:
@@ -46,9 +45,9 @@ class Stream:
     def below(self, bound: int | Longs, count: int) -> Longs:
         """Return the next ``count`` values, uniform in 0..bound - 1, as uint64[count].
 
-        ``bound`` is one number or one a value, from 1 to 2**32. A value is the upper half of a
-        raw one, times its bound, shifted down by 32: no value is likelier than another by more
-        than bound / 2**32 of itself.
+        ``bound`` is one number, or one for each value, from 1 to 2**32. A value is the upper half
+        of a raw one times its bound, shifted right by 32: the relative difference of two
+        probabilities is at most bound / 2**32.
         """
         halves = self.raw(count)
         halves >>= np.uint64(32)
@@ -59,7 +58,7 @@ class Stream:
     def fractions(self, count: int) -> Longs:
         """Return the next ``count`` values, uniform in 0..2**53 - 1, as uint64[count].
 
-        Compared with a probability times 2**53, which a float64 holds exactly.
+        To be compared with a probability times 2**53, which is exact in a float64.
         """
         values = self.raw(count)
         values >>= np.uint64(11)
@@ -72,20 +71,20 @@ def _purpose_word(purpose: str) -> int:
 
 
 class Choices:
-    """Single draws of a stream, as Python numbers: 0.1 microseconds each, not some as arrays."""
+    """Single draws of a stream as Python integers, 0.1 microseconds each."""
 
     def __init__(self, stream: Stream) -> None:
         self._stream = stream
         self._drawn: list[int] = []
 
     def below(self, bound: int) -> int:
-        """Return a number in 0..bound - 1, all as likely as ``Stream.below`` has them."""
+        """Return a number in 0..bound - 1, with the probabilities of ``Stream.below``."""
         if not self._drawn:
             self._drawn = self._stream.raw(_CHOICES).tolist()
         return ((self._drawn.pop() >> 32) * bound) >> 32
 
     def shuffled(self, size: int) -> list[int]:
-        """Return 0..size - 1 in any order but the ascending one; ``size`` is 2 or more."""
+        """Return 0..size - 1 in a random order other than ascending; ``size`` is at least 2."""
         order = list(range(size))
         while order == sorted(order):
             for last in range(size - 1, 0, -1):  # Fisher and Yates
@@ -95,22 +94,22 @@ class Choices:
 
 
 def block_sizes(total: int) -> list[int]:
-    """Return the sizes of the blocks of ``total`` values: all BLOCK_LONGS, but for the last."""
+    """Return the sizes of the blocks of ``total`` values: BLOCK_LONGS, except for the last."""
     whole, rest = divmod(total, BLOCK_LONGS)
     return [BLOCK_LONGS] * whole + [rest] * (rest > 0)
 
 
 def flip_masks(stream: Stream, flips: Longs) -> Longs:
-    """Return a mask for each value of ``flips``, of exactly so many bits: uint64[n] both.
+    """Return masks, uint64[n], with ``flips`` uint64[n] bits set, from 0 to 64 each.
 
     The set of bits is uniform among all sets of its size (Floyd's sampling: to choose m of 64,
-    draw t from 0..j for j = 64 - m .. 63, and take t, or j where t is taken already). ``flips``
-    is from 0 to 64; costs its maximum times 20 ns a value.
+    draw t from 0..j for j = 64 - m .. 63, and take t, or j if t is already taken). Takes 20 ns a
+    value times the maximum of ``flips``.
     """
     one, last_bit = np.uint64(1), np.uint64(63)
     masks = np.zeros_like(flips)
     for step in range(int(flips.max(initial=0))):
-        # a row that has all its bits draws too, idly, which keeps the rows of a step aligned
+        # rows that are complete draw as well, so that all rows have the same number of draws
         newest = np.minimum(np.uint64(64 + step) - flips, last_bit)
         bits = one << stream.below(newest + one, flips.size)
         bits = np.where(masks & bits, one << newest, bits)
@@ -120,10 +119,10 @@ def flip_masks(stream: Stream, flips: Longs) -> Longs:
 
 @dataclass(frozen=True)
 class Permutation:
-    """A pseudorandom order of 0..size - 1, of which any part can be had alone, either way.
+    """A pseudorandom permutation of 0..size - 1, computed value by value in both directions.
 
-    A Feistel network over the next even number of bits, walked on from values outside until one
-    is inside: nothing of length ``size`` is ever held. ``size`` is from 1 to 2**62. Costs about
+    A Feistel network over the next even number of bits, applied again to values outside the range
+    (cycle walking): no array of length ``size`` is needed. ``size`` is from 1 to 2**62. Takes about
     0.1 microseconds a value.
     """
 
@@ -132,37 +131,37 @@ class Permutation:
 
     @classmethod
     def drawn(cls, stream: Stream, size: int) -> Permutation:
-        """Return a permutation of 0..size - 1, by the next values of ``stream``."""
+        """Return a permutation of 0..size - 1 with keys from ``stream``."""
         return cls(stream.raw(_ROUNDS), size)
 
     def images(self, values: Longs) -> Longs:
-        """Return what the permutation makes of each of uint64[n] values in 0..size - 1."""
-        return self._walked(values, self.keys, backwards=False)
+        """Return the images of uint64[n] values in 0..size - 1."""
+        return self._walk(values, self.keys, backwards=False)
 
     def preimages(self, values: Longs) -> Longs:
-        """Return what the permutation makes each of uint64[n] values in 0..size - 1 of."""
-        return self._walked(values, self.keys[::-1], backwards=True)
+        """Return the preimages of uint64[n] values in 0..size - 1."""
+        return self._walk(values, self.keys[::-1], backwards=True)
 
-    def _walked(self, values: Longs, keys: Longs, *, backwards: bool) -> Longs:
+    def _walk(self, values: Longs, keys: Longs, *, backwards: bool) -> Longs:
         half_bits = max(1, (self.size.bit_length() + 1) // 2)
         walked = _feistel(values, keys, half_bits, backwards=backwards)
-        # a Feistel network is a bijection of its domain, so a walk from inside ends inside, and
-        # no two walks meet; the domain is at most four times as large, so walks are short
+        # a Feistel network is a bijection of its domain, so a walk from inside ends inside, and no
+        # two walks meet; the domain is at most four times as large, so walks are short
         while (outside := np.flatnonzero(walked >= np.uint64(self.size))).size:
             walked[outside] = _feistel(walked[outside], keys, half_bits, backwards=backwards)
         return walked
 
 
 def scattered(stream: Stream, size: int, count: int) -> Longs:
-    """Return ``count`` distinct positions in 0..size - 1, spread evenly: uint64[count].
+    """Return ``count`` distinct random positions in 0..size - 1, uint64[count].
 
-    They are the images of 0..count - 1 under a pseudorandom permutation of 0..size - 1, so that
-    count = size gives every position once. ``size`` is at most 2**62 and at least ``count``;
-    costs about 0.1 microseconds a position.
+    They are the images of 0..count - 1 under a pseudorandom permutation of 0..size - 1: every
+    position once for count = size. ``size`` is at most 2**62 and at least ``count``. Takes about
+    0.1 microseconds a position.
     """
     permutation = Permutation.drawn(stream, size)
     positions = np.arange(count, dtype=np.uint64)
-    for start in range(0, count, BLOCK_LONGS):  # a block at a time: small temporaries
+    for start in range(0, count, BLOCK_LONGS):  # in blocks, for small temporary arrays
         block = positions[start : start + BLOCK_LONGS]
         positions[start : start + BLOCK_LONGS] = permutation.images(block)
     return positions
@@ -171,20 +170,20 @@ def scattered(stream: Stream, size: int, count: int) -> Longs:
 def _feistel(values: Longs, keys: Longs, half_bits: int, *, backwards: bool) -> Longs:
     """Return the images of ``values`` under a permutation of 0..2**(2 half_bits) - 1.
 
-    ``backwards`` undoes it, if ``keys`` are those of the way there, the last one first.
+    With ``backwards`` and reversed keys: the preimages.
     """
     shift, mask = np.uint64(half_bits), np.uint64((1 << half_bits) - 1)
     left, right = values >> shift, values & mask
     for key in keys:
         if backwards:
-            left, right = right ^ (_mixed(left + key) & mask), left
+            left, right = right ^ (_mix(left + key) & mask), left
         else:
-            left, right = right, left ^ (_mixed(right + key) & mask)
+            left, right = right, left ^ (_mix(right + key) & mask)
     return (left << shift) | right
 
 
-def _mixed(values: Longs) -> Longs:
-    """Return ``values`` with every bit of each depending on all of its bits (splitmix64's)."""
+def _mix(values: Longs) -> Longs:
+    """Return the values of splitmix64's finalizer: every bit depends on all bits."""
     values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return values ^ (values >> np.uint64(31))

@@ -1,4 +1,4 @@
-"""What the commands' arguments have in common."""
+"""Argument types and errors that the commands share."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from collections.abc import Iterator
 _SIZES = {"": 1, "KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30}
 
 
-class Mistake(Exception):
-    """Options that do not fit; the message is for the user."""
+class UsageError(Exception):
+    """Invalid options; the message is one line for the user."""
 
 
 @contextlib.contextmanager
-def told_as_mistakes() -> Iterator[None]:
-    """Turn a ValueError, which names a parameter and its value, into a Mistake."""
+def as_usage_errors() -> Iterator[None]:
+    """Convert a ValueError, which names a parameter and its value, to a UsageError."""
     try:
         yield
     except ValueError as error:
-        raise Mistake(str(error)) from error
+        raise UsageError(str(error)) from error
 
 
 def size(text: str) -> int:
-    """Return the bytes that ``64MB`` and the like stand for."""
+    """Return the number of bytes of a size such as ``64MB``."""
     match = re.fullmatch(r"([0-9]+)([KMG]B)?", text.upper())
     if match is None:
-        raise argparse.ArgumentTypeError(f"expected bytes, as 4096, 64MB or 1GB, not {text!r}")
+        raise argparse.ArgumentTypeError(f"expected a size such as 4096, 64MB or 1GB, not {text!r}")
     return int(match[1]) * _SIZES[match[2] or ""]

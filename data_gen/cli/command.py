@@ -1,7 +1,7 @@
 """The data-gen command: parses arguments, writes a data set, maps errors to exit codes.
 
-Exit codes: 0 done, 2 a mistake in the arguments or an output that cannot be written, 70 a bug of
-ours, 130 interrupted (Ctrl-C, or told to end). Whatever the code but 0, nothing is left behind.
+Exit codes: 0 success, 2 a usage error or an output that cannot be written, 70 a bug in data-gen,
+130 interrupted (SIGINT, SIGTERM, SIGHUP). After any code but 0 no files are left behind.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from types import FrameType
 from typing import Any, NoReturn
 
 from data_gen.cli import documents, fingerprints, urls
-from data_gen.cli.arguments import Mistake
-from data_gen.cli.standard_streams import give_up, say, sound_streams
+from data_gen.cli.arguments import UsageError
+from data_gen.cli.standard_streams import discard, log, usable_streams
 from data_gen.outputs import OutputError
 
-EXIT_OK, EXIT_MISTAKE, EXIT_BUG, EXIT_INTERRUPTED = 0, 2, 70, 130
+EXIT_OK, EXIT_USAGE, EXIT_BUG, EXIT_INTERRUPTED = 0, 2, 70, 130
 
-# Each has HELP, SHORT_OF_MEMORY, add_arguments(parser) and run(arguments).
+# Each has HELP, OUT_OF_MEMORY, add_arguments(parser) and run(arguments).
 COMMANDS = {"fingerprints": fingerprints, "documents": documents, "urls": urls}
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser that does not pass over in silence that its help cannot be printed."""
+    """A parser that raises an error if its help cannot be printed."""
 
     def print_help(self, file: Any = None) -> None:
         (file or sys.stdout).write(self.format_help())
@@ -36,7 +36,7 @@ class _Parser(argparse.ArgumentParser):
 
 def build_parser() -> argparse.ArgumentParser:
     """Return the parser of the whole command line."""
-    parser = _Parser(prog="data-gen", description="Make data sets whose near-duplicates are known.")
+    parser = _Parser(prog="data-gen", description="Generate data sets with known near-duplicates.")
     parser.add_argument(
         "--debug", action="store_true", help="show the traceback of an error, for a bug report"
     )
@@ -49,34 +49,34 @@ def build_parser() -> argparse.ArgumentParser:
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
         module.add_arguments(command)
-        command.set_defaults(run=module.run, short_of_memory=module.SHORT_OF_MEMORY)
+        command.set_defaults(run=module.run, out_of_memory=module.OUT_OF_MEMORY)
     return parser
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; return its exit code."""
-    with sound_streams():
+    with usable_streams():
         try:
-            with _orderly_end():
+            with _interruptible():
                 return _run(_parsed(argv))
         except KeyboardInterrupt:
-            say("interrupted")
+            log("interrupted")
             return EXIT_INTERRUPTED
 
 
 def _parsed(argv: Sequence[str] | None) -> argparse.Namespace:
-    """Return the arguments; raise SystemExit where argparse has printed help or a mistake."""
+    """Return the arguments; raise SystemExit if argparse has printed help or an error."""
     try:
         try:
             return build_parser().parse_args(argv)
         finally:
             sys.stdout.flush()
-    except BrokenPipeError:  # the reader of the help has seen enough
-        give_up(sys.stdout)
+    except BrokenPipeError:  # the reader of the help has closed the pipe
+        discard(sys.stdout)
         raise SystemExit(EXIT_OK) from None
     except OSError as error:
-        give_up(sys.stdout)
-        raise SystemExit(_fail(f"standard output: {error.strerror}", EXIT_MISTAKE)) from None
+        discard(sys.stdout)
+        raise SystemExit(_fail(f"standard output: {error.strerror}", EXIT_USAGE)) from None
 
 
 def _run(arguments: argparse.Namespace) -> int:
@@ -86,21 +86,21 @@ def _run(arguments: argparse.Namespace) -> int:
     except Exception as error:
         if arguments.debug:
             raise
-        if isinstance(error, (Mistake, OutputError)):
-            return _fail(str(error), EXIT_MISTAKE)
+        if isinstance(error, (UsageError, OutputError)):
+            return _fail(str(error), EXIT_USAGE)
         if isinstance(error, MemoryError):
-            return _fail(arguments.short_of_memory, EXIT_MISTAKE)
+            return _fail(arguments.out_of_memory, EXIT_USAGE)
         return _fail(
             f"a bug in data-gen: {type(error).__name__}: {error} (--debug shows where)", EXIT_BUG
         )
 
 
 @contextlib.contextmanager
-def _orderly_end() -> Iterator[None]:
-    """Turn the signals that end a program into one KeyboardInterrupt: half-done work is removed.
+def _interruptible() -> Iterator[None]:
+    """Convert signals to one KeyboardInterrupt, after which partial output is removed.
 
-    A second signal is ignored: it must not stop the clearing up. One that was ignored from the
-    start (nohup) stays so.
+    Further signals are ignored, so that the removal is complete. Signals that are ignored from the
+    start (nohup) stay ignored.
     """
 
     def interrupt(signum: int, frame: FrameType | None) -> NoReturn:
@@ -120,5 +120,5 @@ def _orderly_end() -> Iterator[None]:
 
 
 def _fail(message: str, code: int) -> int:
-    say(f"error: {message}")
+    log(f"error: {message}")
     return code

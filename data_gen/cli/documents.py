@@ -1,17 +1,17 @@
-"""Write pages with planted near-duplicates of the kinds that the web makes, and their similarity.
+"""Generate pages with planted near-duplicates of the kinds found on the web, and their similarity.
 
-N originals, each with D near-duplicates with one change each, of the KINDs in turn. Pages are of
-sites that put their navigation and footer on all of theirs, in words drawn by Zipf's law from a
-made-up vocabulary. DIR then holds, in a scattered order,
+N originals, each with D near-duplicates with one change each, of the KINDs in turn. Pages have the
+navigation and the footer of their site; words are from a made-up vocabulary, by Zipf's law. DIR
+then contains, in a random order,
 
-  documents-00000.jsonl, …   a document a line: id, url, site, date, language, cluster, kind, and
-                             its text or html; or, with --format html, its file
-  truth.tsv                  every pair of a cluster: id_a, id_b, and the exact Jaccard index of
-                             their shingles (3 tokens; 5 where the language is Chinese)
+  documents-00000.jsonl, …   one document a line: id, url, site, date, language, cluster, kind,
+                             and its text or html; with --format html its file
+  truth.tsv                  all pairs of a cluster: id_a, id_b, and the exact Jaccard index of
+                             their shingles (of 3 tokens; 5 for Chinese)
   near-misses.tsv            the same for each original and its near misses
 
-The same options give the same bytes on every machine (compressed files: the same content);
---chunk-size only cuts them elsewhere.
+The same options give the same bytes on every machine (the same content of compressed files);
+--chunk-size only changes where files end.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from data_gen.cli.arguments import Mistake, size, told_as_mistakes
-from data_gen.cli.standard_streams import say
+from data_gen.cli.arguments import UsageError, as_usage_errors, size
+from data_gen.cli.standard_streams import log
 from data_gen.document_files import FORMATS
 from data_gen.documents import KINDS, DocumentParameters, write
 from data_gen.pages import LANGUAGES
 
-HELP = "pages with planted near-duplicates, and how similar these are"
-SHORT_OF_MEMORY = "not enough memory for documents so long with so many duplicates each"
+HELP = "pages with planted near-duplicates, and their similarity"
+OUT_OF_MEMORY = "out of memory: use shorter documents or fewer duplicates of each"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add what the command takes."""
+    """Add the command's arguments to ``parser``."""
     add = parser.add_argument
     add("--documents", type=int, required=True, metavar="N", help="how many originals")
     add(
@@ -41,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=int,
         required=True,
         metavar="D",
-        help="near-duplicates planted for each original",
+        help="near-duplicates of each original",
     )
     add("--seed", type=int, required=True, metavar="S", help="0 to 2**64 - 1")
     add("--out", type=Path, required=True, metavar="DIR", help="a folder, new or empty")
@@ -50,15 +50,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=int,
         default=0,
         metavar="M",
-        help="other pages of its site planted for each original, which share nothing with it but "
-        "navigation, footer and advert (default: 0)",
+        help="other pages of the same site for each original, which only share navigation, footer "
+        "and advert with it (default: 0)",
     )
     add(
         "--kinds",
         type=lambda text: tuple(text.split(",")),
         default=KINDS,
         metavar="KIND,KIND…",
-        help=f"what is changed in near-duplicates, in turn (default: {','.join(KINDS)})",
+        help=f"the changes that make near-duplicates, in turn (default: {','.join(KINDS)})",
     )
     add("--language", choices=LANGUAGES, default="english", help="(default: english)")
     add(
@@ -66,27 +66,31 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=int,
         default=300,
         metavar="WORDS",
-        help="the mean of the articles' lengths, which are log-normal, 64 or more (default: 300)",
+        help="the mean length of articles, log-normal, at least 64 (default: 300)",
     )
-    add("--format", choices=FORMATS, default="jsonl", help="html: a file a page (default: jsonl)")
+    add(
+        "--format",
+        choices=FORMATS,
+        default="jsonl",
+        help="html: a file for each page (default: jsonl)",
+    )
     add(
         "--html",
         type=float,
         metavar="SHARE",
-        help="the share of the originals that are HTML, as their duplicates then are (default: 0)",
+        help="the share of originals that are HTML, like their duplicates (default: 0)",
     )
     add(
         "--chunk-size",
         type=size,
         default="64MB",
         metavar="SIZE",
-        help="bytes of a file of lines, before compression; KB, MB and GB are binary "
-        "(default: 64MB)",
+        help="the size of a file of lines before compression, in binary units (default: 64MB)",
     )
     add(
         "--overwrite",
         action="store_true",
-        help="replace DIR if it holds nothing but what this command wrote",
+        help="replace DIR if it only contains files of this command",
     )
 
 
@@ -94,8 +98,8 @@ def run(arguments: argparse.Namespace) -> None:
     """Write the data set."""
     started = time.monotonic()
     if arguments.html is not None and arguments.format == "html":
-        raise Mistake("--html needs a --format of lines: with --format html all pages are HTML")
-    with told_as_mistakes():
+        raise UsageError("--html cannot be used with --format html: all its pages are HTML")
+    with as_usage_errors():
         parameters = DocumentParameters(
             documents=arguments.documents,
             duplicates_per_document=arguments.duplicates_per_document,
@@ -113,7 +117,7 @@ def run(arguments: argparse.Namespace) -> None:
             parameters, arguments.out, overwrite=arguments.overwrite, progress=bar.update
         )
     planted = parameters.documents * parameters.duplicates_per_document
-    say(
+    log(
         f"{parameters.documents:,} documents, with {planted:,} duplicates planted "
         f"({summary.truth_pairs:,} pairs) and {parameters.documents * parameters.near_misses:,} "
         f"near misses: {summary.files:,} files, {summary.bytes:,} bytes in {arguments.out}, "

@@ -1,13 +1,13 @@
-"""Write random query fingerprints, and a corpus that holds copies of them with up to K bits
+"""Generate random query fingerprints, and a corpus that contains copies of them with up to K bits
 flipped, scattered among other fingerprints.
 
-DIR then holds queries.longs, corpus-00000.longs, corpus-00001.longs, … (8-byte big-endian
-longs, as Java's writeLong writes them) and truth.tsv: for each query that has planted
-near-duplicates, a line of the query and these, in ascending signed decimals. A search for
-distance K must find all of them; it may find more, where values happen to be close, which is
-certain in the dense distributions and next to impossible in uniform data.
+DIR then contains queries.longs, corpus-00000.longs, corpus-00001.longs, … (8-byte big-endian
+longs, as of Java's writeLong) and truth.tsv: a line for each query with planted near-duplicates, of
+the query and these, in ascending signed decimals. A search within distance K must find all of them;
+it may find more by chance, which is certain in the dense distributions and very unlikely in uniform
+data.
 
-The same options give the same bytes on every machine; --chunk-size only cuts them elsewhere.
+The same options give the same bytes on every machine; --chunk-size only changes where files end.
 """
 
 from __future__ import annotations
@@ -19,26 +19,32 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from data_gen.cli.arguments import Mistake, size, told_as_mistakes
-from data_gen.cli.standard_streams import say
+from data_gen.cli.arguments import UsageError, as_usage_errors, size
+from data_gen.cli.standard_streams import log
 from data_gen.distributions import DISTRIBUTIONS, Clustered, Distribution, Prefix, Zipf
 from data_gen.fingerprints import FLIPS, FingerprintParameters, write
 
-HELP = "fingerprints with planted near-duplicates, and their truth"
-SHORT_OF_MEMORY = "not enough memory for so many queries and planted values"
+HELP = "fingerprints with planted near-duplicates, and a list of these"
+OUT_OF_MEMORY = "out of memory: use fewer queries or planted values"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add what the command takes."""
+    """Add the command's arguments to ``parser``."""
     add = parser.add_argument
     add("--queries", type=int, required=True, metavar="N", help="how many queries")
-    add("--corpus", type=int, required=True, metavar="N", help="fingerprints of the corpus, in all")
+    add(
+        "--corpus",
+        type=int,
+        required=True,
+        metavar="N",
+        help="how many fingerprints the corpus has in total",
+    )
     add(
         "--duplicates-per-query",
         type=int,
         required=True,
         metavar="N",
-        help="near-duplicates planted for each query",
+        help="near-duplicates of each query",
     )
     add("-k", type=int, required=True, metavar="K", help="the largest distance, in bits, 0 to 64")
     add("--seed", type=int, required=True, metavar="N", help="0 to 2**64 - 1")
@@ -48,75 +54,75 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=size,
         default="64MB",
         metavar="SIZE",
-        help="bytes of a corpus file, a multiple of 8; KB, MB and GB are binary (default: 64MB)",
+        help="the size of a corpus file, a multiple of 8, in binary units (default: 64MB)",
     )
     add(
         "--flips",
         choices=FLIPS,
         default="up-to",
-        help="bits flipped in a near-duplicate: 0 to K, equally likely (the default), or K",
+        help="how many bits of a near-duplicate are flipped: 0 to K, uniformly (default), or K",
     )
     add(
         "--near-misses",
         type=int,
         default=0,
         metavar="N",
-        help="decoys planted for each query, K + 1 and K + 2 bits from it in turn (default: 0)",
+        help="copies of each query with K + 1 and K + 2 bits flipped, in turn (default: 0)",
     )
     add(
         "--overwrite",
         action="store_true",
-        help="replace DIR if it holds nothing but what this command wrote",
+        help="replace DIR if it only contains files of this command",
     )
     _add_distributions(parser)
 
 
 def _add_distributions(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("the distribution of the queries and of the filler")
+    group = parser.add_argument_group("distribution of the queries and of the filler")
     add = group.add_argument
     add("--distribution", choices=DISTRIBUTIONS, default="uniform", help="(default: uniform)")
     add(
         "--prefix-bits",
         type=int,
         metavar="N",
-        help=f"prefix: leading bits that values share (default: {Prefix.prefix_bits})",
+        help=f"prefix: the number of leading bits that are equal (default: {Prefix.prefix_bits})",
     )
     add(
         "--prefix-share",
         type=float,
         metavar="P",
-        help=f"prefix: share of the values that have them (default: {Prefix.prefix_share})",
+        help=f"prefix: the share of values with the prefix (default: {Prefix.prefix_share})",
     )
     add(
         "--clusters",
         type=int,
         metavar="N",
-        help=f"clustered: how many centres (default: {Clustered.clusters})",
+        help=f"clustered: the number of centres (default: {Clustered.clusters})",
     )
     add(
         "--cluster-radius",
         type=int,
         metavar="N",
-        help=f"clustered: 0 to N bits from one (default: {Clustered.cluster_radius})",
+        help=f"clustered: 0 to N bits from a centre (default: {Clustered.cluster_radius})",
     )
     add(
         "--zipf-distinct",
         type=int,
         metavar="N",
-        help=f"zipf: how many different values (default: {Zipf.zipf_distinct})",
+        help=f"zipf: the number of distinct values (default: {Zipf.zipf_distinct})",
     )
     add(
         "--zipf-exponent",
         type=float,
         metavar="S",
-        help=f"zipf: the r-th is likely as 1 / r**S (default: {Zipf.zipf_exponent})",
+        help=f"zipf: the r-th has a frequency like 1 / r**S (default: {Zipf.zipf_exponent})",
     )
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Write the data set."""
     started = time.monotonic()
-    with told_as_mistakes():
+    with as_usage_errors():
         parameters = FingerprintParameters(
             queries=arguments.queries,
             corpus=arguments.corpus,
@@ -132,7 +138,7 @@ def run(arguments: argparse.Namespace) -> None:
         summary = write(
             parameters, arguments.out, overwrite=arguments.overwrite, progress=bar.update
         )
-    say(
+    log(
         f"{parameters.queries:,} queries and a corpus of {parameters.corpus:,}, with "
         f"{parameters.queries * parameters.duplicates_per_query:,} duplicates planted "
         f"({summary.truth_pairs:,} distinct pairs) and "
@@ -142,7 +148,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def _distribution(arguments: argparse.Namespace) -> Distribution:
-    """Return the distribution asked for; an option of another one is a mistake."""
+    """Return the chosen distribution; raise UsageError for an option of another one."""
     chosen = DISTRIBUTIONS[arguments.distribution]
     given = {}
     for name, distribution in DISTRIBUTIONS.items():
@@ -152,6 +158,6 @@ def _distribution(arguments: argparse.Namespace) -> Distribution:
                 continue
             if distribution is not chosen:
                 option = field.name.replace("_", "-")
-                raise Mistake(f"--{option} needs --distribution {name}")
+                raise UsageError(f"--{option} needs --distribution {name}")
             given[field.name] = value
     return chosen(**given)

@@ -1,4 +1,4 @@
-"""Messages that reach the user if they can, and that no state of the standard streams can break."""
+"""Messages to the user, and standard streams that are usable in any state."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from typing import Any, TextIO
 
 
-def say(message: str) -> None:
-    """Print one line to stderr, escaping what does not print: line ends, bytes not UTF-8."""
+def log(message: str) -> None:
+    """Print one line to stderr, with unprintable characters escaped."""
     line = "".join(
         character if character.isprintable() else character.encode("unicode_escape").decode()
         for character in message
@@ -20,13 +20,12 @@ def say(message: str) -> None:
 
 
 @contextlib.contextmanager
-def sound_streams() -> Iterator[None]:
-    """Give the block a stdout and a stderr to print to, whatever the command was started with.
+def usable_streams() -> Iterator[None]:
+    """Make stdin, stdout and stderr usable within the block, even if they were closed.
 
-    A closed one is opened on the null device: else the next file that is opened would get its
-    number, and with it what is printed. What cannot be written to stderr is lost without an
-    error, for the data set matters more than the message; stdout fails with an OSError, at the
-    latest when it is flushed.
+    A closed stream is opened on the null device: otherwise the next opened file would get its
+    descriptor, and the output with it. Failed writes to stderr are ignored, for the data set
+    matters more than the message; stdout raises an OSError, at the latest when it is flushed.
     """
     for name, flags in (("stdin", os.O_RDONLY), ("stdout", os.O_RDONLY), ("stderr", os.O_WRONLY)):
         if getattr(sys, name) is None:
@@ -40,34 +39,34 @@ def sound_streams() -> Iterator[None]:
         yield
 
 
-def give_up(stream: TextIO) -> None:
-    """Lead ``stream`` to the null device: Python, at its end, must not fail on what is left."""
+def discard(stream: TextIO) -> None:
+    """Redirect ``stream`` to the null device, so that Python does not fail when it flushes it."""
     null = os.open(os.devnull, os.O_WRONLY)
     os.dup2(null, stream.fileno())
     os.close(null)
 
 
 class _Lossy:
-    """A text stream that goes on after a failure, writing to nowhere."""
+    """A text stream that discards all output after a failure."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
 
     def write(self, text: str) -> int:
-        with self._to_nowhere_on_failure():
+        with self._discarding_failures():
             self._stream.write(text)
         return len(text)
 
     def flush(self) -> None:
-        with self._to_nowhere_on_failure():
+        with self._discarding_failures():
             self._stream.flush()
 
     @contextlib.contextmanager
-    def _to_nowhere_on_failure(self) -> Iterator[None]:
+    def _discarding_failures(self) -> Iterator[None]:
         try:
             yield
         except OSError:
-            give_up(self._stream)
+            discard(self._stream)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)

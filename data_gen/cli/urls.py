@@ -1,17 +1,17 @@
-"""Write URLs as a crawler meets them: pages visited by Zipf's law, some under other spellings.
+"""Generate a stream of URLs as of a crawler: pages visited by Zipf's law, some by aliases.
 
-DIR then holds
+DIR then contains
 
-  visits-00000.txt, …   a URL a line, in the order of the visits
-  removals.txt          URLs to forget after all visits
+  visits-00000.txt, …   one URL a line, in the order of the visits
+  removals.txt          URLs to remove after all visits
   mirrors.txt           a host and its mirror on each line
-  truth.tsv             of each page visited: its URL in canonical form, its visits under all
-                        spellings, and 1 if it is in removals.txt
+  truth.tsv             for each visited page its canonical URL, its number of visits by all URLs,
+                        and 1 if it is in removals.txt
 
 Aliases are of the KINDs in equal parts: case (of scheme and host), port, fragment, dots (. and
-..), escape, order (of parameters); and those that lead to one page by custom only: tracking, index,
-mirror. The same options give the same bytes on every machine; --chunk-size only cuts them
-elsewhere.
+..), escape, order (of parameters), which are equal by standard; and tracking, index, mirror, which
+are equal by convention only. The same options give the same bytes on every machine; --chunk-size
+only changes where files end.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from data_gen.cli.arguments import size, told_as_mistakes
-from data_gen.cli.standard_streams import say
+from data_gen.cli.arguments import as_usage_errors, size
+from data_gen.cli.standard_streams import log
 from data_gen.urls import KINDS, UrlParameters, write
 
-HELP = "URLs visited again and again under several spellings, and their truth"
-SHORT_OF_MEMORY = "not enough memory for so many pages"
+HELP = "URLs visited repeatedly, some by aliases, and a list of the pages"
+OUT_OF_MEMORY = "out of memory: use fewer pages"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add what the command takes."""
+    """Add the command's arguments to ``parser``."""
     add = parser.add_argument
-    add("--pages", type=int, required=True, metavar="N", help="how many there are to visit")
+    add("--pages", type=int, required=True, metavar="N", help="how many pages there are")
     add("--visits", type=int, required=True, metavar="N", help="how many lines of URLs")
     add("--seed", type=int, required=True, metavar="S", help="0 to 2**64 - 1")
     add("--out", type=Path, required=True, metavar="DIR", help="a folder, new or empty")
@@ -42,54 +42,54 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=int,
         default=UrlParameters.hosts,
         metavar="N",
-        help=f"half of which have a mirror (default: {UrlParameters.hosts})",
+        help=f"how many hosts; half of them have a mirror (default: {UrlParameters.hosts})",
     )
     add(
         "--zipf-exponent",
         type=float,
         default=UrlParameters.zipf_exponent,
         metavar="S",
-        help=f"the r-th page is visited as 1 / r**S (default: {UrlParameters.zipf_exponent})",
+        help=f"the r-th page is visited like 1 / r**S (default: {UrlParameters.zipf_exponent})",
     )
     add(
         "--alias-share",
         type=float,
         default=UrlParameters.alias_share,
         metavar="P",
-        help=f"share of visits spelled in another way (default: {UrlParameters.alias_share})",
+        help=f"the share of visits by an alias (default: {UrlParameters.alias_share})",
     )
     add(
         "--kinds",
         type=lambda text: tuple(text.split(",")),
         default=KINDS,
         metavar="KIND,KIND…",
-        help=f"of aliases (default: {','.join(KINDS)})",
+        help=f"the kinds of aliases (default: {','.join(KINDS)})",
     )
     add(
         "--removals",
         type=int,
         default=0,
         metavar="N",
-        help="visited pages to forget afterwards (default: 0)",
+        help="how many visited pages to remove afterwards (default: 0)",
     )
     add(
         "--chunk-size",
         type=size,
         default="64MB",
         metavar="SIZE",
-        help="bytes of a file of visits; KB, MB and GB are binary (default: 64MB)",
+        help="the size of a file of visits, in binary units (default: 64MB)",
     )
     add(
         "--overwrite",
         action="store_true",
-        help="replace DIR if it holds nothing but what this command wrote",
+        help="replace DIR if it only contains files of this command",
     )
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Write the data set."""
     started = time.monotonic()
-    with told_as_mistakes():
+    with as_usage_errors():
         parameters = UrlParameters(
             pages=arguments.pages,
             visits=arguments.visits,
@@ -105,8 +105,8 @@ def run(arguments: argparse.Namespace) -> None:
             summary = write(
                 parameters, arguments.out, overwrite=arguments.overwrite, progress=bar.update
             )
-    say(
+    log(
         f"{parameters.visits:,} visits of {summary.visited:,} pages, {summary.aliases:,} of them "
-        f"under other spellings, and {parameters.removals:,} removals: {summary.files:,} files, "
+        f"by aliases, and {parameters.removals:,} removals: {summary.files:,} files, "
         f"{summary.bytes:,} bytes in {arguments.out}, {time.monotonic() - started:.1f} s"
     )

@@ -109,7 +109,7 @@ def test_a_truncated_article_is_a_beginning_and_an_ellipsis(language: str) -> No
         printed = [text for role, text in other.blocks() if role == "paragraph"]
         assert printed[-1].endswith(" …")
         assert not any("…" in text for text in printed[:-1])
-        assert differing(page, other) - {"advert_place"} == {"paragraphs", "ending"}
+        assert differing(page, other) - {"advert_position"} == {"paragraphs", "ending"}
         assert (("advert", page.advert) in other.blocks()) == bool(page.advert)
     assert 0.48 < min(shares) < 0.55
     assert 0.85 < max(shares) < 0.9

@@ -166,7 +166,7 @@ def test_the_defaults_are_what_the_help_says(tmp_path: Path) -> None:
     [
         (
             "--corpus 19",
-            "corpus must be at least 20, to hold 2 duplicates and 0 near misses of each of 10 "
+            "corpus must be at least 20, to contain 2 duplicates and 0 near misses of each of 10 "
             "queries, not 19",
         ),
         ("--queries -1", "queries must be from 0 to 281,474,976,710,656, not -1"),
@@ -180,7 +180,7 @@ def test_the_defaults_are_what_the_help_says(tmp_path: Path) -> None:
         ("--distribution prefix --prefix-share nan", "prefix_share must be from 0 to 1, not nan"),
     ],
 )
-def test_a_mistake_is_one_line_and_exit_2(
+def test_a_usage_error_is_one_line_and_exit_2(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], options: str, message: str
 ) -> None:
     arguments = [*NUMBERS, *options.split(), "--out", str(tmp_path / "out")]
@@ -219,7 +219,7 @@ def test_overwrite(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     capsys.readouterr()
     assert main(arguments) == 2
     assert capsys.readouterr().err == (
-        f"data-gen: error: {out}: is not empty; give --overwrite to replace it\n"
+        f"data-gen: error: {out}: not empty; give --overwrite to replace it\n"
     )
     assert main([*arguments, "--overwrite"]) == 0
     assert sorted(path.name for path in out.iterdir()) == [
@@ -230,12 +230,12 @@ def test_overwrite(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (out / "notes.txt").write_text("mine")
     capsys.readouterr()
     assert main([*arguments, "--overwrite"]) == 2
-    assert "holds notes.txt, which is not data-gen's" in capsys.readouterr().err
+    assert "contains notes.txt, which is not of data-gen" in capsys.readouterr().err
     assert len(list(out.iterdir())) == 4
     assert list(tmp_path.iterdir()) == [out]
 
 
-def test_more_than_the_disk_holds_is_refused_at_once(
+def test_more_than_the_free_space_is_refused_at_once(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     sizes = ["--corpus", str(2**48), "--queries", str(2**40), "--duplicates-per-query", "0"]
@@ -243,7 +243,7 @@ def test_more_than_the_disk_holds_is_refused_at_once(
     arguments = [*NUMBERS, *sizes, "--chunk-size", "1000000GB", "--out", str(out)]
     assert main(["fingerprints", *arguments]) == 2
     error = capsys.readouterr().err
-    assert error.startswith(f"data-gen: error: {out}: needs 2,260,595,906,707,456 bytes, and its ")
+    assert error.startswith(f"data-gen: error: {out}: needs 2,260,595,906,707,456 bytes, but its ")
     assert error.endswith(" free\n")
     assert list(tmp_path.iterdir()) == []
 
@@ -297,7 +297,7 @@ def test_a_signal_ignored_from_the_start_stays_ignored(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [tmp_path / "out"]
 
 
-def test_signal_handlers_are_given_back(tmp_path: Path) -> None:
+def test_signal_handlers_are_restored(tmp_path: Path) -> None:
     signals = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     before = [signal.getsignal(each) for each in signals]
     assert main(["fingerprints", *NUMBERS, "--out", str(tmp_path / "out")]) == 0
@@ -308,11 +308,11 @@ def test_signal_handlers_are_given_back(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("error", "code", "message"),
     [
-        (MemoryError(), 2, "not enough memory for so many queries and planted values"),
+        (MemoryError(), 2, "out of memory: use fewer queries or planted values"),
         (ValueError("odd"), 70, "a bug in data-gen: ValueError: odd (--debug shows where)"),
     ],
 )
-def test_what_is_no_mistake_of_the_options(
+def test_errors_other_than_usage_errors(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
@@ -333,7 +333,7 @@ def test_what_is_no_mistake_of_the_options(
 
 
 def test_memory_does_not_grow_with_the_corpus(tmp_path: Path) -> None:
-    # the peak of the process itself; what wait4 tells includes its parent's, before the exec
+    # the peak of the process itself; that of wait4 includes its parent's, before the exec
     peak = (
         "import atexit, re; from pathlib import Path; atexit.register(lambda: print(re.search("
         "r'VmHWM:\\s+(\\d+) kB', Path('/proc/self/status').read_text())[1])); "

@@ -272,7 +272,7 @@ def test_lines_are_json_in_utf_8_as_it_is(tmp_path: Path) -> None:
         ({"language": "latin"}, "language must be one of english, chinese, mixed, not 'latin'"),
         ({"format": "xml"}, "format must be one of jsonl, .*, html, not 'xml'"),
         ({"kinds": ("date", "")}, "kinds must be one of advert, .*, exact, not ''"),
-        ({"kinds": ()}, "kinds must be one or more, not none"),
+        ({"kinds": ()}, "kinds must not be empty"),
         ({"chunk_bytes": 0}, "chunk_bytes must be positive, not 0"),
     ],
 )

@@ -1,5 +1,6 @@
 """data-gen documents from outside: options, messages, failures, memory."""
 
+import functools
 import os
 import shlex
 import subprocess
@@ -110,7 +111,7 @@ def test_the_defaults_are_what_the_help_says(tmp_path: Path) -> None:
         ("--length 9", "length must be from 64 to 1,000,000, not 9"),
     ],
 )
-def test_a_mistake_is_one_line_and_exit_2(
+def test_a_usage_error_is_one_line_and_exit_2(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], options: str, message: str
 ) -> None:
     arguments = [*NUMBERS, *options.split(), "--out", str(tmp_path / "out")]
@@ -119,10 +120,11 @@ def test_a_mistake_is_one_line_and_exit_2(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_more_files_than_have_names_are_refused(
+def test_too_many_files_are_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(document_files, "MAX_FILES", 14)
+    limited = functools.partial(document_files.NumberedFiles, max_files=14)
+    monkeypatch.setattr(document_files, "NumberedFiles", limited)
     arguments = ["documents", *NUMBERS, "--chunk-size", "1", "--out", str(tmp_path / "out")]
     assert main(arguments) == 2
     assert capsys.readouterr().err == (
@@ -144,7 +146,7 @@ def test_overwrite_replaces_only_what_is_its_own(
     (out / "notes.html").write_text("mine")
     capsys.readouterr()
     assert main([*arguments, "--overwrite"]) == 2
-    assert "holds notes.html, which is not data-gen's" in capsys.readouterr().err
+    assert "contains notes.html, which is not of data-gen" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("format_", ["jsonl", "jsonl.gz", "jsonl.zst", "html"])

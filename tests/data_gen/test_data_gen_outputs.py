@@ -92,7 +92,7 @@ def test_a_filled_folder_is_replaced_only_when_told(tmp_path: Path) -> None:
     for name in ("a", "b", "part-7"):
         (target / name).write_text("old")
     was = listing(tmp_path)
-    with pytest.raises(OutputError, match=r"out: is not empty; give --overwrite to replace it$"):
+    with pytest.raises(OutputError, match=r"out: not empty; give --overwrite to replace it$"):
         fill(target)
     assert listing(tmp_path) == was
     fill(target, overwrite=True)
@@ -105,7 +105,7 @@ def test_foreign_files_are_never_replaced(tmp_path: Path, foreign: str) -> None:
     fill(target, content="old")
     (target / foreign).write_text("precious")
     was = listing(tmp_path)
-    with pytest.raises(OutputError, match=rf"out: holds {re.escape(foreign)}, which is not"):
+    with pytest.raises(OutputError, match=rf"out: contains {re.escape(foreign)}, which is not"):
         fill(target, overwrite=True)
     assert listing(tmp_path) == was
 
@@ -120,7 +120,7 @@ def test_a_folder_or_a_link_under_our_name_is_foreign(tmp_path: Path, kind: str)
         (tmp_path / "precious").write_text("1")
         (target / "b").symlink_to(tmp_path / "precious")
     was = listing(tmp_path)
-    with pytest.raises(OutputError, match=r"out: holds b, which is not"):
+    with pytest.raises(OutputError, match=r"out: contains b, which is not"):
         fill(target, overwrite=True)
     assert listing(tmp_path) == was
 
@@ -129,7 +129,7 @@ def test_a_foreign_file_that_comes_in_the_meantime_stays_with_all_the_rest(tmp_p
     target = tmp_path / "out"
     fill(target, content="old")
     with (
-        pytest.raises(OutputError, match=r"out: holds precious, which is not"),
+        pytest.raises(OutputError, match=r"out: contains precious, which is not"),
         whole_folder(target, OWN, overwrite=True) as new,
     ):
         (new / "a").write_text("new")
@@ -188,11 +188,11 @@ def test_names_that_cannot_be_a_new_folder_are_refused(
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
     for name, reason in {
-        tmp_path / "file": "is a file, expected the name of a folder to write",
+        tmp_path / "file": "not a directory",
         tmp_path / "no" / "out": f"its folder {tmp_path / 'no'} does not exist",
         tmp_path / "file" / "out": f"its folder {tmp_path / 'file'} does not exist",
-        Path(): "is the current folder, which cannot be replaced; name a folder in it",
-        Path("/proc"): "is a mount point, which cannot be replaced; name a folder in it",
+        Path(): "is the current folder and cannot be replaced; name a folder inside it",
+        Path("/proc"): "is a mount point and cannot be replaced; name a folder inside it",
     }.items():
         with pytest.raises(OutputError) as raised:
             fill(name, overwrite=True)
@@ -204,9 +204,9 @@ def test_a_disk_with_too_little_room_is_refused_before_the_work(tmp_path: Path) 
     worked = False
     with (
         pytest.raises(
-            OutputError, match=r"out: needs 1,[0,]+ bytes, and its disk has [0-9,]+ free$"
+            OutputError, match=r"out: needs 1,[0,]+ bytes, but its disk has [0-9,]+ free$"
         ),
-        whole_folder(tmp_path / "out", OWN, least_bytes=10**18),
+        whole_folder(tmp_path / "out", OWN, min_bytes=10**18),
     ):
         worked = True
     assert not worked

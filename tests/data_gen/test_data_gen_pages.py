@@ -65,7 +65,7 @@ def test_sentences_and_paragraphs(seed: int, mean: int) -> None:
             forms = [word % FORMS for word in sentence]
             assert (forms[0], forms[-1]) == (FIRST, LAST)
             assert set(forms[1:-1]) <= {PLAIN, COMMA}
-    assert 1 <= page.advert_place < len(page.paragraphs)
+    assert 1 <= page.advert_position < len(page.paragraphs)
 
 
 def test_one_word_in_sixteen_has_a_comma() -> None:
@@ -88,7 +88,7 @@ def test_a_page_shows_what_its_site_shares_and_its_own(language: str) -> None:
         printed = [text for role, text in article if role == "paragraph"]
         assert printed == [page.language.paragraph(each) for each in page.paragraphs]
         adverts = [place for place, (role, _) in enumerate(article) if role == "advert"]
-        assert adverts == ([page.advert_place] if page.advert else [])
+        assert adverts == ([page.advert_position] if page.advert else [])
 
 
 def test_what_is_drawn_varies_as_it_says() -> None:

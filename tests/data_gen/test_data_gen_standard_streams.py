@@ -139,5 +139,5 @@ def test_a_folder_of_any_name_is_written_and_named_on_one_line(
     assert done.stderr.count(b"\n") == 1
     assert os.listdir(os.fsencode(tmp_path)) == [ODD]  # noqa: PTH208 (bytes)
     again = shell(f'$G {arguments} --out "$ODD"', **locale)
-    line = f"data-gen: error: {name}: is not empty; give --overwrite to replace it\n"
+    line = f"data-gen: error: {name}: not empty; give --overwrite to replace it\n"
     assert (again.returncode, again.stderr.decode()) == (2, line)

@@ -89,7 +89,7 @@ def test_the_first_lines_of_a_seed(tmp_path):
     assert truth[1] == FIRST_TRUTH
 
 
-def test_the_command_says_what_it_wrote(tmp_path, capsys):
+def test_the_summary_of_the_command(tmp_path, capsys):
     out = tmp_path / "out"
     numbers = ["--pages", "100", "--visits", "1000", "--seed", "1", "--removals", "5"]
     assert main(["urls", *numbers, "--hosts", "3", "--kinds", "case,port", "--out", str(out)]) == 0
@@ -97,9 +97,9 @@ def test_the_command_says_what_it_wrote(tmp_path, capsys):
     size = sum(path.stat().st_size for path in out.iterdir())
     said = capsys.readouterr().err
     assert f"1,000 visits of {pages} pages, " in said
-    assert f"under other spellings, and 5 removals: 4 files, {size:,} bytes in {out}, " in said
+    assert f"by aliases, and 5 removals: 4 files, {size:,} bytes in {out}, " in said
     assert main(["urls", *numbers, "--out", str(out)]) == 2
-    assert "is not empty; give --overwrite" in capsys.readouterr().err
+    assert "not empty; give --overwrite" in capsys.readouterr().err
     assert main(["urls", *numbers, "--out", str(out), "--overwrite"]) == 0
 
 
@@ -116,7 +116,7 @@ def test_the_command_says_what_it_wrote(tmp_path, capsys):
         (["--removals", "11"], "removals must be at most 10, the pages visited, not 11"),
     ],
 )
-def test_mistakes(tmp_path, capsys, option, message):
+def test_usage_errors(tmp_path, capsys, option, message):
     base = ["--pages", "10", "--visits", "1000", "--seed", "1", "--out", str(tmp_path / "out")]
     assert main(["urls", *base, *option]) == 2
     assert message in capsys.readouterr().err
