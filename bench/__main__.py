@@ -1,6 +1,6 @@
 """``python -m bench``: run the benchmarks, print the machine and one Markdown table.
 
-Exits with 1 if a search found something else than its rival, or lost what was planted.
+The exit code is 1 if two implementations disagree, or if a planted near-duplicate is not found.
 """
 
 from __future__ import annotations
@@ -14,24 +14,25 @@ from pathlib import Path
 from bench.machine import describe
 from bench.measure import Mismatch, Row, table
 
-BENCHMARKS = (
-    "hamming",
-    "self_join",
-    "simhash",
-    "minwise",
-    "documents",
-    "scaling",
-    "constants",
-    "formats",
-    "whole_command",
-    "urls",
-    "dedup",
-    "index",
-)
+BENCHMARKS = {
+    "hamming": "search for near-duplicates of queries, beside NumPy, faiss and C",
+    "self_join": "all pairs of a corpus, beside NumPy, by size and distribution",
+    "simhash": "simhash of texts, beside a Python reference and the simhash package",
+    "minwise": "min-wise hashing of texts, beside datasketch and rensa, and its error",
+    "documents": "fingerprints of a file of documents, beside a JSON parser alone",
+    "scaling": "the search by the sizes of both sides, and by distribution",
+    "cost_model": "the constants of the planner's cost model, fitted on this machine",
+    "formats": "size and speed of the packed format, beside plain longs",
+    "query_command": "mr-dedup query as a process, beside the time of its kernels",
+    "urls": "sets of visited URLs, beside RocksDB, a Python set and Bloom filters",
+    "dedup": "de-duplication of documents, beside MinHash packages",
+    "index": "the online index: single queries, cold and warm, beside faiss",
+}
+"""Benchmarks and what they measure, in the order of the table."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run what ``argv`` asks for; return the exit code."""
+    """Run the benchmarks that ``argv`` selects; return the exit code."""
     parser = _parser()
     arguments = parser.parse_args(argv)
     if arguments.seeds and not arguments.seeds.is_file():
@@ -40,9 +41,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     options = {"urls": {"seeds": arguments.seeds}}
     print(describe())
     print(
-        f"Medians of {rounds} interleaved rounds; ratios are medians of the rounds' own. Seconds "
-        "are one thread's processor time; for whole commands, the clock's. Memory is what a call "
-        "adds to its process at its peak, or what tables hold.",
+        f"Medians of {rounds} interleaved rounds; a ratio is the median of the ratios of all "
+        "rounds. Seconds are CPU time of one thread; for whole commands, wall time. Memory is what "
+        "a call adds to its process at its peak, or the size of tables.",
         flush=True,
     )
     rows: list[Row] = []
@@ -51,7 +52,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             module = importlib.import_module(f"bench.{name}")
             rows += module.run(arguments.quick, rounds, **options.get(name, {}))
         if arguments.large:
-            from bench.whole_command import run_large
+            from bench.query_command import run_large
 
             rows += run_large(arguments.quick, rounds)
     except Mismatch as mismatch:
@@ -64,15 +65,28 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__.split("\n")[0])
-    parser.add_argument("--quick", action="store_true", help="small sizes: do they still run?")
-    parser.add_argument("--only", nargs="+", choices=BENCHMARKS, help="these only")
-    parser.add_argument("--rounds", type=int, metavar="N", help="timed rounds (5, quick 3)")
+    names = "\n".join(f"  {name:<14} {what}" for name, what in BENCHMARKS.items())
+    parser = argparse.ArgumentParser(
+        prog="python -m bench",
+        description=__doc__.split("\n")[0],
+        epilog=f"benchmarks:\n{names}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--quick", action="store_true", help="small sizes, to test that all run")
+    parser.add_argument("--only", nargs="+", choices=BENCHMARKS, help="run only these")
     parser.add_argument(
-        "--seeds", type=Path, metavar="FILE", help="a crawl's URLs, a line each, for urls; also .gz"
+        "--rounds", type=int, metavar="N", help="timed rounds (default 5, with --quick 3)"
     )
     parser.add_argument(
-        "--large", action="store_true", help="also 100 million fingerprints, two distributions"
+        "--seeds",
+        type=Path,
+        metavar="FILE",
+        help="for urls: a list of URLs, one a line, also as .gz",
+    )
+    parser.add_argument(
+        "--large",
+        action="store_true",
+        help="also query 100 million fingerprints of two distributions",
     )
     return parser
 

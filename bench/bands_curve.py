@@ -1,8 +1,8 @@
-"""``python -m bench.bands_curve``: which pairs the bands of a threshold find, by similarity.
+"""``python -m bench.bands_curve``: the share of pairs that share a band, by similarity.
 
-For each threshold it makes pairs of texts of every similarity up to 1, signs them by the bands
-that mr_dedup.signatures.bands chooses for it, and prints the share that shares one, beside what
-is expected of independent min-wise hashes; and draws both.
+For each threshold it generates pairs of texts of all similarities, signs them with the bands that
+mr_dedup.signatures.bands chooses for the threshold, and prints the share of pairs with a common
+band, measured and expected for independent min-wise hashes. It plots both.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ _SHOWN = (0.3, 0.4, 0.5, 0.6, 0.63, 0.7, 0.8, 0.9)
 
 
 class Point(NamedTuple):
-    """Of pairs of one similarity the share that shares a band, and which is expected."""
+    """The measured and expected share of pairs with a common band, at one similarity."""
 
     similarity: float
-    found: float
+    measured: float
     expected: float
 
 
@@ -40,8 +40,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.bands_curve", description=__doc__)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     add = parser.add_argument
-    add("--pairs", type=int, default=_PAIRS, help=f"of each similarity ({_PAIRS})")
-    add("--plots", type=Path, metavar="FOLDER", help="draw the curves")
+    add("--pairs", type=int, default=_PAIRS, help=f"pairs of each similarity (default {_PAIRS})")
+    add("--plots", type=Path, metavar="FOLDER", help="plot the curves")
     arguments = parser.parse_args(argv)
     curves = {threshold: curve(threshold, arguments.pairs) for threshold in _THRESHOLDS}
     print(f"Pairs of texts of some {_WORDS} shingles, {arguments.pairs:,} of each similarity.\n")
@@ -50,7 +50,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     for threshold, points in curves.items():
         bands, rows = choose_bands(threshold)
         shown = [min(points, key=lambda point: abs(point.similarity - each)) for each in _SHOWN]
-        cells = [f"{point.found:.4f} / {point.expected:.4f}" for point in shown]
+        cells = [f"{point.measured:.4f} / {point.expected:.4f}" for point in shown]
         print(f"| {threshold:g} | {bands} x {rows} | {' | '.join(cells)} |")
     if arguments.plots:
         _draw(curves, arguments.plots)
@@ -58,7 +58,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def curve(threshold: float, pairs: int) -> list[Point]:
-    """Return a point for every hundredth of similarity, of texts that share so many words."""
+    """Return a point for each hundredth of similarity."""
     bands, rows = choose_bands(threshold)
     method = MinHash(bands, rows, shingles="words:1")
     rng = np.random.default_rng(SEED)
@@ -68,14 +68,14 @@ def curve(threshold: float, pairs: int) -> list[Point]:
         similarity = shared / (2 * _WORDS - shared)
         signed = method.sign(_pairs(rng, pairs, shared))
         keys = signed.keys.reshape(pairs, 2, bands)
-        found = (keys[:, 0] == keys[:, 1]).any(axis=1).mean()
+        measured = (keys[:, 0] == keys[:, 1]).any(axis=1).mean()
         expected = expected_recall(similarity, bands, rows)
-        points.append(Point(similarity, float(found), expected))
+        points.append(Point(similarity, float(measured), expected))
     return points
 
 
 def _pairs(rng: np.random.Generator, count: int, shared: int) -> pa.LargeStringArray:
-    """Return texts of _WORDS words each, two after one another with so many in common."""
+    """Return texts of _WORDS words each; consecutive ones have ``shared`` words in common."""
     texts = []
     for _ in range(count):
         words = _words(rng, 2 * _WORDS - shared)
@@ -103,9 +103,9 @@ def _draw(curves: dict[float, list[Point]], folder: Path) -> None:
         similarities = [point.similarity for point in points]
         label = f"--verify {threshold:g}: {bands} bands of {rows}"
         axes.plot(similarities, [point.expected for point in points], colour, label=label)
-        axes.plot(similarities, [point.found for point in points], f"{colour}.", markersize=3)
+        axes.plot(similarities, [point.measured for point in points], f"{colour}.", markersize=3)
         axes.axvline(threshold, color=colour, linewidth=0.5, linestyle=":")
-    axes.set(xlabel="similarity of a pair", ylabel="share that shares a band")
+    axes.set(xlabel="similarity of a pair", ylabel="share of pairs with a common band")
     axes.legend(
         fontsize="x-small", title="lines: expected; dots: measured", title_fontsize="x-small"
     )

@@ -1,17 +1,16 @@
-"""``python -m bench.dedup_curve [SET…]``: what recall costs, by features and by k.
+"""``python -m bench.dedup_curve [SET…]``: recall and cost of simhash, by features and k.
 
-For each kind of features and k it clusters the documents of a SET (as bench.quality takes them), or
-made-up pages without one, verifies them at 0.8 and prints the recall of drops (as bench.dedup has
-it), how many pairs of fingerprints were found, and the seconds of one thread from texts to
-decisions, without reading and writing; and draws recall against the pairs, and seconds against k.
-What is dropped is always right: it is verified by the same shingles as the truth.
+For each kind of features and k it clusters the documents of a SET (as of bench.quality), or made-up
+pages without one, verifies them at 0.8, and prints the recall of drops (as of bench.dedup), the
+number of pairs of fingerprints, and the CPU seconds of one thread from texts to decisions, without
+reading and writing. It plots recall by pairs, and seconds by k. Precision is always 1: texts are
+verified by the same shingles as the truth.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
@@ -25,8 +24,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from tqdm import tqdm
 
-from bench.dedup import Accuracy, Corpus, Truth
-from bench.inputs import SEED
+from bench.dedup import Accuracy, Corpus
 from bench.machine import describe
 from bench.measure import cpu_clock
 from mr_dedup.clusters.components import components
@@ -47,7 +45,7 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True)
 class Texts:
-    """The documents of a corpus, in their order."""
+    """The documents of a corpus, in order."""
 
     corpus: Corpus
     ids: list[str]
@@ -66,7 +64,7 @@ class Texts:
 
 @dataclass(frozen=True)
 class Point:
-    """What one kind of features and one k lead to; seconds by what they were spent on."""
+    """The results for one kind of features and one k."""
 
     features: FeatureOptions
     k: int
@@ -79,12 +77,12 @@ class Point:
 
     @property
     def recall(self) -> float:
-        """Recall of drops."""
+        """The recall of drops."""
         return self.accuracy.recall or 0.0
 
     @property
     def seconds(self) -> float:
-        """Seconds of all."""
+        """The total of all seconds."""
         return self.fingerprint_seconds + self.join_seconds + self.resolve_seconds
 
 
@@ -103,7 +101,7 @@ def curve(texts: Texts, features: FeatureOptions) -> Iterator[Point]:
 
 
 def _timed(function: Callable[[], _T]) -> tuple[_T, float]:
-    """Return a result and the seconds it took, the less of twice: kernels compile once."""
+    """Return a result and its seconds, the minimum of two runs: the first compiles kernels."""
     seconds = []
     for _ in range(2):
         started = cpu_clock()
@@ -113,7 +111,7 @@ def _timed(function: Callable[[], _T]) -> tuple[_T, float]:
 
 
 def _labels(fingerprints: Fingerprints, k: int) -> tuple[NDArray[np.uint64], int]:
-    """Return the label of each document, its own fingerprint if it is alone, and pairs found."""
+    """Return the label of each document (alone: its fingerprint), and the number of pairs."""
     distinct, inverse = np.unique(fingerprints.values, return_inverse=True)
     pairs = self_join(distinct, k)
     found = components(pairs.left, pairs.right)
@@ -151,14 +149,19 @@ def _keepers(
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Print the tables of what ``argv`` names; return the exit code."""
+    """Print the tables that ``argv`` selects; return the exit code."""
     parser = argparse.ArgumentParser(prog="python -m bench.dedup_curve", description=__doc__)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     add = parser.add_argument
     add("sets", nargs="*", type=Path, metavar="SET")
-    add("--tokens", type=int, default=3, help="of a shingle: 5 for a set of Chinese (3)")
-    add("--pages", type=int, default=_PAGES, help=f"made up where there is no SET ({_PAGES})")
-    add("--plots", type=Path, metavar="FOLDER", help="draw recall, pairs, seconds")
+    add("--tokens", type=int, default=3, help="tokens of a shingle: 5 for Chinese (default 3)")
+    add(
+        "--pages",
+        type=int,
+        default=_PAGES,
+        help=f"how many made-up pages without SET (default {_PAGES})",
+    )
+    add("--plots", type=Path, metavar="FOLDER", help="plot recall, pairs and seconds")
     arguments = parser.parse_args(argv)
     print(describe(), flush=True)
     warm_up()
@@ -180,12 +183,7 @@ def _corpora(arguments: argparse.Namespace, scratch: Path) -> Iterator[Corpus]:
     for folder in arguments.sets:
         yield Corpus.of_set(folder, arguments.tokens, scratch)
     if not arguments.sets:
-        pages = scratch / "pages"
-        command = [sys.executable, "-m", "data_gen", "documents", "--out", str(pages)]
-        command += ["--documents", str(arguments.pages // 2), "--duplicates-per-document", "1"]
-        subprocess.run([*command, "--seed", str(SEED)], check=True, stderr=subprocess.DEVNULL)
-        truth = Truth.read(pages / "truth.tsv")
-        yield Corpus("made-up pages", sorted(pages.glob("*.jsonl")), truth)
+        yield Corpus.of_pages(arguments.pages // 2, scratch / "pages")
 
 
 def _table(texts: Texts, points: Sequence[Point]) -> Iterator[str]:
@@ -208,7 +206,7 @@ def _table(texts: Texts, points: Sequence[Point]) -> Iterator[str]:
 
 
 def _draw(name: str, points: Sequence[Point], folder: Path) -> None:
-    """Draw recall against pairs, recall against k and seconds against k."""
+    """Plot recall by pairs, recall by k, and seconds by k."""
     import matplotlib as mpl
 
     mpl.use("svg")

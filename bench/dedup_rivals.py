@@ -1,9 +1,9 @@
 """``python -m bench.dedup_rivals RIVAL TOKENS OUT FILE…``: de-duplicate JSON lines by a rival.
 
-Each as its documentation has it used: a document that is like one kept before is dropped, at a
-threshold of 0.8, and what is kept goes on. OUT has a line a document, its id and that of its
-keeper: its own if it is kept, none if the rival does not say. Texts are compared by shingles of
-TOKENS tokens, made in Python with what it has for it, a compiled expression and zip.
+Each is used as in its documentation: a document that is similar to one kept before, at a threshold
+of 0.8, is dropped. OUT has a line for each document, with its id and that of the kept document it
+duplicates: its own if it is kept, "" if the rival does not return it. Texts are compared by
+shingles of TOKENS tokens, made in Python by a compiled expression and zip.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ def _texts(paths: Sequence[str]) -> Texts:
     import orjson
 
     for path in paths:
-        with open(path, "rb") as file:  # noqa: PTH123 (as fast as it gets)
+        with open(path, "rb") as file:  # noqa: PTH123 (the fastest way)
             for line in file:
                 document = orjson.loads(line)
                 yield document["id"], document["text"]
 
 
 def _shingles(text: str, tokens: int) -> list[str]:
-    """Return a text's shingles; one, if it has too few tokens."""
+    """Return the shingles of a text; a single one if it has too few tokens."""
     lower = text.lower()
-    # a pattern without characters of their own is faster, and most languages need no other
+    # the pattern without single characters is faster, and enough for most languages
     found = _words(lower) if tokens <= 3 else _words_and_characters(lower)
     if len(found) < tokens:
         return [" ".join(found)]
@@ -45,7 +45,7 @@ def _shingles(text: str, tokens: int) -> list[str]:
 
 
 def datasketch(texts: Texts, tokens: int) -> Decided:
-    """Decide by MinHashLSH, which hands back the kept documents that share a band."""
+    """Decide by MinHashLSH, which returns the kept documents that share a band."""
     from datasketch import MinHash, MinHashLSH
 
     index = MinHashLSH(threshold=THRESHOLD, num_perm=_PERMUTATIONS)
@@ -65,7 +65,7 @@ def rensa(texts: Texts, tokens: int) -> Decided:
 
 
 def rensa_words(texts: Texts, tokens: int) -> Decided:
-    """Decide as its README does, by the sets of what is between spaces: fast, and less strict."""
+    """Decide as in its README, by the sets of words between spaces: faster, less accurate."""
     return _decided_by_rensa((name, text.split()) for name, text in texts)
 
 
@@ -85,9 +85,9 @@ def _decided_by_rensa(sets: Iterator[tuple[str, list[str]]]) -> Decided:
 
 
 def rensa_pairs(texts: Texts, tokens: int) -> Decided:
-    """Decide by all pairs whose estimate is 0.8 or more, of 16 bands of 8: its most accurate way.
+    """Decide by all pairs of 16 bands of 8 with an estimate of at least 0.8: its most accurate way.
 
-    A document is dropped for the first that is kept of those it pairs with.
+    A document is dropped as a duplicate of the first kept one that it pairs with.
     """
     from rensa import RMinHash, RMinHashLSH
 
@@ -102,8 +102,8 @@ def rensa_pairs(texts: Texts, tokens: int) -> Decided:
     kept: set[int] = set()
     for number, found in enumerate(index.query_all(sketches)):
         sketch = sketches[number]
-        near = (other for other in sorted(found) if other < number and other in kept)
-        keeper = next((o for o in near if sketch.jaccard(sketches[o]) >= THRESHOLD), number)
+        matches = (other for other in sorted(found) if other < number and other in kept)
+        keeper = next((o for o in matches if sketch.jaccard(sketches[o]) >= THRESHOLD), number)
         if keeper == number:
             kept.add(number)
         yield names[number], names[keeper]

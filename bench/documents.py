@@ -1,8 +1,8 @@
-"""From a file of documents to its fingerprints, against what a JSON library alone takes for it.
+"""Fingerprints of a file of documents, beside a JSON parser alone.
 
-One thread, JSON lines of made-up English and Chinese pages. The rival opens the file, and calls
-``orjson.loads`` on each of its lines, keeping nothing; ``mr-dedup fingerprint -r inline`` reads,
-checks, hashes and writes Parquet, started inside this process.
+One thread, JSON lines of made-up English and Chinese pages. The rival calls ``orjson.loads`` on
+each line of the file; ``mr-dedup fingerprint -r inline``, called inside this process, reads,
+validates, hashes and writes Parquet.
 """
 
 from __future__ import annotations
@@ -14,9 +14,8 @@ import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from bench.inputs import SEED
-from bench.measure import Mismatch, Row, interleaved, peak_bytes
-from data_gen.documents import Collection, DocumentParameters
+from bench.inputs import page_texts
+from bench.measure import Mismatch, Row, case_row, interleaved, peak_bytes
 from mr_dedup.cli.main import main
 
 _NAME = "documents"
@@ -47,10 +46,10 @@ def _rows(
     arguments = ["fingerprint", str(path), "-o", str(out), "--overwrite", "-r", "inline"]
 
     def ours() -> None:
-        with contextlib.redirect_stderr(io.StringIO()) as said:
+        with contextlib.redirect_stderr(io.StringIO()) as messages:
             code = main(arguments)
-        if code or f"documents: {count:,}," not in said.getvalue():
-            raise Mismatch(f"{language}: not all of {count:,} documents: {said.getvalue()}")
+        if code or f"documents: {count:,}," not in messages.getvalue():
+            raise Mismatch(f"{language}: not all of {count:,} documents: {messages.getvalue()}")
 
     def theirs() -> None:
         with path.open("rb") as file:
@@ -61,32 +60,28 @@ def _rows(
     timings = interleaved(cases, rounds, f"{_NAME}, {language}")
     size = path.stat().st_size
     for case, function in cases.items():
-        yield Row(
-            _NAME,
-            f"{case}, {language}",
-            timings.median(case),
-            timings.ratio(case, _JSON) if case != _JSON else None,
-            _JSON,
-            peak_bytes(function),
-            f"{size / timings.median(case) / 1e6:,.0f} MB/s",
-        )
+        yield case_row(
+            _NAME, case, timings, _JSON,
+            name=f"{case}, {language}",
+            memory_bytes=peak_bytes(function),
+            note=f"{size / timings.median(case) / 1e6:,.0f} MB/s",
+        )  # fmt: skip
 
 
 def _write(path: Path, language: str, size: int) -> int:
-    """Write about ``size`` bytes of JSON lines; return how many documents they are."""
-    parameters = DocumentParameters(1000, 0, SEED, language=language)
+    """Write about ``size`` bytes of JSON lines; return the number of documents."""
     lines = [
         json.dumps(
             {
                 "id": f"{language}-{number}",
                 "url": f"https://example.org/{language}/{number}",
-                "text": "\n".join(text for _, text in document.page.blocks()),
+                "text": text,
                 "date": "2024-01-01",
             },
             ensure_ascii=False,
         ).encode()
         + b"\n"
-        for number, document in enumerate(Collection(parameters).documents())
+        for number, text in enumerate(page_texts(1000, language))
     ]
     written = count = 0
     with path.open("wb") as file:

@@ -1,11 +1,11 @@
-"""faiss's binary indices as rivals, made as exact as they can be for k = 3.
+"""The binary indices of faiss, with parameters that make them exact for k = 3. One thread.
 
-IndexBinaryMultiHash with 4 hashes of 16 bits is the four-table design: with no bits flipped in
-the hashes it misses no pair within 3 bits. IndexBinaryFlat compares everything. A search for a
-radius returns what is nearer than it, so the radius is k + 1. One thread.
+IndexBinaryMultiHash with 4 hashes of 16 bits is the four-table design: without flipped bits in the
+hashes it finds all pairs within 3 bits. IndexBinaryFlat compares everything. A range search returns
+distances below its radius, so the radius is k + 1.
 
 The queries are indexed: with the corpus indexed instead, MultiHash took 4.0 s to build (0.6) and
-112 s to probe (55), for fewer probes that each meet 8 times as many candidates.
+112 s to probe (55), because each probe has 8 times as many candidates.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Fingerprints = NDArray[np.uint64]
 
 
 class FaissIndex:
-    """Queries in a faiss index: ``multi_hash``, or compared one by one."""
+    """Queries in a faiss index: MultiHash or Flat."""
 
     def __init__(self, queries: Fingerprints, k: int, *, multi_hash: bool) -> None:
         """Index ``queries`` uint64[n]. Raises ImportError if faiss is not installed."""
@@ -30,7 +30,7 @@ class FaissIndex:
         self._queries = queries
         self._index: faiss.IndexBinary
         if multi_hash:
-            # k + 1 hashes of a run of 64 / (k + 1) bits each: one of them is untouched
+            # k + 1 hashes of 64 / (k + 1) bits each: at least one of them is equal
             hashed = faiss.IndexBinaryMultiHash(64, k + 1, 64 // (k + 1))
             hashed.nflip = 0
             self._index = hashed
@@ -39,21 +39,21 @@ class FaissIndex:
         self._index.add(_bytes(queries))
 
     def probe(self, corpus: Fingerprints) -> Pairs:
-        """Return the pairs of a query and one of ``corpus`` uint64[n], in faiss's order."""
+        """Return the pairs of a query and one of ``corpus`` uint64[n], in the order of faiss."""
         limits, _, ranks = self._index.range_search(_bytes(corpus), self._k + 1)
         return self._queries[ranks], np.repeat(corpus, np.diff(limits).astype(np.int64))
 
 
 class SingleQueries:
-    """A corpus in a faiss index, made exact for distance k, for one query at a time."""
+    """A corpus in an exact faiss index, for one query at a time."""
 
     KINDS = ("MultiHash", "BinaryHash")
 
     def __init__(self, kind: str, corpus: Fingerprints, k: int) -> None:
         """Index ``corpus`` uint64[n]. Raises ImportError if faiss is not installed.
 
-        MultiHash as above. BinaryHash has one table, keyed by leading bits, and looks into all
-        buckets whose keys are within k bits: of 10 million 24 bits were faster than 16 and 20.
+        MultiHash as above. BinaryHash has one table, keyed by leading bits, and probes all buckets
+        with keys within k bits: for 10 million, 24 bits were faster than 16 and 20.
         """
         import faiss
 
@@ -70,10 +70,10 @@ class SingleQueries:
         self._index = index
 
     def query(self, one: Fingerprints) -> Fingerprints:
-        """Return what is within k bits of one fingerprint, uint64[1]."""
+        """Return the fingerprints within k bits of one, uint64[1]."""
         _, _, ranks = self._index.range_search(_bytes(one), self._k + 1)
-        found: Fingerprints = self._corpus[ranks]
-        return found
+        matches: Fingerprints = self._corpus[ranks]
+        return matches
 
 
 def _bytes(fingerprints: Fingerprints) -> NDArray[np.uint8]:

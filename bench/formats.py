@@ -1,7 +1,7 @@
-"""The packed form: its size, and how fast it is encoded, decoded and read beside plain longs.
+"""The packed format: its size, and the speed of encoding, decoding and reading, beside plain longs.
 
-Uniform distinct fingerprints in files that the operating system holds in memory, so that disks do
-not matter. Ratios are to a copy of the same fingerprints from one array in memory to another.
+Uniform distinct fingerprints in files in the page cache, so that disks do not matter. Ratios are to
+a copy of the same fingerprints between two arrays.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from bench.inputs import SEED, Fingerprints
-from bench.measure import Mismatch, Row, interleaved
+from bench.measure import Mismatch, Row, case_row, interleaved
 from data_gen.streams import Stream
 from mr_dedup.formats.fingerprint_files import FingerprintFile
 from mr_dedup.formats.fingerprint_writer import create
@@ -25,7 +25,7 @@ _COPY = "a copy"
 
 
 def run(quick: bool, rounds: int) -> Iterator[Row]:
-    """Yield the table's rows; raises Mismatch where what is read is not what was written."""
+    """Yield the rows of the table; raise Mismatch if a file has other fingerprints."""
     size = 1 << 20 if quick else 1 << 23
     fingerprints = distinct(Stream(SEED, "formats").raw(size))
     destination = np.empty_like(fingerprints)
@@ -34,7 +34,7 @@ def run(quick: bool, rounds: int) -> Iterator[Row]:
         for path in (packed, longs):
             _write(path, fingerprints)
             if not np.array_equal(FingerprintFile.detect(path).read(), fingerprints):
-                raise Mismatch(f"{path.name} holds other fingerprints than were written")
+                raise Mismatch(f"{path.name} has other fingerprints than were written")
         in_memory = _encoded(fingerprints)
         cases: dict[str, Callable[[], object]] = {
             _COPY: lambda: np.copyto(destination, fingerprints),
@@ -54,8 +54,7 @@ def run(quick: bool, rounds: int) -> Iterator[Row]:
             note += f", {packed_bytes:.3f} bytes each"
             if plain in cases:
                 note += f", {timings.ratio(case, plain):.2f} x {plain}"
-        ratio = None if case == _COPY else timings.ratio(case, _COPY)
-        yield Row("formats", case, timings.median(case), ratio, _COPY, note=note)
+        yield case_row("formats", case, timings, _COPY, note=note)
 
 
 def _write(path: Path, fingerprints: Fingerprints) -> None:
@@ -64,7 +63,7 @@ def _write(path: Path, fingerprints: Fingerprints) -> None:
 
 
 def _encoded(fingerprints: Fingerprints) -> io.BytesIO:
-    """Return a packed file in memory: what writing costs without a disk."""
+    """Return a packed file in memory."""
     file = io.BytesIO()
     writer = PackedWriter(file)
     writer.write(fingerprints)

@@ -1,9 +1,9 @@
-"""The search for near-duplicates (k = 3) against its rivals: NumPy, faiss, C.
+"""The search for near-duplicates (k = 3), beside NumPy, faiss and C.
 
 One thread, uniform fingerprints with planted near-duplicates. ``probe`` is the whole search, from
-two arrays to merged matches; the kernels' two steps, building tables and probing them, are held
-against C by themselves: the same tables and signatures, scanned bucket by bucket. All must find
-the same pairs before anything is timed.
+two arrays to merged matches. The two steps of the kernels, building tables and probing them, are
+compared with C: the same tables and signatures, scanned bucket by bucket. All must find the same
+pairs before anything is timed.
 """
 
 from __future__ import annotations
@@ -16,7 +16,15 @@ import numpy as np
 from bench import numpy_rival
 from bench.c_rival import CSearch
 from bench.inputs import Fingerprints, Inputs
-from bench.measure import Pairs, Row, cpu_clock, interleaved, peak_bytes, require_equal
+from bench.measure import (
+    Pairs,
+    Row,
+    case_row,
+    cpu_clock,
+    interleaved,
+    peak_bytes,
+    require_equal,
+)
 from mr_dedup.hamming.distinct import distinct
 from mr_dedup.hamming.matches import Matches
 from mr_dedup.hamming.planner import Plan, plan, spread_sample
@@ -29,7 +37,7 @@ _OURS = "mr_dedup"
 
 
 def run(quick: bool, rounds: int) -> Iterator[Row]:
-    """Yield the table's rows; raises Mismatch where two searches disagree."""
+    """Yield the rows of the table; raise Mismatch if two searches disagree."""
     corpus_size, query_size = (1 << 20, 1 << 17) if quick else (1 << 23, 1_000_000)
     multi_hash_probes, flat_probes = (2000, 16) if quick else (20_000, 256)
     warm_up()
@@ -66,18 +74,13 @@ def _whole(
     rate = corpus.size / timings.median(_OURS) / 1e6
     notes = {_OURS: f"{expected[0].size:,} matches, {rate:.1f} million fingerprints a second"}
     for case, function in cases.items():
-        yield Row(
-            _NAME,
-            f"{case}, {work}",
-            timings.median(case),
-            None if case == _OURS else timings.ratio(case, _OURS),
-            _OURS,
-            peak_bytes(function),
-            notes.get(case, ""),
-        )
-    yield Row(
-        _NAME, "NumPy, once more", ratio=timings.ratio("NumPy", "its kernels"), of="its kernels"
-    )
+        yield case_row(
+            _NAME, case, timings, _OURS,
+            name=f"{case}, {work}",
+            memory_bytes=peak_bytes(function),
+            note=notes.get(case, ""),
+        )  # fmt: skip
+    yield Row(_NAME, "NumPy", ratio=timings.ratio("NumPy", "its kernels"), of="its kernels")
 
 
 def _faiss(
@@ -102,7 +105,7 @@ def _faiss(
     sample = np.ascontiguousarray(spread_sample(corpus, probes))
     require_equal(name, _sorted([index.probe(sample)]), _of_corpus(expected, sample))
 
-    def scaled() -> float:
+    def extrapolated() -> float:
         started = cpu_clock()
         index.probe(sample)
         seconds = cpu_clock() - started
@@ -111,16 +114,12 @@ def _faiss(
     def ours() -> object:
         return probe(corpus, queries, K)
 
-    timings = interleaved({_OURS: ours, name: scaled}, rounds, name)
-    yield Row(
-        _NAME,
-        name,
-        timings.median(name),
-        timings.ratio(name, _OURS),
-        _OURS,
-        peak_bytes(lambda: FaissIndex(queries, K, multi_hash=multi_hash)),
-        f"scaled up from {sample.size:,} probes",
-    )
+    timings = interleaved({_OURS: ours, name: extrapolated}, rounds, name)
+    yield case_row(
+        _NAME, name, timings, _OURS,
+        memory_bytes=peak_bytes(lambda: FaissIndex(queries, K, multi_hash=multi_hash)),
+        note=f"extrapolated from {sample.size:,} probes",
+    )  # fmt: skip
 
 
 def _of_corpus(expected: Pairs, sample: Fingerprints) -> Pairs:
@@ -168,16 +167,16 @@ def _tables(queries: Fingerprints, planned: Plan) -> Tables:
     return Tables(queries, planned.chosen.design, planned.chosen.order)
 
 
-class _Probed(Protocol):
-    """Tables, ours or in C."""
+class _ProbedTables(Protocol):
+    """Tables of this package or in C."""
 
     def probe(self, stream: Fingerprints) -> Iterator[Pairs]: ...
 
 
 class _Steps:
-    """Building something that probes, and probing it with a corpus, each by itself."""
+    """Building tables, and probing them with a corpus, as separate steps."""
 
-    def __init__(self, build: Callable[[], _Probed], corpus: Fingerprints) -> None:
+    def __init__(self, build: Callable[[], _ProbedTables], corpus: Fingerprints) -> None:
         self._build = build
         self._corpus = corpus
 

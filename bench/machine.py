@@ -1,4 +1,4 @@
-"""What the benchmarks ran on: printed above the table, without which its seconds mean nothing."""
+"""The machine and the versions of packages, printed above the table."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 
 def describe() -> str:
-    """Return two lines: the machine, and the versions of what is measured."""
+    """Return two lines: the machine, and the versions of packages."""
     memory_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     load = " ".join(f"{value:.1f}" for value in os.getloadavg())
     packages = ("mr-dedup", "numpy", "numba", "faiss-cpu")
@@ -23,7 +23,7 @@ def describe() -> str:
 
 
 def _processor() -> str:
-    """Return the processor's name and the vector instructions that matter to the searches."""
+    """Return the name of the processor, and its vector instructions that searches use."""
     try:
         text = Path("/proc/cpuinfo").read_text()
     except OSError:

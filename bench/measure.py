@@ -1,7 +1,7 @@
-"""How the benchmarks measure: medians over interleaved rounds, ratios within a round, peak memory.
+"""Timing: medians over interleaved rounds, ratios within a round; and peak memory.
 
-A shared machine drifts by a factor of two within minutes, so a ratio is only ever taken between
-two runs of the same round, and the median of the rounds' ratios is what the table shows.
+The speed of a shared machine changes by a factor of two within minutes. So a ratio is between two
+runs of the same round, and the table has the median of the ratios of all rounds.
 """
 
 from __future__ import annotations
@@ -20,8 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 from tqdm import tqdm
 
-# tqdm's monitor is a thread, and what is measured in a forked process must not have been forked
-# from threads
+# tqdm's monitor is a thread, and a process with threads must not be forked
 tqdm.monitor_interval = 0
 
 _STATUS = Path("/proc/self/status")
@@ -29,9 +28,16 @@ _STATUS = Path("/proc/self/status")
 
 @dataclass(frozen=True)
 class Row:
-    """One line of the table; what does not apply is None or empty.
+    """One row of the table.
 
-    ``ratio`` is to what ``of`` names; ``note`` says what else was seen.
+    Args:
+        benchmark: the name of the benchmark.
+        case: what was timed.
+        seconds: the median of its time; None if it was not timed.
+        ratio: the median ratio to the case ``of``.
+        of: the case that the ratio is to.
+        memory_bytes: its memory.
+        note: further results.
     """
 
     benchmark: str
@@ -67,14 +73,14 @@ def table(rows: list[Row]) -> str:
 
 
 class Mismatch(Exception):
-    """Two searches disagree, or one lost what was planted: no time is worth printing."""
+    """Two implementations disagree, or a planted near-duplicate was not found."""
 
 
 cpu_clock = time.process_time
-"""For what runs in this process, on one thread: the time that others take does not count."""
+"""CPU time of this process, independent of other programs."""
 
 wall_clock = time.perf_counter
-"""For what runs in processes of its own, several at a time."""
+"""Wall time, for what runs in several processes."""
 
 
 @dataclass
@@ -97,15 +103,34 @@ class Timings:
         return statistics.median(one / other for one, other in pairs)
 
 
+def case_row(
+    benchmark: str,
+    case: str,
+    timings: Timings,
+    base: str,
+    *,
+    name: str | None = None,
+    memory_bytes: int | None = None,
+    note: str = "",
+) -> Row:
+    """Return the row of a case, with its ratio to ``base`` unless it is this.
+
+    ``name`` is printed instead of ``case``.
+    """
+    ratio = None if case == base else timings.ratio(case, base)
+    seconds = timings.median(case)
+    return Row(benchmark, name or case, seconds, ratio, base, memory_bytes, note)
+
+
 def interleaved(
     cases: Mapping[str, Callable[[], object]],
     rounds: int,
     name: str,
     clock: Callable[[], float] = cpu_clock,
 ) -> Timings:
-    """Time every case once a round, ``rounds`` times, after a round that does not count.
+    """Time every case once in each of ``rounds`` rounds, after a warm-up round.
 
-    A case that returns a float has measured itself; its result is its seconds.
+    If a case returns a float, these are its seconds.
     """
     timings = Timings()
     for number in tqdm(range(rounds + 1), desc=name, unit=" rounds", disable=None, leave=False):
@@ -121,10 +146,9 @@ def interleaved(
 
 
 def peak_bytes(function: Callable[[], object]) -> int | None:
-    """Return how far ``function`` raises the memory of a process, at its peak.
+    """Return how much ``function`` adds to the memory of a process at its peak.
 
-    Runs it in a forked process, whose memory starts as this one's. None where the kernel does
-    not tell (/proc is Linux's), or where the process failed.
+    It runs in a forked process. Returns None outside Linux, or if the process fails.
     """
     if not _STATUS.exists():
         return None
@@ -141,26 +165,26 @@ def peak_bytes(function: Callable[[], object]) -> int | None:
             os._exit(0)
     os.close(writing)
     with os.fdopen(reading, "rb") as stream:
-        answer = stream.read()
+        result = stream.read()
     os.waitpid(pid, 0)
-    return int(answer) if answer else None
+    return int(result) if result else None
 
 
 def status_bytes(status: Path, name: str) -> int:
-    """Return a size in a process's status file: VmRSS is its memory, VmHWM the most it had."""
+    """Return a size in a status file of a process: VmRSS is its memory, VmHWM its peak."""
     found = re.search(rf"{name}:\s+(\d+) kB", status.read_text())
     return int(found[1]) * 1024 if found else 0
 
 
 def _return_freed_memory() -> None:
-    """Have the C library give back what is free: reused, it would not show in a forked process."""
+    """Have the C library return free memory, the reuse of which would not be measured."""
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
     if trim is not None:
         trim(0)
 
 
 Pairs = tuple[NDArray[np.uint64], NDArray[np.uint64]]
-"""Pairs of a query and a corpus fingerprint, two aligned arrays, ascending, each pair once."""
+"""Distinct ascending pairs of a query and a corpus fingerprint, as two aligned arrays."""
 
 
 def require_equal(name: str, found: Pairs, expected: Pairs) -> None:

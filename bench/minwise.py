@@ -1,25 +1,22 @@
-"""Min-wise hashing of texts and of hashed shingles against datasketch and rensa, and its error.
+"""Min-wise hashing of texts and of hashed shingles, beside datasketch and rensa, and its error.
 
-Made-up English pages, shingles of 3 words; seconds are of all threads, of which ours has one. From
-texts: the rivals are given shingles that Python makes of them, by a compiled expression and zip, as
-that is how they are used. From hashes: what is left when shingles are found and hashed; datasketch
-hashes by itself, quickly. The error is the root of the mean square of what estimates of pairs, at
-similarities from 0 to 1, are off by.
+Made-up English pages, shingles of 3 words; seconds are CPU time of all threads, ours has one. From
+texts: the rivals get shingles made in Python, by a compiled expression and zip, as they are
+normally used. From hashes: only the min-wise hashing; datasketch hashes again, which is fast. The
+error is the root mean square error of estimates for pairs with similarities from 0 to 1.
 """
 
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Callable, Iterator
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from bench.inputs import SEED
-from bench.measure import Mismatch, Row, interleaved, peak_bytes
-from data_gen.documents import Collection, DocumentParameters
+from bench.inputs import SEED, page_texts
+from bench.measure import Mismatch, Row, case_row, cpu_clock, interleaved, peak_bytes
 from mr_dedup.clusters.verification import ShingleSets, shingle_sets
 from mr_dedup.signatures.minwise import minwise_hashes, minwise_of_hashes
 
@@ -31,10 +28,8 @@ Case = Callable[[], object]
 
 
 def run(quick: bool, rounds: int) -> Iterator[Row]:
-    """Yield the table's rows; raises Mismatch if our estimates are worse than a rival's."""
-    parameters = DocumentParameters(100 if quick else 2000, 0, SEED)
-    pages = [document.page for document in Collection(parameters).documents()]
-    texts = ["\n".join(text for _, text in page.blocks()) for page in pages]
+    """Yield the rows of the table; raise Mismatch if our estimates are worse than in theory."""
+    texts = page_texts(100 if quick else 2000)
     array = pa.array(texts, pa.large_string())
     sets = shingle_sets(array)
     for permutations in (84, 128):
@@ -76,24 +71,21 @@ def _timed(cases: dict[str, Case], what: str, size: int, rounds: int) -> Iterato
     for case in cases.values():
         # compiled, warm
         case()
-    # rensa has threads of its own for many sets, whose time counts
-    timings = interleaved(cases, rounds, f"{_NAME}, {what}", time.process_time)
+    timings = interleaved(cases, rounds, f"{_NAME}, {what}", cpu_clock)
     for name in cases:
         seconds = timings.median(name)
-        yield Row(
-            _NAME,
-            f"{name}, {what}",
-            seconds,
-            timings.ratio(name, _OURS) if name != _OURS else None,
-            _OURS,
-            # and which a forked process does not have, so that it would wait for them for ever
-            None if name.startswith("rensa") else peak_bytes(cases[name]),
-            f"{size / seconds / 1e6:,.0f} MB a second",
-        )
+        # rensa has threads, which a forked process would wait for without end
+        memory_bytes = None if name.startswith("rensa") else peak_bytes(cases[name])
+        yield case_row(
+            _NAME, name, timings, _OURS,
+            name=f"{name}, {what}",
+            memory_bytes=memory_bytes,
+            note=f"{size / seconds / 1e6:,.0f} MB a second",
+        )  # fmt: skip
 
 
 def _errors(permutations: int, pairs: int) -> Iterator[Row]:
-    """Yield the error of each package's estimates of the same pairs."""
+    """Yield the error of the estimates of each package for the same pairs."""
     rng = np.random.default_rng(SEED)
     truth, sets = [], []
     for number in range(pairs):
@@ -120,11 +112,11 @@ def _errors(permutations: int, pairs: int) -> Iterator[Row]:
         estimates = [a.jaccard(b) for a, b in zip(sketches[::2], sketches[1::2], strict=True)]
         errors["rensa"] = _error(np.array(estimates), similar)
     expected = _error_by_theory(similar, permutations)
-    # a tenth more is chance, of so many pairs
+    # a tenth more is within chance for so many pairs
     if errors[_OURS] > 1.1 * expected:
-        raise Mismatch(f"{permutations} permutations: estimates are off by {errors[_OURS]:.4f}")
+        raise Mismatch(f"{permutations} permutations: the error is {errors[_OURS]:.4f}")
     for name, error in errors.items():
-        note = f"estimates are off by {error:.4f}; by theory {expected:.4f}"
+        note = f"error {error:.4f}; in theory {expected:.4f}"
         yield Row(_NAME, f"{name}, {permutations} permutations, error", note=note)
 
 
@@ -151,7 +143,7 @@ def _datasketch() -> Callable[[list[str] | list[bytes], int], object] | None:
     empty: dict[int, object] = {}
 
     def sketch(shingles: list[str] | list[bytes], permutations: int) -> object:
-        # to draw permutations anew for each text takes as long again
+        # drawing permutations again for each text would take as long as the rest
         if permutations not in empty:
             empty[permutations] = MinHash(num_perm=permutations)
         made = empty[permutations].copy()

@@ -1,7 +1,7 @@
-"""Short texts with noise in every one, and all pairs of them that are truly alike.
+"""Short noisy texts, and all similar pairs of them.
 
-A text is a run of words drawn by Zipf's law; in each copy of it words were replaced at random, by
-a share that is drawn for each copy, so similarities lie on both sides of any threshold.
+A text is a sequence of words drawn by Zipf's law; in each of its copies a random share of words is
+replaced, so that similarities are on both sides of any threshold.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 _VOCABULARY = 40_000
 _ZIPF = 0.9
 _COPIES = 4
-_MOST_NOISE = 0.05
+_MAX_NOISE = 0.05
 _THRESHOLD = 0.8
 _TOKENS = 3
 
@@ -23,8 +23,8 @@ _TOKENS = 3
 def write_noisy_texts(folder: Path, count: int, seed: int) -> tuple[Path, Path]:
     """Write ``count`` texts as JSON lines, and truth.tsv; return both paths.
 
-    Of 20 to 160 words each, 550 bytes on average. True are all pairs of copies of one text whose
-    sets of shingles of 3 words are at least 0.8 alike; of other texts none are.
+    Texts have 20 to 160 words, 550 bytes on average. The true pairs are copies of a text with a
+    Jaccard similarity of shingles of 3 words of at least 0.8; other pairs are not similar.
     """
     rng = np.random.default_rng(seed)
     words = _vocabulary(rng)
@@ -40,11 +40,11 @@ def write_noisy_texts(folder: Path, count: int, seed: int) -> tuple[Path, Path]:
             length = int(rng.integers(20, 160))
             base = np.searchsorted(steps, rng.random(length))
             copies = [_noisy(rng, base, steps) for _ in range(min(_COPIES, count - start))]
-            places = order[start : start + len(copies)].tolist()
-            for place, copy in zip(places, copies, strict=True):
-                texts[place] = " ".join(map(words.__getitem__, copy.tolist()))
+            rows = order[start : start + len(copies)].tolist()
+            for row, copy in zip(rows, copies, strict=True):
+                texts[row] = " ".join(map(words.__getitem__, copy.tolist()))
             sets = [_shingles(copy.tolist()) for copy in copies]
-            for (i, one), (j, other) in itertools.combinations(zip(places, sets, strict=True), 2):
+            for (i, one), (j, other) in itertools.combinations(zip(rows, sets, strict=True), 2):
                 similarity = len(one & other) / len(one | other)
                 if similarity >= _THRESHOLD:
                     truth.write(f"t{i}\tt{j}\t{similarity}\n")
@@ -64,7 +64,7 @@ def _vocabulary(rng: np.random.Generator) -> list[str]:
 
 def _noisy(rng: np.random.Generator, base: np.ndarray, steps: np.ndarray) -> np.ndarray:
     copy = base.copy()
-    replaced = rng.random(base.size) < rng.random() * _MOST_NOISE
+    replaced = rng.random(base.size) < rng.random() * _MAX_NOISE
     copy[replaced] = np.searchsorted(steps, rng.random(int(replaced.sum())))
     return copy
 

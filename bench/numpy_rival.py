@@ -1,27 +1,27 @@
-"""The best exact search for k = 3 that we could write in NumPy alone.
+"""The fastest exact search for k = 3 that we could write in NumPy alone.
 
-Three flipped bits leave at most one to one of the 32-bit halves of a fingerprint, and one leaves
-three of that half's four bytes untouched: so eight tables, keyed by three bytes of a half, find
-every pair. For each table a map of 2**24 bits, one a key, tells which corpus fingerprints share
-a key with some query: 6 % do for a million queries. These look up their queries in a directory
-of keys and are compared in full.
+Of three flipped bits at most one is in one of the 32-bit halves of a fingerprint, so that three of
+the four bytes of this half are equal: eight tables, keyed by three bytes of a half, find every
+pair. For each table a bitmap of 2**24 keys selects the corpus fingerprints that share a key with a
+query: 6 % for a million queries. For these, queries are looked up in a directory of keys and
+compared in full.
 
-What else was tried, the whole search, as ratios to this one within a run (8,388,608 x 1,000,000,
+Alternatives, as ratios of the whole search to this one within a run (8,388,608 x 1,000,000,
 300,000 matches, Zen 5, numpy 2.4, 0.55 to 0.65 s):
 
-- ten tables of 25 or 26 bits (5 blocks, 2 chosen) and a map of bytes: 3.1; a map of bits: 1.4 to
-  1.8; keys by a multiplication, a third more of which collide: 2.0 (eight tables: 1.1)
-- ten tables of 25 or 26 bits in halves (5 parts of a half, 4 chosen), a map of bits: 1.75
+- ten tables of 25 or 26 bits (5 blocks, 2 chosen) and a map of bytes: 3.1; a bitmap: 1.4 to 1.8;
+  keys by a multiplication, a third more of which collide: 2.0 (eight tables: 1.1)
+- ten tables of 25 or 26 bits in halves (5 parts of a half, 4 chosen), a bitmap: 1.75
 - six tables of 21 or 22 bits (3 parts of a half, 2 chosen), of whose keys 31 % are marked: 1.15;
   signatures of the other half after the map: 1.1; signatures once more among queries that share
   a key: 0.95 to 1.0, for twice the code
 - no map, but such signatures in a table by key, which is larger than the cache: 1.2 to 1.5
-- four tables of 16 bits: to compare their 500 million candidates, laid out in rows and in the
-  cache (XOR, bitwise_count, compare), takes 1.5 times as long as this search by itself
+- four tables of 16 bits: comparing their 500 million candidates in rows in the cache (XOR,
+  bitwise_count, compare) alone takes 1.5 times as long as this search
 - whole halves as keys, every query entered 33 times, with each bit flipped: 66 million entries
-  in two maps of 512 MB, which take longer to fill than all of this search
+  in two bitmaps of 512 MB, which take longer to fill than this search
 - sixteen tables of 28 bits, twenty of 31 to 33: 4 ns a fingerprint for each table more than ten
-- sorting the corpus by each key, to merge: 7 ns a fingerprint and table, where the map takes 4
+- sorting the corpus by each key, to merge: 7 ns a fingerprint and table, the bitmap takes 4
 - blocks of 2**14: 1.05 to 1.1; of 2**15 and 2**17: 1.0 to 1.05
 - a directory of 2**24 keys, 64 MB: 1.05 to 1.2; of 2**21: 1.0
 - take with out= and mode="wrap" or "clip": 1.1 to 1.4 times the plain take, and fancy indexing
@@ -42,7 +42,7 @@ K = 3
 _KEY_BITS = 24
 _DIRECTORY_BITS = 22
 _BLOCK = 1 << 16
-_HELD = 1 << 16  # corpus fingerprints past the map that are looked up at a time
+_LOOKUPS = 1 << 16  # selected corpus fingerprints that are looked up at a time
 
 Fingerprints = NDArray[np.uint64]
 Halves = NDArray[np.uint32]
@@ -61,10 +61,10 @@ def search(corpus: Fingerprints, queries: Fingerprints) -> Pairs:
     found: list[Pairs] = []
     earlier: list[np.uint64] = []
     for half in (0, 1):
-        for left_out in range(4):
-            rotation = 8 * (left_out + 1) % 32
+        for excluded in range(4):
+            rotation = 8 * (excluded + 1) % 32
             table = _Table(query_halves[half], queries, rotation, marked, directory)
-            mask = np.uint64((0xFFFFFFFF ^ 0xFF << 8 * left_out) << 32 * half)
+            mask = np.uint64((0xFFFFFFFF ^ 0xFF << 8 * excluded) << 32 * half)
             for candidates, keys in _candidates(corpus_halves[half], corpus, table):
                 found += table.matches(candidates, keys, mask, earlier)
             earlier.append(mask)
@@ -72,7 +72,7 @@ def search(corpus: Fingerprints, queries: Fingerprints) -> Pairs:
 
 
 class _Table:
-    """The queries in the order of one key; which keys there are, and where each begins."""
+    """The queries ordered by one key, a bitmap of the keys, and the start of each key."""
 
     def __init__(
         self,
@@ -82,9 +82,9 @@ class _Table:
         marked: NDArray[np.bool_],
         directory: NDArray[np.int32],
     ) -> None:
-        """Build the table; ``marked`` is all False before and after, ``directory`` is kept."""
+        """Build the table; ``marked`` is False before and after, ``directory`` overwritten."""
         self.rotation = rotation
-        # the key above the rank, sorted as one number: 3 times faster than argsort
+        # key and rank are sorted as one number: 3 times faster than argsort
         rank_bits = np.uint64(32)
         keys = np.empty_like(halves)
         _keys(halves, rotation, keys, np.empty_like(halves))
@@ -97,10 +97,10 @@ class _Table:
         self.bits = np.packbits(marked, bitorder="little")
         marked[ordered] = False
         coarse = ordered >> (_KEY_BITS - _DIRECTORY_BITS)
-        # downwards, so that the first of a run is written last; where no query is, no one looks
+        # in descending order, so that the first of a run is written last; other slots are not read
         directory[coarse[::-1]] = np.arange(queries.size - 1, -1, -1, dtype=np.int32)
         self._directory = directory
-        self._goes_on = np.append(coarse[1:] == coarse[:-1], False)
+        self._has_next = np.append(coarse[1:] == coarse[:-1], False)
 
     def matches(
         self,
@@ -109,14 +109,14 @@ class _Table:
         mask: np.uint64,
         earlier: list[np.uint64],
     ) -> list[Pairs]:
-        """Return the matches of corpus fingerprints whose keys some query has.
+        """Return the matches of corpus fingerprints with keys in the table.
 
-        A pair is left to the first table whose mask it shares.
+        A pair belongs to the first table whose mask it shares.
         """
         found = []
-        place = self._directory.take(keys >> np.uint32(_KEY_BITS - _DIRECTORY_BITS))
+        row = self._directory.take(keys >> np.uint32(_KEY_BITS - _DIRECTORY_BITS))
         while corpus.size:
-            others = self._queries.take(place)
+            others = self._queries.take(row)
             near = (np.bitwise_count(others ^ corpus) <= K).nonzero()[0]
             if near.size:
                 near_corpus, near_queries = corpus.take(near), others.take(near)
@@ -125,19 +125,19 @@ class _Table:
                 for other_mask in earlier:
                     own &= difference & other_mask != 0
                 found.append((near_queries[own], near_corpus[own]))
-            more = self._goes_on.take(place).nonzero()[0]
-            corpus, place = corpus.take(more), place.take(more)
-            place += np.int32(1)
+            more = self._has_next.take(row).nonzero()[0]
+            corpus, row = corpus.take(more), row.take(more)
+            row += np.int32(1)
         return found
 
 
 def _candidates(
     halves: Halves, corpus: Fingerprints, table: _Table
 ) -> Iterator[tuple[Fingerprints, Halves]]:
-    """Yield the corpus fingerprints whose keys are marked, with their keys, _HELD or more."""
+    """Yield the corpus fingerprints whose keys are in the bitmap, with their keys."""
     keys, scratch = np.empty(_BLOCK, np.uint32), np.empty(_BLOCK, np.uint32)
     bytes_of, bits_of = np.empty(_BLOCK, np.int64), np.empty(_BLOCK, np.uint8)
-    held: list[tuple[Fingerprints, Halves]] = []
+    selected: list[tuple[Fingerprints, Halves]] = []
     size = 0
     for start in range(0, halves.size, _BLOCK):
         part = halves[start : start + _BLOCK]
@@ -150,12 +150,12 @@ def _candidates(
         passed >>= bit
         passed &= np.uint8(1)
         through = passed.view(bool).nonzero()[0]
-        held.append((corpus[start : start + _BLOCK].take(through), key.take(through)))
+        selected.append((corpus[start : start + _BLOCK].take(through), key.take(through)))
         size += through.size
-        if size >= _HELD or start + _BLOCK >= halves.size:
-            fingerprints, of_keys = zip(*held, strict=True)
+        if size >= _LOOKUPS or start + _BLOCK >= halves.size:
+            fingerprints, of_keys = zip(*selected, strict=True)
             yield np.concatenate(fingerprints), np.concatenate(of_keys)
-            held, size = [], 0
+            selected, size = [], 0
 
 
 def _halves(fingerprints: Fingerprints) -> tuple[Halves, Halves]:
@@ -165,7 +165,7 @@ def _halves(fingerprints: Fingerprints) -> tuple[Halves, Halves]:
 
 
 def _keys(halves: Halves, rotation: int, out: Halves, scratch: Halves) -> None:
-    """Write three bytes of each half: the three together once the half is rotated right."""
+    """Write three bytes of each half: its low bytes after a rotation to the right."""
     np.right_shift(halves, np.uint32(rotation), out=out)
     if rotation > 32 - _KEY_BITS:
         out |= np.left_shift(halves, np.uint32(32 - rotation), out=scratch)
@@ -173,7 +173,7 @@ def _keys(halves: Halves, rotation: int, out: Halves, scratch: Halves) -> None:
 
 
 def _merged(found: list[Pairs]) -> Pairs:
-    """Return all pairs ascending, each once: a corpus may repeat a fingerprint."""
+    """Return all distinct pairs, ascending: a corpus may repeat a fingerprint."""
     queries = np.concatenate([np.empty(0, np.uint64), *(pair[0] for pair in found)])
     corpus = np.concatenate([np.empty(0, np.uint64), *(pair[1] for pair in found)])
     order = np.lexsort((corpus.view(np.int64), queries.view(np.int64)))

@@ -1,10 +1,10 @@
-"""``python -m bench.quality SET…``: which features find near-duplicates, at which distance.
+"""``python -m bench.quality SET…``: recall and precision of simhash, by features and distance.
 
-A SET is a folder with documents (docs.jsonl.gz: ``id`` and ``text`` a line) and every pair of them
-whose Jaccard similarity is at least some threshold (pairs*.tsv.gz: two ids and the similarity).
+A SET is a folder with documents (docs.jsonl.gz: lines with ``id`` and ``text``) and all pairs of
+them with some minimum Jaccard similarity (pairs*.tsv.gz: two ids and the similarity).
 For each kind of features, weighting and k from 0 to 16 it prints recall of the pairs at 0.8 and at
 0.9 and above, and precision, as means over several hash functions; by length of the shorter
-document for the defaults; and draws the paper's figures 1 and 2 to --plots.
+document for the default features; and plots figures 1 and 2 of the paper to --plots.
 """
 
 from __future__ import annotations
@@ -30,17 +30,16 @@ from mr_dedup.features.shingles import scratch_for
 from mr_dedup.features.unicode_table import unicode_table
 from mr_dedup.fingerprints.kernels import simhash
 
-MOST_BITS = 16
+MAX_BITS = 16
 SEEDS = 5
 DEFAULT = FeatureOptions()
 _FEATURES = ("words:1", "words:2", "words:3", "characters:4", "characters:6", "characters:8")
 _LENGTHS = (0, 30, 100, 300, 1000, 1 << 62)  # words
-_ROWS = 512
 
 
 @dataclass(frozen=True)
 class DocumentSet:
-    """Documents, and which pairs of them are alike: ``truth`` maps i * n + j, i < j, to Jaccard."""
+    """Documents, and their similar pairs: i * n + j, i < j, with Jaccard similarities."""
 
     name: str
     texts: pa.LargeStringArray
@@ -50,7 +49,7 @@ class DocumentSet:
 
     @classmethod
     def read(cls, folder: Path) -> DocumentSet:
-        """Read a folder; KeyError where a pair names no document."""
+        """Read a folder; raise KeyError if a pair names an unknown document."""
         with gzip.open(folder / "docs.jsonl.gz", "rt", encoding="utf-8") as lines:
             documents = [json.loads(line) for line in lines]
         number = {document["id"]: i for i, document in enumerate(documents)}
@@ -70,7 +69,7 @@ class DocumentSet:
 
 @dataclass(frozen=True)
 class Quality:
-    """What one kind of features finds at each k from 0 to MOST_BITS, as shares of 1."""
+    """Recall at 0.8 and 0.9, and precision, of one kind of features for each k up to MAX_BITS."""
 
     recall_8: NDArray[np.float64]
     recall_9: NDArray[np.float64]
@@ -123,63 +122,70 @@ def _occurrences(texts: pa.LargeStringArray) -> NDArray[np.int64]:
 
 
 def _near_pairs(
-    fingerprints: NDArray[np.uint64], exist: NDArray[np.bool_]
+    fingerprints: NDArray[np.uint64], has_fingerprint: NDArray[np.bool_], rows: int
 ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.uint8]]]:
-    """Yield the pairs i < j within MOST_BITS, as i * n + j, with their distances: brute force."""
+    """Yield the pairs i < j within MAX_BITS, as i * n + j, with distances, ``rows`` at a time."""
     n = fingerprints.size
-    for begin in range(0, n, _ROWS):
-        rows = fingerprints[begin : begin + _ROWS]
-        distances = np.bitwise_count(rows[:, None] ^ fingerprints[None, begin:])
-        near = distances <= MOST_BITS
-        near &= exist[begin : begin + _ROWS, None] & exist[None, begin:]
+    for begin in range(0, n, rows):
+        part = fingerprints[begin : begin + rows]
+        distances = np.bitwise_count(part[:, None] ^ fingerprints[None, begin:])
+        near = distances <= MAX_BITS
+        near &= has_fingerprint[begin : begin + rows, None] & has_fingerprint[None, begin:]
         i, j = np.nonzero(np.triu(near, 1))
         yield (i + begin) * n + j + begin, distances[i, j]
 
 
 def measure(
-    documents: DocumentSet, options: FeatureOptions, chosen: NDArray[np.bool_] | None = None
+    documents: DocumentSet,
+    options: FeatureOptions,
+    chosen: NDArray[np.bool_] | None = None,
+    *,
+    seeds: int = SEEDS,
+    rows: int = 512,
 ) -> Quality:
-    """Return the means over SEEDS hash functions; of the documents ``chosen`` alone, if given."""
+    """Return the means over ``seeds`` hash functions, for all documents or those ``chosen``."""
     n = len(documents.texts)
     within = np.ones(n, bool) if chosen is None else chosen
-    alike = documents.similarities >= 0.8
-    alike &= within[documents.pairs // n] & within[documents.pairs % n]
-    truth = np.sort(documents.pairs[alike])
-    very = np.sort(documents.pairs[alike & (documents.similarities >= 0.9)])
-    totals = np.zeros((3, MOST_BITS + 1))
-    for seed in range(SEEDS):
+    similar = documents.similarities >= 0.8
+    similar &= within[documents.pairs // n] & within[documents.pairs % n]
+    truth = np.sort(documents.pairs[similar])
+    very = np.sort(documents.pairs[similar & (documents.similarities >= 0.9)])
+    totals = np.zeros((3, MAX_BITS + 1))
+    for seed in range(seeds):
         fingerprints, found = _fingerprints(documents.texts, options, seed)
-        counts = np.zeros((3, MOST_BITS + 1))
-        for pairs, distances in _near_pairs(fingerprints, (found > 0) & within):
-            for row, right in enumerate((truth, very, None)):
-                hits = distances if right is None else distances[np.isin(pairs, right)]
-                counts[row] += np.bincount(hits, minlength=MOST_BITS + 1)[: MOST_BITS + 1]
+        counts = np.zeros((3, MAX_BITS + 1))
+        for pairs, distances in _near_pairs(fingerprints, (found > 0) & within, rows):
+            for row, true in enumerate((truth, very, None)):
+                hits = distances if true is None else distances[np.isin(pairs, true)]
+                counts[row] += np.bincount(hits, minlength=MAX_BITS + 1)[: MAX_BITS + 1]
         reached = counts.cumsum(axis=1)
         totals[0] += reached[0] / max(1, truth.size)
         totals[1] += reached[1] / max(1, very.size)
         totals[2] += np.where(reached[2] > 0, reached[0] / np.maximum(reached[2], 1), 1)
-    return Quality(*(totals / SEEDS))
+    return Quality(*(totals / seeds))
 
 
-def _options() -> list[FeatureOptions]:
-    every = (FeatureOptions.parse(f, w) for f, w in itertools.product(_FEATURES, WEIGHTINGS))
+def _options(features: Sequence[str]) -> list[FeatureOptions]:
+    every = (FeatureOptions.parse(f, w) for f, w in itertools.product(features, WEIGHTINGS))
     return [options for options in every if not options.uses_idf]
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Print the tables of every set that ``argv`` names; return the exit code."""
+def main(
+    argv: Sequence[str] | None = None, *, features: Sequence[str] = _FEATURES, seeds: int = SEEDS
+) -> int:
+    """Print the tables of the data sets of ``argv``; return the exit code."""
     parser = argparse.ArgumentParser(prog="python -m bench.quality", description=__doc__)
     parser.add_argument("sets", nargs="+", type=Path, metavar="SET")
-    parser.add_argument("--plots", type=Path, metavar="FOLDER", help="draw recall, precision, bits")
+    parser.add_argument("--plots", type=Path, metavar="FOLDER", help="plot recall, precision, bits")
     arguments = parser.parse_args(argv)
     for folder in arguments.sets:
         documents = DocumentSet.read(folder)
         found = {
-            options: measure(documents, options)
-            for options in tqdm(_options(), desc=folder.name, disable=None, leave=False)
+            options: measure(documents, options, seeds=seeds)
+            for options in tqdm(_options(features), desc=folder.name, disable=None, leave=False)
         }
         print("\n".join(_table(documents, found)), flush=True)
-        print("\n".join(_by_length(documents)), flush=True)
+        print("\n".join(_by_length(documents, seeds)), flush=True)
         if arguments.plots:
             _draw(documents, found, arguments.plots)
     return 0
@@ -207,7 +213,7 @@ def _table(documents: DocumentSet, found: dict[FeatureOptions, Quality]) -> list
     return lines
 
 
-def _by_length(documents: DocumentSet) -> list[str]:
+def _by_length(documents: DocumentSet, seeds: int) -> list[str]:
     lines = [
         "",
         f"By length, {DEFAULT}, pairs whose documents are both of that length:",
@@ -215,12 +221,12 @@ def _by_length(documents: DocumentSet) -> list[str]:
         "| words | documents | recall at 0.8, k = 3 | precision | k = 7 | precision |",
         "|---|---|---|---|---|---|",
     ]
-    for least, most in itertools.pairwise(_LENGTHS):
-        chosen = (documents.words >= least) & (documents.words < most)
+    for start, end in itertools.pairwise(_LENGTHS):
+        chosen = (documents.words >= start) & (documents.words < end)
         if not chosen.any():
             continue
-        quality = measure(documents, DEFAULT, chosen)
-        name = f"{least:,} to {most - 1:,}" if most < 1 << 62 else f"{least:,} and more"
+        quality = measure(documents, DEFAULT, chosen, seeds=seeds)
+        name = f"{start:,} to {end - 1:,}" if end < 1 << 62 else f"{start:,} and more"
         cells = [
             f"{array[k]:.3f}" for k in (3, 7) for array in (quality.recall_8, quality.precision)
         ]
@@ -229,12 +235,12 @@ def _by_length(documents: DocumentSet) -> list[str]:
 
 
 def _name(options: FeatureOptions) -> str:
-    """Return what differs between those that are measured."""
+    """Return the options that differ between the measured features."""
     return f"{options.unit}:{options.length}, {options.weighting}"
 
 
 def _draw(documents: DocumentSet, found: dict[FeatureOptions, Quality], folder: Path) -> None:
-    """Draw recall and precision against k, and the share of ones by bit."""
+    """Plot recall and precision by k, and the distribution of leading bits."""
     import matplotlib as mpl
 
     mpl.use("svg")

@@ -1,8 +1,8 @@
-"""How the cost of a search grows with either side, and with the distribution of the values.
+"""The cost of a search by the sizes of both sides, and by the distribution of the values.
 
-One thread, k = 3. The corpus streams through the search a block at a time, and the time it takes
-to make is not counted. Ratios are of nanoseconds a corpus fingerprint to those of 8,388,608
-uniform fingerprints and 1,000,000 queries.
+One thread, k = 3. The corpus is streamed in blocks, and the time to generate it is not counted.
+Ratios are of nanoseconds a corpus fingerprint, to those of 8,388,608 uniform fingerprints and
+1,000,000 queries.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ K = 3
 
 @dataclass(frozen=True)
 class _Case:
-    """A search: what it works on, and what it was planned as."""
+    """A search: its inputs and its plan."""
 
     name: str
     inputs: Inputs
@@ -48,39 +48,39 @@ class _Case:
         return cls(name, inputs, queries, planned)
 
     def matches(self) -> Matches:
-        """Return all matches, having checked that the planted ones are among them."""
+        """Return all matches; raise Mismatch unless the planted ones are among them."""
         parts = search(lambda: self.inputs.batches(BATCH_SIZE), self.queries, self.plan)
         found = Matches.merged(list(parts))
         self.inputs.planted.require_found(found)
         return found
 
     def seconds(self) -> float:
-        """Search; return the seconds it took, without those that making the corpus took."""
-        making = 0.0
+        """Search; return the seconds, without those to generate the corpus."""
+        generating = 0.0
 
         def batches() -> Iterator[Fingerprints]:
-            nonlocal making
+            nonlocal generating
             started = cpu_clock()
             for block in self.inputs.batches(BATCH_SIZE):
-                making += cpu_clock() - started
+                generating += cpu_clock() - started
                 yield block
                 started = cpu_clock()
-            making += cpu_clock() - started
+            generating += cpu_clock() - started
 
         started = cpu_clock()
         Matches.merged(list(search(batches, self.queries, self.plan)))
-        return cpu_clock() - started - making
+        return cpu_clock() - started - generating
 
 
 def run(quick: bool, rounds: int) -> Iterator[Row]:
-    """Yield the table's rows; raises Mismatch where a planted near-duplicate is not found."""
+    """Yield the rows of the table; raise Mismatch if a planted near-duplicate is not found."""
     warm_up()
     yield from _rows("scaling", _sizes(quick), rounds)
     yield from _rows("distributions", _distributions(quick), rounds)
 
 
 def _sizes(quick: bool) -> list[_Case]:
-    """Return the cases that differ in size, that with the middle sizes first."""
+    """Return the cases of different sizes, the middle ones first."""
     millions = 1 << 17 if quick else 1 << 20
     corpus_size, query_size = 8 * millions, 100_000 if quick else 1_000_000
     corpora = [(factor * millions, query_size) for factor in (1, 4, 16, 64)]
@@ -93,7 +93,7 @@ def _sizes(quick: bool) -> list[_Case]:
 
 
 def _distributions(quick: bool) -> list[_Case]:
-    """Return the cases that differ in distribution, uniform first."""
+    """Return the cases of different distributions, uniform first."""
     corpus_size, query_size = (1 << 20, 100_000) if quick else (1 << 23, 1_000_000)
     distributions: dict[str, Distribution] = {
         "uniform": Uniform(),
@@ -118,7 +118,7 @@ def _rows(benchmark: str, cases: list[_Case], rounds: int) -> Iterator[Row]:
         seconds = timings.median(case.name)
         ratio = timings.ratio(case.name, base.name) * base.plan.corpus_size / size
         slices = "" if chosen.slices == 1 else f" in {chosen.slices} slices"
-        order = "" if chosen.order.is_natural else ", bits spread"
+        order = "" if chosen.order.is_natural else ", bits permuted"
         yield Row(
             benchmark,
             case.name,
@@ -132,5 +132,5 @@ def _rows(benchmark: str, cases: list[_Case], rounds: int) -> Iterator[Row]:
 
 
 def _sample(inputs: Inputs) -> Fingerprints:
-    """Return a sample of the corpus from one block: it is alike from end to end."""
+    """Return a sample of the corpus from its first block: all blocks have the same distribution."""
     return np.ascontiguousarray(spread_sample(next(inputs.batches(BATCH_SIZE)), SAMPLE_SIZE))

@@ -1,21 +1,21 @@
-"""All pairs of a corpus (k = 3) against NumPy, and how their cost grows.
+"""All pairs of a corpus (k = 3), beside NumPy, and by size and distribution.
 
 One thread, uniform fingerprints of which 1 in 64 has a planted near-duplicate. ``self_join`` is
 the whole search, from an array to ordered pairs. Both must find the same pairs before anything is
 timed.
 
-The rival is the best exact search that we could write in NumPy alone. Three flipped bits leave at
-most one to one of the 32-bit halves of a fingerprint, and one leaves three of that half's four
-bytes untouched. So for each of eight such keys the fingerprints are sorted with the key leading,
-which NumPy does by vector instructions, and each is compared with those that follow it as long as
-they share the key.
+The rival is the fastest exact search that we could write in NumPy alone. Of three flipped bits at
+most one is in one of the 32-bit halves of a fingerprint, so that three of the four bytes of this
+half are equal. So for each of eight such keys the fingerprints are sorted with the key leading,
+which NumPy does with vector instructions, and each is compared with those behind it that have the
+same key.
 
-What else was tried, 4 and 16 million fingerprints, as ratios to this one:
+Alternatives that were tried, 4 and 16 million fingerprints, as ratios to this one:
 
 - three parts of a half, six sorts, keys of 21 or 22 bits: 1.0 and 1.3
 - five parts, ten sorts, 25 or 26 bits: 1.4 to 1.6 and 1.4
-- whole halves, four sorts, 16 bits: 4, and not tried
-- to compare all with what follows instead of those alone that share a key: 1.2 and 1.3
+- whole halves, four sorts, 16 bits: 4, and not measured
+- comparing all neighbours instead of only those with the same key: 1.2 and 1.3
 - blocks of 2**14: 1.1 and 1.2; of 2**16: 1.0
 """
 
@@ -27,7 +27,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench.inputs import SEED, Fingerprints
-from bench.measure import Mismatch, Pairs, Row, interleaved, peak_bytes, require_equal
+from bench.measure import (
+    Mismatch,
+    Pairs,
+    Row,
+    case_row,
+    interleaved,
+    peak_bytes,
+    require_equal,
+)
 from data_gen.distributions import Clustered, Distribution, Prefix, Uniform
 from data_gen.streams import Stream
 from mr_dedup.hamming.distinct import distinct
@@ -41,11 +49,11 @@ _NAME = "self-join"
 _OURS = "mr_dedup"
 _BYTES_A_HALF = 4
 _BLOCK = 1 << 15
-_ROOMY_BYTES = 4 << 30
+_MEMORY_BYTES = 4 << 30
 
 
 def run(quick: bool, rounds: int) -> Iterator[Row]:
-    """Yield the table's rows; raises Mismatch where two searches disagree."""
+    """Yield the rows of the table; raise Mismatch if two searches disagree."""
     warm_up()
     for millions in (1,) if quick else (4, 16):
         yield from _against_numpy(millions << 20, rounds)
@@ -64,15 +72,17 @@ def _against_numpy(size: int, rounds: int) -> Iterator[Row]:
     }
     timings = interleaved(cases, rounds, _NAME)
     for case, function in cases.items():
-        seconds = timings.median(case)
-        ratio = None if case == _OURS else timings.ratio(case, _OURS)
-        note = f"{len(found):,} pairs, {seconds / size * 1e9:.0f} ns a fingerprint"
-        peak = peak_bytes(function)
-        yield Row(_NAME, f"{case}, {size:,}", seconds, ratio, _OURS, peak, note)
+        nanoseconds = timings.median(case) / size * 1e9
+        yield case_row(
+            _NAME, case, timings, _OURS,
+            name=f"{case}, {size:,}",
+            memory_bytes=peak_bytes(function),
+            note=f"{len(found):,} pairs, {nanoseconds:.0f} ns a fingerprint",
+        )  # fmt: skip
 
 
 def _growth(quick: bool, rounds: int) -> Iterator[Row]:
-    """Yield how the cost grows with the size: what switches is the design."""
+    """Yield the cost by size: the planner changes the design."""
     sizes = [1 << bits for bits in (range(14, 19, 2) if quick else range(20, 27, 2))]
     inputs = {f"{size:,}": _planted(Uniform(), size) for size in sizes}
     yield from _rows("self-join by size", inputs, rounds)
@@ -95,7 +105,7 @@ def _rows(
 ) -> Iterator[Row]:
     counts, cases = {}, {}
     for name, (values, planted) in inputs.items():
-        found = self_join(values, K, memory_bytes=_ROOMY_BYTES)
+        found = self_join(values, K, memory_bytes=_MEMORY_BYTES)
         _require_found(planted, found)
         counts[name] = len(found)
         cases[name] = _joining(values)
@@ -103,11 +113,11 @@ def _rows(
     first = next(iter(inputs))
     for name, (values, _) in inputs.items():
         chosen = plan_self(
-            values.size, K, memory_bytes=_ROOMY_BYTES, sample=spread_sample(values)
+            values.size, K, memory_bytes=_MEMORY_BYTES, sample=spread_sample(values)
         ).chosen
         seconds = timings.median(name)
         ratio = timings.ratio(name, first) * inputs[first][0].size / values.size
-        order = "" if chosen.order.is_natural else ", bits spread"
+        order = "" if chosen.order.is_natural else ", bits permuted"
         yield Row(
             benchmark,
             name,
@@ -121,11 +131,11 @@ def _rows(
 
 
 def _joining(values: Fingerprints) -> Callable[[], object]:
-    return lambda: self_join(values, K, memory_bytes=_ROOMY_BYTES)
+    return lambda: self_join(values, K, memory_bytes=_MEMORY_BYTES)
 
 
 def _planted(distribution: Distribution, size: int) -> tuple[Fingerprints, FoundPairs]:
-    """Return about ``size`` distinct fingerprints in no order, and pairs that are among them."""
+    """Return about ``size`` distinct fingerprints in random order, and planted pairs of them."""
     stream = Stream(SEED, "self-join")
     values = distribution.prepare(SEED)(stream, size)
     near = values[: size // 64]
@@ -156,8 +166,8 @@ def search(fingerprints: Fingerprints) -> Pairs:
     parts = words.view("<u4").reshape(-1, 2)
     for half in (0, 1):
         own = np.ascontiguousarray(halves[:, half])
-        for left_out in range(_BYTES_A_HALF):
-            shift = 8 * left_out
+        for excluded in range(_BYTES_A_HALF):
+            shift = 8 * excluded
             parts[:, 1] = _rotated(own, shift)
             parts[:, 0] = halves[:, 1 - half]
             words.sort()
@@ -182,18 +192,18 @@ def _near_neighbours(words: Fingerprints) -> Pairs:
         differ = np.bitwise_xor(one, other, out=difference[:count])
         near = (np.bitwise_count(differ, out=bits[:count]) <= K).nonzero()[0]
         found.append((one[near], other[near]))
-        # from here on those alone whose key the next one has
-        places = (differ < limit).nonzero()[0] + start
+        # from here on only those with the same key as the next one
+        rows = (differ < limit).nonzero()[0] + start
         distance = 2
-        while (places := places[places < words.size - distance]).size:
-            one, other = words.take(places), words.take(places + distance)
+        while (rows := rows[rows < words.size - distance]).size:
+            one, other = words.take(rows), words.take(rows + distance)
             differ = one ^ other
             near = (np.bitwise_count(differ) <= K).nonzero()[0]
             found.append((one[near], other[near]))
-            places = places[differ < limit]
+            rows = rows[differ < limit]
             distance += 1
     one, other = (np.concatenate(side) for side in zip(*found, strict=True))
-    # one byte of the half that leads may differ, and more bits than K in no pair
+    # one byte of the leading half may differ, and no pair differs in more than K bits
     shared = one ^ other < limit
     return one[shared], other[shared]
 
@@ -204,7 +214,7 @@ def _rotated(halves: NDArray[np.uint32], shift: int) -> NDArray[np.uint32]:
 
 
 def _restored(words: Fingerprints, half: int, shift: int) -> Fingerprints:
-    """Return the fingerprints of words that lead with a half, rotated right by ``shift``."""
+    """Return the fingerprints of words that start with a half rotated right by ``shift``."""
     leading = (words >> np.uint64(32)).astype(np.uint32)
     own = _rotated(leading, (32 - shift) % 32).astype(np.uint64)
     others = words & np.uint64(0xFFFFFFFF)

@@ -1,9 +1,9 @@
-"""Simhash of texts against Python: a good reference, and the ``simhash`` package.
+"""Simhash of texts, beside a Python reference and the ``simhash`` package.
 
-One thread, made-up English and Chinese pages, features weighted 1 + ln t. The reference is what
-a careful user writes: a compiled regular expression, a Counter, xxhash for each distinct feature,
-NumPy for the votes. The package is given the reference's features and weights; it hashes with
-MD5, so its fingerprints are its own.
+One thread, made-up English and Chinese pages, features weighted 1 + ln t. The reference is careful
+Python: a compiled regular expression, a Counter, xxhash for each distinct feature, NumPy for the
+votes. The package gets the features and weights of the reference; it hashes with MD5, so its
+fingerprints differ.
 """
 
 from __future__ import annotations
@@ -16,29 +16,26 @@ import numpy as np
 import pyarrow as pa
 import xxhash
 
-from bench.inputs import SEED
-from bench.measure import Mismatch, Row, interleaved, peak_bytes
-from data_gen.documents import Collection, DocumentParameters
+from bench.inputs import page_texts
+from bench.measure import Mismatch, Row, case_row, interleaved, peak_bytes
 from mr_dedup.features.options import FeatureOptions
 from mr_dedup.fingerprints.simhash import simhash
 
 _NAME = "simhash"
 _OURS = "mr_dedup"
-# the vocabulary of data_gen has no combining marks: \w less the underscore is what a token is
+# the vocabulary of data_gen has no combining marks: a token is \w without the underscore
 _TOKEN = re.compile(r"[\u3400-\u9fff]|[^\W_\u3400-\u9fff]+")
 
 
 def run(quick: bool, rounds: int) -> Iterator[Row]:
-    """Yield the table's rows; raises Mismatch where the reference finds other fingerprints."""
+    """Yield the rows of the table; raise Mismatch if the reference has other fingerprints."""
     yield from _language("english", FeatureOptions("words", 1), quick, rounds)
     yield from _language("english", FeatureOptions("words", 2), quick, rounds)
     yield from _language("chinese", FeatureOptions("characters", 4), quick, rounds)
 
 
 def _language(language: str, options: FeatureOptions, quick: bool, rounds: int) -> Iterator[Row]:
-    parameters = DocumentParameters(200 if quick else 2000, 0, SEED, language=language)
-    pages = [document.page for document in Collection(parameters).documents()]
-    texts = ["\n".join(text for _, text in page.blocks()) for page in pages]
+    texts = page_texts(200 if quick else 2000, language)
     array = pa.array(texts, pa.large_string())
     size = sum(len(text.encode()) for text in texts)
     found = simhash(array, options)
@@ -49,7 +46,7 @@ def _language(language: str, options: FeatureOptions, quick: bool, rounds: int) 
         "Python reference": lambda: [reference(text, options) for text in texts],
     }
     notes = {}
-    # whole weights above 255 overflow in it
+    # it overflows for integer weights above 255
     prepared = [
         {feature: weight / 64 for feature, weight in zip(*_weighted(text, options), strict=True)}
         for text in texts
@@ -64,19 +61,16 @@ def _language(language: str, options: FeatureOptions, quick: bool, rounds: int) 
     timings = interleaved(cases, rounds, f"{_NAME}, {language}")
     for case, function in cases.items():
         rate = size / timings.median(case) / 1e6
-        yield Row(
-            _NAME,
-            f"{case}, {language}, {options}",
-            timings.median(case),
-            None if case == _OURS else timings.ratio(case, _OURS),
-            _OURS,
-            peak_bytes(function),
-            "; ".join(filter(None, [f"{rate:,.1f} MB/s", notes.get(case, "")])),
-        )
+        yield case_row(
+            _NAME, case, timings, _OURS,
+            name=f"{case}, {language}, {options}",
+            memory_bytes=peak_bytes(function),
+            note="; ".join(filter(None, [f"{rate:,.1f} MB/s", notes.get(case, "")])),
+        )  # fmt: skip
 
 
 def reference(text: str, options: FeatureOptions) -> int:
-    """Return the simhash of one text of data_gen's."""
+    """Return the simhash of a text of data_gen."""
     features, weights = _weighted(text, options)
     hashes = np.array([xxhash.xxh3_64_intdigest(f.encode()) for f in features], "<u8")
     bits = np.unpackbits(hashes.view(np.uint8).reshape(-1, 8), axis=1, bitorder="little")

@@ -1,8 +1,8 @@
-"""One way to remember URLs, run alone in a process.
+"""One method for sets of visited URLs, in a process of its own.
 
-``python -m bench.url_rivals WAY SIZE FOLDER [BATCH [VISITS]]``: SIZE URLs are seen twice each,
-first and again, half of a batch new, half of it old; or with VISITS 1 once each. Prints what was
-seen as JSON: seconds by the clock and of processors, the peak of memory, wrong answers.
+``python -m bench.url_rivals METHOD SIZE FOLDER [BATCH [VISITS]]``: SIZE URLs are visited twice
+each, half of a batch new, half of it old; or with VISITS 1 once each. Prints JSON: wall and CPU
+seconds, peak memory, wrong results.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ BATCH = 1 << 16
 _STATUS = Path("/proc/self/status")
 
 See = Callable[[list[bytes]], Any]
-"""Takes a batch of URLs, and returns for each whether it is new."""
+"""Returns for each URL of a batch whether it is new."""
 
 
 def batches(size: int, batch: int, visits: int) -> Iterator[tuple[list[bytes], int]]:
-    """Yield batches of URLs, of which the first so many are new and all others are not."""
+    """Yield batches of URLs, and how many URLs at the start of each are new."""
     rng = np.random.default_rng(1)
     step = batch // visits
     for start in range(0, size, step):
@@ -37,7 +37,7 @@ def batches(size: int, batch: int, visits: int) -> Iterator[tuple[list[bytes], i
 
 
 def _url(number: int) -> bytes:
-    # 60 bytes, about what URLs of crawls have
+    # 60 bytes, about as in crawls
     return b"https://www.example-%d.org/archive/2024/pages/item-%012d" % (number % 1000, number)
 
 
@@ -56,9 +56,9 @@ def imp_cb(
         url_filter.close()
         return {
             "filter_bytes": shape.nbytes,
-            "asked": lookups.asked,
+            "lookups": lookups.asked,
             "in_store": lookups.in_store,
-            "in_vain": lookups.false_positives,
+            "false_positives": lookups.false_positives,
         }
 
     return url_filter.add_many, end
@@ -69,12 +69,12 @@ def imp_cb_of_two_bits(size: int, folder: Path) -> tuple[See, Any]:
 
 
 def imp_cb_of_one_bit(size: int, folder: Path) -> tuple[See, Any]:
-    """With the smallest counters, which cost who forgets URLs."""
+    """With the smallest counters, which make removals slow."""
     return imp_cb(size, folder, counter_bits=1)
 
 
 def store_alone(size: int, folder: Path, *, bloom_bits: float | None = None) -> tuple[See, Any]:
-    """The same store of digests, asked about every URL."""
+    """The same store of digests, with a lookup for every URL."""
     from mr_dedup.urls import rocks_store
     from mr_dedup.urls.digests import digests_of, grouped
     from mr_dedup.urls.store import Change
@@ -133,7 +133,7 @@ def rbloom(size: int, folder: Path) -> tuple[See, Any]:
 
 
 def redis_bloom(size: int, folder: Path) -> tuple[See, Any]:
-    """As plug-ins of scrapy-redis have it: 6 bits of a string in Redis, asked for and then set."""
+    """As in plug-ins of scrapy-redis: 6 bits of a string in Redis, read and then set."""
     import redis
 
     from tests.urls.redis_server import running
@@ -146,14 +146,14 @@ def redis_bloom(size: int, folder: Path) -> tuple[See, Any]:
         flags = []
         for url in urls:
             digest = int.from_bytes(md5(url).digest(), "big")
-            places = [(digest >> 21 * i) % bits for i in range(6)]
+            offsets = [(digest >> 21 * i) % bits for i in range(6)]
             with client.pipeline(transaction=False) as pipe:
-                for place in places:
-                    pipe.getbit("seen", place)
+                for offset in offsets:
+                    pipe.getbit("seen", offset)
                 known = all(pipe.execute())
                 if not known:
-                    for place in places:
-                        pipe.setbit("seen", place, 1)
+                    for offset in offsets:
+                        pipe.setbit("seen", offset, 1)
                     pipe.execute()
             flags.append(not known)
         return flags
@@ -167,7 +167,7 @@ def redis_bloom(size: int, folder: Path) -> tuple[See, Any]:
     return see, end
 
 
-WAYS = {
+METHODS = {
     "IMP-CB": imp_cb,
     "IMP-CB, counters of 2 bits": imp_cb_of_two_bits,
     "IMP-CB, counters of 1 bit": imp_cb_of_one_bit,
@@ -179,21 +179,22 @@ WAYS = {
 }
 
 
-def main(way: str, size: int, folder: Path, batch: int = BATCH, visits: int = 2) -> None:
-    """Run one way; print what was measured."""
-    see, end = WAYS[way](size, folder)
-    see([b"so that kernels are loaded"])
+def main(method: str, size: int, folder: Path, batch: int = BATCH, visits: int = 2) -> None:
+    """Run one method; print its measurements."""
+    see, end = METHODS[method](size, folder)
+    see([b"loads the kernels"])
     before = status_bytes(_STATUS, "VmRSS")
-    wrong, seconds, processor = 0, 0.0, 0.0
+    wrong, seconds, cpu_seconds = 0, 0.0, 0.0
     for urls, new in batches(size, batch, visits):
         started, used = time.perf_counter(), time.process_time()
         flags = np.asarray(see(urls))
         seconds += time.perf_counter() - started
-        processor += time.process_time() - used
+        cpu_seconds += time.process_time() - used
         wrong += int(np.count_nonzero(~flags[:new])) + int(np.count_nonzero(flags[new:]))
     peak = status_bytes(_STATUS, "VmHWM")
-    found = {"seconds": seconds, "processor": processor, "wrong": wrong, "visits": visits * size}
-    print(json.dumps({**found, "added_bytes": peak - before, **end()}))
+    times = {"seconds": seconds, "cpu_seconds": cpu_seconds}
+    counts = {"wrong": wrong, "visits": visits * size, "added_bytes": peak - before}
+    print(json.dumps({**times, **counts, **end()}))
 
 
 if __name__ == "__main__":

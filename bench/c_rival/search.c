@@ -1,4 +1,4 @@
-/* The search of mr_dedup.hamming.kernels written directly in C: what numba's code is held against.
+/* The search of mr_dedup.hamming.kernels written directly in C: to compare with the code of numba.
  *
  * The algorithm is the same. A table groups the n indexed fingerprints by the bucket of their
  * masked bits: starts[buckets + 1], 32-bit signatures[n + LANES] and slots[n], positions in the

@@ -35,16 +35,14 @@ def document_set(tmp_path):
     return quality.DocumentSet.read(folder), folder
 
 
-def test_recall_and_precision_equal_counting_by_hand(document_set, monkeypatch):
+def test_recall_and_precision_equal_an_oracle(document_set):
     documents, _ = document_set
-    monkeypatch.setattr(quality, "SEEDS", 1)
-    monkeypatch.setattr(quality, "_ROWS", 5)
     options = FeatureOptions("words", 1, "log-tf")
     values = simhash(documents.texts, options).values.tolist()
     n = len(values)
     truth = {divmod(int(pair), n) for pair in documents.pairs}
-    found = quality.measure(documents, options)
-    for k in range(quality.MOST_BITS + 1):
+    found = quality.measure(documents, options, seeds=1, rows=5)
+    for k in range(quality.MAX_BITS + 1):
         near = {
             (i, j)
             for i, j in itertools.combinations(range(n - 1), 2)
@@ -54,11 +52,9 @@ def test_recall_and_precision_equal_counting_by_hand(document_set, monkeypatch):
         assert found.precision[k] == (len(near & truth) / len(near) if near else 1)
 
 
-def test_the_tables_are_printed(document_set, capsys, monkeypatch):
+def test_the_tables_are_printed(document_set, capsys):
     _, folder = document_set
-    monkeypatch.setattr(quality, "SEEDS", 2)
-    monkeypatch.setattr(quality, "_FEATURES", ("words:2",))
-    assert quality.main([str(folder)]) == 0
+    assert quality.main([str(folder)], features=["words:2"], seeds=2) == 0
     printed = capsys.readouterr().out
     assert "### planted\n25 documents, 8 pairs at 0.8 and above, 8 at 0.9." in printed
     assert printed.count("| words:2, log-tf |") == 1

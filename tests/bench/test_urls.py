@@ -1,4 +1,4 @@
-"""What the benchmark of URLs says of a list that it is given, and without one."""
+"""The rows of the benchmark of URLs for a list of seeds, and without one."""
 
 import gzip
 
@@ -11,13 +11,13 @@ SEEDS = b"http://a.example/\nhttp://a.example/#top\nhttp://b.example/\nhttp://b.
 
 
 @pytest.mark.parametrize("name", ["seeds.txt", "seeds.txt.gz"])
-def test_it_says_what_the_form_folds(tmp_path, name):
+def test_urls_with_equal_canonical_forms(tmp_path, name):
     path = tmp_path / name
     path.write_bytes(gzip.compress(SEEDS) if name.endswith(".gz") else SEEDS)
-    told = {row.case: row.note for row in seed_rows(path)}
-    assert told["seeds"] == "4 lines, 3 distinct"
-    assert told["seeds, canonical"].startswith("2 distinct; ")
-    assert told["seeds, canonical"].endswith(": 1 a fragment")
+    notes = {row.case: row.note for row in seed_rows(path)}
+    assert notes["seeds"] == "4 lines, 3 distinct"
+    assert notes["seeds, canonical"].startswith("2 distinct; ")
+    assert notes["seeds, canonical"].endswith(": 1 a fragment")
 
 
 def test_without_a_list_a_row_says_so():
@@ -25,7 +25,7 @@ def test_without_a_list_a_row_says_so():
     assert row.note.startswith("skipped: ")
 
 
-def test_a_list_that_is_missing_is_told_before_anything_is_measured(tmp_path, capsys):
+def test_a_missing_list_is_a_usage_error(tmp_path, capsys):
     with pytest.raises(SystemExit):
         bench.main(["--seeds", str(tmp_path / "none")])
     assert "no such file" in capsys.readouterr().err

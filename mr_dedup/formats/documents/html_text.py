@@ -5,7 +5,7 @@ reference in two releases, 99 % are alike by main content (Jaccard of word 3-gra
 and 89 % by the whole page; of 250 short ones 73 and 38 %; of two manuals 97 to 99 % by either.
 Different pages are alike as seldom by one as by the other. Main content takes two or three times
 as long: 20 to 40 MB of HTML a second, a fifth to a half of it for furniture that is named as such,
-which without it was left in: ``python -m bench.furniture``.
+which without it was left in: ``python -m bench.boilerplate``.
 """
 
 from __future__ import annotations

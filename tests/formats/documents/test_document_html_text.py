@@ -86,7 +86,7 @@ def test_names_that_only_look_like_those_of_furniture_stay(html):
 
 def test_pages_with_planted_furniture():
     """Less of what surrounds an article than by Resiliparse alone, and all of the article."""
-    from bench.furniture import READERS, measured
+    from bench.boilerplate import READERS, measured
 
     library, ours = (
         measured(150, 3, READERS[name]) for name in ("Resiliparse's main content", "`--html main`")

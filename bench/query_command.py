@@ -1,27 +1,24 @@
-"""``mr-dedup query -r local`` from files to a result file, beside the kernels' own time.
+"""``mr-dedup query -r local`` from files to a result file, beside the time of its kernels.
 
 A corpus of 8 chunks of 64 MB and a million queries with three planted near-duplicates each, from
-``data-gen``. The command runs as a process of its own, with as many tasks at a time as there are
-cores; the kernels build tables and probe the same chunks, already in memory, one after another on
-one thread. The result must hold everything planted. ``--large`` compares uniform fingerprints
-with ones that share their leading 24 bits, at 100 million.
+``data-gen``. The command is a process of its own with a task for each core; the kernels build
+tables and probe the same chunks in memory, one after another in one thread. The result must have
+all planted pairs. ``--large`` compares 100 million uniform fingerprints with as many that have the
+same 24 leading bits.
 """
 
 from __future__ import annotations
 
-import contextlib
-import os
-import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from bench import processes
 from bench.inputs import SEED, Fingerprints
-from bench.measure import Mismatch, Row, Timings, interleaved, status_bytes, wall_clock
+from bench.measure import Mismatch, Row, case_row, interleaved, wall_clock
 from mr_dedup.formats.fingerprint_files import FingerprintFile
 from mr_dedup.hamming.distinct import distinct
 from mr_dedup.hamming.planner import plan, spread_sample
@@ -29,14 +26,15 @@ from mr_dedup.hamming.search import BATCH_SIZE, search, warm_up
 
 K = 3
 LIMIT = 4
-"""How many times the kernels' time the whole command may take."""
+"""The largest ratio of the time of the command to that of its kernels."""
 
+_NAME = "query command"
 _POLL_SECONDS = 0.01
 
 
 @dataclass(frozen=True)
 class _DataSet:
-    """A folder that data-gen filled, and how large it is."""
+    """A folder that data-gen filled."""
 
     folder: Path
     corpus_size: int
@@ -47,7 +45,7 @@ class _DataSet:
         command = [sys.executable, "-m", "data_gen", "fingerprints", "--out", str(folder)]
         command += ["--corpus", str(corpus_size), "--queries", str(query_size)]
         command += ["--duplicates-per-query", "3", "-k", str(K), "--seed", str(SEED), *options]
-        _run(command)
+        processes.run(command)
         return cls(folder, corpus_size, query_size)
 
     @property
@@ -68,43 +66,27 @@ class _DataSet:
         return [*command, "-o", str(self.result), "--overwrite"]
 
     def run(self) -> None:
-        """Run the command to its end."""
-        _run(self.command())
+        """Run the command."""
+        processes.run(self.command())
 
-    def processor_seconds(self) -> float:
-        """Run the command; return what it and all its tasks took of the processor."""
-        before = os.times()
-        self.run()
-        after = os.times()
-        user_seconds = after.children_user - before.children_user
-        return user_seconds + after.children_system - before.children_system
-
-    def largest_task_bytes(self) -> int:
-        """Run the command, watching; return the memory of its largest task.
-
-        It counts the pages that tasks share with one another in each of them.
-        """
-        largest = 0
-        with subprocess.Popen(self.command(), stderr=subprocess.DEVNULL) as process:
-            while process.poll() is None:
-                largest = max([largest, *_children_bytes(process.pid)])
-                time.sleep(_POLL_SECONDS)
-        return largest
+    def measure(self) -> processes.Usage:
+        """Run the command; its memory is that of its largest task, with shared pages."""
+        return processes.measure(self.command(), processes.largest_child_bytes, _POLL_SECONDS)
 
     def require_planted(self) -> None:
-        """Raise Mismatch unless the result holds every planted pair."""
+        """Raise Mismatch unless the result has all planted pairs."""
         with self.result.open() as result, (self.folder / "truth.tsv").open() as truth:
             lines = iter(result)
             for expected in truth:
                 query, *duplicates = expected.split()
-                # both ascend by query; the result may have more, by chance
+                # both ascend by query; the result may have more pairs, by chance
                 found: Sequence[str] = next((w for w in map(str.split, lines) if w[0] == query), ())
                 if not set(duplicates) <= set(found[1:]):
                     raise Mismatch(f"{self.folder.name}: a duplicate of {query} was not found")
 
 
 def run(quick: bool, rounds: int) -> Iterator[Row]:
-    """Yield the table's rows; raises Mismatch where something planted is not in the result."""
+    """Yield the rows of the table; raise Mismatch if a planted pair is not in the result."""
     chunks, query_size = (2, 100_000) if quick else (8, 1_000_000)
     chunk_size = 1 << (20 if quick else 23)
     warm_up()
@@ -115,27 +97,19 @@ def run(quick: bool, rounds: int) -> Iterator[Row]:
         )
         command, kernels = "query, local", "kernels alone"
         timings = interleaved(
-            {command: data.run, kernels: lambda: _kernel_seconds(data)},
-            rounds,
-            "whole command",
-            wall_clock,
+            {command: data.run, kernels: lambda: _kernel_seconds(data)}, rounds, _NAME, wall_clock
         )
         data.require_planted()
-        memory = data.largest_task_bytes()
-        processor_seconds = data.processor_seconds()
-    size = f"{chunks} x {chunk_size:,} x {query_size:,}"
+        usage = data.measure()
     ratio = timings.ratio(command, kernels)
-    yield Row(
-        "whole command",
-        f"{command}, {size}",
-        timings.median(command),
-        ratio,
-        kernels,
-        memory,
-        f"{_limit_note(ratio, quick)}{processor_seconds:.1f} s of processor time in all; "
-        "memory of the largest task",
-    )
-    yield Row("whole command", kernels, timings.median(kernels))
+    yield case_row(
+        _NAME, command, timings, kernels,
+        name=f"{command}, {chunks} x {chunk_size:,} x {query_size:,}",
+        memory_bytes=usage.peak_bytes,
+        note=f"{_limit_note(ratio, quick)}{usage.cpu_seconds:.1f} s of CPU time; memory of the "
+        "largest task",
+    )  # fmt: skip
+    yield case_row(_NAME, kernels, timings, kernels)
 
 
 def _limit_note(ratio: float, quick: bool) -> str:
@@ -145,7 +119,7 @@ def _limit_note(ratio: float, quick: bool) -> str:
 
 
 def run_large(quick: bool, rounds: int) -> Iterator[Row]:
-    """Yield rows for 100 million fingerprints, uniform and sharing their leading bits."""
+    """Yield rows for 100 million fingerprints, uniform and with the same leading bits."""
     corpus_size, query_size = (1_000_000, 10_000) if quick else (100_000_000, 1_000_000)
     with tempfile.TemporaryDirectory(prefix="mr_dedup-bench-") as folder:
         data = {
@@ -155,31 +129,21 @@ def run_large(quick: bool, rounds: int) -> Iterator[Row]:
             for name in ("uniform", "prefix")
         }
         cases = {name: each.run for name, each in data.items()}
-        timings: Timings = interleaved(cases, rounds, "large", wall_clock)
+        timings = interleaved(cases, rounds, "large", wall_clock)
         for each in data.values():
             each.require_planted()
-        memory = {name: each.largest_task_bytes() for name, each in data.items()}
+        memory = {name: each.measure().peak_bytes for name, each in data.items()}
     for name in data:
-        yield Row(
-            "large",
-            f"query, local, {name}, {corpus_size:,} x {query_size:,}",
-            timings.median(name),
-            None if name == "uniform" else timings.ratio(name, "uniform"),
-            "uniform",
-            memory[name],
-            "memory of the largest task",
-        )
-
-
-def _run(command: list[str]) -> None:
-    """Run a command quietly; raise RuntimeError with what it said if it fails."""
-    done = subprocess.run(command, stderr=subprocess.PIPE, text=True)
-    if done.returncode:
-        raise RuntimeError(f"exit code {done.returncode}: {done.stderr.strip()}")
+        yield case_row(
+            "large", name, timings, "uniform",
+            name=f"query, local, {name}, {corpus_size:,} x {query_size:,}",
+            memory_bytes=memory[name],
+            note="memory of the largest task",
+        )  # fmt: skip
 
 
 def _kernel_seconds(data: _DataSet) -> float:
-    """Search each chunk by itself, as the tasks do; return the seconds, without reading."""
+    """Search each chunk by itself, as the tasks do; return the seconds without reading."""
     queries = distinct(FingerprintFile.detect(data.queries).read())
     seconds = 0.0
     for path in data.corpus:
@@ -198,13 +162,3 @@ def _kernel_seconds(data: _DataSet) -> float:
 def _blocks(chunk: Fingerprints) -> Iterator[Fingerprints]:
     for start in range(0, chunk.size, BATCH_SIZE):
         yield chunk[start : start + BATCH_SIZE]
-
-
-def _children_bytes(pid: int) -> list[int]:
-    """Return the most memory each living child of a process has had; empty outside Linux."""
-    sizes = []
-    for task in Path("/proc").glob(f"{pid}/task/*/children"):
-        with contextlib.suppress(OSError):  # it has ended meanwhile
-            for child in task.read_text().split():
-                sizes.append(status_bytes(Path("/proc", child, "status"), "VmHWM"))
-    return sizes

@@ -1,9 +1,8 @@
 """The constants of the planner's cost model, fitted on this machine.
 
-Four tables over a million fingerprints, keyed by fewer and fewer bits, so that their buckets
-grow from half a group to dozens of groups. Nanoseconds a probe and table over groups a bucket
-lie on a straight line: its height is the planner's _PROBE, its slope _GROUP. Only their
-proportions matter there.
+Four tables over a million fingerprints, keyed by 16 to 10 bits, so that buckets have from half a
+group to dozens of groups of candidates. Nanoseconds a probe and table are a linear function of the
+groups a bucket: its intercept is the planner's _PROBE, its slope _GROUP. Only their ratios matter.
 """
 
 from __future__ import annotations
@@ -28,10 +27,10 @@ _GROUP_SIZE = 32
 
 
 def run(quick: bool, rounds: int) -> Iterator[Row]:
-    """Yield a row for each constant: the fitted value beside the planner's."""
+    """Yield a row for each constant: the fitted value and the planner's."""
     warm_up()
     indexed_size, stream_size = (1 << 17, 1 << 18) if quick else (1 << 20, BATCH_SIZE)
-    # nothing planted: the model counts comparisons, and matches cost beside them
+    # nothing is planted: the model counts comparisons, and matches cost extra
     indexed = distinct(Stream(SEED, "indexed").raw(indexed_size))
     stream = Stream(SEED, "probing").raw(stream_size)
     widths = [bits - 3 if quick else bits for bits in _KEY_BITS]
@@ -40,31 +39,31 @@ def run(quick: bool, rounds: int) -> Iterator[Row]:
         f"probe {width}": _probing(built[width], stream) for width in widths
     }
     cases["build"] = lambda: _tables(indexed, widths[0])
-    timings = interleaved(cases, rounds, "constants")
+    timings = interleaved(cases, rounds, "cost model")
     groups = np.array([indexed.size / 2**width / _GROUP_SIZE for width in widths])
     group, probe = _line(groups, timings, widths, stream.size)
     build = timings.median("build") / (indexed.size * _TABLES) * 1e9
-    for name, value, what in (
+    for name, value, unit in (
         ("_BUILD", build, "a fingerprint and table"),
         ("_PROBE", probe, "a probing fingerprint and table"),
         ("_GROUP", group, f"each {_GROUP_SIZE} candidates"),
     ):
-        note = f"{value:.1f} ns {what}; the planner's is {getattr(planner, name)}"
+        note = f"{value:.1f} ns {unit}; the planner's is {getattr(planner, name)}"
         yield Row("cost model", name, note=note)
 
 
 def _line(
     groups: NDArray[np.float64], timings: Timings, widths: list[int], stream_size: int
 ) -> tuple[float, float]:
-    """Return slope and height of nanoseconds a probe over groups, by relative least squares."""
+    """Return slope and intercept of nanoseconds a probe, by least squares of relative errors."""
     seconds = np.array([timings.median(f"probe {width}") for width in widths])
     nanoseconds = seconds / (stream_size * _TABLES) * 1e9
-    slope, height = np.polyfit(groups, nanoseconds, 1, w=1 / nanoseconds)
-    return float(slope), float(height)
+    slope, intercept = np.polyfit(groups, nanoseconds, 1, w=1 / nanoseconds)
+    return float(slope), float(intercept)
 
 
 def _tables(indexed: Fingerprints, width: int) -> Tables:
-    """Return tables keyed by ``width`` bits each: too few to find all matches, enough to time."""
+    """Return tables keyed by ``width`` bits each: not enough to find all matches."""
     masks = tuple((1 << width) - 1 << BITS // _TABLES * table for table in range(_TABLES))
     return Tables(indexed, TableDesign(f"{width}-bits", 3, masks), BitOrder.natural())
 

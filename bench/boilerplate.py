@@ -1,9 +1,9 @@
-"""How well main content is kept apart from page furniture: ``python -m bench.furniture``.
+"""``python -m bench.boilerplate``: how well main content is separated from boilerplate.
 
-Furniture is planted into pages of data_gen, as templates in use mark it: adverts, notices of
-cookies, related pages, links for sharing, forms of newsletters. Printed are the precision and
-recall of the words that are kept, and which share of the furniture of each kind is removed: by the
-whole page, by Resiliparse's main content alone, and by ours.
+Boilerplate is planted into pages of data_gen with the markup of common templates: adverts, cookie
+notices, related pages, sharing links, newsletter forms. Printed are precision and recall of the
+extracted words, and the share of the boilerplate of each kind that is removed: by the whole page,
+by the main content of Resiliparse, and by ours.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from data_gen.pages import Page, PageMaker
 from data_gen.streams import Stream
 from mr_dedup.formats.documents.html_text import text_of_html
 
-FURNITURE = {
+BOILERPLATE = {
     "advert": [
         '<div class="ad">{}</div>', '<div class="ads">{}</div>', '<div class="advert">{}</div>',
         '<div class="ad-slot ad-slot--top">{}</div>', '<div id="div-gpt-ad-12">{}</div>',
@@ -52,26 +52,26 @@ FURNITURE = {
         '<div id="footer">{}</div>', '<nav>{}</nav>', '<div class="site-header">{}</div>',
     ],
 }  # fmt: skip
-"""By kind; as common templates have them, whether the reader knows the name or not."""
+"""Markup of common templates by kind, whether the extractor knows the names or not."""
 
 _WRAPPERS = ["{}", "<div>{}</div>", '<div class="page"><div class="row">{}</div></div>']
 _MAINS = ["main", "div", 'div id="content"', "article"]
 
 
 def planted(page: Page, rng: random.Random) -> tuple[str, Counter[str]]:
-    """Return the HTML of a page with furniture in it, and how often each word of the article is.
+    """Return the HTML of a page with boilerplate, and the counts of the words of its article.
 
-    Words of furniture are its kind and a number, and no others.
+    Words of boilerplate consist of its kind and a number.
     """
     html = to_html(page)
-    for kind, templates in FURNITURE.items():
+    for kind, templates in BOILERPLATE.items():
         words = " ".join(f"{kind}{rng.randrange(10**6)}" for _ in range(rng.randrange(5, 25)))
         block = rng.choice(templates).format(words)
         marks = ["</h1>", "</p>"] if kind in ("advert", "related", "sharing") else ["</nav>"]
         mark = rng.choice(marks)
-        places = [at for at in range(len(html)) if html.startswith(mark, at)]
-        # not into the footer, nor the advert that is there
-        at = rng.choice(places[: max(1, len(places) - 2)]) + len(mark)
+        offsets = [at for at in range(len(html)) if html.startswith(mark, at)]
+        # not into the footer or the advert
+        at = rng.choice(offsets[: max(1, len(offsets) - 2)]) + len(mark)
         html = html[:at] + block + html[at:]
     tag = rng.choice(_MAINS)
     html = html.replace("<main>", f"<{tag}>").replace("</main>", f"</{tag.split()[0]}>")
@@ -83,7 +83,7 @@ def planted(page: Page, rng: random.Random) -> tuple[str, Counter[str]]:
 
 
 def resiliparse_main(html: str) -> str:
-    """Return what Resiliparse takes for the main content."""
+    """Return the main content by Resiliparse."""
     return extract_plain_text(
         html, preserve_formatting=False, list_bullets=False, main_content=True
     )
@@ -97,32 +97,36 @@ READERS: dict[str, Callable[[str], str]] = {
 
 
 def measured(pages: int, seed: int, read: Callable[[str], str]) -> tuple[float, float, list[float]]:
-    """Return precision and recall of words, and the share of each kind of furniture removed."""
+    """Return precision and recall of words, and the share of each kind of boilerplate removed."""
     maker = PageMaker(seed, "english", 300, 1.0, in_files=True)
     rng = random.Random(seed)
-    right = kept = wanted = 0
+    positives = predicted = true = 0
     of_kind: Counter[str] = Counter()
     left: Counter[str] = Counter()
     for number in range(pages):
         html, article = planted(maker.page(Stream(seed, "furniture", number)), rng)
         words = Counter(read(html).split())
-        right += (words & article).total()
-        kept += words.total()
-        wanted += article.total()
-        for kind in FURNITURE:
+        positives += (words & article).total()
+        predicted += words.total()
+        true += article.total()
+        for kind in BOILERPLATE:
             of_kind[kind] += html.count(f"{kind}") > 0
             left[kind] += any(word.startswith(kind) and word[-1].isdigit() for word in words)
-    return right / kept, right / wanted, [1 - left[kind] / of_kind[kind] for kind in FURNITURE]
+    return (
+        positives / predicted,
+        positives / true,
+        [1 - left[kind] / of_kind[kind] for kind in BOILERPLATE],
+    )
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Print a table; return the exit code."""
-    parser = argparse.ArgumentParser(prog="python -m bench.furniture", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m bench.boilerplate", description=__doc__)
     parser.add_argument("--pages", type=int, default=2000)
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args(argv)
-    print("| text | precision | recall | " + " | ".join(FURNITURE) + " |")
-    print("|---" * (3 + len(FURNITURE)) + "|")
+    print("| text | precision | recall | " + " | ".join(BOILERPLATE) + " |")
+    print("|---" * (3 + len(BOILERPLATE)) + "|")
     for name, read in READERS.items():
         precision, recall, removed = measured(arguments.pages, arguments.seed, read)
         shares = " | ".join(f"{share:.2f}" for share in removed)
