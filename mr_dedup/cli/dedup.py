@@ -53,8 +53,6 @@ if TYPE_CHECKING:
     from mr_dedup.pipeline.results import EarlierResult
     from mr_dedup.signatures.protocol import SignatureMethod
 
-HELP = "keep one of each cluster of near-duplicate documents"
-
 REPORT = "report.html"
 
 DEFAULT_METHOD, DEFAULT_K, DEFAULT_VERIFY = "minhash", 10, 0.8

@@ -52,8 +52,6 @@ if TYPE_CHECKING:
     from mr_dedup.formats.fingerprint_parquet import TableWriter
     from mr_dedup.formats.fingerprint_writer import FingerprintWriter
 
-HELP = "compute the fingerprints of documents"
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments to ``parser``."""

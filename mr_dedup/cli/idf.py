@@ -37,8 +37,6 @@ if TYPE_CHECKING:
     from mr_dedup.engines.streaming import ClusterSettings, JobResult
     from mr_dedup.features.document_frequencies import DocumentFrequencies
 
-HELP = "count in how many documents each feature occurs"
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments to ``parser``."""

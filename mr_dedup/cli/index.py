@@ -41,8 +41,6 @@ if TYPE_CHECKING:
     from mr_dedup.index.reader import IndexReader
     from mr_dedup.index.stats import IndexStats
 
-HELP = "keep an index of fingerprints on disk, and query it"
-
 EXIT_DAMAGED = 1
 
 _ACTIONS = {

@@ -54,8 +54,6 @@ if TYPE_CHECKING:
     from mr_dedup.formats.fingerprint_chunks import FingerprintPart
     from mr_dedup.hamming.planner import Plan
 
-HELP = "find all pairs of near-duplicates in a corpus of fingerprints, or between two"
-
 DEFAULT_K = 3
 
 STANDARD_INPUT = "-"

@@ -48,8 +48,6 @@ if TYPE_CHECKING:
     from mr_dedup.formats.fingerprint_files import FingerprintFile
     from mr_dedup.formats.longs import ByteOrder
 
-HELP = "find the near-duplicates of queries in a corpus of fingerprints"
-
 SMALL = 1 << 20
 """Corpus fingerprints up to which one process is quicker than several."""
 

@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     from mr_dedup.urls.counting_bloom import BloomShape
     from mr_dedup.urls.filter import Flags, UrlFilter
 
-HELP = "tell which URLs are new, and remember them"
-
 _ACTIONS = {
     "filter": "print the URLs that are new",
     "add": "remember URLs",
