@@ -1,8 +1,8 @@
-"""Fingerprint files of any format, compressed or not, read and written as arrays of uint64.
+"""Read fingerprint files of any format, compressed or not, as arrays of uint64.
 
-The ending of a name says what the file is: ``.longs``, ``.txt`` or ``.tsv``, ``.fpz``, each
-perhaps followed by ``.gz`` or ``.zst``, or ``.parquet``, which is only read here. numba is imported
-only for packed files and to write text, pyarrow only for Parquet and ids.
+The ending of a name states the format: ``.longs``, ``.txt`` or ``.tsv``, ``.fpz``, each perhaps
+followed by ``.gz`` or ``.zst``, or ``.parquet``. numba is imported only for packed files, pyarrow
+only for Parquet and ids.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ Format = Literal[WrittenFormat, "parquet"]
 
 FORMATS: tuple[Format, ...] = get_args(Format)
 WRITTEN_FORMATS: tuple[WrittenFormat, ...] = get_args(WrittenFormat)
-"""Those that ``create`` writes: a row of Parquet says more of a document than its fingerprint."""
+"""Those that ``fingerprint_writer.create`` writes: Parquet rows have more columns."""
 
 BYTE_ORDERS: tuple[ByteOrder, ...] = get_args(ByteOrder)
 
@@ -60,12 +60,12 @@ _BUFFER_BYTES = 1 << 18
 
 
 class UnknownFormatError(MrDedupError):
-    """The ending of a name does not say what the file is, and nothing else does."""
+    """The ending of a name does not state a known format, and no format was given."""
 
 
 @dataclass(frozen=True)
 class FingerprintFile:
-    """A file of fingerprints: where it is and how it is to be read."""
+    """A file of fingerprints: its path, format, compression and byte order."""
 
     path: Path
     format: Format
@@ -94,17 +94,23 @@ class FingerprintFile:
     ) -> FingerprintFile:
         """Return the file at ``path``, its format by ``format`` or else by the ending of ``name``.
 
-        ``name`` is what the file is called where it came from, by default ``path``. Whether it
-        is compressed is seen from ``path`` alone: a local copy that was unpacked on its way has
-        lost that ending. ``byte_order`` is that of longs. Raises UnknownFormatError if the ending
-        says nothing, FormatError if ``path`` is no regular file (a pipe can be read only once, a
-        device without end) or Parquet in gzip or zstd, MrDedupError if it cannot be found.
+        Args:
+            path: the file. Its ending states the compression: a local copy may be decompressed.
+            name: its original name, by default ``path``.
+            format: the format, whatever the ending.
+            byte_order: that of longs.
+
+        Raises:
+            UnknownFormatError: the ending states no format.
+            FormatError: ``path`` is not a regular file (a pipe can be read only once), or is
+                Parquet in gzip or zstd.
+            MrDedupError: it cannot be found.
         """
         path = Path(path)
         with reading(path):
             kind = kind_of(path)
         if kind != "file":
-            advice = "" if kind == "directory" else "; save what it gives in a file first"
+            advice = "" if kind == "directory" else "; save its output to a file first"
             reason = f"is a {kind}, expected a file of fingerprints{advice}"
             raise FormatError(path, None, reason)
         chosen = format or format_by_ending(path if name is None else name)
@@ -120,7 +126,7 @@ class FingerprintFile:
 
     @property
     def splittable(self) -> bool:
-        """Whether a range of fingerprints can be read without reading what is before it."""
+        """Whether a range can be read without reading what precedes it."""
         return self.compression is None and self.format != "text"
 
     @property
@@ -129,10 +135,10 @@ class FingerprintFile:
         return self.format in ("text", "parquet")
 
     def count(self) -> int | None:
-        """Return the number of fingerprints where that is cheap: if splittable; else None.
+        """Return the number of fingerprints of a splittable file; None for others.
 
-        Of Parquet that of rows, some of which may have none. Raises FormatError, or MrDedupError
-        if the file cannot be read.
+        For Parquet the number of rows, some of which may be null. Raises FormatError, or
+        MrDedupError if the file cannot be read.
         """
         if not self.splittable:
             return None
@@ -150,13 +156,19 @@ class FingerprintFile:
     ) -> Iterator[NDArray[np.uint64]]:
         """Yield the fingerprints, or a slice of them by rank, in the order of the file.
 
-        In Parquet ranks are those of rows, and rows without a fingerprint are passed over.
+        In Parquet ranks are those of rows, and rows without a fingerprint are skipped. A
+        compressed packed file is first decompressed to a temporary file. In memory: a batch, and
+        64 MB for decompression, or a page of Parquet.
 
-        Each array is uint64, fresh and of 1 to ``max_count`` fingerprints; memory is bounded by
-        it and by 64 MB for decompression, or a page of Parquet. A compressed packed file is
-        unpacked to a temporary file first. Raises ValueError for a range of a file that is not
-        splittable, or a negative one; while iterating, FormatError where the data is damaged and
-        MrDedupError if the file cannot be read.
+        Args:
+            start: the first rank.
+            stop: the rank after the last; None for the end.
+            max_count: the length of batches: each is a new array uint64 of 1 to ``max_count``.
+
+        Raises:
+            ValueError: a negative range, or a range of a file that is not splittable.
+            FormatError: while iterating, where the data is damaged.
+            MrDedupError: while iterating, if the file cannot be read.
         """
         if start < 0 or (stop is not None and stop < 0):
             raise ValueError(f"start, stop: expected ranks from 0 on, got {start}, {stop}")
@@ -169,12 +181,11 @@ class FingerprintFile:
     def identified(
         self, max_count: int = 1 << 20
     ) -> Iterator[tuple[NDArray[np.uint64], pa.LargeStringArray]]:
-        """Yield the fingerprints with their ids, as long as them, null where there is none.
+        """Yield the fingerprints with their ids, null where there is none, in batches.
 
-        In batches of 1 to ``max_count``, in the order of the file. In text an id is the field that
-        follows the first TAB of a line, as ``write_identified`` writes it, with bytes that are not
-        UTF-8 escaped as ``\\xff``; in Parquet the column ``id``, if there is one. Raises ValueError
-        for other formats, and as ``batches``.
+        In text an id is what follows the first TAB of a line, as ``write_identified`` writes it,
+        with bytes that are not UTF-8 escaped as ``\\xff``; in Parquet it is the column ``id``.
+        Raises ValueError for other formats, and as ``batches``.
         """
         if not self.has_ids:
             raise ValueError(f"format: {self.format} files have no ids")
@@ -253,13 +264,13 @@ class FingerprintFile:
             with packed.open_packed(self.path) as reader:
                 yield reader
             return
-        with _unpacking(self.path):
+        with _decompressing(self.path):
             # not buffered: closing would try once more to write what found no room
             plain = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 (closed below)
         with plain:
             with self._open_stream() as stream:
                 while piece := stream.read(_BUFFER_BYTES):
-                    with _unpacking(self.path):
+                    with _decompressing(self.path):
                         _write_fully(plain, piece)
             yield packed.PackedReader(plain, self.path)
 
@@ -270,7 +281,7 @@ _NO_FINGERPRINTS = np.empty(0, dtype=np.uint64)
 def format_by_ending(name: str | os.PathLike[str]) -> Format:
     """Return the format that the ending of ``name`` stands for.
 
-    Raises UnknownFormatError if it stands for none, FormatError for Parquet in gzip or zstd.
+    Raises UnknownFormatError if it is unknown, FormatError for Parquet in gzip or zstd.
     """
     ending = suffix_inside(name)
     if ending not in _FORMAT_OF_ENDING:
@@ -287,18 +298,20 @@ def format_by_ending(name: str | os.PathLike[str]) -> Format:
 
 def _compressed_parquet(path: str | os.PathLike[str]) -> FormatError:
     return FormatError(
-        path, None, "is Parquet inside gzip or zstd, which is not read; unpack it first"
+        path, None, "is Parquet inside gzip or zstd, which is not read; decompress it first"
     )
 
 
 @contextlib.contextmanager
-def _unpacking(path: Path) -> Iterator[None]:
-    """Turn the errors of the temporary file that ``path`` is unpacked to into one line."""
+def _decompressing(path: Path) -> Iterator[None]:
+    """Turn errors of the temporary file that ``path`` is decompressed to into MrDedupError."""
     try:
         yield
     except OSError as error:
         reason = reason_of(error)
-        raise MrDedupError(f"{path}: cannot be unpacked to a temporary file: {reason}") from error
+        raise MrDedupError(
+            f"{path}: cannot be decompressed to a temporary file: {reason}"
+        ) from error
 
 
 def _write_fully(file: io.FileIO, content: bytes) -> None:

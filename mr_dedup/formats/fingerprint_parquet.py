@@ -1,8 +1,7 @@
-"""Fingerprints in Parquet: a row a document, its id beside its fingerprint.
+"""Fingerprints in Parquet: one row per document, with its id, fingerprint and length.
 
-A row whose fingerprint is null, as others may write, is a document that is compared with nothing.
-Files of others are read as well as our own, whatever else is in them, if they have a column of
-fingerprints.
+Any Parquet file with a column of fingerprints is read. A document whose fingerprint is null is
+compared with nothing.
 """
 
 from __future__ import annotations
@@ -27,21 +26,21 @@ ID, FINGERPRINT, LENGTH = "id", "fingerprint", "length"
 """The columns: text; two's complement, int64; the bytes of the document's text in UTF-8, int64."""
 
 FEATURES_KEY = "mr_dedup.features"
-"""Where a file's metadata say what its fingerprints were made from."""
+"""The key of the metadata that state the features of the fingerprints."""
 
 _GROUP_ROWS = 1 << 17
 _GROUP_BYTES = 64 << 20
 
 _BATCH_BYTES = 1 << 24
-"""Of rows that are read with their ids; those without take 8 bytes each, whatever is beside."""
+"""The size of batches of rows with ids."""
 
 _SHOWN_COLUMNS = 5
 
 
 def table_schema(features: str, fields: Sequence[str] = ()) -> pa.Schema:
-    """Return the columns and the metadata of a file whose documents keep ``fields``.
+    """Return the columns and the metadata of a file of documents with ``fields``.
 
-    Raises ValueError for a field that is repeated or named as one of our columns.
+    Raises ValueError for a field that is repeated or has the name of another column.
     """
     names = [ID, FINGERPRINT, LENGTH, *fields]
     if len(set(names)) != len(names):
@@ -59,10 +58,10 @@ def table_schema(features: str, fields: Sequence[str] = ()) -> pa.Schema:
 
 
 class TableWriter:
-    """Takes the rows of a file that ``create_table`` is writing.
+    """Writes the rows of a file that ``create_table`` opened.
 
-    Holds a row group of them: 131,072, or as many as take 64 MB. How the rows come in makes no
-    difference to the file, unless it is by size that its groups end.
+    In memory: a row group, 131,072 rows or 64 MB. How rows are divided among calls of ``write``
+    makes no difference to the file, unless row groups end by their size.
     """
 
     def __init__(self, file: pq.ParquetWriter, schema: pa.Schema) -> None:
@@ -70,21 +69,28 @@ class TableWriter:
         self._file = file
         self._schema = schema
         self._fields = schema.names[schema.get_field_index(LENGTH) + 1 :]
-        self._held: list[pa.Table] = []
-        self._held_rows = self._held_bytes = 0
+        self._pending: list[pa.Table] = []
+        self._pending_rows = self._pending_bytes = 0
 
     def write(
         self,
         ids: pa.LargeStringArray,
         fingerprints: NDArray[np.uint64],
-        exist: NDArray[np.bool_],
+        has_fingerprint: NDArray[np.bool_],
         lengths: NDArray[np.int64],
         fields: pa.Table | None = None,
     ) -> None:
-        """Append n documents: ``ids``, none null, ``fingerprints`` uint64[n] where they ``exist``.
+        """Append n documents.
 
-        ``lengths`` int64[n] are in bytes; ``fields`` is a table of large_string columns, those
-        that the file keeps, None if there are none. Raises ValueError for others.
+        Args:
+            ids: large_string[n], none null.
+            fingerprints: uint64[n].
+            has_fingerprint: bool[n]; other fingerprints are written as null.
+            lengths: int64[n], the bytes of the texts.
+            fields: a table of the large_string columns of the file, None if there are none.
+
+        Raises:
+            ValueError: another type or length.
         """
         if ids.type != pa.large_string() or ids.null_count:
             raise ValueError(
@@ -92,7 +98,7 @@ class TableWriter:
             )
         for name, array, dtype in (
             ("fingerprints", fingerprints, np.uint64),
-            ("exist", exist, np.bool_),
+            ("has_fingerprint", has_fingerprint, np.bool_),
             ("lengths", lengths, np.int64),
         ):
             if array.dtype != dtype or array.shape != (len(ids),):
@@ -100,16 +106,20 @@ class TableWriter:
                     f"{name}: expected {np.dtype(dtype)}[{len(ids)}], "
                     f"got {array.dtype}{list(array.shape)}"
                 )
-        columns = [ids, pa.array(fingerprints.view(np.int64), mask=~exist), pa.array(lengths)]
-        columns += self._kept(fields, len(ids))
-        self._take(pa.Table.from_arrays(columns, schema=self._schema))
+        columns = [
+            ids,
+            pa.array(fingerprints.view(np.int64), mask=~has_fingerprint),
+            pa.array(lengths),
+        ]
+        columns += self._field_columns(fields, len(ids))
+        self._add(pa.Table.from_arrays(columns, schema=self._schema))
 
     def finish(self) -> None:
-        """Write what is still held; not to be called twice."""
-        if self._held_rows:
-            self._write_group(self._held_rows)
+        """Write the rows that are still buffered; not to be called twice."""
+        if self._pending_rows:
+            self._write_group(self._pending_rows)
 
-    def _kept(self, fields: pa.Table | None, count: int) -> list[pa.ChunkedArray]:
+    def _field_columns(self, fields: pa.Table | None, count: int) -> list[pa.ChunkedArray]:
         """Return the columns of ``fields``; ValueError unless they are those of the file."""
         if fields is None and not self._fields:
             return []
@@ -121,22 +131,22 @@ class TableWriter:
             raise ValueError(f"fields: expected {count} rows, got {len(fields)}")
         return list(fields.columns)
 
-    def _take(self, rows: pa.Table) -> None:
+    def _add(self, rows: pa.Table) -> None:
         self.rows += len(rows)
-        self._held.append(rows)
-        self._held_rows += len(rows)
-        self._held_bytes += rows.nbytes
-        while self._held_rows >= _GROUP_ROWS:
+        self._pending.append(rows)
+        self._pending_rows += len(rows)
+        self._pending_bytes += rows.nbytes
+        while self._pending_rows >= _GROUP_ROWS:
             self._write_group(_GROUP_ROWS)
-        if self._held_bytes >= _GROUP_BYTES:
-            self._write_group(self._held_rows)
+        if self._pending_bytes >= _GROUP_BYTES:
+            self._write_group(self._pending_rows)
 
     def _write_group(self, rows: int) -> None:
-        held = pa.concat_tables(self._held)
-        # joined, because pages end where pieces do; it costs nothing beside compressing them
-        self._file.write_table(held[:rows].combine_chunks(), row_group_size=rows)
-        rest = held[rows:]
-        self._held, self._held_rows, self._held_bytes = [rest], len(rest), rest.nbytes
+        pending = pa.concat_tables(self._pending)
+        # concatenated, because pages end where chunks do; compression costs far more
+        self._file.write_table(pending[:rows].combine_chunks(), row_group_size=rows)
+        rest = pending[rows:]
+        self._pending, self._pending_rows, self._pending_bytes = [rest], len(rest), rest.nbytes
 
 
 @contextlib.contextmanager
@@ -146,11 +156,20 @@ def create_table(
     fields: Sequence[str] = (),
     overwrite: bool = False,
 ) -> Iterator[TableWriter]:
-    """Yield a writer of a file that appears whole when the block ends, or not at all.
+    """Yield a writer of a file that is complete or absent when the block ends.
 
-    ``features`` says what the fingerprints are made from, as ``str(FeatureOptions)`` does. Raises
-    as ``table_schema``, and MrDedupError as ``outputs.whole_file``. Equal rows make equal bytes
-    with one version of pyarrow. A row takes about 80 ns with an id of 8 bytes, 210 with one of 61.
+    Equal rows make equal bytes with one version of pyarrow. A row takes about 80 ns with an id of
+    8 bytes, 210 with one of 61.
+
+    Args:
+        path: the file.
+        features: what the fingerprints are made from, ``str(FeatureOptions)``.
+        fields: names of further columns.
+        overwrite: whether to replace an existing file.
+
+    Raises:
+        ValueError: as ``table_schema``.
+        MrDedupError: as ``outputs.whole_file``.
     """
     schema = table_schema(features, fields)
     # Fingerprints are noise, and lengths small enough once they are packed. For ids zstd at level
@@ -178,12 +197,12 @@ def create_table(
 class TableReader:
     """The fingerprints of an open Parquet file, in the order of its rows.
 
-    ``row_count`` counts all rows, also those that have none. ``features`` is what the file says
-    its fingerprints were made from, or None.
+    ``row_count`` counts all rows, also those without a fingerprint. ``features`` is what the
+    metadata state, or None.
     """
 
     def __init__(self, file: ParquetRows, path: str | os.PathLike[str]) -> None:
-        """Look at the columns; FormatError unless one is ``fingerprint``, int64 or uint64."""
+        """Check the columns; FormatError unless one is ``fingerprint``, int64 or uint64."""
         self._file = file
         self._path = path
         if FINGERPRINT not in file.columns:
@@ -204,7 +223,7 @@ class TableReader:
         Each array is uint64, read-only, and of some thousand fingerprints. Reads the row groups
         that these rows are in, up to the last of them. Raises FormatError where they are damaged.
         """
-        # by the size of whole rows these would be few at a time where texts are beside them
+        # not by bytes: the size of a row includes columns that are not read
         for rows in self._rows([FINGERPRINT], start, stop, sys.maxsize):
             found = rows.column(FINGERPRINT).drop_null()
             if len(found):
@@ -251,7 +270,7 @@ class TableReader:
                     return
 
     def _type_of(self, column: str) -> pa.DataType:
-        """Return the type of a column that is there; FormatError if there are more of its name."""
+        """Return the type of a column; FormatError if several have its name."""
         count = self._file.columns.count(column)
         if count > 1:
             self._refuse(f"has {count} columns {column!r}")
@@ -274,7 +293,7 @@ class TableReader:
 def open_table(path: str | os.PathLike[str]) -> Iterator[TableReader]:
     """Open a Parquet file; yield a reader that lasts as long as the block.
 
-    Raises FormatError as TableReader does, or if it is no Parquet file or its footer is damaged;
+    Raises FormatError as TableReader does, and if it is not Parquet or its footer is damaged;
     MrDedupError if it cannot be opened.
     """
     with open_parquet(Path(path), str(path)) as file:

@@ -51,10 +51,10 @@ class FingerprintWriter:
         self.count += len(fingerprints)
 
     def write_identified(self, fingerprints: NDArray[np.uint64], ids: pa.LargeStringArray) -> None:
-        """Append ``fingerprints``, uint64[n], with their ``ids``, large_string[n]; text only.
+        """Append ``fingerprints`` uint64[n] with ``ids`` large_string[n], null for none; text only.
 
-        A null is no id. TAB, CR and LF in ids are escaped as ``id_text.escape_ids`` does. Raises
-        ValueError for another format, type or length, MrDedupError for an id that no line holds.
+        TAB, CR and LF in ids are escaped as ``id_text.escape_ids`` does. Raises ValueError for
+        another format, type or length, MrDedupError for an id that is too long for a line.
         """
         if self._write_identified is None:
             raise ValueError("ids: only text files take ids")
@@ -79,11 +79,18 @@ def create(
     byte_order: ByteOrder = "big",
     overwrite: bool = False,
 ) -> Iterator[FingerprintWriter]:
-    """Yield a writer of a fingerprint file that appears whole when the block ends, or not at all.
+    """Yield a writer of a fingerprint file that is complete or absent when the block ends.
 
-    Format and compression are as the ending of ``path`` says; ``format`` overrules it. Raises
-    as ``format_to_write``, and MrDedupError if ``path`` exists and not ``overwrite``, or if it
-    cannot be written. Bounded memory; a compressed packed file is first written beside ``path``.
+    Memory is bounded; a compressed packed file is first written to a temporary file beside it.
+
+    Args:
+        path: the file; its ending states format and compression.
+        format: the format, whatever the ending.
+        byte_order: that of longs.
+        overwrite: whether to replace an existing file.
+
+    Raises:
+        MrDedupError: it exists, cannot be written, or as ``format_to_write``.
     """
     path = Path(path)
     chosen = format_to_write(path, format)
@@ -100,7 +107,7 @@ def create(
             from mr_dedup.formats import packed
 
             with contextlib.ExitStack() as stack:
-                # the header is written last: a compressed stream cannot go back to it
+                # the header is written last, and a compressed stream is not seekable
                 plain = file
                 if compression is not None:
                     plain = stack.enter_context(tempfile.TemporaryFile(dir=path.parent))

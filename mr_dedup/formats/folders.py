@@ -1,9 +1,8 @@
-"""Folders that stay open, so that what is read, written and removed is in them and in no other.
+"""Directories that stay open, so that all files are read, written and removed in the same one.
 
-A path that is looked up twice may lead to two folders, if one was moved and another has its path
-now. Files are read and removed by the descriptor of their folder, wherever that was moved. New ones
-are made by its path, and refused if that does not lead to the same folder any more: nobody would
-look for them elsewhere.
+A path may lead to another directory later, if the first was moved. Files are read and removed by
+the descriptor of their directory, wherever it was moved. New files are created by its path, and
+refused if that leads to another directory: nobody would look for them elsewhere.
 """
 
 from __future__ import annotations
@@ -22,14 +21,14 @@ from mr_dedup.formats.io_errors import cannot_be_read, cannot_be_written
 
 
 class Folder:
-    """An open folder, until it is closed; ``folder / name`` is a file of it.
+    """An open directory; ``folder / name`` is a file in it.
 
     Args:
-        path: where it is now; messages name it so later, too.
-        absolute: the same as an absolute path, if that is known.
+        path: its path now, which messages name.
+        absolute: the same as an absolute path, if known.
 
     Raises:
-        MrDedupError: there is none, or it may not be read.
+        MrDedupError: it is not a directory, or cannot be read.
 
     >>> import tempfile
     >>> base = tempfile.TemporaryDirectory()
@@ -49,7 +48,7 @@ class Folder:
 
     def __init__(self, path: Path, absolute: Path | None = None) -> None:
         self.path = path
-        # the process may change its working directory, and look for the folder again
+        # the process may change its working directory later
         self.absolute = absolute or Path(os.path.abspath(path))  # noqa: PTH100 (there is no Path's)
         try:
             self._handle = os.open(self.absolute, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -65,19 +64,19 @@ class Folder:
 
     @property
     def handle(self) -> int:
-        """The descriptor; ValueError if the folder was closed."""
+        """The file descriptor; ValueError if the directory is closed."""
         if not self._open:
             raise ValueError(f"{self.path}: is closed")
         return self._handle
 
     def reopened(self) -> Folder:
-        """Return the folder that its path leads to now, as the constructor does."""
+        """Open the directory that the path leads to now."""
         return Folder(self.path, self.absolute)
 
     def is_at_path(self) -> bool:
-        """Return whether the folder's path still leads to it, and to what was marked in it.
+        """Return whether the path still leads to this directory, and to the marked file in it.
 
-        Raises OSError if that cannot be seen. Two system calls, 3 µs.
+        Raises OSError if it cannot be looked up. Two system calls, 3 µs.
         """
         path, handle = self._marks
         try:
@@ -87,31 +86,30 @@ class Folder:
         return os.path.samestat(there, os.fstat(handle))
 
     def mark(self, name: str, handle: int) -> None:
-        """Have ``is_at_path`` look whether ``name`` is still the file that ``handle`` has open.
+        """Let ``is_at_path`` check that ``name`` is still the file that ``handle`` has open.
 
-        So it notices as well if all that is in the folder is moved.
+        So it also notices if all files of the directory were moved.
         """
         self._marks = str(self.absolute / name), handle
 
     def unmark(self) -> None:
-        """Have ``is_at_path`` look at the folder alone."""
+        """Let ``is_at_path`` check the directory only."""
         self._marks = str(self.absolute), self._handle
 
     def fixed_path(self) -> Path:
-        """Return a path that leads here until the folder is closed, wherever it is moved.
+        """Return a path that leads to this directory until it is closed, wherever it is moved.
 
-        For other libraries, which open files by their paths. Only Linux has one; elsewhere it is
-        the path of now.
+        For libraries that open files by path. Only Linux has one; elsewhere it is the current path.
         """
         by_handle = Path(f"/proc/self/fd/{self.handle}")
         return by_handle if by_handle.is_dir() else self.absolute
 
     def names(self) -> list[str]:
-        """Return the names of what is in the folder, in no order."""
+        """Return the names of its files, in no order."""
         return os.listdir(self.handle)  # noqa: PTH208 (Path takes no descriptor)
 
     def force(self) -> None:
-        """Force the names in the folder to the disk; MrDedupError if that fails."""
+        """Force the directory to the disk; raise MrDedupError if that fails."""
         try:
             os.fsync(self.handle)
         except OSError as error:
@@ -136,25 +134,25 @@ class Folder:
 
 @dataclass(frozen=True)
 class FolderFile:
-    """A file of an open folder, which may be there or not."""
+    """A file of an open directory, which may or may not exist."""
 
     folder: Folder
     name: str
 
     @property
     def path(self) -> Path:
-        """Its path when the folder was opened, for messages."""
+        """Its path when the directory was opened, for messages."""
         return self.folder.path / self.name
 
     @classmethod
     def at(cls, path: Path) -> FolderFile:
-        """Return the file at a path, in its folder as it is now; MrDedupError if there is none."""
+        """Return the file at a path, its directory opened; MrDedupError if that does not exist."""
         return Folder(path.parent) / path.name
 
     def create(self) -> int:
-        """Return a descriptor of a new file, to be read and written.
+        """Create the file; return a descriptor to read and write it.
 
-        Raises MrDedupError if it is there already, the folder was moved, or it cannot be made.
+        Raises MrDedupError if it exists, the directory was moved, or it cannot be created.
         """
         path = self.folder.absolute / self.name
         try:
@@ -163,7 +161,7 @@ class FolderFile:
             handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
         except OSError as error:
             raise cannot_be_written(self.path, error) from error
-        # the folder may have been moved between the two
+        # the directory may have been moved meanwhile
         status = self.stat()
         if status is None or not os.path.samestat(status, os.fstat(handle)):
             os.close(handle)
@@ -185,14 +183,14 @@ class FolderFile:
             return file.read()
 
     def stat(self) -> os.stat_result | None:
-        """Return what the system says about it, None if it is missing."""
+        """Return its status, None if it does not exist."""
         try:
             return os.stat(self.name, dir_fd=self.folder.handle)
         except FileNotFoundError:
             return None
 
     def remove(self) -> None:
-        """Remove it, if it is there."""
+        """Remove it, if it exists."""
         with contextlib.suppress(FileNotFoundError):
             os.unlink(self.name, dir_fd=self.folder.handle)
 
@@ -200,8 +198,8 @@ class FolderFile:
     def written(self) -> Iterator[BinaryIO]:
         """Yield a binary file that replaces this one if, and only if, the block ends normally.
 
-        Its content is on the disk then; ``Folder.force`` forces the name. A file that is replaced
-        passes on its permissions. Raises MrDedupError if it cannot be written, as on a full disk.
+        Its content is then on the disk; ``Folder.force`` forces the name. Permissions of a
+        replaced file are kept. Raises MrDedupError if it cannot be written, as on a full disk.
         """
         aside = FolderFile(self.folder, f".{self.name}.{secrets.token_hex(8)}.part")
         handle = aside.create()
@@ -212,16 +210,16 @@ class FolderFile:
             aside._become(self)
         except BaseException as error:
             aside.remove()
-            # others come from elsewhere, and name another file
+            # an error with a name is of another file
             if isinstance(error, OSError) and error.filename is None:
                 raise cannot_be_written(self.path, error) from error
             raise
 
     def _become(self, other: FolderFile) -> None:
-        """Replace another file of the folder."""
+        """Replace another file of the directory."""
         folder = self.folder.absolute
         try:
-            # if another folder is there instead, no file of it has this random name
+            # another directory at this path has no file of this random name
             (folder / self.name).replace(folder / other.name)
         except FileNotFoundError as error:
             raise moved(self.folder.path) from error
@@ -230,7 +228,7 @@ class FolderFile:
 
 
 def _finish(file: BinaryIO, replaced: os.stat_result | None) -> None:
-    """Force what was written to the disk, with the permissions of the file that is replaced."""
+    """Force the file to the disk, with the permissions of the file that it replaces."""
     if replaced is not None:
         os.fchmod(file.fileno(), stat.S_IMODE(replaced.st_mode))
     file.flush()
@@ -238,7 +236,7 @@ def _finish(file: BinaryIO, replaced: os.stat_result | None) -> None:
 
 
 def moved(path: Path) -> MrDedupError:
-    """Return the error of a writer of a folder that its path does not lead to any more."""
+    """Return the error for a directory that its path no longer leads to."""
     return MrDedupError(
-        f"{path}: was moved, removed or replaced while it was open; open it anew to change it"
+        f"{path}: was moved, removed or replaced while it was open; open it again to change it"
     )

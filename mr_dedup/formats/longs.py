@@ -34,7 +34,7 @@ _DTYPES = {"big": np.dtype(">u8"), "little": np.dtype("<u8")}
 
 
 def count(path: str | os.PathLike[str]) -> int:
-    """Return how many longs the file at ``path`` holds, from its length alone.
+    """Return the number of longs in the file at ``path``, from its length alone.
 
     Raises FormatError if the length is not a multiple of 8, OSError if it cannot be opened.
     """
@@ -51,8 +51,8 @@ def read_range(
 ) -> Iterator[NDArray[np.uint64]]:
     """Yield fingerprints ``start`` to ``stop`` (a slice of the file) in their order.
 
-    Each array is uint64, fresh and of 1 to ``max_count`` fingerprints; one of them is in memory
-    at a time. Raises FormatError before the first array if the length of the file is not a
+    Each array is uint64, new and of 1 to ``max_count`` fingerprints; one is in memory at a time.
+    Raises FormatError before the first array if the length of the file is not a
     multiple of 8, and later if the file shrinks meanwhile; OSError if it cannot be opened or read.
     """
     with Path(path).open("rb", buffering=0) as file:

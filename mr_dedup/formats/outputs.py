@@ -1,4 +1,4 @@
-"""Outputs that appear whole or not at all: written aside, flushed to the disk, then renamed."""
+"""Write files atomically: to a temporary file, forced to the disk, then renamed."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 
 _BUFFER_BYTES = 1 << 16
 _PREFIX_CHARACTERS = 40
-"""How much of a name a temporary one repeats: one of 255 bytes leaves no room for more."""
+"""How much of a name a temporary name repeats: names have at most 255 bytes."""
 
 
 def refuse_existing(path: Path, overwrite: bool) -> None:
     """Raise MrDedupError if ``path`` may not be written, or not be replaced.
 
-    It is refused if it exists and not ``overwrite``; if it is a folder, a pipe, a socket or a
-    device, or a link to one or to nothing; and if its folder is missing or out of reach.
+    It may not if it exists and not ``overwrite``; if it is a directory, a pipe, a socket or a
+    device, or a link to one or to nothing; and if its directory is missing or not accessible.
     """
     try:
         reason = _obstacle(path, overwrite)
@@ -43,11 +43,11 @@ def refuse_existing(path: Path, overwrite: bool) -> None:
 def whole_file(path: Path, overwrite: bool = False) -> Iterator[BinaryIO]:
     """Yield a binary file that becomes ``path`` if, and only if, the block ends without an error.
 
-    The bytes go to a temporary file in the same folder (same file system, so that the rename is
-    atomic). Where ``path`` is a link, the file it leads to is replaced and the link stays; a file
-    that is replaced hands on its permissions. Raises MrDedupError as ``refuse_existing`` does,
-    before the block and again after it, and for every OSError of writing this file (disk full, no
-    permission), naming ``path``. Other errors of the block are raised as they are.
+    The bytes are written to a temporary file in the same directory, which is then renamed. If
+    ``path`` is a link, its target is replaced and the link stays; permissions of a replaced file
+    are kept. Raises MrDedupError as ``refuse_existing`` does, before the block and again after it,
+    and for every OSError of writing this file (disk full, no permission), naming ``path``. Other
+    errors of the block are raised unchanged.
     """
     refuse_existing(path, overwrite)
     target = Path(os.path.realpath(path))
@@ -66,7 +66,7 @@ def whole_file(path: Path, overwrite: bool = False) -> Iterator[BinaryIO]:
             file.flush()
             with writing(path):
                 os.fsync(file.fileno())
-        # once more: much may have appeared while it was written
+        # again: the file may have been created meanwhile
         refuse_existing(path, overwrite)
         with writing(path):
             Path(aside).chmod(_permissions(target))
@@ -77,7 +77,7 @@ def whole_file(path: Path, overwrite: bool = False) -> Iterator[BinaryIO]:
 
 
 class _NamedFile(io.FileIO):
-    """A file that is written; errors name ``path``, so that they are not taken for another's."""
+    """A file to write; errors name ``path``, not the temporary file."""
 
     def __init__(self, handle: int, path: Path) -> None:
         super().__init__(handle, "w")
@@ -90,7 +90,7 @@ class _NamedFile(io.FileIO):
 
 @contextlib.contextmanager
 def folder_beside(path: Path) -> Iterator[Path]:
-    """Yield a new hidden folder in that of ``path``, which is removed when the block ends."""
+    """Yield a new hidden directory beside ``path``, which is removed when the block ends."""
     folder = Path(tempfile.mkdtemp(prefix=hidden_prefix(path), suffix=".part", dir=path.parent))
     try:
         with removed_at_forced_end(folder):
@@ -100,21 +100,21 @@ def folder_beside(path: Path) -> Iterator[Path]:
 
 
 def hidden_prefix(path: Path) -> str:
-    """Return what the names of temporary files beside ``path`` begin with: ignored in folders."""
+    """Return how names of temporary files beside ``path`` begin; inputs skip such names."""
     return f".{path.name[:_PREFIX_CHARACTERS]}."
 
 
 def _obstacle(path: Path, overwrite: bool) -> str | None:
-    """Return what there is against writing ``path``."""
+    """Return why ``path`` may not be written, or None."""
     try:
         path.lstat()
     except (FileNotFoundError, NotADirectoryError):
         if path.parent.is_dir():
             return None
-        fault = "is no folder" if path.parent.exists() else "does not exist"
-        return f"its folder {path.parent} {fault}"
+        fault = "is not a directory" if path.parent.exists() else "does not exist"
+        return f"the directory {path.parent} {fault}"
     if not path.exists():
-        return "is a link that leads to no file; remove it first"
+        return "is a link to a file that does not exist; remove it first"
     kind = kind_of(path)
     if kind != "file":
         return f"is a {kind}, expected the name of a file to write"
@@ -122,7 +122,7 @@ def _obstacle(path: Path, overwrite: bool) -> str | None:
 
 
 def _permissions(target: Path) -> int:
-    """Return those of the file that is replaced, or else those that any new file gets."""
+    """Return the permissions of the file that is replaced, or those of a new file."""
     if target.exists():
         return stat.S_IMODE(target.stat().st_mode)
     umask = os.umask(0)

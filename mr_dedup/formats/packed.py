@@ -2,9 +2,9 @@
 
 A file is a header, the blocks, and a directory that names for each block its last fingerprint,
 where it begins and its checksum; docs/formats.md has the layout byte by byte. The directory is
-what a search needs: the block that may hold f is the first whose last fingerprint is f or more.
-Every byte is under a checksum (xxh3, 64 bits), and the header knows the length of the file, so
-that no damage goes unnoticed; all sizes are checked against that length before they are believed.
+what a search needs: a fingerprint f is in the first block whose last fingerprint is f or more.
+Every byte is under a checksum (xxh3, 64 bits), and the header has the length of the file, so that
+all damage is noticed; sizes are checked against that length before memory is allocated.
 """
 
 from __future__ import annotations
@@ -144,8 +144,8 @@ class PackedReader:
     ) -> tuple[NDArray[np.uint64], NDArray[np.uint64], NDArray[np.uint64]]:
         """Return the blocks' byte offsets [blocks + 1], last fingerprints and checksums [blocks].
 
-        What is returned may be believed: blocks follow each other without a gap, each of a
-        length a block can have, and their last fingerprints ascend.
+        They are checked: blocks follow each other without gaps, each of a possible length, and
+        their last fingerprints ascend.
         """
         directory_offset = int(header["directory_offset_bytes"])
         raw = self._read_bytes(directory_offset, length_bytes - directory_offset, "directory")
@@ -158,8 +158,8 @@ class PackedReader:
         starts = np.append(directory["offset_bytes"], np.uint64(directory_offset))
         counts = np.full(self.block_count, self.block_size)
         counts[-1:] = self.count - (self.block_count - 1) * self.block_size
-        # lengths are only meaningful where the offsets ascend; a bit for each fingerprint is the
-        # least a block takes, so that no small file claims to hold very many
+        # lengths are meaningful only where offsets ascend; a block has at least a bit for each
+        # fingerprint, so that a small file cannot claim to contain very many
         lengths = np.diff(starts)
         sound = (starts[1:] > starts[:-1]) & (lengths % _WORD.itemsize == 0)
         sound &= lengths <= kernels.max_block_words(self.block_size) * _WORD.itemsize
@@ -190,7 +190,9 @@ class PackedReader:
                 fingerprints[done:],
             )
             if bad >= 0:
-                reason = "does not hold ascending fingerprints up to the one its directory names"
+                reason = (
+                    "does not contain ascending fingerprints up to the last one of the directory"
+                )
                 raise self._damage(
                     f"block {begin + bad}", f"{reason}, though its checksum is right"
                 )
@@ -210,15 +212,15 @@ class PackedReader:
                 raise self._damage(f"block {index}", "its checksum is wrong")
         return np.array(ends_bytes, dtype=np.uint64) // np.uint64(_WORD.itemsize)
 
-    def _read_bytes(self, offset_bytes: int, length_bytes: int, place: str) -> bytes:
+    def _read_bytes(self, offset_bytes: int, length_bytes: int, section: str) -> bytes:
         raw = bytearray(length_bytes)
         self._file.seek(offset_bytes)
         if read_fully(self._file, memoryview(raw)) < length_bytes:
-            raise self._damage(place, "the file became shorter while it was read")
+            raise self._damage(section, "the file became shorter while it was read")
         return bytes(raw)
 
-    def _damage(self, place: str, reason: str) -> FormatError:
-        return FormatError(self._path, place, reason)
+    def _damage(self, section: str, reason: str) -> FormatError:
+        return FormatError(self._path, section, reason)
 
 
 @contextlib.contextmanager
@@ -234,9 +236,9 @@ def open_packed(path: str | os.PathLike[str]) -> Iterator[PackedReader]:
 class PackedWriter:
     """Writes ascending fingerprints to a packed file, a block at a time.
 
-    Holds a block of fingerprints, copies of the array being written, and 24 bytes for each block
-    done. The file is complete only after ``finish``: until then its header is zeros, and no reader
-    takes it for a packed file.
+    In memory: a block of fingerprints, copies of the array being written, and 24 bytes for each
+    finished block. The file is complete only after ``finish``: until then its header is zeros, and
+    no reader accepts it.
     """
 
     def __init__(self, file: BinaryIO, block_size: int = BLOCK_SIZE) -> None:

@@ -1,8 +1,8 @@
-"""Pairs of fingerprints as text: a fingerprint, and after a TAB each those it makes a pair with.
+"""Pairs of fingerprints as text: each line a fingerprint and, after a TAB each, its partners.
 
-So ``query`` prints its matches, with a colon and the distance after each if asked to, and the jobs
-their labels. Fingerprints are spelled as in files of text (see text.py); lines end with LF or
-CR LF; empty ones are skipped.
+``query`` prints its matches so, optionally with a colon and the distance after each, and jobs
+their labels. Fingerprints are written as in text files (see text.py). Lines end with LF or CR LF;
+empty ones are skipped.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from mr_dedup.formats.lines import line_blocks
 Pairs = tuple[NDArray[np.uint64], NDArray[np.uint64]]
 
 MAX_LINE_BYTES = 1 << 30
-"""A line is in memory as a whole: of a query with 50 million matches."""
+"""A whole line is in memory: that of a query with 50 million matches."""
 
 _DISTANCE = re.compile(rb"(\t[^\t\r\n:]*):[0-9]{1,2}(?=[\t\r\n])")
 _TAB, _NEWLINE, _RETURN = b"\t\n\r"
@@ -31,8 +31,8 @@ _TAB, _NEWLINE, _RETURN = b"\t\n\r"
 def read(content: Content, name: str) -> Iterator[Pairs]:
     """Yield the pairs of a text in their order, two aligned arrays uint64[n] at a time.
 
-    Each is fresh and of about a quarter of a megabyte of text, or of one longer line. Raises
-    FormatError, naming ``name`` and the line, for what is no line of pairs; as ``Content.read``.
+    Each array is new, and has the pairs of about a quarter of a megabyte of text, or of one longer
+    line. Raises FormatError, naming the line, for other lines, and as ``Content.read``.
     """
     line = 1
     for block in line_blocks(content, 0, None, MAX_LINE_BYTES):
@@ -42,13 +42,13 @@ def read(content: Content, name: str) -> Iterator[Pairs]:
         lines += b"" if lines.endswith(b"\n") else b"\n"
         parsed = _parse(text.without_blank_lines(lines), name)
         if parsed is None:
-            raise _mistake(lines, name, line)
+            raise _invalid_line(lines, name, line)
         yield parsed
         line += lines.count(b"\n")
 
 
 def _parse(lines: bytes, name: str) -> Pairs | None:
-    """Parse whole lines together; return None if any is not as it should be."""
+    """Parse whole lines together; return None if any is invalid."""
     plain = _without_distances(lines)
     try:
         values = _fingerprints(plain, name)
@@ -70,13 +70,13 @@ def _without_distances(lines: bytes) -> bytes:
 
 
 def _fingerprints(plain: bytes, name: str) -> NDArray[np.uint64]:
-    """Return the fingerprints of lines without distances, read as if each had a line of its own."""
+    """Return the fingerprints of lines without distances, TABs and line ends alike."""
     fields = io.BytesIO(plain.replace(b"\t", b"\n"))
     return np.concatenate([np.empty(0, np.uint64), *text.read(fields, name)])
 
 
-def _mistake(lines: bytes, name: str, line: int) -> FormatError:
-    """Return what is wrong with the first of ``lines``, from number ``line`` on, that is wrong."""
+def _invalid_line(lines: bytes, name: str, line: int) -> FormatError:
+    """Return the error of the first invalid line; ``line`` is the number of the first."""
     found = lines[:-1].split(b"\n")
     while len(found) > 1:
         half = len(found) // 2

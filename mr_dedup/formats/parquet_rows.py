@@ -1,7 +1,7 @@
-"""Rows of Parquet files as Arrow has them: damage told, memory bounded, row groups on demand.
+"""Read rows of Parquet files as Arrow batches: by row group, in bounded memory, up to damage.
 
-The footer is asked about row groups only: pyarrow ends the process where it is asked about the
-columns of one and what is said of them is damaged.
+Of the footer only row groups are looked up: pyarrow aborts the process when a column chunk is
+looked up whose metadata is damaged.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from mr_dedup.errors import FormatError
 from mr_dedup.formats.io_errors import reading
 
 _BUFFER_BYTES = 1 << 20
-_MOST_ROWS = 1 << 14
+_MAX_ROWS = 1 << 14
 
 _FEW_ROWS = 16
-"""Rows decoded at a time where the text of one may be stored as a part of many."""
+"""Rows decoded at a time of texts that are stored by their differences."""
 
 
 class ParquetRows:
-    """An open Parquet file; what is wrong with it is told in FormatErrors that name it."""
+    """An open Parquet file; damage raises FormatError with its name."""
 
     def __init__(self, source: pa.NativeFile, name: str) -> None:
         self._source = source
@@ -42,15 +42,20 @@ class ParquetRows:
     def rows(
         self, group: int, columns: Sequence[str] | None, repeated: Sequence[str], size_bytes: int
     ) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of a row group, some of about ``size_bytes`` at a time.
+        """Yield the rows of a row group, about ``size_bytes`` at a time.
 
-        Of all columns if None. The columns ``repeated``, of text, come as dictionaries, with as
-        few rows at a time as have that size once they are multiplied; or as they are, some at a
-        time, where their encoding cannot be had so. Raises FormatError where the data of these
-        columns is damaged, after all rows before it, however many are decoded at a time.
+        Args:
+            group: the number of the row group.
+            columns: the columns to read; None for all.
+            repeated: text columns to read as dictionaries, if their encoding allows it; batches
+                are so small that they have ``size_bytes`` when they are decoded.
+            size_bytes: the size of batches.
+
+        Raises:
+            FormatError: these columns are damaged; all rows before the damage are yielded first.
         """
         total = self.group_rows[group]
-        at_once = min(_MOST_ROWS, max(1, size_bytes * total // max(1, self.group_bytes[group])))
+        at_once = min(_MAX_ROWS, max(1, size_bytes * total // max(1, self.group_bytes[group])))
         taken = 0
         for batch in self._up_to_damage(group, at_once, columns, repeated):
             for piece in _pieces(batch[: total - taken], repeated, size_bytes):
@@ -61,7 +66,7 @@ class ParquetRows:
             raise FormatError(self._name, None, reason)
 
     def count_rows(self, group: int, columns: Sequence[str]) -> int:
-        """Return how many rows of a row group can be read of ``columns``, those before damage."""
+        """Return how many rows of ``columns`` of a row group can be read before damage."""
         rows = 0
         with contextlib.suppress(FormatError):
             for batch in self._batches(self._file, group, 1, columns):
@@ -78,7 +83,7 @@ class ParquetRows:
                 yield batch
             return
         except FormatError:
-            # what is decoded at a time depends on the columns, and on how they are read
+            # rows are decoded in batches: read one by one up to the damage
             pass
         for row, batch in enumerate(self._batches(self._file, group, 1, columns)):
             if row >= taken:
@@ -95,7 +100,7 @@ class ParquetRows:
                     yield batch
                 return
             except FormatError:
-                # texts stored by their differences cannot be had so; damage will come up again
+                # texts stored by their differences cannot be read so; damage is met again below
                 at_once = min(at_once, _FEW_ROWS)
         for batch in self._batches(self._file, group, at_once, columns):
             known = min(taken, len(batch))
@@ -121,7 +126,7 @@ class ParquetRows:
                 batch = next(batches, None)
                 for column in batch or ():
                     if pa.types.is_dictionary(column.type):
-                        # the decoder takes indices as they come; this looks at their bounds
+                        # the decoder does not check the bounds of indices; this does
                         pa.DictionaryArray.from_arrays(column.indices, column.dictionary)
             if batch is None:
                 return
@@ -130,9 +135,9 @@ class ParquetRows:
 
 @contextlib.contextmanager
 def open_parquet(path: Path, name: str) -> Iterator[ParquetRows]:
-    """Yield an open file; raise MrDedupError if it cannot be, FormatError if it is damaged."""
+    """Open a Parquet file; MrDedupError if it cannot be read, FormatError if it is damaged."""
     with reading(name):
-        # not Arrow's own: that takes no name that is not UTF-8, and is no faster
+        # not Arrow's own file: it needs a name in UTF-8, and is no faster
         file = path.open("rb", buffering=0)
     with file, pa.PythonFile(file, mode="r") as source:
         yield ParquetRows(source, name)
@@ -140,7 +145,7 @@ def open_parquet(path: Path, name: str) -> Iterator[ParquetRows]:
 
 @contextlib.contextmanager
 def _decoding(name: str) -> Iterator[None]:
-    """Turn Arrow's errors into a FormatError of one line."""
+    """Turn errors of decoding into a FormatError of one line."""
     try:
         yield
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
@@ -151,7 +156,7 @@ def _decoding(name: str) -> Iterator[None]:
 def _pieces(
     batch: pa.RecordBatch, texts: Sequence[str], size_bytes: int
 ) -> Iterator[pa.RecordBatch]:
-    """Yield slices of ``batch`` whose ``texts``, once they are multiplied, have ``size_bytes``."""
+    """Yield slices of ``batch`` whose ``texts`` have ``size_bytes`` when they are decoded."""
     import pyarrow.compute as pc
 
     sizes = np.zeros(len(batch), dtype=np.int64)

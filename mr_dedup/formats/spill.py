@@ -1,4 +1,4 @@
-"""Arrays set aside on disk, by parts, where a task has more of them than fit its memory."""
+"""Spill arrays to disk, by part, where a task has more than fits its memory."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mr_dedup.errors import MrDedupError
+from mr_dedup.formats.io_errors import reason_of
 from mr_dedup.formats.temporary import temporary_folder
 
 _ROWS_AT_ONCE = 1 << 18
@@ -18,10 +19,10 @@ _ROWS_AT_ONCE = 1 << 18
 
 
 class Spill:
-    """Rows of uint64 numbers in a file a part, in a temporary folder that goes when it is left.
+    """Rows of uint64 numbers, one temporary file per part; a context manager.
 
-    A context manager. Writes what it is given at once and keeps nothing in memory. Raises
-    MrDedupError, naming the folder, where the system has no room.
+    Rows are written at once, and nothing is kept in memory. Raises MrDedupError, naming the
+    directory, where the disk is full.
     """
 
     def __init__(self, columns: int = 1) -> None:
@@ -43,12 +44,12 @@ class Spill:
 
     @property
     def rows(self) -> dict[int, int]:
-        """How many rows each part has, by its number, ascending."""
+        """The number of rows of each part, by its number, ascending."""
         return dict(sorted(self._rows.items()))
 
     def append(self, part: int, columns: Sequence[NDArray[np.uint64]]) -> None:
-        """Add rows, the columns of which are aligned uint64[n], to a part."""
-        # not tofile, which says nothing of a full disk
+        """Append rows to a part; ``columns`` are uint64[n] each."""
+        # not tofile, which ignores a full disk
         with self._naming_folder(), self._path(part).open("ab", buffering=0) as file:
             rest = memoryview(np.column_stack(columns).tobytes())
             while rest:
@@ -56,7 +57,7 @@ class Spill:
         self._rows[part] = self._rows.get(part, 0) + columns[0].size
 
     def read(self, part: int) -> Iterator[list[NDArray[np.uint64]]]:
-        """Yield the columns of a part, some rows at a time, in the order they were added."""
+        """Yield the columns of a part, some rows at a time, in the order of ``append``."""
         left = self._rows.get(part, 0)
         if left == 0:
             return
@@ -70,7 +71,7 @@ class Spill:
                 yield list(np.ascontiguousarray(rows.T))
 
     def remove(self, part: int) -> None:
-        """Free the room that a part takes."""
+        """Delete the file of a part."""
         if self._rows.pop(part, 0):
             with self._naming_folder():
                 self._path(part).unlink()
@@ -83,5 +84,4 @@ class Spill:
         try:
             yield
         except OSError as error:
-            reason = error.strerror or error
-            raise MrDedupError(f"temporary folder {self._folder}: {reason}") from error
+            raise MrDedupError(f"temporary folder {self._folder}: {reason_of(error)}") from error

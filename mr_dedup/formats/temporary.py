@@ -1,4 +1,4 @@
-"""Folders for temporary files that go with the process, and those that killed processes left."""
+"""Temporary directories that end with the process; those of killed processes are removed."""
 
 from __future__ import annotations
 
@@ -12,31 +12,31 @@ from pathlib import Path
 
 from mr_dedup.errors import MrDedupError
 from mr_dedup.formats.file_lock import LockTakenError, is_at, release, take
+from mr_dedup.formats.io_errors import reason_of
 from mr_dedup.interrupts import removed_at_forced_end
 
 PREFIX = "mr_dedup-tmp-"
-"""What the names of temporary folders begin with; each is locked as long as its process lives."""
+"""How names of temporary directories begin; each is locked while its process runs."""
 
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
-"""Where Linux has a random id of this start of the kernel."""
+"""Where Linux has a random id of this boot."""
 
 _BOOT_ID_LETTERS = 12
 
 
 @contextlib.contextmanager
 def temporary_folder(parent: str | None = None) -> Iterator[Path]:
-    """Yield a new folder in ``parent``, by default TMPDIR, which is removed when the block ends.
+    """Yield a new directory in ``parent``, by default TMPDIR, which is removed with the block.
 
-    First removes there what killed processes left, see ``remove_left_over``. Where the file system
-    has no locks, what a killed process left stays. Raises MrDedupError if the folder cannot be
-    made.
+    First removes those that killed processes left there, see ``remove_left_over``. Where the file
+    system has no locks, they stay. Raises MrDedupError if the directory cannot be created.
     """
     try:
-        place = parent or tempfile.gettempdir()
+        directory = parent or tempfile.gettempdir()
     except OSError as error:
         raise _cannot_be_made(error) from error
-    remove_left_over(Path(place))
-    folder, descriptor = _new_folder(place)
+    remove_left_over(Path(directory))
+    folder, descriptor = _new_folder(directory)
     try:
         with removed_at_forced_end(folder):
             yield folder
@@ -47,12 +47,11 @@ def temporary_folder(parent: str | None = None) -> Iterator[Path]:
 
 
 def remove_left_over(parent: Path) -> None:
-    """Remove the temporary folders in ``parent`` that processes of this user left when killed.
+    """Remove the temporary directories in ``parent`` that killed processes of this user left.
 
-    These are folders that no process has locked and that were made since this kernel started, which
-    is in their names: locks of folders on NFS and FUSE are of one kernel only, and what seems
-    unlocked may be in use on another host. Where the kernel has no such id, as on macOS, nothing is
-    removed.
+    They are not locked, and their names have the id of this boot: on NFS and FUSE, locks of
+    directories are local to a host, and one that seems unlocked may be in use on another. Where
+    there is no such id, as on macOS, nothing is removed.
     """
     kernel = _kernel()
     if not kernel:
@@ -67,9 +66,9 @@ def remove_left_over(parent: Path) -> None:
 
 @functools.cache
 def _kernel() -> str:
-    """Return the part of a temporary folder's name that says which start of which kernel made it.
+    """Return the part of a temporary directory's name that identifies this boot.
 
-    It is empty where that is not known.
+    It is empty where there is no id.
     """
     try:
         boot_id = BOOT_ID.read_text("ascii")
@@ -90,16 +89,16 @@ def _remove_unlocked(folder: Path) -> None:
     release(descriptor)
 
 
-def _new_folder(place: str) -> tuple[Path, int | None]:
-    """Return a new folder, and a file descriptor by which it is locked, or None without locks."""
+def _new_folder(parent: str) -> tuple[Path, int | None]:
+    """Return a new directory, and the file descriptor that locks it, or None without locks."""
     while True:
         try:
-            folder = Path(tempfile.mkdtemp(prefix=f"{PREFIX}{_kernel()}", dir=place))
+            folder = Path(tempfile.mkdtemp(prefix=f"{PREFIX}{_kernel()}", dir=parent))
             descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         except FileNotFoundError as error:
-            if not Path(place).is_dir():
+            if not Path(parent).is_dir():
                 raise _cannot_be_made(error) from error
-            continue  # taken for one that was left, and removed
+            continue  # another process removed it, as if left over
         except OSError as error:
             raise _cannot_be_made(error) from error
         try:
@@ -109,11 +108,11 @@ def _new_folder(place: str) -> tuple[Path, int | None]:
             continue  # it is being removed
         except OSError:
             os.close(descriptor)
-            return folder, None  # no locks there: no process takes one to remove it
+            return folder, None  # without locks no process removes it
         if is_at(descriptor, folder):
             return folder, descriptor
         release(descriptor)
 
 
 def _cannot_be_made(error: OSError) -> MrDedupError:
-    return MrDedupError(f"no temporary folder: {error.strerror or error}")
+    return MrDedupError(f"no temporary folder: {reason_of(error)}")

@@ -1,4 +1,4 @@
-"""URLs a line, in batches, as they come: who writes to a pipe slowly is not waited for."""
+"""Lists of URLs, one per line, read in batches as they arrive."""
 
 from __future__ import annotations
 
@@ -25,25 +25,32 @@ STANDARD_INPUT = "-"
 
 
 class UrlLines(NamedTuple):
-    """Lines of a file that are not empty, without their ends, and the place of each for rejects."""
+    """The lines of a file that are not empty, without their ends, and the position of each."""
 
     report: Report
-    places: list[int]
+    positions: list[int]
     urls: list[bytes]
 
 
 def url_lines(name: str, rejects: Rejects) -> Iterator[UrlLines]:
-    """Yield the lines of a file, ``-`` for standard input; a quarter of a megabyte at most.
+    """Yield the lines of a file, at most a quarter of a megabyte at a time.
 
-    What begins as gzip or zstd data is unpacked, and what is called .gz or .zst in any case. Lines
-    of more than MAX_LINE_BYTES are rejected; places are the numbers of lines. A byte order mark
-    before all is dropped. Raises FormatError where compressed data is damaged, after the lines
-    before, and MrDedupError where it cannot be read.
+    A file is decompressed if it is named .gz or .zst, or begins as gzip or zstd data. Positions
+    are line numbers. A byte order mark is dropped, and lines of more than MAX_LINE_BYTES are
+    rejected.
+
+    Args:
+        name: the path; ``-`` for standard input.
+        rejects: collects rejected lines.
+
+    Raises:
+        FormatError: compressed data is damaged; the lines before are yielded first.
+        MrDedupError: the file cannot be read.
     """
     path = None if name == STANDARD_INPUT else Path(name)
-    called = "standard input" if path is None else name
-    report = Report(called, "line", rejects, strict=False)
-    with _opened(path, called) as content:
+    shown = "standard input" if path is None else name
+    report = Report(shown, "line", rejects, strict=False)
+    with _opened(path, shown) as content:
         number = 1
         for block in line_blocks(content, 0, None, MAX_LINE_BYTES):
             lines = NonEmptyLines.of(block)
@@ -52,10 +59,10 @@ def url_lines(name: str, rejects: Rejects) -> Iterator[UrlLines]:
 
 
 def part_url_lines(part: DocumentPart, rejects: Rejects) -> Iterator[UrlLines]:
-    """Yield the lines of a part of a list, which is cut as JSON lines are: as ``url_lines``.
+    """Yield the lines of a part of a file, which is cut as JSON lines are.
 
-    Places are bytes, which are known in parts too. Only names tell what is compressed: raises
-    MrDedupError for what is and is not called so.
+    As ``url_lines``, but positions are byte offsets, and a file is decompressed by its name alone:
+    MrDedupError is raised for compressed data that is not named so.
     """
     file = part.file
     unit = "decompressed byte" if file.compression else "byte"
@@ -73,18 +80,20 @@ def _opened(path: Path | None, name: str) -> contextlib.AbstractContextManager[C
     return open_content(path, name, compression) if compression else open_detected(path, name)
 
 
-def _urls_in(report: Report, lines: NonEmptyLines, places: list[int]) -> UrlLines:
+def _urls_in(report: Report, lines: NonEmptyLines, positions: list[int]) -> UrlLines:
     content = lines.content
     if content is not None and (lines.ends - lines.starts).max(initial=0) <= MAX_LINE_BYTES:
         spans = zip(lines.starts.tolist(), lines.ends.tolist(), strict=True)
-        return UrlLines(report, places, [content[start:end] for start, end in spans])
+        return UrlLines(report, positions, [content[start:end] for start, end in spans])
     found: list[int] = []
     urls = []
-    for place, start, end in zip(places, lines.starts.tolist(), lines.ends.tolist(), strict=True):
+    for position, start, end in zip(
+        positions, lines.starts.tolist(), lines.ends.tolist(), strict=True
+    ):
         if content is None or end - start > MAX_LINE_BYTES:
-            report.reject(place, f"is longer than {MAX_LINE_BYTES:,} bytes")
+            report.reject(position, f"is longer than {MAX_LINE_BYTES:,} bytes")
         else:
-            found.append(place)
+            found.append(position)
             urls.append(content[start:end])
     return UrlLines(report, found, urls)
 
@@ -94,5 +103,5 @@ def _refuse_compressed(beginning: bytes, name: str) -> None:
     if kind is not None:
         ending = SUFFIX_OF_COMPRESSION[kind]
         raise MrDedupError(
-            f"{name}: is {kind} data; unpack it first, or have its name end in {ending}"
+            f"{name}: contains {kind} data; decompress it first, or let its name end in {ending}"
         )

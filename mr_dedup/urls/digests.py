@@ -36,12 +36,12 @@ def digests_of(urls: Iterable[bytes]) -> Digests:
 def formed_lines(lines: UrlLines, form: UrlForm) -> tuple[list[bytes], list[bytes]]:
     """Return the URLs among ``lines``, as they are and in ``form``; others are rejected."""
     urls, formed = [], []
-    for place, url in zip(lines.places, lines.urls, strict=True):
+    for position, url in zip(lines.positions, lines.urls, strict=True):
         try:
             formed.append(form.of(url))
             urls.append(url)
         except NotAUrlError as error:
-            lines.report.reject(place, str(error))
+            lines.report.reject(position, str(error))
     return urls, formed
 
 

@@ -225,7 +225,7 @@ def test_killed_while_it_runs_it_has_changed_nothing(tmp_path, capfd):
         (["none.txt", "-o", "o"], "none.txt: no such file"),
         (["a.txt", "-o", "a.txt"], "a.txt: exists; give --overwrite"),
         (["a.txt", "-o", "a.txt", "--overwrite"], "a.txt: is read as well"),
-        (["packed", "-o", "o"], "packed: is gzip data; unpack it first, or have its name"),
+        (["packed", "-o", "o"], "packed: contains gzip data; decompress it first, or let its name"),
         (["cut.gz", "-o", "o"], "cut.gz, decompressed byte 13: the gzip data is cut short"),
         (["a.txt", "-o", "o", "--store", "folder"], "folder: holds files, but no store of URLs"),
         (["a.txt", "-o", "o", "--mirrors", "bad"], "bad, line 1: names a.org a second time"),

@@ -223,7 +223,9 @@ def test_only_regular_files_are_read(tmp_path, format):
     (tmp_path / "device").symlink_to("/dev/zero")
     for kind in ("pipe", "socket", "device"):
         path = tmp_path / kind
-        message = f"^{path}: is a {kind}, expected a file of fingerprints; save what it gives in a"
+        message = (
+            f"^{path}: is a {kind}, expected a file of fingerprints; save its output to a file"
+        )
         with pytest.raises(FormatError, match=message):
             FingerprintFile.detect(path, format=format)
 
@@ -256,7 +258,7 @@ def test_no_room_to_unpack_is_told_from_a_file_that_cannot_be_read(tmp_path):
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (4096, limits[1]))
     try:
-        message = r"x\.fpz\.gz: cannot be unpacked to a temporary file: File too large"
+        message = r"x\.fpz\.gz: cannot be decompressed to a temporary file: File too large"
         with pytest.raises(MrDedupError, match=message):
             file.read()
     finally:

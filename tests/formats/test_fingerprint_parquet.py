@@ -134,8 +134,14 @@ def test_misuse_is_refused_and_leaves_nothing(tmp_path):
         ({"ids": pa.array([None], text)}, "ids: expected large_string, none null, got .* 1 null"),
         ({"ids": pa.array(["a"])}, "ids: expected large_string, none null, got string"),
         ({"fingerprints": np.array([1])}, r"fingerprints: expected uint64\[1\], got int64\[1\]"),
-        ({"exist": np.array([1])}, r"exist: expected bool\[1\], got int64\[1\]"),
-        ({"exist": np.array([], bool)}, r"exist: expected bool\[1\], got bool\[0\]"),
+        (
+            {"has_fingerprint": np.array([1])},
+            r"has_fingerprint: expected bool\[1\], got int64\[1\]",
+        ),
+        (
+            {"has_fingerprint": np.array([], bool)},
+            r"has_fingerprint: expected bool\[1\], got bool\[0\]",
+        ),
         ({"lengths": np.array([1], np.uint64)}, r"lengths: expected int64\[1\], got uint64\[1\]"),
         ({"lengths": np.array([1, 2])}, r"lengths: expected int64\[1\], got int64\[2\]"),
         ({"fields": None}, r"fields: expected large_string \['url'\], got \[\]"),

@@ -92,8 +92,8 @@ def test_what_is_no_regular_file_is_never_replaced(tmp_path, overwrite):
         ("pipe", "is a pipe, expected the name of a file to write"),
         ("to null", "is a device, expected the name of a file to write"),
         ("folder", "is a directory, expected the name of a file to write"),
-        ("to nothing", "is a link that leads to no file; remove it first"),
-        ("to itself", "is a link that leads to no file; remove it first"),
+        ("to nothing", "is a link to a file that does not exist; remove it first"),
+        ("to itself", "is a link to a file that does not exist; remove it first"),
     ):
         for attempt in (refuse_existing, lambda path, overwrite: write(path, b"", overwrite)):
             with pytest.raises(MrDedupError, match=f"{name}: {reason}"):
@@ -106,8 +106,8 @@ def test_what_is_no_regular_file_is_never_replaced(tmp_path, overwrite):
     ("name", "reason"),
     [
         ("", "is a directory"),
-        ("no/out", "its folder .*/no does not exist"),
-        ("file/out", "its folder .*/file is no folder"),
+        ("no/out", "the directory .*/no does not exist"),
+        ("file/out", "the directory .*/file is not a directory"),
         ("x" * 256, "cannot be written: File name too long"),
     ],
 )

@@ -85,7 +85,9 @@ class DocumentFile:
         found = format or format_by_ending(name)
         if found == "parquet" and compression:
             raise FormatError(
-                name, None, f"is Parquet inside {compression}, which is not read; unpack it first"
+                name,
+                None,
+                f"is Parquet inside {compression}, which is not read; decompress it first",
             )
         if found is None:
             raise UnknownFormatError(

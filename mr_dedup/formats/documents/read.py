@@ -90,7 +90,8 @@ def _read(
 
         yield from read_parquet(part, options, report, builder)
     elif file.format == "warc":
-        from mr_dedup.formats.documents.warc import MEMBER_BEGIN, PIECE_BYTES, read_warc
+        from mr_dedup.formats.documents.warc import read_warc
+        from mr_dedup.formats.documents.warc_records import MEMBER_BEGIN, PIECE_BYTES
 
         with open_content(
             file.path, file.name, file.compression, PIECE_BYTES, MEMBER_BEGIN

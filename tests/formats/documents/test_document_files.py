@@ -43,7 +43,7 @@ def test_what_no_ending_says(tmp_path):
     assert DocumentFile.detect(tmp_path / "a.png", format="jsonl").format == "jsonl"
     for name, compression in (("a.parquet.gz", "gzip"), ("a.PARQUET.ZST", "zstd")):
         (tmp_path / name).touch()
-        reason = f"{name}: is Parquet inside {compression}, which is not read; unpack it first"
+        reason = f"{name}: is Parquet inside {compression}, which is not read; decompress it first"
         for names in ([str(tmp_path / name)], [str(tmp_path)]):
             with pytest.raises(FormatError, match=reason):
                 find_documents(names)

@@ -1,0 +1,282 @@
+"""Find the records of WARC files: where each begins and ends, whatever is wrong with them.
+
+FastWARC's iterator accepts truncated records and ends at the first damaged one. A range of a file
+is read from header to header from its beginning, since a page may contain what looks like a record.
+
+WARC 0.17 to 1.1 is read, with lines that end with CR LF or LF. ClueWeb09 has headers with an empty
+line in them, and copies with other line ends than their lengths count; in ClueWeb22 the first
+record has no length.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from mr_dedup.formats.content import Content
+
+PIECE_BYTES = 1 << 13
+"""What is read at a time: little more than the headers, when going from one to the next."""
+
+MEMBER_BEGIN = re.compile(rb"\s{0,8}WARC/[0-9]\.[0-9]{1,2}[ \t]{0,4}\r?\n")
+"""How the content of a gzip member begins that begins with a record."""
+
+_MAGIC = b"WARC/"
+RECORD_END = b"\r\n\r\n"
+
+_LINE_ENDS, _PADDING = b"\r\n", b"\r\n\0 \t"
+"""Bytes that may separate records: tapes and tar add NULs, editors blanks."""
+
+_MAX_NULS = 20 * 512
+"""NULs that may end a file, as tar adds them. More are data that was never written."""
+
+_MAX_HEADER_BYTES = 1 << 15
+
+_HEADER_END = re.compile(rb"\n(?:\r?\n|(?=WARC/[0-9]))")
+"""The empty line that must end a header, or the next record."""
+
+_LENGTH_FURTHER_ON = re.compile(rb"\n(?:content-length:|WARC/[0-9]|HTTP/[0-9])", re.IGNORECASE)
+"""A length after an empty line, or a sign that the line was the end of the header."""
+
+_NEXT_RECORD = re.compile(
+    rb"WARC/(?<=[\n\0 \t]WARC/)[0-9]\.[0-9]{1,2}[ \t]{0,4}\r?\n[A-Za-z-]{2,24}:"
+)
+"""The beginning of a record; a pattern that begins with a literal is 30 times as fast."""
+
+_LENGTH = re.compile(rb"\ncontent-length:[ \t]*([0-9]{1,18})[ \t]*(?=\r?\n)", re.IGNORECASE)
+_LENGTH_LINE = re.compile(rb"content-length[ \t]*:", re.IGNORECASE)
+_WARCINFO = re.compile(rb"\nwarc-type:[ \t]*warcinfo[ \t]*\r?\n", re.IGNORECASE)
+
+_TRAILER_BYTES = 16
+_MAX_TRAILING_LINES = 4
+_BLANK_BYTES = 1 << 12
+_SCAN_BYTES = 1 << 16
+_MAX_MARK_BYTES = 64
+_CONTINUATION_BYTES = bytes(range(0x80, 0xC0))
+
+
+class Record(NamedTuple):
+    """A record: its byte offset, header and block; or only ``fault``, for which it is rejected.
+
+    The header is the original without empty lines in it, and with one length, that of the block.
+    """
+
+    offset: int
+    header: bytes = b""
+    block: bytes = b""
+    fault: str | None = None
+    rest_of_file: bool = False
+
+
+def records(
+    content: Content, start: int, stop: int | None, max_record_bytes: int
+) -> Iterator[Record]:
+    """Yield the records, and the damaged ones, that begin at bytes ``start`` to ``stop``.
+
+    The length of a record is trusted only if an empty line, another record or the end of the
+    content follows. Raises FormatError where the content is damaged, and for a record at the
+    beginning of a damaged gzip member.
+    """
+    while True:
+        end = content.position
+        nuls = _skip_padding(content)
+        offset = content.position
+        if nuls > _MAX_NULS and end >= start and not content.peek(1):
+            content.raise_damage()
+            if stop is None or end < stop:
+                yield Record(end, fault=f"ends with {nuls:,} NUL bytes", rest_of_file=True)
+            return
+        if stop is not None and offset >= stop:
+            return
+        if not content.peek(1):
+            content.raise_damage()
+            return
+        record = _next_record(content, offset, offset >= start, max_record_bytes)
+        if content.damaged_from == offset:
+            # the record is in the damaged member: its own fault is unknown
+            content.raise_damage()
+        if offset >= start:
+            yield record
+
+
+def _next_record(content: Content, offset: int, wanted: bool, max_record_bytes: int) -> Record:
+    """Read the record at the position, with its data only if ``wanted``."""
+    header = _header(content)
+    if header is None:
+        is_cut = len(content.peek(_MAX_HEADER_BYTES)) < _MAX_HEADER_BYTES
+        is_followed = _find_next(content)
+        if not is_followed and is_cut:
+            content.raise_damage()
+            # a file without any record is of another format
+            fault = "is not a WARC record, or its header is cut short"
+            return Record(offset, fault=fault, rest_of_file=not offset)
+        fault = "is not a WARC record, or its header is damaged"
+        return Record(offset, fault=fault, rest_of_file=not (offset or is_followed))
+    length = _LENGTH.search(header)
+    if length is None:
+        _find_next(content)
+        # the first record of ClueWeb22's files
+        is_sound = _WARCINFO.search(header) is not None
+        return Record(offset, header, fault=None if is_sound else "has no Content-Length")
+    size = int(length.group(1))
+    is_too_long = len(header) + size > max_record_bytes
+    if is_too_long and content.size is None:
+        # not seekable: a wrong length would skip other records, which could not be read again
+        content.skip(len(header) - 1)
+        is_followed = _find_next(content)
+        if content.position >= offset + len(header) + size:
+            return _too_long(offset, max_record_bytes)
+        if not is_followed:
+            content.raise_damage()
+        return _cut(offset)
+    if not _is_record_end(content, len(header) + size):
+        return _measured(content, offset, header, size, max_record_bytes)
+    content.skip(len(header))
+    if wanted and not is_too_long:
+        return Record(offset, _cleaned(header), content.read(size))
+    content.skip(size)
+    return _too_long(offset, max_record_bytes) if is_too_long else Record(offset)
+
+
+def _header(content: Content) -> bytes | None:
+    """Return the header at the position, with the empty line that ends it; None if there is none.
+
+    An empty line without a length before it is part of the header if a length follows before the
+    block or the next record.
+    """
+    if content.peek(len(_MAGIC)) != _MAGIC:
+        return None
+    end = content.search(_HEADER_END, 0, _MAX_HEADER_BYTES)
+    if end is None or end[1] - end[0] == 1:
+        return None
+    header = content.peek(end[1])
+    if _LENGTH.search(header):
+        return header
+    found = content.search(_LENGTH_FURTHER_ON, len(header) - 1, _MAX_HEADER_BYTES)
+    if found is None or content.peek_at(found[0] + 1, 1) not in b"cC":
+        return header
+    end = content.search(_HEADER_END, found[1], _MAX_HEADER_BYTES)
+    return header if end is None or end[1] - end[0] == 1 else content.peek(end[1])
+
+
+def _measured(
+    content: Content, offset: int, header: bytes, size: int, max_record_bytes: int
+) -> Record:
+    """Read the record at the position, the length of which is wrong, up to the next record.
+
+    It is taken up to there if it has as many bytes as its length says when its line ends, or its
+    characters beyond ASCII, are counted otherwise; or else rejected.
+    """
+    begin = len(header)
+    # from the last byte of the header, which may be what the next record follows
+    found = content.search(_NEXT_RECORD, begin - 1, max_record_bytes)
+    if found is None:
+        block = content.peek_at(begin, max_record_bytes)
+        if not _find_next(content):
+            content.raise_damage()
+            if _is_copied(block, size):
+                return _with_length(offset, header, block.rstrip(b"\r\n"))
+        return _cut(offset)
+    content.skip(begin)
+    block = content.read(found[0] - begin)
+    stripped = block.rstrip(_PADDING)
+    max_size = len(block) + block.count(b"\n")
+    counted = len(stripped.translate(None, _CONTINUATION_BYTES + b"\r"))
+    if not counted <= size <= max_size:
+        return _cut(offset)
+    return _with_length(offset, header, block[: max(size, len(stripped))])
+
+
+def _is_copied(block: bytes, size: int) -> bool:
+    """Return whether the last block of a file is complete, but for its line ends.
+
+    Then ``size`` is the size that the block would have with CR LF at the end of all lines, of
+    those of its HTTP header, or of none.
+    """
+    for _ in range(_MAX_TRAILING_LINES + 1):
+        header_lines = block.partition(b"\n\n")[0].count(b"\n") + 2
+        added = (
+            {block.count(b"\n"), header_lines} if b"\r" not in block else {-block.count(b"\r\n")}
+        )
+        if size - len(block) in added:
+            return True
+        block = block.removesuffix(b"\n").removesuffix(b"\r")
+    return False
+
+
+def _cleaned(header: bytes) -> bytes:
+    """Return a header without empty lines but the last, and with one length, the one in use."""
+    length = _LENGTH.search(header)
+    assert length is not None
+    used = length.start() + 1
+    kept = []
+    at = 0
+    for line in header.split(b"\n"):
+        is_other = _LENGTH_LINE.match(line) is not None and at != used
+        if line.strip() and not is_other:
+            kept.append(line)
+        at += len(line) + 1
+    return b"\n".join([*kept, b"\r" * header.endswith(b"\r\n"), b""])
+
+
+def _with_length(offset: int, header: bytes, block: bytes) -> Record:
+    """Return a record whose header has the length of its block."""
+    header = _cleaned(header)
+    length = _LENGTH.search(header)
+    assert length is not None
+    begin, end = length.span(1)
+    return Record(offset, b"%s%d%s" % (header[:begin], len(block), header[end:]), block)
+
+
+def _cut(offset: int) -> Record:
+    return Record(offset, fault="is cut short, or its length is wrong")
+
+
+def _too_long(offset: int, max_record_bytes: int) -> Record:
+    return Record(offset, fault=f"is longer than {max_record_bytes} bytes")
+
+
+def _is_record_end(content: Content, ahead: int) -> bool:
+    """Return whether a record may end ``ahead`` bytes after the position."""
+    if content.size is not None and content.position + ahead > content.size:
+        return False
+    # one byte before: content that ends there is truncated
+    following = content.peek_at(ahead - 1, 1 + _TRAILER_BYTES)
+    if not following:
+        return False
+    following = following[1:]
+    if following.startswith(RECORD_END):
+        return True
+    if following.strip(_LINE_ENDS) and not following.strip(_PADDING):
+        # as many blanks may be within a page
+        following = content.peek_at(ahead, _BLANK_BYTES)
+    following = following.lstrip(_PADDING)
+    return not following or following.startswith(_MAGIC[: len(following)])
+
+
+def _skip_padding(content: Content) -> int:
+    """Skip bytes between records, before the first one only line ends; return how many NULs."""
+    nuls = 0
+    padding = _PADDING if content.position else _LINE_ENDS
+    while some := content.peek_some(_BLANK_BYTES):
+        size = len(some) - len(some.lstrip(padding))
+        nuls += some.count(b"\0", 0, size)
+        content.skip(size)
+        if size < len(some):
+            break
+    return nuls
+
+
+def _find_next(content: Content) -> bool:
+    """Go to the next record, or to the end; return False at the end."""
+    step = _SCAN_BYTES - _MAX_MARK_BYTES
+    while True:
+        found = content.search(_NEXT_RECORD, 0, _SCAN_BYTES)
+        if found is not None:
+            content.skip(found[0])
+            return True
+        if len(content.peek_at(step, 1)) == 0:
+            content.skip(step)
+            return False
+        content.skip(step)
