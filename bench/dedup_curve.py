@@ -125,7 +125,7 @@ def _keepers(
 ) -> tuple[dict[str, str], int]:
     """Return the keeper of each document, and how many documents were compared."""
     _, inverse, counts = np.unique(labels, return_inverse=True, return_counts=True)
-    rows = np.flatnonzero((counts[inverse] > 1) & fingerprints.exist)
+    rows = np.flatnonzero((counts[inverse] > 1) & fingerprints.has_fingerprint)
     chosen = texts.texts.take(pa.array(rows))
     numbers, firsts = number_texts(text_hashes(chosen))
     options = FeatureOptions("words", texts.corpus.tokens, "binary")

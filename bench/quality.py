@@ -24,10 +24,10 @@ from numba import njit
 from numpy.typing import NDArray
 from tqdm import tqdm
 
-from mr_dedup.features.kernels import find_features
 from mr_dedup.features.options import WEIGHTINGS, FeatureOptions
-from mr_dedup.features.shingles import scratch_for
-from mr_dedup.features.unicode_table import unicode_table
+from mr_dedup.features.shingle_kernels import find_features
+from mr_dedup.features.shingles import scratch_for, shingle_rule
+from mr_dedup.features.text_batch import text_batch
 from mr_dedup.fingerprints.kernels import simhash
 
 MAX_BITS = 16
@@ -82,15 +82,12 @@ class Quality:
 
 
 @njit(cache=True)
-def _seeded(
-    content, starts, pages, entries, by_characters, length, steps, scratch, seed, out, found
-):  # type: ignore[no-untyped-def]
+def _seeded(batch, rule, scratch, seed, out, found):  # type: ignore[no-untyped-def]
     """Write the simhash of every text by the hash function number ``seed``."""
+    content, starts, stops = batch
     sums, lanes = np.empty(64, np.int64), np.empty(64, np.int32)
     for i in range(out.size):
-        count, _ = find_features(
-            content, starts[i], starts[i + 1], pages, entries, by_characters, length, steps, scratch
-        )
+        count, _ = find_features(content, starts[i], stops[i], rule, scratch)
         for j in range(count):
             if seed:
                 mixed = scratch.hashes[j] + seed
@@ -105,15 +102,11 @@ def _seeded(
 def _fingerprints(
     texts: pa.LargeStringArray, options: FeatureOptions, seed: int
 ) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
-    _, offsets, content = texts.buffers()
-    starts = np.frombuffer(offsets, np.uint64, len(texts) + 1)
+    batch = text_batch(texts)
     out, found = np.zeros(len(texts), np.uint64), np.zeros(len(texts), np.int64)
-    longest = int(np.diff(starts.view(np.int64)).max())
-    _seeded(
-        np.frombuffer(content, np.uint8), starts, *unicode_table(), options.unit == "characters",
-        np.uint64(options.length), options.steps, scratch_for(longest, options),
-        np.uint64(seed * 0x9E3779B97F4A7C15 % 2**64), out, found,
-    )  # fmt: skip
+    scratch = scratch_for(batch.longest, options)
+    seed_value = np.uint64(seed * 0x9E3779B97F4A7C15 % 2**64)
+    _seeded(batch, shingle_rule(options), scratch, seed_value, out, found)
     return out, found
 
 

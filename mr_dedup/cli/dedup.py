@@ -369,7 +369,7 @@ def expected_recalls(options: DedupOptions) -> dict[str, float]:
 
 def recall_lines(options: DedupOptions) -> list[str]:
     """Return lines for the user on ``expected_recalls``, with a warning where they are low."""
-    from mr_dedup.signatures.bands import LOWEST_SIMILARITY, RECALL, choose_bands
+    from mr_dedup.signatures.bands import MIN_SIMILARITY, RECALL, choose_bands
 
     similarity = options.verify
     if similarity is None:
@@ -395,8 +395,8 @@ def recall_lines(options: DedupOptions) -> list[str]:
             f"warning: near-duplicates of similarity {similarity:g} may be missed; "
             + (
                 f"minhash without parameters has {bands} bands of {rows} rows for it"
-                if similarity >= LOWEST_SIMILARITY
-                else f"no bands are chosen for less than {LOWEST_SIMILARITY:g}"
+                if similarity >= MIN_SIMILARITY
+                else f"no bands are chosen for less than {MIN_SIMILARITY:g}"
             )
         )
     return lines

@@ -29,7 +29,7 @@ from mr_dedup.cli.document_arguments import (
 )
 from mr_dedup.cli.streams import counted, printable
 from mr_dedup.errors import MrDedupError
-from mr_dedup.features.document_frequencies import DocumentFrequencies, described
+from mr_dedup.features.document_frequencies import DocumentFrequencies, feature_description
 from mr_dedup.features.options import FeatureOptions
 from mr_dedup.features.shingles import features_of
 from mr_dedup.fingerprints.simhash import simhash
@@ -164,7 +164,7 @@ def _report(
         features = features_of(document.text, options, frequencies)
         weights.append(dict(zip(features.shingles, features.weights.tolist(), strict=True)))
     return {
-        "features": described(options, frequencies),
+        "features": feature_description(options, frequencies),
         "documents": [
             {
                 "name": document.name,

@@ -120,9 +120,9 @@ def document_frequencies(arguments: argparse.Namespace) -> DocumentFrequencies |
 
 def described_features(arguments: argparse.Namespace) -> str:
     """Return what fingerprints are made from: they can be compared only if it is the same."""
-    from mr_dedup.features.document_frequencies import described
+    from mr_dedup.features.document_frequencies import feature_description
 
-    return described(feature_options(arguments), document_frequencies(arguments))
+    return feature_description(feature_options(arguments), document_frequencies(arguments))
 
 
 def shipped_frequencies(arguments: argparse.Namespace, staging: Path) -> list[str]:

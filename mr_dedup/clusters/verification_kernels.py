@@ -10,8 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit, uint32, uint64
 
-from mr_dedup.features.kernels import find_features
-from mr_dedup.features.xxh3 import xxh3_128
+from mr_dedup.features.shingle_kernels import find_features
 
 _U = np.uint64
 _0, _1, _64 = _U(0), _U(1), _U(64)
@@ -24,31 +23,19 @@ _STRIDE = _U(4)
 
 
 @njit(cache=True, nogil=True)
-def fill_sets(  # type: ignore[no-untyped-def]
-    content, starts, stops, pages, entries, by_characters, length, steps, scratch, most, sizes,
-    hashes,
-):  # fmt: skip
-    """Write the sets of the texts to ``hashes``; return how many hashes they are.
+def fill_sets(batch, rule, scratch, most, sizes, hashes):  # type: ignore[no-untyped-def]
+    """Write the set of each text to ``hashes``; return the number of hashes written.
 
-    ``most`` is where a set is cut; ``sizes`` are those before. With one entry ``steps`` leaves
-    scratch.keys and scratch.times free to sort in.
+    A set is cut at ``most`` hashes; ``sizes`` uint64[n] are the sizes before. ``rule`` must give
+    all shingles one weight: then the hash table of ``scratch`` is free to sort in.
     """
+    content, starts, stops = batch
     written = _0
     for i in range(starts.size):
-        count, _ = find_features(
-            content, starts[i], stops[i], pages, entries, by_characters, length, steps,
-            scratch,
-        )  # fmt: skip
+        count, _ = find_features(content, starts[i], stops[i], rule, scratch)
         sizes[i] = write_set(scratch, count, most, written, hashes)
         written += min(sizes[i], most)
     return written
-
-
-@njit(cache=True, nogil=True)
-def hash_slices(content, starts, stops, out):  # type: ignore[no-untyped-def]
-    """Write the XXH3 of each content[starts[i]:stops[i]], both halves, to ``out`` uint64[n, 2]."""
-    for i in range(starts.size):
-        out[i, 0], out[i, 1] = xxh3_128(content, starts[i], stops[i])
 
 
 @njit(cache=True, nogil=True)

@@ -1,7 +1,7 @@
-"""Document frequencies: in how many documents of a collection each feature occurs.
+"""Document frequencies: the number of documents of a collection in which each feature occurs.
 
-By these a feature that few documents have weighs more than one that most have: its weight is
-multiplied by its inverse document frequency (idf). Features are known by their hashes alone.
+A weighting with idf multiplies the weight of a feature by its inverse document frequency, so that
+rare features weigh more than common ones. Features are identified by their hashes.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from mr_dedup.formats.outputs import whole_file
 from mr_dedup.formats.parquet_rows import ParquetRows, open_parquet
 
 IDF_ONE = 64
-"""An idf of 1 as a whole number."""
+"""The idf 1.0 as an integer."""
 
-MOST_DOCUMENTS = (1 << 63) - 1
+MAX_DOCUMENTS = (1 << 63) - 1
 
 _NO_TABLE = IdfTable(np.empty(0, np.uint64), np.empty(0, np.uint16), np.int32(0))
 
@@ -41,25 +41,39 @@ _SCHEMA = pa.schema(
 _METADATA = tuple(
     f"mr_dedup.{name}" for name in ("features", "documents", "min_documents", "digest")
 )
-"""Where the metadata of a file have what its columns do not."""
+"""Keys of the metadata of a file, which store what its columns do not."""
 
 _GROUP_ROWS = 1 << 20
 _BATCH_BYTES = 1 << 24
 
-_MOST_ROWS_A_BYTE = 64
-"""What is announced beyond that is damage: features that lie evenly take a 25th of a byte."""
+_MAX_ROWS_A_BYTE = 64
+"""A file that announces more is damaged: evenly spaced features take a 25th of a byte each."""
 
 _DIGITS = 60
-"""Of the decimal numbers that idfs are rounded by: 40 more than whole numbers of 64 bits have."""
+"""Digits of the decimal numbers by which idfs are rounded: 40 more than 64-bit integers have."""
 
 
 @dataclass(frozen=True, eq=False)
 class DocumentFrequencies:
-    """In how many of ``documents`` documents features occur, those that ``minimum`` or more have.
+    """The number of documents of a collection in which each feature occurs.
 
-    ``hashes`` uint64[n] strictly ascend, ``counts`` uint64[n] are from ``minimum`` to
-    ``documents``. ``features`` says what was counted, as ``FeatureOptions.unweighted``. In memory
-    16 bytes a feature, and 15 to 30 more once texts are weighed by it.
+    Memory: 16 bytes a feature, and 15 to 30 more once texts are weighed by it.
+
+    Args:
+        features: What was counted, as ``FeatureOptions.unweighted`` describes it.
+        documents: The number of documents in the collection, N.
+        minimum: Features of fewer documents are not stored.
+        hashes: uint64[n], the features, strictly ascending.
+        counts: uint64[n], the number of documents with each, from ``minimum`` to ``documents``.
+
+    Raises:
+        ValueError: For columns of other types, lengths, orders or ranges.
+
+    Example:
+        >>> hashes, counts = np.array([5, 7], np.uint64), np.array([2, 10], np.uint64)
+        >>> found = DocumentFrequencies("words:1, normalize nfkc", 10, 2, hashes, counts)
+        >>> (found.idfs / IDF_ONE).tolist()
+        [2.296875, 1.0]
     """
 
     features: str
@@ -69,9 +83,9 @@ class DocumentFrequencies:
     counts: NDArray[np.uint64]
 
     def __post_init__(self) -> None:
-        if not 0 <= self.documents <= MOST_DOCUMENTS:
+        if not 0 <= self.documents <= MAX_DOCUMENTS:
             raise ValueError(f"documents must be from 0 to 2**63 - 1, not {self.documents}")
-        if not 1 <= self.minimum <= MOST_DOCUMENTS:
+        if not 1 <= self.minimum <= MAX_DOCUMENTS:
             raise ValueError(f"minimum must be from 1 to 2**63 - 1, not {self.minimum}")
         for name, column in (("hashes", self.hashes), ("counts", self.counts)):
             if column.dtype != np.uint64 or column.shape != self.hashes.shape or column.ndim != 1:
@@ -83,23 +97,24 @@ class DocumentFrequencies:
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> DocumentFrequencies:
-        """Return what ``write`` wrote.
+        """Return the document frequencies that ``write`` wrote to a file.
 
-        Raises FormatError for a file that is damaged or of another kind, MrDedupError if it cannot
-        be read.
+        Raises:
+            FormatError: For a file that is damaged or of another kind.
+            MrDedupError: If the file cannot be read.
         """
         with open_parquet(Path(path), str(path)) as file:
             if not file.schema.equals(_SCHEMA):
                 names = ", ".join(map(repr, file.columns[:5])) or "none"
-                reason = f"holds no document frequencies, its columns are {names}"
+                reason = f"contains no document frequencies; its columns are {names}"
                 raise FormatError(path, None, reason)
             hashes, counts = _columns(file, Path(path))
         metadata = file.schema.metadata or {}
         if not all(key.encode() in metadata for key in _METADATA):
             raise FormatError(path, None, "lacks the metadata of document frequencies")
-        told = [metadata[key.encode()] for key in _METADATA]
+        values = [metadata[key.encode()] for key in _METADATA]
         try:
-            features, documents, minimum, digest = (value.decode() for value in told)
+            features, documents, minimum, digest = (value.decode() for value in values)
             found = cls(features, int(documents), int(minimum), hashes, counts)
         except ValueError as error:
             raise FormatError(path, None, f"is damaged: {error}") from error
@@ -108,9 +123,14 @@ class DocumentFrequencies:
         return found
 
     def write(self, path: str | os.PathLike[str], overwrite: bool = False) -> None:
-        """Write a Parquet file, which appears whole or not at all; 6 to 9 bytes a feature.
+        """Write a Parquet file, atomically; it takes 6 to 9 bytes a feature.
 
-        Raises MrDedupError as ``outputs.whole_file``.
+        Args:
+            path: The file to write.
+            overwrite: Whether to replace an existing file.
+
+        Raises:
+            MrDedupError: If the file exists, or cannot be written.
         """
         table = pa.table([pa.array(self.hashes), pa.array(self.counts)], schema=_SCHEMA)
         feature, documents = _SCHEMA.names
@@ -128,7 +148,7 @@ class DocumentFrequencies:
 
     @functools.cached_property
     def digest(self) -> str:
-        """16 hexadecimal digits that tell these frequencies from others."""
+        """The XXH3 of the document frequencies, 16 hexadecimal digits."""
         hashed = xxhash.xxh3_64(f"{self.features}\n{self.documents}\n{self.minimum}\n".encode())
         for column in (self.hashes, self.counts):
             hashed.update(np.ascontiguousarray(column, "<u8").data)
@@ -136,30 +156,30 @@ class DocumentFrequencies:
 
     @property
     def idfs(self) -> NDArray[np.int32]:
-        """The inverse document frequency of each feature, in 64ths, int32[n]."""
+        """The inverse document frequency of each feature in 64ths, int32[n]."""
         return inverse_frequencies(self.counts, self.documents)
 
     @property
     def unknown_idf(self) -> int:
-        """The idf, in 64ths, of a feature that is not here.
+        """The idf in 64ths of a feature that is not stored.
 
-        It is taken to be in as many documents as it may be, ``minimum`` - 1, and in one at least,
-        that which asks for it.
+        It is assumed to occur in ``minimum`` - 1 documents, the most possible, and at least in one,
+        the one whose features are weighed.
         """
         count = min(max(self.minimum - 1, 1), self.documents)
         return int(inverse_frequencies(np.array([count], np.uint64), self.documents)[0])
 
     @functools.cached_property
     def table(self) -> IdfTable:
-        """What kernels find idfs in."""
+        """The idfs as a hash table for kernels."""
         slots = 1 << (self.hashes.size * 3 // 2).bit_length()
         keys, idfs = np.empty(slots, np.uint64), np.zeros(slots, np.uint16)
         table = IdfTable(keys, idfs, np.int32(self.unknown_idf))
         fill(self.hashes, self.idfs.astype(np.uint16), table)
         return table
 
-    def refuse_others(self, options: FeatureOptions) -> None:
-        """Raise MrDedupError unless these are frequencies of the features of ``options``."""
+    def check_features(self, options: FeatureOptions) -> None:
+        """Raise MrDedupError if these are the frequencies of other features than ``options``."""
         if self.features != options.unweighted:
             raise MrDedupError(
                 f"document frequencies of {self.features} cannot weigh {options.unweighted}"
@@ -173,7 +193,7 @@ class DocumentFrequencies:
 def _columns(file: ParquetRows, path: Path) -> NDArray[np.uint64]:
     """Return the columns of a file, uint64[2, n]."""
     total = sum(file.group_rows)
-    if total > _MOST_ROWS_A_BYTE * path.stat().st_size:
+    if total > _MAX_ROWS_A_BYTE * path.stat().st_size:
         raise FormatError(path, None, f"is too small for the {total} features that it announces")
     columns = np.empty((len(_SCHEMA), total), np.uint64)
     start = 0
@@ -181,7 +201,8 @@ def _columns(file: ParquetRows, path: Path) -> NDArray[np.uint64]:
         for rows in file.rows(group, None, [], _BATCH_BYTES):
             stop = start + len(rows)
             if stop > total:
-                raise FormatError(path, None, f"holds more than the {total} features it announces")
+                reason = f"contains more than the {total} features that it announces"
+                raise FormatError(path, None, reason)
             for column, values in zip(columns, rows.columns, strict=True):
                 column[start:stop] = values.to_numpy()
             start = stop
@@ -189,12 +210,18 @@ def _columns(file: ParquetRows, path: Path) -> NDArray[np.uint64]:
 
 
 def inverse_frequencies(counts: NDArray[np.uint64], documents: int) -> NDArray[np.int32]:
-    """Return the idfs of features in ``counts`` uint64[n] of so many documents: int32[n] in 64ths.
+    """Return the inverse document frequencies of features, in 64ths: int32[n].
 
-    1 + ln((1 + documents) / (1 + count)), so 1 for a feature of all documents: without that 1
-    common words would weigh nothing, and a text has few others. Rounded exactly, hence the same
-    on every machine: a logarithm in binary is not. Raises ValueError for a count above
-    ``documents``.
+    idf = 1 + ln((1 + N) / (1 + count)), so 1 for a feature of all N documents: without that 1
+    common words would weigh nothing, and a text has few others. The logarithm is rounded exactly,
+    in decimals: one in binary differs between machines, and fingerprints with it.
+
+    Args:
+        counts: uint64[n], the number of documents with each feature.
+        documents: The number of documents, N.
+
+    Raises:
+        ValueError: For a count above ``documents``.
     """
     if np.any(counts > documents):
         raise ValueError(f"counts must be up to {documents}, got {counts.max()}")
@@ -205,11 +232,11 @@ def inverse_frequencies(counts: NDArray[np.uint64], documents: int) -> NDArray[n
 
 @functools.lru_cache(maxsize=8)
 def _limits(documents: int) -> NDArray[np.uint64]:
-    """Return the largest count with an idf of at least 65, 66, … 64ths; ascending, so backwards.
+    """Return the largest counts with an idf of at least 65, 66, … 64ths, ascending.
 
-    An idf of u or more, rounded, is ln((1 + documents) / (1 + count)) >= (u - 1/2) / 64 - 1. Never
-    equal, for e to the power of a fraction is none; and decimal numbers have an exp that is defined
-    to the last digit.
+    A rounded idf is u or more if ln((1 + N) / (1 + count)) >= (u - 1/2) / 64 - 1. Both sides are
+    never equal, since e to the power of a fraction is irrational; and the exp of decimal numbers is
+    correctly rounded. Takes 2 ms for a billion documents.
     """
     limits = []
     with localcontext(Context(prec=_DIGITS)):
@@ -221,21 +248,22 @@ def _limits(documents: int) -> NDArray[np.uint64]:
     return np.array(limits[::-1], np.uint64)
 
 
-def weighing(options: FeatureOptions, frequencies: DocumentFrequencies | None) -> IdfTable:
-    """Return what kernels are to weigh features by, an empty table where there is no idf.
+def idf_table_for(options: FeatureOptions, frequencies: DocumentFrequencies | None) -> IdfTable:
+    """Return the idfs by which kernels multiply weights; an empty table for a weighting without.
 
-    Raises ValueError if the weighting needs frequencies and there are none, or the other way round;
-    MrDedupError if they are of other features.
+    Raises:
+        ValueError: If the weighting needs frequencies and there are none, or the other way round.
+        MrDedupError: If the frequencies are of other features.
     """
     if options.uses_idf != (frequencies is not None):
-        needed = "needs document frequencies" if options.uses_idf else "makes no use of them"
+        needed = "needs document frequencies" if options.uses_idf else "does not use them"
         raise ValueError(f"frequencies: the weighting {options.weighting} {needed}")
     if frequencies is None:
         return _NO_TABLE
-    frequencies.refuse_others(options)
+    frequencies.check_features(options)
     return frequencies.table
 
 
-def described(options: FeatureOptions, frequencies: DocumentFrequencies | None) -> str:
-    """Return what fingerprints are made from: they can be compared only if it is the same."""
+def feature_description(options: FeatureOptions, frequencies: DocumentFrequencies | None) -> str:
+    """Return a description of weighted features: only equal ones give comparable fingerprints."""
     return str(options) if frequencies is None else f"{options}, frequencies {frequencies.digest}"

@@ -1,9 +1,8 @@
-"""Count in how many documents each feature occurs."""
+"""Count the documents in which each feature occurs."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,66 +12,78 @@ from numpy.typing import NDArray
 from mr_dedup.features import frequency_kernels as kernels
 from mr_dedup.features.document_frequencies import DocumentFrequencies
 from mr_dedup.features.options import FeatureOptions
-from mr_dedup.features.preparation import table_for
-from mr_dedup.features.shingles import scratch_for, slices_of
-from mr_dedup.features.word_kernels import word_scratch_for
+from mr_dedup.features.preparation import prepared_batch, table_for
+from mr_dedup.features.shingles import scratch_for, shingle_rule
+from mr_dedup.features.word_kernels import WordRule, word_scratch_for
 
 Counts = tuple[NDArray[np.uint64], NDArray[np.uint64]]
-"""Hashes of features, strictly ascending, and in how many documents each is."""
+"""Hashes of features, strictly ascending, and the number of documents with each."""
 
 MAX_FEATURES = 3 << 20
-"""Features that are counted before they are handed on: 200 MB at most, while that is done."""
-
-_FIRST_SLOTS = 1 << 16
+"""Features counted before the counts are yielded: 200 MB at most, while that is done."""
 
 
 def count_features(
     batches: Iterable[pa.LargeStringArray],
     options: FeatureOptions,
+    *,
     max_features: int = MAX_FEATURES,
+    first_slots: int = 1 << 16,
 ) -> Iterator[Counts]:
-    """Yield how many of the texts each feature occurs in; ``merged`` adds up what is yielded.
+    """Yield the number of texts in which each feature occurs, in parts.
 
-    When ``max_features`` are counted they are yielded, after the text that is being counted,
-    and counting starts anew. 10 to 30 ns a token; in memory 32 to 64 bytes for each feature, and
-    the scratch of the longest text.
+    10 to 30 ns a token. Memory: 32 to 64 bytes a feature, and the scratch of the longest text.
+
+    Args:
+        batches: The texts. A null is a text without features.
+        options: Which features they have; the weighting does not matter.
+        max_features: Features at which a part is yielded, once the text is counted. The same
+            feature may be in several parts: see :func:`sum_counts`.
+        first_slots: The size of the hash table at first, a power of 2. It grows as needed.
     """
-    table, used, before = _empty(_FIRST_SLOTS), 0, 0
+    table, used, before = _empty(first_slots), 0, 0
     for texts in batches:
-        count = _counting(texts, options)
+        count = _counting_kernel(texts, options)
         done = 0
         while done < len(texts):
-            done, used = count(
-                np.uint64(done), np.uint64(before), table, np.uint64(used), np.uint64(max_features)
-            )
+            state = kernels.CountState(*map(np.uint64, (done, before, used, max_features)))
+            done, used = count(table, state)
             if 2 * used == table.keys.size:
                 table = _grown(table)
             elif used >= max_features:
                 yield _counts(table)
-                table, used = _empty(_FIRST_SLOTS), 0
+                table, used = _empty(first_slots), 0
         before += len(texts)
     yield _counts(table)
 
 
-def _counting(texts: pa.LargeStringArray, options: FeatureOptions) -> Callable[..., Any]:
-    """Return the kernel that counts the features of these texts, told of all but the state."""
-    content, starts, stops = slices_of(texts, options)
-    longest = int((stops - starts).max(initial=0))
-    where = (content, starts, stops, *table_for(options))
-    # weights are not looked at: any will do
+def _counting_kernel(
+    texts: pa.LargeStringArray, options: FeatureOptions
+) -> Callable[[kernels.CountTable, kernels.CountState], Any]:
+    """Return the kernel that counts the features of these texts."""
+    batch = prepared_batch(texts, options)
     if options.unit == "words" and options.length == 1:
-        totals = np.array([0, 1], np.int32)
-        return partial(kernels.count_words, *where, totals, word_scratch_for(longest))
-    return partial(
-        kernels.count_texts, *where, options.unit == "characters", np.uint64(options.length),
-        np.ones(1, np.int32), scratch_for(longest, options),
-    )  # fmt: skip
+        # any weights: they are not used
+        word_rule = WordRule(table_for(options), np.array([0, 1], np.int32))
+        words = word_scratch_for(batch.longest)
+        return lambda table, state: kernels.count_words(batch, word_rule, words, table, state)
+    rule = shingle_rule(options, weighted=False)
+    scratch = scratch_for(batch.longest, options)
+    return lambda table, state: kernels.count_texts(batch, rule, scratch, table, state)
 
 
-def merged(parts: Sequence[Counts]) -> Counts:
-    """Return the sums of counts, each feature once."""
+def sum_counts(parts: Sequence[Counts]) -> Counts:
+    """Return the sums of the counts of each feature, over one or more parts.
+
+    Example:
+        >>> one = np.array([3, 9], np.uint64), np.array([1, 1], np.uint64)
+        >>> other = np.array([9], np.uint64), np.array([2], np.uint64)
+        >>> hashes, counts = sum_counts([one, other])
+        >>> hashes.tolist(), counts.tolist()
+        ([3, 9], [1, 3])
+    """
     hashes = np.concatenate([hashes for hashes, _ in parts])
-    # stable: it merges runs that are in order
+    # a stable sort merges the ascending parts
     order = np.argsort(hashes, kind="stable")
     hashes = hashes[order]
     starts = np.flatnonzero(np.append(True, hashes[1:] != hashes[:-1])[: hashes.size])
@@ -83,9 +94,20 @@ def merged(parts: Sequence[Counts]) -> Counts:
 def document_frequencies(
     batches: Iterable[pa.LargeStringArray], options: FeatureOptions, minimum: int = 2
 ) -> DocumentFrequencies:
-    """Return the frequencies of features that ``minimum`` or more of the texts have.
+    """Return the document frequencies of a collection.
 
-    A null is a document without features. In memory all features, also those that fewer have.
+    Memory: all features, also those that fewer than ``minimum`` texts have.
+
+    Args:
+        batches: The texts. A null is a document without features.
+        options: Which features they have; the weighting does not matter.
+        minimum: The number of texts that a feature must occur in to be stored.
+
+    Example:
+        >>> texts = pa.array(["a cat", "a dog", "a dog and a cat"], pa.large_string())
+        >>> found = document_frequencies([texts], FeatureOptions())
+        >>> found.documents, sorted(found.counts.tolist())
+        (3, [2, 2, 3])
     """
     documents = 0
 
@@ -95,13 +117,13 @@ def document_frequencies(
             documents += len(texts)
             yield texts
 
-    hashes, counts = merged(list(count_features(counted(), options)))
+    hashes, counts = sum_counts(list(count_features(counted(), options)))
     kept = counts >= minimum
     return DocumentFrequencies(options.unweighted, documents, minimum, hashes[kept], counts[kept])
 
 
 def _empty(slots: int) -> kernels.CountTable:
-    # zeros cost nothing until they are touched
+    # zeros take no memory until they are touched
     return kernels.CountTable(
         np.empty(slots, np.uint64), np.zeros(slots, np.uint32), np.zeros(slots, np.uint32)
     )

@@ -1,24 +1,29 @@
-"""The loops of document frequencies: count each feature of a text once, look features up."""
+"""Loops of document frequencies: count each feature of a text once, look idfs up.
+
+Both tables use open addressing, with 2**b slots.
+"""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
 import numpy as np
-from numba import int32, njit, uint16, uint32, uint64
+from numba import int32, njit, uint32, uint64
 from numpy.typing import NDArray
 
-from mr_dedup.features.kernels import find_features
+from mr_dedup.features.shingle_kernels import find_features
 from mr_dedup.features.word_kernels import find_words
-
-_1 = np.uint64(1)
+from mr_dedup.kernels.hash_table import find_slot
+from mr_dedup.kernels.unsigned import U1
 
 
 class CountTable(NamedTuple):
-    """How many texts features occur in, in open addressing: c slots, c a power of 2.
+    """The number of texts in which each feature occurs.
 
-    ``keys`` uint64[c] are the features, ``counts`` uint32[c] in how many texts each is, 0 where a
-    slot is free, ``seen`` uint32[c] the last of these texts, by its number from 1 on.
+    Attributes:
+        keys: uint64[c], the features.
+        counts: uint32[c], the number of texts with each; 0 where a slot is free.
+        seen: uint32[c], the number, from 1 on, of the last text with each.
     """
 
     keys: NDArray[np.uint64]
@@ -26,73 +31,69 @@ class CountTable(NamedTuple):
     seen: NDArray[np.uint32]
 
 
-@njit(cache=True, nogil=True)
-def count_texts(  # type: ignore[no-untyped-def]
-    content,
-    starts,
-    stops,
-    pages,
-    entries,
-    by_characters,
-    length,
-    steps,
-    scratch,
-    first,
-    before,
-    table,
-    used,
-    enough,
-):
-    """Count the features of each content[starts[i]:stops[i]] from i = ``first`` on in ``table``.
+class CountState(NamedTuple):
+    """Where counting begins and when it stops.
 
-    Text i has number ``before`` + i + 1, and ``used`` slots are taken. Returns how many texts are
-    done and how many slots are taken then: all texts, or those up to the one with which ``enough``
-    slots were, or those before the one for which half of the slots were too few. That is to be
-    counted again, in a larger table: a feature that was counted is not counted twice.
+    Attributes:
+        first: The text of the batch to begin with.
+        before: The number of texts counted in earlier batches.
+        used: The number of slots in use.
+        enough: The number of slots in use at which counting stops, after the text.
     """
-    for i in range(first, uint64(stops.size)):
-        found, _ = find_features(
-            content, starts[i], stops[i], pages, entries, by_characters, length, steps, scratch
-        )
-        used, fits = _count(scratch.hashes, found, before + uint64(i) + _1, table, used)
+
+    first: np.uint64
+    before: np.uint64
+    used: np.uint64
+    enough: np.uint64
+
+
+@njit(cache=True, nogil=True)
+def count_texts(batch, rule, scratch, table, state):  # type: ignore[no-untyped-def]
+    """Count the features of the texts of a batch in ``table``.
+
+    Returns the index of the next text to count, and the number of slots in use. Counting stops
+    before a text for which half of the slots are too few; counted again in a larger table, its
+    features are not counted twice.
+    """
+    content, starts, stops = batch
+    used = state.used
+    for i in range(state.first, uint64(stops.size)):
+        found, _ = find_features(content, starts[i], stops[i], rule, scratch)
+        used, fits = _count(scratch.hashes, found, state.before + uint64(i) + U1, table, used)
         if not fits:
             return uint64(i), used
-        if used >= enough:
-            return uint64(i) + _1, used
+        if used >= state.enough:
+            return uint64(i) + U1, used
     return uint64(stops.size), used
 
 
 @njit(cache=True, nogil=True)
-def count_words(  # type: ignore[no-untyped-def]
-    content, starts, stops, pages, entries, totals, scratch, first, before, table, used, enough
-):
-    """Do as ``count_texts`` for features that are single words; ``totals`` as in ``find_words``."""
-    for i in range(first, uint64(stops.size)):
-        _, found = find_words(content, starts[i], stops[i], pages, entries, totals, scratch)
-        used, fits = _count(scratch.hashes, found, before + uint64(i) + _1, table, used)
+def count_words(batch, rule, scratch, table, state):  # type: ignore[no-untyped-def]
+    """Count features that are single words, as ``count_texts`` does; see ``find_words``."""
+    content, starts, stops = batch
+    used = state.used
+    for i in range(state.first, uint64(stops.size)):
+        _, found = find_words(content, starts[i], stops[i], rule, scratch)
+        used, fits = _count(scratch.hashes, found, state.before + uint64(i) + U1, table, used)
         if not fits:
             return uint64(i), used
-        if used >= enough:
-            return uint64(i) + _1, used
+        if used >= state.enough:
+            return uint64(i) + U1, used
     return uint64(stops.size), used
 
 
 @njit(cache=True, nogil=True)
 def _count(hashes, found, number, table, used):  # type: ignore[no-untyped-def]
-    """Count the features of a text; return how many slots are taken, and whether there was room."""
-    mask = uint64(table.keys.size - 1)
-    room = uint64(table.keys.size // 2)
+    """Count the features of a text; return the slots in use, and whether there was space."""
+    max_used = uint64(table.keys.size // 2)
     text = uint32(number)
     for i in range(found):
-        feature = hashes[i]
-        slot = feature & mask
-        while table.counts[slot] != uint32(0) and table.keys[slot] != feature:
-            slot = (slot + _1) & mask
+        slot = find_slot(table.keys, table.counts, hashes[i])
         if table.counts[slot] == uint32(0):
-            if used == room:
+            if used == max_used:
                 return used, False
-            used += _1
-            table.keys[slot] = feature
+            used += U1
+            table.keys[slot] = hashes[i]
         elif table.seen[slot] == text:
             continue
         table.counts[slot] += uint32(1)
@@ -102,25 +103,24 @@ def _count(hashes, found, number, table, used):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def move(table, larger):  # type: ignore[no-untyped-def]
-    """Copy what is in ``table`` to an empty one that is larger."""
-    mask = uint64(larger.keys.size - 1)
+    """Copy the entries of ``table`` to a larger, empty one."""
     for i in range(uint64(table.keys.size)):
         if table.counts[i] == uint32(0):
             continue
-        slot = table.keys[i] & mask
-        while larger.counts[slot] != uint32(0):
-            slot = (slot + _1) & mask
+        slot = find_slot(larger.keys, larger.counts, table.keys[i])
         larger.keys[slot] = table.keys[i]
         larger.counts[slot] = table.counts[i]
         larger.seen[slot] = table.seen[i]
 
 
 class IdfTable(NamedTuple):
-    """What features weigh by their rarity, in open addressing: c slots, c a power of 2.
+    """The inverse document frequencies (idf) of features.
 
-    ``keys`` uint64[c] are features, ``idfs`` uint16[c] theirs in 64ths, 0 where a slot is free;
-    ``unknown``, which none exceeds, is that of all others; 0 if there is no table, and features
-    keep their weights.
+    Attributes:
+        keys: uint64[c], the features.
+        idfs: uint16[c], their idfs in 64ths; 0 where a slot is free.
+        unknown: int32, the idf of all other features, the largest. 0 stands for no table, which
+            leaves weights as they are.
     """
 
     keys: NDArray[np.uint64]
@@ -130,28 +130,20 @@ class IdfTable(NamedTuple):
 
 @njit(cache=True, nogil=True)
 def fill(hashes, idfs, table):  # type: ignore[no-untyped-def]
-    """Put distinct hashes and their idfs, uint64[n] and uint16[n], n < c, into an empty table."""
-    mask = uint64(table.keys.size - 1)
+    """Insert distinct ``hashes`` uint64[n] with ``idfs`` uint16[n] into an empty table, n < c."""
     for i in range(uint64(hashes.size)):
-        slot = hashes[i] & mask
-        while table.idfs[slot] != uint16(0):
-            slot = (slot + _1) & mask
+        slot = find_slot(table.keys, table.idfs, hashes[i])
         table.keys[slot] = hashes[i]
         table.idfs[slot] = idfs[i]
 
 
 @njit(cache=True, nogil=True)
-def weigh_by_rarity(hashes, weights, count, table):  # type: ignore[no-untyped-def]
-    """Multiply the weight of each of ``count`` hashes by the idf of its feature.
+def multiply_by_idf(hashes, weights, count, table):  # type: ignore[no-untyped-def]
+    """Multiply the weights of the first ``count`` hashes by the idfs of their features.
 
-    3 to 20 ns a hash, by how much of the table the caches hold. Searched in their order, found by
-    their leading bits, features took 1.5 to 4 times as long, in half the memory.
+    3 to 20 ns a hash, by how much of the table is in the CPU's caches. A search in sorted hashes by
+    their leading bits took 1.5 to 4 times as long, in half the memory.
     """
-    mask = uint64(table.keys.size - 1)
     for i in range(count):
-        feature = hashes[i]
-        slot = feature & mask
-        while table.idfs[slot] != uint16(0) and table.keys[slot] != feature:
-            slot = (slot + _1) & mask
-        idf = int32(table.idfs[slot])
+        idf = int32(table.idfs[find_slot(table.keys, table.idfs, hashes[i])])
         weights[i] *= idf if idf > int32(0) else table.unknown

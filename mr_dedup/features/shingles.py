@@ -1,4 +1,4 @@
-"""From texts to features: which shingles a text has, and what each weighs."""
+"""Space and rules for the kernels that find shingles, and the features of one text."""
 
 from __future__ import annotations
 
@@ -8,65 +8,69 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from mr_dedup.features import kernels
-from mr_dedup.features.document_frequencies import IDF_ONE, DocumentFrequencies, weighing
-from mr_dedup.features.frequency_kernels import weigh_by_rarity
-from mr_dedup.features.normalisation import slices
+from mr_dedup.features.document_frequencies import IDF_ONE, DocumentFrequencies, idf_table_for
+from mr_dedup.features.frequency_kernels import multiply_by_idf
 from mr_dedup.features.options import WEIGHT_ONE, FeatureOptions
 from mr_dedup.features.preparation import prepare, table_for
-from mr_dedup.kernels.byte_blocks import COPY_BYTES
+from mr_dedup.features.shingle_kernels import SPAN, Scratch, ShingleRule, find_features
+from mr_dedup.features.token_kernels import Tokens
 
 
-def most_features(
+def max_shingles(
     size_bytes: NDArray[np.int64] | int, options: FeatureOptions
 ) -> NDArray[np.int64] | int:
-    """Return as many shingles, repeats counted, as texts of ``size_bytes`` never have more."""
-    # folded, a text has at most twice the bytes
+    """Return the largest number of shingles, repeats counted, of texts of ``size_bytes``."""
+    # a folded text has at most twice the bytes
     return 2 * size_bytes + 2 if options.unit == "characters" else size_bytes // 2 + 2
 
 
-def scratch_for(size_bytes: int, options: FeatureOptions) -> kernels.Scratch:
-    """Return scratch for texts of up to ``size_bytes``.
+def shingle_rule(options: FeatureOptions, *, weighted: bool = True) -> ShingleRule:
+    """Return the options as kernels take them.
 
-    Takes up to 40 bytes a byte for words, 100 for characters; a text touches a third of that.
+    Args:
+        options: Which shingles a text has.
+        weighted: Whether the kernel uses weights. If not, every shingle weighs 1, which costs
+            nothing, and the hash table of the scratch stays unused.
     """
-    tokens = size_bytes // 2 + 2
-    by_characters = options.unit == "characters"
-    pieces = int(most_features(size_bytes, options))
-    features = (pieces + 15) // 8 * 8
-    slots = 1 << (2 * features - 1).bit_length()
-    token_starts, token_stops = np.empty(tokens, np.uint32), np.empty(tokens, np.uint32)
-    starts, stops = token_starts, token_stops
-    if by_characters:
-        starts, stops = np.empty(pieces, np.uint32), np.empty(pieces, np.uint32)
-    return kernels.Scratch(
-        np.empty(2 * size_bytes + 2 * COPY_BYTES, np.uint8),
-        token_starts,
-        token_stops,
-        starts,
-        stops,
-        np.empty(features, np.uint64),
-        np.empty(features, np.int32),
-        np.empty(slots, np.uint64),
-        np.empty(slots, np.uint32),
-        np.empty((4, kernels.SPAN), np.uint32),
+    steps = options.steps if weighted else np.array([1], np.int32)
+    return ShingleRule(
+        table_for(options), options.unit == "characters", np.uint64(options.length), steps
     )
 
 
-def slices_of(
-    texts: pa.LargeStringArray, options: FeatureOptions
-) -> tuple[NDArray[np.uint8], NDArray[np.uint64], NDArray[np.uint64]]:
-    """Return the UTF-8 of n prepared texts, and where each starts and stops, uint64[n].
+def scratch_for(size_bytes: int, options: FeatureOptions) -> Scratch:
+    """Return space for the features of texts of up to ``size_bytes``, one after another.
 
-    A null starts and stops past the UTF-8. Raises ValueError for another type of array.
+    Reserves up to 40 bytes a byte of text for words, 100 for characters; a text touches a third.
     """
-    slices(texts)
-    return slices(prepare(texts, options))
+    tokens = Tokens.allocate(size_bytes)
+    max_pieces = int(max_shingles(size_bytes, options))
+    pieces = tokens
+    if options.unit == "characters":
+        starts, stops = np.empty((2, max_pieces), np.uint32)
+        pieces = Tokens(tokens.text, starts, stops)
+    rounded = (max_pieces + 15) // 8 * 8
+    slots = 1 << (2 * rounded - 1).bit_length()
+    return Scratch(
+        tokens,
+        pieces,
+        np.empty(rounded, np.uint64),
+        np.empty(rounded, np.int32),
+        np.empty(slots, np.uint64),
+        np.empty(slots, np.uint32),
+        np.empty((4, SPAN), np.uint32),
+    )
 
 
 @dataclass(frozen=True)
 class Features:
-    """The features of a text: ``shingles``, each once, ``hashes`` uint64[n], ``weights``."""
+    """The features of a text.
+
+    Attributes:
+        shingles: The distinct shingles, in the order in which they first occur.
+        hashes: uint64[n], their hashes.
+        weights: float64[n].
+    """
 
     shingles: tuple[str, ...]
     hashes: NDArray[np.uint64]
@@ -76,37 +80,47 @@ class Features:
 def features_of(
     text: str, options: FeatureOptions, frequencies: DocumentFrequencies | None = None
 ) -> Features:
-    """Return the features of one text, in the order in which they first occur.
+    """Return the features of one text, to explain a fingerprint: a microsecond a feature.
 
-    To explain, not to compute with: about a microsecond a feature. Raises ValueError for a text
-    with lone surrogates, and as ``document_frequencies.weighing``.
+    Args:
+        text: The text.
+        options: Which features it has, and their weighting.
+        frequencies: Document frequencies, for a weighting with idf.
+
+    Raises:
+        ValueError: For a text with lone surrogates, and as :func:`idf_table_for`.
+        MrDedupError: As :func:`idf_table_for`.
+
+    Example:
+        >>> found = features_of("To be or not to be", FeatureOptions("words", 2, "tf"))
+        >>> dict(zip(found.shingles, found.weights.tolist()))
+        {'to be': 2.0, 'be or': 1.0, 'or not': 1.0, 'not to': 1.0}
     """
-    table = weighing(options, frequencies)
+    idf_table = idf_table_for(options, frequencies)
     try:
         texts = pa.array([text], pa.large_string())
     except UnicodeEncodeError as error:
         raise ValueError(f"text: character {error.start} is a lone surrogate") from error
     content = np.frombuffer(prepare(texts, options)[0].as_buffer(), np.uint8)
     scratch = scratch_for(content.size, options)
-    by_characters = options.unit == "characters"
-    count, length = kernels.find_features(
-        content, np.uint64(0), np.uint64(content.size), *table_for(options), by_characters,
-        np.uint64(options.length), options.steps, scratch,
-    )  # fmt: skip
+    count, length = find_features(
+        content, np.uint64(0), np.uint64(content.size), shingle_rule(options), scratch
+    )
     one = WEIGHT_ONE
     if options.uses_idf:
-        weigh_by_rarity(scratch.hashes, scratch.weights, count, table)
+        multiply_by_idf(scratch.hashes, scratch.weights, count, idf_table)
         one *= IDF_ONE
-    totals: dict[int, float] = {}
+    pieces = scratch.pieces
+    weights: dict[int, float] = {}
     shingles: dict[int, str] = {}
     for i in range(count):
         key = int(scratch.hashes[i])
-        totals[key] = totals.get(key, 0) + int(scratch.weights[i]) / one
+        weights[key] = weights.get(key, 0) + int(scratch.weights[i]) / one
         if key not in shingles:
-            place = slice(scratch.starts[i], scratch.stops[i + length - 1])
-            shingles[key] = scratch.text[place].tobytes().decode()
+            shingle = pieces.text[pieces.starts[i] : pieces.stops[i + length - 1]]
+            shingles[key] = shingle.tobytes().decode()
     return Features(
         tuple(shingles.values()),
-        np.array(list(totals), np.uint64),
-        np.array(list(totals.values()), np.float64),
+        np.array(list(weights), np.uint64),
+        np.array(list(weights.values()), np.float64),
     )

@@ -1,7 +1,8 @@
-"""What every Unicode character is to a tokeniser, frozen: Python's own tables differ by version.
+"""The kind of every Unicode character for the tokeniser, as of Unicode 15.1.
 
-The table is made from Unicode 15.1 by ``python -m mr_dedup.features.unicode_table``, with a Python
-that has it, and kept beside this module: a text has the same features wherever it is read.
+Python's own tables differ by version. This one is stored beside the module, so a text has the same
+features everywhere. ``python -m mr_dedup.features.unicode_table`` writes it, with a Python of
+Unicode 15.1.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import sys
 import unicodedata
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,8 +20,8 @@ from numpy.typing import NDArray
 UNICODE_VERSION = "15.1.0"
 
 OTHER, WORD, CHARACTER, MARK = range(4)
-"""Kinds of characters: between tokens; part of a word; a token by itself, of a script that is
-written without spaces; part of whatever token is before it, and of a word if none is."""
+"""Kinds of characters: between tokens; part of a word; a token by itself, of a script written
+without spaces; part of the token before it, or of a word if there is none."""
 
 _PATH = Path(__file__).with_name("unicode_table.npz")
 _PAGE = 256
@@ -47,7 +49,7 @@ _SPACELESS = (
 """First and last of the blocks of scripts without spaces between words, besides CJK."""
 
 _EXTENDING = (0x0E33, 0x0EB3, 0xFF9E, 0xFF9F)
-"""Letters that go on with a grapheme cluster (Unicode Standard Annex 29)."""
+"""Letters that extend the grapheme cluster before them (Unicode Standard Annex 29)."""
 
 _STANDING = (
     (0x102B, 0x102C), (0x1038, 0x1038), (0x1062, 0x1064), (0x1067, 0x106D), (0x1083, 0x1083),
@@ -57,19 +59,43 @@ _STANDING = (
 """First and last of runs of marks that are grapheme clusters of their own."""
 
 
-@functools.cache
-def unicode_table() -> tuple[NDArray[np.uint16], NDArray[np.int32]]:
-    """Return (pages uint16[4352], entries int32[m]).
+class UnicodeTable(NamedTuple):
+    """The kind of every character, and how it folds.
 
-    The entry of code point c is entries[pages[c >> 8] << 8 | c & 255]: its kind in the two lowest
-    bits, above them what to add to c to fold it. So all of Chinese shares one page.
+    The entry of code point c is ``entries[pages[c >> 8] << 8 | c & 255]``: its kind in the two
+    lowest bits, above them what to add to c to fold it. So all of Chinese shares one page.
+
+    Attributes:
+        pages: uint16[4352].
+        entries: int32[m].
     """
+
+    pages: NDArray[np.uint16]
+    entries: NDArray[np.int32]
+
+    def each(self) -> NDArray[np.int32]:
+        """Return the entry of every code point, int32[1114112]."""
+        code_points = np.arange(_CHARACTERS)
+        rows = self.pages[code_points >> 8].astype(np.intp) << 8 | code_points & 255
+        entries: NDArray[np.int32] = self.entries[rows]
+        return entries
+
+    @classmethod
+    def of_each(cls, entries: NDArray[np.int32]) -> UnicodeTable:
+        """Return the table of the ``entries`` of all code points, int32[1114112]."""
+        distinct, pages = np.unique(entries.reshape(-1, _PAGE), axis=0, return_inverse=True)
+        return cls(pages.reshape(-1).astype(np.uint16), distinct.reshape(-1))
+
+
+@functools.cache
+def unicode_table() -> UnicodeTable:
+    """Return the table of Unicode 15.1."""
     with np.load(_PATH, allow_pickle=False) as arrays:
-        return arrays["pages"], arrays["entries"]
+        return UnicodeTable(arrays["pages"], arrays["entries"])
 
 
 def folded(character: str) -> str:
-    """Return the one character that a character folds to: case folding without expansions."""
+    """Return the character that a character folds to, by case folding without expansions."""
     for candidate in (character.casefold(), character.lower()):
         if len(candidate) == 1:
             return candidate
@@ -77,7 +103,7 @@ def folded(character: str) -> str:
 
 
 def kind_of(character: str) -> int:
-    """Return OTHER, WORD, CHARACTER or MARK: letters, numbers and combining marks make tokens."""
+    """Return OTHER, WORD, CHARACTER or MARK."""
     code = ord(character)
     if code in _EXTENDING:
         return MARK
@@ -104,8 +130,7 @@ def _generate() -> None:
     entries = np.array(
         [ord(folded(chr(c))) - c << 2 | kind_of(chr(c)) for c in range(_CHARACTERS)], np.int32
     )
-    distinct, pages = np.unique(entries.reshape(-1, _PAGE), axis=0, return_inverse=True)
-    np.savez_compressed(_PATH, pages=pages.astype(np.uint16), entries=distinct.reshape(-1))
+    np.savez_compressed(_PATH, **UnicodeTable.of_each(entries)._asdict())
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
-"""XXH3 with 64 and 128 bits over slices of a byte array, for kernels: as the xxhash package's.
+"""The 64-bit XXH3 of slices of a byte array, for kernels; equal to that of the xxhash package.
 
-The algorithm and its constants are those of the xxHash specification: a path of its own each for
-up to 3, 8, 16, 128, 240 and more bytes. The seed is 0.
+The algorithm and its constants are those of the xxHash specification, with seed 0: separate
+functions for up to 3, 8, 16, 128, 240 and more bytes. A kernel cannot call the package, and a text
+has hundreds of shingles to hash.
 """
 
 from __future__ import annotations
@@ -9,8 +10,9 @@ from __future__ import annotations
 import numpy as np
 from numba import njit, uint64
 
-from mr_dedup.kernels.bits import byte_swapped, folded_product, high_product
+from mr_dedup.kernels.bits import byte_swapped, folded_product
 from mr_dedup.kernels.memory import load32, load64
+from mr_dedup.kernels.unsigned import U0, U1, U2, U3, U4, U8, U16, U32, U
 
 _SECRET = np.frombuffer(
     bytes.fromhex(
@@ -24,13 +26,12 @@ _SECRET = np.frombuffer(
     np.uint8,
 )
 
-_U = np.uint64
-_PRIME32_1, _PRIME32_2, _PRIME32_3 = _U(0x9E3779B1), _U(0x85EBCA77), _U(0xC2B2AE3D)
+_PRIME32_1, _PRIME32_2, _PRIME32_3 = U(0x9E3779B1), U(0x85EBCA77), U(0xC2B2AE3D)
 _PRIME64_1, _PRIME64_2, _PRIME64_3, _PRIME64_4, _PRIME64_5 = (
-    _U(0x9E3779B185EBCA87), _U(0xC2B2AE3D27D4EB4F), _U(0x165667B19E3779F9),
-    _U(0x85EBCA77C2B2AE63), _U(0x27D4EB2F165667C5),
+    U(0x9E3779B185EBCA87), U(0xC2B2AE3D27D4EB4F), U(0x165667B19E3779F9),
+    U(0x85EBCA77C2B2AE63), U(0x27D4EB2F165667C5),
 )  # fmt: skip
-_PRIME_MX1, _PRIME_MX2 = _U(0x165667919E3779F9), _U(0x9FB21C651E98DF25)
+_PRIME_MX1, _PRIME_MX2 = U(0x165667919E3779F9), U(0x9FB21C651E98DF25)
 
 _ACCUMULATORS = np.array(
     [
@@ -40,18 +41,17 @@ _ACCUMULATORS = np.array(
     np.uint64,
 )  # fmt: skip
 
-_STRIPE, _LAST_SECRET, _MERGE_SECRET = _U(64), _U(192 - 64 - 7), _U(11)
-_STRIPES_A_BLOCK = _U((192 - 64) // 8)
+_STRIPE, _LAST_SECRET, _MERGE_SECRET = U(64), U(192 - 64 - 7), U(11)
+_STRIPES_A_BLOCK = U((192 - 64) // 8)
 
-_0, _1, _2, _3, _4, _8, _16, _32 = (_U(n) for n in (0, 1, 2, 3, 4, 8, 16, 32))
-_LOW, _BYTE, _13, _19, _54 = (_U(n) for n in (0xFFFFFFFF, 0xFF, 13, 19, 54))
+_LOW, _BYTE = U(0xFFFFFFFF), U(0xFF)
 
 
 def _secret64(start: int) -> np.uint64:
-    return _U(int.from_bytes(_SECRET[start : start + 8].tobytes(), "little"))
+    return U(int.from_bytes(_SECRET[start : start + 8].tobytes(), "little"))
 
 
-_FLIP_1_TO_3 = _U(int.from_bytes(_SECRET[:4].tobytes(), "little")) ^ _U(
+_FLIP_1_TO_3 = U(int.from_bytes(_SECRET[:4].tobytes(), "little")) ^ U(
     int.from_bytes(_SECRET[4:8].tobytes(), "little")
 )
 _FLIP_4_TO_8 = _secret64(8) ^ _secret64(16)
@@ -60,24 +60,16 @@ _FLIP_HIGH_9_TO_16 = _secret64(40) ^ _secret64(48)
 _FLIPS_17_TO_32 = _secret64(0), _secret64(8), _secret64(16), _secret64(24)
 _EMPTY = _secret64(56) ^ _secret64(64)
 
-# of 128 bits the upper half has its own
-_HIGH_FLIP_1_TO_3 = (_secret64(8) ^ _secret64(8) >> _32) & _LOW
-_FLIP_128_4_TO_8 = _secret64(16) ^ _secret64(24)
-_LOW_FLIP_128_9_TO_16 = _secret64(32) ^ _secret64(40)
-_HIGH_FLIP_128_9_TO_16 = _secret64(48) ^ _secret64(56)
-_EMPTY_128 = _secret64(80) ^ _secret64(88), _secret64(64) ^ _secret64(72)
-_HIGH_MERGE_SECRET = _U(192 - 64 - 11)
-
 
 @njit(cache=True, nogil=True)
 def xxh3_64(content, begin, end):  # type: ignore[no-untyped-def]
     """Return the hash, uint64, of ``content[begin:end]`` (uint8[n] and uint64), unchecked."""
     length = end - begin
-    if length <= _16:
+    if length <= U16:
         return _short(content, begin, length)
-    if length <= _U(128):
+    if length <= U(128):
         return _to_128(content, begin, length)
-    if length <= _U(240):
+    if length <= U(240):
         return _to_240(content, begin, length)
     return _long(content, begin, length)
 
@@ -89,12 +81,12 @@ def xxh3_64_up_to_8(content, begin, length):  # type: ignore[no-untyped-def]
     Both paths are computed and one is taken, without a branch: lengths of words cannot be guessed.
     """
     word = load64(content, begin)
-    last = word >> _8 * ((length - _4) & _U(7)) & _LOW
-    longer = _mixed_4_to_8((last + (word << _32)) ^ _FLIP_4_TO_8, length)
-    first, middle = word & _BYTE, word >> _8 * (length >> _1) & _BYTE
-    end = word >> _8 * (length - _1) & _BYTE
+    last = word >> U8 * ((length - U4) & U(7)) & _LOW
+    longer = _mixed_4_to_8((last + (word << U32)) ^ _FLIP_4_TO_8, length)
+    first, middle = word & _BYTE, word >> U8 * (length >> U1) & _BYTE
+    end = word >> U8 * (length - U1) & _BYTE
     shorter = _mixed_1_to_3(first, middle, end, length)
-    chosen = _0 - uint64(length >= _4)
+    chosen = U0 - uint64(length >= U4)
     return longer & chosen | shorter & ~chosen
 
 
@@ -102,7 +94,7 @@ def xxh3_64_up_to_8(content, begin, length):  # type: ignore[no-untyped-def]
 def xxh3_64_9_to_16(content, begin, length):  # type: ignore[no-untyped-def]
     """Return the hash, uint64, of 9 to 16 bytes, unchecked."""
     low = load64(content, begin) ^ _FLIP_LOW_9_TO_16
-    high = load64(content, begin + length - _8) ^ _FLIP_HIGH_9_TO_16
+    high = load64(content, begin + length - U8) ^ _FLIP_HIGH_9_TO_16
     return _avalanche(length + byte_swapped(low) + high + folded_product(low, high))
 
 
@@ -110,204 +102,115 @@ def xxh3_64_9_to_16(content, begin, length):  # type: ignore[no-untyped-def]
 def xxh3_64_17_to_32(content, begin, length):  # type: ignore[no-untyped-def]
     """Return the hash, uint64, of 17 to 32 bytes, unchecked: ``xxh3_64`` without its loop."""
     flips, end = _FLIPS_17_TO_32, begin + length
-    near = folded_product(load64(content, begin) ^ flips[0], load64(content, begin + _8) ^ flips[1])
+    near = folded_product(load64(content, begin) ^ flips[0], load64(content, begin + U8) ^ flips[1])
     far = folded_product(
-        load64(content, end - _16) ^ flips[2], load64(content, end - _8) ^ flips[3]
+        load64(content, end - U16) ^ flips[2], load64(content, end - U8) ^ flips[3]
     )
     return _avalanche(length * _PRIME64_1 + near + far)
 
 
 @njit(cache=True, nogil=True)
 def _mixed_4_to_8(mixed, length):  # type: ignore[no-untyped-def]
-    mixed ^= (mixed << _U(49) | mixed >> _U(15)) ^ (mixed << _U(24) | mixed >> _U(40))
+    mixed ^= (mixed << U(49) | mixed >> U(15)) ^ (mixed << U(24) | mixed >> U(40))
     mixed *= _PRIME_MX2
-    mixed ^= (mixed >> _U(35)) + length
+    mixed ^= (mixed >> U(35)) + length
     mixed *= _PRIME_MX2
-    return mixed ^ mixed >> _U(28)
+    return mixed ^ mixed >> U(28)
 
 
 @njit(cache=True, nogil=True)
 def _mixed_1_to_3(first, middle, last, length):  # type: ignore[no-untyped-def]
-    mixed = first << _16 | middle << _U(24) | last | length << _8
+    mixed = first << U16 | middle << U(24) | last | length << U8
     return _avalanche_xxh64(mixed ^ _FLIP_1_TO_3)
 
 
 @njit(cache=True, nogil=True)
 def _short(content, begin, length):  # type: ignore[no-untyped-def]
-    if length > _8:
+    if length > U8:
         return xxh3_64_9_to_16(content, begin, length)
-    if length >= _4:
-        both = load32(content, begin + length - _4) + (load32(content, begin) << _32)
+    if length >= U4:
+        both = load32(content, begin + length - U4) + (load32(content, begin) << U32)
         return _mixed_4_to_8(both ^ _FLIP_4_TO_8, length)
-    if length > _0:
+    if length > U0:
         first = uint64(content[begin])
-        middle = uint64(content[begin + (length >> _1)])
-        return _mixed_1_to_3(first, middle, uint64(content[begin + length - _1]), length)
+        middle = uint64(content[begin + (length >> U1)])
+        return _mixed_1_to_3(first, middle, uint64(content[begin + length - U1]), length)
     return _avalanche_xxh64(_EMPTY)
 
 
 @njit(cache=True, nogil=True)
 def _avalanche(mixed):  # type: ignore[no-untyped-def]
-    mixed ^= mixed >> _U(37)
+    mixed ^= mixed >> U(37)
     mixed *= _PRIME_MX1
-    return mixed ^ mixed >> _32
+    return mixed ^ mixed >> U32
 
 
 @njit(cache=True, nogil=True)
 def _avalanche_xxh64(mixed):  # type: ignore[no-untyped-def]
-    mixed ^= mixed >> _U(33)
+    mixed ^= mixed >> U(33)
     mixed *= _PRIME64_2
-    mixed ^= mixed >> _U(29)
+    mixed ^= mixed >> U(29)
     mixed *= _PRIME64_3
-    return mixed ^ mixed >> _32
+    return mixed ^ mixed >> U32
 
 
 @njit(cache=True, nogil=True)
 def _mix_16(content, begin, secret):  # type: ignore[no-untyped-def]
     low = load64(content, begin) ^ load64(_SECRET, secret)
-    return folded_product(low, load64(content, begin + _8) ^ load64(_SECRET, secret + _8))
+    return folded_product(low, load64(content, begin + U8) ^ load64(_SECRET, secret + U8))
 
 
 @njit(cache=True, nogil=True)
 def _to_128(content, begin, length):  # type: ignore[no-untyped-def]
     mixed = length * _PRIME64_1
     # pairs of 16 bytes from both ends towards the middle
-    for pair in range((length - _1) // _32 + _1):
-        near = uint64(pair) * _16
-        mixed += _mix_16(content, begin + near, _2 * near)
-        mixed += _mix_16(content, begin + length - near - _16, _2 * near + _16)
+    for pair in range((length - U1) // U32 + U1):
+        near = uint64(pair) * U16
+        mixed += _mix_16(content, begin + near, U2 * near)
+        mixed += _mix_16(content, begin + length - near - U16, U2 * near + U16)
     return _avalanche(mixed)
 
 
 @njit(cache=True, nogil=True)
 def _to_240(content, begin, length):  # type: ignore[no-untyped-def]
     mixed = length * _PRIME64_1
-    for piece in range(_8):
-        mixed += _mix_16(content, begin + _16 * uint64(piece), _16 * uint64(piece))
+    for piece in range(U8):
+        mixed += _mix_16(content, begin + U16 * uint64(piece), U16 * uint64(piece))
     mixed = _avalanche(mixed)
-    for piece in range(_8, length // _16):
-        mixed += _mix_16(content, begin + _16 * uint64(piece), _16 * (uint64(piece) - _8) + _3)
-    mixed += _mix_16(content, begin + length - _16, _U(136 - 17))
+    for piece in range(U8, length // U16):
+        mixed += _mix_16(content, begin + U16 * uint64(piece), U16 * (uint64(piece) - U8) + U3)
+    mixed += _mix_16(content, begin + length - U16, U(136 - 17))
     return _avalanche(mixed)
 
 
 @njit(cache=True, nogil=True)
 def _accumulate(accumulators, content, begin, secret):  # type: ignore[no-untyped-def]
-    for lane in range(_8):
-        value = load64(content, begin + _8 * uint64(lane))
-        keyed = value ^ load64(_SECRET, secret + _8 * uint64(lane))
-        accumulators[uint64(lane) ^ _1] += value
-        accumulators[lane] += (keyed & _LOW) * (keyed >> _32)
+    for lane in range(U8):
+        value = load64(content, begin + U8 * uint64(lane))
+        keyed = value ^ load64(_SECRET, secret + U8 * uint64(lane))
+        accumulators[uint64(lane) ^ U1] += value
+        accumulators[lane] += (keyed & _LOW) * (keyed >> U32)
 
 
 @njit(cache=True, nogil=True)
 def _long(content, begin, length):  # type: ignore[no-untyped-def]
-    return _merged(_accumulated(content, begin, length), _MERGE_SECRET, length * _PRIME64_1)
-
-
-@njit(cache=True, nogil=True)
-def _accumulated(content, begin, length):  # type: ignore[no-untyped-def]
     accumulators = _ACCUMULATORS.copy()
-    stripes = (length - _1) // _STRIPE
+    stripes = (length - U1) // _STRIPE
     for stripe in range(stripes):
         within = uint64(stripe) % _STRIPES_A_BLOCK
-        _accumulate(accumulators, content, begin + uint64(stripe) * _STRIPE, within * _8)
-        if within == _STRIPES_A_BLOCK - _1:
-            for lane in range(_8):
+        _accumulate(accumulators, content, begin + uint64(stripe) * _STRIPE, within * U8)
+        if within == _STRIPES_A_BLOCK - U1:
+            for lane in range(U8):
                 mixed = accumulators[lane]
-                mixed ^= mixed >> _U(47)
-                mixed ^= load64(_SECRET, _U(192 - 64) + _8 * uint64(lane))
+                mixed ^= mixed >> U(47)
+                mixed ^= load64(_SECRET, U(192 - 64) + U8 * uint64(lane))
                 accumulators[lane] = mixed * _PRIME32_1
     _accumulate(accumulators, content, begin + length - _STRIPE, _LAST_SECRET)
-    return accumulators
-
-
-@njit(cache=True, nogil=True)
-def _merged(accumulators, secret, merged):  # type: ignore[no-untyped-def]
-    for pair in range(_4):
-        place = secret + _16 * uint64(pair)
+    merged = length * _PRIME64_1
+    for pair in range(U4):
+        secret = _MERGE_SECRET + U16 * uint64(pair)
         merged += folded_product(
-            accumulators[_2 * uint64(pair)] ^ load64(_SECRET, place),
-            accumulators[_2 * uint64(pair) + _1] ^ load64(_SECRET, place + _8),
+            accumulators[U2 * uint64(pair)] ^ load64(_SECRET, secret),
+            accumulators[U2 * uint64(pair) + U1] ^ load64(_SECRET, secret + U8),
         )
     return _avalanche(merged)
-
-
-@njit(cache=True, nogil=True)
-def xxh3_128(content, begin, end):  # type: ignore[no-untyped-def]
-    """Return the upper and the lower half of that hash of 128 bits, uint64 each, unchecked."""
-    length = end - begin
-    if length <= _16:
-        return _short_128(content, begin, length)
-    if length <= _U(240):
-        return _to_240_128(content, begin, length)
-    accumulators = _accumulated(content, begin, length)
-    high = _merged(accumulators, _HIGH_MERGE_SECRET, ~(length * _PRIME64_2))
-    return high, _merged(accumulators, _MERGE_SECRET, length * _PRIME64_1)
-
-
-@njit(cache=True, nogil=True)
-def _short_128(content, begin, length):  # type: ignore[no-untyped-def]
-    if length > _8:
-        return _9_to_16_128(content, begin, length)
-    if length >= _4:
-        both = load32(content, begin) + (load32(content, begin + length - _4) << _32)
-        keyed, factor = both ^ _FLIP_128_4_TO_8, _PRIME64_1 + (length << _2)
-        low = keyed * factor
-        high = high_product(keyed, factor) + (low << _1)
-        low ^= high >> _3
-        low = (low ^ low >> _U(35)) * _PRIME_MX2
-        return _avalanche(high), low ^ low >> _U(28)
-    if length == _0:
-        return _avalanche_xxh64(_EMPTY_128[0]), _avalanche_xxh64(_EMPTY_128[1])
-    first, last = uint64(content[begin]), uint64(content[begin + length - _1])
-    middle = uint64(content[begin + (length >> _1)])
-    low = first << _16 | middle << _U(24) | last | length << _8
-    high = byte_swapped(low) >> _32
-    high = (high << _13 | high >> _19) & _LOW
-    return _avalanche_xxh64(high ^ _HIGH_FLIP_1_TO_3), _avalanche_xxh64(low ^ _FLIP_1_TO_3)
-
-
-@njit(cache=True, nogil=True)
-def _9_to_16_128(content, begin, length):  # type: ignore[no-untyped-def]
-    near, far = load64(content, begin), load64(content, begin + length - _8)
-    mixed = near ^ far ^ _LOW_FLIP_128_9_TO_16
-    low = mixed * _PRIME64_1 + (length - _1 << _54)
-    far ^= _HIGH_FLIP_128_9_TO_16
-    high = high_product(mixed, _PRIME64_1) + far + (far & _LOW) * (_PRIME32_2 - _1)
-    low ^= byte_swapped(high)
-    high = high_product(low, _PRIME64_2) + high * _PRIME64_2
-    return _avalanche(high), _avalanche(low * _PRIME64_2)
-
-
-@njit(cache=True, nogil=True)
-def _mix_32(content, near, far, secret, high, low):  # type: ignore[no-untyped-def]
-    low += _mix_16(content, near, secret)
-    low ^= load64(content, far) + load64(content, far + _8)
-    high += _mix_16(content, far, secret + _16)
-    high ^= load64(content, near) + load64(content, near + _8)
-    return high, low
-
-
-@njit(cache=True, nogil=True)
-def _to_240_128(content, begin, length):  # type: ignore[no-untyped-def]
-    high, low = _0, length * _PRIME64_1
-    end = begin + length
-    if length <= _U(128):
-        # pairs of 16 bytes from the middle towards both ends
-        pairs = (length - _1) // _32 + _1
-        for pair in range(pairs):
-            near = _16 * (pairs - _1 - uint64(pair))
-            high, low = _mix_32(content, begin + near, end - near - _16, _2 * near, high, low)
-    else:
-        for piece in range(_4):
-            near = _32 * uint64(piece)
-            high, low = _mix_32(content, begin + near, begin + near + _16, near, high, low)
-        high, low = _avalanche(high), _avalanche(low)
-        for piece in range(_4, length // _32):
-            near = _32 * uint64(piece)
-            secret = near - _32 * _4 + _3
-            high, low = _mix_32(content, begin + near, begin + near + _16, secret, high, low)
-        high, low = _mix_32(content, end - _16, end - _32, _U(136 - 17 - 16), high, low)
-    mixed = low * _PRIME64_1 + high * _PRIME64_4 + length * _PRIME64_2
-    return _0 - _avalanche(mixed), _avalanche(high + low)

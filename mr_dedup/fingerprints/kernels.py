@@ -1,4 +1,4 @@
-"""The loops of simhash: add up hashes bit by bit, take the signs."""
+"""Loops of simhash: add up the bits of weighted hashes, take the signs."""
 
 from __future__ import annotations
 
@@ -9,22 +9,23 @@ from llvmlite import ir
 from numba import int64, njit, types, uint64
 from numba.extending import intrinsic
 
-from mr_dedup.features.frequency_kernels import weigh_by_rarity
-from mr_dedup.features.kernels import find_features
+from mr_dedup.features.frequency_kernels import multiply_by_idf
+from mr_dedup.features.shingle_kernels import find_features
 from mr_dedup.features.word_kernels import find_words
+from mr_dedup.kernels.llvm import INT32, INT64, broadcast, constant, data_pointer, load, store
+from mr_dedup.kernels.unsigned import U0, U1, U
 
 BITS = 64
 _TOGETHER = 8
-_U = np.uint64
-_0, _1 = _U(0), _U(1)
-_FLUSH = _U(1 << 10)
+_FLUSH = U(1 << 10)
 """Features whose weights are summed in 32 bits."""
 
-MOST_WEIGHT = 1 << 21
-"""What the weight of a feature must be less than."""
+MAX_WEIGHT = 1 << 21
+"""The weight of a feature must be below this."""
 
-WORD_WEIGHTS = 1 << 31
-"""What the weights of all words of a text may be less than together in place of that."""
+MAX_TEXT_WEIGHT = 1 << 31
+"""The weights of all words of a text must be below this together, where one may exceed the limit
+of a feature."""
 
 
 @intrinsic
@@ -38,33 +39,17 @@ def _add_where_set(
     """
 
     def codegen(context: Any, builder: Any, sig: Any, arguments: Any) -> Any:
-        half, word = ir.IntType(32), ir.IntType(64)
-        lanes = ir.VectorType(half, BITS)
-
-        def data(position: int) -> Any:
-            return context.make_array(sig.args[position])(
-                context, builder, arguments[position]
-            ).data
-
-        pointer = builder.bitcast(data(0), lanes.as_pointer())
-        total = builder.load(pointer)
-        total.align = 4
+        lanes, mask = ir.VectorType(INT32, BITS), ir.VectorType(ir.IntType(1), BITS)
+        total_at, hashes_at, weights_at = (
+            data_pointer(context, builder, sig.args[i], arguments[i]) for i in range(3)
+        )
+        total = load(builder, total_at, lanes, align=4)
         for j in range(_TOGETHER):
-            at = builder.add(arguments[3], ir.Constant(word, j))
-            bits = builder.bitcast(
-                builder.load(builder.gep(data(1), [at])), ir.VectorType(ir.IntType(1), BITS)
-            )
-            weight = builder.load(builder.gep(data(2), [at]))
-            one = builder.insert_element(
-                ir.Constant(lanes, ir.Undefined), weight, ir.Constant(half, 0)
-            )
-            spread = builder.shuffle_vector(
-                one, ir.Constant(lanes, ir.Undefined), ir.Constant(lanes, [0] * BITS)
-            )
-            added = builder.select(bits, spread, ir.Constant(lanes, [0] * BITS))
-            total = builder.add(total, added)
-        stored = builder.store(total, pointer)
-        stored.align = 4
+            index = builder.add(arguments[3], ir.Constant(INT64, j))
+            bits = builder.bitcast(builder.load(builder.gep(hashes_at, [index])), mask)
+            weight = broadcast(builder, builder.load(builder.gep(weights_at, [index])), lanes)
+            total = builder.add(total, builder.select(bits, weight, constant(lanes, 0)))
+        store(builder, total, total_at, align=4)
         return context.get_dummy_value()
 
     return types.void(sums, hashes, weights, types.uint64), codegen
@@ -72,78 +57,57 @@ def _add_where_set(
 
 @njit(cache=True, nogil=True)
 def simhash(hashes, weights, count, sums, lanes):  # type: ignore[no-untyped-def]
-    """Return the simhash, uint64, of ``count`` hashes uint64[n] and weights int32[n].
+    """Return the simhash, uint64, of the first ``count`` hashes uint64[n] and weights int32[n].
 
     Bit b is 1 if the weights of the hashes with bit b set are more than half of all: the sum of
     the paper's +w and -w is above 0, and a tie is 0. n is a multiple of 8 above ``count``; ``sums``
     int64[64] and ``lanes`` int32[64] are scratch.
     """
-    padded = (count + _U(_TOGETHER - 1)) // _U(_TOGETHER) * _U(_TOGETHER)
+    padded = (count + U(_TOGETHER - 1)) // U(_TOGETHER) * U(_TOGETHER)
     weights[count:padded] = np.int32(0)
     sums[:] = int64(0)
     lanes[:] = np.int32(0)
     total = int64(0)
     for i in range(count):
         total += int64(weights[i])
-    for begin in range(_0, padded, _FLUSH):
-        for i in range(begin, min(uint64(begin) + _FLUSH, padded), _U(_TOGETHER)):
+    for begin in range(U0, padded, _FLUSH):
+        for i in range(begin, min(uint64(begin) + _FLUSH, padded), U(_TOGETHER)):
             _add_where_set(lanes, hashes, weights, uint64(i))
-        for bit in range(_U(BITS)):
+        for bit in range(U(BITS)):
             sums[bit] += int64(lanes[bit])
             lanes[bit] = np.int32(0)
-    fingerprint = _0
-    for bit in range(_U(BITS)):
+    fingerprint = U0
+    for bit in range(U(BITS)):
         if int64(2) * sums[bit] > total:
-            fingerprint |= _1 << uint64(bit)
+            fingerprint |= U1 << uint64(bit)
     return fingerprint
 
 
 @njit(cache=True, nogil=True)
-def simhash_texts(  # type: ignore[no-untyped-def]
-    content,
-    starts,
-    stops,
-    pages,
-    entries,
-    by_characters,
-    length,
-    steps,
-    scratch,
-    idf_table,
-    values,
-    occurrences,
-    sums,
-    lanes,
-):
-    """Write the simhash of each content[starts[i]:stops[i]], and how many shingles it has.
-
-    ``sums`` and ``lanes`` are scratch, as for ``simhash``.
-    """
+def simhash_texts(batch, rule, scratch, idf_table, values, occurrences):  # type: ignore[no-untyped-def]
+    """Write the simhash of each text, and its number of shingles, repeats counted."""
+    content, starts, stops = batch
+    sums, lanes = np.empty(BITS, np.int64), np.empty(BITS, np.int32)
     for i in range(stops.size):
-        count, _ = find_features(
-            content, starts[i], stops[i], pages, entries, by_characters, length, steps, scratch
-        )
+        count, _ = find_features(content, starts[i], stops[i], rule, scratch)
         occurrences[i] = count
         if idf_table.unknown > 0:
-            weigh_by_rarity(scratch.hashes, scratch.weights, count, idf_table)
-        if count > _0:
+            multiply_by_idf(scratch.hashes, scratch.weights, count, idf_table)
+        if count > U0:
             values[i] = simhash(scratch.hashes, scratch.weights, count, sums, lanes)
 
 
 @njit(cache=True, nogil=True)
-def simhash_words(  # type: ignore[no-untyped-def]
-    content, starts, stops, pages, entries, totals, scratch, idf_table, values, occurrences
-):
-    """Write the simhash of the words of each content[starts[i]:stops[i]], and how many it has.
+def simhash_words(batch, rule, scratch, idf_table, values, occurrences):  # type: ignore[no-untyped-def]
+    """Write the simhash of the words of each text, and its number of words, repeats counted.
 
-    As ``simhash_texts`` would, in half of the time; ``totals`` as in ``find_words``.
+    As ``simhash_texts`` does, in half the time; see ``find_words``.
     """
+    content, starts, stops = batch
     sums, lanes = np.empty(BITS, np.int64), np.empty(BITS, np.int32)
     for i in range(stops.size):
-        occurrences[i], distinct = find_words(
-            content, starts[i], stops[i], pages, entries, totals, scratch
-        )
+        occurrences[i], distinct = find_words(content, starts[i], stops[i], rule, scratch)
         if idf_table.unknown > 0:
-            weigh_by_rarity(scratch.hashes, scratch.weights, distinct, idf_table)
-        if distinct > _0:
+            multiply_by_idf(scratch.hashes, scratch.weights, distinct, idf_table)
+        if distinct > U0:
             values[i] = simhash(scratch.hashes, scratch.weights, distinct, sums, lanes)

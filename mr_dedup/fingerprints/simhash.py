@@ -8,32 +8,33 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from mr_dedup.features.document_frequencies import DocumentFrequencies, weighing
+from mr_dedup.features.document_frequencies import DocumentFrequencies, idf_table_for
 from mr_dedup.features.frequency_kernels import IdfTable
 from mr_dedup.features.options import FeatureOptions
-from mr_dedup.features.preparation import table_for
-from mr_dedup.features.shingles import scratch_for, slices_of
-from mr_dedup.features.word_kernels import word_scratch_for
+from mr_dedup.features.preparation import prepared_batch, table_for
+from mr_dedup.features.shingles import scratch_for, shingle_rule
+from mr_dedup.features.word_kernels import WordRule, word_scratch_for
 from mr_dedup.fingerprints import kernels
 
 VERSION = 2
-"""Another one where a text gets another fingerprint than before, by the same features."""
+"""Raised when a text gets another fingerprint from the same features than before."""
 
 
 @dataclass(frozen=True)
 class Fingerprints:
-    """The fingerprints of n texts, aligned with them.
+    """The fingerprints of n texts.
 
-    ``values`` uint64[n] and ``occurrences`` uint64[n], the shingles that a text has, repeats
-    counted. A null has none and no fingerprint: its value is 0 and means nothing.
+    Attributes:
+        values: uint64[n]; 0, without a meaning, of a text without a fingerprint.
+        occurrences: uint64[n], the shingles of each text, repeats counted; 0 of a null.
     """
 
     values: NDArray[np.uint64]
     occurrences: NDArray[np.uint64]
 
     @property
-    def exist(self) -> NDArray[np.bool_]:
-        """Which texts have a fingerprint, bool[n]."""
+    def has_fingerprint(self) -> NDArray[np.bool_]:
+        """Whether each text has a fingerprint, bool[n]; a null has none."""
         return self.occurrences > 0
 
 
@@ -45,43 +46,43 @@ def simhash(
     """Return the simhash of every text; a null has none.
 
     Each feature's hash votes with its weight on each bit, and a bit is 1 where the votes for it
-    are more than half: a tie is 0. Hundreds of megabytes a second. Memory: that of the longest
-    text's scratch. Raises ValueError for another type of array, and as
-    ``document_frequencies.weighing``.
+    are more than half: a tie is 0. Hundreds of megabytes a second. Memory: the scratch of the
+    longest text.
+
+    Args:
+        texts: n texts.
+        options: Which features they have, and their weighting.
+        frequencies: Document frequencies, for a weighting with idf.
+
+    Raises:
+        ValueError: For another type of array, and as :func:`idf_table_for`.
+        MrDedupError: As :func:`idf_table_for`.
     """
-    table = weighing(options, frequencies)
-    content, starts, stops = slices_of(texts, options)
-    longest = int((stops - starts).max(initial=0))
-    values, occurrences = np.zeros((2, stops.size), np.uint64)
-    if _is_of_few_words(longest, options, table):
+    idf_table = idf_table_for(options, frequencies)
+    batch = prepared_batch(texts, options)
+    longest = batch.longest
+    values, occurrences = np.zeros((2, len(texts)), np.uint64)
+    if _can_count_words(longest, options, idf_table):
         totals = np.append(np.int32(0), options.steps.cumsum(dtype=np.int32))
+        rule = WordRule(table_for(options), totals)
         kernels.simhash_words(
-            content, starts, stops, *table_for(options), totals, word_scratch_for(longest), table,
-            values, occurrences,
-        )  # fmt: skip
-        return Fingerprints(values, occurrences)
-    kernels.simhash_texts(
-        content, starts, stops, *table_for(options), options.unit == "characters",
-        np.uint64(options.length), options.steps, scratch_for(longest, options), table,
-        values, occurrences, *scratch_for_bits(),
-    )  # fmt: skip
+            batch, rule, word_scratch_for(longest), idf_table, values, occurrences
+        )
+    else:
+        scratch = scratch_for(longest, options)
+        kernels.simhash_texts(batch, shingle_rule(options), scratch, idf_table, values, occurrences)
     return Fingerprints(values, occurrences)
 
 
-def scratch_for_bits() -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """Return what ``kernels.simhash`` works in."""
-    return np.empty(kernels.BITS, np.int64), np.empty(kernels.BITS, np.int32)
+def _can_count_words(size_bytes: int, options: FeatureOptions, idf_table: IdfTable) -> bool:
+    """Return whether features are single words whose weights in such a text are small enough.
 
-
-def _is_of_few_words(size_bytes: int, options: FeatureOptions, table: IdfTable) -> bool:
-    """Return whether features are single words, and a text of that size has few enough of them.
-
-    Half a million times 64 for a text of a megabyte; the limit is one of 67 MB, without idf. There
-    is none where a word weighs no more from some occurrence on.
+    The weights of a text of a megabyte are up to half a million times 64; the limit is reached at
+    67 MB, without idf. There is no limit where the weight of a word does not grow for ever.
     """
     if options.unit != "words" or options.length != 1:
         return False
-    steps = options.steps.astype(np.int64) * max(1, int(table.unknown))
-    if steps[-1] == 0 and steps.sum() < kernels.MOST_WEIGHT:
+    steps = options.steps.astype(np.int64) * max(1, int(idf_table.unknown))
+    if steps[-1] == 0 and steps.sum() < kernels.MAX_WEIGHT:
         return True
-    return bool((size_bytes // 2 + 1) * steps.max() < kernels.WORD_WEIGHTS)
+    return bool((size_bytes // 2 + 1) * steps.max() < kernels.MAX_TEXT_WEIGHT)

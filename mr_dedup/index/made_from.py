@@ -72,7 +72,7 @@ class MadeFrom(msgspec.Struct, frozen=True):
             if self.idf is None:
                 raise ValueError(f"--weights {self.weights}: needs --idf, a file of mr-dedup idf")
             frequencies = DocumentFrequencies.read(Path(self.idf))
-            frequencies.refuse_others(options)
+            frequencies.check_features(options)
         elif self.idf is not None:
             raise ValueError(f"--idf: means nothing to --weights {self.weights}")
         return FingerprintMaker(options, frequencies)
@@ -82,11 +82,11 @@ class FingerprintMaker:
     """Makes fingerprints of texts, all by the same options."""
 
     def __init__(self, options: FeatureOptions, frequencies: DocumentFrequencies | None) -> None:
-        from mr_dedup.features.document_frequencies import described
+        from mr_dedup.features.document_frequencies import feature_description
 
         self._options = options
         self._frequencies = frequencies
-        self.described = described(options, frequencies)
+        self.described = feature_description(options, frequencies)
         """What the fingerprints are made from: they can be compared only if it is the same."""
 
     def of(self, texts: pa.LargeStringArray) -> NDArray[np.uint64]:

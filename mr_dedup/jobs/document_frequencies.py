@@ -138,18 +138,18 @@ class DocumentFrequenciesJob(DocumentJob):
 
     def _merged(self, batches: Iterable[bytes]) -> Counts:
         """Return the sums of counts, without features that too few documents have."""
-        from mr_dedup.features.feature_counts import merged
+        from mr_dedup.features.feature_counts import sum_counts
 
         held, features, limit = [], 0, _HELD_FEATURES
         for batch in batches:
             held.append(decode_counts(batch))
             features += len(held[-1][0])
             if features >= limit:
-                held = [merged(held)]
+                held = [sum_counts(held)]
                 features = len(held[0][0])
                 # merging again before there are twice as many gains nothing
                 limit = max(limit, 2 * features)
-        hashes, counts = merged(held)
+        hashes, counts = sum_counts(held)
         enough = counts >= self.options.min_documents
         self.features += hashes.size
         self.kept += int(np.count_nonzero(enough))

@@ -153,7 +153,7 @@ def document_frequencies(options: argparse.Namespace) -> DocumentFrequencies | N
         _frequencies_read.clear()
         _frequencies_read[file] = found
     try:
-        _frequencies_read[file].refuse_others(feature_options(options))
+        _frequencies_read[file].check_features(feature_options(options))
     except MrDedupError as error:
         raise MrDedupError(f"{path}: {error}") from error
     return _frequencies_read[file]

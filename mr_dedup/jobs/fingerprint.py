@@ -156,7 +156,9 @@ def table_of(
     offsets, _ = batch.text_bytes()
     columns = {
         "id": batch.ids,
-        "fingerprint": pa.array(fingerprints.values.view(np.int64), mask=~fingerprints.exist),
+        "fingerprint": pa.array(
+            fingerprints.values.view(np.int64), mask=~fingerprints.has_fingerprint
+        ),
         "length": pa.array(np.diff(offsets)),
         "file": batch.files,
         "place": pa.array(batch.offsets),
@@ -173,7 +175,7 @@ def format_lines(ids: pa.LargeStringArray, fingerprints: Fingerprints) -> bytes:
     from mr_dedup.formats import text
 
     lines = io.BytesIO()
-    exist = fingerprints.exist
+    exist = fingerprints.has_fingerprint
     text.write_identified(lines, "output", fingerprints.values[exist], ids.filter(pa.array(exist)))
     return lines.getvalue()
 

@@ -221,7 +221,7 @@ class ResolveJob(DocumentJob):
             for batch in reading.batches():
                 fingerprints = simhash(batch.texts, self.feature_options(), frequencies)
                 label, known = labels.of(fingerprints.values)
-                places = np.flatnonzero(known & fingerprints.exist)
+                places = np.flatnonzero(known & fingerprints.has_fingerprint)
                 lengths = np.diff(batch.text_bytes()[0])[places]
                 values = fingerprints.values[places]
                 clustered = ClusteredRows(places, values, label[places], lengths, {})

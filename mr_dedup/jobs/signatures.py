@@ -67,21 +67,21 @@ class SignaturesJob(Job):
     @staticmethod
     def warm_up() -> None:
         """Load what tasks need, compiled: once, before they are forked."""
-        from mr_dedup.signatures.candidates import keyed
+        from mr_dedup.signatures.candidates import key_rows
         from mr_dedup.signatures.protocol import Signatures
 
         keys = np.arange(2, dtype=np.uint64)
-        keyed(Signatures(np.array([0, 2]), keys, np.empty((1, 0), np.uint8)), 2)
+        key_rows(Signatures(np.array([0, 2]), keys, np.empty((1, 0), np.uint8)), 2)
 
     def map_signatures(self, path: str, uri: str) -> Iterator[tuple[int, bytes]]:
         """Yield keys and nodes of one file for each partition, as batches."""
-        from mr_dedup.signatures.candidates import keyed
+        from mr_dedup.signatures.candidates import key_rows
 
         read = 0
         with errors_naming(input_name(uri), path):
             for nodes, signatures in _read(Path(path)):
                 read += len(signatures)
-                keys, rows = keyed(signatures, self.options.least)
+                keys, rows = key_rows(signatures, self.options.least)
                 parts = (keys >> _PARTITION_SHIFT) % np.uint64(self.options.partitions)
                 order = np.argsort(parts, kind="stable")
                 edges = np.searchsorted(parts[order], np.arange(self.options.partitions + 1))

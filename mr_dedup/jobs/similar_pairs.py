@@ -209,9 +209,10 @@ class SimilarPairsJob(DocumentJob):
         from mr_dedup.signatures.protocol import Signatures
 
         made = simhash(texts, self.feature_options(), self.document_frequencies())
-        values, rows = made.values[made.exist], np.flatnonzero(made.exist)
+        known = made.has_fingerprint
+        values, rows = made.values[known], np.flatnonzero(known)
         keys = Signatures(
-            np.append(0, np.cumsum(made.exist)), values, np.empty((len(texts), 0), np.uint8)
+            np.append(0, np.cumsum(known)), values, np.empty((len(texts), 0), np.uint8)
         )
 
         def paired() -> Pairs:
@@ -223,7 +224,7 @@ class SimilarPairsJob(DocumentJob):
 
         def holds(first: Rows, second: Rows) -> NDArray[np.bool_]:
             near = np.bitwise_count(made.values[first] ^ made.values[second]) <= k
-            both: NDArray[np.bool_] = near & made.exist[first] & made.exist[second]
+            both: NDArray[np.bool_] = near & known[first] & known[second]
             return both
 
         return paired(), holds
@@ -240,7 +241,7 @@ def _by(
 
     signatures = method.sign(texts)
     paired: Pairs
-    if is_scored or method.checks:
+    if is_scored or method.needs_verification:
         paired = matches(method, signatures)
     else:
         found = candidates(signatures, method.least)

@@ -35,28 +35,14 @@ def trailing_zeros(typing_context: Any, number: Any) -> tuple[Any, Any]:
     return kind(kind), codegen
 
 
-def _wide_product(builder: Any, arguments: Any) -> tuple[Any, Any]:
-    """Return the 128-bit product of two 64-bit integers, and its upper half as 128 bits."""
-    product = builder.mul(*(builder.zext(number, INT128) for number in arguments))
-    return product, builder.lshr(product, ir.Constant(INT128, 64))
-
-
-@intrinsic
-def high_product(typing_context: Any, one: Any, other: Any) -> tuple[Any, Any]:
-    """Return the upper half of the 128-bit product of two uint64."""
-
-    def codegen(context: Any, builder: Any, sig: Any, arguments: Any) -> Any:
-        return builder.trunc(_wide_product(builder, arguments)[1], INT64)
-
-    return types.uint64(types.uint64, types.uint64), codegen
-
-
 @intrinsic
 def folded_product(typing_context: Any, one: Any, other: Any) -> tuple[Any, Any]:
     """Return the XOR of the two halves of the 128-bit product of two uint64."""
 
     def codegen(context: Any, builder: Any, sig: Any, arguments: Any) -> Any:
-        return builder.trunc(builder.xor(*_wide_product(builder, arguments)), INT64)
+        product = builder.mul(*(builder.zext(number, INT128) for number in arguments))
+        high = builder.lshr(product, ir.Constant(INT128, 64))
+        return builder.trunc(builder.xor(product, high), INT64)
 
     return types.uint64(types.uint64, types.uint64), codegen
 

@@ -29,14 +29,14 @@ from mr_dedup.pipeline.fingerprint_clusters import (
     split_large,
 )
 from mr_dedup.signatures.candidates import (
-    can_be_chained,
+    can_be_connected,
     candidates,
-    chained,
-    crowded,
-    keyed,
+    connecting_edges,
+    count_oversized_keys,
+    key_rows,
     match,
     matches,
-    most_keys,
+    max_keys,
 )
 from mr_dedup.signatures.protocol import SignatureMethod, Signatures
 
@@ -168,7 +168,7 @@ class _Stricter:
         rows = None
         for each in self._signed():
             least = each.method.least + step
-            if most_keys(each.parts) < least:
+            if max_keys(each.parts) < least:
                 continue
             any_rule = True
             if rows is None:
@@ -185,11 +185,11 @@ def _edges(
 ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
     """Yield pairs of texts that connect all that share ``least`` keys and pass the check."""
     method = signed.method
-    if method.checks:
+    if method.needs_verification:
         found = matches(method, signed.signatures, least, MOST_MEMBERS)
         yield from ((first, second) for first, second, _ in found)
-    elif can_be_chained(signed.parts, least):
-        yield from chained(signed.parts, least, threads=threads)
+    elif can_be_connected(signed.parts, least):
+        yield from connecting_edges(signed.parts, least, threads=threads)
     else:
         yield from candidates(signed.signatures, least, MOST_MEMBERS)
 
@@ -197,7 +197,11 @@ def _edges(
 def _spreads(signed: Signed, engine: JoinEngine) -> bool:
     """Return whether tasks bring equal keys together: only where pairs need not be looked at."""
     method, parts = signed.method, signed.parts
-    if engine.join == "memory" or method.checks or not can_be_chained(parts, method.least):
+    if (
+        engine.join == "memory"
+        or method.needs_verification
+        or not can_be_connected(parts, method.least)
+    ):
         return False
     return engine.join == "tasks" or sum(part.keys.size for part in parts) > _MOST_KEYS
 
@@ -217,7 +221,7 @@ def _by_tasks(
         write_signatures(path, values[rows], lists)
         inputs.append(Input.file(path))
     least = signed.method.least
-    partitions = max(engine.tasks, keyed(signatures, least)[0].size // _PARTITION_KEYS)
+    partitions = max(engine.tasks, key_rows(signatures, least)[0].size // _PARTITION_KEYS)
     options = [f"--least={least}", f"--partitions={partitions}"]
     if engine.runner == "local":
         SignaturesJob.warm_up()
@@ -245,6 +249,6 @@ def _by_tasks(
 def _crowded(signed: Signed) -> int:
     """Return how many keys have more texts than are compared with one another."""
     method = signed.method
-    if not method.checks and can_be_chained(signed.parts, method.least):
+    if not method.needs_verification and can_be_connected(signed.parts, method.least):
         return 0
-    return crowded(signed.signatures, MOST_MEMBERS)
+    return count_oversized_keys(signed.signatures, MOST_MEMBERS)

@@ -36,7 +36,7 @@ from mr_dedup.pipeline.dedup import (
 )
 from mr_dedup.pipeline.document_rows import Rows
 from mr_dedup.pipeline.fingerprint_clusters import JoinEngine, cluster_fingerprints
-from mr_dedup.signatures.candidates import can_be_chained, chained
+from mr_dedup.signatures.candidates import can_be_connected, connecting_edges
 from mr_dedup.signatures.protocol import SignatureMethod, Signatures
 
 GROUPED = "grouped.parquet"
@@ -133,7 +133,7 @@ def _clustered(
     joined = UnionFind()
     for each in signed_documents(folder, options.methods):
         least = _chainable(each.method, each.parts)
-        for first, second in chained(each.parts, least):
+        for first, second in connecting_edges(each.parts, least):
             joined.add(first.astype(np.uint64), second.astype(np.uint64))
     if options.k is not None:
         exist = np.flatnonzero(rows.exist)
@@ -152,12 +152,12 @@ def _clustered(
 
 
 def _chainable(method: SignatureMethod, signatures: Sequence[Signatures]) -> int:
-    """Return how many keys are chained by: as many as are shared, or fewer if those are too many.
+    """Return the number of shared keys to connect texts by: the method's, or fewer.
 
-    Clusters are then larger than need be.
+    Fewer if texts have too many subsets of so many keys; clusters are then larger than necessary.
     """
     least = method.least
-    while not can_be_chained(signatures, least):
+    while not can_be_connected(signatures, least):
         least -= 1
     return least
 

@@ -72,7 +72,7 @@ class KeyMethod:
         """Its title, the unit of its segments, and whether similarities are estimated."""
         title, _, parameters = self.method.name.partition(":")
         units = [part[3:] for part in parameters.split(",") if part.startswith("by=")]
-        is_estimate = title == "minhash" and self.method.checks
+        is_estimate = title == "minhash" and self.method.needs_verification
         return " ".join([title, *units, *(["estimated"] if is_estimate else [])])
 
     def sign(self, texts: Texts) -> Signatures:
@@ -81,13 +81,13 @@ class KeyMethod:
 
     def stored_bytes(self, signatures: Signatures) -> int:
         """Return the bytes of keys, and of sketches if they are compared."""
-        return signatures.keys.nbytes + self.method.checks * signatures.sketches.nbytes
+        return signatures.keys.nbytes + self.method.needs_verification * signatures.sketches.nbytes
 
     def pairs(self, signatures: Signatures, max_texts: int | None) -> Iterator[PairBatch]:
         """Yield the pairs that the method matches."""
         for first, second in candidates(signatures, self.method.least, max_texts):
             count = first.size
-            if self.method.checks:
+            if self.method.needs_verification:
                 sketches = signatures.sketches
                 kept = ~np.isnan(self.method.similarity(sketches[first], sketches[second]))
                 first, second = first[kept], second[kept]
@@ -114,7 +114,7 @@ class SimhashMethod:
     def sign(self, texts: Texts) -> Signatures:
         """Return fingerprints as keys; a null has none."""
         parts = [simhash(part, self.features) for part in texts]
-        exist = np.concatenate([np.empty(0, bool), *(part.exist for part in parts)])
+        exist = np.concatenate([np.empty(0, bool), *(part.has_fingerprint for part in parts)])
         values = np.concatenate([np.empty(0, np.uint64), *(part.values for part in parts)])
         offsets = np.append(0, np.cumsum(exist))
         return Signatures(offsets, values[exist], np.empty((exist.size, 0), np.uint8))
@@ -127,7 +127,7 @@ class SimhashMethod:
         """Yield documents with equal fingerprints, then those with fingerprints within k bits."""
         for first, second in candidates(signatures, 1, max_texts):
             yield PairBatch(first.size, first, second)
-        rows = np.flatnonzero(signatures.exist)
+        rows = np.flatnonzero(signatures.has_keys)
         for first, second in near_rows(signatures.keys, self.k):
             yield PairBatch(first.size, rows[first], rows[second])
 

@@ -1,9 +1,9 @@
-"""How many bands of how many min-wise hashes find the pairs of a similarity.
+"""The number of bands and rows of min-wise hashes that find the pairs of a similarity.
 
 Texts of similarity J have equal values in a band of r rows with probability J**r, and so share at
 least one of b bands with probability 1 - (1 - J**r)**b (Leskovec, Rajaraman, Ullman, Mining of
-Massive Datasets, 3.4). Many rows of many bands come near a step at one similarity; few are cheaper,
-and let more pairs through that are less similar.
+Massive Datasets, 3.4). Many bands of many rows approach a step at one similarity; fewer are
+cheaper, and give more candidates that are less similar.
 """
 
 from __future__ import annotations
@@ -14,45 +14,45 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mr_dedup.signatures.minwise import MOST_PERMUTATIONS
+from mr_dedup.signatures.minwise import MAX_PERMUTATIONS
 
 RECALL = 0.9995
-"""The least probability that a pair of the given similarity shares a band."""
+"""The default of the probability that a pair of the given similarity shares a band."""
 
-LOWEST_SIMILARITY = 0.5
-"""Below this, bands are those for it: they would grow by the power of the similarity."""
+MIN_SIMILARITY = 0.5
+"""Below this, bands are those for it: the number of bands grows as a power of 1 / J."""
 
 _KEY_NANOSECONDS, _HASH_NANOSECONDS = 110.0, 6.0
-"""To make, write, read and link a key; to compute a min-wise hash beyond the first hundred."""
+"""CPU time to make, write, read and link a key; to compute a min-wise hash after the first 100."""
 
 _CANDIDATE_NANOSECONDS = 10.0
-"""For a candidate of a text. Most are not compared, but each makes clusters larger."""
+"""CPU time of a candidate of a text. Most are not compared, but each makes clusters larger."""
 
 _DOCUMENTS = 1_000_000
 _RELATED_SHARE, _RELATED_SIMILARITY = 0.01, 0.1
-"""Of so many documents this share of pairs has something in common; the mean similarity of these.
+"""The share of pairs of so many documents that have shingles in common; their mean similarity.
 
-Their similarities are taken to decrease exponentially. Of the sets in docs/quality.md 0.5 %
+Their similarities are assumed to be exponentially distributed. In the sets of docs/quality.md 0.5 %
 (Chinese documentation), 2 % (English documentation) and 15 % (licence texts) of pairs are at 0.05
 or above.
 """
 
 
 class Bands(NamedTuple):
-    """A number of bands, and of rows, min-wise hashes, in each."""
+    """A number of bands, and of rows, which are min-wise hashes, in each."""
 
     bands: int
     rows: int
 
 
 def expected_recall(similarity: float, bands: int, rows: int, least: int = 1) -> float:
-    """Return the probability that texts of a similarity share at least ``least`` of the bands.
+    """Return the probability that texts of a similarity share enough bands.
 
     Args:
         similarity: The Jaccard index of their sets of shingles, from 0 to 1.
-        bands: How many bands there are.
-        rows: Min-wise hashes in a band.
-        least: How many bands are to be shared.
+        bands: The number of bands.
+        rows: Min-wise hashes a band.
+        least: The number of bands that are shared at least.
 
     Example:
         >>> round(expected_recall(0.8, 20, 5), 4)
@@ -65,12 +65,12 @@ def expected_recall(similarity: float, bands: int, rows: int, least: int = 1) ->
 
 @functools.lru_cache
 def choose_bands(similarity: float, recall: float = RECALL) -> Bands:
-    """Return the cheapest bands that pairs of a similarity share with probability ``recall``.
+    """Return the cheapest bands that find pairs of a similarity with probability ``recall``.
 
     Args:
-        similarity: The Jaccard index from which on pairs are to be found, above 0 and at most 1.
-            Below LOWEST_SIMILARITY the bands are those for that.
-        recall: The probability with which they are, above 0 and below 1.
+        similarity: The smallest Jaccard index of the pairs to find, above 0 and at most 1. Below
+            MIN_SIMILARITY the bands are those for that.
+        recall: The probability to find such a pair, above 0 and below 1.
 
     Raises:
         ValueError: For a ``similarity`` or a ``recall`` out of range.
@@ -83,11 +83,11 @@ def choose_bands(similarity: float, recall: float = RECALL) -> Bands:
         raise ValueError(f"similarity must be above 0 and at most 1, not {similarity}")
     if not 0 < recall < 1:
         raise ValueError(f"recall must be above 0 and below 1, not {recall}")
-    similarity = max(similarity, LOWEST_SIMILARITY)
+    similarity = max(similarity, MIN_SIMILARITY)
     options = []
-    for rows in range(1, MOST_PERMUTATIONS + 1):
+    for rows in range(1, MAX_PERMUTATIONS + 1):
         bands = _fewest_bands(similarity, rows, recall)
-        if bands * rows > MOST_PERMUTATIONS:
+        if bands * rows > MAX_PERMUTATIONS:
             break
         options.append(Bands(bands, rows))
     return min(options, key=_nanoseconds)
@@ -104,7 +104,7 @@ def _fewest_bands(similarity: float, rows: int, recall: float) -> int:
 
 
 def _nanoseconds(option: Bands) -> float:
-    """Return what a document costs by the model."""
+    """Return the CPU time of a document by the cost model."""
     bands, rows = option
     similarities = (np.arange(1000) + 0.5) / 1000
     density = np.exp(-similarities / _RELATED_SIMILARITY)

@@ -1,26 +1,54 @@
-"""The loops over shared keys: subsets of a text's keys, and pairs of texts that share enough.
+"""Loops over shared keys: subsets of a text's keys, and pairs of texts that share enough of them.
 
-Keys of text i are keys[offsets[i]:offsets[i + 1]]. Nothing is validated or allocated here:
+Keys of text i are ``keys[offsets[i]:offsets[i + 1]]``. Nothing is validated or allocated here:
 candidates.py does both.
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numba import njit, uint8, uint32, uint64
+from numpy.typing import NDArray
 
 from mr_dedup.kernels.bits import folded_product
+from mr_dedup.kernels.unsigned import U0, U1, U2, U32, U
 
-_U = np.uint64
-_0, _1, _2, _32 = _U(0), _U(1), _U(2), _U(32)
-_FACTORS = _U(0x9E3779B97F4A7C15), _U(0xD6E8FEB86659FD93)
+_FACTORS = U(0x9E3779B97F4A7C15), U(0xD6E8FEB86659FD93)
+
+
+class KeyGroups(NamedTuple):
+    """The texts with each key, and where each key of each text is among them.
+
+    Attributes:
+        positions: int64[keys]; ``members[positions[j]]`` is the text of key j.
+        ends: int64[keys], the end in ``members`` of the group of key j.
+        members: int64[keys], texts, grouped by key, ascending in each group.
+    """
+
+    positions: NDArray[np.int64]
+    ends: NDArray[np.int64]
+    members: NDArray[np.int64]
+
+
+class KeyedTexts(NamedTuple):
+    """Pairs of a key and a text with it.
+
+    Attributes:
+        keys: uint64[m].
+        texts: uint32[m].
+    """
+
+    keys: NDArray[np.uint64]
+    texts: NDArray[np.uint32]
 
 
 @njit(cache=True, nogil=True)
 def write_subsets(offsets, keys, least, chosen, starts, out):  # type: ignore[no-untyped-def]
-    """Write a hash of each subset of ``least`` of a text's keys to out[starts[i]:starts[i + 1]].
+    """Write a hash of each subset of ``least`` keys of text i to out[starts[i]:starts[i + 1]].
 
-    Keys of a text ascend; ``chosen`` uint64[least] is scratch.
+    Keys of a text ascend. ``chosen`` uint64[least] is scratch.
     """
     for i in range(offsets.size - 1):
         first = uint64(offsets[i])
@@ -29,55 +57,53 @@ def write_subsets(offsets, keys, least, chosen, starts, out):  # type: ignore[no
             continue
         for j in range(least):
             chosen[j] = uint64(j)
-        place = uint64(starts[i])
+        written = uint64(starts[i])
         while True:
             key = uint64(least)
             for j in range(least):
                 key = folded_product(key ^ keys[first + chosen[j]] ^ _FACTORS[0], _FACTORS[1])
-            out[place] = key
-            place += _1
+            out[written] = key
+            written += U1
             # the next subset: the last of its members that can move moves on by one
             j = least
-            while j > _0 and chosen[j - _1] == count - least + j - _1:
-                j -= _1
-            if j == _0:
+            while j > U0 and chosen[j - U1] == count - least + j - U1:
+                j -= U1
+            if j == U0:
                 break
-            chosen[j - _1] += _1
+            chosen[j - U1] += U1
             for k in range(j, least):
-                chosen[k] = chosen[k - _1] + _1
+                chosen[k] = chosen[k - U1] + U1
 
 
 @njit(cache=True, nogil=True)
-def count_shared(  # type: ignore[no-untyped-def]
-    begin, least, offsets, places, ends, members, counts, touched, first, second
-):
-    """Write the pairs of a text from ``begin`` on and a later one that share ``least`` keys.
+def count_shared(begin, least, offsets, groups, counts, touched, first, second):  # type: ignore[no-untyped-def]
+    """Write the pairs of a text, from ``begin`` on, and a later one that share ``least`` keys.
 
-    Until ``first`` and ``second`` may not hold those of another text. members[places[j]] is the
-    text of entry j of offsets, in its key's group, which ends before ends[j]; members of a group
-    ascend. ``counts`` uint64[n] is 0, and left so; ``touched`` uint64[n] is scratch. Returns
-    (begin, written): where to go on, n at the end.
+    Stops when ``first`` and ``second`` may not have space for the pairs of another text. ``counts``
+    uint64[n] is 0, before and after; ``touched`` uint64[n] is scratch. Returns the next text to
+    begin with, n at the end, and the number of pairs.
     """
+    positions, ends, members = groups
     texts = uint64(counts.size)
-    written = _0
+    written = U0
     i = uint64(begin)
     while i < texts and written + texts <= uint64(first.size):
-        size = _0
+        size = U0
         for entry in range(uint64(offsets[i]), uint64(offsets[i + 1])):
-            for place in range(uint64(places[entry]) + _1, uint64(ends[entry])):
-                other = uint64(members[place])
-                if counts[other] == _0:
+            for member in range(uint64(positions[entry]) + U1, uint64(ends[entry])):
+                other = uint64(members[member])
+                if counts[other] == U0:
                     touched[size] = other
-                    size += _1
-                counts[other] += _1
+                    size += U1
+                counts[other] += U1
         for j in range(size):
             other = touched[j]
             if counts[other] >= least:
                 first[written] = i
                 second[written] = other
-                written += _1
-            counts[other] = _0
-        i += _1
+                written += U1
+            counts[other] = U0
+        i += U1
     return i, written
 
 
@@ -85,11 +111,11 @@ def count_shared(  # type: ignore[no-untyped-def]
 def share_enough(offsets, keys, first, second, least, out):  # type: ignore[no-untyped-def]
     """Write to out[p] whether texts first[p] and second[p] share ``least`` keys.
 
-    Each key of the one is held against all of the other: of some tens that is nothing.
+    Compares all keys with all: of some tens that is fast.
     """
     for p in range(first.size):
         begin, end = uint64(offsets[second[p]]), uint64(offsets[second[p] + 1])
-        shared = _0
+        shared = U0
         for one in range(uint64(offsets[first[p]]), uint64(offsets[first[p] + 1])):
             key = keys[one]
             for other in range(begin, end):
@@ -99,51 +125,50 @@ def share_enough(offsets, keys, first, second, least, out):  # type: ignore[no-u
 
 @njit(cache=True, nogil=True)
 def count_ranges(keys, shift, counts):  # type: ignore[no-untyped-def]
-    """Add to ``counts`` uint64[ranges] how many keys have each of the values from ``shift`` on."""
+    """Add the number of keys in each range r, those with key >> shift = r, to ``counts``."""
     for i in range(keys.size):
-        counts[keys[i] >> shift] += _1
+        counts[keys[i] >> shift] += U1
 
 
 @njit(cache=True, nogil=True)
-def deal(keys, offsets, text, shift, ends, dealt_keys, dealt_texts):  # type: ignore[no-untyped-def]
-    """Write keys and their texts, numbered from ``text`` on, each to where its range ends so far.
+def scatter(offsets, keys, text, shift, ends, scattered):  # type: ignore[no-untyped-def]
+    """Write each key and its text, numbered from ``text`` on, to the end of its range.
 
-    Which is in ``ends`` uint64[ranges], as in ``count_ranges``, and moves on.
+    ``ends`` uint64[ranges] is updated; ranges are as in ``count_ranges``.
     """
     for i in range(offsets.size - 1):
         for entry in range(uint64(offsets[i]), uint64(offsets[i + 1])):
             r = keys[entry] >> shift
-            place = ends[r]
-            dealt_keys[place] = keys[entry]
-            dealt_texts[place] = uint32(text + uint64(i))
-            ends[r] = place + _1
+            end = ends[r]
+            scattered.keys[end] = keys[entry]
+            scattered.texts[end] = uint32(text + uint64(i))
+            ends[r] = end + U1
 
 
 @njit(cache=True, nogil=True)
 def link_equal(keys, texts, edges, table, first, second):  # type: ignore[no-untyped-def]
-    """Write to ``first`` and ``second`` each text with a key, and the one that had it first.
+    """Write each text with a key and the first text with it, to ``second`` and ``first``.
 
-    Of ranges of keys between ``edges`` uint64[ranges + 1], each by a hash table in ``table``, which
-    has 2 slots and more for each key of the largest. Returns how many were written. A key of n
-    texts has n - 1.
+    Range r of keys is keys[edges[r]:edges[r + 1]]. ``table`` is scratch, at least twice the largest
+    range. Returns the number of pairs: n - 1 for a key of n texts.
     """
-    written = _0
+    written = U0
     for r in range(edges.size - 1):
         begin, end = edges[r], edges[r + 1]
-        slots = _1
-        while slots < _2 * (end - begin):
-            slots <<= _1
-        last = slots - _1
+        slots = U1
+        while slots < U2 * (end - begin):
+            slots <<= U1
+        last = slots - U1
         table[:slots] = 0
         for i in range(begin, end):
             key = keys[i]
-            slot = (key * _FACTORS[0] >> _32) & last
-            while table[slot] != 0 and keys[begin + uint64(table[slot]) - _1] != key:
-                slot = (slot + _1) & last
+            slot = (key * _FACTORS[0] >> U32) & last
+            while table[slot] != 0 and keys[begin + uint64(table[slot]) - U1] != key:
+                slot = (slot + U1) & last
             if table[slot] == 0:
-                table[slot] = i - begin + _1
+                table[slot] = i - begin + U1
             else:
-                first[written] = texts[begin + uint64(table[slot]) - _1]
+                first[written] = texts[begin + uint64(table[slot]) - U1]
                 second[written] = texts[i]
-                written += _1
+                written += U1
     return written

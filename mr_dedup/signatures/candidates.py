@@ -1,8 +1,8 @@
 """From signatures to candidates: texts that share enough keys, without comparing all with all.
 
-Entries of keys and texts are brought together by sorting the keys (Shivakumar and Garcia-Molina,
-Finding near-replicas of documents on the web, 1998), or where no pair need be looked at, by hash
-tables.
+Texts with an equal key are brought together by sorting the keys (Shivakumar and Garcia-Molina,
+Finding near-replicas of documents on the web, 1998), or by hash tables where no pair needs to be
+compared.
 """
 
 from __future__ import annotations
@@ -21,32 +21,50 @@ from mr_dedup.signatures.protocol import SignatureMethod, Signatures
 
 Rows = NDArray[np.int64]
 
-MOST_SUBSETS = 128
-"""Subsets of a text's keys that may stand for pairs: 1 KB a text; of 8 keys 70 have 4."""
+MAX_SUBSETS = 128
+"""Subsets of a text's keys that may stand for its keys: 1 KB a text; 8 keys have 70 of 4."""
 
-_LINKED_KEYS = 1 << 20
+LINKED_KEYS = 1 << 20
 """Keys that a thread links at a time, about: up to 16 MB of edges."""
 
-_RANGE_KEYS = 1 << 15
-"""Keys of a hash table: 256 KB of slots, which stay in the cache."""
+RANGE_KEYS = 1 << 15
+"""Keys of a hash table, about: 256 KB of slots, which fit the CPU's caches."""
 
-_PAIRS = 1 << 20
+BATCH_PAIRS = 1 << 20
+"""Pairs that are yielded together, about."""
 
 
-def chained(
-    signatures: Signatures | Sequence[Signatures], least: int, *, threads: int = 1
+def connecting_edges(
+    signatures: Signatures | Sequence[Signatures],
+    min_shared_keys: int,
+    *,
+    threads: int = 1,
+    linked_keys: int = LINKED_KEYS,
+    range_keys: int = RANGE_KEYS,
 ) -> Iterator[tuple[Rows, Rows]]:
-    """Yield edges, first[m] and second[m], that connect all texts that share ``least`` keys.
+    """Yield edges, first[m] and second[m], that connect all texts that share enough keys.
 
-    Of several signatures the texts are numbered on from one to the next. A text has an edge to the
-    first one with the same key, so a key of a million texts has a million edges, not half a billion
-    pairs. Where more than one key is to be shared, each subset of so many stands for one, so texts
-    may have up to MOST_SUBSETS of them: else ValueError. In memory: 12 bytes a key or subset, and
-    for each of the ``threads`` 24 MB, or what the most common key takes, 32 bytes for each text
-    that has it. Of 3 to 100 million keys 15 to 22 ns each, by two threads 13 to 20: to sort them,
-    which tells the same, took some 100. Edges and their order are those of one thread.
+    Every text has an edge to the first one with the same key, so a key of a million texts has a
+    million edges, not half a billion pairs. Where more than one key must be shared, each subset of
+    so many keys stands for one key.
+
+    Memory: 12 bytes a key or subset; and for each thread 24 MB, or 32 bytes for each text with the
+    most common key if that is more. 15 to 22 ns a key for 3 to 100 million keys, with two threads
+    13 to 20; to sort the keys took 100.
+
+    Args:
+        signatures: Those of all texts. Texts of several are numbered on from one to the next.
+        min_shared_keys: The number of keys that connected texts share at least.
+        threads: The number of threads. Edges and their order do not depend on it.
+        linked_keys: Keys that a thread links at a time, about.
+        range_keys: Keys of a hash table, about.
+
+    Raises:
+        ValueError: If a text has more than MAX_SUBSETS subsets: see :func:`can_be_connected`.
     """
-    edges, keys, texts = _dealt([_subsets(part, least) for part in _parts_of(signatures)])
+    edges, keys, texts = _scattered(
+        [_subsets(part, min_shared_keys) for part in _parts_of(signatures)], range_keys
+    )
 
     def linked(begin: int, end: int) -> tuple[Rows, Rows]:
         ranges = edges[begin : end + 1]
@@ -56,8 +74,8 @@ def chained(
         written = kernels.link_equal(keys, texts, ranges, table, first, second)
         return first[:written], second[:written]
 
-    # from the first range that begins at so many keys or behind
-    begins = np.searchsorted(edges[:-1], np.arange(0, keys.size, _LINKED_KEYS))
+    # each group begins at the first range that begins at so many keys or behind
+    begins = np.searchsorted(edges[:-1], np.arange(0, keys.size, linked_keys))
     groups = itertools.pairwise(np.unique([*begins, edges.size - 1]).tolist())
     with ThreadPoolExecutor(threads) as pool:
         running: deque[Future[tuple[Rows, Rows]]] = deque()
@@ -73,80 +91,101 @@ def _parts_of(signatures: Signatures | Sequence[Signatures]) -> Sequence[Signatu
     return [signatures] if isinstance(signatures, Signatures) else signatures
 
 
-def _dealt(
-    parts: Sequence[tuple[Rows, NDArray[np.uint64]]],
+def _scattered(
+    parts: Sequence[tuple[Rows, NDArray[np.uint64]]], range_keys: int
 ) -> tuple[NDArray[np.uint64], NDArray[np.uint64], NDArray[np.uint32]]:
-    """Return keys and texts in ranges of some _RANGE_KEYS, and between which edges these are.
+    """Return the edges of ranges of about ``range_keys`` keys, and keys and texts in these ranges.
 
-    ``parts`` are offsets of texts, and their keys.
+    ``parts`` are the offsets and the keys of texts.
     """
     size = sum(keys.size for _, keys in parts)
-    # hashes, so that their leading bits deal them out evenly
-    bits = max(1, (size // _RANGE_KEYS).bit_length())
+    # keys are hashes: their leading bits give even ranges
+    bits = max(1, (size // range_keys).bit_length())
     shift = np.uint64(64 - bits)
     counts = np.zeros(1 << bits, np.uint64)
     for _, keys in parts:
         kernels.count_ranges(keys, shift, counts)
     edges = np.append(np.uint64(0), np.cumsum(counts))
-    ends, dealt = edges[:-1].copy(), (np.empty(size, np.uint64), np.empty(size, np.uint32))
+    ends = edges[:-1].copy()
+    scattered = kernels.KeyedTexts(np.empty(size, np.uint64), np.empty(size, np.uint32))
     text = 0
     for offsets, keys in parts:
-        kernels.deal(keys, offsets, np.uint64(text), shift, ends, *dealt)
+        kernels.scatter(offsets, keys, np.uint64(text), shift, ends, scattered)
         text += offsets.size - 1
-    return edges, *dealt
+    return edges, *scattered
 
 
-def keyed(signatures: Signatures, least: int) -> tuple[NDArray[np.uint64], NDArray[np.uint32]]:
-    """Return keys and whose they are: two texts have an equal one if ``least`` of theirs are.
+def key_rows(
+    signatures: Signatures, min_shared_keys: int
+) -> tuple[NDArray[np.uint64], NDArray[np.uint32]]:
+    """Return (key, row) pairs, uint64[m] and uint32[m]: texts that share enough keys share one.
 
-    12 bytes a key. Raises ValueError as ``chained``.
+    Memory: 12 bytes a pair.
+
+    Args:
+        signatures: Those of all texts.
+        min_shared_keys: The number of keys that texts must share. If more than one, each subset of
+            so many keys stands for one key.
+
+    Raises:
+        ValueError: As :func:`connecting_edges`.
     """
-    offsets, keys = _subsets(signatures, least)
+    offsets, keys = _subsets(signatures, min_shared_keys)
     return keys, np.repeat(np.arange(len(signatures), dtype=np.uint32), np.diff(offsets))
 
 
-def most_keys(signatures: Signatures | Sequence[Signatures]) -> int:
-    """Return how many keys a text has at most."""
+def max_keys(signatures: Signatures | Sequence[Signatures]) -> int:
+    """Return the largest number of keys of a text."""
     parts = _parts_of(signatures)
     return max((int(np.diff(part.offsets).max(initial=0)) for part in parts), default=0)
 
 
-def can_be_chained(signatures: Signatures | Sequence[Signatures], least: int) -> bool:
-    """Return whether ``chained`` takes them."""
-    return least == 1 or math.comb(most_keys(signatures), least) <= MOST_SUBSETS
+def can_be_connected(signatures: Signatures | Sequence[Signatures], min_shared_keys: int) -> bool:
+    """Return whether no text has too many subsets for :func:`connecting_edges`."""
+    return min_shared_keys == 1 or (math.comb(max_keys(signatures), min_shared_keys) <= MAX_SUBSETS)
 
 
 def candidates(
-    signatures: Signatures, least: int, most_members: int | None = None
+    signatures: Signatures,
+    min_shared_keys: int,
+    max_members: int | None = None,
+    *,
+    batch_pairs: int = BATCH_PAIRS,
 ) -> Iterator[tuple[Rows, Rows]]:
-    """Yield the pairs, first[m] < second[m], of texts that share at least ``least`` keys.
+    """Yield the pairs, first[m] < second[m], of texts that share enough keys.
 
-    Each once, in the order of the first; all pairs of each key's texts are looked at. With
-    ``most_members`` more texts of one key are taken in slices of so many, and pairs that only meet
-    in different slices are lost: ``crowded`` counts such keys. In memory 40 bytes a key, and 16 MB,
-    or 32 bytes a text if that is more.
+    Each pair once, in the order of the first; all pairs of the texts of each key are counted.
+    Memory: 40 bytes a key, and 16 MB, or 32 bytes a text if that is more.
+
+    Args:
+        signatures: Those of all texts.
+        min_shared_keys: The number of keys that a pair shares at least.
+        max_members: The texts of one key that are compared with one another. If a key has more,
+            they are compared in slices of so many, and pairs that share keys in different slices
+            only are lost: :func:`count_oversized_keys` counts such keys. None for no limit.
+        batch_pairs: Pairs that are yielded together, about.
     """
-    entries = _Entries.of(signatures, most_members)
+    groups = _key_groups(signatures, max_members)
     size = len(signatures)
     counts, touched = np.zeros((2, size), np.uint64)
-    first, second = np.empty((2, max(_PAIRS, size)), np.int64)
+    first, second = np.empty((2, max(batch_pairs, size)), np.int64)
     begin = 0
     while begin < size:
         begin, written = kernels.count_shared(
-            np.uint64(begin), np.uint64(least), signatures.offsets, entries.places, entries.ends,
-            entries.members, counts, touched, first, second,
+            np.uint64(begin), np.uint64(min_shared_keys), signatures.offsets, groups, counts,
+            touched, first, second,
         )  # fmt: skip
         if written:
             yield first[:written].copy(), second[:written].copy()
 
 
-def crowded(signatures: Signatures, most_members: int) -> int:
-    """Return how many keys more than ``most_members`` texts have."""
-    return int(np.count_nonzero(texts_of_keys(signatures) > most_members))
+def count_oversized_keys(signatures: Signatures, max_members: int) -> int:
+    """Return the number of keys that more than ``max_members`` texts have."""
+    return int(np.count_nonzero(texts_of_keys(signatures) > max_members))
 
 
 def texts_of_keys(signatures: Signatures) -> Rows:
-    """Return how many texts have each key, int64[keys], in their order."""
+    """Return the number of texts with each distinct key, int64[k], in the order of the keys."""
     counts: Rows = np.unique(signatures.keys, return_counts=True)[1]
     return counts
 
@@ -154,14 +193,19 @@ def texts_of_keys(signatures: Signatures) -> Rows:
 def matches(
     method: SignatureMethod,
     signatures: Signatures,
-    least: int | None = None,
-    most_members: int | None = None,
+    min_shared_keys: int | None = None,
+    max_members: int | None = None,
 ) -> Iterator[tuple[Rows, Rows, NDArray[np.float64]]]:
-    """Yield the pairs that match by a method's whole rule, as ``candidates``, and how similar.
+    """Yield the pairs that match by all of a method's rules, with their similarity.
 
-    With ``least`` they share so many keys.
+    Args:
+        method: The method of the signatures.
+        signatures: Those of all texts.
+        min_shared_keys: The number of keys that a pair shares at least; by default the method's.
+        max_members: As in :func:`candidates`.
     """
-    for first, second in candidates(signatures, least or method.least, most_members):
+    least = min_shared_keys or method.least
+    for first, second in candidates(signatures, least, max_members):
         found = method.similarity(signatures.sketches[first], signatures.sketches[second])
         kept = ~np.isnan(found)
         if kept.any():
@@ -171,61 +215,53 @@ def matches(
 def match(
     method: SignatureMethod, signatures: Signatures, first: Rows, second: Rows
 ) -> NDArray[np.bool_]:
-    """Return which of texts first[m] and second[m] match by a method's whole rule, bool[m]."""
+    """Return which pairs of texts first[m] and second[m] match by all of a method's rules."""
     enough = np.empty(first.size, np.uint8)
     kernels.share_enough(
         signatures.offsets, signatures.keys, first, second, np.uint64(method.least), enough
     )
     found = enough.astype(bool)
-    if method.checks:
+    if method.needs_verification:
         sketches = signatures.sketches
         similar = method.similarity(sketches[first[found]], sketches[second[found]])
         found[found] = ~np.isnan(similar)
     return found
 
 
-class _Entries:
-    """Where each key of each text is among all texts that have the key."""
-
-    def __init__(self, places: Rows, ends: Rows, members: Rows) -> None:
-        self.places = places
-        self.ends = ends
-        self.members = members
-
-    @classmethod
-    def of(cls, signatures: Signatures, most_members: int | None) -> _Entries:
-        order = np.argsort(signatures.keys, kind="stable")
-        keys = signatures.keys[order]
-        size = keys.size
-        starts = np.flatnonzero(np.append(True, keys[1:] != keys[:-1])[:size])
-        if most_members is not None:
-            lengths = np.diff(np.append(starts, size))
-            slices = -(-lengths // most_members)
-            within = np.arange(slices.sum()) - np.repeat(np.cumsum(slices) - slices, slices)
-            starts = np.repeat(starts, slices) + within * most_members
+def _key_groups(signatures: Signatures, max_members: int | None) -> kernels.KeyGroups:
+    order = np.argsort(signatures.keys, kind="stable")
+    keys = signatures.keys[order]
+    size = keys.size
+    starts = np.flatnonzero(np.append(True, keys[1:] != keys[:-1])[:size])
+    if max_members is not None:
         lengths = np.diff(np.append(starts, size))
-        places = np.empty(size, np.int64)
-        places[order] = np.arange(size)
-        ends = np.empty(size, np.int64)
-        ends[order] = np.repeat(starts + lengths, lengths)
-        texts = np.repeat(np.arange(len(signatures)), np.diff(signatures.offsets))
-        return cls(places, ends, texts[order])
+        slices = -(-lengths // max_members)
+        within = np.arange(slices.sum()) - np.repeat(np.cumsum(slices) - slices, slices)
+        starts = np.repeat(starts, slices) + within * max_members
+    lengths = np.diff(np.append(starts, size))
+    positions = np.empty(size, np.int64)
+    positions[order] = np.arange(size)
+    ends = np.empty(size, np.int64)
+    ends[order] = np.repeat(starts + lengths, lengths)
+    texts = np.repeat(np.arange(len(signatures)), np.diff(signatures.offsets))
+    return kernels.KeyGroups(positions, ends, texts[order])
 
 
 def _ascending(signatures: Signatures) -> tuple[Rows, NDArray[np.uint64]]:
-    """Return offsets, and keys that ascend for each text."""
+    """Return the offsets of texts, and their keys, ascending in each text."""
     texts = np.repeat(np.arange(len(signatures)), np.diff(signatures.offsets))
     return signatures.offsets, signatures.keys[np.lexsort((signatures.keys, texts))]
 
 
 def _subsets(signatures: Signatures, least: int) -> tuple[Rows, NDArray[np.uint64]]:
-    """Return the offsets and keys of subsets of ``least`` keys of each text."""
+    """Return the offsets of texts, and a hash of each subset of ``least`` of their keys."""
     if least == 1:
         return signatures.offsets, signatures.keys
     sizes = np.diff(signatures.offsets)
-    if not can_be_chained(signatures, least):
+    if not can_be_connected(signatures, least):
+        size = sizes.max()
         raise ValueError(
-            f"signatures: of {sizes.max()} keys more than {MOST_SUBSETS} subsets have {least}"
+            f"signatures: {size} keys of a text have more than {MAX_SUBSETS} subsets of {least}"
         )
     combinations = np.array([math.comb(n, least) for n in range(int(sizes.max(initial=0)) + 1)])
     starts = np.zeros(sizes.size + 1, np.int64)

@@ -1,6 +1,6 @@
-"""Simhash, min-wise hashes and sets of shingles of texts, of the same shingles, in one pass.
+"""Simhash, min-wise hashes and sets of shingles of texts, in one pass over the same shingles.
 
-To find the shingles of a text takes longer than all that is made of them.
+To find the shingles of a text takes longer than everything computed from them.
 """
 
 from __future__ import annotations
@@ -10,22 +10,17 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from mr_dedup.clusters.verification import MOST_SHINGLES, ShingleSets, room_for_sets
+from mr_dedup.clusters.verification import MOST_SHINGLES, ShingleSets, space_for_sets
 from mr_dedup.features.options import FeatureOptions
-from mr_dedup.features.preparation import table_for
-from mr_dedup.features.shingles import scratch_for, slices_of
-from mr_dedup.fingerprints.simhash import Fingerprints, scratch_for_bits
+from mr_dedup.features.preparation import prepared_batch
+from mr_dedup.features.shingles import scratch_for, shingle_rule
+from mr_dedup.fingerprints.simhash import Fingerprints
 from mr_dedup.signatures import combined_kernels as kernels
-from mr_dedup.signatures.minwise import (
-    MinwiseHashes,
-    check_permutations,
-    permutation_constants,
-    scratch_for_orders,
-)
+from mr_dedup.signatures.minwise import MinwiseHashes, empty_values, orders_of
 
 
 class Combined(NamedTuple):
-    """What ``simhash``, ``minwise_hashes`` and ``shingle_sets`` return."""
+    """The results of ``simhash``, ``minwise_hashes`` and, if asked for, ``shingle_sets``."""
 
     fingerprints: Fingerprints
     hashes: MinwiseHashes
@@ -33,9 +28,9 @@ class Combined(NamedTuple):
 
 
 def can_be_combined(options: FeatureOptions) -> bool:
-    """Return whether fingerprints by these features can be made beside the others.
+    """Return whether fingerprints by these features can be computed in the same pass.
 
-    Those that weigh each occurrence alike.
+    Only if every occurrence of every feature has the same weight.
     """
     return options.steps.size == 1 and not options.uses_idf
 
@@ -43,30 +38,36 @@ def can_be_combined(options: FeatureOptions) -> bool:
 def combined(
     texts: pa.LargeStringArray, permutations: int, options: FeatureOptions, *, sets: bool
 ) -> Combined:
-    """Return all of every text, as if made one after the other; the sets only if asked for.
+    """Return fingerprints, min-wise hashes and sets of shingles, equal to those made separately.
 
-    Memory: all of it, and the longest text's scratch.
-    Raises ValueError as they do, and for features that cannot be combined.
+    Memory: the results, and the scratch of the longest text.
+
+    Args:
+        texts: n texts.
+        permutations: The number of min-wise hashes.
+        options: Which shingles a text has; see :func:`can_be_combined`.
+        sets: Whether to return the sets of shingles.
+
+    Raises:
+        ValueError: For features that cannot be combined, another type of array, or
+            ``permutations`` out of range.
     """
     if not can_be_combined(options):
-        raise ValueError(f"options: {options} weigh occurrences unlike one another")
-    check_permutations(permutations)
-    content, starts, stops = slices_of(texts, options)
-    scratch = scratch_for(int((stops - starts).max(initial=0)), options)
-    flips, factors = permutation_constants(permutations)
-    values, occurrences, sizes = np.zeros((3, stops.size), np.uint64)
-    least = np.full((stops.size, flips.size), 0xFFFFFFFF, np.uint32)
-    most = MOST_SHINGLES if sets else 0
-    hashes = room_for_sets(starts, stops, options, most)
+        raise ValueError(f"options: {options} have occurrences of different weights")
+    orders = orders_of(permutations)
+    batch = prepared_batch(texts, options)
+    fingerprints, occurrences, sizes = np.zeros((3, len(texts)), np.uint64)
+    max_hashes = MOST_SHINGLES if sets else 0
+    hashes = space_for_sets(batch, options, max_hashes)
+    values = empty_values(len(texts), permutations)
     written = kernels.sign_texts(
-        content, starts, stops, *table_for(options), options.unit == "characters",
-        np.uint64(options.length), options.steps, scratch, flips, factors, values, occurrences,
-        least, np.uint64(most), sizes, hashes, *scratch_for_bits(),
-        *scratch_for_orders(permutations),
+        batch, shingle_rule(options), scratch_for(batch.longest, options), orders,
+        np.uint64(max_hashes),
+        kernels.Results(fingerprints, occurrences, values, sizes, hashes),
     )  # fmt: skip
     hashes.resize(written, refcheck=False)
     return Combined(
-        Fingerprints(values, occurrences),
-        MinwiseHashes(least, occurrences),
-        ShingleSets.of_sizes(sizes.view(np.int64), hashes, most) if sets else None,
+        Fingerprints(fingerprints, occurrences),
+        MinwiseHashes(values, occurrences),
+        ShingleSets.of_sizes(sizes.view(np.int64), hashes, max_hashes) if sets else None,
     )

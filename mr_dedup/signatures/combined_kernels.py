@@ -1,43 +1,59 @@
-"""The loop that makes all of a text from its shingles at once: to find these takes the longest.
+"""The loop that computes fingerprints, min-wise hashes and sets of the same shingles.
 
 Nothing is validated or allocated here: combined.py does both.
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
-from numba import njit, uint64
+from numba import njit
+from numpy.typing import NDArray
 
 from mr_dedup.clusters.verification_kernels import write_set
-from mr_dedup.features.kernels import find_features
-from mr_dedup.fingerprints.kernels import simhash
-from mr_dedup.signatures.minwise_kernels import take_least
+from mr_dedup.features.shingle_kernels import find_features
+from mr_dedup.fingerprints.kernels import BITS, simhash
+from mr_dedup.kernels.unsigned import U0
+from mr_dedup.signatures.minwise_kernels import take_minwise
 
-_U = np.uint64
-_0 = _U(0)
+
+class Results(NamedTuple):
+    """What is computed of n texts.
+
+    Attributes:
+        fingerprints: uint64[n].
+        occurrences: uint64[n], the number of shingles of each text, repeats counted.
+        values: uint32[n, p], min-wise hashes; all ones before.
+        sizes: uint64[n], the size of each set before it is cut.
+        hashes: uint64[m], the sets, one after another.
+    """
+
+    fingerprints: NDArray[np.uint64]
+    occurrences: NDArray[np.uint64]
+    values: NDArray[np.uint32]
+    sizes: NDArray[np.uint64]
+    hashes: NDArray[np.uint64]
 
 
 @njit(cache=True, nogil=True)
-def sign_texts(  # type: ignore[no-untyped-def]
-    content, starts, stops, pages, entries, by_characters, length, steps, scratch, flips, factors,
-    values, occurrences, least, most, sizes, hashes, sums, lanes, spare, bins,
-):  # fmt: skip
-    """Write simhash, least hashes and set of each text, as their own loops do.
+def sign_texts(batch, rule, scratch, orders, max_hashes, results):  # type: ignore[no-untyped-def]
+    """Write fingerprint, min-wise hashes and set of each text; return the number of set hashes.
 
-    With ``most`` 0 no sets are made. With one entry ``steps`` leaves scratch.keys and scratch.times
-    free to sort in; the four last are as well, as ``simhash`` and ``take_least`` take them. Returns
-    how many hashes of sets are written.
+    ``max_hashes`` is the size at which a set is cut; with 0 no sets are made. ``rule`` must give
+    all shingles one weight: then the hash table of ``scratch`` is free to sort in.
     """
-    written = _0
+    content, starts, stops = batch
+    sums, lanes = np.empty(BITS, np.int64), np.empty(BITS, np.int32)
+    written = U0
     for i in range(starts.size):
-        count, _ = find_features(
-            content, starts[i], stops[i], pages, entries, by_characters, length, steps, scratch
-        )
-        occurrences[i] = count
-        if count > _0:
-            values[i] = simhash(scratch.hashes, scratch.weights, count, sums, lanes)
-        if most > _0:
-            sizes[i] = write_set(scratch, count, most, written, hashes)
-            written += min(sizes[i], most)
-        take_least(scratch.hashes, count, flips, factors, uint64(i), least, spare, bins)
+        count, _ = find_features(content, starts[i], stops[i], rule, scratch)
+        results.occurrences[i] = count
+        if count > U0:
+            results.fingerprints[i] = simhash(scratch.hashes, scratch.weights, count, sums, lanes)
+        if max_hashes > U0:
+            size = write_set(scratch, count, max_hashes, written, results.hashes)
+            results.sizes[i] = size
+            written += min(size, max_hashes)
+        take_minwise(scratch.hashes, count, orders, results.values[i])
     return written

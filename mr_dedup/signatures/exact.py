@@ -1,4 +1,4 @@
-"""Texts that are equal once they are normalised: folded, and cut into words."""
+"""Texts that are equal once they are normalised: case-folded and split into words."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 
 from mr_dedup.features.options import FeatureOptions
-from mr_dedup.features.preparation import table_for
-from mr_dedup.features.shingles import slices_of
+from mr_dedup.features.preparation import prepared_batch, table_for
+from mr_dedup.features.token_kernels import Tokens
 from mr_dedup.kernels.byte_blocks import COPY_BYTES
 from mr_dedup.signatures import word_list_kernels as kernels
 from mr_dedup.signatures.md5 import md5_signatures
@@ -20,9 +20,18 @@ from mr_dedup.signatures.protocol import Signatures
 
 @dataclass(frozen=True)
 class Exact(MethodOfWords):
-    """The MD5 of the normalised text, as FeatureOptions says what that is.
+    """One key: the MD5 of the tokens of a text, joined as ``FeatureOptions`` says.
 
-    Of a text without words, such as an empty one or ``-----``, the MD5 of the text as it is.
+    A text without words, such as an empty one or ``-----``, has the MD5 of its bytes.
+
+    Args:
+        stop_words, stem, segment, normalize: As in ``FeatureOptions``.
+
+    Example:
+        >>> texts = pa.array(["One, two!", "one two", "two one"], pa.large_string())
+        >>> first, second, third = Exact().sign(texts).keys.tolist()
+        >>> first == second, second == third
+        (True, False)
     """
 
     TITLE: ClassVar[str] = "exact"
@@ -30,16 +39,16 @@ class Exact(MethodOfWords):
     def sign(self, texts: pa.LargeStringArray) -> Signatures:
         """Return the signatures of every text; a null has none.
 
-        Memory: up to the texts twice over. Raises ValueError for another type of array.
+        Memory: up to the texts twice.
+
+        Raises:
+            ValueError: For another type of array.
         """
         options = self.prepared(FeatureOptions())
-        content, starts, stops = slices_of(texts, options)
-        sizes = stops - starts
-        token_starts, token_stops = np.empty((2, int(sizes.max(initial=0)) // 2 + 2), np.uint32)
-        out = np.empty(2 * int(sizes.sum()) + 2 * COPY_BYTES, np.uint8)
-        edges = np.zeros(starts.size + 1, np.uint64)
-        kernels.write_normalised(
-            content, starts, stops, *table_for(options), token_starts, token_stops, out, edges
-        )
+        batch = prepared_batch(texts, options)
+        space = Tokens.allocate(batch.longest)
+        out = np.empty(2 * int(batch.sizes.sum()) + 2 * COPY_BYTES, np.uint8)
+        edges = np.zeros(len(texts) + 1, np.uint64)
+        kernels.write_normalised(batch, table_for(options), space._replace(text=out), edges)
         valid = texts.is_valid().to_numpy(zero_copy_only=False)
-        return md5_signatures(out, edges[:-1], edges[1:], exist=valid)
+        return md5_signatures(out, edges[:-1], edges[1:], has_key=valid)

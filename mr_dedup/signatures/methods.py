@@ -1,4 +1,4 @@
-"""The methods there are, by their names."""
+"""The methods to find near-duplicates, by name."""
 
 from __future__ import annotations
 
@@ -13,40 +13,40 @@ if TYPE_CHECKING:
     from mr_dedup.signatures.protocol import SignatureMethod
 
 
-class Listed(NamedTuple):
-    """A method that a user may ask for: where it is, and in one line what it goes by."""
+class MethodEntry(NamedTuple):
+    """A method that a user may name: its module and class, and a line of help."""
 
     module: str
     class_name: str
     help: str
 
     @property
-    def kind(self) -> type[ParameterisedMethod]:
-        """The class, imported now: most runs have one method, and the kernels of all take 20 ms."""
+    def method_class(self) -> type[ParameterisedMethod]:
+        """The class, imported when needed: to import the kernels of all methods takes 20 ms."""
         module = importlib.import_module(f"mr_dedup.signatures.{self.module}")
-        kind: type[ParameterisedMethod] = getattr(module, self.class_name)
-        return kind
+        method_class: type[ParameterisedMethod] = getattr(module, self.class_name)
+        return method_class
 
 
-METHODS: Mapping[str, Listed] = {
-    "exact": Listed("exact", "Exact", "the same words in the same order"),
-    "abstract": Listed("keyword_md5", "Abstract", "the same first 512 bytes"),
-    "keywords": Listed(
-        "keyword_md5", "Keywords", "the same words weigh most; with sim=, about as much"
+METHODS: Mapping[str, MethodEntry] = {
+    "exact": MethodEntry("exact", "Exact", "the same words in the same order"),
+    "abstract": MethodEntry("keyword_md5", "Abstract", "the same first 512 bytes"),
+    "keywords": MethodEntry(
+        "keyword_md5", "Keywords", "the same words weigh most; with sim=, about the same"
     ),
-    "text-profile": Listed(
+    "text-profile": MethodEntry(
         "text_profile", "TextProfile", "the same frequent words, about as often (as Nutch)"
     ),
-    "segments": Listed(
+    "segments": MethodEntry(
         "segments", "Segments", "enough of the same lines, sentences or parts cut by their content"
     ),
-    "minhash": Listed(
+    "minhash": MethodEntry(
         "minhash", "MinHash", "enough of the same shingles, by bands of min-wise hashes"
     ),
-    "super-shingles": Listed(
+    "super-shingles": MethodEntry(
         "minhash",
         "SuperShingles",
-        "the same by 2 of 6 bands of 14 (Broder): only what is very alike",
+        "2 of 6 bands of 14 min-wise hashes (Broder): very similar texts only",
     ),
 }
 
@@ -58,24 +58,32 @@ def parse_method(
     similarity: float | None = None,
     shingles: str | None = None,
 ) -> SignatureMethod:
-    """Return what ``text`` names: a method, and behind a colon its parameters, as in a=1,b=2.
+    """Return the method that a user names.
 
-    With ``similarity`` parameters that pairs of it are found by are chosen where none of them is
-    given: the bands and rows of minhash.
+    Args:
+        text: A name of METHODS, and after a colon its parameters, such as
+            ``minhash:bands=16,rows=5``.
+        frequencies: Document frequencies for ``keywords``, unless its weighting does without. A
+            name with the digest of frequencies, as results record it, needs these frequencies.
+        normalize: The normalisation of texts by methods that normalise, unless ``text`` states it.
+        similarity: Choose parameters to find pairs of this similarity by, such as the bands and
+            rows of ``minhash``, unless ``text`` states one of them.
+        shingles: The shingles of methods with shingles, unless ``text`` states them.
 
-    ``frequencies`` are what keywords weigh by, unless their weighting does without; a name that
-    has the digest of such is read with these alone. Other methods have no use for them. A method
-    of words normalises texts by ``normalize``, and one of shingles has ``shingles`` if that is not
-    None, unless ``text`` says otherwise. Raises ValueError for
-    what is not there or cannot be, in one line, MrDedupError for frequencies of other features, and
-    for a library that is missing.
+    Raises:
+        ValueError: For an unknown method or parameter, or a value out of range, in one line.
+        MrDedupError: For frequencies of other features, or if an optional package is not installed.
+
+    Example:
+        >>> parse_method("minhash", similarity=0.9).name
+        'minhash:bands=9,rows=5,least=1,shingles=auto'
     """
     title, colon, rest = text.partition(":")
     if title not in METHODS:
         raise ValueError(f"method {title!r} is none of {', '.join(METHODS)}")
-    kind = METHODS[title].kind
+    kind = METHODS[title].method_class
     try:
-        given = _given(rest) if colon else {}
+        given = _parameters(rest) if colon else {}
         hints = get_type_hints(kind)
         if "normalize" in hints:
             given.setdefault("normalize", normalize)
@@ -88,7 +96,7 @@ def parse_method(
         raise ValueError(f"method {text!r}: {error}") from error
 
 
-def _given(text: str) -> dict[str, str]:
+def _parameters(text: str) -> dict[str, str]:
     given: dict[str, str] = {}
     for parameter in text.split(","):
         key, equals, value = parameter.partition("=")
@@ -105,7 +113,7 @@ def _values(
     given: Mapping[str, str],
     frequencies: DocumentFrequencies | None,
 ) -> dict[str, Any]:
-    """Return the arguments to make a method with."""
+    """Return the arguments of the class."""
     known = [each.name for each in fields(kind)]
     hints = get_type_hints(kind)
     values: dict[str, Any] = {}

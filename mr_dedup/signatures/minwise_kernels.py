@@ -1,190 +1,192 @@
-"""The loops of min-wise hashing: the least of a text's shingles by each order, and bands.
+"""Loops of min-wise hashing: the first shingle of a text in each order, and keys of bands.
 
 Nothing is validated or allocated here: minwise.py does both.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from llvmlite import ir
 from numba import njit, types, uint32, uint64
 from numba.extending import intrinsic
+from numpy.typing import NDArray
 
-from mr_dedup.features.kernels import find_features
+from mr_dedup.features.shingle_kernels import find_features
 from mr_dedup.kernels.bits import folded_product
-from mr_dedup.kernels.llvm import broadcast, element_pointer, load, store
+from mr_dedup.kernels.llvm import INT32, broadcast, element_pointer, load, store
+from mr_dedup.kernels.unsigned import U0, U1, U2, U30, U32, U
 
 LANES = 16
-"""Permutations that are applied at once."""
+"""Orders computed at once."""
 
 BINS = 128
-"""Orders that have shingles of their own, no two the same, at the most."""
+"""Orders that share out the shingles among them, a bin of shingles each."""
 
 _TOGETHER = 8
-_U = np.uint64
-_0, _1, _LANES, _SHINGLES = (_U(n) for n in (0, 1, LANES, _TOGETHER))
-_LEVELS, _2, _30, _32, _BINS, _LOW = (_U(n) for n in (2, 2, 30, 32, BINS, 0xFFFFFFFF))
+_LANES, _BINS, _SHINGLES, _LEVELS, _LOW = U(LANES), U(BINS), U(_TOGETHER), U2, U(0xFFFFFFFF)
 _CHOICES = np.array([1, 0x9E3779B1, 0x85EBCA6B, 0xC2B2AE35], np.uint64)
-"""Times the high half of a hash: its bin by one of them says nothing of that by another."""
+"""Factors of the high half of a hash: the bins by one are independent of those by another."""
 
-_FACTORS = _U(0x9E3779B97F4A7C15), _U(0xD6E8FEB86659FD93)
+_FACTORS = U(0x9E3779B97F4A7C15), U(0xD6E8FEB86659FD93)
 
-_HALF = ir.IntType(32)
-_VECTOR = ir.VectorType(_HALF, LANES)
+_VECTOR = ir.VectorType(INT32, LANES)
+
+
+class Orders(NamedTuple):
+    """p orders of shingles, and space to find the first shingle in each.
+
+    Order i sorts by ``(h ^ flips[i]) * factors[i]``, h being the low half of a shingle's hash.
+
+    Attributes:
+        flips: uint32[p].
+        factors: uint32[p], odd.
+        spare: uint32[4, q], q being p rounded up to a multiple of LANES.
+        bins: uint32[BINS].
+    """
+
+    flips: NDArray[np.uint32]
+    factors: NDArray[np.uint32]
+    spare: NDArray[np.uint32]
+    bins: NDArray[np.uint32]
 
 
 @intrinsic
-def _take_least(
+def _take_lowest(
     typing_context: Any,
-    least: Any,
-    offset: Any,
+    lowest: Any,
     flips: Any,
     factors: Any,
     first: Any,
     hashes: Any,
     start: Any,
 ) -> tuple[Any, Any]:
-    """Have least[offset + j] not above what permutation first + j makes of any of some hashes.
+    """Lower lowest[i] to the least of (h ^ flips[i]) * factors[i] over eight h.
 
-    For j < LANES and the low halves of hashes[start : start + 8]; arrays of uint32 but for
-    ``hashes`` uint64. Permutation p makes (h ^ flips[p]) * factors[p] of h.
+    For i from ``first`` to ``first`` + LANES; h are the low halves of hashes[start : start + 8].
+    Arrays are uint32 but for ``hashes`` uint64.
     """
 
     def codegen(context: Any, builder: Any, sig: Any, arguments: Any) -> Any:
-        def at(array: int, position: int) -> Any:
+        def at(array: int, index: int) -> Any:
             return element_pointer(
-                context, builder, sig.args[array], arguments[array], arguments[position]
+                context, builder, sig.args[array], arguments[array], arguments[index]
             )
 
-        place = at(0, 1)
-        lowest = load(builder, place, _VECTOR)
-        flip, factor = (load(builder, at(array, 4), _VECTOR) for array in (2, 3))
-        word = at(5, 6)
+        least = load(builder, at(0, 3), _VECTOR)
+        flip, factor = (load(builder, at(array, 3), _VECTOR) for array in (1, 2))
         for j in range(_TOGETHER):
-            pointer = builder.gep(word, [ir.Constant(_HALF, j)])
-            low = builder.trunc(builder.load(pointer), _HALF)
+            pointer = builder.gep(at(4, 5), [ir.Constant(INT32, j)])
+            low = builder.trunc(builder.load(pointer), INT32)
             image = builder.mul(builder.xor(broadcast(builder, low, _VECTOR), flip), factor)
-            smaller = builder.icmp_unsigned("<", image, lowest)
-            lowest = builder.select(smaller, image, lowest)
-        store(builder, lowest, place)
+            smaller = builder.icmp_unsigned("<", image, least)
+            least = builder.select(smaller, image, least)
+        store(builder, least, at(0, 3))
         return context.get_dummy_value()
 
-    arguments = (least, types.uint64, flips, factors, types.uint64, hashes, types.uint64)
+    arguments = (lowest, flips, factors, types.uint64, hashes, types.uint64)
     return types.void(*arguments), codegen
 
 
 @njit(cache=True, nogil=True)
-def least_of_texts(  # type: ignore[no-untyped-def]
-    content,
-    starts,
-    stops,
-    pages,
-    entries,
-    by_characters,
-    length,
-    steps,
-    scratch,
-    flips,
-    factors,
-    least,
-    occurrences,
-    spare,
-    bins,
-):
-    """Write to least[i] the least shingle of each content[starts[i]:stops[i]] by each order.
+def minwise_of_texts(batch, rule, scratch, orders, values, occurrences):  # type: ignore[no-untyped-def]
+    """Write the min-wise hashes of each text, and its number of shingles, repeats counted.
 
-    ``flips`` and ``factors`` uint32[p]; ``least`` uint32[n, p] begins as all ones, and stays so
-    where a text has no shingles; ``occurrences`` uint64[n] tells how many. ``spare`` and ``bins``
-    are scratch, as for ``take_least``.
+    ``values`` uint32[n, p] must be all ones; they stay so where a text has no shingles.
     """
+    content, starts, stops = batch
     for i in range(stops.size):
-        count, _ = find_features(
-            content, starts[i], stops[i], pages, entries, by_characters, length, steps, scratch
-        )
+        count, _ = find_features(content, starts[i], stops[i], rule, scratch)
         occurrences[i] = count
-        take_least(scratch.hashes, count, flips, factors, uint64(i), least, spare, bins)
+        take_minwise(scratch.hashes, count, orders, values[i])
 
 
 @njit(cache=True, nogil=True)
-def least_of_sets(offsets, hashes, scratch, flips, factors, least, spare, bins):  # type: ignore[no-untyped-def]
-    """Do the same for sets of hashes; ``scratch`` uint64 is 7 longer than the largest of them."""
-    for i in range(least.shape[0]):
+def minwise_of_sets(offsets, hashes, scratch, orders, values):  # type: ignore[no-untyped-def]
+    """Write the min-wise hashes of each hashes[offsets[i]:offsets[i + 1]], as for texts.
+
+    ``scratch`` uint64 is as long as the largest set and 7 more.
+    """
+    for i in range(values.shape[0]):
         start, count = uint64(offsets[i]), uint64(offsets[i + 1] - offsets[i])
         for j in range(count):
             scratch[j] = hashes[start + uint64(j)]
-        take_least(scratch, count, flips, factors, uint64(i), least, spare, bins)
+        take_minwise(scratch, count, orders, values[i])
 
 
 @njit(cache=True, nogil=True)
-def take_least(hashes, count, flips, factors, i, least, spare, bins):  # type: ignore[no-untyped-def]
-    """Write to least[i] the least of ``count`` hashes by each order; up to 7 follow them.
+def take_minwise(hashes, count, orders, row):  # type: ignore[no-untyped-def]
+    """Write the min-wise hashes of the first ``count`` hashes to ``row`` uint32[p], all ones.
 
-    ``spare`` uint32[4, p rounded up to a multiple of LANES] and ``bins`` uint32[BINS] are scratch.
+    Up to 7 more elements of ``hashes`` are overwritten. See ``minwise.minwise_hashes`` for the
+    orders.
     """
-    if count == _0:
+    if count == U0:
         return
+    flips, factors, spare, bins = orders
     permutations = uint64(flips.size)
-    row = least[i]
-    orders, few_flips, few_factors, few_least = spare[0], spare[1], spare[2], spare[3]
-    few = permutations
+    # the orders without a shingle of their own, and what is needed of them
+    rest, rest_flips, rest_factors, rest_lowest = spare[0], spare[1], spare[2], spare[3]
+    left = permutations
     for level in range(_LEVELS):
-        if few == _0:
+        if left == U0:
             return
-        few = _0
-        for first in range(_0, permutations, _BINS):
+        left = U0
+        for first in range(U0, permutations, _BINS):
             begin = uint64(first)
             size = min(_BINS, permutations - begin)
             # the next orders and the next level have other bins
             choice = (begin // _BINS + level) % uint64(_CHOICES.size)
-            fill_bins(
-                hashes, count, uint64(flips[begin]), uint64(factors[begin]), _CHOICES[choice],
-                level, bins[:size],
-            )  # fmt: skip
+            _fill_bins(
+                hashes, count, (flips[begin], factors[begin], _CHOICES[choice]), level, bins[:size]
+            )
             # without a branch on what is as random as a hash, which took three times as long
-            for place in range(size):
-                order = begin + uint64(place)
-                row[order] = min(row[order], bins[place])
-                orders[few] = order
-                few_flips[few], few_factors[few] = flips[order], factors[order]
-                few += uint64(row[order] == _LOW)
-    if few == _0:
+            for offset in range(size):
+                order = begin + uint64(offset)
+                row[order] = min(row[order], bins[offset])
+                rest[left] = order
+                rest_flips[left], rest_factors[left] = flips[order], factors[order]
+                left += uint64(row[order] == _LOW)
+    if left == U0:
         return
-    few_least[:] = _LOW
-    # the last once more makes no difference
-    for more in range(count, (count + _SHINGLES - _1) // _SHINGLES * _SHINGLES):
-        hashes[more] = hashes[count - _1]
-    for first in range(_0, few, _LANES):
-        for start in range(_0, count, _SHINGLES):
-            _take_least(
-                few_least, uint64(first), few_flips, few_factors, uint64(first), hashes,
-                uint64(start),
-            )  # fmt: skip
-    for j in range(few):
-        row[orders[j]] = uint64(few_least[j]) >> _2 | _LEVELS << _30
+    rest_lowest[:] = _LOW
+    # repeats of the last hash change nothing
+    for more in range(count, (count + _SHINGLES - U1) // _SHINGLES * _SHINGLES):
+        hashes[more] = hashes[count - U1]
+    for first in range(U0, left, _LANES):
+        for start in range(U0, count, _SHINGLES):
+            _take_lowest(
+                rest_lowest, rest_flips, rest_factors, uint64(first), hashes, uint64(start)
+            )
+    for j in range(left):
+        row[rest[j]] = uint64(rest_lowest[j]) >> U2 | _LEVELS << U30
 
 
 @njit(cache=True, nogil=True)
-def fill_bins(hashes, count, flip, factor, choice, level, bins):  # type: ignore[no-untyped-def]
-    """Write the value of each bin's first hash to ``bins``, all ones if it has none."""
+def _fill_bins(hashes, count, constants, level, bins):  # type: ignore[no-untyped-def]
+    """Write the value of each bin's first hash to ``bins``, all ones if the bin is empty.
+
+    ``constants`` are the flip and the factor of the order, and the factor of the bins.
+    """
+    flip, factor, choice = uint64(constants[0]), uint64(constants[1]), constants[2]
     size = uint64(bins.size)
-    # the next level has the others first
-    turned = _LOW * (level & _1)
+    # the next level has the largest first
+    turned = _LOW * (level & U1)
     bins[:] = _LOW
     for j in range(count):
-        place = ((hashes[j] >> _32) * choice & _LOW) * size >> _32
+        number = ((hashes[j] >> U32) * choice & _LOW) * size >> U32
         image = ((hashes[j] ^ flip) * factor ^ turned) & _LOW
-        bins[place] = min(bins[place], uint32(image >> _2 | level << _30))
+        bins[number] = min(bins[number], uint32(image >> U2 | level << U30))
 
 
 @njit(cache=True, nogil=True)
-def mix_bands(least, rows, keys):  # type: ignore[no-untyped-def]
-    """Write to keys[i, b] uint64 a hash of least[i, b rows : (b + 1) rows] and of b."""
+def mix_bands(values, rows, keys):  # type: ignore[no-untyped-def]
+    """Write to keys[i, b], uint64, a hash of b and of values[i, b rows : (b + 1) rows]."""
     for i in range(keys.shape[0]):
         for band in range(keys.shape[1]):
-            key = uint64(band) + _1
+            key = uint64(band) + U1
             for row in range(rows):
-                value = uint64(least[i, band * rows + row])
+                value = uint64(values[i, band * rows + row])
                 key = folded_product(key ^ value ^ _FACTORS[0], value + _FACTORS[1])
             keys[i, band] = key

@@ -1,7 +1,4 @@
-"""What methods are made of alike: parameters, which their names tell, and one key without a check.
-
-A method is a frozen dataclass; its fields are what a user may write.
-"""
+"""Base classes of methods: parameters, which are the fields of a frozen dataclass, and defaults."""
 
 from __future__ import annotations
 
@@ -21,48 +18,50 @@ from mr_dedup.signatures.protocol import Signatures
 
 @dataclass(frozen=True)
 class ParameterisedMethod(ABC):
-    """A SignatureMethod whose name has all its parameters that are not None.
+    """A SignatureMethod whose name states all its parameters but those that are None.
 
-    Unless it says otherwise one shared key makes a candidate, and a candidate is a match.
+    By default texts that share one key are candidates, and every candidate is a match.
     """
 
     TITLE: ClassVar[str]
-    """Its name without parameters."""
+    """The name of the method without parameters."""
 
     @property
     def name(self) -> str:
-        """What the method is called: its title, and parameters as ``parse_method`` reads them."""
-        # those of all methods of words last
+        """The title and the parameters, as ``parse_method`` reads them."""
+        # parameters of all methods of words last
         ordered = sorted(fields(self), key=lambda each: each.kw_only is True)
         values = {each.name: getattr(self, each.name) for each in ordered}
-        told = ",".join(f"{key}={_told(it)}" for key, it in values.items() if it is not None)
-        return f"{self.TITLE}:{told}" if told else self.TITLE
+        stated = ",".join(f"{key}={_text(it)}" for key, it in values.items() if it is not None)
+        return f"{self.TITLE}:{stated}" if stated else self.TITLE
 
     @classmethod
     def defaults_for(cls, similarity: float) -> dict[str, int]:
-        """Return parameters by which pairs of a similarity are found, if there are such."""
+        """Return the parameters to find pairs of a similarity by, if the method has such."""
         return {}
 
     def expected_recall(self, similarity: float, shingles: FeatureOptions) -> float | None:
-        """Return the probability with which texts of a similarity are a match; None if unknown.
+        """Return the probability that texts of a similarity are a match; None if unknown.
 
-        ``similarity`` is the Jaccard index of their ``shingles``.
+        Args:
+            similarity: The Jaccard index of their sets of shingles.
+            shingles: Which shingles.
         """
         return None
 
     @property
     def least(self) -> int:
-        """How many keys a candidate pair shares."""
+        """The number of keys that a candidate pair shares at least."""
         return 1
 
     @property
     def sketch_bytes(self) -> int:
-        """How long a sketch is."""
+        """The size of a sketch in bytes."""
         return 0
 
     @property
-    def checks(self) -> bool:
-        """Whether a candidate may be no match."""
+    def needs_verification(self) -> bool:
+        """Whether sketches decide if a candidate is a match."""
         return False
 
     @abstractmethod
@@ -72,15 +71,21 @@ class ParameterisedMethod(ABC):
     def similarity(
         self, first: NDArray[np.uint8], second: NDArray[np.uint8]
     ) -> NDArray[np.float64]:
-        """Return how similar texts of sketches first[m, w] and second[m, w] are, float64[m]."""
+        """Return the similarity of each pair of sketches uint8[m, w], float64[m]."""
         return np.ones(len(first))
 
 
 @dataclass(frozen=True)
 class MethodOfWords(ParameterisedMethod):
-    """A method that cuts texts into words, and can prepare them, as FeatureOptions.
+    """A method that prepares texts and splits them into words, as ``FeatureOptions`` says.
 
-    ``normalize`` is None by default, which is what FeatureOptions have.
+    Args:
+        stop_words, stem, segment, normalize: As in ``FeatureOptions``, with its defaults; None of
+            ``normalize`` is the default there.
+
+    Raises:
+        ValueError: For an unknown language.
+        MrDedupError: If the package for a language is not installed.
     """
 
     stop_words: str | None = field(default=None, kw_only=True)
@@ -94,7 +99,7 @@ class MethodOfWords(ParameterisedMethod):
         self.prepared(FeatureOptions())
 
     def prepared(self, options: FeatureOptions) -> FeatureOptions:
-        """Return ``options`` with what is asked for; ValueError for a language there is not."""
+        """Return ``options`` with this method's preparation of texts."""
         return FeatureOptions(
             options.unit, options.length, options.weighting,
             self.stop_words, self.stem, self.segment, self.normalize or FeatureOptions.normalize,
@@ -102,13 +107,13 @@ class MethodOfWords(ParameterisedMethod):
 
 
 def check_range(name: str, value: float, least: float, most: float) -> None:
-    """Raise ValueError for a parameter that is not within the range."""
+    """Raise ValueError, naming the parameter, for a value out of range."""
     if not least <= value <= most:
         raise ValueError(f"{name} must be from {least} to {most}, not {value}")
 
 
-def _told(value: object) -> str:
+def _text(value: object) -> str:
     if isinstance(value, DocumentFrequencies):
         return value.digest
-    # 1 and 1.0 are the same
+    # 1 and 1.0 are the same parameter
     return str(value).removesuffix(".0")

@@ -1,8 +1,8 @@
-"""What a method of finding near-duplicates by exact keys is: signatures of texts, and a check.
+"""The interface of methods that find near-duplicates by equal keys.
 
-Two documents are a candidate pair if they share enough keys, and a match if the method's own check
-of what it kept of both, their sketches, passes too. Keys are all that documents are grouped by, so
-any such method can be spread over reducers in the same way.
+Two documents are candidates if they share enough keys, and a match if what the method stored of
+both to verify them, their sketches, agrees too. Documents are grouped by keys alone, so every such
+method is distributed over reducers in the same way.
 """
 
 from __future__ import annotations
@@ -20,13 +20,26 @@ from mr_dedup.features.options import FeatureOptions
 
 @dataclass(frozen=True)
 class Signatures:
-    """The signatures of n texts, aligned with them.
+    """The signatures of n texts.
 
-    The keys of text i are ``keys[offsets[i]:offsets[i + 1]]``, each once: ``offsets`` int64[n + 1]
-    from 0 on, ``keys`` uint64[m]. What is numbered, such as the bands of min-wise hashes, has its
-    number hashed into its key, so keys of different bands are never equal but by chance. A text
-    without anything to make keys of has none, and matches no other. ``sketches`` uint8[n, w] are
-    what the method's check compares, w bytes a text, 0 if it compares nothing.
+    A text from which no key can be made has none, and matches no other. Keys that belong to
+    positions, such as the bands of min-wise hashes, have the position hashed in, so keys of
+    different bands are equal only by chance.
+
+    Args:
+        offsets: int64[n + 1], from 0. The keys of text i are ``keys[offsets[i]:offsets[i + 1]]``.
+        keys: uint64[m], distinct in each text.
+        sketches: uint8[n, w], what is compared to verify candidates; w is 0 without verification.
+
+    Raises:
+        ValueError: For arrays of other types or lengths.
+
+    Example:
+        >>> found = Signatures(
+        ...     np.array([0, 2, 2, 3]), np.array([7, 8, 7], np.uint64), np.empty((3, 0), np.uint8)
+        ... )
+        >>> found.has_keys.tolist()
+        [True, False, True]
     """
 
     offsets: NDArray[np.int64]
@@ -45,13 +58,13 @@ class Signatures:
         return int(self.offsets.size) - 1
 
     @property
-    def exist(self) -> NDArray[np.bool_]:
-        """Which texts have any keys, bool[n]."""
+    def has_keys(self) -> NDArray[np.bool_]:
+        """Whether each text has keys, bool[n]."""
         return np.diff(self.offsets) > 0
 
     @classmethod
     def joined(cls, parts: Sequence[Signatures]) -> Signatures:
-        """Return the signatures of all texts of ``parts``, one at least, in their order."""
+        """Return the signatures of all texts of one or more ``parts``, in order."""
         if len(parts) == 1:
             return parts[0]
         sizes = np.concatenate([np.diff(part.offsets) for part in parts])
@@ -62,7 +75,7 @@ class Signatures:
         )
 
     def take(self, rows: NDArray[np.int64]) -> Signatures:
-        """Return the signatures of texts ``rows`` int64[m], in their order; a copy."""
+        """Return a copy of the signatures of texts ``rows`` int64[m], in that order."""
         sizes = np.diff(self.offsets)[rows]
         offsets = np.append(0, np.cumsum(sizes))
         starts = np.repeat(self.offsets[rows] - offsets[:-1], sizes)
@@ -70,33 +83,33 @@ class Signatures:
 
 
 class SignatureMethod(Protocol):
-    """A method with its parameters.
+    """A method with its parameters; ``parse_method`` makes one from a name.
 
-    ``name`` is what a user writes and a result records, parameters and all, such as
-    ``segments:count=8,least=4``: methods of equal names give equal signatures. A pair that shares
-    ``least`` keys or more is a candidate. ``sketch_bytes`` is w of Signatures.
+    Methods of equal names give equal signatures, so a result records the name.
     """
 
     @property
     def name(self) -> str:
-        """What the method is called, with its parameters."""
+        """The name with all parameters, such as ``segments:count=8,least=4``."""
 
     @property
     def least(self) -> int:
-        """How many keys a candidate pair shares."""
+        """The number of keys that a candidate pair shares at least."""
 
     @property
     def sketch_bytes(self) -> int:
-        """How long a sketch is."""
+        """The size of a sketch in bytes, w of ``Signatures``."""
 
     @property
-    def checks(self) -> bool:
-        """Whether a candidate may be no match: only then are sketches needed."""
+    def needs_verification(self) -> bool:
+        """Whether sketches decide if a candidate is a match; if not, they are not needed."""
 
     def expected_recall(self, similarity: float, shingles: FeatureOptions) -> float | None:
-        """Return the probability with which texts of a similarity are a match; None if unknown.
+        """Return the probability that texts of a similarity are a match; None if unknown.
 
-        ``similarity`` is the Jaccard index of their ``shingles``.
+        Args:
+            similarity: The Jaccard index of their sets of shingles.
+            shingles: Which shingles.
         """
 
     def sign(self, texts: pa.LargeStringArray) -> Signatures:
@@ -105,7 +118,7 @@ class SignatureMethod(Protocol):
     def similarity(
         self, first: NDArray[np.uint8], second: NDArray[np.uint8]
     ) -> NDArray[np.float64]:
-        """Return how similar texts of sketches first[m, w] and second[m, w] are, float64[m].
+        """Return the similarity of each pair of sketches uint8[m, w], float64[m].
 
-        NaN for a candidate that is no match by the method's own check; 1 if it checks nothing.
+        NaN for a candidate that is not a match; 1 without verification.
         """

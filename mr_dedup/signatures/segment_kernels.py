@@ -1,172 +1,199 @@
-"""The loops of segment signatures: where texts are cut, and the hashes of what is between.
+"""Loops of segment signatures: split texts into segments, and hash these.
 
 Nothing is validated or allocated here: segments.py does both.
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numba import njit, uint8, uint32, uint64
+from numpy.typing import NDArray
 
-from mr_dedup.features.kernels import hash_shingles, normalise
+from mr_dedup.features.shingle_kernels import hash_shingles
+from mr_dedup.features.token_kernels import Tokens, tokenise
 from mr_dedup.features.xxh3 import xxh3_64
 from mr_dedup.kernels.bits import folded_product
+from mr_dedup.kernels.unsigned import ALL_BITS, U0, U1, U2, U
 
 LINES, SENTENCES, CONTENT = range(3)
-"""What texts are cut by."""
+"""Where texts are split: at line ends, at ends of sentences, or by their content."""
 
 WINDOW = 3
-"""Words whose hash decides whether a text is cut before them."""
+"""Words whose hash decides whether a text is split before them."""
 
-_U = np.uint64
-_0, _1, _2, _WINDOW = (_U(n) for n in (0, 1, 2, WINDOW))
-_ALL = ~_0
-_FACTORS = _U(0x9E3779B97F4A7C15), _U(0xD6E8FEB86659FD93)
+_WINDOW = U(WINDOW)
+_FACTORS = U(0x9E3779B97F4A7C15), U(0xD6E8FEB86659FD93)
 _SPACE, _TAB, _LINE_END, _RETURN = (np.uint8(ord(c)) for c in " \t\n\r")
 _STOP, _EXCLAMATION, _QUESTION = (np.uint8(ord(c)) for c in ".!?")
 
 
-@njit(cache=True, nogil=True)
-def sign_segments(  # type: ignore[no-untyped-def]
-    content, starts, stops, pages, entries, by, count, length, least, scratch, unit_starts,
-    unit_stops, lowest, keys, ends,
-):  # fmt: skip
-    """Write the keys of each content[starts[i]:stops[i]] to ``keys``, and to ends[i + 1] their end.
+class SegmentRule(NamedTuple):
+    """How texts are split into segments.
 
-    ``count`` segments a text, or as many as there are of ``length``, if that is not 0. Ascending,
-    each once; if less than ``least``, and any, as many more. ``unit_starts`` and ``unit_stops``
-    uint32[u] and ``lowest`` uint64[count] are scratch.
+    Attributes:
+        by: LINES, SENTENCES or CONTENT.
+        segments: The number of segments of a text; not used with a length.
+        length: The lines, sentences or, on average, words of a segment; 0 to use the number.
+        least: The number of keys that a text with words has at least.
     """
-    written = _0
+
+    by: int
+    segments: np.uint64
+    length: np.uint64
+    least: np.uint64
+
+
+class SegmentScratch(NamedTuple):
+    """Space to split a text of b bytes.
+
+    Attributes:
+        tokens: The tokens of a text, line or sentence.
+        unit_starts: uint32[b // 2 + 2], where lines or sentences with words start in the text.
+        unit_stops: uint32[b // 2 + 2].
+        hashes: uint64[b // 2 + 2], the windows of words.
+        spans: As ``shingle_kernels.Scratch`` has them.
+        lowest: uint64[segments].
+    """
+
+    tokens: Tokens
+    unit_starts: NDArray[np.uint32]
+    unit_stops: NDArray[np.uint32]
+    hashes: NDArray[np.uint64]
+    spans: NDArray[np.uint32]
+    lowest: NDArray[np.uint64]
+
+
+@njit(cache=True, nogil=True)
+def sign_segments(batch, table, rule, scratch, keys, ends):  # type: ignore[no-untyped-def]
+    """Write the keys of each text, ascending and distinct, to ``keys``, their end to ends[i + 1].
+
+    A text with words but too few distinct segments gets further keys, from a hash of all of it.
+    """
+    content, starts, stops = batch
+    tokens = scratch.tokens
+    written = U0
     for i in range(stops.size):
         begin = written
-        if by == CONTENT:
-            size = normalise(
-                content, starts[i], stops[i], pages, entries, scratch.text, scratch.token_starts,
-                scratch.token_stops,
-            )  # fmt: skip
-            written = _hash_content(scratch, size, count, length, lowest, keys, written)
-            end = uint64(scratch.token_stops[size - _1]) if size != _0 else _0
+        if rule.by == CONTENT:
+            size = tokenise(content, starts[i], stops[i], table, tokens)
+            written = _hash_content(size, rule, scratch, keys, written)
+            end = uint64(tokens.stops[size - U1]) if size != U0 else U0
         else:
-            size = _find_units(
-                content, starts[i], stops[i], by == SENTENCES, pages, entries, scratch,
-                unit_starts, unit_stops,
-            )  # fmt: skip
-            written = _hash_units(
-                scratch.text, unit_starts, unit_stops, size, count, length, keys, written
-            )
-            end = uint64(unit_stops[size - _1]) if size != _0 else _0
+            size = _find_units(content, starts[i], stops[i], rule.by == SENTENCES, table, scratch)
+            written = _hash_units(size, rule, scratch, keys, written)
+            end = uint64(scratch.unit_stops[size - U1]) if size != U0 else U0
         written = _keep_distinct(keys, begin, written)
-        if size != _0 and written < begin + least:
-            whole = xxh3_64(scratch.text, _0, end)
-            for more in range(begin + least - written):
+        if size != U0 and written < begin + rule.least:
+            whole = xxh3_64(tokens.text, U0, end)
+            for more in range(begin + rule.least - written):
                 keys[written] = folded_product(whole ^ _FACTORS[0], uint64(more) + _FACTORS[1])
-                written += _1
+                written += U1
         ends[i + 1] = written
 
 
 @njit(cache=True, nogil=True)
-def _hash_content(scratch, tokens, count, length, lowest, keys, written):  # type: ignore[no-untyped-def]
-    """Write the hash of each segment of a text that is cut where windows have low hashes.
+def _hash_content(count, rule, scratch, keys, written):  # type: ignore[no-untyped-def]
+    """Write the hash of each segment of a text of ``count`` tokens that is split by its content.
 
-    A segment goes on to the end of the window before which the next one is cut, or a common word
-    between two cuts would be one.
+    A segment starts at a window with a low hash, and ends with the window before which the next
+    segment starts; else a common word between two low windows would be a segment.
     """
-    if tokens == _0:
+    if count == U0:
         return written
-    text, starts, stops, hashes = (
-        scratch.text, scratch.token_starts, scratch.token_stops, scratch.hashes
-    )  # fmt: skip
-    windows = hash_shingles(text, starts, stops, tokens, _WINDOW, scratch.spans, hashes)
-    if length != _0:
-        limit, equals = _ALL // length, _0
+    text, starts, stops = scratch.tokens
+    hashes = scratch.hashes
+    windows = hash_shingles(scratch.tokens, count, _WINDOW, scratch.spans, hashes)
+    if rule.length != U0:
+        limit, equals = ALL_BITS // rule.length, U0
     else:
-        limit, equals = _lowest_hashes(hashes, windows, count - _1, lowest)
-    begin = _0
-    for i in range(_1, windows):
-        if hashes[i] > limit or (hashes[i] == limit and equals == _0):
+        limit, equals = _lowest_hashes(hashes, windows, rule.segments - U1, scratch.lowest)
+    begin = U0
+    for i in range(U1, windows):
+        if hashes[i] > limit or (hashes[i] == limit and equals == U0):
             continue
         if hashes[i] == limit:
-            equals -= _1
+            equals -= U1
         # never past the last word, for windows end there
-        end = uint64(stops[uint64(i) + _WINDOW - _1])
+        end = uint64(stops[uint64(i) + _WINDOW - U1])
         keys[written] = xxh3_64(text, uint64(starts[begin]), end)
-        written += _1
+        written += U1
         begin = uint64(i)
-    keys[written] = xxh3_64(text, uint64(starts[begin]), uint64(stops[tokens - _1]))
-    return written + _1
+    keys[written] = xxh3_64(text, uint64(starts[begin]), uint64(stops[count - U1]))
+    return written + U1
 
 
 @njit(cache=True, nogil=True)
 def _lowest_hashes(hashes, windows, most, lowest):  # type: ignore[no-untyped-def]
-    """Find the ``most`` lowest hashes of windows but the first: the last, and how many equal it."""
-    kept = _0
-    for i in range(_1, windows):
+    """Return the highest of the ``most`` lowest hashes after the first, and how many equal it."""
+    kept = U0
+    for i in range(U1, windows):
         value = hashes[i]
         hole = kept
         if kept == most:
-            if most == _0 or value >= lowest[most - _1]:
+            if most == U0 or value >= lowest[most - U1]:
                 continue
-            hole -= _1
-        kept = hole + _1
-        while hole > _0 and lowest[hole - _1] > value:
-            lowest[hole] = lowest[hole - _1]
-            hole -= _1
+            hole -= U1
+        kept = hole + U1
+        while hole > U0 and lowest[hole - U1] > value:
+            lowest[hole] = lowest[hole - U1]
+            hole -= U1
         lowest[hole] = value
-    if kept == _0:
-        return _0, _0
-    limit, equals = lowest[kept - _1], _1
-    while equals < kept and lowest[kept - _1 - equals] == limit:
-        equals += _1
+    if kept == U0:
+        return U0, U0
+    limit, equals = lowest[kept - U1], U1
+    while equals < kept and lowest[kept - U1 - equals] == limit:
+        equals += U1
     return limit, equals
 
 
 @njit(cache=True, nogil=True)
-def _hash_units(text, starts, stops, units, count, length, keys, written):  # type: ignore[no-untyped-def]
-    """Write the hash of each run of ``length`` units, or of ``count`` runs as even as can be."""
-    segments = (units + length - _1) // length if length != _0 else min(count, units)
+def _hash_units(units, rule, scratch, keys, written):  # type: ignore[no-untyped-def]
+    """Write the hash of each run of ``length`` units, or of ``segments`` even runs."""
+    length = rule.length
+    segments = (units + length - U1) // length if length != U0 else min(rule.segments, units)
     for segment in range(segments):
-        if length != _0:
-            first, end = uint64(segment) * length, min((uint64(segment) + _1) * length, units)
+        if length != U0:
+            first, end = uint64(segment) * length, min((uint64(segment) + U1) * length, units)
         else:
             first = uint64(segment) * units // segments
-            end = (uint64(segment) + _1) * units // segments
-        keys[written] = xxh3_64(text, uint64(starts[first]), uint64(stops[end - _1]))
-        written += _1
+            end = (uint64(segment) + U1) * units // segments
+        start, stop = scratch.unit_starts[first], scratch.unit_stops[end - U1]
+        keys[written] = xxh3_64(scratch.tokens.text, uint64(start), uint64(stop))
+        written += U1
     return written
 
 
 @njit(cache=True, nogil=True)
-def _find_units(  # type: ignore[no-untyped-def]
-    content, begin, end, by_sentences, pages, entries, scratch, starts, stops
-):
-    """Write the lines or sentences that have words to scratch.text, normalised; return how many.
+def _find_units(content, begin, end, by_sentences, table, scratch):  # type: ignore[no-untyped-def]
+    """Write the lines or sentences with words to the scratch text, tokenised; return their number.
 
-    Unit u is text[starts[u]:stops[u]]; a space is between two.
+    Between two of them is a space.
     """
-    units, base = _0, _0
+    text, token_starts, token_stops = scratch.tokens
+    units, base = U0, U0
     while begin < end:
         stop = _end_of_unit(content, begin, end, by_sentences)
-        tokens = normalise(
-            content, begin, stop, pages, entries, scratch.text[base:], scratch.token_starts,
-            scratch.token_stops,
-        )  # fmt: skip
-        if tokens != _0:
-            size = uint64(scratch.token_stops[tokens - _1])
-            starts[units], stops[units] = uint32(base), uint32(base + size)
-            units += _1
-            scratch.text[base + size] = _SPACE
-            base += size + _1
+        tokens = Tokens(text[base:], token_starts, token_stops)
+        count = tokenise(content, begin, stop, table, tokens)
+        if count != U0:
+            size = uint64(token_stops[count - U1])
+            scratch.unit_starts[units] = uint32(base)
+            scratch.unit_stops[units] = uint32(base + size)
+            units += U1
+            text[base + size] = _SPACE
+            base += size + U1
         begin = stop
     return units
 
 
 @njit(cache=True, nogil=True)
 def _end_of_unit(content, begin, end, by_sentences):  # type: ignore[no-untyped-def]
-    """Return where the line or sentence that starts at ``begin`` ends."""
+    """Return the end of the line or sentence that starts at ``begin``."""
     for i in range(begin, end):
         byte = content[i]
-        after = uint64(i) + _1
+        after = uint64(i) + U1
         if byte == _LINE_END:
             if not by_sentences or _is_blank(content, after, end):
                 return after
@@ -175,7 +202,7 @@ def _end_of_unit(content, begin, end, by_sentences):  # type: ignore[no-untyped-
                 if after == end or _is_white(content[after]):
                     return after
             elif _ends_chinese(content, uint64(i), end):
-                return after + _2
+                return after + U2
     return end
 
 
@@ -186,7 +213,7 @@ def _is_white(byte):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def _is_blank(content, begin, end):  # type: ignore[no-untyped-def]
-    """Return whether nothing shows from ``begin`` to the end of the line, which there is."""
+    """Return whether a line has only white space from ``begin`` on; False for an unended line."""
     for i in range(begin, end):
         if content[i] == _LINE_END:
             return True
@@ -197,11 +224,11 @@ def _is_blank(content, begin, end):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def _ends_chinese(content, i, end):  # type: ignore[no-untyped-def]
-    """Return whether content[i : i + 3] is one of 。！？."""
+    """Return whether content[i : i + 3] is 。 or ！ or ？."""
     lead = content[i]
-    if lead < uint8(0xE3) or i + _2 >= end:
+    if lead < uint8(0xE3) or i + U2 >= end:
         return False
-    middle, last = content[i + _1], content[i + _2]
+    middle, last = content[i + U1], content[i + U2]
     if lead == uint8(0xE3):
         return middle == uint8(0x80) and last == uint8(0x82)
     full_width = lead == uint8(0xEF) and middle == uint8(0xBC)
@@ -210,13 +237,13 @@ def _ends_chinese(content, i, end):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def _keep_distinct(keys, begin, end):  # type: ignore[no-untyped-def]
-    """Sort keys[begin:end] and leave out repeats; return where they then end."""
-    if end - begin < _2:
+    """Sort keys[begin:end] and remove repeats; return the new end."""
+    if end - begin < U2:
         return end
     keys[begin:end].sort()
-    written = begin + _1
-    for i in range(begin + _1, end):
-        if keys[i] != keys[written - _1]:
+    written = begin + U1
+    for i in range(begin + U1, end):
+        if keys[i] != keys[written - U1]:
             keys[written] = keys[i]
-            written += _1
+            written += U1
     return written

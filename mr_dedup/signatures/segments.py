@@ -1,4 +1,4 @@
-"""Segment signatures: texts are cut into segments, and are the same if they share enough of them.
+"""Segment signatures: near-duplicates share enough of the segments that texts are split into.
 
 Shivakumar and Garcia-Molina, Finding near-replicas of documents on the web, 1998.
 """
@@ -12,8 +12,9 @@ import numpy as np
 import pyarrow as pa
 
 from mr_dedup.features.options import FeatureOptions
-from mr_dedup.features.preparation import table_for
-from mr_dedup.features.shingles import scratch_for, slices_of
+from mr_dedup.features.preparation import prepared_batch, table_for
+from mr_dedup.features.shingle_kernels import SPAN
+from mr_dedup.features.token_kernels import Tokens
 from mr_dedup.signatures import segment_kernels as kernels
 from mr_dedup.signatures.parameters import MethodOfWords, check_range
 from mr_dedup.signatures.protocol import Signatures
@@ -22,28 +23,40 @@ Cut = Literal["lines", "sentences", "content"]
 CUTS: tuple[Cut, ...] = get_args(Cut)
 
 COUNT = 8
-"""Segments of a text, unless something else is said."""
+"""The default number of segments of a text."""
 
-MOST_SEGMENTS = 1 << 12
-LONGEST = 1 << 20
+MAX_SEGMENTS = 1 << 12
+MAX_LENGTH = 1 << 20
 
 
 @dataclass(frozen=True)
 class Segments(MethodOfWords):
-    """The XXH3 of each segment, normalised; ``least`` different ones are shared.
+    """A key for each segment of a text, the XXH3 of its normalised words.
 
-    A text is cut into ``count`` segments, or with ``length`` in place of that into however many of
-    that length it has. Segments are runs of lines or of sentences: as many in each as can be, or
-    ``length``. A line or sentence that is put in or left out moves all cuts behind it. Cuts by
-    ``content`` stay: they are before those 3 words whose hashes are the lowest of the text, or low
-    enough to make segments of ``length`` words on average; a segment goes on to the end of the
-    words before which the next begins.
+    Segments are runs of lines or of sentences, as even as possible or of ``length`` each; then a
+    line that is inserted or removed moves all boundaries behind it. Boundaries by ``content`` stay:
+    a segment starts at each 3 words whose hash is among the lowest of the text, or low enough to
+    make segments of ``length`` words on average, and ends with the 3 words that start the next one.
 
     Sentences end with one of .!? before white space, with one of 。！？, and at an empty line.
-    Lines and sentences without words are left out.
+    Lines and sentences without words are skipped. A text with fewer distinct segments than
+    ``least`` gets further keys, which only texts of the same words, in the same lines or sentences,
+    share.
 
-    A text of fewer different segments than ``least`` shares that many keys with texts of the same
-    words, in the same lines or sentences, alone.
+    Args:
+        by: ``lines``, ``sentences`` or ``content``.
+        count: The number of segments of a text, 8 if neither this nor ``length`` is given.
+        length: The lines, sentences or words of a segment, in place of ``count``.
+        least: The number of distinct segments that near-duplicates share.
+        stop_words, stem, segment, normalize: As in ``FeatureOptions``; stop words and stems with
+            ``content`` alone.
+
+    Raises:
+        ValueError: For a parameter out of range, or that cannot be combined with another.
+
+    Example:
+        >>> Segments(by="lines", length=2, least=1).name
+        'segments:by=lines,length=2,least=1'
     """
 
     TITLE: ClassVar[str] = "segments"
@@ -62,13 +75,13 @@ class Segments(MethodOfWords):
         if self.length is None:
             if self.count is None:
                 object.__setattr__(self, "count", COUNT)
-            check_range("count", self._count, 1, MOST_SEGMENTS)
+            check_range("count", self._count, 1, MAX_SEGMENTS)
             check_range("least", self.least, 1, self._count)
             return
         if self.count is not None:
             raise ValueError(f"count and length cannot both be given: {self.count}, {self.length}")
-        check_range("length", self.length, 1, LONGEST)
-        check_range("least", self.least, 1, MOST_SEGMENTS)
+        check_range("length", self.length, 1, MAX_LENGTH)
+        check_range("least", self.least, 1, MAX_SEGMENTS)
 
     @property
     def _count(self) -> int:
@@ -77,26 +90,38 @@ class Segments(MethodOfWords):
     def sign(self, texts: pa.LargeStringArray) -> Signatures:
         """Return the signatures of every text; a null, or one without words, has none.
 
-        Memory: the keys twice over, and the longest text's scratch. Raises ValueError for another
-        type of array.
+        Memory: the keys twice, and the scratch of the longest text.
+
+        Raises:
+            ValueError: For another type of array.
         """
         options = self.prepared(FeatureOptions())
-        content, starts, stops = slices_of(texts, options)
-        sizes = stops - starts
-        longest = int(sizes.max(initial=0))
-        unit_starts, unit_stops = np.empty((2, longest // 2 + 2), np.uint32)
-        # no text has more segments than words; what is not written to costs nothing
-        most = int(np.minimum(sizes // 2 + 1, self._count or LONGEST * MOST_SEGMENTS).sum())
-        keys = np.empty(most + self.least * starts.size, np.uint64)
-        ends = np.zeros(starts.size + 1, np.uint64)
+        batch = prepared_batch(texts, options)
+        # no text has more segments than words; what is not written takes no memory
+        max_segments = np.minimum(batch.sizes // 2 + 1, self._count or MAX_LENGTH * MAX_SEGMENTS)
+        keys = np.empty(int(max_segments.sum()) + self.least * len(texts), np.uint64)
+        ends = np.zeros(len(texts) + 1, np.uint64)
+        rule = kernels.SegmentRule(
+            _KERNEL_CUTS[self.by], *map(np.uint64, (self._count, self.length or 0, self.least))
+        )
         kernels.sign_segments(
-            content, starts, stops, *table_for(options), _KERNEL_CUTS[self.by],
-            np.uint64(self._count), np.uint64(self.length or 0), np.uint64(self.least),
-            scratch_for(longest, options), unit_starts, unit_stops,
-            np.empty(self._count, np.uint64), keys, ends,
-        )  # fmt: skip
+            batch, table_for(options), rule, self._scratch(batch.longest), keys, ends
+        )
         offsets = ends.view(np.int64)
-        return Signatures(offsets, keys[: offsets[-1]].copy(), np.empty((starts.size, 0), np.uint8))
+        sketches = np.empty((len(texts), 0), np.uint8)
+        return Signatures(offsets, keys[: offsets[-1]].copy(), sketches)
+
+    def _scratch(self, size_bytes: int) -> kernels.SegmentScratch:
+        max_tokens = size_bytes // 2 + 2
+        starts, stops = np.empty((2, max_tokens), np.uint32)
+        return kernels.SegmentScratch(
+            Tokens.allocate(size_bytes),
+            starts,
+            stops,
+            np.empty(max_tokens, np.uint64),
+            np.empty((4, SPAN), np.uint32),
+            np.empty(self._count, np.uint64),
+        )
 
 
 _KERNEL_CUTS = {

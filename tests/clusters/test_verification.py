@@ -20,7 +20,8 @@ from mr_dedup.clusters.verification import (
     text_hashes,
 )
 from mr_dedup.features.options import SHINGLES, FeatureOptions
-from mr_dedup.features.shingles import most_features, slices_of
+from mr_dedup.features.preparation import prepared_batch
+from mr_dedup.features.shingles import max_shingles
 from tests.clusters.sketch_oracle import estimate
 from tests.features import text_oracle
 from tests.strategies import TEXTS, shingles_of
@@ -131,14 +132,14 @@ def test_repeats_are_one_shingle_however_many():
 
 
 @given(st.lists(TEXTS, max_size=20), options, st.integers(1, 50))
-def test_there_is_room_for_any_sets(texts, chosen, most):
+def test_there_is_space_for_any_sets(texts, chosen, most):
     """Kernels write unchecked: whatever the texts are, what is made of them fits."""
-    _, starts, stops = slices_of(array(texts), chosen)
+    batch = prepared_batch(array(texts), chosen)
     shingles = [text_oracle.shingles(text, chosen.unit, chosen.length) for text in texts]
-    limits = most_features((stops - starts).astype(np.int64), chosen).tolist()
+    limits = max_shingles(batch.sizes.astype(np.int64), chosen).tolist()
     assert all(len(each) <= limit for each, limit in zip(shingles, limits, strict=True))
-    room = verification.room_for_sets(starts, stops, chosen, most).size
-    assert sum(min(len(each), most) for each in shingles) <= room
+    space = verification.space_for_sets(batch, chosen, most).size
+    assert sum(min(len(each), most) for each in shingles) <= space
 
 
 @pytest.mark.parametrize("size", [*range(1, 20), 63, 64, 65, 500])

@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 
 from mr_dedup.errors import FormatError, MrDedupError
 from mr_dedup.features.document_frequencies import (
-    MOST_DOCUMENTS,
+    MAX_DOCUMENTS,
     DocumentFrequencies,
-    described,
+    feature_description,
+    idf_table_for,
     inverse_frequencies,
-    weighing,
 )
-from mr_dedup.features.frequency_kernels import weigh_by_rarity
+from mr_dedup.features.frequency_kernels import multiply_by_idf
 from mr_dedup.features.options import FeatureOptions
 from mr_dedup.features.shingles import features_of
 from tests.features import frequency_oracle
@@ -51,7 +51,7 @@ def test_idfs_of_every_count_equal_the_oracle(documents):
     assert idfs(counts, documents) == [frequency_oracle.idf(n, documents) for n in counts]
 
 
-@given(st.data(), st.integers(0, MOST_DOCUMENTS))
+@given(st.data(), st.integers(0, MAX_DOCUMENTS))
 def test_idfs_of_any_counts_equal_the_oracle(data, documents):
     counts = data.draw(st.lists(st.integers(0, documents), max_size=8))
     assert idfs(counts, documents) == [frequency_oracle.idf(n, documents) for n in counts]
@@ -59,7 +59,7 @@ def test_idfs_of_any_counts_equal_the_oracle(data, documents):
 
 def test_idfs_on_both_sides_of_a_step():
     """Where a binary logarithm of some machine would fall on the other side."""
-    for documents in (10**6, 10**12, MOST_DOCUMENTS):
+    for documents in (10**6, 10**12, MAX_DOCUMENTS):
         for units in range(65, idfs([0], documents)[0] + 1, 61):
             # bisect for the last count with this idf or more
             low, high = 0, documents
@@ -78,7 +78,7 @@ def test_idfs_are_those_of_every_version_and_machine():
     counts = [0, 1, 2, 10, 1000, 10**6, 5 * 10**8, 10**9]
     assert idfs(counts, 10**9) == [1390, 1346, 1320, 1237, 948, 506, 108, 64]
     assert idfs([1, 2, 3], 3) == [108, 82, 64]
-    assert idfs([1, 2**62], MOST_DOCUMENTS) == [2814, 108]
+    assert idfs([1, 2**62], MAX_DOCUMENTS) == [2814, 108]
 
 
 def test_counts_beyond_the_documents_are_refused():
@@ -109,7 +109,7 @@ def test_every_feature_is_found_and_no_other(features):
     found = DocumentFrequencies("words:1", 1000, 5, hashes, counts)
     asked = np.concatenate([hashes, hashes ^ np.uint64(1 << 50), uint64([7])])
     weights = np.full(asked.size, 3, np.int32)
-    weigh_by_rarity(asked, weights, np.uint64(asked.size), found.table)
+    multiply_by_idf(asked, weights, np.uint64(asked.size), found.table)
     known = dict(zip(hashes.tolist(), counts.tolist(), strict=True))
     assert weights.tolist() == [
         3 * frequency_oracle.idf(known.get(feature, 4), 1000) for feature in asked.tolist()
@@ -158,11 +158,11 @@ def test_weights_with_frequencies_or_without_as_the_weighting_says():
     some = frequencies_of({"a": 2})
     for weighting in BY_RARITY:
         with pytest.raises(ValueError, match=rf"^frequencies: .* {weighting} needs document freq"):
-            weighing(FeatureOptions(weighting=weighting), None)
+            idf_table_for(FeatureOptions(weighting=weighting), None)
     for weighting in ("binary", "tf", "log-tf"):
-        with pytest.raises(ValueError, match=rf"^frequencies: .* {weighting} makes no use of them"):
-            weighing(FeatureOptions(weighting=weighting), some)
-        assert weighing(FeatureOptions(weighting=weighting), None).unknown == 0
+        with pytest.raises(ValueError, match=rf"^frequencies: .* {weighting} does not use them"):
+            idf_table_for(FeatureOptions(weighting=weighting), some)
+        assert idf_table_for(FeatureOptions(weighting=weighting), None).unknown == 0
     with pytest.raises(ValueError, match="frequencies: "):
         features_of("a", FeatureOptions(weighting="tf-idf"))
     with pytest.raises(ValueError, match="frequencies: "):
@@ -173,9 +173,9 @@ def test_frequencies_of_other_features_are_refused_and_both_named():
     some = frequencies_of({"a": 2}, features="words:2, stem english, normalize nfkc")
     others = r"of words:2, stem english, normalize nfkc cannot weigh words:1, normalize nfkc$"
     with pytest.raises(MrDedupError, match=others):
-        weighing(FeatureOptions(weighting="tf-idf"), some)
+        idf_table_for(FeatureOptions(weighting="tf-idf"), some)
     same = FeatureOptions("words", 2, "tf-idf", stem="english")
-    assert weighing(same, some).unknown == some.unknown_idf
+    assert idf_table_for(same, some).unknown == some.unknown_idf
 
 
 def test_descriptions_tell_frequencies_apart():
@@ -187,11 +187,13 @@ def test_descriptions_tell_frequencies_apart():
         frequencies_of(some, minimum=1),
         frequencies_of(some, features="words:1, stem english, normalize nfkc"),
     ]  # fmt: skip
-    assert len({described(options, one) for one in different}) == len(different)
-    assert described(options, frequencies_of(some)) == described(options, frequencies_of(some))
+    assert len({feature_description(options, one) for one in different}) == len(different)
+    assert feature_description(options, frequencies_of(some)) == feature_description(
+        options, frequencies_of(some)
+    )
     named = f"words:1, tf-idf, normalize nfkc, frequencies {different[0].digest}"
-    assert described(options, different[0]) == named
-    assert described(FeatureOptions(), None) == "words:1, log-tf, normalize nfkc"
+    assert feature_description(options, different[0]) == named
+    assert feature_description(FeatureOptions(), None) == "words:1, log-tf, normalize nfkc"
 
 
 def test_the_digest_is_that_of_every_version_and_machine():
@@ -319,5 +321,7 @@ def test_files_of_other_kinds_are_named(tmp_path):
         DocumentFrequencies.read(path)
     for columns in ({"id": ["a"], "fingerprint": [1]}, {"feature": [1], "documents": [2]}):
         pq.write_table(pa.table(columns), path)
-        with pytest.raises(FormatError, match="holds no document frequencies, its columns are '"):
+        with pytest.raises(
+            FormatError, match="contains no document frequencies; its columns are '"
+        ):
             DocumentFrequencies.read(path)

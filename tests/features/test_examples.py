@@ -5,8 +5,12 @@ import importlib
 
 import pytest
 
+MODULES = [
+    "document_frequencies", "feature_counts", "normalisation", "options", "shingles", "text_batch",
+]  # fmt: skip
 
-@pytest.mark.parametrize("module", ["normalisation", "options"])
+
+@pytest.mark.parametrize("module", MODULES)
 def test_examples_are_right(module):
     found = doctest.testmod(importlib.import_module(f"mr_dedup.features.{module}"))
     assert found.attempted

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mr_dedup.features import feature_counts
-from mr_dedup.features.feature_counts import count_features, document_frequencies, merged
+from mr_dedup.features.feature_counts import count_features, document_frequencies, sum_counts
 from mr_dedup.features.options import FeatureOptions
 from tests.features import frequency_oracle
 from tests.strategies import shingles_of, words_of
@@ -28,7 +27,7 @@ def counted(batches, options, **how):
     for hashes, counts in parts:
         assert (hashes.dtype, counts.dtype) == (np.uint64, np.uint64)
         assert np.all(hashes[1:] > hashes[:-1])
-    hashes, counts = merged(parts)
+    hashes, counts = sum_counts(parts)
     return dict(zip(hashes.tolist(), counts.tolist(), strict=True)), len(parts)
 
 
@@ -41,8 +40,7 @@ def test_any_batches_equal_the_oracle(batches, options, max_features):
 
 
 @pytest.mark.parametrize("max_features", [1, 10, 1000, 1 << 20])
-def test_many_features_grow_the_table_and_are_handed_on(monkeypatch, max_features):
-    monkeypatch.setattr(feature_counts, "_FIRST_SLOTS", 4)
+def test_many_features_grow_the_table_and_are_yielded_in_parts(max_features):
     rng = random.Random(max_features)
     vocabulary = [f"w{n}" for n in range(5000)]
     batches = [
@@ -51,15 +49,16 @@ def test_many_features_grow_the_table_and_are_handed_on(monkeypatch, max_feature
     ]
     every = [text for batch in batches for text in batch]
     chosen = FeatureOptions(weighting="binary")
-    found, parts = counted(batches, chosen, max_features=max_features)
+    found, parts = counted(batches, chosen, max_features=max_features, first_slots=4)
     assert found == frequency_oracle.frequencies(every, "words", 1, 1)
     assert (parts > 1) == (max_features < 1 << 20)
 
 
-def test_a_text_larger_than_what_is_held_is_counted_once(monkeypatch):
-    monkeypatch.setattr(feature_counts, "_FIRST_SLOTS", 2)
+def test_a_text_larger_than_the_limit_is_counted_once():
     text = " ".join(f"w{n}" for n in [*range(3000), *range(3000)])
-    found, parts = counted([[text, "w1 w2"], [text]], FeatureOptions(), max_features=10)
+    found, parts = counted(
+        [[text, "w1 w2"], [text]], FeatureOptions(), max_features=10, first_slots=2
+    )
     # each such text ends a part, the last of which is empty
     assert parts == 3
     assert found == {frequency_oracle.hashed(f"w{n}"): 3 if n in (1, 2) else 2 for n in range(3000)}

@@ -64,7 +64,7 @@ def test_simhash_prepares_texts_as_features_of_does(texts, options):
     """A bit is 1 where the features with that bit have more than half the weight."""
     chosen = FeatureOptions("words", 2, "tf", **options)
     found = simhash(pa.array(texts, pa.large_string()), chosen)
-    for text, value, exists in zip(texts, found.values, found.exist, strict=True):
+    for text, value, exists in zip(texts, found.values, found.has_fingerprint, strict=True):
         assert exists == (text is not None)
         if text is None:
             continue

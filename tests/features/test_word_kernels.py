@@ -10,13 +10,11 @@ import pytest
 import xxhash
 from hypothesis import given
 from hypothesis import strategies as st
-from numba import njit
 
 from mr_dedup.features import word_kernels as kernels
-from mr_dedup.features.intrinsics import HAN, HANS, PUNCTUATION, THREES, decode_threes
-from mr_dedup.features.kernels import find_features
 from mr_dedup.features.options import FeatureOptions
 from mr_dedup.features.preparation import table_for
+from mr_dedup.features.shingle_kernels import ShingleRule, find_features
 from mr_dedup.features.shingles import scratch_for
 from mr_dedup.features.unicode_table import CHARACTER, unicode_table
 from mr_dedup.fingerprints.simhash import simhash
@@ -33,7 +31,8 @@ def counted(contents, scratch=None, options=None):
     scratch = scratch or kernels.word_scratch_for(max(map(len, contents), default=0))
     for begin, end in itertools.pairwise(cuts):
         table = table_for(options or FeatureOptions())
-        occurrences, distinct = kernels.find_words(data, begin, end, *table, TOTALS, scratch)
+        rule = kernels.WordRule(table, TOTALS)
+        occurrences, distinct = kernels.find_words(data, begin, end, rule, scratch)
         hashes = scratch.hashes[:distinct].tolist()
         assert len(set(hashes)) == distinct
         yield int(occurrences), dict(zip(hashes, scratch.weights[:distinct] // 64, strict=True))
@@ -45,8 +44,8 @@ def expected(content, options=None):
     data = np.frombuffer(content, np.uint8)
     scratch = scratch_for(len(content), options)
     count, _ = find_features(
-        data, np.uint64(0), np.uint64(len(content)), *table_for(options), False, np.uint64(1),
-        np.ones(1, np.int32), scratch,
+        data, np.uint64(0), np.uint64(len(content)),
+        ShingleRule(table_for(options), False, np.uint64(1), np.ones(1, np.int32)), scratch,
     )  # fmt: skip
     return int(count), dict(Counter(scratch.hashes[:count].tolist()))
 
@@ -120,39 +119,10 @@ def test_a_vocabulary_that_is_lost_again_and_again():
 
 
 def test_what_the_loop_takes_for_granted_of_the_table():
-    pages, entries = unicode_table()
-    codes = np.arange(len(pages) << 8)
-    found = entries[pages[codes >> 8].astype(np.intp) << 8 | codes & 255]
-    assert codes[found & 3 == CHARACTER].max() < kernels.CODE_POINTS
-    assert (found[HAN : HAN + HANS] == CHARACTER).all()
-    assert not any(found[first : last + 1].any() for first, last in PUNCTUATION)
+    found = unicode_table().each()
+    assert np.flatnonzero(found & 3 == CHARACTER).max() < kernels.CODE_POINTS
     # no word may begin with a zero byte, for a key of zeros is nobody's
     assert found[0] & 3 != CHARACTER
-
-
-@given(
-    st.integers(0, 0xFFFF).filter(lambda code: not 0xD800 <= code < 0xE000), st.binary(max_size=80)
-)
-def test_three_bytes_are_decoded_as_python_does(code, after):
-    encoded = chr(code).encode()
-    data = np.frombuffer(encoded + after + bytes(64), np.uint8)
-    out = np.empty(THREES, np.uint32)
-    masks = int(decoded_threes(data, out))
-    for j in range(THREES):
-        three = data[3 * j : 3 * j + 3].tobytes()
-        formed = three[0] >> 4 == 0xE and three[1] >> 6 == 2 and three[2] >> 6 == 2
-        character = out[j]
-        assert masks >> j & 1 == formed
-        assert masks >> THREES + j & 1 == (formed and HAN <= character < HAN + HANS)
-        is_punctuation = any(first <= character <= last for first, last in PUNCTUATION)
-        assert masks >> 2 * THREES + j & 1 == is_punctuation
-    if code >= 0x800:
-        assert out[0] == code
-
-
-@njit
-def decoded_threes(data, out):
-    return decode_threes(data, np.uint64(0), out)
 
 
 def test_texts_of_too_many_words_are_hashed_another_way(monkeypatch):
@@ -162,7 +132,7 @@ def test_texts_of_too_many_words_are_hashed_another_way(monkeypatch):
     options = FeatureOptions("words", 1, "tf")
     texts = pa.array(["the end. " * n + "中文 " * (n % 7) for n in range(50)], pa.large_string())
     expected_values = simhash(texts, options).values.tolist()
-    monkeypatch.setattr(simhash_kernels, "WORD_WEIGHTS", 64 * 100)
+    monkeypatch.setattr(simhash_kernels, "MAX_TEXT_WEIGHT", 64 * 100)
     monkeypatch.setattr(simhash_kernels, "simhash_words", None)
     assert simhash(texts, options).values.tolist() == expected_values
 

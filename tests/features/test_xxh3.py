@@ -6,18 +6,12 @@ import xxhash
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mr_dedup.features.xxh3 import xxh3_64, xxh3_64_17_to_32, xxh3_128
+from mr_dedup.features.xxh3 import xxh3_64, xxh3_64_17_to_32
 
 
 def hashed(content, begin=0, end=None):
     array = np.frombuffer(content, np.uint8)
     return int(xxh3_64(array, np.uint64(begin), np.uint64(len(content) if end is None else end)))
-
-
-def hashed_128(content, begin=0, end=None):
-    array = np.frombuffer(content, np.uint8)
-    high, low = xxh3_128(array, np.uint64(begin), np.uint64(len(content) if end is None else end))
-    return int(high) << 64 | int(low)
 
 
 @pytest.mark.parametrize("begin", [0, 1, 7])
@@ -26,7 +20,6 @@ def test_every_length_equals_the_package(begin):
     content = np.random.default_rng(1).bytes(2 * 1024 + 200)
     for end in range(begin, len(content)):
         assert hashed(content, begin, end) == xxhash.xxh3_64_intdigest(content[begin:end]), end
-        assert hashed_128(content, begin, end) == xxhash.xxh3_128_intdigest(content[begin:end]), end
 
 
 @pytest.mark.parametrize("length", range(17, 33))
@@ -40,10 +33,8 @@ def test_what_is_hashed_without_a_loop_equals_the_package(length):
 def test_long_content_equals_the_package(size):
     content = np.random.default_rng(size).bytes(size)
     assert hashed(content) == xxhash.xxh3_64_intdigest(content)
-    assert hashed_128(content) == xxhash.xxh3_128_intdigest(content)
 
 
 @given(st.binary(max_size=600))
 def test_any_bytes_equal_the_package(content):
     assert hashed(content) == xxhash.xxh3_64_intdigest(content)
-    assert hashed_128(content) == xxhash.xxh3_128_intdigest(content)

@@ -29,7 +29,7 @@ def oracle(text, options):
 
 def fingerprints(texts, options):
     found = simhash(pa.array(texts, pa.large_string()), options)
-    pairs = zip(found.values.tolist(), found.exist.tolist(), strict=True)
+    pairs = zip(found.values.tolist(), found.has_fingerprint.tolist(), strict=True)
     return [value if exists else None for value, exists in pairs]
 
 
@@ -106,7 +106,7 @@ def test_slices_nulls_and_empty_arrays():
     array = pa.array(texts, pa.large_string())
     options = FeatureOptions()
     whole = simhash(array, options)
-    assert whole.exist.tolist() == [True, False, True, True, True]
+    assert whole.has_fingerprint.tolist() == [True, False, True, True, True]
     assert whole.occurrences.tolist() == [2, 0, 1, 2, 1]
     for start in range(6):
         for stop in range(start, 6):

@@ -34,7 +34,7 @@ def oracle(text, options, counts, documents, minimum=2):
 
 def fingerprints(texts, options, frequencies):
     found = simhash(pa.array(texts, pa.large_string()), options, frequencies)
-    pairs = zip(found.values.tolist(), found.exist.tolist(), strict=True)
+    pairs = zip(found.values.tolist(), found.has_fingerprint.tolist(), strict=True)
     return [value if exists else None for value, exists in pairs]
 
 
@@ -161,7 +161,7 @@ def test_misuse_is_named():
     some = document_frequencies([texts], FeatureOptions(), 1)
     with pytest.raises(ValueError, match="frequencies: the weighting tf-idf needs document freq"):
         simhash(texts, FeatureOptions(weighting="tf-idf"))
-    with pytest.raises(ValueError, match="frequencies: the weighting log-tf makes no use of them"):
+    with pytest.raises(ValueError, match="frequencies: the weighting log-tf does not use them"):
         simhash(texts, FeatureOptions(), some)
     with pytest.raises(MrDedupError, match=r"of words:1, .* cannot weigh words:2, "):
         simhash(texts, FeatureOptions("words", 2, "tf-idf"), some)

@@ -95,7 +95,7 @@ def test_each_pair_of_fingerprints_is_counted_once():
     texts = [" ".join(rng.choice(words, rng.integers(0, 6))) or None for _ in range(120)]
     method = SimhashMethod(16, FeatureOptions())
     signed = method.sign(parts_of(texts))
-    values = dict(zip(np.flatnonzero(signed.exist).tolist(), signed.keys.tolist(), strict=True))
+    values = dict(zip(np.flatnonzero(signed.has_keys).tolist(), signed.keys.tolist(), strict=True))
     wanted = {
         (n, m)
         for n, m in itertools.combinations(values, 2)

@@ -9,14 +9,14 @@ import pytest
 from mr_dedup.features.options import FeatureOptions
 from mr_dedup.signatures import bands as bands_module
 from mr_dedup.signatures.bands import (
-    LOWEST_SIMILARITY,
+    MIN_SIMILARITY,
     RECALL,
     Bands,
     choose_bands,
     expected_recall,
 )
 from mr_dedup.signatures.methods import parse_method
-from mr_dedup.signatures.minwise import MOST_PERMUTATIONS
+from mr_dedup.signatures.minwise import MAX_PERMUTATIONS
 
 SIMILARITIES = [0.5, 0.55, 0.6, 0.7, 0.75, 0.8, 0.9, 0.95, 0.99, 0.999, 1.0]
 
@@ -52,7 +52,7 @@ def test_the_expected_recall_is_that_of_all_outcomes(similarity, bands, rows, le
 def test_what_is_chosen_is_enough_and_with_a_band_less_it_is_not(similarity, recall):
     bands, rows = choose_bands(similarity, recall)
     assert expected_recall(similarity, bands, rows) >= recall
-    assert bands * rows <= MOST_PERMUTATIONS
+    assert bands * rows <= MAX_PERMUTATIONS
     if similarity < 1:
         assert expected_recall(similarity, bands - 1, rows) < recall
     else:
@@ -65,7 +65,7 @@ def test_what_is_chosen():
         0.5: Bands(57, 3), 0.6: Bands(55, 4), 0.7: Bands(28, 4), 0.8: Bands(20, 5), 0.9: Bands(9, 5)
     }  # fmt: skip
     # below that they would grow without end
-    assert choose_bands(0.01) == choose_bands(LOWEST_SIMILARITY)
+    assert choose_bands(0.01) == choose_bands(MIN_SIMILARITY)
     assert choose_bands(0.8, 0.998) == (16, 5)
 
 

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from mr_dedup.signatures import candidates as module
 from mr_dedup.signatures.candidates import (
-    can_be_chained,
+    can_be_connected,
     candidates,
-    chained,
-    crowded,
+    connecting_edges,
+    count_oversized_keys,
     match,
     matches,
 )
@@ -57,22 +57,22 @@ def test_candidates_are_all_pairs_that_share_enough(sets, least):
 
 @given(KEYS, st.integers(1, 4))
 def test_chains_connect_what_pairs_connect(sets, least):
-    edges = joined(chained(signatures(sets), least))
+    edges = joined(connecting_edges(signatures(sets), least))
     pairs = all_pairs(sets, least)
     assert components_of(len(sets), edges) == components_of(len(sets), pairs)
     assert all(a != b for a, b in edges)
 
 
 @pytest.mark.parametrize("range_keys", [1, 7, 1 << 15])
-def test_each_text_is_linked_to_the_first_one_with_its_key(monkeypatch, range_keys):
-    monkeypatch.setattr(module, "_RANGE_KEYS", range_keys)
+def test_each_text_is_linked_to_the_first_one_with_its_key(range_keys):
     random = np.random.default_rng(2)
     # hashes, numbers that share all their leading bits, and a key that most texts have
     pool = [*random.integers(0, 1 << 64, 400, np.uint64).tolist(), *range(100), *[2**64 - 1] * 50]
     sets = [{5, *(pool[i] for i in random.integers(0, len(pool), 4))} for _ in range(500)]
     keys = np.array([key for each in sets for key in each], np.uint64)
     offsets = np.cumsum([0, *map(len, sets)])
-    edges = joined(chained(Signatures(offsets, keys, np.zeros((500, 0), np.uint8)), 1))
+    signed = Signatures(offsets, keys, np.zeros((500, 0), np.uint8))
+    edges = joined(connecting_edges(signed, 1, range_keys=range_keys))
     first, expected = {}, []
     for number, each in enumerate(sets):
         expected += [(first[key], number) for key in each if key in first]
@@ -90,27 +90,24 @@ def random_numbers(count):
 
 
 @pytest.mark.parametrize("common", [0, 900])
-def test_keys_are_linked_in_parts_and_by_threads(monkeypatch, common):
+def test_keys_are_linked_in_parts_and_by_threads(common):
     keys = random_keys(1, 2000, 700).keys
     # as of a page that is everywhere, in the last range and in the first
     keys[:common], keys[-common or 2000 :] = (1 << 64) - 1, 0
     signed = Signatures(np.arange(2001), keys, np.empty((2000, 0), np.uint8))
-    whole = list(chained(signed, 1))
+    whole = list(connecting_edges(signed, 1))
     assert len(whole) == 1
-    monkeypatch.setattr(module, "_LINKED_KEYS", 200)
-    monkeypatch.setattr(module, "_RANGE_KEYS", 50)
-    parts = list(chained(signed, 1))
+    small = {"linked_keys": 200, "range_keys": 50}
+    parts = list(connecting_edges(signed, 1, **small))
     assert len(parts) > (1 if common else 8)
     assert len(joined(parts)) == len(joined(whole)) == 2000 - np.unique(keys).size
     assert components_of(2000, joined(parts)) == components_of(2000, joined(whole))
-    spread = list(chained(signed, 1, threads=3))
+    spread = list(connecting_edges(signed, 1, threads=3, **small))
     for one, other in zip(parts, spread, strict=True):
         assert all(map(np.array_equal, one, other))
 
 
 def test_tables_stay_small_however_many_keys_there_are(monkeypatch):
-    monkeypatch.setattr(module, "_LINKED_KEYS", 1 << 12)
-    monkeypatch.setattr(module, "_RANGE_KEYS", 1 << 6)
     signed = random_keys(3, 1 << 16, 1 << 15)
     slots = []
     usual = module.kernels.link_equal
@@ -120,7 +117,7 @@ def test_tables_stay_small_however_many_keys_there_are(monkeypatch):
         return usual(*arguments)
 
     monkeypatch.setattr(module.kernels, "link_equal", link_equal)
-    list(chained(signed, 1))
+    list(connecting_edges(signed, 1, linked_keys=1 << 12, range_keys=1 << 6))
     assert len(slots) == 16
     # 2 to 4 a key, and of some 64 keys
     assert max(slots) <= 4 << 7
@@ -133,7 +130,7 @@ def test_signatures_in_parts_are_as_one(cuts, least):
     sets = [{rng.randrange(40) for _ in range(rng.randrange(5))} for _ in range(200)]
     edges = itertools.pairwise([0, *cuts, 200])
     parts = [signatures(sets[start:stop]) for start, stop in edges]
-    found, expected = chained(parts, least), chained(signatures(sets), least)
+    found, expected = connecting_edges(parts, least), connecting_edges(signatures(sets), least)
     for one, other in zip(found, expected, strict=True):
         assert all(map(np.array_equal, one, other))
     whole = Signatures.joined(parts)
@@ -142,27 +139,28 @@ def test_signatures_in_parts_are_as_one(cuts, least):
 
 
 def test_no_keys_have_no_edges():
-    assert list(chained(signatures([set(), set()]), 1)) == []
-    assert list(chained([], 1)) == []
+    assert list(connecting_edges(signatures([set(), set()]), 1)) == []
+    assert list(connecting_edges([], 1)) == []
 
 
-def test_pairs_come_in_batches(monkeypatch):
+def test_pairs_come_in_batches():
     sets = [{0, i % 7} for i in range(60)]
-    monkeypatch.setattr(module, "_PAIRS", 100)
-    batches = list(candidates(signatures(sets), 1))
+    batches = list(candidates(signatures(sets), 1, batch_pairs=100))
     assert len(batches) > 10
     assert joined(batches) == all_pairs(sets, 1)
 
 
 @given(KEYS, st.integers(1, 3), st.integers(1, 8))
-def test_crowded_keys_are_taken_in_slices_and_counted(sets, least, most):
+def test_oversized_keys_are_taken_in_slices_and_counted(sets, least, most):
     found = joined(candidates(signatures(sets), least, most))
     assert set(found) <= set(all_pairs(sets, least))
     texts_of = {}
     for i, each in enumerate(sets):
         for key in each:
             texts_of.setdefault(key, []).append(i)
-    assert crowded(signatures(sets), most) == sum(len(t) > most for t in texts_of.values())
+    assert count_oversized_keys(signatures(sets), most) == sum(
+        len(t) > most for t in texts_of.values()
+    )
     shared = {}
     for texts in texts_of.values():
         for start in range(0, len(texts), most):
@@ -175,7 +173,7 @@ class Close:
     """Shares two keys, and sketches within 3 of one another."""
 
     least = 2
-    checks = True
+    needs_verification = True
 
     def similarity(self, first, second):
         apart = np.abs(first[:, 0].astype(float) - second[:, 0])
@@ -199,6 +197,6 @@ def test_matches_pass_the_methods_check(sets, data):
 
 def test_too_many_subsets_are_refused():
     signed = signatures([set(range(12))])
-    assert not can_be_chained(signed, 4)
-    with pytest.raises(ValueError, match="of 12 keys more than 128 subsets have 4"):
-        list(chained(signed, 4))
+    assert not can_be_connected(signed, 4)
+    with pytest.raises(ValueError, match="12 keys of a text have more than 128 subsets of 4"):
+        list(connecting_edges(signed, 4))

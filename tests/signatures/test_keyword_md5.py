@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from mr_dedup.errors import MrDedupError
 from mr_dedup.features.feature_counts import document_frequencies
 from mr_dedup.features.options import FeatureOptions
-from mr_dedup.signatures.keyword_md5 import MOST_KEYWORDS, ORDERS, Abstract, Keywords
+from mr_dedup.signatures.keyword_md5 import MAX_KEYWORDS, ORDERS, Abstract, Keywords
 from tests.features import frequency_oracle
 from tests.signatures import signature_oracle as oracle
 from tests.signatures.signed import array, keys
@@ -47,7 +47,7 @@ def test_abstracts_are_cut_at_a_character(character, shift):
 
 
 @given(
-    LISTS, st.sampled_from([1, 2, 3, 10, MOST_KEYWORDS]), st.sampled_from(ORDERS),
+    LISTS, st.sampled_from([1, 2, 3, 10, MAX_KEYWORDS]), st.sampled_from(ORDERS),
     st.sampled_from(["tf", "log-tf", "binary"]),
 )  # fmt: skip
 def test_keywords_equal_the_oracle(texts, n, order, weighting):
@@ -166,7 +166,7 @@ def test_of_texts_without_words_nothing_holds():
         ({"weighting": "tf-idf"}, "the weighting tf-idf needs document frequencies"),
         (
             {"weighting": "tf", "frequencies": frequencies_of(CORPUS)},
-            "the weighting tf takes no document frequencies",
+            "the weighting tf uses no document frequencies",
         ),
         ({"stop_words": "xx"}, "stop_words must be one of"),
     ],

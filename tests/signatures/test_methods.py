@@ -47,7 +47,7 @@ def test_names(text, name):
 def test_a_method_is_what_its_name_says():
     assert parse_method("segments:by=lines,length=4,least=2") == Segments("lines", None, 4, 2)
     assert all(listed.help and "\n" not in listed.help for listed in METHODS.values())
-    assert [listed.kind.TITLE for listed in METHODS.values()] == list(METHODS)
+    assert [listed.method_class.TITLE for listed in METHODS.values()] == list(METHODS)
 
 
 def test_frequencies_are_those_of_keywords():

@@ -84,7 +84,7 @@ TEXTS = st.lists(st.sampled_from(["a", "Bc", "def", "x" * 20, ".", "9"]), max_si
 def test_values_are_the_least_by_each_permutation(texts, permutations):
     found = hashed(texts, permutations)
     assert found.values.shape == (len(texts), permutations)
-    for text, values, exists in zip(texts, found.values.tolist(), found.exist, strict=True):
+    for text, values, exists in zip(texts, found.values.tolist(), found.has_shingles, strict=True):
         assert exists == (text is not None)
         if exists:
             assert values == expected(text, permutations)
@@ -134,7 +134,7 @@ def test_the_share_of_equal_values_estimates_the_similarity(similarity, size):
 
 def test_texts_without_words_are_similar_to_copies_and_nulls_to_nothing():
     found = hashed(["", None, "a", "...", "", None], 16)
-    assert found.exist.tolist() == [True, False, True, True, True, False]
+    assert found.has_shingles.tolist() == [True, False, True, True, True, False]
     first, second = np.array([0, 0, 2, 0, 0, 1]), np.array([1, 2, 2, 3, 4, 5])
     assert found.similarity(first, second).tolist() == [0, 0, 1, 0, 1, 0]
 
@@ -171,7 +171,7 @@ def test_sets_of_hashes_have_the_hashes_of_their_texts(sets, permutations):
     found = minwise_of_hashes(offsets, hashes, permutations)
     drawn = splitmix(0)
     constants = [next(drawn) for _ in range(permutations)]
-    for each, values, exists in zip(sets, found.values.tolist(), found.exist, strict=True):
+    for each, values, exists in zip(sets, found.values.tolist(), found.has_shingles, strict=True):
         assert exists == bool(each)
         if each:
             assert values == [least_by(each, order, constants) for order in range(permutations)]

@@ -43,7 +43,9 @@ def assert_equal(one, other):
 
 
 def test_methods_are_listed_by_their_names():
-    assert {name: listed.kind.TITLE for name, listed in METHODS.items()} == {n: n for n in METHODS}
+    assert {name: listed.method_class.TITLE for name, listed in METHODS.items()} == {
+        n: n for n in METHODS
+    }
 
 
 @every_method
@@ -129,7 +131,7 @@ def test_nothing_is_compared(method):
         signed = method.sign(array(texts))
         assert len(signed) == len(texts)
         assert not signed.keys.size
-        assert not signed.exist.any()
+        assert not signed.has_keys.any()
     nothing = np.empty((0, method.sketch_bytes), np.uint8)
     assert method.similarity(nothing, nothing).shape == (0,)
 

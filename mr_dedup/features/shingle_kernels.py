@@ -1,0 +1,174 @@
+"""Loops over a text that find its features: hash its shingles and weigh them.
+
+Nothing is validated or allocated here: shingles.py does both.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit, uint32, uint64
+from numpy.typing import NDArray
+
+from mr_dedup.features.token_kernels import (
+    Tokens,
+    copy_text,
+    is_null,
+    length_by_script,
+    split_characters,
+    tokenise,
+)
+from mr_dedup.features.unicode_table import UnicodeTable
+from mr_dedup.features.xxh3 import (
+    xxh3_64,
+    xxh3_64_9_to_16,
+    xxh3_64_17_to_32,
+    xxh3_64_up_to_8,
+)
+from mr_dedup.kernels.hash_table import find_slot
+from mr_dedup.kernels.unsigned import U0, U1, U2, U
+
+SPAN = 512
+"""Shingles that are grouped by size together."""
+
+
+class ShingleRule(NamedTuple):
+    """What ``FeatureOptions`` say about shingles, as kernels take it.
+
+    Attributes:
+        table: The character table for prepared texts.
+        by_characters: Whether a shingle is made of characters, not of tokens.
+        length: Tokens or characters a shingle, uint64; LENGTH_BY_SCRIPT if the script decides.
+        steps: int32[s], what each further occurrence of a feature adds to its weight.
+    """
+
+    table: UnicodeTable
+    by_characters: bool
+    length: np.uint64
+    steps: NDArray[np.int32]
+
+
+class Scratch(NamedTuple):
+    """Space for the features of one text, of up to p pieces: its tokens, or their characters.
+
+    Attributes:
+        tokens: The tokens.
+        pieces: What shingles are made of: the tokens, or slices of the same text that are its
+            characters.
+        hashes: uint64[p], p rounded up to a multiple of 8: the shingles.
+        weights: int32[p], as well: what each shingle adds to the weight of its feature.
+        keys: uint64[c], a hash table of features, c a power of 2 and at least 2 p.
+        times: uint32[c], the number of occurrences of each.
+        spans: uint32[4, SPAN].
+    """
+
+    tokens: Tokens
+    pieces: Tokens
+    hashes: NDArray[np.uint64]
+    weights: NDArray[np.int32]
+    keys: NDArray[np.uint64]
+    times: NDArray[np.uint32]
+    spans: NDArray[np.uint32]
+
+
+@njit(cache=True, nogil=True)
+def find_features(content, begin, end, rule, scratch):  # type: ignore[no-untyped-def]
+    """Find the shingles of ``content[begin:end]``.
+
+    Writes to ``scratch`` the hash of each shingle, and what it adds to the weight of its feature.
+    Returns the number of shingles, repeats counted, and the number of pieces in each: the rule's
+    length, or fewer if the text has fewer. A text without tokens has one shingle, all its bytes; a
+    null has none.
+    """
+    if is_null(content, begin):
+        return U0, U0
+    tokens, pieces, hashes = scratch.tokens, scratch.pieces, scratch.hashes
+    length = rule.length
+    size = tokenise(content, begin, end, rule.table, tokens)
+    if size == U0:
+        size, length, count = U1, U1, U1
+        pieces.starts[U0] = uint32(0)
+        pieces.stops[U0] = uint32(copy_text(content, begin, end, pieces.text))
+        hashes[U0] = xxh3_64(content, begin, end)
+    else:
+        if rule.by_characters:
+            stop = uint64(tokens.stops[size - U1])
+            size = split_characters(tokens.text, stop, pieces.starts, pieces.stops)
+        elif length == U0:
+            length = length_by_script(tokens.starts, tokens.stops, size)
+        count = hash_shingles(pieces, size, length, scratch.spans, hashes)
+    if rule.steps.size == 1:
+        scratch.weights[:count] = rule.steps[0]
+    else:
+        weigh_repeats(hashes, count, rule.steps, scratch.weights, scratch.keys, scratch.times)
+    return count, min(length, size)
+
+
+@njit(cache=True, nogil=True)
+def hash_shingles(pieces, count, length, spans, hashes):  # type: ignore[no-untyped-def]
+    """Write the hash of every shingle of ``length`` pieces; return the number of shingles.
+
+    ``count`` pieces, uint64, if at least one and fewer than ``length``, are one shingle. ``spans``
+    uint32[4, SPAN] is scratch.
+
+    The hash has a path of its own for each range of sizes, and sizes of words are random. So
+    shingles are grouped by path, a span at a time: 4.6 ns a word, and 14 where each takes its
+    branch; 5.2 ns, not 13, for each three words of English.
+    """
+    text, starts, stops = pieces
+    if count == U0:
+        return U0
+    shingles = count - length + U1 if count >= length else U1
+    last = min(length, count) - U1
+    short, middling, longer, long = spans[0], spans[1], spans[2], spans[3]
+    for begin in range(U0, shingles, U(SPAN)):
+        shorts, middlings, longers, longs = U0, U0, U0, U0
+        for i in range(begin, min(uint64(begin) + U(SPAN), shingles)):
+            size = uint64(stops[uint64(i) + last]) - uint64(starts[i])
+            short[shorts] = uint32(i)
+            shorts += uint64(size <= U(8))
+            middling[middlings] = uint32(i)
+            middlings += uint64(size > U(8)) & uint64(size <= U(16))
+            longer[longers] = uint32(i)
+            longers += uint64(size > U(16)) & uint64(size <= U(32))
+            long[longs] = uint32(i)
+            longs += uint64(size > U(32))
+        for entry in range(shorts):
+            i = uint64(short[entry])
+            start = uint64(starts[i])
+            hashes[i] = xxh3_64_up_to_8(text, start, uint64(stops[i + last]) - start)
+        for entry in range(middlings):
+            i = uint64(middling[entry])
+            start = uint64(starts[i])
+            hashes[i] = xxh3_64_9_to_16(text, start, uint64(stops[i + last]) - start)
+        for entry in range(longers):
+            i = uint64(longer[entry])
+            start = uint64(starts[i])
+            hashes[i] = xxh3_64_17_to_32(text, start, uint64(stops[i + last]) - start)
+        for entry in range(longs):
+            i = uint64(long[entry])
+            hashes[i] = xxh3_64(text, uint64(starts[i]), uint64(stops[i + last]))
+    return shingles
+
+
+@njit(cache=True, nogil=True)
+def weigh_repeats(hashes, count, steps, weights, keys, times):  # type: ignore[no-untyped-def]
+    """Write the weight that each occurrence adds to its feature.
+
+    That is steps[t] of occurrence t + 1, and the last of ``steps`` int32[s] of all later ones.
+    ``keys`` uint64[c] and ``times`` uint32[c] are scratch, c a power of 2 and at least twice
+    ``count``.
+    """
+    capacity = U2
+    while capacity < U2 * count:
+        capacity *= U2
+    keys, times = keys[:capacity], times[:capacity]
+    times[:] = uint32(0)
+    last = uint32(steps.size - 1)
+    for i in range(count):
+        slot = find_slot(keys, times, hashes[i])
+        keys[slot] = hashes[i]
+        before = times[slot]
+        times[slot] = before + uint32(1)
+        weights[i] = steps[min(before, last)]
