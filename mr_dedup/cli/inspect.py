@@ -24,9 +24,6 @@ from mr_dedup.formats.inputs import expand
 
 EXIT_DAMAGED = 1
 
-# small, because fingerprints in the same block as the damage are not counted
-_BATCH_COUNT = 1 << 16
-
 _BAR_COLUMNS = 40
 _MAX_BITS = 16
 
@@ -56,7 +53,7 @@ def run(arguments: argparse.Namespace) -> int:
     ]
     reports = []
     for file in files:
-        reports.append(_inspect(file, arguments.bits))
+        reports.append(inspect(file, arguments.bits))
         if not arguments.json:
             print("\n".join(_lines(reports[-1])), flush=True)
     if arguments.json:
@@ -104,14 +101,22 @@ class _Survey:
         }
 
 
-def _inspect(file: FingerprintFile, bits: int) -> dict[str, Any]:
+def inspect(file: FingerprintFile, bits: int, *, batch_count: int = 1 << 16) -> dict[str, Any]:
+    """Read a file and return its report, for JSON.
+
+    Args:
+        file: the file.
+        bits: how many leading bits to count fingerprints by.
+        batch_count: how many fingerprints to read at a time. Fingerprints in the same batch as
+            the damage are not counted.
+    """
     survey = _Survey(bits)
     damage = None
     try:
         with tqdm(
             total=file.count(), unit=" fingerprints", unit_scale=True, leave=False, disable=None
         ) as bar:
-            for batch in file.batches(max_count=_BATCH_COUNT):
+            for batch in file.batches(max_count=batch_count):
                 survey.add(batch)
                 bar.update(len(batch))
     except FormatError as error:

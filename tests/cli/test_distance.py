@@ -56,7 +56,7 @@ def fingerprint(weights):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "chosen", "asked"),
+    ("arguments", "chosen", "more"),
     [
         ([], ("words", 1, "log-tf"), {}),
         (["--features", "words:2", "--weights", "tf"], ("words", 2, "tf"), {}),
@@ -68,13 +68,13 @@ def fingerprint(weights):
         ),
     ],
 )
-def test_every_number_equals_the_oracle(tmp_path, capsys, arguments, chosen, asked):
+def test_every_number_equals_the_oracle(tmp_path, capsys, arguments, chosen, more):
     contents = {"a": FOX + " 中国人民", "b": CAT + " 中国"}
     found = report(capsys, *texts(tmp_path, **contents), "--top", 1000, *arguments)
     a, b = (
         {
             feature: units / 64
-            for feature, units in text_oracle.weighted(content, *chosen, **asked).items()
+            for feature, units in text_oracle.weighted(content, *chosen, **more).items()
         }
         for content in contents.values()
     )
@@ -104,7 +104,7 @@ def test_every_number_equals_the_oracle(tmp_path, capsys, arguments, chosen, ask
         assert heaviest == sorted(heaviest, reverse=True)
 
 
-def test_the_report_for_people(tmp_path, capsys, monkeypatch):
+def test_the_report_as_text(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     texts(tmp_path, a="one two two three", b="one one two four")
     assert main(["distance", "a.txt", "b.txt", "--weights", "tf", "--top", "1"]) == 0
@@ -215,7 +215,7 @@ def test_reading_ends_when_both_are_found(tmp_path, capsys):
 
 
 @pytest.mark.parametrize("arguments", [("a", "none"), ("none", "a"), ("none", "none")])
-def test_an_id_that_is_not_there(sources, capsys, arguments):
+def test_a_missing_id(sources, capsys, arguments):
     said = refusal(capsys, *arguments, "--in", sources / "x.jsonl")
     assert said == "no document has the id 'none', of 7 read"
 

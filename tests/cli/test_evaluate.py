@@ -55,7 +55,7 @@ def counts(bands):
     return [(band["predicted"], band["true_positives"], band["false_negatives"]) for band in bands]
 
 
-def test_pairs_for_people(folder, capsys):
+def test_pairs_as_text(folder, capsys):
     assert printed(capsys, "found.tsv", "--truth", "truth.tsv") == (
         "predicted  4 pairs; ignored: 1 repeated, 1 of a document with itself\n"
         "true       3 pairs from 0.8 on, of 4 known\n"
@@ -67,7 +67,7 @@ def test_pairs_for_people(folder, capsys):
     )
 
 
-def test_decisions_for_people(folder, capsys):
+def test_decisions_as_text(folder, capsys):
     (folder / "truth.tsv").write_text(TRUTH + "g\telsewhere\t1\n")
     more = ("--documents", "docs.jsonl", "more.jsonl")
     (folder / "more.jsonl").write_text('{"id": "g", "text": "g"}\n')

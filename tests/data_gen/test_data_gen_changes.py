@@ -1,4 +1,4 @@
-"""Each change does what its name says, always, and nothing else."""
+"""Each change changes the part in its name, always, and no other."""
 
 import dataclasses
 import itertools

@@ -63,7 +63,7 @@ def started(tmp_path: Path, *arguments: str | Path, before: str) -> "subprocess.
     return process
 
 
-def test_python_m_writes_a_data_set_and_says_so_in_a_line(tmp_path: Path) -> None:
+def test_python_m_writes_a_data_set_and_one_line(tmp_path: Path) -> None:
     out = tmp_path / "out"
     options = ["--near-misses", "3", "--chunk-size", "1KB"]
     done = subprocess.run(
@@ -94,7 +94,7 @@ def test_python_m_writes_a_data_set_and_says_so_in_a_line(tmp_path: Path) -> Non
     assert list(tmp_path.iterdir()) == [out]
 
 
-def test_a_terminal_sees_a_progress_bar(tmp_path: Path) -> None:
+def test_a_progress_bar_on_a_terminal(tmp_path: Path) -> None:
     ours, theirs = os.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("4H", 24, 80, 0, 0))  # 24 lines of 80
     done = subprocess.run(
@@ -250,7 +250,7 @@ def test_more_than_the_free_space_is_refused_at_once(
 
 @pytest.mark.parametrize("limit", [100, 500, 5_000_000])
 @pytest.mark.parametrize("before", [False, True])
-def test_a_write_that_fails_leaves_nothing(tmp_path: Path, limit: int, before: bool) -> None:
+def test_a_failed_write_leaves_no_files(tmp_path: Path, limit: int, before: bool) -> None:
     """Files may not grow past the limit: in the queries, in the truth, in the corpus."""
     out = tmp_path / "out"
     arguments = [*NUMBERS, "--queries", "20", "--corpus", "1_000_000"]
@@ -266,7 +266,7 @@ def test_a_write_that_fails_leaves_nothing(tmp_path: Path, limit: int, before: b
 
 
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
-def test_an_interrupt_leaves_nothing(tmp_path: Path, name: str) -> None:
+def test_an_interrupt_leaves_no_files(tmp_path: Path, name: str) -> None:
     process = started(tmp_path, *SLOW, "--out", tmp_path / "out", before=DEFAULT_SIGNALS)
     process.send_signal(signal.Signals[name])
     _, error = process.communicate(timeout=15)

@@ -1,4 +1,4 @@
-"""Data sets of documents, read back by other means and compared with what the truth says."""
+"""Data sets of documents, read by other means and compared with their truth."""
 
 import dataclasses
 import hashlib
@@ -66,7 +66,7 @@ def test_the_truth_is_every_pair_of_a_cluster_with_its_similarity(
     assert len(rows) == len(truth) == 10 * 45
     assert {(one, other): jaccard for one, other, jaccard in rows} == truth
 
-    # and the near misses, each beside an original of its site; nothing else is alike
+    # and the near misses, each beside an original of its site; no other pair is similar
     kinds = {document["id"]: document["kind"] for document in documents}
     sites = {document["id"]: document["site"] for document in documents}
     missed = read_pairs(folder / "near-misses.tsv")
@@ -106,7 +106,7 @@ def test_documents_have_their_fields_and_clusters(tmp_path: Path) -> None:
             assert [member["kind"] for member in members] == ["near-miss"]
 
 
-def test_kinds_come_in_turn(tmp_path: Path) -> None:
+def test_kinds_are_used_in_turn(tmp_path: Path) -> None:
     kinds = ("date", "spun", "date")
     folder = made(tmp_path / "out", duplicates_per_document=4, kinds=kinds, near_misses=0)
     counts = Counter(document["kind"] for document in read_documents(folder))
@@ -119,13 +119,13 @@ def test_documents_are_scattered_over_the_files(tmp_path: Path) -> None:
     clusters = [document["cluster"] for document in read_documents(folder)]
     neighbours = sum(one == other for one, other in itertools.pairwise(clusters))
     assert neighbours < 12
-    places: defaultdict[int, list[int]] = defaultdict(list)
-    for place, cluster in enumerate(clusters):
-        places[cluster].append(place)
-    # the range of three uniform places is half of it all, on average
-    spread = sum(max(each) - min(each) for each in places.values()) / 300
+    positions: defaultdict[int, list[int]] = defaultdict(list)
+    for position, cluster in enumerate(clusters):
+        positions[cluster].append(position)
+    # the range of three uniform positions is half of the total, on average
+    spread = sum(max(each) - min(each) for each in positions.values()) / 300
     assert 0.44 < spread / 900 < 0.56
-    originals = sum(place for each in places.values() for place in each) / 900
+    originals = sum(position for each in positions.values() for position in each) / 900
     assert abs(originals - 449.5) < 1
 
 
@@ -183,7 +183,7 @@ def test_a_compressed_file_has_the_lines_of_a_plain_one(tmp_path: Path, format_:
     assert contents(made(tmp_path / "again", format=format_)) == contents(packed)
 
 
-def test_seeds_and_parameters_change_what_they_should(tmp_path: Path) -> None:
+def test_effects_of_seeds_and_parameters(tmp_path: Path) -> None:
     one = contents(made(tmp_path / "one"))
     assert contents(made(tmp_path / "same")) == one
     for name, changes in {
@@ -210,7 +210,7 @@ DIGESTS = {
 
 
 @pytest.mark.parametrize("language", DIGESTS)
-def test_a_seed_keeps_its_meaning(tmp_path: Path, language: str) -> None:
+def test_golden_values_of_a_seed(tmp_path: Path, language: str) -> None:
     folder = made(tmp_path / "out", language=language, seed=2**64 - 59, documents=100, length=300)
     digest = hashlib.sha256()
     for name in ("documents-00000.jsonl", "truth.tsv", "near-misses.tsv"):
@@ -223,7 +223,7 @@ def test_a_seed_keeps_its_meaning(tmp_path: Path, language: str) -> None:
     ("documents", "duplicates", "near_misses"),
     [(0, 0, 0), (0, 3, 2), (1, 0, 0), (3, 0, 2), (1, 30, 0)],
 )
-def test_nothing_of_one_kind_or_another(
+def test_counts_of_zero(
     tmp_path: Path, format_: str, documents: int, duplicates: int, near_misses: int
 ) -> None:
     parameters = DocumentParameters(
@@ -251,7 +251,7 @@ def test_lines_of_the_truth_have_the_smaller_id_first_and_ascend() -> None:
             assert all(one < other for one, other in ids)
 
 
-def test_lines_are_json_in_utf_8_as_it_is(tmp_path: Path) -> None:
+def test_lines_are_json_in_utf_8(tmp_path: Path) -> None:
     for line in file_lines(made(tmp_path / "out", language="chinese")):
         text = line.decode()
         assert "\\u" not in text.replace("\\u3000", "")

@@ -134,7 +134,7 @@ def test_too_many_files_are_refused(
 
 
 @pytest.mark.parametrize("format_", ["jsonl", "html"])
-def test_overwrite_replaces_only_what_is_its_own(
+def test_overwrite_replaces_own_files_only(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], format_: str
 ) -> None:
     out = tmp_path / "out"
@@ -151,7 +151,7 @@ def test_overwrite_replaces_only_what_is_its_own(
 
 @pytest.mark.parametrize("format_", ["jsonl", "jsonl.gz", "jsonl.zst", "html"])
 @pytest.mark.parametrize("limit", [0, 500, 20_000])
-def test_a_write_that_fails_leaves_nothing(tmp_path: Path, format_: str, limit: int) -> None:
+def test_a_failed_write_leaves_no_files(tmp_path: Path, format_: str, limit: int) -> None:
     """No file may grow past the limit."""
     arguments = [*NUMBERS, "--documents", "100", "--format", format_, "--out", tmp_path / "out"]
     limits = f"import resource; resource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, {limit})); "
@@ -163,7 +163,7 @@ def test_a_write_that_fails_leaves_nothing(tmp_path: Path, format_: str, limit: 
 
 
 def test_memory_does_not_grow_with_the_documents(tmp_path: Path) -> None:
-    # the peak of the process itself; what wait4 tells includes its parent's, before the exec
+    # the peak of the process itself; that of wait4 includes its parent's, before the exec
     peak = (
         "import atexit, re; from pathlib import Path; atexit.register(lambda: print(re.search("
         "r'VmHWM:\\s+(\\d+) kB', Path('/proc/self/status').read_text())[1])); "

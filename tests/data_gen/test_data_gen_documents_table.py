@@ -1,4 +1,4 @@
-"""The table of docs/formats.md that says how similar each kind of near-duplicate is."""
+"""The table in docs/formats.md of the similarity of each kind of near-duplicate."""
 
 import re
 import statistics

@@ -62,11 +62,11 @@ def distance(a: int, b: int) -> int:
 
 
 def neighbours(
-    queries: list[int], corpus: list[int], least: int, most: int
+    queries: list[int], corpus: list[int], minimum: int, maximum: int
 ) -> dict[int, list[int]]:
     """All pairs, compared one by one."""
     found = {
-        query: sorted({value for value in corpus if least <= distance(query, value) <= most})
+        query: sorted({value for value in corpus if minimum <= distance(query, value) <= maximum})
         for query in sorted(set(queries))
     }
     return {query: values for query, values in found.items() if values}
@@ -86,16 +86,16 @@ def test_every_planted_pair_is_near_and_in_the_corpus(
     assert set(truth) == set(queries)
     for query, planted in truth.items():
         assert set(planted) <= set(corpus)
-        # an equal query, k bits away exactly, is the same query: so this holds for merged lines
-        least = k if flips == "exactly" else 0
-        assert all(least <= distance(query, value) <= k for value in planted)
+        # an equal query, k bits away exactly, is the same query: so this is true of merged lines
+        minimum = k if flips == "exactly" else 0
+        assert all(minimum <= distance(query, value) <= k for value in planted)
     assert list(truth) == sorted(truth)
     assert all(planted == sorted(set(planted)) for planted in truth.values())
 
 
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("flips", ["up-to", "exactly"])
-def test_in_uniform_data_the_truth_is_every_near_pair_there_is(
+def test_in_uniform_data_the_truth_has_all_pairs_within_k(
     tmp_path: Path, seed: int, flips: str
 ) -> None:
     folder = made(tmp_path / "out", seed=seed, flips=flips)
@@ -115,7 +115,7 @@ def test_near_misses_are_in_the_corpus_one_and_two_bits_too_far(tmp_path: Path) 
     assert max(distance(query, near) for query in truth for near in truth[query]) == 3
 
 
-def test_a_decoy_that_is_another_querys_duplicate_stays_in_the_truth(tmp_path: Path) -> None:
+def test_a_near_miss_that_is_a_duplicate_of_another_query(tmp_path: Path) -> None:
     dense = {"queries": 300, "k": 1, "distribution": Clustered(1, 1), "near_misses": 4}
     parameters = dataclasses.replace(BASE, **dense)
     queries = make_queries(parameters)
@@ -131,7 +131,7 @@ def test_a_decoy_that_is_another_querys_duplicate_stays_in_the_truth(tmp_path: P
     assert {(query, value) for query in truth for value in truth[query]} == pairs
 
 
-def test_a_corpus_with_no_room_to_spare_holds_what_is_planted_and_no_more(tmp_path: Path) -> None:
+def test_a_corpus_of_planted_values_only(tmp_path: Path) -> None:
     parameters = dataclasses.replace(BASE, corpus=60 * 7)
     queries = make_queries(parameters)
     planted = [
@@ -154,14 +154,14 @@ def test_equal_queries_share_a_line(tmp_path: Path) -> None:
     }
 
 
-def test_a_query_planted_as_it_is_counts_as_its_own_near_duplicate(tmp_path: Path) -> None:
+def test_a_query_planted_unchanged_is_its_own_near_duplicate(tmp_path: Path) -> None:
     folder = made(tmp_path / "out", k=0)
     assert read_truth(folder) == {
         query: [query] for query in sorted(read_longs(folder / "queries.longs"))
     }
 
 
-def test_numbers_of_flips_are_even_and_positions_uniform() -> None:
+def test_counts_and_positions_of_flips_are_uniform() -> None:
     parameters = dataclasses.replace(
         BASE, queries=1000, duplicates_per_query=80, corpus=80_000, near_misses=0
     )
@@ -179,9 +179,9 @@ def test_planted_values_are_spread_over_the_corpus(tmp_path: Path) -> None:
     parameters = dataclasses.replace(BASE, queries=1000, corpus=100_000, near_misses=0)
     planted = set(make_duplicates(parameters, make_queries(parameters)).view(np.int64).flat)
     folder = made(tmp_path / "out", queries=1000, corpus=100_000, near_misses=0)
-    places = [place for place, value in enumerate(read_corpus(folder)) if value in planted]
-    assert len(places) == 4000
-    tenths = Counter(place // 10_000 for place in places)
+    positions = [position for position, value in enumerate(read_corpus(folder)) if value in planted]
+    assert len(positions) == 4000
+    tenths = Counter(position // 10_000 for position in positions)
     assert all(abs(tenths[tenth] - 400) < 100 for tenth in range(10))
 
 
@@ -232,7 +232,7 @@ def test_any_chunk_size_gives_the_same_bytes(
     assert whole(many) == whole(one)
 
 
-def test_seeds_and_parameters_change_what_they_should(tmp_path: Path) -> None:
+def test_effects_of_seeds_and_parameters(tmp_path: Path) -> None:
     one = whole(made(tmp_path / "one"))
     assert whole(made(tmp_path / "same")) == one
     other = whole(made(tmp_path / "other", seed=21))
@@ -262,7 +262,7 @@ DIGESTS = {
 
 
 @pytest.mark.parametrize("name", GOLDEN)
-def test_a_seed_keeps_its_meaning(tmp_path: Path, name: str) -> None:
+def test_golden_values_of_a_seed(tmp_path: Path, name: str) -> None:
     distribution, flips, k = GOLDEN[name]
     folder = made(
         tmp_path / "out",
@@ -295,7 +295,7 @@ def test_a_seed_keeps_its_meaning(tmp_path: Path, name: str) -> None:
         (1, 1, 0, 1),
     ],
 )
-def test_nothing_of_one_kind_or_another(
+def test_counts_of_zero(
     tmp_path: Path, queries: int, duplicates: int, near_misses: int, corpus: int
 ) -> None:
     parameters = FingerprintParameters(

@@ -27,7 +27,7 @@ both = pytest.mark.parametrize("language", [english(), chinese()], ids=["english
 
 
 @both
-def test_a_vocabulary_is_of_distinct_words_of_letters(language: Language) -> None:
+def test_a_vocabulary_has_distinct_words_of_letters(language: Language) -> None:
     assert len(language.words) == VOCABULARY
     assert len({unicodedata.normalize("NFKC", word).lower() for word in language.words}) == (
         VOCABULARY
@@ -57,7 +57,7 @@ def test_chinese_words_are_of_one_to_three_characters() -> None:
 
 
 @pytest.mark.parametrize("size", [1, 2, 256, VOCABULARY])
-def test_frequencies_are_zipfs(size: int) -> None:
+def test_frequencies_follow_zipfs_law(size: int) -> None:
     slots = np.bincount(frequency_table(size), minlength=size)
     assert slots.size == size
     assert slots.sum() == 2**18
@@ -83,7 +83,7 @@ def test_synonyms_come_in_pairs_in_the_same_form(language: Language) -> None:
         assert 0 <= other // FORMS < VOCABULARY
 
 
-def test_sentences_in_print() -> None:
+def test_the_text_of_sentences() -> None:
     words = english().words
     sentence = [5 * FORMS + FIRST, 6 * FORMS, 7 * FORMS + LAST]
     one = f"{words[5].capitalize()} {words[6]} {words[7]}."
@@ -122,6 +122,6 @@ def test_rewritten_text_is_the_same_after_normalisation(language: Language) -> N
     assert unicodedata.normalize("NFKC", rewritten) == unicodedata.normalize("NFKC", text)
 
 
-def test_a_language_keeps_its_words() -> None:
+def test_golden_words_of_a_language() -> None:
     assert english().words[:5] == ["bou", "brert", "round", "ste", "ceast"]
     assert chinese().words[:5] == ["鄞", "打", "屿", "磊", "萍"]

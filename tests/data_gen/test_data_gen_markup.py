@@ -25,7 +25,7 @@ def shown(page: Page) -> list[str]:
 
 @languages
 @pytest.mark.parametrize("encoding", ENCODINGS)
-def test_whatever_the_encoding_the_tokens_are_the_same(language: str, encoding: str) -> None:
+def test_all_encodings_have_the_same_tokens(language: str, encoding: str) -> None:
     for page in pages(language, encoding):
         document = to_html(page)
         assert slow_tokens(body_text(document)) == shown(page)
@@ -52,7 +52,7 @@ def test_an_html_document_marks_its_parts() -> None:
 
 
 @languages
-def test_entities_leave_nothing_but_ascii(language: str) -> None:
+def test_entities_leave_ascii_only(language: str) -> None:
     documents = [to_html(page) for page in pages(language, "entities")]
     assert all(document.isascii() for document in documents)
     assert all("&copy;" in document for document in documents)

@@ -1,4 +1,4 @@
-"""Folders appear whole or not at all, and nothing that is not ours is ever removed."""
+"""Folders appear complete or not at all, and files of others are never removed."""
 
 import re
 from pathlib import Path
@@ -75,7 +75,7 @@ def test_an_empty_folder_is_replaced(tmp_path: Path) -> None:
     assert listing(tmp_path) == {"out": "/", "out/a": "new"}
 
 
-def test_a_folder_that_fills_up_in_the_meantime_stays(tmp_path: Path) -> None:
+def test_a_folder_that_is_filled_meanwhile_stays(tmp_path: Path) -> None:
     target = tmp_path / "out"
     with (
         pytest.raises(OutputError, match="cannot be written: Directory not empty"),
@@ -86,7 +86,7 @@ def test_a_folder_that_fills_up_in_the_meantime_stays(tmp_path: Path) -> None:
     assert listing(tmp_path) == {"out": "/", "out/a": "another's"}
 
 
-def test_a_filled_folder_is_replaced_only_when_told(tmp_path: Path) -> None:
+def test_a_filled_folder_is_replaced_only_with_overwrite(tmp_path: Path) -> None:
     target = tmp_path / "out"
     target.mkdir()
     for name in ("a", "b", "part-7"):
@@ -125,7 +125,7 @@ def test_a_folder_or_a_link_under_our_name_is_foreign(tmp_path: Path, kind: str)
     assert listing(tmp_path) == was
 
 
-def test_a_foreign_file_that_comes_in_the_meantime_stays_with_all_the_rest(tmp_path: Path) -> None:
+def test_a_foreign_file_that_appears_meanwhile_stays(tmp_path: Path) -> None:
     target = tmp_path / "out"
     fill(target, content="old")
     with (
@@ -137,7 +137,7 @@ def test_a_foreign_file_that_comes_in_the_meantime_stays_with_all_the_rest(tmp_p
     assert listing(tmp_path) == {"out": "/", "out/a": "old", "out/precious": "1"}
 
 
-def test_the_old_folder_returns_if_the_new_one_cannot_take_its_place(
+def test_the_old_folder_is_restored_if_the_rename_fails(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     target = tmp_path / "out"
@@ -155,7 +155,7 @@ def test_the_old_folder_returns_if_the_new_one_cannot_take_its_place(
     assert listing(tmp_path) == {"out": "/", "out/a": "old"}
 
 
-def test_an_interrupt_while_the_old_one_is_removed_leaves_the_new_one_alone(
+def test_an_interrupt_during_the_removal_keeps_the_new_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     target = tmp_path / "out"
@@ -200,7 +200,7 @@ def test_names_that_cannot_be_a_new_folder_are_refused(
     assert listing(tmp_path) == {"file": "1", "here": "/"}
 
 
-def test_a_disk_with_too_little_room_is_refused_before_the_work(tmp_path: Path) -> None:
+def test_a_full_disk_is_refused_before_the_work(tmp_path: Path) -> None:
     worked = False
     with (
         pytest.raises(

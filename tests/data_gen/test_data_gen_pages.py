@@ -33,11 +33,11 @@ def test_lengths_are_log_normal(mean: int) -> None:
     # the median, and one sigma up from it
     median = mean / math.exp(0.8**2 / 2)
     assert abs(lengths[2048] / median - 1) < 0.02
-    place = round(4096 * statistics.NormalDist().cdf(1))
-    assert abs(lengths[place] / (median * math.exp(0.8)) - 1) < 0.02
+    index = round(4096 * statistics.NormalDist().cdf(1))
+    assert abs(lengths[index] / (median * math.exp(0.8)) - 1) < 0.02
 
 
-def test_the_shortest_articles_are_no_shorter_than_their_surroundings() -> None:
+def test_the_shortest_articles_are_longer_than_navigation_and_footer() -> None:
     assert set(length_table(MIN_WORDS)[:2000]) == {MIN_WORDS}
     for page in pages(300, "english", MIN_WORDS):
         around = [text for role, text in page.blocks() if role not in ("paragraph", "title")]
@@ -74,7 +74,7 @@ def test_one_word_in_sixteen_has_a_comma() -> None:
 
 
 @pytest.mark.parametrize("language", ["english", "chinese"])
-def test_a_page_shows_what_its_site_shares_and_its_own(language: str) -> None:
+def test_the_blocks_of_a_page(language: str) -> None:
     for page in pages(100, language):
         assert page.language.name == language
         blocks = page.blocks()
@@ -87,11 +87,11 @@ def test_a_page_shows_what_its_site_shares_and_its_own(language: str) -> None:
         article = blocks[len(items) + 2 : -1]
         printed = [text for role, text in article if role == "paragraph"]
         assert printed == [page.language.paragraph(each) for each in page.paragraphs]
-        adverts = [place for place, (role, _) in enumerate(article) if role == "advert"]
+        adverts = [index for index, (role, _) in enumerate(article) if role == "advert"]
         assert adverts == ([page.advert_position] if page.advert else [])
 
 
-def test_what_is_drawn_varies_as_it_says() -> None:
+def test_random_parts_vary() -> None:
     drawn = pages(2000, "mixed", html=0.25)
     assert abs(sum(page.language is english() for page in drawn) - 1000) < 100
     assert abs(sum(page.html for page in drawn) - 500) < 90
@@ -106,7 +106,7 @@ def test_what_is_drawn_varies_as_it_says() -> None:
         assert abs(hosts.count(f"{code}000.example") / len(hosts) - 0.163) < 0.05
 
 
-def test_a_near_miss_shares_site_and_advert_alone() -> None:
+def test_a_near_miss_only_shares_site_and_advert() -> None:
     maker = PageMaker(7, "mixed", 100, 0.5, in_files=False)
     for number in range(50):
         page = maker.page(Stream(7, "pages", number))
@@ -118,7 +118,7 @@ def test_a_near_miss_shares_site_and_advert_alone() -> None:
         assert shared == {*page.site.navigation, page.site.footer, page.advert} - {""}
 
 
-def test_sites_and_adverts_are_of_seed_language_and_number() -> None:
+def test_sites_and_adverts_depend_on_seed_language_and_number() -> None:
     web = Web(1)
     sites = [web.site(language, n) for language in (english(), chinese()) for n in range(SITES)]
     assert len({site.host for site in sites}) == 2 * SITES

@@ -46,7 +46,7 @@ def test_jaccards_are_those_of_sets_of_shingles(pages: list[list[str]], size: in
 
 @pytest.mark.parametrize("distinct", [2, 5000, 70_000, 2_200_000])
 @pytest.mark.parametrize("size", [1, 3, 4, 5, 9])
-def test_shingles_are_told_apart_however_many_tokens_there_are(distinct: int, size: int) -> None:
+def test_shingles_are_exact_for_any_number_of_tokens(distinct: int, size: int) -> None:
     # 70,000 different tokens are numbers of 17 bits: 3 of them fit 64 bits, 4 do not
     rng = np.random.default_rng(distinct + size)
     length = 8000
@@ -62,6 +62,6 @@ def test_shingles_are_told_apart_however_many_tokens_there_are(distinct: int, si
     assert jaccards(pages, size).tolist() == expected
 
 
-def test_no_text_is_like_none() -> None:
+def test_texts_without_shingles() -> None:
     assert jaccards([[], ["a b"], [""]], 3).tolist() == [[0.0] * 3] * 3
     assert jaccards([["a", "b", "c"], ["a b c"]], 3).tolist() == [[1.0, 1.0], [1.0, 1.0]]

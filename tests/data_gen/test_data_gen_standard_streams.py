@@ -49,21 +49,21 @@ def shell(tmp_path: Path) -> Shell:
         (">/dev/full 2>&1", FINGERPRINTS, ""),
     ],
 )
-def test_a_data_set_is_written_whole_whatever_the_streams(
+def test_a_data_set_is_complete_with_any_streams(
     shell: Shell, tmp_path: Path, arguments: str, streams: str, unbuffered: str
 ) -> None:
     done = shell(f"$G {arguments} --out some {streams}", PYTHONUNBUFFERED=unbuffered)
     assert (done.returncode, done.stdout) == (0, b"")
     assert done.stderr.count(b"\n") == ("2>" not in streams)
-    assert main([*arguments.split(), "--out", str(tmp_path / "usual")]) == 0
+    assert main([*arguments.split(), "--out", str(tmp_path / "regular")]) == 0
     some, others = (
         {path.name: path.read_bytes() for path in (tmp_path / name).iterdir()}
-        for name in ("some", "usual")
+        for name in ("some", "regular")
     )
     assert some == others
 
 
-MISTAKES = [
+USAGE_ERRORS = [
     "",
     "nothing",
     r"documents $'--\xff'",
@@ -72,20 +72,20 @@ MISTAKES = [
 ]
 
 
-# each mistake, and one of them with all streams and both ways of buffering
+# each usage error, and one of them with all streams and both ways of buffering
 @pytest.mark.parametrize(
     ("arguments", "streams", "unbuffered"),
     [
-        *((arguments, "2>/dev/full", "1") for arguments in MISTAKES),
+        *((arguments, "2>/dev/full", "1") for arguments in USAGE_ERRORS),
         *(
-            (MISTAKES[-1], streams, unbuffered)
+            (USAGE_ERRORS[-1], streams, unbuffered)
             for streams in ("2>&-", "2>/dev/full", ">&- 2>&-")
             for unbuffered in ("", "1")
             if (streams, unbuffered) != ("2>/dev/full", "1")
         ),
     ],
 )
-def test_a_mistake_ends_with_2_even_if_nobody_hears_of_it(
+def test_a_usage_error_ends_with_2_without_streams(
     shell: Shell, tmp_path: Path, arguments: str, streams: str, unbuffered: str
 ) -> None:
     done = shell(f"$G {arguments} {streams}", PYTHONUNBUFFERED=unbuffered)
@@ -108,7 +108,7 @@ def test_help_that_cannot_be_printed_is_one_line(
 
 
 @buffering
-def test_a_reader_that_leaves_is_no_error(shell: Shell, unbuffered: str) -> None:
+def test_a_closed_pipe_is_not_an_error(shell: Shell, unbuffered: str) -> None:
     done = shell("$G documents --help | true", PYTHONUNBUFFERED=unbuffered)
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
 

@@ -53,7 +53,7 @@ def test_raw_values_are_philox_under_seed_purpose_and_block(
     assert Stream(seed, purpose, block).raw(11).tolist() == philox(seed, purpose, block, 11)
 
 
-def test_a_stream_goes_on_where_it_stopped() -> None:
+def test_a_stream_continues_where_it_stopped() -> None:
     stream = Stream(5, "filler", 3)
     parts = [*stream.raw(3).tolist(), *stream.raw(0).tolist(), *stream.raw(8).tolist()]
     assert parts == philox(5, "filler", 3, 11)
@@ -68,7 +68,7 @@ def test_bounded_draws_are_scaled_upper_halves() -> None:
     assert Stream(9, "filler").fractions(50).tolist() == [v >> 11 for v in raw]
 
 
-def test_bounded_draws_are_even() -> None:
+def test_bounded_draws_are_uniform() -> None:
     counts = np.bincount(Stream(1, "filler").below(65, 650_000).astype(np.int64), minlength=65)
     assert counts.size == 65
     assert np.abs(counts - 10_000).max() < 500  # five standard deviations
@@ -83,7 +83,7 @@ def test_blocks_add_up(total: int) -> None:
 
 
 @given(st.lists(st.integers(0, 64), max_size=200), st.integers(0, WORD - 1))
-def test_masks_have_exactly_the_bits_asked_for(flips: list[int], seed: int) -> None:
+def test_masks_have_the_given_number_of_bits(flips: list[int], seed: int) -> None:
     masks = flip_masks(Stream(seed, "flips"), np.array(flips, dtype=np.uint64))
     assert [mask.bit_count() for mask in masks.tolist()] == flips
 
@@ -119,7 +119,7 @@ def test_every_bit_and_every_pair_of_bits_flips_equally_often() -> None:
 
 
 @pytest.mark.parametrize("size", [*range(1, 40), 63, 64, 65, 255, 256, 257, 70_000, 262_144])
-def test_as_many_positions_as_there_are_is_every_position(size: int) -> None:
+def test_all_positions(size: int) -> None:
     positions = scattered(Stream(size, "positions"), size, size)
     assert sorted(positions.tolist()) == list(range(size))
 
@@ -137,12 +137,12 @@ def test_fewer_positions_are_the_first_of_more() -> None:
     assert np.array_equal(scattered(Stream(4, "positions"), 10**9, 10), more[:10])
 
 
-def test_no_positions_of_nothing() -> None:
+def test_no_positions() -> None:
     assert scattered(Stream(0, "positions"), 0, 0).size == 0
 
 
 @pytest.mark.parametrize("size", [5, 10, 33])
-def test_over_many_seeds_an_item_comes_everywhere_equally_often(size: int) -> None:
+def test_an_item_is_equally_often_at_each_position(size: int) -> None:
     rounds = 400 * size
     firsts, steps = Counter[int](), Counter[int]()
     for seed in range(rounds):
@@ -166,7 +166,7 @@ def test_positions_are_spread_over_the_whole_range() -> None:
 
 @pytest.mark.parametrize("size", [1, 2, 3, 4, 5, 63, 64, 65, 1000])
 @pytest.mark.parametrize("seed", range(3))
-def test_a_permutation_and_its_way_back(size: int, seed: int) -> None:
+def test_a_permutation_and_its_inverse(size: int, seed: int) -> None:
     permutation = Permutation.drawn(Stream(seed, "order"), size)
     values = np.arange(size, dtype=np.uint64)
     images = permutation.images(values)
@@ -194,7 +194,7 @@ def test_choices_are_bounded_draws_one_at_a_time() -> None:
     assert drawn == [v for i in range(0, 48, 16) for v in reversed(expected[i : i + 16])]
 
 
-def test_choices_are_even() -> None:
+def test_choices_are_uniform() -> None:
     choices = Choices(Stream(4, "choices"))
     counts = Counter(choices.below(5) for _ in range(10_000))
     assert set(counts) == set(range(5))
@@ -203,7 +203,7 @@ def test_choices_are_even() -> None:
     assert 0 <= choices.below(2**32) < 2**32
 
 
-def test_shuffled_is_every_order_but_the_ascending_one_alike() -> None:
+def test_all_orders_but_the_ascending_one_are_equally_likely() -> None:
     choices = Choices(Stream(4, "choices"))
     counts = Counter(tuple(choices.shuffled(3)) for _ in range(5000))
     assert set(counts) == set(itertools.permutations(range(3))) - {(0, 1, 2)}

@@ -37,7 +37,7 @@ def folded(url, mirrors):
     return parts.scheme, mirrors.get(host, host), path, query
 
 
-def test_the_truth_counts_visits_of_pages_under_all_spellings(tmp_path):
+def test_the_truth_counts_visits_by_all_aliases(tmp_path):
     lines, truth, removals, mirrors = made(tmp_path / "out", alias_share=0.6)
     assert truth[0] == ["url", "visits", "removed"]
     counted = Counter(folded(line, mirrors) for line in lines)
@@ -48,7 +48,7 @@ def test_the_truth_counts_visits_of_pages_under_all_spellings(tmp_path):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_kind_is_another_spelling(tmp_path, kind):
+def test_every_kind_of_alias_differs(tmp_path, kind):
     lines, truth, _, _ = made(tmp_path / "out", alias_share=1.0, kinds=(kind,))
     canonical = {url for url, _, _ in truth[1:]}
     others = [line for line in lines if line not in canonical]
@@ -70,7 +70,7 @@ def test_few_pages_have_most_visits(tmp_path):
     assert max(int(visits) for _, visits, _ in steep[1:]) > 600
 
 
-def test_chunks_cut_the_same_lines_elsewhere(tmp_path):
+def test_chunk_sizes_do_not_change_lines(tmp_path):
     whole = made(tmp_path / "whole")
     assert made(tmp_path / "parts", chunk_bytes=5000) == whole
     sizes = [path.stat().st_size for path in (tmp_path / "parts").glob("visits-*")]
@@ -78,7 +78,7 @@ def test_chunks_cut_the_same_lines_elsewhere(tmp_path):
     assert max(sizes) <= 5000
 
 
-def test_the_seed_is_all(tmp_path):
+def test_the_same_seed_gives_the_same_files(tmp_path):
     assert made(tmp_path / "a") == made(tmp_path / "b")
     assert made(tmp_path / "c", seed=4)[0] != made(tmp_path / "d")[0]
 

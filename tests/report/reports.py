@@ -1,4 +1,4 @@
-"""Reports to look at, and what is on a page, read by a parser that forgives nothing."""
+"""Reports, and the contents of their pages by a strict parser."""
 
 import io
 from xml.etree import ElementTree
@@ -50,7 +50,7 @@ def written(data: ReportData) -> bytes:
 
 
 def elements(page: bytes) -> ElementTree.Element:
-    """The page as a tree: it is XML as well, so that a parser sees the least mistake."""
+    """The page as a tree: it is also XML, so that a parser detects any error."""
     return ElementTree.fromstring(page)
 
 

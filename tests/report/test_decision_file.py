@@ -1,4 +1,4 @@
-"""Decisions read back, and files that are none."""
+"""Files of decisions, and other files."""
 
 import numpy as np
 import pyarrow as pa
@@ -50,7 +50,7 @@ def test_no_documents(tmp_path):
         (["a", "b"], [[1], [2]], "its column 'keeper' is not text"),
     ],
 )
-def test_decisions_that_cannot_be(tmp_path, ids, keepers, reason):
+def test_invalid_decisions(tmp_path, ids, keepers, reason):
     path = written(tmp_path, ids, keepers)
     assert refusal(path) in (f"{path}, {reason}", f"{path}: {reason}")
 
@@ -77,25 +77,25 @@ def test_keepers_of_earlier_runs_are_documents_too(tmp_path):
 def located(tmp_path, documents, keepers, earlier=(None,) * 4):
     """Decisions on documents that are all called the same, by their files and positions."""
     columns = {"earlier": pa.array(earlier, pa.large_string())}
-    for prefix, places in (("", documents), ("keeper_", keepers)):
-        columns[f"{prefix}file"] = [file for file, _ in places]
-        columns[f"{prefix}position"] = [position for _, position in places]
+    for prefix, locations in (("", documents), ("keeper_", keepers)):
+        columns[f"{prefix}file"] = [file for file, _ in locations]
+        columns[f"{prefix}position"] = [position for _, position in locations]
     ids = ["same"] * len(documents)
     return written(tmp_path, ids, ids, **columns)
 
 
-def test_documents_of_one_id_are_known_by_their_places(tmp_path):
-    places = [("a", 0), ("a", 10), ("a1", 0), ("b", 10)]
-    kept = [places[0], places[0], places[2], places[2]]
-    decided = read_decisions(located(tmp_path, places, kept))
+def test_documents_with_the_same_id_are_identified_by_position(tmp_path):
+    locations = [("a", 0), ("a", 10), ("a1", 0), ("b", 10)]
+    kept = [locations[0], locations[0], locations[2], locations[2]]
+    decided = read_decisions(located(tmp_path, locations, kept))
     assert decided.ids.to_pylist() == ["same"] * 4
     assert decided.keepers.tolist() == [0, 0, 2, 2]
     of_earlier = [None, "one", "two", "one"]
-    decided = read_decisions(located(tmp_path, places, [places[0]] * 4, of_earlier))
+    decided = read_decisions(located(tmp_path, locations, [locations[0]] * 4, of_earlier))
     assert decided.keepers.tolist() == [0, 4, 5, 4, 4, 5]
-    path = located(tmp_path, [*places[:3], places[1]], kept)
+    path = located(tmp_path, [*locations[:3], locations[1]], kept)
     assert refusal(path) == f"{path}, row 3: repeats the document 'same' of row 1"
-    path = located(tmp_path, places, [*kept[:3], ("c", 0)])
+    path = located(tmp_path, locations, [*kept[:3], ("c", 0)])
     assert "row 3: its keeper 'same' is not in the file" in refusal(path)
 
 
@@ -109,14 +109,14 @@ def test_other_files(tmp_path):
         read_decisions(tmp_path)
 
 
-def test_every_byte_that_is_changed_is_noticed_or_harmless(tmp_path):
+def test_a_changed_byte_is_detected_or_harmless(tmp_path):
     path = written(tmp_path, list("abcdef"), list("aaccef"))
     pq.write_table(pq.read_table(path), path, write_page_checksum=True)
     expected = read_decisions(path)
     sound = path.read_bytes()
     noticed = 0
-    for place in range(0, len(sound), 7):
-        path.write_bytes(sound[:place] + bytes([sound[place] ^ 0x20]) + sound[place + 1 :])
+    for offset in range(0, len(sound), 7):
+        path.write_bytes(sound[:offset] + bytes([sound[offset] ^ 0x20]) + sound[offset + 1 :])
         try:
             found = read_decisions(path)
         except FormatError:

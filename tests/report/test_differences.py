@@ -58,7 +58,7 @@ def test_what_is_not_marked_is_a_longest_common_subsequence(one, other, gap):
         assert all(one != other for one, other in itertools.pairwise(marks))
 
 
-def test_pieces():
+def test_segments():
     one, other = compare("Seen 10 times,\nby us.", "Seen 12 times, by us all.")
     assert one.segments == (
         Segment("Seen ", False), Segment("10", True), Segment(" times,\nby us.", False),
@@ -84,7 +84,7 @@ def test_numbers_and_names_are_words(first, second, marked):
 
 
 @pytest.mark.parametrize("texts", [("", ""), ("", "a b"), (" ", "\n"), ("...", "")])
-def test_texts_of_nothing(texts):
+def test_empty_texts(texts):
     for text, excerpt in zip(texts, compare(*texts), strict=True):
         assert text_of(excerpt) == text
         assert (excerpt.start, excerpt.stop, excerpt.total) == (0, len(text), len(text))
@@ -95,7 +95,7 @@ def test_texts_of_nothing(texts):
     [(0, 0), (MAX_CHARACTERS // 2, 0), (MAX_CHARACTERS // 2 + 1, MAX_CHARACTERS // 2 - 299),
      (1_000_003, 999_703)],
 )  # fmt: skip
-def test_long_texts_are_shown_from_a_little_before_they_differ(shared, start):
+def test_long_texts_are_shown_from_shortly_before_they_differ(shared, start):
     beginning = ("ab " * (shared // 3 + 1))[:shared]
     first, second = beginning + "1" + "x" * 9000, beginning + "2" + "y" * 30
     one, other = compare(first, second)
@@ -106,7 +106,7 @@ def test_long_texts_are_shown_from_a_little_before_they_differ(shared, start):
     assert any(marked for _, marked in one.segments)
 
 
-def test_a_text_that_goes_on_where_the_other_ends():
+def test_a_text_that_is_a_prefix_of_the_other():
     whole = "one two three four. " * 1000
     one, other = compare(whole, whole[:5000])
     assert (one.start, other.start, other.stop) == (4700, 4700, 5000)

@@ -165,7 +165,7 @@ def test_a_chain_need_not_be_one_cluster():
     assert at.counts == Counts(2, 1, 0)
 
 
-def test_shares():
+def test_ratios():
     assert (Counts(4, 3, 1).precision, Counts(4, 3, 1).recall) == (0.75, 0.75)
     assert Counts(4, 2, 8).f1 == pytest.approx(2 / (1 / 0.5 + 1 / 0.2))
     assert (Counts(0, 0, 3).precision, Counts(0, 0, 3).recall, Counts(0, 0, 3).f1) == (None, 0, 0)
@@ -173,7 +173,7 @@ def test_shares():
     assert (Counts(0, 0, 0).precision, Counts(0, 0, 0).recall, Counts(0, 0, 0).f1) == (None,) * 3
 
 
-def test_pairs_in_large_numbers():
+def test_many_pairs():
     rng = np.random.default_rng(3)
     ids = np.array([f"page {number}" for number in range(2000)])
     first, second = rng.integers(0, 2000, (2, 100_000))

@@ -12,13 +12,13 @@ from mr_dedup.report.histograms import by_distance, by_leading_bits, by_similari
 @given(st.lists(st.one_of(st.integers(2, 70), st.integers(2, 10**9)), max_size=30))
 def test_sizes(sizes):
     labels, counts = by_size(np.array(sizes, np.int64))
-    least, ranges = 2, []
+    start, ranges = 2, []
     for label in labels:
         first, _, last = label.replace(",", "").partition("–")
         ranges.append((int(first), int(last or first)))
-        assert ranges[-1][0] == least
+        assert ranges[-1][0] == start
         assert math.log2(ranges[-1][1]).is_integer()
-        least = ranges[-1][1] + 1
+        start = ranges[-1][1] + 1
     assert counts == [sum(low <= size <= high for size in sizes) for low, high in ranges]
     assert sum(counts) == len(sizes)
     assert not sizes or counts[-1]

@@ -1,4 +1,4 @@
-"""Text that is shown: nothing in it acts, and what is harmless stays as it is."""
+"""Untrusted text for display: dangerous characters are replaced, others stay."""
 
 import unicodedata
 
@@ -13,7 +13,7 @@ CONTROLLING = st.text(st.characters(categories=["Cc", "Cf", "Cs", "Cn", "Lo", "N
 
 
 @given(st.one_of(st.text(), CONTROLLING))
-def test_each_character_stands_for_itself_or_is_replaced(text):
+def test_each_character_is_kept_or_replaced(text):
     shown = shown_text(text)
     shown.encode()
     expected = text.replace("\r\n", "\n")
@@ -30,7 +30,7 @@ def test_each_character_stands_for_itself_or_is_replaced(text):
         assert seen in (character, REPLACEMENT) or unicodedata.name(seen).startswith("SYM")
 
 
-def test_some_that_matter():
+def test_some_dangerous_characters():
     assert shown_text("a\r\nb\tc\rd\0") == "a\nb\tc␍d␀"
     assert shown_text("\u200e\u200f\u061c\ufeff\u00ad\u200d\ufffe\uffff\ufdd0") == (
         3 * REPLACEMENT + "\ufeff\u00ad\u200d" + 3 * REPLACEMENT
@@ -41,7 +41,7 @@ def test_some_that_matter():
 
 
 @given(st.one_of(st.text(), CONTROLLING), st.integers(5, 30))
-def test_a_name_is_on_one_line_and_not_long(name, most):
+def test_a_name_is_one_short_line(name, most):
     shown = shown_name(name, most)
     assert len(shown) == min(len(name), most)
     assert "\n" not in shown
@@ -52,7 +52,7 @@ def test_a_name_is_on_one_line_and_not_long(name, most):
         assert shown_name(name[: len(before)], 1 << 30).startswith(before)
 
 
-def test_a_name_shows_its_ends():
+def test_a_long_name_keeps_its_ends():
     assert shown_name("https://a.example/" + 300 * "x" + "/end.html\n", 24) == (
         "https://a.example….html␊"
     )

@@ -1,4 +1,4 @@
-"""The report: what it shows, that nothing in it acts, and that equal data make equal bytes."""
+"""The report: its contents, that it runs nothing, and that equal data make equal bytes."""
 
 import itertools
 import os
@@ -234,7 +234,7 @@ def test_hostile_text_everywhere():
         max_size=6,
     ).map("".join)
 )
-def test_whatever_is_in_a_text_only_it_is_shown(text):
+def test_texts_do_not_affect_the_page_around_them(text):
     page = written(hostile_report(text))
     if all(unicodedata.category(c) not in ("Cf", "Cc", "Cs") for c in text):
         check_that_nothing_acts(page)
@@ -248,7 +248,7 @@ def test_whatever_is_in_a_text_only_it_is_shown(text):
     assert tags.count("bdi") == 11
 
 
-def test_an_id_that_is_long_keeps_its_ends():
+def test_a_long_id_keeps_its_ends():
     page = written(report(title="a" * 5000 + "b" * 5000))
     title = shown(next(elements(page).iter("h1")))
     assert re.fullmatch("a+…b+", title)
@@ -272,7 +272,7 @@ sys.stdout.buffer.write(written(report()) + written(hostile_report()))
     assert len(pages) == 1
 
 
-def test_the_page_says_what_a_browser_may_do():
+def test_the_content_security_policy():
     head = elements(written(report()))[0]
     (policy,) = (m.get("content") for m in head if m.get("http-equiv"))
     assert policy == (
@@ -282,7 +282,7 @@ def test_the_page_says_what_a_browser_may_do():
     assert head[0].get("charset") == "utf-8"
 
 
-def test_it_can_be_read_by_ear():
+def test_it_is_accessible():
     page = elements(written(report()))
     assert page.get("lang") == "en"
     for table in page.iter("table"):
@@ -320,7 +320,7 @@ def contrast(one, other):
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_text_is_told_from_its_ground(scheme):
+def test_the_contrast_of_text(scheme):
     (style,) = elements(written(report())).iter("style")
     light, dark = style.text.split("@media (prefers-color-scheme: dark)", 1)
     found = re.findall(r"--([a-z-]+): (#[0-9a-f]{6});", light if scheme == "light" else dark)

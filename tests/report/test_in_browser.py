@@ -1,4 +1,4 @@
-"""The report in Chromium: nothing is asked for or run, and it fits wherever it is shown."""
+"""The report in Chromium: it loads and runs nothing, and fits any width."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -22,7 +22,7 @@ QUIET = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--
 
 @dataclass
 class Shown:
-    """A page in the browser, and what it asked for and said."""
+    """A page in the browser, with its requests and messages."""
 
     page: Any
     requests: list[str] = field(default_factory=list)
@@ -89,7 +89,7 @@ def wide_report():
 @pytest.mark.parametrize("scheme", SCHEMES)
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("make", [report, hostile_report, wide_report])
-def test_it_fits_and_is_quiet(show, make, width, scheme):
+def test_it_fits_and_sends_no_requests(show, make, width, scheme):
     seen = show(make(), width, scheme)
     seen.check_quiet()
     assert seen.page.evaluate("document.documentElement.scrollWidth") == width
@@ -124,7 +124,7 @@ def test_colours_follow_the_scheme(show, scheme):
     assert list(colours.values()) == [*colours_of_scheme, "none"]
 
 
-def test_hostile_text_is_what_is_seen_of_it(show):
+def test_hostile_text_is_shown_as_text(show):
     seen = show(hostile_report())
     seen.check_quiet()
     assert seen.page.evaluate("document.scripts.length + document.images.length") == 0
@@ -133,7 +133,7 @@ def test_hostile_text_is_what_is_seen_of_it(show):
     assert title.count("\N{REPLACEMENT CHARACTER}") == HOSTILE.count("\u202e") + 5
 
 
-def test_scripts_and_requests_are_refused_even_if_one_gets_in(show, tmp_path):
+def test_scripts_and_requests_are_blocked_by_the_policy(show, tmp_path):
     seen = show(report())
     page = written(report()).replace(
         b"<h1>", b"<script>document.title = 'ran'</script><img src='https://evil.example/x'><h1>"

@@ -1,4 +1,4 @@
-"""Pairs of ids in text: what is read, whatever the file is like, and what is refused."""
+"""Pairs of ids in text files: valid and invalid ones."""
 
 import gzip
 import random
@@ -46,7 +46,7 @@ def test_pairs(tmp_path, content, expected):
     assert pairs(written(tmp_path, content)) == expected
 
 
-def test_matches_name_several(tmp_path):
+def test_matches(tmp_path):
     path = written(tmp_path, "q\ta\tb\tq\nr\ta\n")
     assert pairs(path, as_matches=True) == [("q", "a"), ("q", "b"), ("q", "q"), ("r", "a")]
     assert pairs(path) == [("q", "a"), ("r", "a")]
@@ -64,7 +64,7 @@ def test_many_lines_are_read_in_their_order(tmp_path, ending):
     assert truth(path) == [(row[:2], row[2]) for row in rows]
 
 
-def test_the_truth(tmp_path):
+def test_true_pairs(tmp_path):
     content = "id_a\tid_b\tjaccard\na\tb\t0.8\n\nb\tc\t1\tx\nc\td\t1e-1\nb\ta\t0.80\n"
     assert truth(written(tmp_path, content)) == [
         (("a", "b"), 0.8),
@@ -89,7 +89,7 @@ FAR = "".join(f"{n}\t{n}x\t0.5\n" for n in range(20_000))
         (b"a\t\xff", "is not UTF-8"),
     ],
 )
-def test_what_is_no_pair(tmp_path, start, line, reason):
+def test_invalid_pairs(tmp_path, start, line, reason):
     line = line if isinstance(line, bytes) else line.encode()
     path = written(tmp_path, start.encode() + line + b"\nx\ty\t1\n")
     with pytest.raises(FormatError) as error:
@@ -111,7 +111,7 @@ def test_what_is_no_pair(tmp_path, start, line, reason):
         ("a\tb\t0,5", "'0,5' is not a similarity from 0 to 1"),
     ],
 )
-def test_what_is_no_truth(tmp_path, start, line, reason):
+def test_invalid_true_pairs(tmp_path, start, line, reason):
     path = written(tmp_path, f"{start}{line}\nx\ty\t1\n")
     with pytest.raises(FormatError) as error:
         read_truth(path)
@@ -125,7 +125,7 @@ def test_lines_are_counted_from_the_beginning_of_a_long_file(tmp_path):
             read(path)
 
 
-def test_a_truth_that_contradicts_itself(tmp_path):
+def test_contradicting_similarities(tmp_path):
     path = written(tmp_path, "id_a\tid_b\tjaccard\na\tb\t0.5\n\na\tc\t0.5\nb\ta\t0.6\n")
     with pytest.raises(FormatError) as error:
         read_truth(path)

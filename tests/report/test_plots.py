@@ -1,4 +1,4 @@
-"""Plots: columns as high as their counts, labels that have room, nothing but shapes and text."""
+"""Plots: heights of columns, labels that fit, and only shapes and text."""
 
 import itertools
 import math
@@ -50,7 +50,7 @@ def test_columns_are_as_high_as_their_counts(counts, is_log):
     assert named(plot, "title")[0].text == "a <title>"
 
 
-def test_ticks_of_powers():
+def test_logarithmic_ticks():
     plot = drawn(Histogram(["2", "3–4"], [1234, 1]), is_log=True)
     assert set(axis(plot, "left")) == {"0", "1", "10", "100", "1,000"}
     assert axis(plot, "bottom") == ["2", "3"]
@@ -66,7 +66,7 @@ def test_ticks_are_whole_numbers():
 @pytest.mark.parametrize(
     ("count", "length"), [(15, 2), (21, 4), (128, 7), (30, 11), (1, 60), (5, 3)]
 )
-def test_labels_have_room(count, length):
+def test_labels_fit(count, length):
     labels = [f"{number:0{length}}" for number in range(count)]
     shown = axis(drawn(Histogram(labels, [1] * count)), "bottom")
 

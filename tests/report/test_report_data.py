@@ -1,4 +1,4 @@
-"""What a report refuses to show."""
+"""Invalid data of a report."""
 
 import numpy as np
 import pytest
@@ -18,7 +18,7 @@ from tests.report.reports import report
         ((2, 0, 2, {}, 1, 0, 4), "in_split_clusters: expected at most the 3 read and earlier"),
     ],
 )
-def test_totals_that_do_not_add_up(numbers, said):
+def test_contradicting_totals(numbers, said):
     with pytest.raises(ValueError, match=said):
         Totals(*numbers)
 
@@ -43,6 +43,6 @@ def test_totals_that_do_not_add_up(numbers, said):
         ({"samples": [Sample("a", "b", 1, 1.1, "", "")]}, "samples: a similarity of 1.1"),
     ],
 )
-def test_data_that_cannot_be(changes, said):
+def test_invalid_data(changes, said):
     with pytest.raises(ValueError, match=said):
         report(**changes)

@@ -68,7 +68,7 @@ def test_hosts_are_those_of_urllib(ids):
     assert found == [None if id is None else host_of(id) for id in ids]
 
 
-def test_sliced_batches_are_counted_as_they_are():
+def test_sliced_batches():
     values = pa.array(["a", "b", None, "b", "c"], pa.large_string())
     counter = ShareCounter()
     counter.add(values.slice(1, 3), np.array([True, True, False]))

@@ -12,9 +12,9 @@ EXAMPLE = ROOT / "examples" / "index_on_several_machines.py"
 
 
 def test_servers_of_the_example_need_no_token_of_their_callers(tmp_path):
-    place = tmp_path / "a folder at home"
-    place.mkdir()
-    variables = {VARIABLE: "short", "TMPDIR": str(place), "PYTHONPATH": str(ROOT)}
+    folder = tmp_path / "a folder at home"
+    folder.mkdir()
+    variables = {VARIABLE: "short", "TMPDIR": str(folder), "PYTHONPATH": str(ROOT)}
     done = subprocess.run(
         [sys.executable, EXAMPLE], env=os.environ | variables, capture_output=True, text=True,
         timeout=300,
