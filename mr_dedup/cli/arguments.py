@@ -4,52 +4,52 @@ from __future__ import annotations
 
 import argparse
 import re
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+import numpy as np
+from numpy.typing import NDArray
 
-    from mr_dedup.hamming.planner import Plan
+from mr_dedup.errors import MrDedupError
+from mr_dedup.hamming.planner import DEFAULT_MEMORY_BYTES, SIDES, Plan, plan, plan_self
 
 _UNITS = {"": 1, "KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30, "TB": 1 << 40}
 
 
 def byte_size(text: str) -> int:
-    """Return the bytes that ``400MB`` or ``1GB`` stand for, units being powers of 1024."""
+    """Return the bytes of a size such as ``400MB`` or ``1GB``, in powers of 1024."""
     match = re.fullmatch(r"(\d+)\s*([KMGT]B)?", text.strip().upper())
     if not match or int(match[1]) == 0:
-        raise argparse.ArgumentTypeError(f"{text!r} is no size such as 64MB or 2GB")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a size such as 64MB or 2GB")
     return int(match[1]) * _UNITS[match[2] or ""]
 
 
 def count(text: str) -> int:
-    """Return the number that ``8_000_000``, ``1e9`` or ``8e9`` stand for."""
+    """Return the integer of ``8_000_000``, ``1e9`` or ``8e9``."""
     try:
         value = float(text.replace(",", "").replace("_", ""))
     except ValueError:
         value = -1.0
     if not (0 <= value <= 2**63 and value == int(value)):
-        raise argparse.ArgumentTypeError(f"{text!r} is no count such as 1000000 or 8e9")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a count such as 1000000 or 8e9")
     return int(value)
 
 
 def positive(text: str) -> int:
-    """Return a whole number from 1 on."""
+    """Return an integer from 1 on."""
     if not re.fullmatch(r"[0-9]+", text) or int(text) == 0:
-        raise argparse.ArgumentTypeError(f"{text!r} is no whole number from 1 on")
+        raise argparse.ArgumentTypeError(f"{text!r} is not an integer from 1 on")
     return int(text)
 
 
 def add_search_arguments(parser: argparse.ArgumentParser, *, of_pairs: bool = False) -> None:
-    """Add what narrows a search: k, the side to index, the design, the memory.
+    """Add the options of a search: k, the indexed side, the design, the memory.
 
-    One for all pairs has no side to index.
+    A search ``of_pairs`` has no option for the indexed side.
     """
-    from mr_dedup.hamming.planner import DEFAULT_MEMORY_BYTES, SIDES
-
     parser.add_argument(
-        "-k", type=int, default=3, help="largest Hamming distance of a near-duplicate (default 3)"
+        "-k",
+        type=int,
+        default=3,
+        help="the largest Hamming distance of a near-duplicate (default 3)",
     )
     parser.set_defaults(index="auto")
     if not of_pairs:
@@ -57,34 +57,37 @@ def add_search_arguments(parser: argparse.ArgumentParser, *, of_pairs: bool = Fa
             "--index",
             choices=["auto", *SIDES],
             default="auto",
-            help="the side whose tables are built (default: the planner's choice)",
+            help="the side to build tables of (default: the planner's choice)",
         )
     parser.add_argument(
         "--design",
         default="auto",
         metavar="NAME",
-        help="the table design, as mr-dedup plan names it (default: the planner's choice)",
+        help="the table design, by its name in mr-dedup plan (default: the planner's choice)",
     )
     parser.add_argument(
         "--table-memory",
         type=byte_size,
         default=DEFAULT_MEMORY_BYTES,
         metavar="SIZE",
-        help="what the fingerprints and tables of one task may take; more goes through temporary "
-        "files (default 400MB)"
+        help="memory for the fingerprints and tables of a task; more use temporary files "
+        "(default 400MB)"
         if of_pairs
-        else "what the tables of one task may take; more is probed in slices (default 400MB)",
+        else "memory for the tables of a task; more are probed in slices (default 400MB)",
     )
 
 
 def planned_for(corpus: int, queries: int, arguments: argparse.Namespace) -> Plan:
-    """Return the plan for so many fingerprints a side that the arguments of a search ask for.
+    """Return the plan of a search by its arguments.
 
-    Raises MrDedupError for arguments that contradict each other.
+    Args:
+        corpus: the number of corpus fingerprints.
+        queries: the number of queries.
+        arguments: of ``add_search_arguments``.
+
+    Raises:
+        MrDedupError: for invalid arguments.
     """
-    from mr_dedup.errors import MrDedupError
-    from mr_dedup.hamming.planner import plan
-
     try:
         return plan(
             corpus,
@@ -105,13 +108,17 @@ def planned_for_pairs(
     partitioned: bool = False,
     sample: NDArray[np.uint64] | None = None,
 ) -> Plan:
-    """Return the plan for all pairs of so many fingerprints that the arguments ask for.
+    """Return the plan of a search for all pairs by its arguments.
 
-    Raises MrDedupError for arguments that contradict each other.
+    Args:
+        size: the number of fingerprints.
+        arguments: of ``add_search_arguments``.
+        partitioned: whether reducers join partitions.
+        sample: a sample of the fingerprints.
+
+    Raises:
+        MrDedupError: for invalid arguments.
     """
-    from mr_dedup.errors import MrDedupError
-    from mr_dedup.hamming.planner import plan_self
-
     try:
         return plan_self(
             size,
@@ -126,5 +133,5 @@ def planned_for_pairs(
 
 
 def _chosen(value: str) -> str | None:
-    """Return None for ``auto``, which leaves the choice to the planner."""
+    """Return None for ``auto``, the choice of the planner."""
     return None if value == "auto" else value

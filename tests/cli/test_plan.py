@@ -54,14 +54,14 @@ def test_sizes_are_checked(capsys, size):
     with pytest.raises(SystemExit) as raised:
         main(["plan", "--corpus", size, "--queries", "10"])
     assert raised.value.code == 2
-    assert f"{size!r} is no count" in capsys.readouterr().err
+    assert f"{size!r} is not a count" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("size", ["0", "64XB", "MB", "-1MB"])
 def test_byte_sizes_are_checked(capsys, size):
     with pytest.raises(SystemExit):
         main(["plan", "--corpus", "10", "--queries", "10", f"--table-memory={size}"])
-    assert "is no size such as" in capsys.readouterr().err
+    assert "is not a size such as" in capsys.readouterr().err
 
 
 def test_empty_sides_have_a_plan(capsys):

@@ -360,7 +360,7 @@ def test_cores_are_checked(corpus, queries, capfd, cores):
     with pytest.raises(SystemExit) as raised:
         main(["query", *corpus.split(1), "--queries", str(queries), f"--cores={cores}"])
     assert raised.value.code == 2
-    assert "is no whole number from 1 on" in capfd.readouterr().err
+    assert "is not an integer from 1 on" in capfd.readouterr().err
 
 
 def test_a_k_that_explodes_is_refused_before_work_starts(corpus, queries, capfd, monkeypatch):
