@@ -4,11 +4,11 @@
  * masked bits: starts[buckets + 1], 32-bit signatures[n + LANES] and slots[n], positions in the
  * array it was built from. The probing fingerprints are partitioned by their leading bucket bits,
  * so that the buckets of a part stay in the first-level cache; each tests the signatures of its
- * bucket, LANES at a time; what passes is verified later, and a pair belongs to the first table
+ * bucket, LANES at a time; candidates are verified later, and a pair belongs to the first table
  * whose masked bits it shares.
  *
- * Buckets and signatures are computed BATCH at a time, in loops of their own: these vectorise,
- * and the scan proper lost a quarter of its time (Zen 5). Compiled with -DK=<distance>.
+ * Buckets and signatures are computed BATCH at a time, in separate loops: these vectorise, and
+ * the scan takes a quarter less time (Zen 5). Compiled with -DK=<distance>.
  */
 #include <stddef.h>
 #include <stdint.h>
@@ -70,7 +70,7 @@ static inline uint32_t lanes_within(const uint32_t *signatures, uint32_t signatu
 }
 #else
 /* Without a vector population count: clear the lowest bit K times, in a loop that the compiler
- * vectorises, and tell the lanes apart only where one of them came to nothing. */
+ * vectorises, and test single lanes only if one of them became zero. */
 static inline uint32_t lanes_within(const uint32_t *signatures, uint32_t signature) {
     uint32_t least = UINT32_MAX, lanes = 0;
     for (int lane = 0; lane < LANES; lane++) {
@@ -97,7 +97,7 @@ void build_table(const uint64_t *restrict fingerprints, uint64_t n, const hashin
         for (uint64_t j = 0; j < size; j++) starts[batch[j]]++;
     }
     for (uint64_t bucket = 0; bucket <= buckets; bucket++) starts[bucket] = sum += starts[bucket];
-    /* filled downwards, a bucket's end becomes its start */
+    /* filled in descending order, so that the end of a bucket becomes its start */
     for (uint64_t i = 0; i < n; i += BATCH) {
         uint64_t size = smaller(BATCH, n - i);
         buckets_of(fingerprints + i, size, *key, batch);
@@ -151,7 +151,7 @@ static uint64_t verify(const group *groups, uint64_t count, const uint64_t *inde
     for (uint64_t i = 0; i < candidates; i++) out.indexed[i] = indexed[own.slots[out.indexed[i]]];
     for (uint64_t i = 0; i < candidates; i++) {
         uint64_t difference = out.probing[i] ^ out.indexed[i], earlier = 0;
-        /* lanes past the bucket's end hold other buckets, whose masked bits differ */
+        /* lanes behind the end of the bucket are of other buckets: their masked bits differ */
         if (difference & own.key.mask || __builtin_popcountll(difference) > K) continue;
         while (earlier < number && difference & tables[earlier].key.mask) earlier++;
         if (earlier < number) continue;
