@@ -35,6 +35,7 @@ LAYERS = (
 EXCEPTIONS = {
     ("mr_dedup", "mr_dedup.kernels.cache"),
     ("mr_dedup.cli.dedup_plan", "mr_dedup.cli.dedup"),
+    ("mr_dedup.jobs.urls", "mr_dedup.engines.streaming.table_job"),
 }
 
 

@@ -74,7 +74,7 @@ class CTables:
             hashing = design.hashing(number, directory_bits)
             fold = _NO_FOLD if hashing.fold is None else hashing.fold
             row[:5] = hashing.mask, hashing.first, fold, hashing.second, hashing.shift
-            buckets = 1 << (64 - hashing.shift)
+            buckets = 1 << hashing.bits
             starts = np.empty(buckets + 1, dtype=np.uint32)
             signatures = np.empty(indexed.size + _LANES, dtype=np.uint32)
             slots = np.empty(indexed.size, dtype=np.uint32)

@@ -13,13 +13,13 @@ import itertools
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 BITS = 64
 """The width of a fingerprint."""
-
-_ALL_BITS = (1 << BITS) - 1
 
 _FOLD = 33
 """How far hashing folds leading bits down.
@@ -144,62 +144,62 @@ class TableDesign:
         return (*leading, *(bit for bit in range(BITS - 1, -1, -1) if not mask >> bit & 1))
 
     def hashing(self, table: int, directory_bits: int) -> Hashing:
-        """Return how a table with at most 2**directory_bits buckets places a fingerprint."""
+        """Return the hash function of a table with at most 2**directory_bits buckets."""
         mask = self.masks[table]
         width = mask.bit_count()
         # a shift by 64 is undefined in machine code: a directory has at least two buckets
         shift = BITS - max(1, min(directory_bits, width))
         lowest = (mask & -mask).bit_length() - 1
         if width == 0 or width == BITS or mask >> lowest != (1 << width) - 1:
-            return Hashing(mask, _golden(BITS), _FOLD, _golden(BITS), shift)
+            return Hashing.of(mask, _golden(BITS), _FOLD, _golden(BITS), shift)
         # A key in one run of bits: multiplied within its own width, free of collisions where
         # there are as many buckets as keys (hashing 2**16 keys into as many buckets doubles the
         # candidates), and with one multiplication, which makes a scan a sixth faster.
-        return Hashing(mask, _golden(width) << (BITS - lowest - width), None, 1, shift)
+        return Hashing.of(mask, _golden(width) << (BITS - lowest - width), None, 1, shift)
 
 
-Key = tuple[np.uint64, np.uint64, np.uint64 | None, np.uint64, np.uint64]
-"""A hashing as the kernels take it."""
+class Hashing(NamedTuple):
+    """How a table hashes a fingerprint x to a bucket.
 
-
-@dataclass(frozen=True)
-class Hashing:
-    """How a table places a fingerprint x.
-
-    With h = (x & mask) * first, in bucket ((h ^ h >> fold) * second) >> shift, or h >> shift where
-    ``fold`` is None; all modulo 2**64.
+    With h = (x & mask) * first, to bucket ((h ^ h >> fold) * second) >> shift, or h >> shift where
+    ``fold`` is None; all modulo 2**64. Kernels take it as it is.
     """
 
-    mask: int
-    first: int
-    fold: int | None
-    second: int
-    shift: int
+    mask: np.uint64
+    first: np.uint64
+    fold: np.uint64 | None
+    second: np.uint64
+    shift: np.uint64
 
-    def key(self) -> Key:
-        """Return the numbers as the kernels take them."""
-        fold = None if self.fold is None else np.uint64(self.fold)
-        mask, first, second, shift = map(
-            np.uint64, (self.mask, self.first, self.second, self.shift)
+    @classmethod
+    def of(cls, mask: int, first: int, fold: int | None, second: int, shift: int) -> Hashing:
+        """Return the hash function of these numbers, each below 2**64."""
+        u64 = np.uint64
+        return cls(
+            u64(mask), u64(first), None if fold is None else u64(fold), u64(second), u64(shift)
         )
-        return mask, first, fold, second, shift
 
     @property
     def bits(self) -> int:
         """The number of bits of a bucket."""
-        return BITS - self.shift
+        return BITS - int(self.shift)
+
+    def buckets(self, fingerprints: NDArray[np.uint64]) -> NDArray[np.uint64]:
+        """Return the bucket of each of ``fingerprints`` uint64[n], uint64[n]."""
+        mixed = (fingerprints & self.mask) * self.first
+        if self.fold is not None:
+            mixed = (mixed ^ mixed >> self.fold) * self.second
+        return mixed >> self.shift
 
     def digits(self, leading: int, bits: int) -> Hashing:
-        """Return the hashing whose buckets are the ``bits`` bits after the ``leading`` ones.
+        """Return the hash function whose buckets are the ``bits`` bits after the ``leading`` ones.
 
         ``bits`` is from 1 on. Past those that a key fills, all bits are 0.
         """
-        first, second = self.first, self.second
+        shift, start = np.uint64(BITS - bits), np.uint64(leading)
         if self.fold is None:
-            first = first << leading & _ALL_BITS
-        else:
-            second = second << leading & _ALL_BITS
-        return Hashing(self.mask, first, self.fold, second, BITS - bits)
+            return self._replace(first=self.first << start, shift=shift)
+        return self._replace(second=self.second << start, shift=shift)
 
 
 def _golden(width: int) -> int:

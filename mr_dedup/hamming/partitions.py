@@ -334,7 +334,7 @@ def _grouped(
     """Return a copy in the order of buckets, and where each bucket ends."""
     ends = np.empty((1 << hashing.bits) + 1, dtype=np.uint64)
     grouped = np.empty_like(fingerprints)
-    kernels.partition(fingerprints, *hashing.key(), ends, grouped)
+    kernels.partition(fingerprints, hashing, ends, grouped)
     return grouped, ends[:-1]
 
 

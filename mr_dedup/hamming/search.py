@@ -1,4 +1,4 @@
-"""Find all pairs of corpus and query within k bits, in memory, from batches of any source."""
+"""Find all pairs of a corpus and a query fingerprint within k bits, in memory."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from mr_dedup.formats.batches import regrouped
 from mr_dedup.hamming import kernels
 from mr_dedup.hamming.bit_order import BitOrder
-from mr_dedup.hamming.design import Key, TableDesign
+from mr_dedup.hamming.design import Hashing, TableDesign
 from mr_dedup.hamming.distinct import distinct
 from mr_dedup.hamming.matches import Matches
 from mr_dedup.hamming.planner import (
@@ -28,7 +28,7 @@ from mr_dedup.kernels.distances import LANES
 Fingerprints = NDArray[np.uint64]
 
 BATCH_SIZE = 1 << 21
-"""Corpus fingerprints probed at a time: 16 MB, long enough to amortise a pass over the tables."""
+"""Corpus fingerprints probed at a time: 16 MB, which amortise a pass over the tables."""
 
 _FLUSH = 1 << 13
 """Candidate groups verified at a time: their candidates, at most 32 times as many, take 5 MB."""
@@ -37,17 +37,17 @@ _PARTITION_FROM = 1 << 17
 """Indexed fingerprints from which partitioning the stream pays: half a megabyte of signatures."""
 
 _PART_SIZE = 1 << 11
-"""Indexed fingerprints a part covers: their signatures take 8 KB of a first-level cache.
+"""Indexed fingerprints for each part of the stream: their signatures take 8 KB of a cache.
 
 More parts scatter faster (512: 1.6 ns a fingerprint, 256: 1.8, 64: 3.3, as writes to one part wait
 for one another). Without partitioning a probe takes half as long again at a million queries.
 """
 
-_HEAVY_BUCKET = 4096
-"""Fingerprints from which a bucket may get tables of its own, keyed by what differs inside it."""
+_OVERSIZED_BUCKET = 4096
+"""Fingerprints from which a bucket may get tables of its own, keyed by bits that differ in it."""
 
-_HEAVY_PROBES = 1024
-"""Probes of a heavy bucket from which its own tables may pay.
+_OVERSIZED_PROBES = 1024
+"""Probes of an oversized bucket from which its own tables may pay.
 
 To scan a bucket costs a probe 0.04 ns for each fingerprint in it, to build four tables 40 ns.
 """
@@ -55,45 +55,36 @@ To scan a bucket costs a probe 0.04 ns for each fingerprint in it, to build four
 
 @dataclass(frozen=True)
 class _Table:
-    """One table, and what is known of its heavy buckets: tables to search them by, or None."""
+    """One table, and the tables of its oversized buckets, None where to scan one is cheaper."""
 
-    key: Key
-    starts: NDArray[np.uint32]
-    signatures: NDArray[np.uint32]
-    slots: NDArray[np.uint32]
+    hashing: Hashing
+    arrays: kernels.Table
     largest: int
     finer: dict[int, Tables | None]
 
 
 @dataclass(frozen=True)
 class _Buffers:
-    """What scanning and verifying write to, as the kernels name it."""
+    """What scanning and verifying write to."""
 
-    found: Fingerprints
-    bases: NDArray[np.uint32]
-    lanes: NDArray[np.uint32]
-    out_stream: Fingerprints
-    out_indexed: Fingerprints
-    positions: NDArray[np.uint32]
+    groups: kernels.Groups
+    candidates: kernels.Candidates
 
     @classmethod
     def for_groups(cls, groups: int) -> _Buffers:
         """Return buffers for so many candidate groups, of which _FLUSH are verified at a time."""
-        candidates = _FLUSH * LANES
+        bases, lanes = np.empty((2, groups), np.uint32)
+        left, right = np.empty((2, _FLUSH * LANES), np.uint64)
         return cls(
-            np.empty(groups, dtype=np.uint64),
-            np.empty(groups, dtype=np.uint32),
-            np.empty(groups, dtype=np.uint32),
-            np.empty(candidates, dtype=np.uint64),
-            np.empty(candidates, dtype=np.uint64),
-            np.empty(candidates, dtype=np.uint32),
+            kernels.Groups(np.empty(groups, np.uint64), bases, lanes),
+            kernels.Candidates(left, right, np.empty(left.size, np.uint32)),
         )
 
 
 class Tables:
     """All tables of a design over distinct fingerprints, in memory.
 
-    Takes 8 bytes a fingerprint, and in each table 8 more and half a byte of directory. A heavy
+    Takes 8 bytes a fingerprint, and in each table 8 more and half a byte of directory. An oversized
     bucket that is probed often gets tables of its own, within ``memory_bytes``.
     """
 
@@ -110,7 +101,7 @@ class Tables:
         fingerprint and table. Raises ValueError for too many fingerprints.
         """
         if fingerprints.size >= 1 << 32:
-            raise ValueError(f"a set of tables holds less than 2**32, not {fingerprints.size}")
+            raise ValueError(f"fingerprints: expected fewer than 2**32, got {fingerprints.size}")
         self.design = design
         self.order = order
         self._fingerprints = order.apply(np.ascontiguousarray(fingerprints))
@@ -119,19 +110,17 @@ class Tables:
         self._tables = [self._build(table, bits) for table in range(len(design.masks))]
         self._memory_bytes = memory_bytes
         self.nbytes = self._fingerprints.nbytes + sum(
-            array.nbytes
-            for table in self._tables
-            for array in (table.starts, table.signatures, table.slots)
+            array.nbytes for table in self._tables for array in table.arrays
         )
-        """Bytes of all arrays, and what heavy buckets' own tables may take, once they are built."""
+        """Bytes of all arrays, and what tables of oversized buckets may take, once built."""
 
     def _build(self, table: int, directory_bits: int) -> _Table:
-        key = self.design.hashing(table, directory_bits).key()
-        starts = np.empty((1 << (64 - int(key[-1]))) + 1, dtype=np.uint32)
+        hashing = self.design.hashing(table, directory_bits)
+        starts = np.empty((1 << hashing.bits) + 1, dtype=np.uint32)
         signatures = np.zeros(self.size + LANES, dtype=np.uint32)
-        slots = np.empty(self.size, dtype=np.uint32)
-        kernels.build_table(self._fingerprints, *key, starts, signatures, slots)
-        return _Table(key, starts, signatures, slots, int(np.diff(starts).max()), {})
+        arrays = kernels.Table(starts, signatures, np.empty(self.size, dtype=np.uint32))
+        kernels.build_table(self._fingerprints, hashing, arrays)
+        return _Table(hashing, arrays, int(np.diff(starts).max()), {})
 
     @property
     def size(self) -> int:
@@ -142,7 +131,7 @@ class Tables:
         """Yield the pairs (from ``stream`` uint64[n], indexed) within k bits, in batches.
 
         Each yield is two aligned arrays uint64[m], m at most 2**20. A pair comes out once for
-        each time its first member stands in the stream. A copy of the stream is made.
+        each time its first member occurs in the stream. A copy of the stream is made.
         """
         stream = self.order.apply(np.ascontiguousarray(stream))
         if stream.size == 0 or self.size == 0:
@@ -159,17 +148,17 @@ class Tables:
     ) -> Iterator[tuple[Fingerprints, Fingerprints]]:
         """Yield the pairs that belong to one table, in the tables' order of bits."""
         table = self._tables[number]
-        if table.largest > _HEAVY_BUCKET:
-            buckets = _buckets(stream, table.key)
-            heavy = table.starts[buckets + 1] - table.starts[buckets] > _HEAVY_BUCKET
-            left = [stream[~heavy]]
-            for bucket, probes in _grouped(buckets[heavy], stream[heavy]):
+        if table.largest > _OVERSIZED_BUCKET:
+            buckets, starts = table.hashing.buckets(stream), table.arrays.starts
+            oversized = starts[buckets + 1] - starts[buckets] > _OVERSIZED_BUCKET
+            rest = [stream[~oversized]]
+            for bucket, probes in _grouped(buckets[oversized], stream[oversized]):
                 finer = self._finer_tables(table, bucket, probes.size)
                 if finer is None:
-                    left.append(probes)
+                    rest.append(probes)
                 else:
                     yield from self._probe_finer(number, finer, probes)
-            stream = np.concatenate(left)
+            stream = np.concatenate(rest)
         yield from self._scan(number, stream, scratch, buffers)
 
     def _scan(
@@ -177,40 +166,39 @@ class Tables:
     ) -> Iterator[tuple[Fingerprints, Fingerprints]]:
         table = self._tables[number]
         if scratch is not None:
-            parts = max(1, round(math.log2(self.size / _PART_SIZE)))
-            coarser = max(int(table.key[-1]), 64 - parts)
+            part_bits = max(1, round(math.log2(self.size / _PART_SIZE)))
+            coarser = max(int(table.hashing.shift), 64 - part_bits)
             ends = np.empty((1 << (64 - coarser)) + 1, dtype=np.uint64)
             out = scratch[: stream.size]
-            kernels.partition(stream, *table.key[:-1], np.uint64(coarser), ends, out)
+            by_part = table.hashing._replace(shift=np.uint64(coarser))
+            kernels.partition(stream, by_part, ends, out)
             stream = out
-        k = self.design.k
-        found, bases, lanes = buffers.found, buffers.bases, buffers.lanes
+        k, candidates = self.design.k, buffers.candidates
         begin = 0
         while begin < stream.size:
             count, begin = kernels.scan_table(
-                stream, np.uint64(begin), *table.key, table.starts, table.signatures,
-                np.uint32(k), found, bases, lanes,
-            )  # fmt: skip
+                stream, np.uint64(begin), table.hashing, table.arrays, np.uint32(k), buffers.groups
+            )
             for start in range(0, count, _FLUSH):
-                part = slice(start, min(start + _FLUSH, count))
+                some = slice(start, min(start + _FLUSH, count))
                 written = kernels.verify(
-                    found[part], bases[part], lanes[part], self._fingerprints, table.slots,
-                    self._masks, np.uint64(number), np.uint64(k), buffers.out_stream,
-                    buffers.out_indexed, buffers.positions,
+                    buffers.groups.between(some), self._fingerprints, table.arrays.slots,
+                    self._masks, np.uint64(number), np.uint64(k), candidates,
                 )  # fmt: skip
                 if written:
-                    yield buffers.out_stream[:written].copy(), buffers.out_indexed[:written].copy()
+                    yield candidates.left[:written].copy(), candidates.right[:written].copy()
 
     def _finer_tables(self, table: _Table, bucket: int, probes: int) -> Tables | None:
-        """Return tables over a heavy bucket, or None where to scan it is cheaper or they too big.
+        """Return tables over an oversized bucket, None if to scan it is cheaper or they do not fit.
 
-        They may take what memory is free; those that take up to half of it are kept.
+        They may take all free memory; those that take up to half of it are kept.
         """
         if bucket in table.finer:
             return table.finer[bucket]
-        members = table.slots[table.starts[bucket] : table.starts[bucket + 1]]
-        if probes < _HEAVY_PROBES or members.size == self.size:
-            return None  # what does not tell all of them apart will not do so a level down
+        starts, slots = table.arrays.starts, table.arrays.slots
+        members = slots[starts[bucket] : starts[bucket + 1]]
+        if probes < _OVERSIZED_PROBES or members.size == self.size:
+            return None  # a plan that puts all into one bucket would do so again
         fingerprints = self._fingerprints[members]
         sample = spread_sample(fingerprints)
         free = self._memory_bytes - self.nbytes
@@ -222,7 +210,7 @@ class Tables:
         if chosen.slices > 1 or chosen.candidates_per_probe > members.size / 4:
             table.finer[bucket] = None
             return None
-        # as much again for heavy buckets of its own
+        # as much again for its own oversized buckets
         budget = 2 * chosen.memory_bytes
         finer = Tables(fingerprints, chosen.design, chosen.order, budget)
         if budget <= free // 2:
@@ -233,7 +221,7 @@ class Tables:
     def _probe_finer(
         self, number: int, finer: Tables, probes: Fingerprints
     ) -> Iterator[tuple[Fingerprints, Fingerprints]]:
-        """Probe the tables of one of a table's heavy buckets, keeping what belongs to the table."""
+        """Yield the pairs of an oversized bucket's tables that belong to table ``number``."""
         for found, indexed in finer.probe(probes):
             difference = found ^ indexed
             mine = difference & self._masks[number] == 0
@@ -241,14 +229,6 @@ class Tables:
                 mine &= difference & self._masks[earlier] != 0
             if mine.any():
                 yield found[mine], indexed[mine]
-
-
-def _buckets(fingerprints: Fingerprints, key: Key) -> NDArray[np.uint64]:
-    mask, first, fold, second, shift = key
-    mixed = (fingerprints & mask) * first
-    if fold is None:
-        return mixed >> shift
-    return (mixed ^ mixed >> fold) * second >> shift
 
 
 def _grouped(
@@ -267,12 +247,12 @@ def _grouped(
 def search(
     batches: Callable[[], Iterator[Fingerprints]], queries: Fingerprints, plan: Plan
 ) -> Iterator[Matches]:
-    """Yield all matches of a corpus that comes in batches, as ``plan`` says, in parts.
+    """Yield all matches of a corpus that is read in batches, by ``plan``, in parts.
 
     ``batches()`` starts a pass over the corpus: there is one for each slice of indexed queries,
     or a single one where the corpus is indexed. ``queries`` uint64[n] are distinct. A pair may
-    come out more than once if the corpus repeats a fingerprint. In memory: one slice's tables
-    and one batch.
+    come out more than once if the corpus repeats a fingerprint. In memory: the tables of one
+    slice, and one batch.
     """
     chosen = plan.chosen
     if chosen.index == "queries":
@@ -292,10 +272,10 @@ def search(
 
 
 def _collapsed(batch: Fingerprints) -> Fingerprints:
-    """Return a batch, distinct if a sample of it repeats itself.
+    """Return a batch, without its repeats if a sample of it has some.
 
     A million copies of an empty page are then one probe. Sorting costs 10 ns a fingerprint,
-    half a probe: too much to pay for batches that hardly repeat.
+    half a probe: too much for batches with few repeats.
     """
     sample = spread_sample(batch)
     repeats = sample.size - distinct(sample).size
@@ -339,8 +319,6 @@ def warm_up() -> None:
     ends = np.empty(3, dtype=np.uint64)
     order = BitOrder(tuple(reversed(range(64))))
     for design in (TableDesign.paper_4(), TableDesign.paper_10()):  # keys in one run, in two
-        tables = Tables(values, design, order)
-        list(tables.probe(values))
-        key = tables._tables[0].key
-        kernels.partition(values, *key[:-1], np.uint64(63), ends, values.copy())
+        list(Tables(values, design, order).probe(values))
+        kernels.partition(values, design.hashing(0, 1), ends, values.copy())
     Matches.merged([Matches(values, values)])

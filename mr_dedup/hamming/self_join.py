@@ -1,10 +1,10 @@
 """All pairs of fingerprints of one corpus within k bits, each pair once.
 
-For each table of a design the fingerprints are dealt to parts by the leading bits of their
-buckets, parts that fit the second-level cache, and the members of a bucket are held against one
-another there. No table stands longer than its part is looked at, so a join takes little memory
-beside its fingerprints. A pair is kept by the first table whose masked bits it shares: no repeats,
-no second pass.
+For each table of a design the fingerprints are partitioned by the leading bits of their buckets
+into parts that fit the second-level cache, and the members of a bucket are compared with one
+another there. Each part's table is discarded after the part, so a join takes little memory beside
+its fingerprints. A pair belongs to the first table whose masked bits it shares: no repeats, no
+second pass.
 """
 
 from __future__ import annotations
@@ -39,25 +39,25 @@ _PART_SIZE = 1 << 14
 """Fingerprints a part should have: with its table, 256 KB."""
 
 _MAX_PART_BITS = 10
-"""More parts are slower to deal: to 2**8 1.4 ns a fingerprint, to 2**10 1.9, to 2**12 2.4."""
+"""More parts are slower to scatter to: 2**8 1.4 ns a fingerprint, 2**10 1.9, 2**12 2.4."""
 
 _CANDIDATES = 1 << 16
 """Candidates verified at a time: 1 MB."""
 
-_HEAVY_BUCKET = 1 << 14
+_OVERSIZED_BUCKET = 1 << 14
 """Fingerprints from which a bucket may get tables of its own.
 
 To compare all of them takes 2 ms, to plan and to join them otherwise 1.
 """
 
-_CROWDED = 4
-"""Times what a bucket should hold, by the width of its key, from which it is a heavy one."""
+_OVERSIZED_RATIO = 4
+"""Times the mean size of buckets, by the width of their key, from which one is oversized."""
 
 _MEMBERS_A_SAMPLE = 16
-"""Members of a heavy bucket to each that is sampled."""
+"""Members of an oversized bucket for each that is sampled."""
 
-_MOVED_AT_ONCE = 1 << 20
-"""Fingerprints whose bits are moved at a time, where there is no room to move all."""
+_PERMUTED_AT_ONCE = 1 << 20
+"""Fingerprints whose bits are permuted at a time, where there is no room to permute all."""
 
 
 def self_join(
@@ -70,8 +70,8 @@ def self_join(
     """Return every pair of different ``fingerprints``, distinct uint64[n], within ``k`` bits.
 
     Each pair once, the smaller left, ascending by left, then right, all as signed numbers.
-    ``design`` names one of designs_for(k). ``memory_bytes`` bounds what the join takes beside the
-    fingerprints and the result. Repeated fingerprints cost time, and change nothing. Raises
+    ``design`` names one of designs_for(k). ``memory_bytes`` bounds the memory of the join beside
+    the fingerprints and the result. Repeated fingerprints cost time, and change nothing. Raises
     ValueError for an array of another type and as planner.plan_self does, MrDedupError where the
     work explodes. Exact: no pair is missed, none is extra. About 8 ns a fingerprint and table.
     """
@@ -94,7 +94,7 @@ def pairs_within(fingerprints: Fingerprints, planned: Plan) -> Iterator[Pairs]:
 
 
 def _join(fingerprints: Fingerprints, planned: Plan) -> Iterator[Found]:
-    """Yield all pairs as planned, in no order, one of each first."""
+    """Yield all pairs as planned, in no order, as two aligned arrays."""
     order, design = planned.chosen.order, planned.chosen.design
     size = fingerprints.size
     whole = order.apply(fingerprints) if planned.chosen.slices == 1 else None
@@ -103,8 +103,8 @@ def _join(fingerprints: Fingerprints, planned: Plan) -> Iterator[Found]:
         if whole is not None:
             yield whole
             return
-        for start in range(0, size, _MOVED_AT_ONCE):
-            yield order.apply(fingerprints[start : start + _MOVED_AT_ONCE])
+        for start in range(0, size, _PERMUTED_AT_ONCE):
+            yield order.apply(fingerprints[start : start + _PERMUTED_AT_ONCE])
 
     buffer = Buffer()
     for number in range(len(design.masks)):
@@ -114,7 +114,7 @@ def _join(fingerprints: Fingerprints, planned: Plan) -> Iterator[Found]:
 
 
 class Buffer:
-    """An array that is used again: memory fresh from the system costs as much as to fill it."""
+    """Memory that is used again: fresh memory costs as much as to fill it."""
 
     def __init__(self) -> None:
         self._array = np.empty(0, dtype=np.uint64)
@@ -139,32 +139,31 @@ def join_table(
     """Yield the pairs of ``size`` distinct fingerprints that belong to one table of a design.
 
     Two aligned arrays at a time, in no order. ``batches()`` starts a pass over the fingerprints:
-    there is one to count, and one for as many parts as ``memory_bytes`` hold, in ``buffer``. All
+    there is one to count, and one for as many parts as fit ``memory_bytes``, in ``buffer``. All
     fingerprints may share ``taken_bits`` leading bits of their buckets.
     """
     table = _Table.of(design, number, size, taken_bits)
-    key = table.part.key()
     counts = np.zeros(1 << table.part.bits, dtype=np.uint64)
     for batch in batches():
-        self_join_kernels.count_parts(batch, *key, counts)
+        self_join_kernels.count_parts(batch, table.part, counts)
     for begin, end in _runs(counts, memory_bytes // 8):
         ends = np.cumsum(counts[begin:end]) - counts[begin:end]
         begins = ends.copy()
-        parted = buffer.of(int(counts[begin:end].sum()) + 1)
+        grouped = buffer.of(int(counts[begin:end].sum()) + 1)
         for batch in batches():
-            self_join_kernels.deal_parts(batch, *key, np.uint64(begin), ends, parted)
-        yield from table.pairs(_Runs(parted, begins, ends), memory_bytes)
+            self_join_kernels.scatter_parts(batch, table.part, np.uint64(begin), ends, grouped)
+        yield from table.pairs(_Runs(grouped, begins, ends), memory_bytes)
 
 
 def _runs(counts: NDArray[np.uint64], limit: int) -> Iterator[tuple[int, int]]:
-    """Yield ranges of parts that hold up to ``limit`` fingerprints, or one part that holds more."""
-    begin, held = 0, 0
+    """Yield ranges of parts with up to ``limit`` fingerprints, or a single part with more."""
+    begin, total = 0, 0
     for part, count in enumerate(counts.tolist()):
-        if held and held + count > limit:
+        if total and total + count > limit:
             yield begin, part
-            begin, held = part, 0
-        held += count
-    if held:
+            begin, total = part, 0
+        total += count
+    if total:
         yield begin, counts.size
 
 
@@ -178,7 +177,7 @@ class _Runs:
 
     @property
     def sizes(self) -> NDArray[np.uint64]:
-        """How many fingerprints each has."""
+        """How many fingerprints each run has."""
         return self.ends - self.begins
 
     def __getitem__(self, number: int) -> Fingerprints:
@@ -191,14 +190,18 @@ class _Runs:
 
 @dataclass(frozen=True)
 class _Table:
-    """One table of a design for so many fingerprints: how it places them, and what is too many."""
+    """One table of a design, partitioned for a number of fingerprints.
+
+    ``part`` hashes to parts, ``inside`` to the buckets of one. Parts of more fingerprints than
+    ``max_part`` are split, and their buckets of more than ``max_bucket`` get a plan of their own.
+    """
 
     design: TableDesign
     number: int
     part: Hashing
     inside: Hashing
-    crowded_part: int
-    heavy_bucket: int
+    max_part: int
+    max_bucket: int
 
     @classmethod
     def of(cls, design: TableDesign, number: int, size: int, taken_bits: int) -> _Table:
@@ -213,25 +216,25 @@ class _Table:
             hashing.digits(taken_bits, part_bits),
             hashing.digits(taken_bits + part_bits, max(1, bits - part_bits)),
             # a quarter more than its share
-            crowded_part=max(_HEAVY_BUCKET, 5 * size >> part_bits + 2),
-            heavy_bucket=max(_HEAVY_BUCKET, _CROWDED * size >> key_bits),
+            max_part=max(_OVERSIZED_BUCKET, 5 * size >> part_bits + 2),
+            max_bucket=max(_OVERSIZED_BUCKET, _OVERSIZED_RATIO * size >> key_bits),
         )
 
     def pairs(self, parts: _Runs, memory_bytes: int) -> Iterator[Found]:
-        """Yield the pairs that belong to the table of fingerprints in the same of its parts."""
-        crowded = parts.sizes > self.crowded_part
-        yield from self._compared(parts.chosen(~crowded))
-        for part in np.flatnonzero(crowded).tolist():
+        """Yield the pairs of the table in all parts."""
+        oversized = parts.sizes > self.max_part
+        yield from self._compared(parts.chosen(~oversized))
+        for part in np.flatnonzero(oversized).tolist():
             ends = np.empty((1 << self.inside.bits) + 1, dtype=np.uint64)
             grouped = np.empty_like(parts[part])
-            kernels.partition(parts[part], *self.inside.key(), ends, grouped)
+            kernels.partition(parts[part], self.inside, ends, grouped)
             buckets = _Runs(grouped, np.append(np.uint64(0), ends[:-2]), ends[:-1])
-            yield from self._crowd_pairs(buckets, memory_bytes)
+            yield from self._oversized_pairs(buckets, memory_bytes)
 
-    def _crowd_pairs(self, buckets: _Runs, memory_bytes: int) -> Iterator[Found]:
-        """Yield the pairs of a crowded part, of a heavy bucket by tables of its own."""
+    def _oversized_pairs(self, buckets: _Runs, memory_bytes: int) -> Iterator[Found]:
+        """Yield the pairs of an oversized part, of oversized buckets by tables of their own."""
         compared = np.ones(buckets.begins.size, dtype=bool)
-        for bucket in np.flatnonzero(buckets.sizes > self.heavy_bucket).tolist():
+        for bucket in np.flatnonzero(buckets.sizes > self.max_bucket).tolist():
             members = distinct(buckets[bucket])
             sample = spread_sample(members, min(SAMPLE_SIZE, members.size // _MEMBERS_A_SAMPLE))
             finer = plan_self(members.size, self.design.k, memory_bytes=memory_bytes, sample=sample)
@@ -243,18 +246,21 @@ class _Table:
         yield from self._compared(buckets.chosen(compared))
 
     def _compared(self, runs: _Runs) -> Iterator[Found]:
-        """Yield the pairs of fingerprints in the same run, comparing all that share a bucket."""
+        """Yield the pairs within runs, comparing all fingerprints that share a bucket."""
         largest = int(runs.sizes.max(initial=0))
-        starts = np.empty((1 << self.inside.bits) + 1, dtype=np.uint32)
+        width: type[np.uint32 | np.uint64]
         width = np.uint32 if self.design.k < WHOLE_FROM else np.uint64
-        signatures = np.zeros(largest + self_join_kernels.PADDING, dtype=width)
-        slots = np.empty(largest, dtype=np.uint32)
-        left, right = (np.empty(_CANDIDATES, dtype=np.uint64) for _ in range(2))
-        place = np.zeros(3, dtype=np.uint64)
-        while place[0] < runs.begins.size:
+        table = kernels.Table(
+            np.empty((1 << self.inside.bits) + 1, dtype=np.uint32),
+            np.zeros(largest + self_join_kernels.PADDING, dtype=width),
+            np.empty(largest, dtype=np.uint32),
+        )
+        left, right = np.empty((2, _CANDIDATES), dtype=np.uint64)
+        position = np.zeros(3, dtype=np.uint64)
+        while position[0] < runs.begins.size:
             written = self_join_kernels.join_parts(
-                runs.fingerprints, runs.begins, runs.ends, *self.inside.key(),
-                width(self.design.k), starts, signatures, slots, place, left, right,
+                runs.fingerprints, runs.begins, runs.ends, self.inside, table,
+                width(self.design.k), position, left, right,
             )  # fmt: skip
             one, other = own_pairs(left[:written], right[:written], self.design, self.number)
             if one.size:
@@ -262,10 +268,10 @@ class _Table:
 
 
 def own_pairs(one: Fingerprints, other: Fingerprints, design: TableDesign, number: int) -> Found:
-    """Return of aligned ``one`` and ``other`` uint64[n] the pairs that belong to a table.
+    """Return those of aligned ``one`` and ``other`` uint64[n] that are pairs of a table.
 
-    A pair within k bits belongs to the first table of the design whose masked bits it shares. What
-    is returned are the beginnings of the arrays, which are changed in place.
+    A pair within k bits belongs to the first table of the design whose masked bits it shares. The
+    arrays are changed in place; their beginnings are returned.
     """
     masks = np.array(design.masks, dtype=np.uint64)
     kept = kernels.keep_own(

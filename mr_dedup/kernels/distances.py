@@ -67,11 +67,7 @@ def near_pairs(
     typing_context: Any,
     stream: Any,
     start: Any,
-    mask: Any,
-    first: Any,
-    fold: Any,
-    second: Any,
-    shift: Any,
+    hashing: Any,
     starts: Any,
     signatures: Any,
     k: Any,
@@ -80,18 +76,15 @@ def near_pairs(
 
     A fingerprint is near if one of the LANES signatures from its bucket's start on is within k
     bits of its own. All _PAIRS bits are set if one of the PROBES buckets has more than LANES
-    fingerprints. Reads stream[start : start + PROBES]; computes bucket and signature as
-    hamming.kernels.bucket_of and signature_of, eight at a time.
+    fingerprints. Reads stream[start : start + PROBES]; ``hashing`` is hamming.design.Hashing, and
+    buckets and signatures are those of hamming.kernels.bucket_of and signature_of.
 
     No branch: the minimum over two fingerprints' distances is compared once. A probe of four
     tables of a million took 0.65 to 0.7 of the time of one bucket after another; with a bit for
     each fingerprint 0.72 to 0.78, with sixteen fingerprints a call 0.85.
     """
-    fold_type = fold if isinstance(fold, types.NoneType) else types.uint64
-    signature = types.uint32(
-        stream, types.uint64, types.uint64, types.uint64, fold_type, types.uint64, types.uint64,
-        starts, signatures, types.uint32,
-    )  # fmt: skip
+    signature = types.uint32(stream, types.uint64, hashing, starts, signatures, types.uint32)
+    has_fold = not isinstance(hashing.types[2], types.NoneType)
 
     def codegen(context: Any, builder: Any, sig: Any, arguments: Any) -> Any:
         words, halves = ir.VectorType(INT64, PROBES), ir.VectorType(INT32, PROBES)
@@ -100,15 +93,16 @@ def near_pairs(
         def data(index: int) -> Any:
             return data_pointer(context, builder, sig.args[index], arguments[index])
 
-        def number(index: int) -> Any:
-            return broadcast(builder, arguments[index], words)
+        def number(field: int) -> Any:
+            return broadcast(builder, builder.extract_value(arguments[2], field), words)
 
         probes = load(builder, builder.gep(data(0), [arguments[1]]), words, align=8)
-        mixed = builder.mul(builder.and_(probes, number(2)), number(3))
-        if not isinstance(sig.args[4], types.NoneType):
-            folded = builder.xor(mixed, builder.lshr(mixed, number(4)))
-            mixed = builder.mul(folded, number(5))
-        buckets = builder.lshr(mixed, number(6))
+        mask, first, fold, second, shift = range(5)
+        mixed = builder.mul(builder.and_(probes, number(mask)), number(first))
+        if has_fold:
+            folded = builder.xor(mixed, builder.lshr(mixed, number(fold)))
+            mixed = builder.mul(folded, number(second))
+        buckets = builder.lshr(mixed, number(shift))
         high = builder.lshr(probes, constant(words, 32))
         rotated = builder.xor(
             builder.shl(high, constant(words, 1)),
@@ -116,7 +110,7 @@ def near_pairs(
         )
         own = builder.trunc(builder.xor(probes, rotated), halves)
 
-        starts_data, signatures_data = data(7), data(8)
+        starts_data, signatures_data = data(3), data(4)
         longest: Any = ir.Constant(INT32, 0)
         nearest: list[Any] = []
         for probe in range(PROBES):
@@ -135,7 +129,7 @@ def near_pairs(
                 distance = call(builder, f"llvm.umin.v{LANES}i32", nearest.pop(), distance)
             nearest.append(distance)
         pairs: Any = ir.Constant(INT32, 0)
-        limit = broadcast(builder, arguments[9], vector)
+        limit = broadcast(builder, arguments[5], vector)
         for pair, distance in enumerate(nearest):
             lanes = builder.bitcast(builder.icmp_unsigned("<=", distance, limit), INT32)
             near = builder.icmp_unsigned("!=", lanes, ir.Constant(INT32, 0))

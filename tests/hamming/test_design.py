@@ -99,13 +99,10 @@ def test_hashing_spreads_uniform_keys_evenly(bits):
             for table, width in enumerate(design.key_widths):
                 if width == 0:
                     continue
-                mask, first, fold, second, shift = design.hashing(table, bits).key()
+                hashing = design.hashing(table, bits)
                 used = min(bits, width)
-                assert int(shift) == 64 - used
-                mixed = (fingerprints & mask) * first
-                if fold is not None:
-                    mixed = (mixed ^ mixed >> fold) * second
-                sizes = np.bincount(mixed >> shift).astype(float)
+                assert hashing.bits == used
+                sizes = np.bincount(hashing.buckets(fingerprints)).astype(float)
                 seen.append((sizes**2).sum() / fingerprints.size)
                 run = f"{design.masks[table]:b}".strip("0")
                 colliding = 0.0 if set(run) == {"1"} else 2.0**-width
@@ -143,13 +140,15 @@ def test_digits_of_a_bucket_are_its_bits(directory_bits, leading):
         for table, width in enumerate(design.key_widths):
             hashing = design.hashing(table, directory_bits)
             assert hashing.bits == max(1, min(directory_bits, width))
-            both = buckets(values, hashing.digits(0, leading + 3).key())
-            head = buckets(values, hashing.digits(0, leading).key())
-            tail = buckets(values, hashing.digits(leading, 3).key())
+            both = buckets(values, hashing.digits(0, leading + 3))
+            head = buckets(values, hashing.digits(0, leading))
+            tail = buckets(values, hashing.digits(leading, 3))
             assert (both == head << np.uint64(3) | tail).all()
-            assert (buckets(values, hashing.digits(0, hashing.bits).key())
-                    == buckets(values, hashing.key())).all()  # fmt: skip
+            assert (buckets(values, hashing.digits(0, hashing.bits))
+                    == buckets(values, hashing)).all()  # fmt: skip
 
 
-def buckets(values, key):
-    return np.array([bucket_of(x, *key) for x in values], dtype=np.uint64)
+def buckets(values, hashing):
+    found = hashing.buckets(values)
+    assert [bucket_of(x, hashing) for x in values] == found.tolist()
+    return found

@@ -13,8 +13,9 @@ from numba import njit, types
 from mr_dedup.errors import MrDedupError
 from mr_dedup.hamming import search as search_module
 from mr_dedup.hamming.bit_order import BitOrder
-from mr_dedup.hamming.design import TableDesign, designs_for
+from mr_dedup.hamming.design import Hashing, TableDesign, designs_for
 from mr_dedup.hamming.distinct import distinct
+from mr_dedup.hamming.kernels import Groups, Table
 from mr_dedup.hamming.planner import SIDES, plan, spread_sample
 from mr_dedup.hamming.search import Tables, probe, search
 from tests.oracles import flipped, hamming, neighbour, pairs_within
@@ -159,9 +160,9 @@ def probed(tables, stream):
 
 @pytest.mark.parametrize("probes", [1, 1 << 30])
 @pytest.mark.parametrize("memory", [1, 1 << 20, 1 << 30])
-def test_heavy_buckets_lose_nothing_whether_split_or_scanned(monkeypatch, probes, memory):
-    monkeypatch.setattr(search_module, "_HEAVY_BUCKET", 64)
-    monkeypatch.setattr(search_module, "_HEAVY_PROBES", probes)
+def test_oversized_buckets_lose_nothing_whether_split_or_scanned(monkeypatch, probes, memory):
+    monkeypatch.setattr(search_module, "_OVERSIZED_BUCKET", 64)
+    monkeypatch.setattr(search_module, "_OVERSIZED_PROBES", probes)
     corpus, queries = two_clusters(3, 6000)
     tables = Tables(corpus, TableDesign.paper_4(), BitOrder.natural(), memory)
     assert max(table.largest for table in tables._tables) > 64
@@ -173,10 +174,10 @@ def test_heavy_buckets_lose_nothing_whether_split_or_scanned(monkeypatch, probes
 
 
 @pytest.mark.parametrize("memory", [3 << 20, 6 << 20, 40 << 20])
-def test_tables_of_heavy_buckets_stay_within_the_memory(monkeypatch, memory):
+def test_tables_of_oversized_buckets_stay_within_the_memory(monkeypatch, memory):
     """All tables that are kept, and those of one bucket more, fit the memory that was given."""
-    monkeypatch.setattr(search_module, "_HEAVY_BUCKET", 64)
-    monkeypatch.setattr(search_module, "_HEAVY_PROBES", 1)
+    monkeypatch.setattr(search_module, "_OVERSIZED_BUCKET", 64)
+    monkeypatch.setattr(search_module, "_OVERSIZED_PROBES", 1)
     alive, sizes = [], []
 
     class Watched(Tables):
@@ -284,8 +285,10 @@ def test_kernels_use_vector_instructions_where_the_processor_has_them():
     features = binding.get_host_cpu_features()
     u64, u32 = types.uint64, types.uint32
     fresh = njit(search_module.kernels.scan_table.py_func)  # cached code cannot be inspected
-    key, table = (u64, u64, types.none, u64, u64), (u32[::1], u32[::1])
-    fresh.compile((u64[::1], u64, *key, *table, u32, u64[::1], u32[::1], u32[::1]))
+    hashing = types.NamedTuple((u64, u64, types.none, u64, u64), Hashing)
+    table = types.NamedTuple((u32[::1], u32[::1], u32[::1]), Table)
+    groups = types.NamedTuple((u64[::1], u32[::1], u32[::1]), Groups)
+    fresh.compile((u64[::1], u64, hashing, table, u32, groups))
     assembly = "".join(fresh.inspect_asm().values())
     if features.get("avx2"):
         assert "ymm" in assembly or "zmm" in assembly

@@ -13,8 +13,9 @@ from numba import njit, types
 
 from mr_dedup.errors import MrDedupError
 from mr_dedup.hamming import self_join as self_join_module
-from mr_dedup.hamming.design import TableDesign, designs_for
+from mr_dedup.hamming.design import Hashing, TableDesign, designs_for
 from mr_dedup.hamming.distinct import distinct
+from mr_dedup.hamming.kernels import Table
 from mr_dedup.hamming.pairs import Pairs
 from mr_dedup.hamming.planner import plan_self, spread_sample
 from mr_dedup.hamming.search import probe
@@ -57,12 +58,12 @@ def test_every_design_equals_brute_force(k, design):
 
 @pytest.fixture
 def small(monkeypatch):
-    """Limits so small that little data has many parts, heavy buckets and full buffers."""
+    """Limits so small that little data has many parts, oversized buckets and full buffers."""
     monkeypatch.setattr(self_join_module, "_PART_SIZE", 8)
-    monkeypatch.setattr(self_join_module, "_HEAVY_BUCKET", 32)
+    monkeypatch.setattr(self_join_module, "_OVERSIZED_BUCKET", 32)
     monkeypatch.setattr(self_join_module, "_MEMBERS_A_SAMPLE", 1)
     monkeypatch.setattr(self_join_module, "_CANDIDATES", 256)
-    monkeypatch.setattr(self_join_module, "_MOVED_AT_ONCE", 100)
+    monkeypatch.setattr(self_join_module, "_PERMUTED_AT_ONCE", 100)
 
 
 @pytest.mark.parametrize("memory", [1, 1000, 3000])
@@ -166,7 +167,7 @@ def test_skewed_values_equal_the_search_by_tables(name):
     assert_same(found, by_probing(values, 3))
 
 
-def test_heavy_buckets_get_tables_of_their_own(monkeypatch):
+def test_oversized_buckets_get_tables_of_their_own(monkeypatch):
     """Without an order of bits, a cluster is a bucket of each table whose block it shares."""
     values = distinct(clusters(np.random.default_rng(3), 5, 32, 20_000))
     planned = []
@@ -251,9 +252,10 @@ def test_the_kernel_uses_vector_instructions_where_the_processor_has_them(number
     features = binding.get_host_cpu_features()
     u64, u32 = types.uint64, types.uint32
     fresh = njit(self_join_module.self_join_kernels.join_parts.py_func)
-    key, table = (u64, u64, types.none, u64, u64), (u32[::1], number[::1], u32[::1])
+    hashing = types.NamedTuple((u64, u64, types.none, u64, u64), Hashing)
+    table = types.NamedTuple((u32[::1], number[::1], u32[::1]), Table)
     arrays = (u64[::1], u64[::1], u64[::1])
-    fresh.compile((*arrays, *key, number, *table, *arrays))
+    fresh.compile((*arrays, hashing, table, number, *arrays))
     assembly = "".join(fresh.inspect_asm().values())
     if features.get("avx2"):
         assert "ymm" in assembly or "zmm" in assembly
