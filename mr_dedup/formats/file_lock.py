@@ -1,4 +1,4 @@
-"""Exclusive locks of files and folders by flock: they end with the process, however it ends."""
+"""Exclusive locks of files and directories by flock, which end with the process."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from pathlib import Path
 from types import TracebackType
 
 from mr_dedup.errors import MrDedupError
+from mr_dedup.formats.io_errors import cannot_be_written, reason_of
 from mr_dedup.interrupts import removed_at_forced_end
 
 _PID_BYTES = 20
@@ -25,15 +26,14 @@ _taken: set[int] = set()
 
 
 class LockTakenError(Exception):
-    """Another process has the lock, or another opening in this one; says which."""
+    """Another process has the lock, or this one by another descriptor; the message names it."""
 
 
 def take(descriptor: int) -> None:
-    """Lock an open file, and write the number of this process to it; or lock an open folder.
+    """Lock an open file and write the id of this process to it, or lock an open directory.
 
-    A process that is forked does not inherit the lock: with it, a task that outlives a killed
-    command would keep the lock. Raises LockTakenError at once if it is taken, and OSError where the
-    file system has no locks.
+    Forked processes do not inherit the lock: a task that outlives a killed command would keep it.
+    Raises LockTakenError at once if it is taken, and OSError if the file system has no locks.
     """
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -50,22 +50,22 @@ def take(descriptor: int) -> None:
 
 
 def release(descriptor: int) -> None:
-    """Close a locked file or folder, which ends the lock; in a forked process it was closed."""
+    """Close a locked file or directory, which ends the lock; a forked process has closed it."""
     if descriptor in _taken:
         _taken.discard(descriptor)
         os.close(descriptor)
 
 
 class FileLock:
-    """A lock file, which is made, locked until the block ends, and removed; a context manager.
+    """A lock file that is created, locked during the block, and removed; a context manager.
 
-    If its folder was moved or replaced meanwhile, the file that is at ``path`` then stays: it is
-    another process's. Where the file system has no locks, the block runs without one.
+    If its directory is moved or replaced meanwhile, the file then at ``path`` stays: it is of
+    another process. On a file system without locks the block runs without one.
 
     Args:
-        path: of the file; one that a killed process left is used.
-        subject: what the lock is for, as messages call it.
-        warn: called with a message if the file system has no locks.
+        path: the file; one that a killed process left is reused.
+        subject: what is locked, for messages.
+        warn: receives a message if the file system has no locks.
 
     Raises:
         MrDedupError: another process has the lock, or the file cannot be written.
@@ -110,19 +110,18 @@ class FileLock:
         try:
             descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
         except OSError as error:
-            reason = error.strerror or error
-            raise MrDedupError(f"{self._subject}: cannot be written: {reason}") from error
+            raise cannot_be_written(self._subject, error) from error
         try:
             take(descriptor)
         except LockTakenError as error:
             os.close(descriptor)
             raise MrDedupError(f"{self._subject}: {error} is writing it") from None
         except OSError as error:
-            # a file with a number may be one that another process could lock
+            # a file with a process id may be locked by that process
             if os.fstat(descriptor).st_size == 0 and is_at(descriptor, self._path):
                 self._path.unlink(missing_ok=True)
             os.close(descriptor)
-            reason = error.strerror or error
+            reason = reason_of(error)
             if error.errno not in _NO_LOCKS:
                 raise MrDedupError(f"{self._subject}: cannot be locked: {reason}") from error
             self._warn(
@@ -137,7 +136,7 @@ class FileLock:
 
 
 def is_at(descriptor: int, path: Path) -> bool:
-    """Return whether ``path`` leads to the open file or folder."""
+    """Return whether ``path`` leads to the open file or directory."""
     try:
         return os.path.samestat(os.fstat(descriptor), path.lstat())
     except (FileNotFoundError, NotADirectoryError):
@@ -145,7 +144,7 @@ def is_at(descriptor: int, path: Path) -> bool:
 
 
 def _owner(descriptor: int) -> str:
-    """Return which process has the lock of an open file, as far as the file says so."""
+    """Return which process has the lock of an open file, if the file states it."""
     try:
         number = os.pread(descriptor, _PID_BYTES, 0).decode(errors="replace").strip()
     except OSError:  # a folder
@@ -155,7 +154,7 @@ def _owner(descriptor: int) -> str:
 
 @functools.cache
 def _close_in_children() -> None:
-    """Have processes that are forked from now on close the locks of this one."""
+    """Let forked processes close the locks of this one."""
     os.register_at_fork(after_in_child=_close_all)
 
 

@@ -1,4 +1,4 @@
-"""The lock of a folder: one process writes to it at a time, and notices if it is another now."""
+"""The lock of a directory: one process writes to it at a time, and notices if it is replaced."""
 
 from __future__ import annotations
 
@@ -7,15 +7,16 @@ import os
 from mr_dedup.errors import MrDedupError
 from mr_dedup.formats.file_lock import LockTakenError, release, take
 from mr_dedup.formats.folders import Folder, moved
+from mr_dedup.formats.io_errors import cannot_be_written, reading, reason_of
 
 
 class FolderLock:
-    """The right to write to a folder, until it is released or the process ends, however it does.
+    """The exclusive right to write to a directory, until ``release`` or the end of the process.
 
     Args:
-        folder: an open folder.
-        name: of the lock's file in it, which is made if it is missing and then stays.
-        in_use: the error if another process has the lock, or another opening in this one.
+        folder: an open directory.
+        name: the name of the lock file in it, which is created if it does not exist, and stays.
+        in_use: the error if another process has the lock, or this one by another descriptor.
 
     Raises:
         MrDedupError: the file cannot be written; ``in_use`` as above.
@@ -26,7 +27,7 @@ class FolderLock:
         try:
             self._handle = (folder / name).open(os.O_RDWR | os.O_CREAT)
         except OSError as error:
-            raise MrDedupError(f"{folder.path}: cannot be written: {error.strerror}") from error
+            raise cannot_be_written(folder.path, error) from error
         try:
             take(self._handle)
         except LockTakenError as error:
@@ -36,24 +37,22 @@ class FolderLock:
             ) from None
         except OSError as error:
             os.close(self._handle)
-            reason = error.strerror or error
+            reason = reason_of(error)
             raise MrDedupError(f"{folder.path}: cannot be locked: {reason}") from error
         folder.mark(name, self._handle)
 
     def require_same(self) -> None:
-        """Raise MrDedupError if the folder's path leads to another lock now, or to none.
+        """Raise MrDedupError if the path leads to another lock now, or to none.
 
-        Then the folder, or what was in it, was moved, removed or replaced. Takes 3 µs.
+        Then the directory or its files were moved, removed or replaced. Takes 3 µs.
         """
         path = self._folder.path
-        try:
+        with reading(path):
             same = self._folder.is_at_path()
-        except OSError as error:
-            raise MrDedupError(f"{path}: cannot be read: {error.strerror}") from error
         if not same:
             raise moved(path)
 
     def release(self) -> None:
-        """Let others write."""
+        """Release the lock."""
         self._folder.unmark()
         release(self._handle)

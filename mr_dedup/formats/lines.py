@@ -70,11 +70,19 @@ def line_blocks(
 ) -> Iterator[LineBlock]:
     """Yield the lines that begin at bytes ``start`` to ``stop``, in order.
 
-    So ranges that follow each other have each line once, wherever they are cut. ``content``
-    stands at its beginning; ``start`` is 0 unless it can be sought in. Blocks have about a
-    quarter of a megabyte, or one longer line; one that is longer than ``max_line_bytes`` and a
-    block is skipped over without being held. Raises as ``Content.read``, after the whole lines
-    before.
+    Consecutive ranges have each line once, wherever they are cut. A block has about a quarter of
+    a megabyte, or one longer line; a line longer than ``max_line_bytes`` and a block is skipped
+    without being buffered.
+
+    Args:
+        content: at its beginning; seekable unless ``start`` is 0.
+        start: the first byte at which a line may begin.
+        stop: the end of the range; None for the end of the content.
+        max_line_bytes: the longest line.
+
+    Raises:
+        FormatError: as ``Content.read``, after the whole lines before the damage.
+        MrDedupError: as ``Content.read``.
     """
     lines = _Lines(content, stop, max_line_bytes)
     if start:

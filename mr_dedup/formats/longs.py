@@ -63,8 +63,8 @@ def read_range(
             longs = np.empty(min(max_count, stop - rank), dtype=_DTYPES[byte_order])
             got_bytes = read_fully(file, longs.view(np.uint8).data)
             if got_bytes < longs.nbytes:
-                place = f"byte {rank * LONG_BYTES + got_bytes}"
-                raise FormatError(path, place, "the file became shorter while it was read")
+                offset = f"byte {rank * LONG_BYTES + got_bytes}"
+                raise FormatError(path, offset, "the file became shorter while it was read")
             yield _unsigned(longs)
 
 

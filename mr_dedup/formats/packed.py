@@ -161,10 +161,10 @@ class PackedReader:
         # lengths are meaningful only where offsets ascend; a block has at least a bit for each
         # fingerprint, so that a small file cannot claim to contain very many
         lengths = np.diff(starts)
-        sound = (starts[1:] > starts[:-1]) & (lengths % _WORD.itemsize == 0)
-        sound &= lengths <= kernels.max_block_words(self.block_size) * _WORD.itemsize
-        sound &= lengths >= (1 + -(-counts // 64)) * _WORD.itemsize
-        if starts[0] != HEADER.itemsize or not sound.all():
+        valid = (starts[1:] > starts[:-1]) & (lengths % _WORD.itemsize == 0)
+        valid &= lengths <= kernels.max_block_words(self.block_size) * _WORD.itemsize
+        valid &= lengths >= (1 + -(-counts // 64)) * _WORD.itemsize
+        if starts[0] != HEADER.itemsize or not valid.all():
             raise self._damage("directory", "the offsets of the blocks are impossible")
         return starts, lasts, directory["checksum"].astype(np.uint64)
 

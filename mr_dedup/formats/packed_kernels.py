@@ -1,6 +1,6 @@
 """The inside of a packed block: Elias-Fano coded fingerprints, encoded and decoded.
 
-A block holds n fingerprints f[0] < f[1] < ... after a previous one p, as 64-bit words:
+A block contains n fingerprints f[0] < f[1] < ... after a previous one p, as 64-bit words:
 
 - word 0 is the low width l, 0 to 63;
 - the low parts, the lowest l bits of x[i] = f[i] - p - 1, in LANES interleaved bit streams: x[i]
@@ -27,7 +27,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 LANES = 32
-"""Bit streams a block's low parts are dealt to; a block size is a multiple of it."""
+"""Interleaved bit streams of the low parts of a block; block sizes are multiples of it."""
 
 MAX_LOW_BITS = 63
 
@@ -43,7 +43,7 @@ _TIMES_ONES, _TOP_BYTE, _TWO, _FOUR = _U(0x0101010101010101), _U(56), _U(2), _U(
 
 
 def max_block_words(block_size: int) -> int:
-    """Return the most words a block of ``block_size`` fingerprints takes: see the bounds above."""
+    """Return the maximum number of words of a block of ``block_size`` fingerprints."""
     return 1 + -(-block_size // LANES) * LANES + -(-3 * block_size // 64)
 
 
@@ -145,7 +145,7 @@ def decode_blocks(
     fewer. The caller guarantees that ``starts``, uint64[blocks + 1], ascends within ``words``,
     which is ``padded_words`` long, and that no block is longer than ``max_block_words``.
     ``positions`` is a ``position_scratch``, ``fingerprints`` of ``decoded_length``: what stands
-    after the first ``count`` is undefined. A block is bad if it does not hold its number of
+    after the first ``count`` is undefined. A block is bad if it does not contain its number of
     fingerprints, strictly ascending, the last being the one ``lasts`` says. Nothing outside the
     arrays is read or written, whatever the words are.
     """

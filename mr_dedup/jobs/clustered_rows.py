@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from mr_dedup.errors import FormatError
-from mr_dedup.formats.tables import read_table
-
-_RANGES_KEY = b"mr_dedup.ranges"
+from mr_dedup.formats.tables import read_side_file, write_side_file
 
 
 @dataclass(frozen=True)
@@ -62,20 +56,15 @@ class ClusteredRows:
     @classmethod
     def read(cls, path: Path) -> ClusteredRows:
         """Return what ``write`` wrote; raises FormatError where it is damaged."""
-        try:
-            table = read_table(path)
-            ranges = json.loads(table.schema.metadata[_RANGES_KEY])
-            numbers, fingerprints, labels, lengths = (table[name].to_numpy() for name in _COLUMNS)
-        except (pa.ArrowException, OSError, KeyError, TypeError, ValueError) as error:
-            raise FormatError(path, None, f"does not say what is in clusters: {error}") from error
-        known = {int(chunk): tuple(range) for chunk, range in ranges.items()}
-        return cls(numbers, fingerprints, labels, lengths, known)
+        table, metadata = read_side_file(path, _COLUMNS)
+        ranges = {int(chunk): tuple(range) for chunk, range in metadata["ranges"].items()}
+        columns = {name: table[name].to_numpy() for name in _COLUMNS}
+        return cls(**columns, ranges=ranges)
 
     def write(self, path: Path) -> None:
-        """Write them to ``path``, Parquet with checksums."""
-        table = pa.table({name: getattr(self, name) for name in _COLUMNS})
-        table = table.replace_schema_metadata({_RANGES_KEY: json.dumps(self.ranges)})
-        pq.write_table(table, path, write_page_checksum=True, use_dictionary=False)
+        """Write them to ``path``, a side file."""
+        columns = {name: getattr(self, name) for name in _COLUMNS}
+        write_side_file(path, columns, {"ranges": self.ranges})
 
 
 _COLUMNS = ("numbers", "fingerprints", "labels", "lengths")

@@ -126,7 +126,7 @@ def test_misuse_is_refused_and_leaves_nothing(tmp_path):
     good = {
         "ids": pa.array(["a"], text),
         "fingerprints": np.array([1], np.uint64),
-        "exist": np.array([True]),
+        "has_fingerprint": np.array([True]),
         "lengths": np.array([1], np.int64),
         "fields": pa.table({"url": pa.array(["u"], text)}),
     }

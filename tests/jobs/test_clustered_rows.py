@@ -55,8 +55,8 @@ def test_damage_is_told(tmp_path):
         damaged = content.copy()
         damaged[place] ^= 0x55
         path.write_bytes(damaged)
-        with pytest.raises(FormatError, match=r"rows\.parquet: does not say what is in clusters"):
+        with pytest.raises(FormatError, match=r"rows\.parquet: not a side file with numbers"):
             ClusteredRows.read(path)
     path.write_bytes(b"")
-    with pytest.raises(FormatError, match="does not say"):
+    with pytest.raises(FormatError, match="not a side file"):
         ClusteredRows.read(path)

@@ -74,5 +74,5 @@ def test_rows_are_read_as_written_and_damage_is_noticed(tmp_path):
     content = bytearray(path.read_bytes())
     content[-5] ^= 0x55
     path.write_bytes(content)
-    with pytest.raises(FormatError, match="does not say what is compared"):
+    with pytest.raises(FormatError, match="not a side file with numbers"):
         GroupedRows.read(path)

@@ -15,30 +15,30 @@ from collections import Counter
 
 from mr_dedup.formats.documents.options import HtmlText
 
-_MOST_TAGS = 500_000
-"""Some 600 bytes of memory each, if the parser makes one element of each: see _MOST_REOPENED."""
+_MAX_TAGS = 500_000
+"""Some 600 bytes of memory each, if the parser makes one element of each: see _MAX_REOPENED."""
 
-_MOST_REOPENED = 100_000
+_MAX_REOPENED = 100_000
 """Elements that may be made of formatting elements which are not closed.
 
 The parser opens them again in each paragraph: 400 before 4,000 paragraphs, 18 KB of HTML, are
 1.6 million elements, 676 MB and 11 s.
 """
 
-_MOST_OPTIONS = 1_000
+_MAX_OPTIONS = 1_000
 """The parser's time is quadratic in the options of one select element: 7 s for 30,000."""
 
-_MOST_DEPTH = 1_000
+_MAX_DEPTH = 1_000
 """Finding the main content takes a time of nodes x depth: 10 s for 20,000 nested elements."""
 
-_MOST_ATTRIBUTES = 4_000
+_MAX_ATTRIBUTES = 4_000
 """The parser's time is quadratic in those of one tag: 17 s for 100,000."""
 
 _SHORT_PAGE = 1 << 15
 """Too short for attributes that take long: looking for them takes 4 ns a character."""
 
 _CONTAINERS = "div,section,aside,ins,p,span,ul,ol,li,form,figure,iframe,table,td,a"
-"""What furniture is in: a class of the body, of main or of an article says something else."""
+"""Elements that may be page furniture: classes of body, main and article mean something else."""
 
 _FURNITURE_NAMES = [
     "ad", "ads", "adv", "advert", "adverts", "advertisement", "advertisements", "advertising",
@@ -61,7 +61,7 @@ _FURNITURE_NAMES = [
 """Classes and ids; Resiliparse finds some of them itself, but not at all depths, and no .ad."""
 
 _FURNITURE = [
-    # first what most elements are without: 1.6 times as fast
+    # first the attributes that most elements lack: 1.6 times as fast
     ":is([class],[id])"
     f":is({','.join(f'[class~={name} i],[id={name} i]' for name in _FURNITURE_NAMES)})"
     f":is({_CONTAINERS})",
@@ -76,16 +76,16 @@ _FURNITURE = [
 In any case of letters, which .name and #name mind in pages with a doctype: 2 to 10 % more time.
 """
 
-# elements that never nest, or end by themselves
+# elements that do not nest, or need no end tag
 _NESTING = re.compile(
     "<(/?)(?!(?:area|base|br|col|dd|dt|embed|hr|img|input|li|link|meta|option|p|param|source"
     r"|td|th|tr|track|wbr)\b)[a-zA-Z]"
 )
-# of more values than attributes are allowed the others need not be seen: each takes memory
+# values beyond the maximum number of attributes are not matched: each takes memory
 _TAG = re.compile(
-    rf"""<[a-zA-Z][^>"']*(?:"[^"]*"[^>"']*|'[^']*'[^>"']*){{0,{_MOST_ATTRIBUTES + 1}}}"""
+    rf"""<[a-zA-Z][^>"']*(?:"[^"]*"[^>"']*|'[^']*'[^>"']*){{0,{_MAX_ATTRIBUTES + 1}}}"""
 )
-# what they begin with comes first: twice as fast. Not a and nobr: one of those closes another
+# the common beginning first: twice as fast. Without a and nobr, which close one another
 _FORMATTING_NAME = "(?=[bcefistuBCEFISTU])(?:b|big|code|em|font|i|s|small|strike|strong|tt|u)"
 _FORMATTING_START = re.compile(rf"<{_FORMATTING_NAME}[\t\n\f\r />]", re.IGNORECASE | re.ASCII)
 _FORMATTING = re.compile(rf"(</?){_FORMATTING_NAME}(?=[\t\n\f\r />])", re.IGNORECASE | re.ASCII)
@@ -96,7 +96,7 @@ _ATTRIBUTE_ENDS = re.compile(r"""[\s/"']""")
 
 
 class HtmlError(ValueError):
-    """HTML that would take unbounded time or memory; says so in the words of a reject."""
+    """HTML that would take unbounded time or memory; its message is the reason of the reject."""
 
 
 def text_of_html(html: str, extent: HtmlText) -> str:
@@ -127,34 +127,34 @@ def text_of_html(html: str, extent: HtmlText) -> str:
 
 def _check(html: str) -> None:
     """Raise HtmlError for what the parser would spend minutes or gigabytes on."""
-    if html.count("<") > _MOST_TAGS:
-        raise HtmlError(f"its HTML has more than {_MOST_TAGS} tags")
+    if html.count("<") > _MAX_TAGS:
+        raise HtmlError(f"its HTML has more than {_MAX_TAGS} tags")
     if len(html) > _SHORT_PAGE:
         for tag in _TAG.finditer(html):
-            is_long = tag.end() - tag.start() > _MOST_ATTRIBUTES
-            if is_long and _attributes(tag.group()) > _MOST_ATTRIBUTES:
-                raise HtmlError(f"its HTML has a tag of more than {_MOST_ATTRIBUTES} attributes")
+            is_long = tag.end() - tag.start() > _MAX_ATTRIBUTES
+            if is_long and _attributes(tag.group()) > _MAX_ATTRIBUTES:
+                raise HtmlError(f"its HTML has a tag of more than {_MAX_ATTRIBUTES} attributes")
 
 
 def _renamed(html: str) -> str:
-    """Return ``html`` with other names for elements that are so many that parsing is quadratic.
+    """Return ``html`` with elements renamed where so many of them make parsing quadratic.
 
     The text of the page stays the same, but for source code in an xmp or title element of its body;
     of tags that are not nested well, main content may be other parts of it. Names in comments,
     scripts and values may change too, which are not text.
     """
     tags = html.count("<")
-    if tags > _MOST_OPTIONS and _SELECT.search(html) and _count(_OPTION, html) > _MOST_OPTIONS:
-        # what is in neither of them is text, and a select element ignores labels
+    if tags > _MAX_OPTIONS and _SELECT.search(html) and _count(_OPTION, html) > _MAX_OPTIONS:
+        # neither element changes the text, and a select element ignores labels
         html = _OPTION.sub(r"\1label", html)
-    if tags * tags > _MOST_REOPENED:
+    if tags * tags > _MAX_REOPENED:
         starts = Counter(_FORMATTING_START.findall(html))
-        # of those without attributes, which are the same, at most three are opened again
+        # of equal elements, those without attributes, at most three are reopened
         reopened = sum(
             min(count, 3) if start.endswith(">") else count for start, count in starts.items()
         )
-        if reopened * tags > _MOST_REOPENED:
-            # an inline element that is not opened again; its start tag, too, ends an svg element
+        if reopened * tags > _MAX_REOPENED:
+            # an inline element that is not reopened; its start tag also ends an svg element
             html = _FORMATTING.sub(r"\1var", html)
     return html
 
@@ -170,11 +170,11 @@ def _attributes(tag: str) -> int:
 
 def _is_deep(html: str) -> bool:
     """Return whether elements may be nested too deep."""
-    if html.count("<") <= _MOST_DEPTH:
+    if html.count("<") <= _MAX_DEPTH:
         return False
     depth = 0
     for tag in _NESTING.finditer(html):
         depth = max(0, depth - 1) if tag.group(1) else depth + 1
-        if depth > _MOST_DEPTH:
+        if depth > _MAX_DEPTH:
             return True
     return False

@@ -1,7 +1,7 @@
 """The body of an HTTP response, decoded by what its bytes are.
 
-Crawlers keep the headers as they came, but many write the body decoded: Common Crawl's older files
-say ``Content-Encoding: gzip`` over plain pages. So a header says what may be, and the bytes decide.
+Crawlers keep the original headers, but many write the body decoded: Common Crawl's older files have
+``Content-Encoding: gzip`` before plain pages. So the header is a hint, and the bytes decide.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def looks_like_html(data: bytes, at: int = 0) -> bool:
 
 
 def _tokens(header: str) -> list[str]:
-    """Return the codings that a header names, in its order, without those that change nothing."""
+    """Return the codings of a header, in order, without identity."""
     names = (name.strip().lower().removeprefix("x-") for name in header.split(","))
     return [name for name in names if name not in ("", "identity", "none")]
 
@@ -120,7 +120,7 @@ def _dechunked(body: bytes, is_declared: bool) -> bytes:
         begin = size_line.end()
         end = begin + int(size_line.group(1), 16)
         if begin == end:
-            # the last chunk: what follows its end is not in chunks, if anything
+            # the last chunk: what follows it is not in chunks
             if not body[end:].strip():
                 return bytes(content) if at or is_declared else body
             if at and is_declared and _LAST_CHUNK_END.match(body, end):
@@ -141,12 +141,12 @@ def _dechunked(body: bytes, is_declared: bool) -> bytes:
 def _decompressed_once(
     body: bytes, is_declared: bool, max_bytes: int
 ) -> tuple[Coding | None, bytes]:
-    """Return what the body is packed by, None if it is not, and what it unpacks to."""
+    """Return how the body is compressed, None if it is not, and its content."""
     tolerated: tuple[type[FormatError], ...]
     found = compression_by_magic(body)
     if found is not None:
         try:
-            return found, _whole(
+            return found, _decompressed(
                 body, found, max_bytes, (CutShortError, TrailingDataError, ChecksumError)
             )
         except FormatError as error:
@@ -155,11 +155,11 @@ def _decompressed_once(
         return None, body
     for stored in _without_line_ends(body):
         for coding in _GUESSED:
-            # zlib's checksum shows where it ended
+            # a zlib checksum is at its end
             tolerated = (TrailingDataError,) if coding == "zlib" else ()
             if (content := _guessed(stored, coding, max_bytes, tolerated)) is not None:
                 return coding, content
-    # without a magic number or a checksum anything may begin as packed data does
+    # without a magic number or checksum, any bytes may begin as compressed data does
     if is_declared and not _is_text_like(body):
         for coding in _GUESSED:
             tolerated = CutShortError, ChecksumError
@@ -169,7 +169,7 @@ def _decompressed_once(
 
 
 def _without_line_ends(body: bytes) -> Iterator[bytes]:
-    """Yield a body, and then without its last byte, and so on, while that is of a line end."""
+    """Yield a body, then without each of the line end bytes that it ends with."""
     end = len(body)
     for _ in range(_MAX_LINE_END_BYTES + 1):
         yield body[:end]
@@ -181,18 +181,18 @@ def _without_line_ends(body: bytes) -> Iterator[bytes]:
 def _guessed(
     body: bytes, coding: Coding, max_bytes: int, tolerated: tuple[type[FormatError], ...]
 ) -> bytes | None:
-    """Return what a body unpacks to, None if it is not packed so."""
+    """Return the content of a body, None if it is not compressed so."""
     try:
-        content = _whole(body, coding, max_bytes, tolerated)
+        content = _decompressed(body, coding, max_bytes, tolerated)
     except FormatError:
         return None
     return content if content or len(body) <= _MAX_EMPTY_BYTES else None
 
 
-def _whole(
+def _decompressed(
     body: bytes, coding: Coding, max_bytes: int, tolerated: tuple[type[FormatError], ...]
 ) -> bytes:
-    """Return what a body unpacks to; raise FormatError for damage other than ``tolerated``."""
+    """Return the content of a body; raise FormatError for damage other than ``tolerated``."""
     content = bytearray()
     try:
         for piece in decompressed(io.BytesIO(body), "body", coding):
@@ -205,7 +205,7 @@ def _whole(
 
 
 def _is_text(body: bytes) -> bool:
-    """Return whether a body reads as text, so that it is not packed, whatever is said."""
+    """Return whether a body is text, and so not compressed, whatever is declared."""
     sample = body[:_SAMPLE_BYTES]
     if not _is_text_like(sample):
         return False

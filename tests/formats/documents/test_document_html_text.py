@@ -161,9 +161,9 @@ def test_what_the_parser_would_multiply_keeps_its_text(extent):
 def text_by_both_names(html, extent):
     """Return the text of ``html``, and that with other names for what is formatting."""
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(html_text, "_MOST_REOPENED", 1 << 60)
+        patched.setattr(html_text, "_MAX_REOPENED", 1 << 60)
         expected = text_of_html(html, extent)
-        patched.setattr(html_text, "_MOST_REOPENED", -1)
+        patched.setattr(html_text, "_MAX_REOPENED", -1)
         return expected, text_of_html(html, extent)
 
 
