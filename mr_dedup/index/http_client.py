@@ -1,9 +1,8 @@
-"""An index that is asked by HTTP: what ``mr-dedup serve`` has, as if it were in this process."""
+"""The client of an index over HTTP, which ``mr-dedup serve`` has open."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from types import TracebackType
 from typing import Any, TypeVar
 
 import msgspec
@@ -14,27 +13,47 @@ from numpy.typing import NDArray
 from mr_dedup.errors import MrDedupError
 from mr_dedup.index import http_messages as messages
 from mr_dedup.index.http_connection import pool_manager
-from mr_dedup.index.http_messages import matches_of, said
+from mr_dedup.index.http_messages import index_matches
 from mr_dedup.index.ids import encoded_ids
-from mr_dedup.index.protocol import Checked, Fingerprints, IndexMatches
-from mr_dedup.index.snapshot import refuse_others
+from mr_dedup.index.protocol import (
+    Checked,
+    Fingerprints,
+    IndexMatches,
+    fingerprint_id,
+    require_fingerprints,
+)
 from mr_dedup.index.state import parsed_fingerprints, require_aligned
 
-_Said = TypeVar("_Said")
+_Response = TypeVar("_Response")
 
 _CONNECTIONS = 32
 _OK, _BAD_REQUEST = 200, 400
 
 
 class HttpIndex:
-    """An index behind HTTP; for several threads.
+    """An index of a server; several threads may use it.
 
-    Methods are those of ``protocol.FingerprintIndex``, and take the time of a call more, about a
-    millisecond on one machine. What a call is of goes in one message: a server takes so many
-    documents, and bytes, at once, and says so many matches. All raise MrDedupError if the server
-    cannot be reached or refuses the call. When the connection is lost after a call to change the
-    index was sent, nobody knows whether it was made: to make it again is right, since it replaces
-    documents by themselves.
+    Methods are those of ``protocol.FingerprintIndex``, and take some milliseconds more. A call is
+    one request: the server limits its documents, its bytes, and the matches of its response. All
+    methods raise MrDedupError if the server cannot be reached or refuses the request. When the
+    connection is lost during a change, it is unknown whether the change was made; to repeat it is
+    safe, since documents replace themselves.
+
+    Args:
+        url: of the server, ``http://host:port``.
+        token: the bearer token, if the server needs one.
+        seconds: in which a response has to come.
+        ca_file: the certificates that a server by HTTPS is verified by, by default the system's.
+
+    Raises:
+        ValueError: ``url`` is not a URL of a server.
+        MrDedupError: the server cannot be reached.
+
+    .. code-block:: python
+
+        with HttpIndex("http://localhost:8080") as index:
+            index.add(np.array([5], np.uint64), ["a"])
+            index.query(np.array([7], np.uint64)).ids
     """
 
     def __init__(
@@ -45,18 +64,12 @@ class HttpIndex:
         seconds: float = 60.0,
         ca_file: str | None = None,
     ) -> None:
-        """Ask the server at ``url``, with a bearer token if it needs one.
-
-        An answer has to come within so many ``seconds``; ``ca_file`` names the certificates that
-        vouch for a server by HTTPS, other than those of the system. Raises ValueError for a URL
-        that is none.
-        """
         try:
             parsed = urllib3.util.parse_url(url)
         except urllib3.exceptions.LocationParseError as error:
-            raise ValueError(f"url: {url!r} is no address of a server") from error
+            raise ValueError(f"url: {url!r} is not a URL of a server") from error
         if parsed.scheme not in ("http", "https") or not parsed.host or parsed.auth:
-            raise ValueError(f"url: {url!r} is no address of a server by http or https")
+            raise ValueError(f"url: {url!r} is not an http or https URL of a server")
         self._url = url.rstrip("/")
         self._headers = {"Content-Type": "application/json"}
         if token is not None:
@@ -83,7 +96,7 @@ class HttpIndex:
         return self._call("PUT", "/v1/documents", request, messages.Added).new
 
     def remove(self, ids: Sequence[str]) -> NDArray[np.bool_]:
-        """Remove documents; return which were in the index."""
+        """Remove documents; return which were in the index, bool[n]."""
         if self.named:
             encoded_ids(ids)
         else:
@@ -95,10 +108,12 @@ class HttpIndex:
         self, fingerprints: Fingerprints, k: int | None = None, *, limit: int | None = None
     ) -> IndexMatches:
         """Return the documents within ``k`` bits."""
-        refuse_others(fingerprints)
-        request = messages.Query([said(each) for each in fingerprints.tolist()], k=k, limit=limit)
+        require_fingerprints(fingerprints)
+        request = messages.Query(
+            [fingerprint_id(each) for each in fingerprints.tolist()], k=k, limit=limit
+        )
         found = self._call("POST", "/v1/query", request, messages.Queries)
-        return matches_of([each.matches for each in found.results])
+        return index_matches([each.matches for each in found.results])
 
     def check_and_add(
         self,
@@ -109,10 +124,10 @@ class HttpIndex:
         limit: int | None = None,
         only_new: bool = False,
     ) -> Checked:
-        """Query and add, with nothing in between."""
+        """Query and add documents one after another, as one change."""
         found = self._check(self._documents(fingerprints, ids), k, limit, only_new)
         added = np.array([each.added for each in found], bool)
-        return Checked(matches_of([each.matches for each in found]), added)
+        return Checked(index_matches([each.matches for each in found]), added)
 
     def check_and_add_texts(
         self,
@@ -125,7 +140,19 @@ class HttpIndex:
     ) -> list[messages.CheckedDocument]:
         """Query and add documents by their texts, of which the server makes fingerprints.
 
-        Raises ValueError for a server whose index does not say how fingerprints are made.
+        Args:
+            texts: n texts.
+            ids: n ids, or None for an index without.
+            k: as for ``check_and_add``, as are ``limit`` and ``only_new``.
+            limit: see ``k``.
+            only_new: see ``k``.
+
+        Returns:
+            The fingerprint and the matches of each document, and whether it was added.
+
+        Raises:
+            ValueError: the index has no options to make fingerprints by.
+            MrDedupError: the server cannot be reached or refuses the request.
         """
         names = [None] * len(texts) if ids is None else ids
         documents = [
@@ -140,25 +167,20 @@ class HttpIndex:
     def __enter__(self) -> HttpIndex:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def _documents(
         self, fingerprints: Fingerprints, ids: Sequence[str] | None
     ) -> list[messages.Document]:
-        """Return documents as they are sent; ValueError for what an index refuses."""
+        """Return documents as they are sent; ValueError as ``FingerprintIndex.add``."""
         require_aligned(fingerprints, ids, self.named)
         names: Sequence[str | None] = [None] * len(fingerprints)
         if ids is not None:
             encoded_ids(ids)
             names = ids
         return [
-            messages.Document(id, said(value))
+            messages.Document(id, fingerprint_id(value))
             for value, id in zip(fingerprints.tolist(), names, strict=True)
         ]
 
@@ -175,34 +197,34 @@ class HttpIndex:
         request = messages.CheckAndAdd(documents, k, limit, only_new)
         return self._call("POST", "/v1/documents", request, messages.CheckedDocuments).results
 
-    def _call(self, method: str, path: str, request: Any, says: type[_Said]) -> _Said:
+    def _call(self, method: str, path: str, request: Any, response: type[_Response]) -> _Response:
         body = None if request is None else _encoded(request)
         try:
-            answer = self._pool.request(
+            received = self._pool.request(
                 method, self._url + path, body=body, headers=self._headers, redirect=False
             )
         except urllib3.exceptions.HTTPError as error:
-            raise MrDedupError(f"{self._url}: cannot be asked: {_reason(error)}") from error
-        if answer.status != _OK:
-            why = _failure(answer.data)
-            if answer.status == _BAD_REQUEST and why is not None:
+            raise MrDedupError(f"{self._url}: cannot be reached: {_reason(error)}") from error
+        if received.status != _OK:
+            why = _failure(received.data)
+            if received.status == _BAD_REQUEST and why is not None:
                 raise ValueError(why)
-            raise MrDedupError(f"{self._url}: {why or f'answered with status {answer.status}'}")
+            raise MrDedupError(f"{self._url}: {why or f'responded with status {received.status}'}")
         try:
-            return msgspec.json.decode(answer.data, type=says)
+            return msgspec.json.decode(received.data, type=response)
         except ValueError as error:
-            raise MrDedupError(f"{self._url}: is no index: {error}") from error
+            raise MrDedupError(f"{self._url}: is not an index: {error}") from error
 
 
 def _encoded(request: Any) -> bytes:
     try:
         return msgspec.json.encode(request)
     except UnicodeEncodeError as error:
-        raise ValueError(f"text: {error.object!r:.60} is no text that UTF-8 holds") from error
+        raise ValueError(f"text: {error.object!r:.60} cannot be encoded in UTF-8") from error
 
 
 def _failure(body: bytes) -> str | None:
-    """Return why a server refused a call, if it says so."""
+    """Return the reason of a failed request, if the server gave one."""
     try:
         return msgspec.json.decode(body, type=messages.Failure).error
     except ValueError:
@@ -210,7 +232,7 @@ def _failure(body: bytes) -> str | None:
 
 
 def _reason(error: Exception) -> str:
-    """Return what went wrong at the bottom of what went wrong, in one line."""
+    """Return the innermost reason of an error, in one line."""
     reason: BaseException = error
     while isinstance(reason, urllib3.exceptions.MaxRetryError) and reason.reason is not None:
         reason = reason.reason

@@ -1,7 +1,7 @@
-"""Connections of a client that send the head and the body of a request together.
+"""HTTP connections that send the header and the body of a request with one write.
 
-urllib3 writes the head and the body one after the other, so that small requests take two TCP
-segments, for each of which the server wakes.
+urllib3 writes them one after the other, so that small requests take two TCP segments, and the
+server wakes for each of them.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from urllib3.connection import HTTPConnection, HTTPSConnection
 
 
 class _Joined(HTTPConnection):
-    """Sends a request when it is complete: all of it is in memory anyway."""
+    """Buffers a request until it is complete, and sends it."""
 
     _parts: list[bytes] | None = None
 
@@ -28,7 +28,7 @@ class _Joined(HTTPConnection):
         super().send(b"".join(parts))
 
     def send(self, data: Any) -> None:
-        """Send data; of a request, when it is complete."""
+        """Send data, or buffer it while a request is being made."""
         if self._parts is None:
             super().send(data)
         else:

@@ -1,7 +1,7 @@
-"""What an index that is asked by HTTP is told, and what it says: JSON, the same at both ends.
+"""The requests and responses of an index over HTTP: JSON, for the client and the server.
 
-A fingerprint is told as a number or as text, decimal or hexadecimal after ``0x``, signed or not; it
-is said as the text of a signed decimal, since JavaScript's numbers end at 53 bits.
+A fingerprint in a request is a number or text, decimal or hexadecimal after ``0x``, signed or not.
+In a response it is the text of a signed decimal, since JavaScript's numbers have 53 bits.
 """
 
 from __future__ import annotations
@@ -14,116 +14,116 @@ import numpy as np
 from msgspec import Meta
 from numpy.typing import NDArray
 
-from mr_dedup.index.protocol import IndexMatches
+from mr_dedup.index.protocol import IndexMatches, fingerprint_id
 
-Told = Annotated[
+FingerprintIn = Annotated[
     int | str, Meta(description="a fingerprint: a number, or text in decimal or 0x… hexadecimal")
 ]
-Said = Annotated[
+FingerprintOut = Annotated[
     str, Meta(description="a fingerprint, as a signed decimal number", pattern="^-?[0-9]{1,19}$")
 ]
-Id = Annotated[str, Meta(description="what names a document, up to 65,536 bytes of UTF-8")]
+Id = Annotated[str, Meta(description="the id of a document, 1 to 65,536 bytes of UTF-8")]
 Distance = Annotated[int, Meta(ge=0, le=64, description="bits that differ")]
 Count = Annotated[int, Meta(ge=0)]
-Reach = Annotated[
+MaxDistance = Annotated[
     int | None,
     Meta(description="the largest distance of a match; by default the largest of the index"),
 ]
 Limit = Annotated[
-    int | None, Meta(description="say only so many of the nearest matches of each; at least 1")
+    int | None, Meta(description="return only so many of the nearest matches of each; 1 or more")
 ]
 
 _DECIMAL, _HEXADECIMAL = re.compile(r"-?[0-9]{1,20}"), re.compile(r"0[xX][0-9a-fA-F]{1,16}")
 
 
 class Query(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """What is near fingerprints, or near texts: one of the two is given."""
+    """A query by fingerprints or by texts: one of the two is given."""
 
-    fingerprints: list[Told] | None = None
+    fingerprints: list[FingerprintIn] | None = None
     texts: list[str] | None = None
-    k: Reach = None
+    k: MaxDistance = None
     limit: Limit = None
 
 
 class Document(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """A document by its fingerprint or its text; the id is left out where documents have none."""
+    """A document by its fingerprint or its text; without an id if the index has none."""
 
     id: Id | None = None
-    fingerprint: Told | None = None
+    fingerprint: FingerprintIn | None = None
     text: str | None = None
 
 
 class Put(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Documents to be added, whatever is near them."""
+    """Documents to add, whether or not they have matches."""
 
     documents: list[Document]
 
 
 class CheckAndAdd(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """Documents to be compared and added, one after another, with nothing in between."""
+    """Documents to query and add one after another, as one change."""
 
     documents: list[Document]
-    k: Reach = None
+    k: MaxDistance = None
     limit: Limit = None
-    only_new: Annotated[bool, Meta(description="add only those that nothing is near")] = False
+    only_new: Annotated[bool, Meta(description="add only documents without a match")] = False
 
 
 class Remove(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Documents to be removed."""
+    """Documents to remove."""
 
     ids: list[Id]
 
 
 class Match(msgspec.Struct, frozen=True):
-    """A document that is near."""
+    """A document within k bits of a query."""
 
     id: Id
-    fingerprint: Said
+    fingerprint: FingerprintOut
     distance: Distance
 
 
 class Queried(msgspec.Struct, frozen=True):
-    """What is near one fingerprint or text, nearest first."""
+    """The matches of one fingerprint or text, nearest first."""
 
-    fingerprint: Said
+    fingerprint: FingerprintOut
     matches: list[Match]
 
 
 class Queries(msgspec.Struct, frozen=True):
-    """What is near each that was asked for, in that order."""
+    """The matches of each query, in the order of the request."""
 
     results: list[Queried]
 
 
 class CheckedDocument(msgspec.Struct, frozen=True):
-    """What was near a document before it came, and whether it was added."""
+    """The matches of a document before it was added, and whether it was added."""
 
     id: Id | None
-    fingerprint: Said
+    fingerprint: FingerprintOut
     added: bool
     matches: list[Match]
 
 
 class CheckedDocuments(msgspec.Struct, frozen=True):
-    """What became of each document, in their order."""
+    """The result for each document, in the order of the request."""
 
     results: list[CheckedDocument]
 
 
 class Added(msgspec.Struct, frozen=True):
-    """How many documents were not in the index before."""
+    """The number of documents that were not in the index before."""
 
     new: Count
 
 
 class Removed(msgspec.Struct, frozen=True):
-    """Which documents were held, in the order of their ids."""
+    """Which documents were in the index, in the order of the request."""
 
     removed: list[bool]
 
 
 class SegmentStats(msgspec.Struct, frozen=True):
-    """A file of the index."""
+    """A segment of the index."""
 
     file: str
     documents: Count
@@ -134,11 +134,12 @@ class SegmentStats(msgspec.Struct, frozen=True):
 
 
 class Stats(msgspec.Struct, frozen=True):
-    """What an index holds, and takes; whether it takes ``texts``, and how much it is told at once.
+    """Counts and sizes of an index, and the limits of its server.
 
-    An answer has ``max_matches`` at most, of all that was asked for together.
-    ``named`` says whether documents have ids of their own; ``merge_failure`` why segments could not
-    be merged, if so.
+    ``named``: documents have ids of their own. ``texts``: the server makes fingerprints of texts.
+    ``merge_failure``: why segments could not be merged, if so. A request has ``max_batch``
+    documents and ``max_body_bytes`` bytes at most, a response ``max_matches`` matches, of all its
+    documents together.
     """
 
     documents: Count
@@ -157,9 +158,9 @@ class Stats(msgspec.Struct, frozen=True):
 
 
 class Design(msgspec.Struct, frozen=True):
-    """A table design: the bits that each table is keyed by, and how many documents are kept by it.
+    """A table design: the key of each table, and the number of documents in such tables.
 
-    Masks are hexadecimal, of 16 digits, their first bit a fingerprint's leading one.
+    Masks are hexadecimal, of 16 digits, the first bit a fingerprint's leading one.
     """
 
     name: str
@@ -168,58 +169,58 @@ class Design(msgspec.Struct, frozen=True):
 
 
 class Designs(msgspec.Struct, frozen=True):
-    """The designs that segments have, and then others for the same distance."""
+    """The designs of the segments, and then others for the same distance."""
 
     k: Count
     designs: list[Design]
 
 
 class Failure(msgspec.Struct, frozen=True):
-    """Why nothing was done, in one line."""
+    """Why a request failed, in one line; nothing was changed."""
 
     error: str
 
 
-def parse_fingerprint(told: int | str) -> int:
-    """Return a fingerprint as an unsigned number; ValueError if it is none."""
+def parse_fingerprint(given: int | str) -> int:
+    """Return a fingerprint as an unsigned number; ValueError if it is not a number of 64 bits.
+
+    >>> parse_fingerprint(5), parse_fingerprint("-1") == parse_fingerprint("0xffffffffffffffff")
+    (5, True)
+    """
     value = 1 << 64
-    if isinstance(told, int):
-        value = told
-    elif _DECIMAL.fullmatch(told):
-        value = int(told)
-    elif _HEXADECIMAL.fullmatch(told):
-        value = int(told, 16)
+    if isinstance(given, int):
+        value = given
+    elif _DECIMAL.fullmatch(given):
+        value = int(given)
+    elif _HEXADECIMAL.fullmatch(given):
+        value = int(given, 16)
     if not -(1 << 63) <= value < 1 << 64:
-        shown = repr(told) if len(repr(told)) <= 60 else f"{repr(told)[:60]}…"
+        shown = repr(given) if len(repr(given)) <= 60 else f"{repr(given)[:60]}…"
         raise ValueError(f"fingerprint: {shown} is no number of 64 bits")
     return value & (1 << 64) - 1
 
 
-def parse_fingerprints(told: list[int | str]) -> NDArray[np.uint64]:
-    """Return fingerprints, uint64[n]; ValueError if one is none."""
-    return np.array([parse_fingerprint(each) for each in told], np.uint64)
+def parse_fingerprints(given: list[int | str]) -> NDArray[np.uint64]:
+    """Return fingerprints, uint64[n]; ValueError as ``parse_fingerprint``."""
+    return np.array([parse_fingerprint(each) for each in given], np.uint64)
 
 
-def said(fingerprint: int) -> str:
-    """Return a fingerprint as it is said."""
-    return str(fingerprint - (1 << 64) if fingerprint >> 63 else fingerprint)
-
-
-def said_matches(found: IndexMatches, count: int) -> list[list[Match]]:
-    """Return the matches of each of ``count`` queries as they are said."""
+def matches_by_query(found: IndexMatches, count: int) -> list[list[Match]]:
+    """Return the matches of each of ``count`` queries as they are sent."""
     by_query: list[list[Match]] = [[] for _ in range(count)]
     for query, match in zip(found.queries.tolist(), found, strict=True):
-        by_query[query].append(Match(match.id, said(match.fingerprint), match.distance))
+        sent = Match(match.id, fingerprint_id(match.fingerprint), match.distance)
+        by_query[query].append(sent)
     return by_query
 
 
-def matches_of(said_of_each: list[list[Match]]) -> IndexMatches:
-    """Return what ``said_matches`` was made of."""
-    every = [match for matches in said_of_each for match in matches]
+def index_matches(by_query: list[list[Match]]) -> IndexMatches:
+    """Return the matches that ``matches_by_query`` returned ``by_query`` for."""
+    every = [match for matches in by_query for match in matches]
     if not every:
         return IndexMatches.none()
     return IndexMatches(
-        np.repeat(np.arange(len(said_of_each)), [len(matches) for matches in said_of_each]),
+        np.repeat(np.arange(len(by_query)), [len(matches) for matches in by_query]),
         tuple(match.id for match in every),
         np.array([parse_fingerprint(match.fingerprint) for match in every], np.uint64),
         np.array([match.distance for match in every], np.uint8),

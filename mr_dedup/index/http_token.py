@@ -1,4 +1,4 @@
-"""The bearer token of a server: from a file or the environment, at both ends, shown to nobody."""
+"""The bearer token of a server and its clients: from a file or the environment, never printed."""
 
 from __future__ import annotations
 
@@ -7,37 +7,38 @@ import re
 from pathlib import Path
 
 from mr_dedup.errors import MrDedupError
+from mr_dedup.formats.io_errors import cannot_be_read
 
 VARIABLE = "MR_DEDUP_TOKEN"
-"""The environment variable that has the token, if no file is named."""
+"""The environment variable of the token, if no file is given."""
 
-LEAST_CHARACTERS = 16
+MIN_CHARACTERS = 16
 
 # RFC 6750, 2.1
 _TOKEN = re.compile(r"[A-Za-z0-9._~+/-]+=*")
-_MOST_BYTES = 4096
+_MAX_BYTES = 4096
 
 
 def read_token(path: Path | None) -> str | None:
-    """Return the token in a file, or else of the environment; None if there is neither.
+    """Return the token in a file, by default in the environment; None if there is none.
 
-    Raises MrDedupError if the file cannot be read, and for what is short or no header can hold.
+    Raises MrDedupError if the file cannot be read, or the token is short or not valid in a header.
     """
     if path is None:
-        place, text = VARIABLE, os.environ.get(VARIABLE)
+        source, text = VARIABLE, os.environ.get(VARIABLE)
         if text is None:
             return None
     else:
-        place = str(path)
+        source = str(path)
         try:
             with path.open("rb") as file:
-                text = file.read(_MOST_BYTES).decode("ascii", errors="replace")
+                text = file.read(_MAX_BYTES).decode("ascii", errors="resource")
         except OSError as error:
-            raise MrDedupError(f"{path}: cannot be read: {error.strerror}") from error
+            raise cannot_be_read(path, error) from error
     token = text.strip()
-    if len(token) < LEAST_CHARACTERS or not _TOKEN.fullmatch(token):
+    if len(token) < MIN_CHARACTERS or not _TOKEN.fullmatch(token):
         raise MrDedupError(
-            f"{place}: holds no token, which is {LEAST_CHARACTERS} or more letters, digits and "
-            "any of -._~+/"
+            f"{source}: not a token; expected {MIN_CHARACTERS} or more letters, digits and any of "
+            "-._~+/"
         )
     return token

@@ -1,4 +1,4 @@
-"""Ids of documents as columns: text, end to end, and where each begins."""
+"""Ids of documents as columns: their text, concatenated, and offsets."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from mr_dedup.index import kernels
 
 MAX_ID_BYTES = 1 << 16
-"""The longest id, in UTF-8: what is longer is no name but a text."""
+"""The longest id, in UTF-8."""
 
 
 @dataclass(frozen=True)
@@ -25,15 +25,15 @@ class Ids:
     offsets: NDArray[np.int64]
 
     def __post_init__(self) -> None:
-        # some are views of bytes: kernels are compiled for these alone
+        # some are views of immutable bytes: kernels are compiled for read-only arrays alone
         self.content.setflags(write=False)
 
     @classmethod
     def of(cls, ids: Iterable[str] | pa.Array) -> Ids:
-        """Return texts, or an array of them, as a column.
+        """Return texts, or an Arrow array of them, as a column.
 
-        Raises ValueError for what is no text, for an id that is empty or longer than MAX_ID_BYTES,
-        and for one that UTF-8 cannot hold.
+        Raises ValueError for what is not text, for an id that is empty or longer than MAX_ID_BYTES,
+        and for one that cannot be encoded in UTF-8.
         """
         if not isinstance(ids, pa.Array):
             return cls.from_bytes(encoded_ids(ids))
@@ -45,7 +45,7 @@ class Ids:
 
     @classmethod
     def from_bytes(cls, encoded: Sequence[bytes]) -> Ids:
-        """Return ids that are UTF-8 already."""
+        """Return a column of ids that are encoded in UTF-8."""
         ends = itertools.accumulate(map(len, encoded), initial=0)
         offsets = np.fromiter(ends, np.int64, len(encoded) + 1)
         return cls(np.frombuffer(b"".join(encoded), np.uint8), offsets)
@@ -61,8 +61,8 @@ class Ids:
         if not len(array):
             return cls.from_bytes([])
         starts = np.frombuffer(offsets, np.int64)[array.offset : array.offset + len(array) + 1]
-        held = np.frombuffer(content if content is not None else b"", np.uint8)
-        return cls(held[starts[0] : starts[-1]], starts - starts[0])
+        text = np.frombuffer(content if content is not None else b"", np.uint8)
+        return cls(text[starts[0] : starts[-1]], starts - starts[0])
 
     def are_text(self) -> bool:
         """Return whether each is UTF-8; some nanoseconds each."""
@@ -74,7 +74,7 @@ class Ids:
         return True
 
     def require_sound(self) -> None:
-        """Raise ValueError unless these are ids, each of 1 to ``MAX_ID_BYTES``: some are of a file.
+        """Raise ValueError unless these are ids, each of 1 to ``MAX_ID_BYTES``, as of a file.
 
         0.2 µs each.
         """
@@ -100,18 +100,18 @@ class Ids:
         kernels.hash_ids(self.content, self.offsets, hashes)
         return hashes
 
-    def take(self, places: NDArray[np.int64]) -> Ids:
-        """Return the ids at ``places`` int64[m], in that order."""
-        lengths = np.diff(self.offsets)[places]
-        offsets = np.zeros(len(places) + 1, np.int64)
+    def take(self, rows: NDArray[np.int64]) -> Ids:
+        """Return the ids at ``rows`` int64[m], in that order."""
+        lengths = np.diff(self.offsets)[rows]
+        offsets = np.zeros(len(rows) + 1, np.int64)
         np.cumsum(lengths, out=offsets[1:])
         content = np.empty(int(offsets[-1]), np.uint8)
-        kernels.copy_ids(self.content, self.offsets, places, offsets, content)
+        kernels.copy_ids(self.content, self.offsets, rows, offsets, content)
         return Ids(content, offsets)
 
     @classmethod
     def joined(cls, parts: Sequence[Ids]) -> Ids:
-        """Return the ids of all parts, one after another."""
+        """Return the ids of all parts, concatenated."""
         if len(parts) == 1:
             return parts[0]
         ends = np.cumsum([0, *(int(part.offsets[-1]) for part in parts)])

@@ -1,12 +1,13 @@
-"""The loops of the online index: probe a segment, look up ids and fingerprints, scan what is new.
+"""Kernels of the online index: probe a segment, look up ids and fingerprints, scan new documents.
 
 A segment is one file, seen as ``words`` uint32, ``halves`` uint16 and ``octets`` uint8: three views
-of the same bytes, so that a call takes few arrays, each of which costs it 100 ns. ``tables``
-uint64[tables, FIELDS] says where a table's parts begin, in elements of the view that they are
-read by. ``checked`` uint8[blocks] is 1 where the checksum of a block of 64 KB was found right: a
-kernel that would read another returns its number, and is called again when that was looked at.
+of the same bytes, so that a call passes few arrays, each of which costs it 100 ns. ``tables``
+uint64[tables, FIELDS + 2 * runs] describes the tables, a row each: where its parts begin, in
+elements of the view that they are read by, and how it permutes bits. ``verified`` uint8[blocks] is
+1 for each block of 64 KB whose checksum was found right: a kernel that needs another block returns
+its number, and is called again when the caller has verified it.
 
-Nothing is validated here: segment.py and memory_table.py allocate and call.
+Kernels validate nothing: segment.py and memory_table.py allocate and call.
 """
 
 from __future__ import annotations
@@ -20,18 +21,20 @@ from mr_dedup.kernels.distances import LANES, lanes_within
 from mr_dedup.kernels.memory import prefetch
 
 BLOCK_BITS = 16
-"""A checksum is over 2**16 bytes: 8 of 65,536; the first touch of a block costs 6 µs."""
+"""A checksum is over 2**16 bytes: 8 of 65,536; to verify a block takes 6 µs."""
 
 MASK, WIDTH, BITS, DIRECTORY, LOW, HIGH, HIGH_BYTES, FIELDS = range(8)
-"""A table: the mask of the bits that are probed, how many these are, the bits of the directory,
-where directory (words), low halves (words) and the bits between begin (halves or octets, as
-HIGH_BYTES says)."""
+"""Fields of a row of ``tables``: the mask of the bits that are probed, the number of these bits,
+the bits of the directory; where the directory (words), the low halves (words) and the bits between
+(halves or octets, by HIGH_BYTES) begin. From FIELDS on follow pairs of a rotation and a mask: the
+permutation is the OR of the rotated fingerprints under their masks. Unused pairs are zeros."""
 
 ID_BITS, ID_DIRECTORY, ID_TAGS, ID_DOCUMENTS, ID_OFFSETS, ID_OFFSET_WORDS, ID_CONTENT, ID_FIELDS = (
     range(8)
 )
-"""The ids: the bits of the directory over their hashes; where it, the last 32 bits of each hash,
-its document, the ids' offsets (words, one or two each) and the ids themselves (octets) begin."""
+"""Fields of the id table: the bits of the directory over the hashes of ids; where the directory,
+the last 32 bits of each hash, its document, the offsets of ids (words, one or two each) and the ids
+themselves (octets) begin."""
 
 _BLOCK_BITS = np.uint64(BLOCK_BITS)
 _LANES = np.uint64(LANES)
@@ -41,38 +44,38 @@ _ABSENT = np.uint64(0xFFFFFFFFFFFFFFFF)
 
 
 @njit(cache=True, nogil=True)
-def permuted(x, rotations, targets, table):  # type: ignore[no-untyped-def]
-    """Return fingerprint x with its bits where a table has them."""
+def permuted(x, tables, table):  # type: ignore[no-untyped-def]
+    """Return fingerprint x with its bits in the order of a table."""
     moved = _0
-    for run in range(rotations.shape[1]):
-        turn = rotations[table, run]
-        moved |= (x << turn | x >> ((_64 - turn) & _63)) & targets[table, run]
+    for run in range(FIELDS, tables.shape[1], 2):
+        turn = tables[table, run]
+        moved |= (x << turn | x >> ((_64 - turn) & _63)) & tables[table, run + 1]
     return moved
 
 
 @njit(cache=True, nogil=True)
-def restored(y, rotations, targets, table):  # type: ignore[no-untyped-def]
-    """Return the fingerprint that ``permuted`` made y of."""
+def restored(y, tables, table):  # type: ignore[no-untyped-def]
+    """Return the fingerprint that ``permuted`` returns y for."""
     back = _0
-    for run in range(rotations.shape[1]):
-        turn = rotations[table, run]
-        part = y & targets[table, run]
+    for run in range(FIELDS, tables.shape[1], 2):
+        turn = tables[table, run]
+        part = y & tables[table, run + 1]
         back |= part >> turn | part << ((_64 - turn) & _63)
     return back
 
 
 @njit(cache=True, nogil=True)
-def permute_all(values, rotations, targets, table, out):  # type: ignore[no-untyped-def]
-    """Write ``values`` uint64[n] permuted for a table to ``out``."""
+def permute_all(values, tables, table, out):  # type: ignore[no-untyped-def]
+    """Write ``values`` uint64[n], permuted for a table, to ``out`` uint64[n]."""
     for i in range(values.size):
-        out[i] = permuted(values[i], rotations, targets, table)
+        out[i] = permuted(values[i], tables, table)
 
 
 @njit(cache=True, nogil=True)
-def restore_all(values, rotations, targets, table, out):  # type: ignore[no-untyped-def]
-    """Write what ``values`` uint64[n], permuted for a table, were to ``out``."""
+def restore_all(values, tables, table, out):  # type: ignore[no-untyped-def]
+    """Write to ``out`` uint64[n] the fingerprints that were permuted to ``values`` uint64[n]."""
     for i in range(values.size):
-        out[i] = restored(values[i], rotations, targets, table)
+        out[i] = restored(values[i], tables, table)
 
 
 @njit(cache=True, nogil=True)
@@ -93,12 +96,12 @@ def fill_directory(ordered, shift, directory):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def unchecked_block(checked, begin, end):  # type: ignore[no-untyped-def]
-    """Return the first block of bytes ``begin`` to ``end`` that is not checked, or _ABSENT."""
+def unverified_block(verified, begin, end):  # type: ignore[no-untyped-def]
+    """Return the first block of bytes ``begin`` to ``end`` that is not verified, or _ABSENT."""
     if end <= begin:
         return _ABSENT
     for block in range(begin >> _BLOCK_BITS, ((end - _1) >> _BLOCK_BITS) + _1):
-        if checked[block] == 0:
+        if verified[block] == 0:
             return uint64(block)
     return _ABSENT
 
@@ -112,28 +115,26 @@ def _high(tables, table, slot, halves, octets):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _unchecked_high(tables, table, begin, end, checked):  # type: ignore[no-untyped-def]
+def _unverified_high(tables, table, begin, end, verified):  # type: ignore[no-untyped-def]
     size = tables[table, HIGH_BYTES]
     at = tables[table, HIGH]
-    return unchecked_block(checked, (at + begin) * size, (at + end) * size)
+    return unverified_block(verified, (at + begin) * size, (at + end) * size)
 
 
 @njit(cache=True, nogil=True)
-def rank_of(  # type: ignore[no-untyped-def]
-    x, tables, rotations, targets, words, halves, octets, checked
-):
-    """Return (rank of fingerprint x in the first table or _ABSENT, block to check or _ABSENT)."""
-    y = permuted(x, rotations, targets, 0)
+def rank_of(x, tables, words, halves, octets, verified):  # type: ignore[no-untyped-def]
+    """Return (rank of fingerprint x in the first table or _ABSENT, block to verify or _ABSENT)."""
+    y = permuted(x, tables, 0)
     shift = _64 - tables[0, BITS]
     at = tables[0, DIRECTORY] + (y >> shift)
-    missing = unchecked_block(checked, at * _WORD, (at + _2) * _WORD)
+    missing = unverified_block(verified, at * _WORD, (at + _2) * _WORD)
     if missing != _ABSENT:
         return _ABSENT, missing
     begin, end = uint64(words[at]), uint64(words[at + _1])
     low = tables[0, LOW]
-    missing = unchecked_block(checked, (low + begin) * _WORD, (low + end) * _WORD)
+    missing = unverified_block(verified, (low + begin) * _WORD, (low + end) * _WORD)
     if missing == _ABSENT:
-        missing = _unchecked_high(tables, 0, begin, end, checked)
+        missing = _unverified_high(tables, 0, begin, end, verified)
     if missing != _ABSENT:
         return _ABSENT, missing
     wanted = y & ((_1 << shift) - _1)
@@ -151,38 +152,38 @@ def rank_of(  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def probe(  # type: ignore[no-untyped-def]
-    queries, begin, k, tables, rotations, targets, words, halves, octets, checked, ranges,
-    out_queries, out_fingerprints, out_ranks,
-):  # fmt: skip
-    """Write all fingerprints within k bits of ``queries[begin:]``, uint64[n], and their ranks.
+    queries, begin, k, tables, words, halves, octets, verified, ranges, out
+):
+    """Write the fingerprints within k bits of ``queries[begin:]``, uint64[n], and their ranks.
 
-    ``tables`` are those that are to be probed, the segment's first ones. Returns (written, begin,
-    block): where to go on, n at the end; and the block that has to be checked before, or _ABSENT,
-    in which case the outputs, [m] each, are full. A query is written as a whole or not at all.
-    ``ranges`` uint64[tables, 4] is scratch.
+    ``out`` uint64[3, m] receives columns of row of the query, fingerprint, rank; all matches of a
+    query or none. ``tables`` are the tables to probe, the first ones of the segment. ``ranges``
+    uint64[tables, 4] is scratch.
 
-    All directories are read before any bucket, whose first line is fetched meanwhile: misses of
-    the cache that do not wait for one another. A pair comes from the first table that shares its
-    probed bits.
+    Returns (columns written, row of the first query that is not done or n, block to verify before
+    it or _ABSENT if ``out`` is full).
+
+    All directories are read before any bucket, whose first line is prefetched meanwhile, so that
+    cache misses overlap. A pair is written for the first table that shares its probed bits.
     """
     written = uint64(0)
     size = uint64(queries.size)
-    room = uint64(out_ranks.size)
+    room = uint64(out.shape[1])
     near = uint32(k)
     q = uint64(begin)
     while q < size:
         x = queries[q]
         before = written
         for table in range(tables.shape[0]):
-            y = permuted(x, rotations, targets, table)
+            y = permuted(x, tables, table)
             finer = tables[table, BITS] - tables[table, WIDTH]
-            # in two steps: a shift by 64 is none
+            # in two steps, as a shift by 64 bits is undefined
             first = (y >> _1 >> (_63 - tables[table, WIDTH])) << finer
             at = tables[table, DIRECTORY] + first
             after = at + (_1 << finer)
-            missing = unchecked_block(checked, at * _WORD, (at + _1) * _WORD)
+            missing = unverified_block(verified, at * _WORD, (at + _1) * _WORD)
             if missing == _ABSENT:
-                missing = unchecked_block(checked, after * _WORD, (after + _1) * _WORD)
+                missing = unverified_block(verified, after * _WORD, (after + _1) * _WORD)
             if missing != _ABSENT:
                 return before, q, missing
             ranges[table, 0] = y
@@ -194,7 +195,7 @@ def probe(  # type: ignore[no-untyped-def]
             y, first = ranges[table, 0], ranges[table, 1]
             base, end = ranges[table, 2], ranges[table, 3]
             low = tables[table, LOW]
-            missing = unchecked_block(checked, (low + base) * _WORD, (low + end) * _WORD)
+            missing = unverified_block(verified, (low + base) * _WORD, (low + end) * _WORD)
             if missing != _ABSENT:
                 return before, q, missing
             shift = _64 - tables[table, BITS]
@@ -205,15 +206,15 @@ def probe(  # type: ignore[no-untyped-def]
                     within &= within - uint32(1)
                     if slot >= end:
                         break
-                    # which of the directory's buckets it is in: the last that begins before it
+                    # its bucket of the directory: the last that begins at or before it
                     finer = tables[table, BITS] - tables[table, WIDTH]
                     bucket, beyond = first, first + (_1 << finer)
                     at = tables[table, DIRECTORY]
-                    missing = unchecked_block(
-                        checked, (at + bucket) * _WORD, (at + beyond + _1) * _WORD
+                    missing = unverified_block(
+                        verified, (at + bucket) * _WORD, (at + beyond + _1) * _WORD
                     )
                     if missing == _ABSENT:
-                        missing = _unchecked_high(tables, table, slot, slot + _1, checked)
+                        missing = _unverified_high(tables, table, slot, slot + _1, verified)
                     if missing != _ABSENT:
                         return before, q, missing
                     while beyond - bucket > _1:
@@ -226,7 +227,7 @@ def probe(  # type: ignore[no-untyped-def]
                     other |= uint64(words[low + slot])
                     if population_count(y ^ other) > k:
                         continue
-                    found = restored(other, rotations, targets, table)
+                    found = restored(other, tables, table)
                     difference = x ^ found
                     mine = True
                     for earlier in range(table):
@@ -237,16 +238,14 @@ def probe(  # type: ignore[no-untyped-def]
                         continue
                     rank = slot
                     if table > 0:
-                        rank, missing = rank_of(
-                            found, tables, rotations, targets, words, halves, octets, checked
-                        )
+                        rank, missing = rank_of(found, tables, words, halves, octets, verified)
                         if missing != _ABSENT:
                             return before, q, missing
                     if written == room:
                         return before, q, _ABSENT
-                    out_queries[written] = q
-                    out_fingerprints[written] = found
-                    out_ranks[written] = rank
+                    out[0, written] = q
+                    out[1, written] = found
+                    out[2, written] = rank
                     written += _1
                 base += _LANES
         q += _1
@@ -255,17 +254,15 @@ def probe(  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def find_fingerprints(  # type: ignore[no-untyped-def]
-    values, begin, tables, rotations, targets, words, halves, octets, checked, out
+    values, begin, tables, words, halves, octets, verified, out
 ):
     """Write the rank of each of ``values[begin:]`` uint64[n], or _ABSENT, to ``out`` uint64[n].
 
-    Returns (where to go on, block to check before) as ``probe``.
+    Returns (row of the first value that is not done or n, block to verify before or _ABSENT).
     """
     i = uint64(begin)
     while i < uint64(values.size):
-        rank, missing = rank_of(
-            values[i], tables, rotations, targets, words, halves, octets, checked
-        )
+        rank, missing = rank_of(values[i], tables, words, halves, octets, verified)
         if missing != _ABSENT:
             return i, missing
         out[i] = rank
@@ -274,8 +271,8 @@ def find_fingerprints(  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def decode(table, tables, rotations, targets, words, halves, octets, out):  # type: ignore[no-untyped-def]
-    """Write the rows of a table, as it has them, to ``out`` uint64[n]; all blocks checked."""
+def decode(table, tables, words, halves, octets, out):  # type: ignore[no-untyped-def]
+    """Write the rows of a table, permuted, to ``out`` uint64[n]; all blocks are verified."""
     shift = _64 - tables[table, BITS]
     directory, low = tables[table, DIRECTORY], tables[table, LOW]
     for bucket in range(_1 << tables[table, BITS]):
@@ -296,18 +293,18 @@ def _id_offset(layout, words, document):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def find_ids(  # type: ignore[no-untyped-def]
-    hashes, content, offsets, begin, layout, words, octets, checked, out
+    hashes, content, offsets, begin, layout, words, octets, verified, out
 ):
-    """Write the document of each id from ``begin`` on, or _ABSENT, to ``out`` uint64[n].
+    """Write the document of each id from row ``begin`` on, or _ABSENT, to ``out`` uint64[n].
 
-    ``hashes`` uint64[n], ``content`` uint8[…] and ``offsets`` int64[n + 1] are the ids that are
-    looked for. Returns (where to go on, block to check before) as ``probe``.
+    ``hashes`` uint64[n], ``content`` uint8[…] and ``offsets`` int64[n + 1] are the ids to look up.
+    Returns (row of the first id that is not done or n, block to verify before or _ABSENT).
     """
     i = uint64(begin)
     while i < uint64(hashes.size):
         document, missing = _find_id(
             hashes[i], content, uint64(offsets[i]), uint64(offsets[i + _1]), layout, words, octets,
-            checked,
+            verified,
         )  # fmt: skip
         if missing != _ABSENT:
             return i, missing
@@ -317,39 +314,39 @@ def find_ids(  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _find_id(hashed, content, start, stop, layout, words, octets, checked):  # type: ignore[no-untyped-def]
+def _find_id(hashed, content, start, stop, layout, words, octets, verified):  # type: ignore[no-untyped-def]
     at = layout[ID_DIRECTORY] + (hashed >> (_64 - layout[ID_BITS]))
-    missing = unchecked_block(checked, at * _WORD, (at + _2) * _WORD)
+    missing = unverified_block(verified, at * _WORD, (at + _2) * _WORD)
     if missing != _ABSENT:
         return _ABSENT, missing
     begin, end = uint64(words[at]), uint64(words[at + _1])
     tags, documents = layout[ID_TAGS], layout[ID_DOCUMENTS]
-    missing = unchecked_block(checked, (tags + begin) * _WORD, (tags + end) * _WORD)
+    missing = unverified_block(verified, (tags + begin) * _WORD, (tags + end) * _WORD)
     if missing != _ABSENT:
         return _ABSENT, missing
     for slot in range(begin, end):
         if words[tags + slot] != uint32(hashed):
             continue
         at = documents + slot
-        missing = unchecked_block(checked, at * _WORD, (at + _1) * _WORD)
+        missing = unverified_block(verified, at * _WORD, (at + _1) * _WORD)
         if missing != _ABSENT:
             return _ABSENT, missing
         document = uint64(words[at])
         at = layout[ID_OFFSETS] + document * layout[ID_OFFSET_WORDS]
         after = at + _2 * layout[ID_OFFSET_WORDS]
-        missing = unchecked_block(checked, at * _WORD, after * _WORD)
+        missing = unverified_block(verified, at * _WORD, after * _WORD)
         if missing != _ABSENT:
             return _ABSENT, missing
-        held = layout[ID_CONTENT] + _id_offset(layout, words, document)
-        length = _id_offset(layout, words, document + _1) + layout[ID_CONTENT] - held
+        at = layout[ID_CONTENT] + _id_offset(layout, words, document)
+        length = _id_offset(layout, words, document + _1) + layout[ID_CONTENT] - at
         if length != stop - start:
             continue
-        missing = unchecked_block(checked, held, held + length)
+        missing = unverified_block(verified, at, at + length)
         if missing != _ABSENT:
             return _ABSENT, missing
         same = True
         for byte in range(length):
-            if octets[held + uint64(byte)] != content[start + uint64(byte)]:
+            if octets[at + uint64(byte)] != content[start + uint64(byte)]:
                 same = False
                 break
         if same:
@@ -365,26 +362,27 @@ def hash_ids(content, offsets, out):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def copy_ids(content, offsets, places, out_offsets, out):  # type: ignore[no-untyped-def]
-    """Write the ids at ``places`` int64[m] to ``out`` uint8[…], id i at ``out_offsets[i]``.
+def copy_ids(content, offsets, rows, out_offsets, out):  # type: ignore[no-untyped-def]
+    """Write the ids of ``rows`` int64[m] to ``out`` uint8[…], id i at ``out_offsets[i]``.
 
-    A place below 0 is an id that is not written.
+    Negative rows are skipped.
     """
-    for i in range(places.size):
-        if places[i] >= 0:
-            start = uint64(offsets[places[i]])
-            length = uint64(offsets[places[i] + 1]) - start
+    for i in range(rows.size):
+        if rows[i] >= 0:
+            start = uint64(offsets[rows[i]])
+            length = uint64(offsets[rows[i] + 1]) - start
             at = uint64(out_offsets[i])
             for byte in range(length):
                 out[at + uint64(byte)] = content[start + uint64(byte)]
 
 
 @njit(cache=True, nogil=True)
-def scan(queries, begin, k, values, count, died, sequence, out_queries, out_slots):  # type: ignore[no-untyped-def]
+def scan(queries, begin, k, values, count, died, sequence, out):  # type: ignore[no-untyped-def]
     """Write the slots of ``values[:count]`` within k bits of ``queries[begin:]``, uint64[n].
 
-    Only of those whose ``died`` uint64[…] is past ``sequence``. ``values`` has LANES more. Returns
-    (written, begin) as ``probe``.
+    ``out`` int64[2, m] receives columns of row of the query, slot; all matches of a query or none.
+    Skips slots whose ``died`` uint64[…] is not past ``sequence``. ``values`` has LANES more
+    elements. Returns (columns written, row of the first query that is not done or n).
     """
     written = uint64(0)
     q = uint64(begin)
@@ -399,10 +397,10 @@ def scan(queries, begin, k, values, count, died, sequence, out_queries, out_slot
                 if slot >= count:
                     break
                 if died[slot] > sequence:
-                    if written == uint64(out_slots.size):
+                    if written == uint64(out.shape[1]):
                         return before, q
-                    out_queries[written] = q
-                    out_slots[written] = slot
+                    out[0, written] = q
+                    out[1, written] = slot
                     written += _1
             base += _LANES
         q += _1

@@ -1,4 +1,4 @@
-"""From an index's files to what it holds: for its writer, and for readers."""
+"""Load the documents of an index from its files, for its writer and for readers."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 
 from mr_dedup.errors import FormatError
 from mr_dedup.formats.folders import Folder
+from mr_dedup.index.hits import QUERY_BUFFERS, QueryBuffers
 from mr_dedup.index.ids import Ids
 from mr_dedup.index.log import Record
 from mr_dedup.index.manifest import Manifest, SegmentEntry, read_dead
@@ -18,31 +19,45 @@ from mr_dedup.index.state import Batch, State
 
 
 def load_state(
-    folder: Folder, manifest: Manifest, *, check: bool, known: Mapping[str, Segment] | None = None
+    folder: Folder,
+    manifest: Manifest,
+    *,
+    check: bool,
+    opened: Mapping[str, Segment] | None = None,
+    buffers: QueryBuffers = QUERY_BUFFERS,
 ) -> State:
-    """Return what the segments of an index hold; those that are ``known`` are open already.
+    """Return the documents in the segments of an index.
 
-    Raises FormatError for files that are damaged, FileNotFoundError for those that are gone.
+    Args:
+        folder: the folder of the index.
+        manifest: names the segments.
+        check: compare segments with their checksums first.
+        opened: segments that are open already, by name.
+        buffers: how much a query buffers.
+
+    Raises:
+        FormatError: a file is damaged.
+        FileNotFoundError: a file is missing.
     """
     views = [
-        _view(folder, entry, (known or {}).get(entry.file), check) for entry in manifest.segments
+        _view(folder, entry, (opened or {}).get(entry.file), check) for entry in manifest.segments
     ]
     for view in views:
         require_kind(view.segment, manifest)
-    return State(manifest.k, manifest.named, views)
+    return State(manifest.k, manifest.named, views, buffers)
 
 
 def require_kind(segment: Segment, manifest: Manifest) -> None:
-    """Raise FormatError for a segment that cannot be one of an index."""
+    """Raise FormatError unless a segment fits the index of ``manifest``."""
     about = segment.description
     if about.k < manifest.k or (about.ids is not None) != manifest.named:
         raise FormatError(segment.path, "header", "is a segment of another index")
 
 
-def _view(folder: Folder, entry: SegmentEntry, known: Segment | None, check: bool) -> View:
+def _view(folder: Folder, entry: SegmentEntry, opened: Segment | None, check: bool) -> View:
     file = folder / entry.file
-    # one of the same name may be of an index that was here before
-    segment = known if known is not None and known.is_of(file) else Segment(file, check=check)
+    # a file of the same name may be of an index that was here before
+    segment = opened if opened is not None and opened.is_of(file) else Segment(file, check=check)
     if segment.bytes != entry.bytes:
         reason = f"is of {segment.bytes} bytes, {entry.bytes} by the manifest"
         raise FormatError(segment.path, None, reason)
@@ -52,13 +67,13 @@ def _view(folder: Folder, entry: SegmentEntry, known: Segment | None, check: boo
 
 
 def replay(records: Iterable[Record], state: State) -> None:
-    """Make the changes that records of the log tell of.
+    """Apply the records of a log.
 
-    Those that follow each other and are alike are made as one: a log of 65,000 single documents
-    takes less than a second, most of it to decode them.
+    Runs of one kind are applied as one change: a log of 65,000 single documents takes less than a
+    second, most of it to decode them.
     """
-    for kind, alike in itertools.groupby(records, key=lambda record: record.kind):
-        run = list(alike)
+    for kind, group in itertools.groupby(records, key=lambda record: record.kind):
+        run = list(group)
         fingerprints = np.concatenate([record.fingerprints for record in run])
         columns = [record.ids for record in run if record.ids is not None]
         ids = Ids.joined(columns) if columns else None

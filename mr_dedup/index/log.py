@@ -1,11 +1,11 @@
 """The write-ahead log: each change as a record, on the disk before it is acknowledged.
 
-Records are appended, then committed: changes that wait share one force to the disk.
+Records are appended, then committed: changes that wait share one force to the disk (group commit).
 
-A log begins with a head of 64 bytes. In it are, under a checksum of their own, how far records were
-written and how far they were forced to the disk: up to the latter all has to be right, and a wrong
-byte there is damage. What is behind it and not right is what a loss of power left of records that
-nobody was told of, and is cut off.
+A log begins with a header of 64 bytes. It contains, under a checksum of their own, how far records
+were written and how far they were forced to the disk. Up to the latter a wrong byte is damage.
+Wrong bytes after it are of records that a loss of power interrupted and that were not acknowledged;
+they are cut off.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from mr_dedup.errors import FormatError, MrDedupError
 from mr_dedup.formats.folders import FolderFile
-from mr_dedup.formats.io_errors import cannot_be_written
+from mr_dedup.formats.io_errors import cannot_be_read, cannot_be_written
 from mr_dedup.index.ids import Ids
 from mr_dedup.index.segment_file import newer
 
@@ -41,7 +41,7 @@ _MAX_IDS_BYTES = (1 << 32) - 1
 _MARK_BYTES = 32
 
 RELAXED_SECONDS = 1.0
-"""In a relaxed log a change is forced to the disk with the first one that is so much later."""
+"""A relaxed log is forced by the first change that comes so long after the last force."""
 
 Kind = Literal["add", "remove"]
 _KINDS: tuple[Kind, ...] = ("add", "remove")
@@ -49,14 +49,20 @@ _KINDS: tuple[Kind, ...] = ("add", "remove")
 
 @dataclass(frozen=True)
 class Record:
-    """A change: documents that are added, or ids, or fingerprints without, that are removed."""
+    """A change: documents that are added or removed.
+
+    Args:
+        kind: of the change.
+        fingerprints: uint64[n]; none for removals in an index with ids.
+        ids: n ids, None in an index without.
+    """
 
     kind: Kind
     fingerprints: NDArray[np.uint64]
     ids: Ids | None
 
     def encode(self) -> bytes:
-        """Return the bytes of a record; ValueError for ids of 4 GiB and more, all together."""
+        """Return the bytes of a record; ValueError if its ids are 4 GiB or more."""
         if self.ids is not None and self.ids.offsets[-1] > _MAX_IDS_BYTES:
             raise ValueError(
                 f"ids: {int(self.ids.offsets[-1]):,} bytes at once; up to {_MAX_IDS_BYTES:,} "
@@ -91,16 +97,16 @@ class Record:
 
 
 class LogWriter:
-    """Appends records to a log, and commits them: several with one force to the disk.
+    """Appends records to a log, and commits them, several with one force to the disk.
 
-    One thread at a time appends, and one at a time commits what was appended before.
+    One thread at a time may append, and one at a time commit what was appended before.
     """
 
     def __init__(self, file: FolderFile, handle: int, written: int, *, relaxed: bool) -> None:
         self.path = file.path
         self._handle = handle
         self.written = written
-        """Bytes of complete records, and the head; of which the last may not be committed."""
+        """The length of the header and all complete records, committed or not."""
         self._forced = written
         self._relaxed = relaxed
         self._forced_at = time.monotonic()
@@ -108,7 +114,7 @@ class LogWriter:
 
     @property
     def broken(self) -> bool:
-        """Whether nothing more can be written, since what is on the disk is not known."""
+        """Whether an error left it unknown what is on the disk, so that nothing more is written."""
         return bool(self._broken)
 
     @classmethod
@@ -129,7 +135,7 @@ class LogWriter:
 
     @classmethod
     def resume(cls, file: FolderFile, written: int, *, relaxed: bool) -> LogWriter:
-        """Go on with a log that was read up to ``written``; what is behind that is cut off."""
+        """Open a log that was read up to byte ``written``, and cut off the rest."""
         try:
             handle = file.open(os.O_RDWR)
             try:
@@ -162,7 +168,7 @@ class LogWriter:
         """Force records up to byte ``end`` to the disk, unless relaxed; readers see them then.
 
         For one thread at a time; another may append meanwhile. Raises MrDedupError if that fails:
-        then nothing more is written, since nobody knows what is on the disk.
+        then nothing more is written, since it is not known what is on the disk.
         """
         self._refuse_broken()
         if not self._relaxed or time.monotonic() - self._forced_at >= RELAXED_SECONDS:
@@ -190,7 +196,7 @@ class LogWriter:
         try:
             os.fdatasync(self._handle)
         except OSError as error:
-            # what is on the disk is not known, and another try would say that all is well
+            # it is not known what is on the disk, and another try would report success
             self._broken = "could not be forced to the disk"
             raise cannot_be_written(self.path, error) from error
         self._forced, self._forced_at = end, time.monotonic()
@@ -208,21 +214,21 @@ class LogWriter:
         try:
             os.ftruncate(self._handle, self.written)
         except OSError:
-            self._broken = "holds a part of a record that could not be removed"
+            self._broken = "ends in a part of a record that could not be removed"
 
 
 class LogReader:
     """Reads the records of a log, also while another process appends to it."""
 
     def __init__(self, file: FolderFile) -> None:
-        """Open a log; FormatError if its head is damaged or newer, FileNotFoundError if gone."""
+        """Open a log; FormatError if its header is damaged, FileNotFoundError if it is missing."""
         self.path = file.path
         try:
             self._handle = file.open(os.O_RDONLY)
         except FileNotFoundError:
             raise
         except OSError as error:
-            raise MrDedupError(f"{self.path}: cannot be read: {error.strerror or error}") from error
+            raise cannot_be_read(self.path, error) from error
         try:
             self.at = _HEAD_BYTES
             """Where the next record begins."""
@@ -247,26 +253,29 @@ class LogReader:
             raise FormatError(self.path, "header", "its checksum is wrong")
         zeros = raw[_HEAD.size + _CHECKSUM.size : _MARK_BYTES] + raw[_MARK_BYTES + _MARK.size :]
         if any(zeros):
-            raise FormatError(self.path, "header", "is not zero where it has to be")
+            raise FormatError(self.path, "header", "its reserved bytes are not zero")
 
     def marks(self) -> tuple[int, int]:
-        """Return up to where records were written, and forced to the disk."""
-        for _ in range(100):  # who writes them is not waited for: half of both may be seen
+        """Return the bytes up to which records were written, and forced to the disk."""
+        for _ in range(100):  # without a lock: a write may be seen by halves
             raw = os.pread(self._handle, _MARK.size, _MARK_BYTES)
             if len(raw) == _MARK.size:
                 written, forced, _ = _MARK.unpack(raw)
                 if raw == _mark(written, forced):
                     return written, forced
             time.sleep(0.0001)
-        raise FormatError(self.path, "header", "the checksum of how far it goes is wrong")
+        raise FormatError(self.path, "header", "the checksum of its length is wrong")
 
     def records(self, named: bool, stop: int | None = None) -> Iterator[Record]:
-        """Yield the records from ``at`` on, up to ``stop``, or else as many as are right.
+        """Yield the records from ``at`` on; all bytes are in memory meanwhile, mostly up to 64 MB.
 
-        They are of an index whose documents have ids, or not, as ``named`` says.
+        Args:
+            named: whether the documents of the index have ids.
+            stop: the byte up to which to read; by default the first that is not of a whole record.
 
-        The bytes of all are in memory meanwhile, as a rule up to 64 MB. Raises FormatError for one
-        that is not right and begins before what was forced to the disk, or before ``stop``.
+        Raises:
+            FormatError: a record is damaged that begins before ``stop``, or before the byte up to
+                which the log was forced.
         """
         forced = self.marks()[1] if stop is None else stop
         first = self.at
@@ -296,7 +305,7 @@ class LogReader:
 
 @contextlib.contextmanager
 def open_log(file: FolderFile) -> Iterator[LogReader]:
-    """Open a log for reading; yield what reads it."""
+    """Yield a reader of a log, which is closed when the block ends."""
     reader = LogReader(file)
     try:
         yield reader
@@ -305,7 +314,7 @@ def open_log(file: FolderFile) -> Iterator[LogReader]:
 
 
 def _read_from(handle: int, at: int, length: int) -> bytes:
-    """Return so many bytes of a file from a byte on, fewer if it ends before."""
+    """Return ``length`` bytes of a file from byte ``at`` on, fewer if it ends before."""
     pieces = []
     while length > 0 and (piece := os.pread(handle, length, at)):
         pieces.append(piece)
@@ -314,7 +323,7 @@ def _read_from(handle: int, at: int, length: int) -> bytes:
 
 
 def _record_in(raw: bytes, start: int, at: int) -> bytes | None:
-    """Return the content of the record at byte ``start``, ``at`` in its file; None if not right."""
+    """Return the content of the record at ``raw[start]``, byte ``at`` of its file, or None."""
     begin = start + _RECORD.size
     if begin > len(raw):
         return None
@@ -331,7 +340,7 @@ def _mark(written: int, forced: int) -> bytes:
 
 
 def _checksum(content: bytes | bytearray, at: int) -> int:
-    """Return the checksum of a record, which is none anywhere else, nor of zeros."""
+    """Return the checksum of a record; other at any other byte, and not zero for zeros."""
     return int(xxhash.xxh3_64_intdigest(content, at ^ len(content) << 32))
 
 

@@ -1,4 +1,4 @@
-"""What an index's fingerprints are made from: to make more of the same, and refuse others."""
+"""How the fingerprints of an index are made: to make more of them, and refuse others."""
 
 from __future__ import annotations
 
@@ -21,9 +21,19 @@ if TYPE_CHECKING:
 
 
 class MadeFrom(msgspec.Struct, frozen=True):
-    """The options by which texts become fingerprints, called as those of the command line.
+    """The options that fingerprints of texts are made by, with the names of the command line's.
 
-    ``idf`` is the path of the document frequencies, for weights that need them.
+    Args:
+        features: ``words:N`` or ``characters:N``, shingles of N.
+        weights: of the features.
+        stop_words: the language of stop words to remove.
+        stem: the language of a stemmer.
+        segment: the language whose words are segmented.
+        normalize: the normalisation of Unicode.
+        idf: the path of the document frequencies, for weights that need them.
+
+    >>> MadeFrom(features="words:2").maker().described
+    'words:2, log-tf, normalize nfkc'
     """
 
     features: str = "words:1"
@@ -35,7 +45,7 @@ class MadeFrom(msgspec.Struct, frozen=True):
     idf: str | None = None
 
     def options(self) -> FeatureOptions:
-        """Return which features texts have; ValueError if there are no such."""
+        """Return the options of feature extraction; ValueError if they are not valid."""
         from mr_dedup.features.options import FeatureOptions
 
         return dataclasses.replace(
@@ -45,10 +55,10 @@ class MadeFrom(msgspec.Struct, frozen=True):
         )  # fmt: skip
 
     def maker_for(self, features: str | None, name: str) -> FingerprintMaker:
-        """Return what makes fingerprints as those of the index ``name`` are, from ``features``.
+        """Return a maker of fingerprints like those of the index ``name``.
 
-        Raises MrDedupError where these are others: of document frequencies that changed, or of an
-        earlier version.
+        Raises MrDedupError if the maker's description is not ``features``, the index's: if document
+        frequencies changed since, or an earlier version made the fingerprints.
         """
         maker = self.maker()
         if maker.described != features:
@@ -59,9 +69,9 @@ class MadeFrom(msgspec.Struct, frozen=True):
         return maker
 
     def maker(self) -> FingerprintMaker:
-        """Return what makes fingerprints of texts.
+        """Return a maker of fingerprints.
 
-        Raises ValueError for options that are none, MrDedupError for document frequencies that
+        Raises ValueError if the options are not valid, MrDedupError if the document frequencies
         cannot be read or are of other features.
         """
         from mr_dedup.features.document_frequencies import DocumentFrequencies
@@ -79,7 +89,12 @@ class MadeFrom(msgspec.Struct, frozen=True):
 
 
 class FingerprintMaker:
-    """Makes fingerprints of texts, all by the same options."""
+    """Makes fingerprints of texts, all by the same options.
+
+    Args:
+        options: of feature extraction.
+        frequencies: the document frequencies, for weights that need them.
+    """
 
     def __init__(self, options: FeatureOptions, frequencies: DocumentFrequencies | None) -> None:
         from mr_dedup.features.document_frequencies import feature_description
@@ -87,10 +102,10 @@ class FingerprintMaker:
         self._options = options
         self._frequencies = frequencies
         self.described = feature_description(options, frequencies)
-        """What the fingerprints are made from: they can be compared only if it is the same."""
+        """What the fingerprints are made from, in print: only equal ones can be compared."""
 
     def of(self, texts: pa.LargeStringArray) -> NDArray[np.uint64]:
-        """Return the fingerprint of each of n texts, none of which is null, uint64[n]."""
+        """Return the fingerprints of n texts, none of them null, uint64[n]."""
         from mr_dedup.fingerprints.simhash import simhash
 
         return simhash(texts, self._options, self._frequencies).values

@@ -1,7 +1,7 @@
-"""The manifest: which files are the index now. It is replaced as a whole, by a rename.
+"""The manifest: the files that an index consists of. It is replaced as a whole, by a rename.
 
-A line with magic, version and checksum, then JSON. What it does not name is left over from a killed
-process, or on its way to be named, and is nobody's data.
+A line with magic, version and checksum, then JSON. Files that it does not name were left by a
+killed process, or are being written; they are not part of the index.
 """
 
 from __future__ import annotations
@@ -16,22 +16,25 @@ from numpy.typing import NDArray
 
 from mr_dedup.errors import FormatError, MrDedupError
 from mr_dedup.formats.folders import Folder, FolderFile
+from mr_dedup.formats.io_errors import cannot_be_read
 from mr_dedup.hamming.design import designs_for
+from mr_dedup.index.folder import MANIFEST_NAME, is_index_file
 from mr_dedup.index.made_from import MadeFrom
 from mr_dedup.index.segment_file import MAX_K, newer
 
-NAME = "MANIFEST"
 VERSION = 1
 
 _FIRST = re.compile(rb"mr_dedup index, version (\d{1,9}), checksum ([0-9a-f]{16})\n")
-_OURS = re.compile(r"(segment|log|dead)-\d{8}|\.(MANIFEST|dead-\d{8})\.\w+\.part")
 
 _DEAD_MAGIC = b"\x89MRDDED\n"
 _DEAD = struct.Struct("<8sIQQ")  # magic, version, documents, checksum of the bits
 
 
 class SegmentEntry(msgspec.Struct, frozen=True):
-    """A segment: its file, and that of which documents are dead, if any are."""
+    """A segment: its file, the length of it, and the file of its dead documents, if there are any.
+
+    The fields are keys of the JSON.
+    """
 
     file: str
     bytes: int
@@ -39,11 +42,17 @@ class SegmentEntry(msgspec.Struct, frozen=True):
 
 
 class Manifest(msgspec.Struct, frozen=True):
-    """What an index is made of, oldest segment first, and what it is for.
+    """The properties and the files of an index; the fields are keys of the JSON.
 
-    ``number`` is the last that a file was named by. ``design`` is the one that segments have to
-    have, None if each may have the best for its size. ``features`` says what the fingerprints are
-    made from, if that is known, and ``made_from`` how to make more of the same.
+    Args:
+        k: the largest distance of a query.
+        named: whether documents have ids of their own.
+        features: what the fingerprints are made from, in print, if that is known.
+        made_from: the options to make more of them, if they are known.
+        design: the table design of all segments, None for the best for the size of each.
+        number: the last number that a file was named by.
+        log: the file of the log.
+        segments: oldest first.
     """
 
     k: int
@@ -56,20 +65,46 @@ class Manifest(msgspec.Struct, frozen=True):
     segments: list[SegmentEntry]
 
 
+class DescribedIndex:
+    """The properties of an index that has a manifest."""
+
+    @property
+    def _manifest(self) -> Manifest:
+        raise NotImplementedError
+
+    @property
+    def k(self) -> int:
+        """The largest distance of a query."""
+        return self._manifest.k
+
+    @property
+    def named(self) -> bool:
+        """Whether documents have ids of their own."""
+        return self._manifest.named
+
+    @property
+    def features(self) -> str | None:
+        """What the fingerprints are made from, in print, if that is known."""
+        return self._manifest.features
+
+    @property
+    def made_from(self) -> MadeFrom | None:
+        """The options that the fingerprints of texts are made by, if they are known."""
+        return self._manifest.made_from
+
+
 def read_manifest(folder: Folder) -> Manifest:
     """Return the manifest of an index; MrDedupError if there is none, FormatError if damaged."""
-    file = folder / NAME
+    file = folder / MANIFEST_NAME
     path = file.path
     try:
-        raw = file.read()
+        raw = _read(file)
     except FileNotFoundError as error:
         reason = "contains no index; mr-dedup index create makes one"
         raise MrDedupError(f"{folder.path}: {reason}") from error
-    except OSError as error:
-        raise MrDedupError(f"{path}: cannot be read: {error.strerror or error}") from error
     first = _FIRST.match(raw)
     if first is None:
-        raise FormatError(path, "line 1", "is not how the manifest of an index begins")
+        raise FormatError(path, "line 1", "is not the first line of a manifest")
     version, content = int(first[1]), raw[first.end() :]
     if version > VERSION:
         raise FormatError(path, "line 1", newer(version, VERSION))
@@ -80,7 +115,8 @@ def read_manifest(folder: Folder) -> Manifest:
     try:
         manifest = msgspec.json.decode(content, type=Manifest)
     except msgspec.DecodeError as error:
-        raise FormatError(path, None, f"is right, and not understood: {error}") from error
+        reason = f"its checksum is right, and its content wrong: {error}"
+        raise FormatError(path, None, reason) from error
     fault = _fault(manifest)
     if fault is not None:
         raise FormatError(path, None, f"its checksum is right, and its content wrong: {fault}")
@@ -90,7 +126,7 @@ def read_manifest(folder: Folder) -> Manifest:
 def _fault(manifest: Manifest) -> str | None:
     """Return what is wrong with a manifest, None if nothing.
 
-    Names are of files in the folder: what it does not name any more is removed.
+    Names have to be those of index files: files that it no longer names are removed.
     """
     if not 0 <= manifest.k <= MAX_K:
         return f"k is {manifest.k}"
@@ -109,13 +145,13 @@ def _fault(manifest: Manifest) -> str | None:
 
 
 def write_manifest(folder: Folder, manifest: Manifest) -> None:
-    """Put a manifest in the place of the last one; MrDedupError if it cannot be written.
+    """Replace the manifest; MrDedupError if it cannot be written.
 
-    Its content is on the disk then; ``Folder.force`` forces its name.
+    Forces its content to the disk; ``Folder.force`` forces its name.
     """
     content = msgspec.json.format(msgspec.json.encode(manifest), indent=1) + b"\n"
     checksum = xxhash.xxh3_64_intdigest(content)
-    with (folder / NAME).written() as file:
+    with (folder / MANIFEST_NAME).written() as file:
         file.write(b"mr_dedup index, version %d, checksum %016x\n" % (VERSION, checksum))
         file.write(content)
 
@@ -127,20 +163,15 @@ def files_of(manifest: Manifest) -> set[str]:
 
 
 def remove_leftovers(folder: Folder, manifest: Manifest | None = None) -> None:
-    """Remove the files of an index that its manifest does not name, while nobody writes any."""
+    """Remove the files of an index that its manifest does not name; the caller has the lock."""
     named = set() if manifest is None else files_of(manifest)
     for name in folder.names():
-        if is_ours(name) and name not in named:
+        if is_index_file(name) and name not in named:
             (folder / name).remove()
 
 
-def is_ours(name: str) -> bool:
-    """Return whether a file is called as an index calls those that its manifest names."""
-    return _OURS.fullmatch(name) is not None
-
-
 def write_dead(file: FolderFile, documents: int, dead: NDArray[np.uint8]) -> None:
-    """Write which of a segment's documents are dead, a bit each, forced to the disk."""
+    """Write which documents of a segment are dead, a bit each, forced to the disk."""
     raw = dead.tobytes()
     with file.written() as out:
         checksum = xxhash.xxh3_64_intdigest(raw, documents)
@@ -148,25 +179,32 @@ def write_dead(file: FolderFile, documents: int, dead: NDArray[np.uint8]) -> Non
 
 
 def read_dead(file: FolderFile, documents: int) -> NDArray[np.uint8]:
-    """Return which of a segment's ``documents`` are dead; FormatError if the file is damaged."""
-    path = file.path
-    try:
-        raw = file.read()
-    except FileNotFoundError:
-        raise
-    except OSError as error:
-        raise MrDedupError(f"{path}: cannot be read: {error.strerror or error}") from error
+    """Return which of the ``documents`` of a segment are dead, a bit each.
+
+    Raises FormatError if the file is damaged, FileNotFoundError if it is missing.
+    """
+    path, raw = file.path, _read(file)
     if len(raw) < _DEAD.size:
         raise FormatError(path, None, f"is cut short, at byte {len(raw)}")
     magic, version, count, checksum = _DEAD.unpack_from(raw)
     bits = raw[_DEAD.size :]
     if magic == _DEAD_MAGIC and version > VERSION:
         raise FormatError(path, "header", newer(version, VERSION))
-    right = checksum == xxhash.xxh3_64_intdigest(bits, documents)
-    if not right or (magic, version, count) != (_DEAD_MAGIC, VERSION, documents):
+    intact = checksum == xxhash.xxh3_64_intdigest(bits, documents)
+    if not intact or (magic, version, count) != (_DEAD_MAGIC, VERSION, documents):
         raise FormatError(path, None, "its checksum is wrong")
     dead = np.frombuffer(bits, np.uint8)
     rest = documents % 8
     if len(dead) != -(-documents // 8) or (rest and dead[-1] >> rest):
         raise FormatError(path, None, f"is not of {documents} documents")
     return dead
+
+
+def _read(file: FolderFile) -> bytes:
+    """Return the bytes of a file; FileNotFoundError if it is missing, or MrDedupError."""
+    try:
+        return file.read()
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise cannot_be_read(file.path, error) from error

@@ -1,4 +1,4 @@
-"""The memory form of an index: for tests, and for some hundred thousand documents."""
+"""An index in memory: for tests, and for some hundred thousand documents."""
 
 from __future__ import annotations
 
@@ -9,42 +9,56 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from mr_dedup.index.ids import Ids
+from mr_dedup.index.hits import QUERY_BUFFERS, QueryBuffers
 from mr_dedup.index.protocol import Checked, Fingerprints, IndexMatches
 from mr_dedup.index.snapshot import Snapshot
-from mr_dedup.index.state import Batch, State, checked, parsed_fingerprints
-
-_NO_FINGERPRINTS = np.empty(0, np.uint64)
+from mr_dedup.index.state import Batch, State, checked
 
 
 class MemoryIndex:
-    """An index that ends with its process. A query looks at each document, 0.2 ns."""
+    """An index that ends with its process; methods are those of ``protocol.FingerprintIndex``.
 
-    def __init__(self, k: int = 3, *, named: bool = True) -> None:
-        """Make an empty index for distances up to ``k``, of documents with ids or without."""
+    A query compares each document, 0.2 ns each.
+
+    Args:
+        k: the largest distance of a query, 0 to 63.
+        named: whether documents have ids; without, each fingerprint is its own document.
+        buffers: how much a query buffers.
+
+    Raises:
+        ValueError: ``k`` is out of range.
+
+    >>> index = MemoryIndex(k=3)
+    >>> index.add(np.array([5, 1 << 40], np.uint64), ["a", "b"])
+    2
+    >>> [tuple(match) for match in index.query(np.array([7], np.uint64))]
+    [('a', 5, 1)]
+    >>> index.remove(["a", "c"]).tolist()
+    [True, False]
+    """
+
+    def __init__(
+        self, k: int = 3, *, named: bool = True, buffers: QueryBuffers = QUERY_BUFFERS
+    ) -> None:
         if not 0 <= k < 64:
             raise ValueError(f"k must be from 0 to 63, not {k}")
         self.k, self.named = k, named
-        self._state = State(k, named)
+        self._state = State(k, named, buffers=buffers)
         self._changing = threading.RLock()
 
     def __len__(self) -> int:
         return len(self._state.current)
 
     def add(self, fingerprints: Fingerprints, ids: Sequence[str] | pa.Array | None = None) -> int:
-        """Add documents; return how many were not held before."""
+        """Add documents; return how many were not in the index before."""
         batch = Batch.of(fingerprints, ids, self.named)
         with self._changing:
             return self._state.add(batch, self._state.look_up(batch))
 
     def remove(self, ids: Sequence[str]) -> NDArray[np.bool_]:
-        """Remove documents; return which were held."""
+        """Remove documents; return which were in the index, bool[n]."""
         with self._changing:
-            if self.named:
-                batch = Batch(_NO_FINGERPRINTS, Ids.of(ids))
-            else:
-                batch = Batch(parsed_fingerprints(ids), None)
-            return self._state.remove(self._state.look_up(batch))
+            return self._state.remove(self._state.look_up(Batch.to_remove(ids, self.named)))
 
     def query(
         self, fingerprints: Fingerprints, k: int | None = None, *, limit: int | None = None
@@ -61,16 +75,16 @@ class MemoryIndex:
         limit: int | None = None,
         only_new: bool = False,
     ) -> Checked:
-        """Query and add, with nothing in between."""
+        """Query and add documents one after another, as one change."""
         Batch.of(fingerprints, ids, self.named)
         with self._changing:
             found = checked(self._state.current, fingerprints, ids, k, limit, only_new)
-            self.add(fingerprints[found.added], found.chosen(ids))
+            self.add(fingerprints[found.added], found.added_ids(ids))
             return found
 
     def snapshot(self) -> Snapshot:
-        """Return what is held now, to be queried while the index changes."""
+        """Return the documents of this moment, to be queried while the index changes."""
         return self._state.current
 
     def close(self) -> None:
-        """Do nothing: memory goes with the process."""
+        """Do nothing: memory is released with the process."""

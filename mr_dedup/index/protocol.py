@@ -1,8 +1,8 @@
-"""What every form of an index does: in memory, in a folder, or far away.
+"""The protocol of an index, which every implementation follows: in memory, in a folder, by HTTP.
 
-An index holds documents. A document is a fingerprint and an id, text that names one document and
+An index contains documents. A document is a fingerprint and an id, text that names one document and
 no other; to add an id again replaces its document. An index without ids is a set of fingerprints,
-each its own document: its id is the fingerprint as it is printed, a signed decimal.
+each its own document, whose id is the fingerprint in print, a signed decimal.
 """
 
 from __future__ import annotations
@@ -28,11 +28,24 @@ class Match(NamedTuple):
 
 @dataclass(frozen=True)
 class IndexMatches:
-    """The matches of n queries: aligned columns, each query's together and nearest first.
+    """The matches of n queries, as columns: those of a query together, nearest first.
 
-    ``queries`` int64[m] are positions among the queries, ascending; ``fingerprints`` uint64[m] and
-    ``distances`` uint8[m] are the documents'. At one distance fingerprints ascend as unsigned
-    numbers, and the documents of one fingerprint come in the order in which they were added.
+    At one distance fingerprints ascend as unsigned numbers; the documents of one fingerprint are in
+    the order in which they were added.
+
+    Args:
+        queries: int64[m], the row of the query, ascending.
+        ids: m ids of documents.
+        fingerprints: uint64[m], those of the documents.
+        distances: uint8[m], in bits.
+
+    >>> found = IndexMatches(
+    ...     np.array([0, 2]), ["a", "b"], np.array([7, 9], np.uint64), np.array([1, 0], np.uint8)
+    ... )
+    >>> found.of(2)
+    [Match(id='b', fingerprint=9, distance=0)]
+    >>> [match.id for match in found]
+    ['a', 'b']
     """
 
     queries: NDArray[np.int64]
@@ -49,7 +62,7 @@ class IndexMatches:
         return len(self.ids)
 
     def of(self, query: int) -> list[Match]:
-        """Return the matches of the query at a position, nearest first."""
+        """Return the matches of the query at row ``query``, nearest first."""
         return self._between(*self.queries.searchsorted([query, query + 1]).tolist())
 
     def __iter__(self) -> Iterator[Match]:
@@ -74,22 +87,27 @@ _NONE = IndexMatches(
 
 @dataclass(frozen=True)
 class Checked:
-    """What ``check_and_add`` found and did: the matches, and which documents it ``added``."""
+    """The result of ``check_and_add``.
+
+    Args:
+        matches: the matches of each document among those before it.
+        added: bool[n], which documents were added.
+    """
 
     matches: IndexMatches
     added: NDArray[np.bool_]
 
-    def chosen(self, ids: Sequence[str] | None) -> list[str] | None:
-        """Return those of the call's ids that were added, None if there are none at all."""
+    def added_ids(self, ids: Sequence[str] | None) -> list[str] | None:
+        """Return the ids that were added, of ``ids`` as they were given; None for None."""
         return None if ids is None else list(itertools.compress(ids, self.added.tolist()))
 
 
 class FingerprintIndex(Protocol):
-    """Documents by their fingerprints. All methods may be called from several threads."""
+    """Documents by their fingerprints. Methods may be called from several threads."""
 
     @property
     def k(self) -> int:
-        """The largest distance that queries may ask for."""
+        """The largest distance of a query."""
 
     @property
     def named(self) -> bool:
@@ -99,23 +117,43 @@ class FingerprintIndex(Protocol):
         """Return the number of documents."""
 
     def add(self, fingerprints: Fingerprints, ids: Sequence[str] | None = None) -> int:
-        """Add documents, ``fingerprints`` uint64[n]; return how many were not held before.
+        """Add documents, all of them or none.
 
-        All of them or none. An id that is held, or repeated, keeps the last document it is given.
-        ``ids`` are as many as fingerprints, or None for an index without. Raises ValueError for
-        others, MrDedupError if they cannot be kept: then nothing was added.
+        An id that is in the index, or repeated, keeps the last document that it is given.
+
+        Args:
+            fingerprints: uint64[n].
+            ids: n ids, or None for an index without.
+
+        Returns:
+            The number of documents that were not in the index before.
+
+        Raises:
+            ValueError: the arguments are not as above; nothing was added.
+            MrDedupError: the documents cannot be stored; nothing was added.
         """
 
     def remove(self, ids: Sequence[str]) -> NDArray[np.bool_]:
-        """Remove documents; return which of ``ids`` were held, bool[n]. All of them or none."""
+        """Remove documents, all of them or none; return which were in the index, bool[n].
+
+        Raises:
+            ValueError: ``ids`` are not ids; nothing was removed.
+            MrDedupError: the removal cannot be stored; nothing was removed.
+        """
 
     def query(
         self, fingerprints: Fingerprints, k: int | None = None, *, limit: int | None = None
     ) -> IndexMatches:
-        """Return the documents within ``k`` bits (None: the index's k) of ``fingerprints``.
+        """Return the documents within ``k`` bits; exact: all of them and no others.
 
-        uint64[n]; with ``limit`` the first so many of each. Exact: none is missed, none is extra.
-        Raises ValueError for a k beyond the index's.
+        Args:
+            fingerprints: uint64[n].
+            k: the largest distance of a match, by default the index's k.
+            limit: the number of matches of a query that are returned, the nearest ones; all if
+                None.
+
+        Raises:
+            ValueError: ``k`` is larger than the index's, or ``limit`` is less than 1.
         """
 
     def check_and_add(
@@ -127,12 +165,46 @@ class FingerprintIndex(Protocol):
         limit: int | None = None,
         only_new: bool = False,
     ) -> Checked:
-        """Query and add, as if one document after another came, with nothing in between.
+        """Query and add documents one after another, as one change.
 
-        Each is compared with what is held and with those that the call added before it; what its
-        own id held, which it replaces, is no match. With ``only_new`` a document that has a match
-        is not added, and what its id held stays.
+        Each is compared with the index and with the documents that the call added before it. The
+        document that it replaces, of the same id, is not a match.
+
+        Args:
+            fingerprints: uint64[n].
+            ids: n ids, or None for an index without.
+            k: as for ``query``.
+            limit: as for ``query``.
+            only_new: add only documents without a match; what is stored under the id of another
+                one stays.
+
+        Returns:
+            The matches, and which documents were added.
+
+        Raises:
+            ValueError: as ``add`` and ``query``.
+            MrDedupError: as ``add``.
         """
 
     def close(self) -> None:
-        """Give back what is held; the index is not to be used after that."""
+        """Release all resources; the index is of no use after that."""
+
+
+def fingerprint_id(fingerprint: int) -> str:
+    """Return the id of a document that has none of its own: its fingerprint as a signed decimal.
+
+    >>> fingerprint_id(5), fingerprint_id(2**64 - 1)
+    ('5', '-1')
+    """
+    return str(fingerprint - (1 << 64) if fingerprint >> 63 else fingerprint)
+
+
+def require_fingerprints(fingerprints: Fingerprints) -> None:
+    """Raise ValueError unless ``fingerprints`` is uint64[n]."""
+    if (
+        not isinstance(fingerprints, np.ndarray)
+        or fingerprints.ndim != 1
+        or fingerprints.dtype != np.uint64
+    ):
+        shown = getattr(fingerprints, "dtype", type(fingerprints).__name__)
+        raise ValueError(f"fingerprints must be uint64[n], not {shown}")

@@ -1,4 +1,4 @@
-"""Readers: any number of processes that query an index while one writes to it."""
+"""The index in a folder, for processes that only query it, while another one writes to it."""
 
 from __future__ import annotations
 
@@ -6,15 +6,13 @@ import contextlib
 import os
 import threading
 from pathlib import Path
-from types import TracebackType
 
 from mr_dedup.errors import FormatError, MrDedupError
 from mr_dedup.formats.folders import Folder
-from mr_dedup.index import manifest as manifests
+from mr_dedup.index.folder import MANIFEST_NAME
 from mr_dedup.index.loading import load_state, replay
 from mr_dedup.index.log import LogReader
-from mr_dedup.index.made_from import MadeFrom
-from mr_dedup.index.manifest import Manifest, read_manifest
+from mr_dedup.index.manifest import DescribedIndex, Manifest, read_manifest
 from mr_dedup.index.protocol import Fingerprints, IndexMatches
 from mr_dedup.index.segment import Segment
 from mr_dedup.index.snapshot import Snapshot
@@ -23,31 +21,47 @@ from mr_dedup.index.stats import IndexStats, stats_of
 _TRIES = 50
 
 
-class IndexReader:
-    """An index that is only read, in a process of its own.
+class IndexReader(DescribedIndex):
+    """An index in a folder, open for queries, by any number of processes and threads.
 
-    A query sees what any writer was told is kept before the query began: two system calls look for
-    news, and a reader goes through the log as the writer did. It never waits for the writer, and
-    the writer never for it. Several threads may query.
+    A query sees all changes that were acknowledged before it began: two system calls look for new
+    ones, and the reader replays the log as far as it was written. It never waits for the writer,
+    nor the writer for it.
 
-    If the folder is moved and another index of the same kind replaces it, as when one that was
-    built anew is renamed to the old one's path, queries run on the other one from then on.
-    They raise MrDedupError as long as there is none, or one that differs in k, in what fingerprints
-    are made from, or in whether documents have ids.
+    If the folder is moved and another index of the same kind takes its path, as when one that was
+    built anew is renamed, queries are answered from the other one from then on. They raise
+    MrDedupError as long as there is none, or one that differs in k, in what fingerprints are made
+    from, or in whether documents have ids.
+
+    Args:
+        folder: the folder of the index.
+        check: read all segments first and compare them with their checksums; otherwise each block
+            when it is first used.
+
+    Raises:
+        FormatError: a file is damaged.
+        MrDedupError: there is no index, or it cannot be read.
+
+    >>> import tempfile
+    >>> import numpy as np
+    >>> from mr_dedup.index.hamming_index import HammingIndex
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> with folder, HammingIndex.create(folder.name) as index:
+    ...     with IndexReader.open(folder.name) as reader:
+    ...         _ = index.add(np.array([5], np.uint64), ["a"])
+    ...         reader.query(np.array([7], np.uint64)).ids
+    ('a',)
     """
 
     def __init__(self, folder: Path, *, check: bool = True) -> None:
-        """Open an index; with ``check`` read all of it first, else each block when it is needed.
-
-        Raises MrDedupError if there is none, FormatError where it is damaged.
-        """
         self.folder = folder
         with Folder(folder) as self._opened:
-            self._manifest_path = str(self._opened.absolute / manifests.NAME)
+            self._manifest_path = str(self._opened.absolute / MANIFEST_NAME)
         self._check = check
         self._refreshing = threading.Lock()
         self._segments: dict[str, Segment] = {}
         self._stamped: tuple[int, ...] | None = ()
+        self._loaded: Manifest | None = None
         self._closing = contextlib.ExitStack()
         self._load()
 
@@ -57,24 +71,9 @@ class IndexReader:
         return cls(Path(folder), check=check)
 
     @property
-    def k(self) -> int:
-        """The largest distance that queries may ask for."""
-        return self._manifest.k
-
-    @property
-    def named(self) -> bool:
-        """Whether documents have ids of their own."""
-        return self._manifest.named
-
-    @property
-    def features(self) -> str | None:
-        """What the fingerprints are made from, if that is known."""
-        return self._manifest.features
-
-    @property
-    def made_from(self) -> MadeFrom | None:
-        """How to make fingerprints of the same kind of texts, if that is known."""
-        return self._manifest.made_from
+    def _manifest(self) -> Manifest:
+        assert self._loaded is not None
+        return self._loaded
 
     def __len__(self) -> int:
         return len(self.snapshot())
@@ -86,20 +85,20 @@ class IndexReader:
         return self.snapshot().query(fingerprints, k, limit=limit)
 
     def snapshot(self) -> Snapshot:
-        """Return what is held now, to be queried while the index changes."""
+        """Return the documents of this moment, to be queried while the index changes."""
         self.refresh()
         return self._state.current
 
     def stats(self) -> IndexStats:
-        """Return what the index holds and takes."""
+        """Return counts and sizes."""
         self.refresh()
         documents = len(self._state.current)
         return stats_of(self._opened, self._manifest, self._state, documents, None)
 
     def refresh(self) -> None:
-        """Take in what was written since; by itself before each query.
+        """Apply the changes that were written since; each query does so first.
 
-        Raises FormatError where the index is damaged, again each time until it is repaired.
+        Raises FormatError if the index is damaged, each time until it is repaired.
         """
         with self._refreshing:
             try:
@@ -109,7 +108,7 @@ class IndexReader:
                 else:
                     self._follow()
             except BaseException:
-                # the log may be read further than its records were applied: load all anew
+                # records may have been read and not applied: load everything anew
                 self._stamped = ()
                 raise
 
@@ -121,15 +120,15 @@ class IndexReader:
         return status.st_dev, status.st_ino, status.st_mtime_ns
 
     def _load(self) -> None:
-        """Open what the manifest names; again, if it was replaced meanwhile."""
+        """Open the files that the manifest names; again, if it was replaced meanwhile."""
         for attempt in range(_TRIES):
             stamped = self._stamp()
             with contextlib.ExitStack() as stack:
                 folder = stack.enter_context(self._opened.reopened())
                 manifest = read_manifest(folder)
-                self._refuse_another_kind(manifest)
+                self._require_same_kind(manifest)
                 try:
-                    state = load_state(folder, manifest, check=self._check, known=self._segments)
+                    state = load_state(folder, manifest, check=self._check, opened=self._segments)
                     log = LogReader(folder / manifest.log)
                 except FileNotFoundError as error:
                     if self._stamp() == stamped or attempt == _TRIES - 1:
@@ -139,20 +138,19 @@ class IndexReader:
                 replay(log.records(manifest.named, log.marks()[0]), state)
                 self._closing.close()
                 self._closing = stack.pop_all()
-            self._opened, self._stamped, self._manifest = folder, stamped, manifest
+            self._opened, self._stamped, self._loaded = folder, stamped, manifest
             self._segments = {view.segment.path.name: view.segment for view in state.views}
             self._state, self._log = state, log
             return
 
-    def _refuse_another_kind(self, manifest: Manifest) -> None:
-        before = getattr(self, "_manifest", manifest)
-        if _kind(before) != _kind(manifest):
+    def _require_same_kind(self, manifest: Manifest) -> None:
+        if self._loaded is not None and _kind(self._loaded) != _kind(manifest):
             raise MrDedupError(
                 f"{self.folder}: was replaced by an index of another kind; open it anew"
             )
 
     def _follow(self) -> None:
-        """Take in the records that were written since."""
+        """Apply the records that were written since."""
         written = self._log.marks()[0]
         if written > self._log.at:
             replay(self._log.records(self.named, written), self._state)
@@ -164,15 +162,10 @@ class IndexReader:
     def __enter__(self) -> IndexReader:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
 
 def _kind(manifest: Manifest) -> tuple[object, ...]:
-    """Return what queries rely on, whichever documents there are."""
+    """Return the properties that the results of queries depend on."""
     return manifest.k, manifest.named, manifest.features, manifest.made_from

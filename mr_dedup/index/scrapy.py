@@ -1,27 +1,27 @@
-"""The item pipeline for crawls by Scrapy: pages that are near-duplicates are dropped, or tagged.
+"""An item pipeline for Scrapy that drops or tags near-duplicate pages.
 
 In a project's settings::
 
     ITEM_PIPELINES = {"mr_dedup.index.scrapy.NearDuplicatePipeline": 300}
     NEAR_DUPLICATES_INDEX = "seen"
 
-- ``NEAR_DUPLICATES_INDEX``: the folder of an index, made if there is none; or for several crawlers
-  the URL of one that ``mr-dedup serve`` has, ``http://host:port``.
-- ``NEAR_DUPLICATES_TOKEN_FILE``: the file with the token of that server; by default it is what the
-  environment variable MR_DEDUP_TOKEN has.
-- ``NEAR_DUPLICATES_ACTION``: ``drop`` (default) raises DropItem for an item that has something near
-  it, and does not add it; ``tag`` adds all, and lists in the item the ids of what is near.
+- ``NEAR_DUPLICATES_INDEX``: the folder of an index, made if it is missing; or for several crawlers
+  the URL of a server, ``http://host:port``, that ``mr-dedup serve`` runs.
+- ``NEAR_DUPLICATES_TOKEN_FILE``: the file with the token of that server (default: the environment
+  variable MR_DEDUP_TOKEN).
+- ``NEAR_DUPLICATES_ACTION``: ``drop`` (default) raises DropItem for a near-duplicate and does not
+  add it to the index; ``tag`` adds all, and lists the ids of near-duplicates in the item.
 - ``NEAR_DUPLICATES_TEXT``, ``NEAR_DUPLICATES_ID``, ``NEAR_DUPLICATES_TAG``: the item's fields of
   the text, of the id (default ``text`` and ``url``), and of the list (``near_duplicates``).
-- ``NEAR_DUPLICATES_K``: the largest distance of a near-duplicate, in bits (default: the index's, of
+- ``NEAR_DUPLICATES_K``: the largest distance of a near-duplicate, in bits (default: the index's; of
   a new one 3).
-- ``NEAR_DUPLICATES_FEATURES``, ``NEAR_DUPLICATES_WEIGHTS``: what fingerprints of a new index are
-  made from, as the options of ``mr-dedup index create`` say; those of an index are its own.
+- ``NEAR_DUPLICATES_FEATURES``, ``NEAR_DUPLICATES_WEIGHTS``: what the fingerprints of a new index
+  are made from, as for ``mr-dedup index create``; an existing index has its own.
 
-Each item is compared and added in one step, so that of items that come at a time, from any number
-of crawlers, none is missed. An item that comes again under its id replaces itself. Items of other
-kinds, which have no such text, pass as they are; and so, with an error in the log, do those that
-could not be compared, as when the server is away. What was found is in the crawl's statistics.
+Each item is compared and added as one change, so that of items that come at the same time, from any
+number of crawlers, none is missed. An item that comes again under its id replaces itself. Items
+without such text pass unchanged; and so, with an error in the log, do items that could not be
+compared, as when the server cannot be reached. The crawl's statistics count all of them.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ from scrapy.utils.defer import maybe_deferred_to_future
 from twisted.internet.threads import deferToThread
 
 from mr_dedup.errors import MrDedupError
+from mr_dedup.index.folder import MANIFEST_NAME
 from mr_dedup.index.hamming_index import HammingIndex
 from mr_dedup.index.http_token import read_token
 from mr_dedup.index.made_from import MadeFrom
-from mr_dedup.index.manifest import NAME as MANIFEST_NAME
 
 if TYPE_CHECKING:
     from scrapy import Spider
@@ -53,12 +53,12 @@ if TYPE_CHECKING:
     from mr_dedup.index.http_client import HttpIndex
 
 DROP, TAG = "drop", "tag"
-_NEAREST = 10
-"""So many ids of what is near are told."""
+_MAX_IDS = 10
+"""Ids of near-duplicates that are listed, the nearest."""
 
 
 class Fields(NamedTuple):
-    """The fields of items: those read, and the one written."""
+    """The names of an item's fields: of its text, its id, and the list of near-duplicates."""
 
     text: str = "text"
     id: str = "url"
@@ -68,13 +68,24 @@ class Fields(NamedTuple):
 class NearDuplicatePipeline:
     """Scrapy's pipeline that drops or tags near-duplicates; see the module.
 
-    What an item was told by is kept when the item goes on. One takes the time that its change is
-    forced to the disk, some milliseconds, in a thread of its own.
+    An item that goes on is in the index, on the disk. That takes some milliseconds, in a thread.
+
+    Args:
+        index: the folder of an index, or the URL of a server.
+        action: ``drop`` or ``tag``.
+        fields: the names of the item's fields.
+        k: the largest distance of a near-duplicate.
+        made_from: how the fingerprints of a new index are made.
+        token_file: the file of the server's token.
+        count: called with the name of a statistic for each item.
+
+    Raises:
+        ValueError: ``action`` is neither of the two.
     """
 
     def __init__(
         self,
-        place: str,
+        index: str,
         *,
         action: str = DROP,
         fields: Fields | None = None,
@@ -83,13 +94,9 @@ class NearDuplicatePipeline:
         token_file: Path | None = None,
         count: Callable[[str], Any] = lambda name: None,
     ) -> None:
-        """Have an index at ``place``, a folder or a URL; ``count`` is told what became of items.
-
-        Raises ValueError for an action that is none.
-        """
         if action not in (DROP, TAG):
             raise ValueError(f"NEAR_DUPLICATES_ACTION: {action!r} is neither {DROP} nor {TAG}")
-        self._place, self._action, self._k = place, action, k
+        self._location, self._action, self._k = index, action, k
         self._fields = Fields() if fields is None else fields
         self._made_from = MadeFrom() if made_from is None else made_from
         self._token_file = token_file
@@ -98,16 +105,16 @@ class NearDuplicatePipeline:
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
-        """Return the pipeline that a crawler's settings ask for; NotConfigured if they do not."""
+        """Return the pipeline of a crawler's settings; NotConfigured if they name no index."""
         settings = crawler.settings
-        place = settings.get("NEAR_DUPLICATES_INDEX")
-        if not place:
+        index = settings.get("NEAR_DUPLICATES_INDEX")
+        if not index:
             raise NotConfigured("NEAR_DUPLICATES_INDEX is not set")
         token_file = settings.get("NEAR_DUPLICATES_TOKEN_FILE")
         k = settings.get("NEAR_DUPLICATES_K")
         stats = crawler.stats
         return cls(
-            str(place),
+            str(index),
             action=settings.get("NEAR_DUPLICATES_ACTION", DROP),
             fields=Fields(*_given(settings, Fields._field_defaults)),
             k=None if k is None else int(k),
@@ -120,14 +127,14 @@ class NearDuplicatePipeline:
         )
 
     def open_spider(self, spider: Spider | None = None) -> None:
-        """Open the index; raises MrDedupError if it cannot be, or is of fingerprints alone."""
-        if self._place.startswith(("http://", "https://")):
-            self._index = _ByHttp(self._place, self._token_file, self._k)
+        """Open the index; MrDedupError if it cannot be opened, or is not of documents."""
+        if self._location.startswith(("http://", "https://")):
+            self._index = _ByHttp(self._location, self._token_file, self._k)
         else:
-            self._index = _InProcess(Path(self._place), self._made_from, self._k)
+            self._index = _InProcess(Path(self._location), self._made_from, self._k)
 
     async def process_item(self, item: Any, spider: Spider | None = None) -> Any:
-        """Return an item, perhaps tagged, or raise DropItem."""
+        """Return an item, tagged if so configured, or raise DropItem."""
         fields, adapter = self._fields, ItemAdapter(item)
         text, id = adapter.get(fields.text), adapter.get(fields.id)
         if not isinstance(text, str) or not isinstance(id, str):
@@ -160,7 +167,7 @@ class NearDuplicatePipeline:
 
 
 class _InProcess:
-    """An index that the crawl has for itself."""
+    """An index in a folder, of this crawl alone."""
 
     def __init__(self, folder: Path, made_from: MadeFrom, k: int | None) -> None:
         if (folder / MANIFEST_NAME).exists():
@@ -179,9 +186,9 @@ class _InProcess:
 
     def check_and_add(self, text: str, id: str, only_new: bool) -> list[str]:
         """Return the ids of the near-duplicates of a text."""
-        values = self._maker.of(pa.array([_sound(text)], pa.large_string()))
+        values = self._maker.of(pa.array([_encodable(text)], pa.large_string()))
         found = self._index.check_and_add(
-            values.astype(np.uint64), [id], self._k, limit=_NEAREST, only_new=only_new
+            values.astype(np.uint64), [id], self._k, limit=_MAX_IDS, only_new=only_new
         )
         return list(found.matches.ids)
 
@@ -191,7 +198,7 @@ class _InProcess:
 
 
 class _ByHttp:
-    """An index that a server has."""
+    """An index of a server."""
 
     def __init__(self, url: str, token_file: Path | None, k: int | None) -> None:
         from mr_dedup.index.http_client import HttpIndex
@@ -208,7 +215,7 @@ class _ByHttp:
     def check_and_add(self, text: str, id: str, only_new: bool) -> list[str]:
         """Return the ids of the near-duplicates of a text."""
         (found,) = self._index.check_and_add_texts(
-            [_sound(text)], [id], self._k, limit=_NEAREST, only_new=only_new
+            [_encodable(text)], [id], self._k, limit=_MAX_IDS, only_new=only_new
         )
         return [match.id for match in found.matches]
 
@@ -221,20 +228,21 @@ _logger = logging.getLogger(__name__)
 
 
 def _given(settings: BaseSettings, defaults: dict[str, str]) -> list[str]:
-    """Return the settings that are called as fields are, or what they are by default."""
+    """Return the settings that are named like fields, or their defaults."""
     return [
         settings.get(f"NEAR_DUPLICATES_{name.upper()}", default)
         for name, default in defaults.items()
     ]
 
 
-def _sound(text: str) -> str:
-    """Return a text without halves of surrogate pairs: texts of the web have them, no file can."""
+def _encodable(text: str) -> str:
+    """Return a text with lone surrogates, which UTF-8 cannot encode, replaced."""
     return text.encode(errors="replace").decode()
 
 
-def _reach(k: int | None, most: int) -> int:
-    """Return the distance that is asked for; MrDedupError for one that the index is not for."""
-    if k is not None and not 0 <= k <= most:
-        raise MrDedupError(f"NEAR_DUPLICATES_K: must be from 0 to {most}, as the index is, not {k}")
-    return most if k is None else k
+def _reach(k: int | None, max_k: int) -> int:
+    """Return the largest distance of a match; MrDedupError if it is larger than the index's."""
+    if k is not None and not 0 <= k <= max_k:
+        reason = f"must be from 0 to {max_k}, as the index is, not {k}"
+        raise MrDedupError(f"NEAR_DUPLICATES_K: {reason}")
+    return max_k if k is None else k

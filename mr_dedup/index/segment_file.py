@@ -1,8 +1,8 @@
-"""The file of a segment: what it says of itself, and bytes under checksums, 64 KB by 64 KB.
+"""The file of a segment: a header, and blocks of 64 KB with checksums.
 
-Block 0 is the head: magic, version, the length of the file, a description in JSON, and a checksum
-over all of it. Tables and ids follow, each from a multiple of 64 bytes on, and at last the
-checksums of the blocks between; docs/formats.md has the layout byte by byte.
+Block 0 is the header: magic, version, the length of the file, a description in JSON, and a checksum
+over all of it. Tables and ids follow, each aligned to 64 bytes, and at the end the checksums of the
+blocks after the header; docs/formats.md has the layout byte by byte.
 """
 
 from __future__ import annotations
@@ -30,20 +30,20 @@ BLOCK_BYTES = 1 << BLOCK_BITS
 _HEAD = struct.Struct("<8sIIQ")  # magic, version, length of the description, length of the file
 _CHECKSUM = struct.Struct("<Q")
 ALIGNMENT = 64
-"""Parts begin at multiples of so many bytes."""
+"""Tables and other parts begin at multiples of so many bytes."""
 
 MAX_K = 32
-"""The largest distance that an index may be for."""
+"""The largest k of an index."""
 
 MAX_DOCUMENTS = (1 << 32) - 64
-"""Documents that a segment may have: their numbers are of 32 bits."""
+"""The largest number of documents of a segment: they are numbered by 32 bits."""
 
 _PADDING = bytes(BLOCK_BYTES)
 _PIECE_BYTES = 1 << 22
 
 
 class Table(msgspec.Struct, frozen=True):
-    """Where a table is: the bits of its directory, and its three parts, in bytes."""
+    """A table: the bits of its directory, and the byte at which each of its parts begins."""
 
     directory_bits: int
     directory_bytes: int
@@ -52,7 +52,7 @@ class Table(msgspec.Struct, frozen=True):
 
 
 class IdTable(msgspec.Struct, frozen=True):
-    """Where the ids are, in bytes, and how they are found by their hashes."""
+    """The hash table of ids: its size, and the byte at which each of its parts begins."""
 
     directory_bits: int
     offset_words: int
@@ -65,7 +65,7 @@ class IdTable(msgspec.Struct, frozen=True):
 
 
 class Description(msgspec.Struct, frozen=True):
-    """What a segment holds. ``starts_bytes`` is where the documents of each rank begin, if said."""
+    """The description of a segment; at ``starts_bytes`` are the first documents of ranks."""
 
     documents: int
     fingerprints: int
@@ -81,23 +81,23 @@ class Description(msgspec.Struct, frozen=True):
 
 
 class BlockWriter:
-    """Writes a file and takes the checksum of each block on its way."""
+    """Writes a file, and computes the checksum of each block."""
 
     def __init__(self, handle: int) -> None:
         self._handle = handle
         self._pending = bytearray()
         self._checksums: list[int] = []
         self.length = 0
-        """Bytes written so far, the head included."""
+        """Bytes written so far, including the header."""
         self.write(_PADDING)
 
     def align(self) -> int:
-        """Go to where a part may begin, and return it."""
+        """Pad to the next multiple of ALIGNMENT, and return it."""
         self.write(_PADDING[: -self.length % ALIGNMENT])
         return self.length
 
     def pad(self, size_bytes: int) -> None:
-        """Write zeros: what kernels read past the end of a part is there."""
+        """Write zeros, which kernels may read past the end of a part."""
         self.write(_PADDING[:size_bytes])
 
     def write(self, content: bytes | memoryview) -> None:
@@ -114,7 +114,7 @@ class BlockWriter:
             self.write(raw[start : start + _PIECE_BYTES].data)
 
     def finish(self, description: Description) -> None:
-        """Write checksums and head; ``description`` lacks what is said of the checksums."""
+        """Write checksums and header; fills in the checksum fields of ``description``."""
         self._flush(len(self._pending))
         checksums = np.array(self._checksums[1:], "<u8").tobytes()
         described = msgspec.json.encode(
@@ -146,9 +146,9 @@ class BlockWriter:
 
 @contextlib.contextmanager
 def created(file: FolderFile) -> Iterator[BlockWriter]:
-    """Yield the writer of a new file, forced to the disk when the block ends.
+    """Yield the writer of a new file, which is forced to the disk when the block ends.
 
-    Removed if it ends by an error. Raises MrDedupError if it cannot be written, as a full disk.
+    Removed if the block raises. Raises MrDedupError if it cannot be written, as on a full disk.
     """
     handle = file.create()
     try:
@@ -165,10 +165,10 @@ def created(file: FolderFile) -> Iterator[BlockWriter]:
 
 
 def read_head(path: Path, content: memoryview) -> tuple[Description, NDArray[np.uint64]]:
-    """Return what a segment says of itself, and the checksums of its blocks from block 1 on.
+    """Return the description of a segment, and the checksums of its blocks from block 1 on.
 
-    ``content`` is the file, whose blocks these are not compared with here. Raises FormatError
-    where the head is damaged, the file is not as long as it was, or is of a newer version.
+    ``content`` is the file, whose blocks are not compared with the checksums here. Raises
+    FormatError if the header is damaged, or the file has another length or a newer version.
     """
     if bytes(content[: len(MAGIC)]) != MAGIC:
         raise FormatError(path, "header", f"is not a segment, which begins with {MAGIC!r}")
@@ -187,7 +187,8 @@ def read_head(path: Path, content: memoryview) -> tuple[Description, NDArray[np.
     try:
         description = msgspec.json.decode(raw, type=Description)
     except msgspec.DecodeError as error:
-        raise FormatError(path, "header", f"is right, and not understood: {error}") from error
+        reason = f"its checksum is right, and its content wrong: {error}"
+        raise FormatError(path, "header", reason) from error
     start = description.checksums_bytes
     if not BLOCK_BYTES <= start <= length or (length - start) % _CHECKSUM.size:
         raise FormatError(path, "header", f"there are no checksums at byte {start}")
@@ -198,7 +199,7 @@ def read_head(path: Path, content: memoryview) -> tuple[Description, NDArray[np.
 
 
 def newer(version: int, known: int) -> str:
-    """Return what is to be said of a version that is not known yet."""
+    """Return the reason why a file of a newer version cannot be read."""
     return (
         f"version {version} is newer than this mr_dedup reads ({known}): use the one that wrote "
         "it, or make the index anew"

@@ -1,7 +1,7 @@
-"""What a segment says of itself, and the numbers in it that others are found by, are checked here.
+"""Validation of a segment: its description, and the columns of offsets and row numbers in it.
 
-Checksums show what was damaged on its way. They do not show that the program that wrote them was
-right, or meant well: so no number is followed before it is known to lead to where it may.
+Checksums detect damage; they do not show that the program that wrote the file was correct or
+benign. So no offset is used before it is known to be in range.
 """
 
 from __future__ import annotations
@@ -32,11 +32,16 @@ _ID_DIRECTORY_BITS = range(1, 29)
 
 
 class Column(NamedTuple):
-    """Numbers of a file that lead to rows, documents or bytes.
+    """A column of row numbers, document numbers or offsets.
 
-    ``length`` numbers of ``size`` bytes each begin at byte ``start``, none larger than ``bound``.
-    ``step`` is None if they are in no order; else each is at least so much larger than the one
-    before, the first is 0 and the last is ``bound``.
+    Args:
+        name: in messages.
+        start: the byte at which it begins.
+        length: the number of its numbers.
+        size: the bytes of a number.
+        bound: the largest number that is allowed.
+        step: None if the numbers are in no order; otherwise the smallest difference of neighbours,
+            and the first number is 0, the last ``bound``.
     """
 
     name: str
@@ -54,7 +59,7 @@ class Column(NamedTuple):
     def fault(self, octets: NDArray[np.uint8], start: int, stop: int) -> str | None:
         """Return what is wrong with the numbers in bytes ``start`` to ``stop``, None if nothing.
 
-        These are whole numbers of the column. Some 10 µs for 64 KB.
+        The bytes are of whole numbers. Some 10 µs for 64 KB.
         """
         numbers = octets[start:stop].view(f"<u{self.size}")
         if self.step is None:
@@ -71,7 +76,7 @@ class Column(NamedTuple):
 
 
 def columns_of(about: Description) -> list[Column]:
-    """Return the columns of a segment that have to be right before they are used."""
+    """Return the columns of a segment that have to be validated before they are used."""
     columns = [
         Column(
             f"directory of table {number}", table.directory_bytes, (1 << table.directory_bits) + 1,
@@ -99,7 +104,7 @@ def columns_of(about: Description) -> list[Column]:
 
 
 def require_layout(path: Path, about: Description, length: int) -> None:
-    """Raise FormatError unless a description is of a file of ``length`` bytes, all parts in it."""
+    """Raise FormatError unless a description fits a file of ``length`` bytes."""
     fault = _fault(about, length)
     if fault is not None:
         raise FormatError(path, "header", f"its checksum is right, and its content wrong: {fault}")
@@ -112,7 +117,7 @@ def _fault(about: Description, length: int) -> str | None:
     if not 0 <= about.fingerprints <= about.documents <= MAX_DOCUMENTS:
         return f"{about.documents} documents of {about.fingerprints} fingerprints"
     if about.starts_bytes is None and about.documents != about.fingerprints:
-        return "where documents begin is missing"
+        return "the first documents of ranks are missing"
     if about.ids is None and about.documents != about.fingerprints:
         return "several documents without ids have one fingerprint"
     blocks = -(-about.checksums_bytes // BLOCK_BYTES)
@@ -137,7 +142,7 @@ def _design_fault(about: Description) -> str | None:
 
 
 def _parts_fault(about: Description) -> str | None:
-    """Return which part is not where it may be."""
+    """Return which part has a wrong size or position."""
     for number, table in enumerate(about.tables):
         if table.directory_bits not in _DIRECTORY_BITS:
             return f"table {number} has a directory of {table.directory_bits} bits"
@@ -154,11 +159,11 @@ def _parts_fault(about: Description) -> str | None:
 
 
 def _parts(about: Description) -> Iterator[tuple[str, int, int]]:
-    """Yield the name of each part, where it begins, and how many bytes may be read of it."""
+    """Yield the name of each part, its first byte, and the number of bytes that are read of it."""
     for number, table in enumerate(about.tables):
         of_table = f"of table {number}"
         yield f"directory {of_table}", table.directory_bytes, _directory(table.directory_bits)
-        # as many as are compared at once are read from any row on
+        # a query reads LANES rows at once, from any row on
         yield f"low {of_table}", table.low_bytes, _WORD_BYTES * (about.fingerprints + LANES)
         size = 2 if table.directory_bits < 24 else 1
         yield f"high {of_table}", table.high_bytes, size * about.fingerprints

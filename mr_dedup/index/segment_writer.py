@@ -1,4 +1,4 @@
-"""Write segments: sort documents into tables, and ids so that they are found."""
+"""Write segments: the tables over fingerprints, and the hash table of ids."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from mr_dedup.index.segment_file import (
     Table,
     created,
 )
-from mr_dedup.index.tables import chosen_design, directory_bits_for, permutations
+from mr_dedup.index.tables import chosen_design, directory_bits_for, table_rows
 from mr_dedup.kernels.distances import LANES
 
 Fingerprints = NDArray[np.uint64]
@@ -33,7 +33,7 @@ _NO_STARTS = np.empty(0, np.uint32)
 
 
 class StoppedError(Exception):
-    """What was being written is not wanted any more."""
+    """Writing was stopped by the caller."""
 
 
 def write_segment(
@@ -46,23 +46,33 @@ def write_segment(
     *,
     directory_bits: int | None = None,
 ) -> None:
-    """Write the segment of documents that come in the order in which they were added.
+    """Write the segment of documents.
 
-    ``fingerprints`` uint64[n], n up to MAX_DOCUMENTS; ``ids`` in parts, one after another, or None
-    for distinct fingerprints without. ``design`` names the one it has to have. ``stop`` is asked
-    between tables, and StoppedError raised if it says so. ``directory_bits``, 16 to 31, are those
-    of each table, if not the best for the size. Raises MrDedupError if it cannot be written; after
-    an error there is no file. Takes some 30 ns a fingerprint and table, 24 bytes of memory a
-    document, with ids 32 and what a million of them take.
+    Takes some 30 ns a fingerprint and table; 24 bytes of memory a document, with ids 32 and those
+    of a million ids.
+
+    Args:
+        file: the new file, forced to the disk; after an error there is none.
+        fingerprints: uint64[n], n up to MAX_DOCUMENTS, in the order in which they were added.
+        ids: the ids of the documents, in parts one after another; None for distinct fingerprints
+            without ids.
+        k: the largest distance of a query.
+        design: the name of the table design, by default the best one.
+        stop: called before each table; True stops the writing.
+        directory_bits: of each table, 16 to 31, by default the best for the size.
+
+    Raises:
+        MrDedupError: the file cannot be written, or there are too many documents.
+        StoppedError: ``stop`` returned True.
     """
     if len(fingerprints) > MAX_DOCUMENTS:
         raise MrDedupError(
             f"{file.path}: {len(fingerprints):,} documents; a segment has fewer than 2³²"
         )
     chosen, order = chosen_design(spread_sample(fingerprints), len(fingerprints), k, design)
-    rotations, targets = permutations(chosen)
+    rows = table_rows(chosen)
     values = np.empty(len(fingerprints), np.uint64)
-    kernels.permute_all(order.apply(fingerprints), rotations, targets, 0, values)
+    kernels.permute_all(order.apply(fingerprints), rows, 0, values)
     by_rank: NDArray[np.int64] | None = None
     if ids is None:
         values.sort()
@@ -77,7 +87,7 @@ def write_segment(
             if stop():
                 raise StoppedError
             bits = directory_bits or directory_bits_for(len(values), chosen.key_widths[table])
-            tables.append(_write_table(out, values, table, bits, rotations, targets))
+            tables.append(_write_table(out, values, rows, table, bits))
         starts_bytes = None
         if len(starts):
             starts_bytes = out.align()
@@ -97,7 +107,10 @@ def write_segment(
 
 
 def _distinct(ordered: Fingerprints) -> tuple[NDArray[np.uint32], Fingerprints]:
-    """Return where each distinct value begins, uint32[m + 1], none if all are; and these."""
+    """Return the first row of each distinct value, uint32[m + 1], and the distinct values.
+
+    There are no first rows if all values are distinct.
+    """
     new = np.ones(len(ordered), bool)
     np.not_equal(ordered[1:], ordered[:-1], out=new[1:])
     if new.all():
@@ -108,16 +121,15 @@ def _distinct(ordered: Fingerprints) -> tuple[NDArray[np.uint32], Fingerprints]:
 def _write_table(
     out: BlockWriter,
     values: Fingerprints,
+    rows: NDArray[np.uint64],
     table: int,
     bits: int,
-    rotations: NDArray[np.uint64],
-    targets: NDArray[np.uint64],
 ) -> Table:
-    """Write a table over ``values`` uint64[n], which are ordered as the first one has them."""
+    """Write a table over ``values`` uint64[n], which are permuted and sorted for the first one."""
     if table:
         permuted = np.empty_like(values)
-        kernels.restore_all(values, rotations, targets, 0, permuted)
-        kernels.permute_all(permuted, rotations, targets, table, permuted)
+        kernels.restore_all(values, rows, 0, permuted)
+        kernels.permute_all(permuted, rows, table, permuted)
         permuted.sort()
         values = permuted
     directory = np.empty((1 << bits) + 1, np.uint32)
@@ -137,7 +149,7 @@ def _write_table(
 
 
 def _write_ids(out: BlockWriter, parts: Sequence[Ids], by_rank: NDArray[np.int64]) -> IdTable:
-    """Write the ids of documents, ``by_rank`` int64[n] of them, and what finds them."""
+    """Write the ids of documents and their hash table; ``by_rank`` int64[n] are rows of ids."""
     count = len(by_rank)
     lengths = np.concatenate([np.empty(0, np.int64), *(np.diff(part.offsets) for part in parts)])
     hashes = np.concatenate([np.empty(0, np.uint64), *(part.hashes() for part in parts)])[by_rank]
@@ -145,39 +157,36 @@ def _write_ids(out: BlockWriter, parts: Sequence[Ids], by_rank: NDArray[np.int64
     np.cumsum(lengths[by_rank], out=offsets[1:])
     del lengths
     bits = max(1, min(28, max(1, count // 8).bit_length()))
-    found = np.argsort(hashes)
-    hashes = hashes[found]
+    documents = np.argsort(hashes)
+    hashes = hashes[documents]
     directory = np.empty((1 << bits) + 1, np.uint32)
     kernels.fill_directory(hashes, np.uint64(BITS - bits), directory)
-    places = [out.align()]
+    starts_bytes = [out.align()]
     out.write_array(directory)
-    for column in (hashes, found):
-        places.append(out.align())
+    for column in (hashes, documents):
+        starts_bytes.append(out.align())
         for start in range(0, count, _PIECE):
             out.write_array(column[start : start + _PIECE].astype(np.uint32))
-    del hashes, found
+    del hashes, documents
     words = 1 if offsets[-1] < 1 << 32 else 2
-    places.append(out.align())
+    starts_bytes.append(out.align())
     for start in range(0, count + 1, _PIECE):
         out.write_array(offsets[start : start + _PIECE].astype(f"<u{4 * words}"))
-    places.append(out.align())
+    starts_bytes.append(out.align())
     _write_content(out, parts, by_rank, offsets)
-    directory_bytes, tags_bytes, documents_bytes, offsets_bytes, content_bytes = places
-    return IdTable(
-        bits, words, directory_bytes, tags_bytes, documents_bytes, offsets_bytes, content_bytes,
-        int(offsets[-1]),
-    )  # fmt: skip
+    return IdTable(bits, words, *starts_bytes, int(offsets[-1]))
 
 
 def _write_content(
     out: BlockWriter, parts: Sequence[Ids], by_rank: NDArray[np.int64], offsets: NDArray[np.int64]
 ) -> None:
+    """Write the text of ids by rank, a million at a time."""
     edges = np.cumsum([0, *map(len, parts)])
     for start in range(0, len(by_rank), _PIECE):
         wanted = by_rank[start : start + _PIECE]
-        places = offsets[start : start + len(wanted) + 1] - offsets[start]
-        content = np.empty(int(places[-1]), np.uint8)
+        local_offsets = offsets[start : start + len(wanted) + 1] - offsets[start]
+        content = np.empty(int(local_offsets[-1]), np.uint8)
         for part, first, end in zip(parts, edges[:-1], edges[1:], strict=True):
-            local = np.where((wanted >= first) & (wanted < end), wanted - first, -1)
-            kernels.copy_ids(part.content, part.offsets, local, places, content)
+            rows = np.where((wanted >= first) & (wanted < end), wanted - first, -1)
+            kernels.copy_ids(part.content, part.offsets, rows, local_offsets, content)
         out.write_array(content)

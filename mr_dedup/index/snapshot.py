@@ -1,42 +1,46 @@
-"""Snapshots: what an index holds at one moment, to be queried while it changes.
+"""Snapshots: the documents of an index at one moment, to be queried while the index changes.
 
-What is removed stays where it is, and is said to be dead from some change on; a snapshot is of the
-changes up to a number. So to take one costs nothing, and nobody waits for anybody.
+Removed documents stay where they are, marked as dead from the change that removed them on; a
+snapshot is of the changes up to a number. So to take one costs nothing, and nobody waits.
 """
 
 from __future__ import annotations
 
-import itertools
-import operator
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mr_dedup.index.hits import (
+    QUERY_BUFFERS,
+    Hit,
+    MatchCollector,
+    Neighbour,
+    QueryBuffers,
+    SourceHits,
+    by_query,
+    first_queries,
+)
 from mr_dedup.index.memory_table import MemoryTable
-from mr_dedup.index.protocol import Fingerprints, IndexMatches
-from mr_dedup.index.rows import Near, Rows
+from mr_dedup.index.protocol import (
+    Fingerprints,
+    IndexMatches,
+    fingerprint_id,
+    require_fingerprints,
+)
 from mr_dedup.index.segment import Segment
-
-Hit = tuple[int, int, int, int, int]
-"""Position of the query, distance, fingerprint, source (oldest first), rank or slot in it."""
-
-Found = tuple[int, NDArray[np.int64], Fingerprints, NDArray[np.int64] | NDArray[np.uint64]]
-"""What a source has near queries: its number; positions of these, fingerprints, ranks or slots."""
-
-_ENOUGH_HITS = 1 << 16
-_FEW_HITS, _FEW_A_QUERY = 1 << 10, 16
-_POSITION = operator.itemgetter(0)
 
 
 @dataclass(frozen=True)
 class View:
     """A segment, and which of its documents are dead.
 
-    ``dead`` are those when the view was made, a bit each, ``dead_file`` the name of the file they
-    are in, if they are; ``recent`` says of those that died since by which change.
+    Args:
+        segment: the segment, whose file never changes.
+        dead: uint8[documents / 8], a bit for each document that was dead when the view was made.
+        dead_file: the name of the file of these bits, if they are on the disk.
+        recent: the documents that died since, with the number of the change that removed them.
     """
 
     segment: Segment
@@ -45,14 +49,14 @@ class View:
     recent: dict[int, int] = field(default_factory=dict)
 
     def is_alive(self, document: int, sequence: int) -> bool:
-        """Return whether a document was held after a change."""
+        """Return whether a document was alive after change number ``sequence``."""
         if self.dead is not None and self.dead[document >> 3] >> (document & 7) & 1:
             return False
         died = self.recent.get(document)
         return died is None or died > sequence
 
     def alive(self, sequence: int) -> NDArray[np.bool_]:
-        """Return which documents were held after a change, bool[documents]."""
+        """Return which documents were alive after change ``sequence``, bool[documents]."""
         count = self.segment.documents
         if self.dead is None:
             alive = np.ones(count, bool)
@@ -64,13 +68,13 @@ class View:
 
     @classmethod
     def of(cls, segment: Segment, alive: NDArray[np.bool_]) -> View:
-        """Return the view of a segment of which so many documents, bool[documents], are held."""
+        """Return the view of a segment whose living documents are ``alive`` bool[documents]."""
         if alive.all():
             return cls(segment)
         return cls(segment, np.packbits(~alive, bitorder="little"))
 
     def settled(self) -> View:
-        """Return the same with the recent dead among the others; itself if there are none."""
+        """Return the view with ``recent`` merged into ``dead``; itself if there are none."""
         if not self.recent:
             return self
         died = np.fromiter(self.recent, np.uint32, len(self.recent))
@@ -82,14 +86,25 @@ class View:
 
     @property
     def dead_count(self) -> int:
-        """How many documents are dead."""
+        """The number of dead documents."""
         before = 0 if self.dead is None else int(np.bitwise_count(self.dead).sum())
         return before + len(self.recent)
 
 
 @dataclass(frozen=True)
 class Snapshot:
-    """What an index holds after a change; queried by any number of threads."""
+    """The documents of an index after a change; any number of threads may query them.
+
+    Args:
+        k: the largest distance of a query.
+        named: whether documents have ids of their own.
+        views: the segments, oldest first.
+        memory: the memory table, of which the first ``slots`` slots belong to the snapshot.
+        slots: as above.
+        sequence: the number of the change.
+        documents: the number of living documents.
+        buffers: how much a query buffers.
+    """
 
     k: int
     named: bool
@@ -98,6 +113,7 @@ class Snapshot:
     slots: int
     sequence: int
     documents: int
+    buffers: QueryBuffers = QUERY_BUFFERS
 
     def __len__(self) -> int:
         return self.documents
@@ -108,133 +124,75 @@ class Snapshot:
         k: int | None = None,
         *,
         limit: int | None = None,
-        most: int | None = None,
+        max_matches: int | None = None,
     ) -> IndexMatches:
-        """Return matches as ``protocol.FingerprintIndex.query`` says.
+        """Return matches as ``protocol.FingerprintIndex.query``.
 
-        With ``most`` raises ValueError if there are more, of all queries together.
+        Raises ValueError if there are more than ``max_matches``, of all queries together.
         """
-        rows = Rows(limit, most)
-        for position, documents in self.near(fingerprints, k):
-            rows.take(position, documents)
-        return rows.matches()
+        collector = MatchCollector(limit, max_matches)
+        for row, documents in self.neighbours(fingerprints, k):
+            collector.take(row, documents)
+        return collector.matches()
 
-    def near(
+    def neighbours(
         self, fingerprints: Fingerprints, k: int | None = None
-    ) -> Iterator[tuple[int, Iterator[Near]]]:
-        """Yield the positions of queries that have matches, and these, in the order of ``query``.
+    ) -> Iterator[tuple[int, Iterator[Neighbour]]]:
+        """Yield the rows of queries that have matches, ascending, each with its neighbours.
 
-        A match is made when it is asked for. What is held is what was found for some of the
-        queries: 65,536 a segment, or all of one query.
+        Neighbours are made as they are taken. In memory are the hits of some of the queries: up to
+        ``buffers.hits`` a segment, or all of one query.
         """
         k = self.k if k is None else k
-        refuse_others(fingerprints)
+        require_fingerprints(fingerprints)
         if not 0 <= k <= self.k:
             raise ValueError(f"k must be from 0 to {self.k}, for which the index was made, not {k}")
         if not (fingerprints.flags.c_contiguous and fingerprints.flags.writeable):
-            fingerprints = fingerprints.copy()  # what kernels are compiled for
+            fingerprints = fingerprints.copy()  # kernels are compiled for such arrays alone
         begin, size = 0, len(fingerprints)
         while begin < len(fingerprints):
             # of one query a slice costs a fiftieth
             queries = fingerprints[begin : begin + size] if begin else fingerprints
             found, size = self._found(queries, k)
             if found:
-                for position, hits in _ordered(queries, found):
-                    yield begin + position, self._documents(hits)
+                for row, hits in by_query(queries, found, self.buffers):
+                    yield begin + row, self._documents(hits)
             begin += size
-            # what is found for more is thrown away, so that to try all again would be quadratic
+            # hits of further queries are dropped, so that to try all of them again is quadratic
             size *= 2
 
-    def _found(self, queries: Fingerprints, k: int) -> tuple[list[Found], int]:
-        """Return what is near the first queries, by source, and how many queries these are."""
-        found: list[Found] = []
-        size = len(queries)
+    def _found(self, queries: Fingerprints, k: int) -> tuple[list[SourceHits], int]:
+        """Return the hits of the first queries, by source, and the number of these queries."""
+        found: list[SourceHits] = []
+        size, (stop_after, _, _, buffered) = len(queries), self.buffers
         for source, view in enumerate(self.views):
-            probed, done = view.segment.probe(queries, k, _ENOUGH_HITS)
+            probed, done = view.segment.probe(queries, k, stop_after, buffered)
             if probed is not None:
                 found.append((source, *probed))
             if done < len(queries):
                 queries = queries[:done]
         if self.slots:
-            scanned, done = self.memory.scan(queries, k, self.slots, self.sequence, _ENOUGH_HITS)
+            moment = self.slots, self.sequence
+            scanned, done = self.memory.scan(queries, k, *moment, stop_after, buffered)
             if scanned is not None:
-                positions, slots = scanned
+                rows, slots = scanned
                 # the newest source is the last
-                found.append((len(self.views), positions, self.memory.values[slots], slots))
+                found.append((len(self.views), rows, self.memory.values[slots], slots))
             queries = queries[:done]
         if len(queries) < size:
-            found = [_of_first(each, len(queries)) for each in found]
+            found = [first_queries(each, len(queries)) for each in found]
         return found, len(queries)
 
-    def _documents(self, hits: Iterator[Hit]) -> Iterator[Near]:
-        """Yield the documents that have the fingerprints of hits."""
-        for _, distance, value, source, place in hits:
+    def _documents(self, hits: Iterator[Hit]) -> Iterator[Neighbour]:
+        """Yield the documents that have the fingerprints of hits, without the dead."""
+        for _, distance, value, source, rank in hits:
             if source == len(self.views):
-                key = self.memory.keys[place]
-                yield distance, value, key.decode() if isinstance(key, bytes) else _id(value)
+                key = self.memory.keys[rank]
+                id = key.decode() if isinstance(key, bytes) else fingerprint_id(value)
+                yield distance, value, id
                 continue
             view = self.views[source]
-            for document in view.segment.documents_of(place):
+            for document in view.segment.documents_of(rank):
                 if view.is_alive(document, self.sequence):
-                    id = view.segment.id_of(document) if self.named else _id(value)
+                    id = view.segment.id_of(document) if self.named else fingerprint_id(value)
                     yield distance, value, id
-
-
-def _of_first(found: Found, size: int) -> Found:
-    """Return what was found for the first ``size`` queries."""
-    source, positions, values, places = found
-    count = int(positions.searchsorted(size))
-    return source, positions[:count], values[:count], places[:count]
-
-
-def _ordered(queries: Fingerprints, found: Sequence[Found]) -> Iterator[tuple[int, Iterator[Hit]]]:
-    """Yield the positions of queries, ascending, each with its hits, nearest first."""
-    count = sum([len(positions) for _, positions, _, _ in found])
-    if count <= max(_FEW_HITS, _FEW_A_QUERY * len(queries)):
-        hits = [
-            (position, (query ^ value).bit_count(), value, source, place)
-            for source, positions, values, places in found
-            for position, query, value, place in zip(
-                positions.tolist(), queries[positions].tolist(), values.tolist(), places.tolist(),
-                strict=True,
-            )
-        ]  # fmt: skip
-        hits.sort()
-        yield from itertools.groupby(hits, key=_POSITION)
-        return
-    # a tuple takes ten times what a row of columns does, and most may be beyond a limit; sorted as
-    # columns few take twice the time
-    sources = np.repeat([each[0] for each in found], [len(each[1]) for each in found])
-    positions = np.concatenate([each[1] for each in found])
-    values = np.concatenate([each[2] for each in found])
-    places = np.concatenate([each[3].astype(np.int64) for each in found])
-    distances = np.bitwise_count(queries[positions] ^ values)
-    # stable: sources come in their order, and in the memory table slots do
-    order = np.lexsort((values, distances, positions))
-    columns = (positions, distances, values, sources, places)
-    starts = np.flatnonzero(np.diff(positions[order], prepend=-1))
-    for start, of_query in zip(starts.tolist(), np.split(order, starts[1:]), strict=True):
-        yield int(positions[order[start]]), _hits(columns, of_query)
-
-
-def _hits(columns: Sequence[NDArray[Any]], order: NDArray[np.int64]) -> Iterator[Hit]:
-    """Yield the rows of columns in an order, made when they are asked for."""
-    for start in range(0, len(order), _FEW_HITS):
-        chosen = order[start : start + _FEW_HITS]
-        yield from zip(*(column[chosen].tolist() for column in columns), strict=True)
-
-
-def _id(value: int) -> str:
-    """Return the id of a fingerprint that has none of its own."""
-    return str(value - (1 << 64) if value >> 63 else value)
-
-
-def refuse_others(fingerprints: Fingerprints) -> None:
-    """Raise ValueError unless ``fingerprints`` is uint64[n]."""
-    if (
-        not isinstance(fingerprints, np.ndarray)
-        or fingerprints.ndim != 1
-        or fingerprints.dtype != np.uint64
-    ):
-        shown = getattr(fingerprints, "dtype", type(fingerprints).__name__)
-        raise ValueError(f"fingerprints must be uint64[n], not {shown}")

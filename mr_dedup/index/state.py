@@ -1,7 +1,7 @@
-"""What an index holds, and how it changes: the same for memory, for a writer and for readers.
+"""The documents of an index and how they change: the same in memory, for a writer, for readers.
 
-Changes are additions and removals of whole batches, numbered. One thread makes them at a time; what
-others see, ``current``, is replaced when a change is complete.
+Changes are additions and removals of whole batches, numbered. One thread makes them at a time;
+``current``, the snapshot that others query, is replaced when a change is complete.
 """
 
 from __future__ import annotations
@@ -17,19 +17,27 @@ from numpy.typing import NDArray
 
 from mr_dedup.formats.text import parse_one
 from mr_dedup.hamming.distinct import distinct
+from mr_dedup.index.hits import QUERY_BUFFERS, MatchCollector, Neighbour, QueryBuffers
 from mr_dedup.index.ids import Ids
 from mr_dedup.index.memory_table import Key, MemoryTable
-from mr_dedup.index.protocol import Checked, Fingerprints
-from mr_dedup.index.rows import Near, Rows
+from mr_dedup.index.protocol import Checked, Fingerprints, fingerprint_id, require_fingerprints
 from mr_dedup.index.segment import ABSENT
-from mr_dedup.index.snapshot import Snapshot, View, refuse_others
+from mr_dedup.index.snapshot import Snapshot, View
 
 _DISTANCE_AND_FINGERPRINT = operator.itemgetter(0, 1)
 
 
+_NO_FINGERPRINTS = np.empty(0, np.uint64)
+
+
 @dataclass(frozen=True)
 class Batch:
-    """Documents that are added together: no id twice; ``ids`` None where there are none."""
+    """Documents that are added or removed together, no key twice.
+
+    Args:
+        fingerprints: uint64[n]; none for removals by id.
+        ids: n ids, None in an index without.
+    """
 
     fingerprints: Fingerprints
     ids: Ids | None
@@ -38,16 +46,16 @@ class Batch:
     def of(
         cls, fingerprints: Fingerprints, ids: Sequence[str] | pa.Array | None, named: bool
     ) -> Batch:
-        """Return documents, of those with one id the last, in their order; else each once.
+        """Return documents to add: the last one of each id, in their order; or each value once.
 
-        Raises ValueError for ids where there are to be none, or none where there have to be.
+        Raises ValueError if there are ids and not ``named``, or no ids and ``named``.
         """
         require_aligned(fingerprints, ids, named)
         return cls.of_columns(fingerprints, None if ids is None else Ids.of(ids))
 
     @classmethod
     def of_columns(cls, fingerprints: Fingerprints, ids: Ids | None) -> Batch:
-        """Return documents as ``of``, of columns that are right."""
+        """Return documents as ``of``, without checks."""
         if ids is None:
             # in any order: no two documents have one fingerprint
             return cls(distinct(fingerprints), None)
@@ -56,15 +64,22 @@ class Batch:
             return cls(np.array(fingerprints), ids)
         return cls(fingerprints[last], ids.take(last))
 
+    @classmethod
+    def to_remove(cls, ids: Sequence[str], named: bool) -> Batch:
+        """Return the documents that ``ids`` name; ValueError for what is not an id."""
+        if named:
+            return cls(_NO_FINGERPRINTS, Ids.of(ids))
+        return cls(parsed_fingerprints(ids), None)
+
     def __len__(self) -> int:
         return len(self.fingerprints)
 
     def keys(self) -> Sequence[Key]:
-        """Return what names each document."""
+        """Return the key of each document."""
         return self.fingerprints.tolist() if self.ids is None else self.ids.encoded()
 
     def only(self, chosen: NDArray[np.bool_]) -> Batch:
-        """Return some of the documents, bool[n]."""
+        """Return the documents that ``chosen`` bool[n] is true for."""
         if chosen.all():
             return self
         ids = None if self.ids is None else self.ids.take(np.flatnonzero(chosen))
@@ -75,7 +90,7 @@ def require_aligned(
     fingerprints: Fingerprints, ids: Sequence[str] | pa.Array | None, named: bool
 ) -> None:
     """Raise ValueError unless there is an id for each fingerprint if ``named``, and none if not."""
-    refuse_others(fingerprints)
+    require_fingerprints(fingerprints)
     if (ids is not None) != named:
         raise ValueError("ids: this index is of documents " + ("with" if named else "without"))
     if ids is not None and len(ids) != len(fingerprints):
@@ -83,38 +98,57 @@ def require_aligned(
 
 
 def last_of_each(ids: Ids) -> NDArray[np.int64]:
-    """Return the place of the last of each id, ascending, int64[m]."""
+    """Return the row of the last occurrence of each id, ascending, int64[m]."""
     hashes = ids.hashes()
-    # of one id in a tenth of the time of np.unique
+    # for one id in a tenth of the time of np.unique
     hashes.sort()
     if not (hashes[1:] == hashes[:-1]).any():
         return np.arange(len(hashes))
-    last = {key: place for place, key in enumerate(ids.encoded())}
+    last = {key: row for row, key in enumerate(ids.encoded())}
     return np.array(sorted(last.values()), np.int64)
 
 
 @dataclass(frozen=True)
-class Held:
-    """Which keys are held, and where: in the memory table, or as documents of views."""
+class Located:
+    """Where the documents of a batch are stored.
+
+    Args:
+        keys: n keys.
+        in_memory: bool[n], which are in the memory table.
+        in_views: for each view uint64[n], the document in its segment or ABSENT.
+    """
 
     keys: Sequence[Key]
     in_memory: NDArray[np.bool_]
     in_views: Sequence[NDArray[np.uint64]]
 
     @property
-    def any(self) -> NDArray[np.bool_]:
-        """Which are held, bool[n]."""
-        held = self.in_memory.copy()
+    def stored(self) -> NDArray[np.bool_]:
+        """Which documents are in the index, bool[n]."""
+        stored = self.in_memory.copy()
         for documents in self.in_views:
-            held |= documents != ABSENT
-        return held
+            stored |= documents != ABSENT
+        return stored
 
 
 class State:
-    """The documents of an index as they are now. One thread at a time changes it."""
+    """The documents of an index as they are now. One thread at a time changes it.
 
-    def __init__(self, k: int, named: bool, views: Sequence[View] = ()) -> None:
-        self._k, self._named = k, named
+    Args:
+        k: the largest distance of a query.
+        named: whether documents have ids of their own.
+        views: the segments, oldest first.
+        buffers: how much a query buffers.
+    """
+
+    def __init__(
+        self,
+        k: int,
+        named: bool,
+        views: Sequence[View] = (),
+        buffers: QueryBuffers = QUERY_BUFFERS,
+    ) -> None:
+        self._k, self._named, self._buffers = k, named, buffers
         self.memory = MemoryTable()
         self.views: tuple[View, ...] = tuple(views)
         self.sequence = 0
@@ -124,69 +158,71 @@ class State:
     def _snapshot(self) -> Snapshot:
         return Snapshot(
             self._k, self._named, self.views, self.memory, self.memory.count, self.sequence,
-            self.documents,
+            self.documents, self._buffers,
         )  # fmt: skip
 
     def replace(self, views: Sequence[View], *, sealed: bool, added: int = 0) -> None:
-        """Go on with other views of the same documents, and of ``added`` more.
+        """Replace the views by others of the same documents, and of ``added`` more.
 
-        With ``sealed`` those of the memory table are among them.
+        With ``sealed`` they contain the documents of the memory table, which is empty then.
         """
         self.views = tuple(views)
         if sealed:
             self.memory = MemoryTable()
         self._done(added)
 
-    def held(self, fingerprints: Fingerprints, ids: Ids | None, keys: Sequence[Key]) -> Held:
-        """Return where documents are held, by their ids or else their fingerprints."""
+    def look_up(self, batch: Batch, keys: Sequence[Key] | None = None) -> Located:
+        """Return where the documents of a batch are stored.
+
+        By their ids, or else their fingerprints. ``keys`` are those of the memory table, by default
+        the batch's. Raises FormatError if a segment is damaged.
+        """
+        keys = batch.keys() if keys is None else keys
         slots = self.memory.slots
         in_memory = np.zeros(len(keys), bool)
         if slots:
             in_memory[:] = [key in slots for key in keys]
+        ids = batch.ids
         hashes = None if ids is None else ids.hashes()
         found = []
         for view in self.views:
             if ids is None or hashes is None:
-                documents = view.segment.find_fingerprints(fingerprints)
+                documents = view.segment.find_fingerprints(batch.fingerprints)
             else:
                 documents = view.segment.find_ids(ids, hashes)
-            for place in np.flatnonzero(documents != ABSENT).tolist():
-                if not view.is_alive(int(documents[place]), self.sequence):
-                    documents[place] = ABSENT
+            for row in np.flatnonzero(documents != ABSENT).tolist():
+                if not view.is_alive(int(documents[row]), self.sequence):
+                    documents[row] = ABSENT
             found.append(documents)
-        return Held(keys, in_memory, found)
+        return Located(keys, in_memory, found)
 
-    def look_up(self, batch: Batch) -> Held:
-        """Return where the documents of a batch are stored; FormatError if a segment is damaged."""
-        return self.held(batch.fingerprints, batch.ids, batch.keys())
+    def add(self, batch: Batch, located: Located) -> int:
+        """Add documents; return how many were not in the index before.
 
-    def add(self, batch: Batch, held: Held) -> int:
-        """Add documents; return how many keys were new.
-
-        ``held`` is what ``look_up`` returned, with no change in between: segments are read there
-        alone, so that what is added cannot fail for one that is damaged.
+        ``located`` is what ``look_up`` returned, with no change in between. Segments are read there
+        alone, so that damage cannot stop an addition half-way.
         """
-        keys, old = held.keys, held.any
+        keys, old = located.keys, located.stored
         if batch.ids is None:
             batch = batch.only(~old)
             keys = batch.keys()
         elif old.any():
-            self._kill(held)
+            self._kill(located)
         self.memory.add(batch.fingerprints, keys)
         self._done(len(batch))
         return int((~old).sum())
 
-    def remove(self, held: Held) -> NDArray[np.bool_]:
+    def remove(self, located: Located) -> NDArray[np.bool_]:
         """Remove documents that were looked up, as ``add``; return which were stored, bool[n]."""
-        self._kill(held)
+        self._kill(located)
         self._done(0)
-        return held.any
+        return located.stored
 
-    def _kill(self, held: Held) -> None:
+    def _kill(self, located: Located) -> None:
         sequence, killed = self.sequence + 1, 0
-        for place in np.flatnonzero(held.in_memory).tolist():
-            killed += self.memory.remove(held.keys[place], sequence)
-        for view, documents in zip(self.views, held.in_views, strict=True):
+        for row in np.flatnonzero(located.in_memory).tolist():
+            killed += self.memory.remove(located.keys[row], sequence)
+        for view, documents in zip(self.views, located.in_views, strict=True):
             dead = documents[documents != ABSENT].tolist()
             before = len(view.recent)
             view.recent.update(dict.fromkeys(dead, sequence))
@@ -200,7 +236,10 @@ class State:
 
 
 def parsed_fingerprints(ids: Sequence[str]) -> Fingerprints:
-    """Return the fingerprints that ids are where documents have none; ValueError for others."""
+    """Return the fingerprints of ids in an index without ids, uint64[n].
+
+    Raises ValueError for an id that is not a fingerprint.
+    """
     values = []
     for id in ids:
         try:
@@ -218,65 +257,63 @@ def checked(
     k: int | None,
     limit: int | None,
     only_new: bool,
-    most: int | None = None,
+    max_matches: int | None = None,
 ) -> Checked:
-    """Say what ``check_and_add`` finds and adds, as if one document after another came.
+    """Return the result of ``check_and_add``, as if one document came after another.
 
-    O(n²) comparisons among the n documents of the call, a nanosecond each. With ``most`` raises
-    ValueError if there are more matches in all.
+    O(n²) comparisons among the n documents of the call, a nanosecond each. Raises ValueError if
+    there are more than ``max_matches`` in all.
     """
-    rows = Rows(limit, most)
-    stored = snapshot.near(fingerprints, k)
-    position, near = next(stored, (-1, iter(())))
+    collector = MatchCollector(limit, max_matches)
+    stored = snapshot.neighbours(fingerprints, k)
+    next_row, neighbours = next(stored, (-1, iter(())))
     reach = snapshot.k if k is None else k
     added = np.zeros(len(fingerprints), bool)
-    earlier: dict[str, int] = {}
-    for place, value in enumerate(fingerprints):
-        own = None if ids is None else ids[place]
-        distances = np.bitwise_count(fingerprints[:place] ^ value)
-        others = np.flatnonzero(added[:place] & (distances <= reach))
-        documents: Iterator[Near] = iter(())
-        if position == place:
-            documents = _but(near, own, earlier)
+    rows_by_id: dict[str, int] = {}
+    for row, value in enumerate(fingerprints):
+        own = None if ids is None else ids[row]
+        distances = np.bitwise_count(fingerprints[:row] ^ value)
+        others = np.flatnonzero(added[:row] & (distances <= reach))
+        documents: Iterator[Neighbour] = iter(())
+        if next_row == row:
+            documents = _not_replaced(neighbours, own, rows_by_id)
         if len(others):
-            came = _came(fingerprints, ids, others, distances, own, earlier)
-            # at one distance and fingerprint what is held is older
-            documents = heapq.merge(documents, came, key=_DISTANCE_AND_FINGERPRINT)
-        nearest = rows.take(place, documents)
-        if position == place:
-            position, near = next(stored, (-1, iter(())))
+            batch = _within_batch(fingerprints, ids, others, distances, own, rows_by_id)
+            # at one distance and fingerprint the documents of the index are older
+            documents = heapq.merge(documents, batch, key=_DISTANCE_AND_FINGERPRINT)
+        nearest = collector.take(row, documents)
+        if next_row == row:
+            next_row, neighbours = next(stored, (-1, iter(())))
         if not (only_new and nearest):
-            held_before = ids is None and nearest is not None and nearest[0] == 0
-            added[place] = not held_before
+            stored_before = ids is None and nearest is not None and nearest[0] == 0
+            added[row] = not stored_before
             if ids is not None:
-                earlier[ids[place]] = place
-    return Checked(rows.matches(), added)
+                rows_by_id[ids[row]] = row
+    return Checked(collector.matches(), added)
 
 
-def _but(near: Iterator[Near], own: str | None, replaced: Container[str]) -> Iterator[Near]:
-    """Yield what is held without what a document, or one that came before it, replaces."""
-    return (each for each in near if each[2] != own and each[2] not in replaced)
+def _not_replaced(
+    neighbours: Iterator[Neighbour], own: str | None, replaced: Container[str]
+) -> Iterator[Neighbour]:
+    """Yield neighbours but for those that a document, or an earlier one, replaces."""
+    return (each for each in neighbours if each[2] != own and each[2] not in replaced)
 
 
-def _came(
+def _within_batch(
     fingerprints: Fingerprints,
     ids: Sequence[str] | None,
     others: NDArray[np.int64],
     distances: NDArray[np.uint8],
     own: str | None,
-    last: Mapping[str, int],
-) -> Iterator[Near]:
-    """Yield those of the call that are near one that comes after them, nearest first.
+    rows_by_id: Mapping[str, int],
+) -> Iterator[Neighbour]:
+    """Yield the neighbours of a document among ``others`` of its call, nearest first.
 
-    Without those that others with their ids, of which ``last`` are the places, have replaced.
+    Without those that a later one of their id, at ``rows_by_id``, has replaced.
     """
     for other in others[np.lexsort((fingerprints[others], distances[others]))].tolist():
         number = int(fingerprints[other])
         if ids is None:
-            yield int(distances[other]), number, _signed(number)
-        elif ids[other] != own and last[ids[other]] == other:
+            yield int(distances[other]), number, fingerprint_id(number)
+        elif ids[other] != own and rows_by_id[ids[other]] == other:
             yield int(distances[other]), number, ids[other]
-
-
-def _signed(value: int) -> str:
-    return str(value - (1 << 64) if value >> 63 else value)

@@ -1,4 +1,4 @@
-"""What an index holds, and what it takes."""
+"""Counts and sizes of an index."""
 
 from __future__ import annotations
 
@@ -11,7 +11,16 @@ from mr_dedup.index.state import State
 
 @dataclass(frozen=True)
 class SegmentStats:
-    """One segment: its documents, how many of them are dead, its bytes, and its tables."""
+    """A segment.
+
+    Args:
+        file: its name.
+        documents: the number of documents, including the dead.
+        dead: the number of dead documents.
+        bytes: the length of the file.
+        design: the name of its table design.
+        tables: the number of tables.
+    """
 
     file: str
     documents: int
@@ -23,7 +32,19 @@ class SegmentStats:
 
 @dataclass(frozen=True)
 class IndexStats:
-    """What an index holds and takes; ``merge_failure`` says why the last merge failed, if so."""
+    """An index.
+
+    Args:
+        documents: the number of documents.
+        k: the largest distance of a query.
+        named: whether documents have ids of their own.
+        features: what the fingerprints are made from, in print, if that is known.
+        segments: oldest first.
+        memory_documents: the number of documents in the memory table.
+        log_bytes: the length of the log.
+        disk_bytes: the length of all files.
+        merge_failure: why the last merge in the background failed, None if it did not.
+    """
 
     documents: int
     k: int
@@ -39,7 +60,7 @@ class IndexStats:
 def stats_of(
     folder: Folder, manifest: Manifest, state: State, documents: int, failure: str | None
 ) -> IndexStats:
-    """Return what an index of so many ``documents`` contains, and what its files take now."""
+    """Return counts and sizes of an index of ``documents`` documents."""
     segments = tuple(
         SegmentStats(
             view.segment.path.name, view.segment.documents, view.dead_count, view.segment.bytes,
@@ -57,6 +78,6 @@ def stats_of(
 
 
 def _size(folder: Folder, name: str) -> int:
-    """Return the bytes of a file, 0 if it was removed meanwhile."""
+    """Return the length of a file, 0 if it was removed meanwhile."""
     status = (folder / name).stat()
     return 0 if status is None else status.st_size

@@ -1,4 +1,4 @@
-"""Verification: every byte of an index against its checksums, and tables against each other."""
+"""Verification: all bytes of an index against checksums, and tables against each other."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from mr_dedup.errors import FormatError, MrDedupError
 from mr_dedup.formats.folders import Folder, FolderFile
-from mr_dedup.index import manifest as manifests
+from mr_dedup.index.folder import MANIFEST_NAME
 from mr_dedup.index.loading import require_kind
 from mr_dedup.index.log import open_log
 from mr_dedup.index.manifest import Manifest, SegmentEntry, read_dead, read_manifest
@@ -19,11 +19,23 @@ _TRIES = 20
 
 
 def verify(folder: str | Path) -> Iterator[FormatError]:
-    """Yield what is damaged in an index: file, place and reason; nothing where all is sound.
+    """Yield the damage of an index: file, position and reason; nothing if it is intact.
 
-    Reads everything, also of an index that cannot be opened, and while another process writes to
-    it: then what it was when this began to look at it. Some 10 ns a fingerprint and table. Raises
-    MrDedupError if there is no index.
+    Reads everything, also of an index that cannot be opened, or that another process writes to:
+    then its state at one moment. Some 10 ns a fingerprint and table.
+
+    Args:
+        folder: the folder of the index.
+
+    Raises:
+        MrDedupError: there is no index.
+
+    >>> import tempfile
+    >>> from mr_dedup.index.hamming_index import HammingIndex
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     HammingIndex.create(folder).close()
+    ...     list(verify(folder))
+    []
     """
     with Folder(Path(folder)) as opened:
         yield from _damage(opened)
@@ -68,7 +80,7 @@ def _segment_damage(
     damaged = list(segment.damaged_blocks())
     yield from damaged or _contradictions(segment)
     if segment.bytes != entry.bytes:
-        reason = f"is of {segment.bytes} bytes, {entry.bytes} by the {manifests.NAME}"
+        reason = f"is of {segment.bytes} bytes, {entry.bytes} by the {MANIFEST_NAME}"
         yield FormatError(segment.path, None, reason)
     if entry.dead is not None:
         try:
@@ -78,13 +90,13 @@ def _segment_damage(
 
 
 def _contradictions(segment: Segment) -> Iterator[FormatError]:
-    """Yield where a segment whose bytes are right does not agree with itself."""
+    """Yield the contradictions of a segment whose checksums are right."""
     first = np.sort(segment.distinct())
     for table in range(1, len(segment.design.masks)):
         if not np.array_equal(np.sort(segment.distinct(table)), first):
-            yield FormatError(segment.path, f"table {table}", "holds others than the first one")
+            yield FormatError(segment.path, f"table {table}", "has other fingerprints than table 0")
     if (first[1:] == first[:-1]).any() or len(first) != segment.fingerprints:
-        yield FormatError(segment.path, "table 0", "holds a fingerprint twice")
+        yield FormatError(segment.path, "table 0", "has a fingerprint twice")
     starts = segment.document_starts()
     if (starts[1:] <= starts[:-1]).any() or int(starts[-1]) != segment.documents:
         yield FormatError(segment.path, None, "has fingerprints without a document")

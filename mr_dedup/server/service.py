@@ -16,8 +16,8 @@ from mr_dedup.hamming.bit_order import BitOrder
 from mr_dedup.hamming.design import BITS, designs_for
 from mr_dedup.index import http_messages as messages
 from mr_dedup.index.hamming_index import HammingIndex
-from mr_dedup.index.http_messages import parse_fingerprint, parse_fingerprints, said, said_matches
-from mr_dedup.index.protocol import Fingerprints
+from mr_dedup.index.http_messages import matches_by_query, parse_fingerprint, parse_fingerprints
+from mr_dedup.index.protocol import Fingerprints, fingerprint_id
 
 _GIB, _MIB = 1 << 30, 1 << 20
 _WARM_UP_DOCUMENTS = 16
@@ -130,12 +130,12 @@ class Service:
             self._check_batch(len(request.fingerprints or ()))
             values = parse_fingerprints(request.fingerprints or [])
         matches = self.index.query(
-            values, request.k, limit=request.limit, most=self.limits.max_matches
+            values, request.k, limit=request.limit, max_matches=self.limits.max_matches
         )
-        by_query = said_matches(matches, len(values))
+        by_query = matches_by_query(matches, len(values))
         return messages.Queries(
             [
-                messages.Queried(said(value), each)
+                messages.Queried(fingerprint_id(value), each)
                 for value, each in zip(values.tolist(), by_query, strict=True)
             ]
         )
@@ -145,15 +145,15 @@ class Service:
         values, ids = self._documents(request.documents)
         checked = self.index.check_and_add(
             values, ids, request.k,
-            limit=request.limit, only_new=request.only_new, most=self.limits.max_matches,
+            limit=request.limit, only_new=request.only_new, max_matches=self.limits.max_matches,
         )  # fmt: skip
-        by_document = said_matches(checked.matches, len(values))
+        by_document = matches_by_query(checked.matches, len(values))
         rows = zip(
             request.documents, values.tolist(), checked.added.tolist(), by_document, strict=True
         )
         return messages.CheckedDocuments(
             [
-                messages.CheckedDocument(document.id, said(value), added, matches)
+                messages.CheckedDocument(document.id, fingerprint_id(value), added, matches)
                 for document, value, added, matches in rows
             ]
         )

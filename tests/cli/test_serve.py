@@ -135,7 +135,7 @@ def test_usage_errors_are_one_line(folder, tmp_path, capsys, monkeypatch):
             (["--port", "0", "--host", "0.0.0.0"], "needs a token; give --token-file or MR_DEDUP"),
             (["--port", "0", "--host", "no.invalid"], "no.invalid:0: not an address"),
             (["--token-file", str(tmp_path / "none")], "cannot be read: No such file"),
-            (["--token-file", str(tmp_path / "short")], "short: holds no token"),
+            (["--token-file", str(tmp_path / "short")], "short: not a token"),
             (["--max-body", "999999TB"], "max_body_bytes must be"),
         ):
             assert main(["serve", str(folder), *options]) == 2

@@ -1,4 +1,4 @@
-"""The forms of an index that answer alike, each made by a function of a folder, k and named."""
+"""The implementations of an index, each made by a function of a folder, k and named."""
 
 import contextlib
 
@@ -89,17 +89,17 @@ class ReadByAnother(Reopened):
         self._index.close()
 
 
-def in_memory(folder, k, named):
-    return MemoryIndex(k, named=named)
+def in_memory(folder, k, named, **options):
+    return MemoryIndex(k, named=named, **options)
 
 
 def fresh(folder, k, named):
     return HammingIndex.create(folder, k=k, named=named, memory_documents=MEMORY_DOCUMENTS)
 
 
-def unmerged(folder, k, named):
+def unmerged(folder, k, named, **options):
     return HammingIndex.create(
-        folder, k=k, named=named, memory_documents=MEMORY_DOCUMENTS, background=False
+        folder, k=k, named=named, memory_documents=MEMORY_DOCUMENTS, background=False, **options
     )
 
 
@@ -113,15 +113,15 @@ FORMS = {
 }
 
 
-# those in this process: they can be kept as they are at a moment
+# those in this process, which have snapshots
 LOCAL_FORMS = tuple(FORMS)
 
 FORMS["by HTTP"] = ByHttp
 
 
 @contextlib.contextmanager
-def made(form, folder, k=3, named=True):
-    index = FORMS[form](folder, k, named)
+def made(form, folder, k=3, named=True, **options):
+    index = FORMS[form](folder, k, named, **options)
     try:
         yield index
     finally:

@@ -18,9 +18,9 @@ import pytest
 from mr_dedup.errors import FormatError, MrDedupError
 from mr_dedup.formats.folders import FolderFile
 from mr_dedup.index import merging
+from mr_dedup.index.folder import IndexInUseError
 from mr_dedup.index.hamming_index import HammingIndex
 from mr_dedup.index.ids import Ids
-from mr_dedup.index.lock import IndexInUseError
 from mr_dedup.index.log import Record, open_log
 from mr_dedup.index.reader import IndexReader
 from mr_dedup.index.segment import Segment
@@ -453,7 +453,7 @@ def test_memory_that_runs_out_while_it_looks_stops_no_change(folder, monkeypatch
     with HammingIndex.create(folder) as index:
         add_numbers(index, [1])
         with monkeypatch.context() as patched:
-            patched.setattr(Snapshot, "near", short)
+            patched.setattr(Snapshot, "neighbours", short)
             with pytest.raises(MemoryError):
                 index.check_and_add(values([spread(2)]), ["page 2"])
         assert index.check_and_add(values([spread(2)]), ["page 2"]).added.all()

@@ -6,29 +6,29 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mr_dedup.index.merging import MERGED, alike
+from mr_dedup.index.merging import MERGED, similar_in_size
 
 
 def settled(sizes):
     """Merge as long as there is something to merge; return the sizes, and what was written."""
     sizes, written = list(sizes), 0
-    while (places := alike(sizes)) is not None:
-        assert len(places) == MERGED
-        total = sum(sizes[places.start : places.stop])
-        sizes[places.start : places.stop] = [total]
+    while (chosen := similar_in_size(sizes)) is not None:
+        assert len(chosen) == MERGED
+        total = sum(sizes[chosen.start : chosen.stop])
+        sizes[chosen.start : chosen.stop] = [total]
         written += total
     return sizes, written
 
 
-def test_four_alike_become_one():
-    assert alike([100_000] * 3) is None
-    assert alike([100_000] * 4) == range(4)
-    assert alike([10_000_000, *[100_000] * 4]) == range(1, 5)
-    assert alike([]) is None
+def test_four_of_one_size_are_merged():
+    assert similar_in_size([100_000] * 3) is None
+    assert similar_in_size([100_000] * 4) == range(4)
+    assert similar_in_size([10_000_000, *[100_000] * 4]) == range(1, 5)
+    assert similar_in_size([]) is None
 
 
 def test_small_ones_between_large_ones_go_with_them():
-    assert alike([8_000_000, 20, 8_000_000, 8_000_000]) == range(4)
+    assert similar_in_size([8_000_000, 20, 8_000_000, 8_000_000]) == range(4)
 
 
 def test_of_many_seals_few_segments_remain():
@@ -45,7 +45,7 @@ def test_of_many_seals_few_segments_remain():
 def test_segments_of_any_sizes_come_to_few(documents):
     sizes, _ = settled(documents)
     assert sum(sizes) == sum(documents)
-    assert alike(sizes) is None
+    assert similar_in_size(sizes) is None
     # three of each power of four from 2**14 to 2**36
     assert len(sizes) <= 3 * 13
 

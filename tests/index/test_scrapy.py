@@ -181,7 +181,7 @@ def test_a_crawl_without_its_index_ends_before_it_begins(site, tmp_path):
         assert "has it open for writing" in said
     items, said = crawl(tmp_path, site, "NEAR_DUPLICATES_INDEX=http://127.0.0.1:9")
     assert items == []
-    assert "cannot be asked: Connection refused" in said
+    assert "cannot be reached: Connection refused" in said
 
 
 def test_mistakes_in_settings(tmp_path):

@@ -123,7 +123,7 @@ def test_permutation_moves_the_key_to_the_front():
             moves = Permutation.of(design, table)
             width = mask.bit_count()
             assert moves.leading(width) == mask
-            assert sum(target.bit_count() for target in moves.targets) == 64
+            assert sum(target.bit_count() for target in moves.masks) == 64
 
 
 def test_smaller_distances_need_fewer_tables():

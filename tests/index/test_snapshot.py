@@ -1,4 +1,4 @@
-"""Queries that find much: the same answers in pieces, and no more is held than is asked for."""
+"""Queries with many matches: the same results in pieces, and no more in memory than needed."""
 
 import random
 import tracemalloc
@@ -6,8 +6,8 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from mr_dedup.index import memory_table, segment, snapshot
 from mr_dedup.index.hamming_index import HammingIndex
+from mr_dedup.index.hits import QueryBuffers
 from mr_dedup.index.memory import MemoryIndex
 from tests.index.forms import made
 from tests.index.test_protocol import Both, of_each, values
@@ -15,18 +15,14 @@ from tests.index.test_protocol import Both, of_each, values
 MB = 1 << 20
 
 
-@pytest.mark.parametrize("enough", [1, 7, 50])
+@pytest.mark.parametrize("stop_after", [1, 7, 50])
 @pytest.mark.parametrize("few", [0, 1 << 10], ids=["columns", "tuples"])
 @pytest.mark.parametrize("form", ["in memory", "on disk, never merged"])
-def test_pieces_equal_brute_force(form, few, enough, tmp_path, monkeypatch):
-    monkeypatch.setattr(snapshot, "_ENOUGH_HITS", enough)
-    monkeypatch.setattr(snapshot, "_FEW_HITS", few or 1)
-    monkeypatch.setattr(snapshot, "_FEW_A_QUERY", few)
-    for module in (memory_table, segment):
-        monkeypatch.setattr(module, "_MATCHES_AT_ONCE", 2)
+def test_pieces_equal_brute_force(form, few, stop_after, tmp_path):
+    buffers = QueryBuffers(hits=stop_after, tuples=few or 1, tuples_a_query=few, matches=2)
     for named in (True, False):
-        rng = random.Random(f"{form} {few} {enough} {named}")
-        with made(form, tmp_path / f"{named}", named=named) as index:
+        rng = random.Random(f"{form} {few} {stop_after} {named}")
+        with made(form, tmp_path / f"{named}", named=named, buffers=buffers) as index:
             both = Both(index, 3, named, rng)
             both.seen = [rng.getrandbits(64) for _ in range(4)]
             for _ in range(6):
@@ -38,7 +34,7 @@ def test_pieces_equal_brute_force(form, few, enough, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("only", ["one fingerprint", "near ones"])
 @pytest.mark.parametrize("form", ["memory table", "segment"])
-def test_what_is_held_is_bounded_by_the_limit(form, only, tmp_path):
+def test_memory_is_bounded_by_the_limit(form, only, tmp_path):
     """4,000 documents near each of 1,000 queries: 4 million matches, of which 1,000 are wanted."""
     bits = np.array([1 << a | 1 << b for a in range(64) for b in range(64)], np.uint64)[:4000]
     documents = np.full(4000, 5, np.uint64) ^ (bits if only == "near ones" else np.uint64(0))
@@ -73,13 +69,13 @@ def test_more_than_so_many_matches_are_refused(make, tmp_path):
         arguments = [values([4, 5, (1 << 64) - 1])]
         if make == "check_and_add":
             arguments.append(["0", "1", "2"])
-        ask = getattr(index, make)
-        with pytest.raises(ValueError, match="more than 9 matches in one answer"):
-            ask(*arguments, most=9)
+        method = getattr(index, make)
+        with pytest.raises(ValueError, match="more than 9 matches in one response"):
+            method(*arguments, max_matches=9)
         with pytest.raises(ValueError, match="more than 5 matches"):
-            ask(*arguments, limit=3, most=5)
+            method(*arguments, limit=3, max_matches=5)
         assert of_each(index.query(values([5]), 0), 1)[0][0] == ("0", 5, 0)
-        found = ask(*arguments, limit=3, most=6)
+        found = method(*arguments, limit=3, max_matches=6)
         assert len(found if make == "query" else found.matches) == 6
 
 
@@ -94,5 +90,5 @@ def test_a_limit_may_be_any_number():
 def test_documents_of_one_call_are_bounded_too():
     index = MemoryIndex()
     found = index.check_and_add(values([9] * 50), [f"{number}" for number in range(50)], limit=2)
-    told = [[match[0] for match in each] for each in of_each(found.matches, 50)]
-    assert told == [[], ["0"], *[["0", "1"]] * 48]
+    ids = [[match[0] for match in each] for each in of_each(found.matches, 50)]
+    assert ids == [[], ["0"], *[["0", "1"]] * 48]

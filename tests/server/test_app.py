@@ -341,7 +341,7 @@ def test_max_matches(tmp_path):
             status, _, said = call(server, method, path, message)
             assert (status, said["error"]) == (
                 400,
-                "more than 100 matches in one answer; ask for fewer at once, or give a smaller "
+                "more than 100 matches in one response; send fewer queries at once, or a smaller "
                 "limit",
             )
             assert len(index) == 60
@@ -361,7 +361,7 @@ def test_a_change_that_takes_too_long(tmp_path):
     with (
         HammingIndex.create(tmp_path / "index") as index,
         running(index, limits) as server,
-        index._changing,  # changes wait, queries do not
+        index._committer.changing,  # changes wait, queries do not
     ):
         message = {"documents": [{"id": "a", "fingerprint": 7}]}
         status, _, said = call(server, "PUT", "/v1/documents", message)
@@ -373,7 +373,7 @@ def test_a_change_that_takes_too_long(tmp_path):
 def test_abandoned_work_keeps_its_turn_and_counts_as_a_request(tmp_path):
     limits = Limits(timeout_seconds=1, max_calls=2)
     with HammingIndex.create(tmp_path / "index") as index, running(index, limits) as server:
-        with index._forcing:  # a change waits for the disk
+        with index._committer.forcing:  # a change waits for the disk
             for id, outcome in (("a", "a change may still be made"), ("b", "not started")):
                 message = {"documents": [{"id": id, "fingerprint": 7}]}
                 status, _, said = call(server, "PUT", "/v1/documents", message)
@@ -398,7 +398,7 @@ def test_a_server_ends_when_no_thread_is_working(tmp_path):
     with HammingIndex.create(tmp_path / "index") as index:
         server = Running(index, Limits(timeout_seconds=1))
         message = {"documents": [{"id": "a", "fingerprint": 7}]}
-        with index._forcing:  # a change waits for the disk
+        with index._committer.forcing:  # a change waits for the disk
             assert call(server, "PUT", "/v1/documents", message)[0] == 503
             stopped = threading.Thread(target=server.stop)
             stopped.start()
