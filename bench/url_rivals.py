@@ -56,7 +56,7 @@ def imp_cb(
         url_filter.close()
         return {
             "filter_bytes": shape.nbytes,
-            "lookups": lookups.asked,
+            "lookups": lookups.urls,
             "in_store": lookups.in_store,
             "false_positives": lookups.false_positives,
         }
@@ -75,12 +75,11 @@ def imp_cb_of_one_bit(size: int, folder: Path) -> tuple[See, Any]:
 
 def store_alone(size: int, folder: Path, *, bloom_bits: float | None = None) -> tuple[See, Any]:
     """The same store of digests, with a lookup for every URL."""
-    from mr_dedup.urls import rocks_store
     from mr_dedup.urls.digests import digests_of, grouped
+    from mr_dedup.urls.rocks_store import RocksStore
     from mr_dedup.urls.store import Change
 
-    rocks_store._BLOOM_BITS = bloom_bits
-    store = rocks_store.RocksStore(folder / "store")
+    store = RocksStore(folder / "store", bloom_bits=bloom_bits)
 
     def see(urls: list[bytes]) -> Any:
         digests = digests_of(urls)

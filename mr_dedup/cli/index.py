@@ -1,20 +1,20 @@
-"""Keep an index of fingerprints on disk, and ask it for near-duplicates in microseconds.
+"""Keep an index of fingerprints on disk, and query it for near-duplicates in microseconds.
 
   create   make an index in DIR, of documents or fingerprints if FILEs are named
-  add      add documents or fingerprints; with --check say what is near them first
+  add      add documents or fingerprints; with --check print their near-duplicates first
   remove   remove documents by their ids
-  query    print what is near documents or fingerprints
-  compact  make one segment of all, without what was removed, perhaps by another table design
-  verify   read every byte, and name what is damaged
-  stats    say what an index holds, and takes
+  query    print the near-duplicates of documents or fingerprints
+  compact  merge all documents into one segment, perhaps of another table design
+  verify   read every byte, and report damage
+  stats    print what an index contains, and its size
 
-FILEs are documents or fingerprints, of any format. Without any, lines come from standard input:
-documents as JSON, or lines of fingerprint TAB id, or for remove ids. To each line there is one
-line of answer, at once, so that a crawler can hold both ends of a pipe: the id, and what is near
-it, between TABs. A line that cannot be read is answered by one that begins with TAB and says why.
+FILEs are documents or fingerprints, of any format. Without any, lines are read from standard input:
+documents as JSON, or lines of fingerprint TAB id, or for remove ids. For each line there is one
+line of output, at once, so that a crawler can hold both ends of a pipe: the id and its
+near-duplicates, separated by TABs. For a line that cannot be read it is a TAB and the reason.
 
-What was answered is kept, whatever happens then. One process writes to an index; any number query
-it meanwhile.
+A change that a line was printed for survives a loss of power. One process writes to an index; any
+number query it meanwhile.
 """
 
 from __future__ import annotations
@@ -36,9 +36,8 @@ from mr_dedup.cli.document_arguments import (
 from mr_dedup.cli.streams import printable
 
 if TYPE_CHECKING:
-    from mr_dedup.cli.index_inputs import Input
+    from mr_dedup.cli.index_inputs import IndexInput
     from mr_dedup.index.hamming_index import HammingIndex
-    from mr_dedup.index.reader import IndexReader
     from mr_dedup.index.stats import IndexStats
 
 EXIT_DAMAGED = 1
@@ -47,10 +46,10 @@ _ACTIONS = {
     "create": "make an index",
     "add": "add documents or fingerprints",
     "remove": "remove documents by their ids",
-    "query": "print what is near documents or fingerprints",
-    "compact": "make one segment of all",
-    "verify": "read every byte, and name what is damaged",
-    "stats": "say what an index holds, and takes",
+    "query": "print the near-duplicates of documents or fingerprints",
+    "compact": "merge all documents into one segment",
+    "verify": "read every byte, and report damage",
+    "stats": "print what an index contains, and its size",
 }
 _READING = ("create", "add", "query")
 _WRITING = ("create", "add", "remove", "compact")
@@ -78,22 +77,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         if name in ("add", "remove", "query"):
             action.add_argument(
                 "--no-check", action="store_true",
-                help="hold blocks against their checksums when they are needed, not all at first",
+                help="compare blocks with their checksums at their first use, not all at the start",
             )  # fmt: skip
         if name in ("create", "add", "remove"):
             action.add_argument(
                 "--relaxed", action="store_true",
-                help="force changes to the disk once a second: a loss of power may cost the last",
+                help="force changes to the disk once a second: a loss of power may undo the last",
             )  # fmt: skip
 
 
 def _add_create(action: argparse.ArgumentParser) -> None:
     action.add_argument(
-        "-k", type=int, default=3, help="largest distance that queries may ask for (default 3)"
+        "-k", type=int, default=3, help="largest distance of a query, in bits (default 3)"
     )
     action.add_argument(
         "--no-ids", action="store_true",
-        help="keep fingerprints alone: each is its own document, and its own id",
+        help="store fingerprints alone: each is its own document, and its own id",
     )  # fmt: skip
     _add_design(action)
 
@@ -101,19 +100,21 @@ def _add_create(action: argparse.ArgumentParser) -> None:
 def _add_add(action: argparse.ArgumentParser) -> None:
     action.add_argument(
         "--check", action="store_true",
-        help="print a line for each document, with what was near it before it was added",
+        help="print a line for each document, with its near-duplicates before it was added",
     )  # fmt: skip
     action.add_argument(
-        "--only-new", action="store_true", help="add only what has nothing near it; with --check"
+        "--only-new",
+        action="store_true",
+        help="add only documents without near-duplicates; with --check",
     )
-    _add_answer(action)
+    _add_output(action)
 
 
 def _add_query(action: argparse.ArgumentParser) -> None:
-    _add_answer(action)
+    _add_output(action)
 
 
-def _add_answer(action: argparse.ArgumentParser) -> None:
+def _add_output(action: argparse.ArgumentParser) -> None:
     action.add_argument(
         "-k", type=int, help="largest distance of a near-duplicate (default: the index's)"
     )
@@ -126,8 +127,8 @@ def _add_answer(action: argparse.ArgumentParser) -> None:
 def _add_design(action: argparse.ArgumentParser) -> None:
     action.add_argument(
         "--design", metavar="NAME",
-        help="the table design, as mr-dedup plan names it; auto is the best for each segment's "
-        "size (default: as it is, of a new index auto)",
+        help="the table design, as mr-dedup plan prints it; auto is the best for each segment's "
+        "size (default: that of the index; auto for a new one)",
     )  # fmt: skip
 
 
@@ -150,14 +151,16 @@ def _add_fingerprint_files(action: argparse.ArgumentParser) -> None:
     from mr_dedup.formats.fingerprint_files import BYTE_ORDERS, FORMATS
 
     action.add_argument(
-        "--fingerprint-format", choices=FORMATS, help="of fingerprints, if the names do not say"
+        "--fingerprint-format",
+        choices=FORMATS,
+        help="of fingerprints, if the file names do not show it",
     )
     action.add_argument(
         "--byte-order", choices=BYTE_ORDERS, default="big", help="of longs (default big)"
     )
     action.add_argument(
         "--rejects", type=Path, metavar="FILE",
-        help="where records of documents go that cannot be read, and why",
+        help="write records that cannot be read here, with the reason",
     )  # fmt: skip
     action.add_argument(
         "--overwrite", action="store_true", help="replace the file of rejects if it exists"
@@ -165,10 +168,10 @@ def _add_fingerprint_files(action: argparse.ArgumentParser) -> None:
 
 
 def _without_defaults(action: argparse.ArgumentParser, title: str) -> None:
-    """Leave out of the arguments what nobody gives: an index has its own."""
+    """Omit features that are not given from the arguments: an index has its own."""
     for group in action._action_groups:
         if group.title == title:
-            group.description = "those that the index is made with; others are refused"
+            group.description = "those that the index was made with; others are refused"
             for each in group._group_actions:
                 each.default = argparse.SUPPRESS
                 each.help = (each.help or "").partition(" (default")[0]
@@ -185,15 +188,15 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _create(arguments: argparse.Namespace) -> int:
-    from mr_dedup.cli.index_inputs import Input, features_of, given_features
+    from mr_dedup.cli.index_inputs import IndexInput, features_of, given_features
     from mr_dedup.errors import MrDedupError
     from mr_dedup.index.hamming_index import HammingIndex
 
-    inputs = Input.all_of(arguments)
+    inputs = IndexInput.all_of(arguments)
     design = None if arguments.design == "auto" else arguments.design
     made_from, features = features_of(inputs, given_features(arguments), arguments)
     if inputs and not arguments.no_ids and not any(each.may_have_ids for each in inputs):
-        raise MrDedupError(f"{inputs[0].name}: has no ids; give --no-ids, if it is to be so")
+        raise MrDedupError(f"{inputs[0].name}: has no ids; give --no-ids for an index without")
     with (
         _made_whole(arguments.folder, bool(inputs)) as folder,
         HammingIndex.create(
@@ -207,24 +210,27 @@ def _create(arguments: argparse.Namespace) -> int:
 
 
 @contextlib.contextmanager
-def _made_whole(folder: Path, aside: bool) -> Iterator[Path]:
-    """Yield where to make a folder, if ``aside`` beside its place, and there if the block ends."""
+def _made_whole(folder: Path, temporary: bool) -> Iterator[Path]:
+    """Yield the path to make a folder at, if ``temporary`` beside ``folder``.
+
+    A temporary one is renamed to ``folder`` when the block ends, and removed if it raises.
+    """
     from mr_dedup.errors import MrDedupError
     from mr_dedup.formats.folders import Folder
     from mr_dedup.formats.outputs import folder_beside
 
-    if not aside:
+    if not temporary:
         yield folder
         return
     if folder.is_dir() and any(folder.iterdir()):
-        raise MrDedupError(f"{folder}: holds files already; name another folder")
+        raise MrDedupError(f"{folder}: contains files already; name another folder")
     with folder_beside(folder) as made:
         try:
             yield made / "index"
         except MrDedupError as error:
             if str(made) not in str(error):
                 raise
-            # what was made is removed; the user knows it by where it was to be
+            # the user does not know the temporary folder
             reason = str(error).replace(str(made / "index"), str(folder))
             raise MrDedupError(reason) from error
         (made / "index").rename(folder)
@@ -233,34 +239,36 @@ def _made_whole(folder: Path, aside: bool) -> Iterator[Path]:
 
 
 def _add(arguments: argparse.Namespace) -> int:
-    from mr_dedup.cli.index_inputs import Input
-    from mr_dedup.cli.index_lines import answer_lines, checking_lines
+    from mr_dedup.cli.index_inputs import IndexInput
+    from mr_dedup.cli.index_lines import respond_to_files, respond_to_lines
     from mr_dedup.errors import MrDedupError
 
     if arguments.only_new and not arguments.check:
-        raise MrDedupError("--only-new: give --check as well, which says what is near")
+        raise MrDedupError("--only-new: needs --check, which finds near-duplicates")
     with _opened(arguments) as index:
-        inputs = Input.all_of(arguments)
+        inputs = IndexInput.all_of(arguments)
         if not inputs:
-            return answer_lines(index, arguments)
+            return respond_to_lines(index, arguments)
         if arguments.check:
-            return checking_lines(index, inputs, arguments)
+            return respond_to_files(index, inputs, arguments)
         _add_files(index, inputs, arguments)
     return 0
 
 
-def _add_files(index: HammingIndex, inputs: list[Input], arguments: argparse.Namespace) -> None:
-    from mr_dedup.cli.index_inputs import gathered, maker_for, rejects_of
+def _add_files(
+    index: HammingIndex, inputs: list[IndexInput], arguments: argparse.Namespace
+) -> None:
+    from mr_dedup.cli.index_inputs import maker_for, reported_rejects, segment_batches
 
-    started, added, held = time.perf_counter(), 0, 0
+    started, new, count = time.perf_counter(), 0, 0
     maker = maker_for(index, inputs, arguments)
-    with rejects_of(arguments) as rejects:
-        for fingerprints, ids in gathered(inputs, index.named, maker, rejects, arguments):
-            held += len(fingerprints)
-            added += index.add(fingerprints, ids)
+    with reported_rejects(arguments) as rejects:
+        for fingerprints, ids in segment_batches(inputs, index.named, maker, rejects, arguments):
+            count += len(fingerprints)
+            new += index.add(fingerprints, ids)
         judge_reading(arguments, rejects.counts)
     seconds = time.perf_counter() - started
-    _say(f"{held:,} documents, {added:,} of them new, {len(index):,} in the index; {seconds:.1f} s")
+    _say(f"{count:,} documents, {new:,} of them new, {len(index):,} in the index; {seconds:.1f} s")
 
 
 def _remove(arguments: argparse.Namespace) -> int:
@@ -272,14 +280,16 @@ def _remove(arguments: argparse.Namespace) -> int:
 
 
 def _query(arguments: argparse.Namespace) -> int:
-    from mr_dedup.cli.index_inputs import Input
-    from mr_dedup.cli.index_lines import answer_lines, checking_lines
+    from mr_dedup.cli.index_inputs import IndexInput
+    from mr_dedup.cli.index_lines import respond_to_files, respond_to_lines
     from mr_dedup.index.reader import IndexReader
 
     with IndexReader.open(arguments.folder, check=not arguments.no_check) as index:
-        inputs = Input.all_of(arguments)
+        inputs = IndexInput.all_of(arguments)
         return (
-            checking_lines(index, inputs, arguments) if inputs else answer_lines(index, arguments)
+            respond_to_files(index, inputs, arguments)
+            if inputs
+            else respond_to_lines(index, arguments)
         )
 
 
@@ -348,10 +358,9 @@ def _opened(arguments: argparse.Namespace) -> HammingIndex:
     return index
 
 
-def _say_cut(index: HammingIndex | IndexReader) -> None:
-    cut_bytes = getattr(index, "cut_bytes", 0)
-    if cut_bytes:
-        _say(f"{cut_bytes:,} bytes of changes that nobody was told of were half there; cut off")
+def _say_cut(index: HammingIndex) -> None:
+    if index.cut_bytes:
+        _say(f"cut {index.cut_bytes:,} bytes of incomplete, unacknowledged changes off the log")
 
 
 def _say(message: str) -> None:

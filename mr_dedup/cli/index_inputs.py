@@ -1,14 +1,16 @@
-"""From files of documents or fingerprints to batches that an index takes."""
+"""Read files of documents or fingerprints as batches for an index."""
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from mr_dedup.cli.rejects import rejects_to
 from mr_dedup.cli.streams import counted, printable
 
 if TYPE_CHECKING:
@@ -23,23 +25,23 @@ if TYPE_CHECKING:
     from mr_dedup.index.made_from import FingerprintMaker, MadeFrom
     from mr_dedup.index.reader import IndexReader
 
-_BATCH_DOCUMENTS = 1 << 24
-_BATCH_BYTES = 1 << 30
-"""What goes into one segment: so many documents, or bytes of ids and fingerprints."""
+_SEGMENT_DOCUMENTS = 1 << 24
+_SEGMENT_BYTES = 1 << 30
+"""The size of a segment: documents, or bytes of ids and fingerprints."""
 
 FEATURE_NAMES = ("features", "weights", "stop_words", "stem", "segment", "normalize", "idf")
 
 
 @dataclass(frozen=True)
-class Input:
-    """A file that an index is given: of documents, or of fingerprints."""
+class IndexInput:
+    """A file for an index: of documents, or of fingerprints; the other is None."""
 
     documents: DocumentFile | None
     fingerprints: FingerprintFile | None
 
     @property
     def name(self) -> str:
-        """What the file is called."""
+        """The name of the file, for messages."""
         if self.documents is not None:
             return self.documents.name
         assert self.fingerprints is not None
@@ -47,25 +49,25 @@ class Input:
 
     @property
     def may_have_ids(self) -> bool:
-        """Whether there may be ids in it."""
+        """Whether the file may have ids."""
         return self.fingerprints is None or self.fingerprints.has_ids
 
     @classmethod
-    def all_of(cls, arguments: argparse.Namespace) -> list[Input]:
-        """Return the files that the arguments name, standard input not among them.
+    def all_of(cls, arguments: argparse.Namespace) -> list[IndexInput]:
+        """Return the files that the arguments name; none for standard input.
 
-        Raises MrDedupError for names that stand for nothing, and for - beside others.
+        Raises MrDedupError for names without a file, and for - beside others.
         """
         from mr_dedup.errors import MrDedupError
 
         if arguments.files in ([], ["-"]):
             return []
         if "-" in arguments.files:
-            raise MrDedupError("-: standard input is read alone")
+            raise MrDedupError("-: cannot be combined with files")
         return [each for name in arguments.files for each in cls._of_name(name, arguments)]
 
     @classmethod
-    def _of_name(cls, name: str, arguments: argparse.Namespace) -> Iterator[Input]:
+    def _of_name(cls, name: str, arguments: argparse.Namespace) -> Iterator[IndexInput]:
         from mr_dedup.formats.documents.files import find_documents
         from mr_dedup.formats.fingerprint_files import FingerprintFile
         from mr_dedup.formats.inputs import expand
@@ -87,7 +89,7 @@ class Input:
 
 
 def _has_fingerprints(path: Path, arguments: argparse.Namespace) -> bool:
-    """Return whether a file is of fingerprints: by its ending, Parquet by its columns."""
+    """Return whether a file is of fingerprints: by its suffix, Parquet by its columns."""
     from mr_dedup.formats.fingerprint_files import UnknownFormatError, format_by_ending
 
     if path.suffix.lower() == ".parquet" and path.is_file():
@@ -104,7 +106,7 @@ def _has_fingerprints(path: Path, arguments: argparse.Namespace) -> bool:
 
 
 def given_features(arguments: argparse.Namespace) -> MadeFrom:
-    """Return the features that the arguments ask for, with their defaults."""
+    """Return the features of the arguments, with their defaults."""
     import msgspec
 
     from mr_dedup.index.made_from import MadeFrom
@@ -114,33 +116,33 @@ def given_features(arguments: argparse.Namespace) -> MadeFrom:
 
 
 def _absolute(given: dict[str, str]) -> dict[str, str]:
-    """Return features whose file is found from any folder."""
+    """Return features with an absolute path of their file."""
     idf = given.get("idf")
     return given if idf is None else {**given, "idf": str(Path(idf).absolute())}
 
 
 def features_of(
-    inputs: Sequence[Input], given: MadeFrom, arguments: argparse.Namespace
+    inputs: Sequence[IndexInput], given: MadeFrom, arguments: argparse.Namespace
 ) -> tuple[MadeFrom | None, str | None]:
-    """Return what the fingerprints of a new index are made from: how, if known, and its name.
+    """Return what the fingerprints of a new index are made from: the options, and in print.
 
-    Of documents that is what was asked for; of fingerprints what their files say. Raises
-    MrDedupError where they contradict each other.
+    For documents these are ``given``, for fingerprints those of their files, each None if they are
+    not known. Raises MrDedupError if they differ.
     """
     described = given.maker().described
     known = {described: "documents"} if any(each.documents for each in inputs) else {}
     for each in inputs:
-        said = _said_features(each)
-        if said is not None:
-            known.setdefault(said, each.name)
-    _refuse_unlike(known)
+        stored = _file_features(each)
+        if stored is not None:
+            known.setdefault(stored, each.name)
+    _require_equal(known)
     if not inputs or described in known:
         return given, described
     return None, next(iter(known), None)
 
 
-def _said_features(each: Input) -> str | None:
-    """Return what a file of fingerprints says that they are made from."""
+def _file_features(each: IndexInput) -> str | None:
+    """Return what the fingerprints of a file are made from, None if that is not known."""
     if each.fingerprints is None or each.fingerprints.format != "parquet":
         return None
     from mr_dedup.formats.fingerprint_parquet import open_table
@@ -149,7 +151,7 @@ def _said_features(each: Input) -> str | None:
         return table.features
 
 
-def _refuse_unlike(known: dict[str, str]) -> None:
+def _require_equal(known: dict[str, str]) -> None:
     from mr_dedup.errors import MrDedupError
 
     if len(known) > 1:
@@ -161,65 +163,67 @@ def _refuse_unlike(known: dict[str, str]) -> None:
 
 
 def maker_for(
-    index: HammingIndex | IndexReader, inputs: Sequence[Input] | None, arguments: argparse.Namespace
+    index: HammingIndex | IndexReader,
+    inputs: Sequence[IndexInput] | None,
+    arguments: argparse.Namespace,
 ) -> FingerprintMaker | None:
-    """Return what makes fingerprints of documents as the index has them; None if there are none.
+    """Return a maker of fingerprints like those of the index; None if no input has documents.
 
-    ``inputs`` are the files that are read, None for lines of documents. Raises MrDedupError for
-    options, or files, that are unlike the index, and if it does not say how they are made.
+    ``inputs`` are the files to read, None for lines of documents. Raises MrDedupError if options or
+    files differ from the index, or if it does not have its options.
     """
     import msgspec
 
     from mr_dedup.errors import MrDedupError
     from mr_dedup.index.made_from import MadeFrom
 
-    made_from, asked = index.made_from, asked_features(arguments)
-    if asked:
-        made_from = msgspec.structs.replace(made_from or MadeFrom(), **_absolute(asked))
+    made_from, given = index.made_from, given_options(arguments)
+    if given:
+        made_from = msgspec.structs.replace(made_from or MadeFrom(), **_absolute(given))
     known = {} if index.features is None else {index.features: str(index.folder)}
     for each in inputs or ():
-        said = _said_features(each)
-        if said is not None:
-            known.setdefault(said, each.name)
+        stored = _file_features(each)
+        if stored is not None:
+            known.setdefault(stored, each.name)
     maker = None
-    if asked or inputs is None or any(each.documents for each in inputs):
+    if given or inputs is None or any(each.documents for each in inputs):
         if made_from is None or index.features is None:
             raise MrDedupError(_unknown(index))
         maker = made_from.maker()
-        # of documents' frequencies only the name is kept: they may be others by now
-        known.setdefault(maker.described, "what is asked for")
-    _refuse_unlike(known)
+        # the file of document frequencies may have changed since
+        known.setdefault(maker.described, "the options")
+    _require_equal(known)
     return maker
 
 
-def asked_features(arguments: argparse.Namespace) -> dict[str, str]:
-    """Return the features that the arguments ask for, apart from those of the index."""
+def given_options(arguments: argparse.Namespace) -> dict[str, str]:
+    """Return the features that are given, beside those of the index."""
     if arguments.action == "create":
         return {}
     return {name: getattr(arguments, name) for name in FEATURE_NAMES if name in arguments}
 
 
 def _unknown(index: HammingIndex | IndexReader) -> str:
-    made = "does not say what its fingerprints are made from"
+    reason = "it is not known what its fingerprints are made from"
     if index.features is not None:
-        made = f"says that its fingerprints are made from {index.features}, and no more"
-    return f"{index.folder}: {made}; so none can be made of documents"
+        reason = f"its fingerprints are made from {index.features}, by options that are not known"
+    return f"{index.folder}: {reason}; so documents cannot be compared with them"
 
 
 class Documents(NamedTuple):
-    """Fingerprints, uint64[n], and their ids, null where there is none; None if none has any."""
+    """Fingerprints, uint64[n], and ids, null for documents without; None if none has one."""
 
     fingerprints: NDArray[np.uint64]
     ids: pa.LargeStringArray | None
 
 
 def documents_of(
-    inputs: Sequence[Input],
+    inputs: Sequence[IndexInput],
     maker: FingerprintMaker | None,
     rejects: Rejects,
     arguments: argparse.Namespace,
 ) -> Iterator[Documents]:
-    """Yield what is in files, in batches."""
+    """Yield the documents of files, in batches."""
     from mr_dedup.cli.document_arguments import read_options
     from mr_dedup.formats.documents.read import read_documents
 
@@ -236,16 +240,16 @@ def documents_of(
                 yield Documents(values, None)
 
 
-def gathered(
-    inputs: Sequence[Input],
+def segment_batches(
+    inputs: Sequence[IndexInput],
     named: bool,
     maker: FingerprintMaker | None,
     rejects: Rejects,
     arguments: argparse.Namespace,
 ) -> Iterator[tuple[NDArray[np.uint64], pa.LargeStringArray | None]]:
-    """Yield documents in batches as large as segments should be, as an index takes them.
+    """Yield fingerprints and ids in batches of the size of a segment.
 
-    Raises MrDedupError for fingerprints without ids, if documents have to be ``named``.
+    Raises MrDedupError for documents without ids, if ``named``.
     """
     import numpy as np
     import pyarrow as pa
@@ -254,39 +258,29 @@ def gathered(
 
     values: list[NDArray[np.uint64]] = []
     ids: list[pa.LargeStringArray] = []
-    count = held_bytes = 0
+    count = batch_bytes = 0
     for each in inputs:
         for batch in documents_of([each], maker, rejects, arguments):
             values.append(batch.fingerprints)
-            held_bytes += batch.fingerprints.nbytes
+            batch_bytes += batch.fingerprints.nbytes
             count += len(batch.fingerprints)
             if named:
                 if batch.ids is None or batch.ids.null_count:
                     raise MrDedupError(f"{each.name}: has documents without ids")
                 ids.append(batch.ids)
-                held_bytes += batch.ids.nbytes
-            if count >= _BATCH_DOCUMENTS or held_bytes >= _BATCH_BYTES:
+                batch_bytes += batch.ids.nbytes
+            if count >= _SEGMENT_DOCUMENTS or batch_bytes >= _SEGMENT_BYTES:
                 yield np.concatenate(values), pa.concat_arrays(ids) if named else None
-                values, ids, count, held_bytes = [], [], 0, 0
+                values, ids, count, batch_bytes = [], [], 0, 0
     if count:
         yield np.concatenate(values), pa.concat_arrays(ids) if named else None
 
 
 @contextlib.contextmanager
-def rejects_of(arguments: argparse.Namespace) -> Iterator[Rejects]:
-    """Yield what takes rejected records, and say how many there were; their file is whole."""
-    import sys
-
-    from mr_dedup.formats.documents.rejects import Rejects, rejects_file
-
-    if arguments.rejects is None:
-        rejects = Rejects()
+def reported_rejects(arguments: argparse.Namespace) -> Iterator[Rejects]:
+    """Yield Rejects, also to the file of the arguments, and print their number at the end."""
+    with rejects_to(arguments.rejects, arguments.overwrite) as rejects:
         yield rejects
-    else:
-        with rejects_file(arguments.rejects, arguments.overwrite) as rejects:
-            yield rejects
-        if not rejects.count:
-            arguments.rejects.unlink()
     if rejects.count:
         first = rejects.listed[0]
         print(

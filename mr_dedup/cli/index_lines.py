@@ -1,7 +1,7 @@
-"""A line in, a line out: documents that come by a pipe, and what an index answers.
+"""Lines of documents from standard input or files, and a line of output for each.
 
-Lines that have come are answered together, so that a change is forced to the disk once for all of
-them; nobody who has written a whole line is kept waiting.
+All whole lines that have arrived are processed together, so that a change is forced to the disk
+once for them; no line waits for more input.
 """
 
 from __future__ import annotations
@@ -19,68 +19,76 @@ from mr_dedup.formats.documents.rejects import Rejects, Report, bounded
 from mr_dedup.formats.id_text import escape_id, unescape_id
 
 if TYPE_CHECKING:
-    from mr_dedup.cli.index_inputs import Input
+    from mr_dedup.cli.index_inputs import IndexInput
     from mr_dedup.index.hamming_index import HammingIndex
     from mr_dedup.index.made_from import FingerprintMaker
     from mr_dedup.index.protocol import IndexMatches
     from mr_dedup.index.reader import IndexReader
 
 _NAME = "standard input"
-_CHECKED_AT_ONCE = 1 << 12
-"""Documents that are compared with one another when they are added: a few milliseconds."""
+_BATCH_LINES = 1 << 12
+"""Documents of one change, which are compared with one another: a few milliseconds."""
 
 
 @dataclass(frozen=True)
 class Line:
-    """What a line says: a document, or why it says none."""
+    """A document, or the fault of a line that is not one."""
 
     value: int = 0
     id: str | None = None
     fault: str | None = None
 
 
-def answer_lines(index: HammingIndex | IndexReader, arguments: argparse.Namespace) -> int:
-    """Answer the lines of standard input, as they come; return the exit code."""
-    from mr_dedup.cli.index_inputs import asked_features, maker_for
+def respond_to_lines(
+    index: HammingIndex | IndexReader,
+    arguments: argparse.Namespace,
+    max_line_bytes: int = MAX_RECORD_BYTES,
+) -> int:
+    """Print a line for each line of standard input, as they come; return the exit code."""
+    from mr_dedup.cli.index_inputs import given_options, maker_for
 
-    needs_id = index.named and arguments.action == "add"
-    reader = _LineReader(lambda: maker_for(index, None, arguments), arguments)
-    if asked_features(arguments):
+    reader = _LineReader(lambda: maker_for(index, None, arguments), arguments, max_line_bytes)
+    if given_options(arguments):
         reader.need_maker()
-    for block in _blocks():
-        lines = [_needing_id(line) if needs_id else line for line in reader.read(*block)]
-        for start in range(0, len(lines), _CHECKED_AT_ONCE):
-            _write(_answers(index, lines[start : start + _CHECKED_AT_ONCE], arguments))
+    for block in _blocks("-", max_line_bytes):
+        _respond(index, reader.read(*block), arguments)
     return 0
 
 
-def checking_lines(
-    index: HammingIndex | IndexReader, inputs: Sequence[Input], arguments: argparse.Namespace
+def respond_to_files(
+    index: HammingIndex | IndexReader, inputs: Sequence[IndexInput], arguments: argparse.Namespace
 ) -> int:
     """Print a line for each document of files; return the exit code."""
     from mr_dedup.cli.document_arguments import judge_reading
-    from mr_dedup.cli.index_inputs import documents_of, maker_for, rejects_of
+    from mr_dedup.cli.index_inputs import documents_of, maker_for, reported_rejects
 
     maker = maker_for(index, inputs, arguments)
-    needs_id = index.named and arguments.action == "add"
-    with rejects_of(arguments) as rejects:
+    with reported_rejects(arguments) as rejects:
         for values, ids in documents_of(inputs, maker, rejects, arguments):
-            for start in range(0, len(values), _CHECKED_AT_ONCE):
-                part = slice(start, start + _CHECKED_AT_ONCE)
+            for start in range(0, len(values), _BATCH_LINES):
+                part = slice(start, start + _BATCH_LINES)
                 numbers = values[part].tolist()
                 names = [None] * len(numbers) if ids is None else ids[part].to_pylist()
                 lines = [Line(v, id) for v, id in zip(numbers, names, strict=True)]
-                if needs_id:
-                    lines = [_needing_id(line) for line in lines]
-                _write(_answers(index, lines, arguments))
+                _respond(index, lines, arguments)
         judge_reading(arguments, rejects.counts)
     return 0
+
+
+def _respond(
+    index: HammingIndex | IndexReader, lines: list[Line], arguments: argparse.Namespace
+) -> None:
+    """Apply the action to lines, and print a line for each."""
+    if index.named and arguments.action == "add":
+        lines = [_needing_id(line) for line in lines]
+    for start in range(0, len(lines), _BATCH_LINES):
+        _write(_output(index, lines[start : start + _BATCH_LINES], arguments))
 
 
 def remove_lines(index: HammingIndex, arguments: argparse.Namespace) -> None:
     """Remove the documents whose ids are the lines of files, or of standard input.
 
-    Of these each is answered: the id, and removed or unknown.
+    For each line of standard input prints the id, and ``removed`` or ``unknown``.
     """
     from mr_dedup.errors import MrDedupError
 
@@ -88,19 +96,19 @@ def remove_lines(index: HammingIndex, arguments: argparse.Namespace) -> None:
     for name in arguments.files or ["-"]:
         for lines in _texts(name):
             faults = [_id_fault(line, index.named) for line in lines]
-            sound = [line for line, fault in zip(lines, faults, strict=True) if fault is None]
-            if name != "-" and len(sound) < len(lines):
+            valid = [line for line, fault in zip(lines, faults, strict=True) if fault is None]
+            if name != "-" and len(valid) < len(lines):
                 first = next(fault for fault in faults if fault)
                 raise MrDedupError(f"{name}: {first}")
-            known = iter(index.remove([unescape_id(line) for line in sound]).tolist())
-            answers = [
+            known = iter(index.remove([unescape_id(line) for line in valid]).tolist())
+            output = [
                 f"\t{fault}" if fault else f"{line}\t{'removed' if next(known) else 'unknown'}"
                 for line, fault in zip(lines, faults, strict=True)
             ]
-            removed += sum(answer.endswith("\tremoved") for answer in answers)
+            removed += sum(line.endswith("\tremoved") for line in output)
             count += len(lines)
             if name == "-":
-                _write(answers)
+                _write(output)
     print(
         f"mr-dedup: {count:,} ids, {removed:,} of them removed, {len(index):,} in the index",
         file=sys.stderr,
@@ -127,10 +135,10 @@ def _texts(name: str) -> Iterator[list[str]]:
         yield [line.decode(errors="backslashreplace") for line in _split(block)]
 
 
-def _blocks(name: str = "-") -> Iterator[tuple[int, bytes]]:
-    """Yield whole lines, as many as have come, and the byte at which they begin.
+def _blocks(name: str, max_line_bytes: int = MAX_RECORD_BYTES) -> Iterator[tuple[int, bytes]]:
+    """Yield whole lines, as many as have arrived, and the byte at which they begin.
 
-    Of a line that is too long there are no bytes.
+    A line that is too long has no bytes.
     """
     from pathlib import Path
 
@@ -139,7 +147,7 @@ def _blocks(name: str = "-") -> Iterator[tuple[int, bytes]]:
 
     path = None if name == "-" else Path(name)
     with open_content(path, _NAME if path is None else name, None) as content:
-        for block in line_blocks(content, 0, None, MAX_RECORD_BYTES):
+        for block in line_blocks(content, 0, None, max_line_bytes):
             yield block.offset, bytes(memoryview(block.buffer)[: block.size])
 
 
@@ -148,22 +156,26 @@ def _split(block: bytes) -> list[bytes]:
 
 
 class _LineReader:
-    """Reads lines: documents as JSON, or fingerprints, as the first line is that is not blank."""
+    """Reads lines of JSON or of fingerprints; the first line that is not blank decides."""
 
     def __init__(
-        self, make: Callable[[], FingerprintMaker | None], arguments: argparse.Namespace
+        self,
+        make: Callable[[], FingerprintMaker | None],
+        arguments: argparse.Namespace,
+        max_line_bytes: int,
     ) -> None:
         from mr_dedup.cli.document_arguments import read_options
 
         self._make = make
+        self._max_line_bytes = max_line_bytes
         self._maker: FingerprintMaker | None = None
         self._options = read_options(arguments)
         self._of_documents: bool | None = None
 
     def read(self, offset: int, block: bytes) -> list[Line]:
-        """Return what each line of a block says, which begins at byte ``offset``."""
+        """Return the lines of a block that begins at byte ``offset``."""
         if not block:
-            return [Line(fault=f"is longer than {MAX_RECORD_BYTES} bytes")]
+            return [Line(fault=f"is longer than {self._max_line_bytes} bytes")]
         unmarked = block if offset else block.removeprefix(codecs.BOM_UTF8)
         if self._of_documents is None and unmarked.strip():
             self._of_documents = unmarked.lstrip().startswith(b"{")
@@ -173,12 +185,12 @@ class _LineReader:
         return self._documents(offset, block)
 
     def need_maker(self) -> None:
-        """Have what makes fingerprints; MrDedupError if there is none, or options are unlike."""
+        """Make the maker of fingerprints; MrDedupError if options are unknown, or differ."""
         if self._maker is None:
             self._maker = self._make()
 
     def _documents(self, offset: int, block: bytes) -> list[Line]:
-        """Return what lines of JSON say: all are decoded together, however many are rejected."""
+        """Return lines of JSON, which are decoded together, however many are rejected."""
         import numpy as np
 
         from mr_dedup.formats.documents.batch import BatchBuilder
@@ -198,36 +210,29 @@ class _LineReader:
                 found.append((position, Line(value, id)))
         found += [(at, Line(fault=printable(why))) for at, why in report.faults.items()]
         ends = np.flatnonzero(np.frombuffer(block.removesuffix(b"\n"), np.uint8) == ord("\n"))
-        answers = [Line(fault="is empty")] * (ends.size + 1)
-        # a byte order mark is before what is read of the first line
+        result = [Line(fault="is empty")] * (ends.size + 1)
+        # after a byte order mark the first line begins later than its row
         rows = ends.searchsorted(np.array([position for position, _ in found], np.int64) - offset)
         for row, (_, line) in zip(rows.tolist(), found, strict=True):
-            answers[row] = line
-        return answers
+            result[row] = line
+        return result
 
 
 class _LineReport(Report):
-    """Takes why lines are rejected, all of them: ``faults``, by the byte at which each begins."""
+    """Takes the reasons why lines are rejected: ``faults``, by the byte at which a line begins."""
 
     def __init__(self, strict: bool) -> None:
         super().__init__(_NAME, "byte", Rejects(), strict)
         self.faults: dict[int, str] = {}
 
-    def reject(
-        self,
-        position: int,
-        reason: str,
-        line: int | None = None,
-        text_field: str | None = None,
-        rest_of_file: bool = False,
-    ) -> None:
-        """Take why the line at byte ``position`` is rejected; FormatError if strict."""
-        super().reject(position, reason, line, text_field, rest_of_file)
+    def reject(self, position: int, reason: str, *details: Any, **more: Any) -> None:
+        """Add the reason of the line at byte ``position``; FormatError if strict."""
+        super().reject(position, reason, *details, **more)
         self.faults[position] = bounded(reason)
 
 
 def _fingerprint_line(line: bytes) -> Line:
-    """Return what a line of fingerprint and, after a TAB, id says."""
+    """Return the document of a line: a fingerprint and, after a TAB, an id."""
     from mr_dedup.formats.text import parse_one
 
     number, tab, id = line.partition(b"\t")
@@ -250,15 +255,15 @@ def _needing_id(line: Line) -> Line:
     return line if size <= MAX_ID_BYTES else Line(fault=f"its id is of {size:,} bytes")
 
 
-def _answers(
+def _output(
     index: HammingIndex | IndexReader, lines: Sequence[Line], arguments: argparse.Namespace
 ) -> list[str]:
-    """Do what the action says with lines; return what is to be printed, a line each."""
+    """Apply the action to lines; return the line of output for each."""
     import numpy as np
 
-    sound = [line for line in lines if line.fault is None]
-    values = np.array([line.value for line in sound], np.uint64)
-    ids = [line.id or "" for line in sound] if index.named else None
+    valid = [line for line in lines if line.fault is None]
+    values = np.array([line.value for line in valid], np.uint64)
+    ids = [line.id or "" for line in valid] if index.named else None
     options: dict[str, Any] = {}
     if arguments.action == "query" or arguments.check:
         options = {"k": arguments.k, "limit": arguments.limit}
@@ -270,31 +275,32 @@ def _answers(
         found = writer.check_and_add(values, ids, only_new=arguments.only_new, **options).matches
     else:
         cast("HammingIndex", index).add(values, ids)
-    named = iter([_name(line) for line in sound])
-    near = iter(_near(found, len(sound), arguments.with_distance))
+    named = iter([_name(line) for line in valid])
+    matches = iter(_matches(found, len(valid), arguments.with_distance))
     return [
-        f"\t{line.fault}" if line.fault is not None else next(named) + next(near) for line in lines
+        f"\t{line.fault}" if line.fault is not None else next(named) + next(matches)
+        for line in lines
     ]
 
 
 def _name(line: Line) -> str:
-    """Return what a document is called: by its id, or else its fingerprint."""
-    if line.id:
-        return escape_id(line.id)
-    return str(line.value - (1 << 64) if line.value >> 63 else line.value)
+    """Return the id of a document, or else its fingerprint."""
+    from mr_dedup.index.protocol import fingerprint_id
+
+    return escape_id(line.id) if line.id else fingerprint_id(line.value)
 
 
-def _near(found: IndexMatches | None, count: int, with_distance: bool) -> list[str]:
-    """Return for each of so many documents what is near it, each after a TAB."""
-    near = [""] * count
+def _matches(found: IndexMatches | None, count: int, with_distance: bool) -> list[str]:
+    """Return the matches of each of ``count`` documents, each after a TAB."""
+    columns = [""] * count
     if found is not None:
         for query, match in zip(found.queries.tolist(), found, strict=True):
             bits = f":{match.distance}" if with_distance else ""
-            near[query] += f"\t{escape_id(match.id)}{bits}"
-    return near
+            columns[query] += f"\t{escape_id(match.id)}{bits}"
+    return columns
 
 
-def _write(answers: Sequence[str]) -> None:
+def _write(lines: Sequence[str]) -> None:
     out = sys.stdout.buffer
-    out.write("".join(f"{answer}\n" for answer in answers).encode(errors="surrogateescape"))
+    out.write("".join(f"{line}\n" for line in lines).encode(errors="surrogateescape"))
     out.flush()

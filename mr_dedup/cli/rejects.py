@@ -12,6 +12,7 @@ from mr_dedup.cli.streams import counted, printable
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from mr_dedup.formats.documents.rejects import Rejects
     from mr_dedup.jobs.batches import Batch
 
 Place = TypeVar("Place", Path, str)
@@ -84,6 +85,20 @@ def rejects_output(
         yield output
     if path is not None and overwrite and not output.count:
         path.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def rejects_to(path: Path | None, overwrite: bool) -> Iterator[Rejects]:
+    """Yield Rejects that also go to the file ``path``, which is there if there were any."""
+    from mr_dedup.formats.documents.rejects import Rejects, rejects_file
+
+    if path is None:
+        yield Rejects()
+        return
+    with rejects_file(path, overwrite) as rejects:
+        yield rejects
+    if not rejects.count:
+        path.unlink()
 
 
 def rejects_beside(out: Place) -> Place:

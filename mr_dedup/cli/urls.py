@@ -1,33 +1,32 @@
-"""Tell which URLs are new, and remember them: exactly, and with the power to forget.
+"""Filter the URLs that are new, and remember them: exactly; URLs can be removed.
 
   filter   print the URLs that were not seen before, each once, in their order
-  add      remember URLs, and print nothing
-  remove   forget URLs
-  stats    say what a store holds, and how full its counters are
-  rebuild  fill the counters anew from the store, wider if asked for
-  folds    count what the form of URLs makes one, and why; remembers nothing
-  bulk     write the distinct URLs of lists, and how often each is in them, as a job
+  add      add URLs, and print nothing
+  remove   remove URLs
+  stats    print what a store contains, and how full its counters are
+  rebuild  rebuild the counters from the store, perhaps larger ones
+  folds    count spellings of the same URL, and their differences; changes nothing
+  bulk     write the distinct URLs of lists, and how often each occurs, as a job
 
-URLs come a line from FILEs or standard input, also as gzip or zstd data. PLACE is a folder, which
-one process at a time may write to, or redis://HOST:PORT/DATABASE#NAME, for several. What was
-printed from a folder is remembered after that: if the command is killed, its last lines may come
-again, and none is lost. From Redis each comes once.
+URLs are lines of FILEs or standard input, also compressed by gzip or zstd. STORE is a folder, which
+one process at a time may write to, or redis://HOST:PORT/DATABASE#NAME, for several processes. With
+a folder, URLs are printed before they are stored: if the command is killed, its last lines may be
+printed again, and none is lost. With Redis each is printed once.
 """
 
 from __future__ import annotations
 
 import argparse
-import contextlib
 import itertools
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mr_dedup.cli import urls_bulk
 from mr_dedup.cli.arguments import count, positive
+from mr_dedup.cli.rejects import rejects_to
 from mr_dedup.cli.streams import printable
 
 if TYPE_CHECKING:
@@ -38,14 +37,14 @@ if TYPE_CHECKING:
 
 _ACTIONS = {
     "filter": "print the URLs that are new",
-    "add": "remember URLs",
-    "remove": "forget URLs",
-    "stats": "say what a store holds",
-    "rebuild": "fill the counters anew",
+    "add": "add URLs",
+    "remove": "remove URLs",
+    "stats": "print what a store contains",
+    "rebuild": "rebuild the counters",
 }
 
-_SEEING = ("filter", "add")
-"""Actions that remember URLs, in a store that they may have to make."""
+_ADDING = ("filter", "add")
+"""Actions that add URLs, to a store that they make if it is missing."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -53,10 +52,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     for name, what in _ACTIONS.items():
         action = actions.add_parser(name, help=what, description=f"{what.capitalize()}.")
-        action.add_argument("--store", required=True, metavar="PLACE", help="a folder or redis://…")
+        action.add_argument("--store", required=True, metavar="STORE", help="a folder or redis://…")
         if name in ("filter", "add", "remove"):
             _add_reading(action)
-        if name in _SEEING:
+        if name in _ADDING:
             _add_form(action)
             action.add_argument(
                 "--sync", action="store_true", help="survive a loss of power too, not only a kill"
@@ -64,7 +63,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         if name != "remove":
             _add_shape(action, name)
     folds = actions.add_parser(
-        "folds", help="count what their form makes one", description=_folds.__doc__
+        "folds", help="count spellings of the same URL", description=_folds.__doc__
     )
     _add_reading(folds)
     _add_form(folds)
@@ -82,7 +81,10 @@ def _add_reading(parser: argparse.ArgumentParser) -> None:
         help="files of URLs, a line each (default: standard input, which is also -)",
     )  # fmt: skip
     parser.add_argument(
-        "--rejects", type=Path, metavar="FILE", help="where lines go that are no URL, and why"
+        "--rejects",
+        type=Path,
+        metavar="FILE",
+        help="write lines that are not a URL here, with the reason",
     )
     parser.add_argument(
         "--overwrite", action="store_true", help="replace the file of rejects if it exists"
@@ -93,24 +95,32 @@ def _add_form(parser: argparse.ArgumentParser) -> None:
     from mr_dedup.jobs.url_options import add_form_options
 
     group = parser.add_argument_group(
-        "the form of URLs", "of a new store; an old one has its own, and refuses another"
+        "the form of URLs", "of a new store; an existing one has its own, and refuses another"
     )
     add_form_options(group.add_argument)
 
 
 def _add_shape(parser: argparse.ArgumentParser, action: str) -> None:
-    when = "asked for" if action == "rebuild" else "new, or of Redis, which are this process's own"
-    group = parser.add_argument_group(
-        "the counters", f"where they are {when}; they grow by doubling"
-    )
+    which = "the rebuilt ones" if action == "rebuild" else "new ones, and of a store in Redis"
+    group = parser.add_argument_group("the counters", f"of {which}; they grow by doubling")
     add = group.add_argument
-    add("--capacity", type=count, metavar="N", help="URLs they are for (default 1,000,000)")
+    add(
+        "--capacity",
+        type=count,
+        metavar="N",
+        help="URLs that they are for (default 1,000,000)",
+    )
     add(
         "--fp-rate", type=float, metavar="P",
-        help="the share of new URLs that may be looked up in vain (default: 0.00014, with the 8 "
-        "hashes and 20 counters a URL of the paper)",
+        help="the largest rate of false positives, new URLs that are looked up in the store "
+        "(default: 0.00014, with the 8 hashes and 20 counters a URL of the paper)",
     )  # fmt: skip
-    add("--counter-bits", type=positive, metavar="BITS", help="of a counter, 1 to 8 (default 4)")
+    add(
+        "--counter-bits",
+        type=positive,
+        metavar="BITS",
+        help="1 to 8 (default 4)",
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -129,13 +139,13 @@ def run(arguments: argparse.Namespace) -> int:
         return 0
     with open_filter(
         arguments.store,
-        form=url_form(arguments) if arguments.action in _SEEING else None,
+        form=url_form(arguments) if arguments.action in _ADDING else None,
         shape=_shape(arguments),
         sync=getattr(arguments, "sync", False),
-        create=arguments.action in _SEEING,
+        create=arguments.action in _ADDING,
     ) as url_filter:
         if url_filter.rebuilt:
-            _say(f"{url_filter.rebuilt}: the counters were filled anew")
+            _say(f"{url_filter.rebuilt}: the counters were rebuilt")
         if arguments.action == "stats":
             print("\n".join(_stats(url_filter, arguments.store)))
         elif arguments.action == "rebuild":
@@ -145,45 +155,37 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-@dataclass
-class _Done:
-    """What was done so far."""
-
-    urls: int = 0
-    chosen: int = 0
-
-
 def _work(url_filter: UrlFilter, arguments: argparse.Namespace) -> None:
-    """Do what the action says with all lines, and say so."""
+    """Apply the action to all lines, and print a summary."""
     from mr_dedup.urls.digests import digests_of, formed_lines
 
     started = time.perf_counter()
-    done = _Done()
-    with _rejects(arguments) as rejects:
+    urls = chosen = 0
+    with rejects_to(arguments.rejects, arguments.overwrite) as rejects:
         for lines in _with_progress(arguments.files, rejects):
-            urls, formed = formed_lines(lines, url_filter.form)
+            given, formed = formed_lines(lines, url_filter.form)
             digests = digests_of(formed)
-            done.urls += len(urls)
+            urls += len(given)
             if arguments.action == "filter":
-                flags = url_filter.add_digests(digests, _printing(urls))
+                flags = url_filter.add_digests(digests, _printing(given))
             elif arguments.action == "add":
                 flags = url_filter.add_digests(digests)
             else:
                 flags = url_filter.remove_digests(digests)
-            done.chosen += int(flags.sum())
+            chosen += int(flags.sum())
     seconds = time.perf_counter() - started
-    chosen = "forgotten" if arguments.action == "remove" else "new"
+    what = "removed" if arguments.action == "remove" else "new"
     _say(
-        f"{done.urls:,} URLs, {done.chosen:,} {chosen}, {len(url_filter):,} in the store; "
-        f"{done.urls / seconds:,.0f} URLs a second in {seconds:.1f} s"
+        f"{urls:,} URLs, {chosen:,} {what}, {len(url_filter):,} in the store; "
+        f"{urls / seconds:,.0f} URLs a second in {seconds:.1f} s"
     )
     _say_rejected(rejects, arguments)
 
 
 def _folds(arguments: argparse.Namespace) -> None:
-    """Count the URLs of lists that are spelled otherwise than others which are the same, and why.
+    """Count the URLs of lists that are other spellings of the same URL, by their differences.
 
-    Nothing is remembered.
+    Changes no store.
     """
     from mr_dedup.jobs.url_options import url_form
     from mr_dedup.urls.canonical import UrlForm
@@ -192,7 +194,7 @@ def _folds(arguments: argparse.Namespace) -> None:
 
     form = url_form(arguments) or UrlForm()
     tally = FoldTally()
-    with _rejects(arguments) as rejects:
+    with rejects_to(arguments.rejects, arguments.overwrite) as rejects:
         for lines in _with_progress(arguments.files, rejects):
             tally.add(*formed_lines(lines, form))
     folds = tally.folds()
@@ -201,7 +203,7 @@ def _folds(arguments: argparse.Namespace) -> None:
         f"({form.describe()})"
     )
     if folds.reasons:
-        print("folded with another one, and spelled with")
+        print("other spellings of the same URL, by their difference")
         width = max(map(len, folds.reasons))
         print("\n".join(f"  {why:{width}}  {count:,}" for why, count in folds.reasons.items()))
     _say_rejected(rejects, arguments)
@@ -211,17 +213,17 @@ def _say_rejected(rejects: Rejects, arguments: argparse.Namespace) -> None:
     if not rejects.count:
         return
     first = rejects.listed[0]
-    where = "give --rejects FILE to keep them, and why"
+    where = "--rejects FILE writes them and the reasons"
     if arguments.rejects is not None:
         where = f"{printable(str(arguments.rejects))} says why"
     _say(
-        f"lines that are no URL: {rejects.count:,}, the first in {printable(first.file)}, "
+        f"lines that are not a URL: {rejects.count:,}, the first in {printable(first.file)}, "
         f"{first.place}: {printable(first.reason)}; {where}"
     )
 
 
 def _printing(urls: list[bytes]) -> Callable[[Flags], None]:
-    """Return what prints those of ``urls`` that are flagged, batch by batch."""
+    """Return a function that prints the flagged ones of ``urls``, batch by batch."""
     waiting = iter(urls)
 
     def deliver(flags: Flags) -> None:
@@ -245,22 +247,8 @@ def _with_progress(files: Iterable[str], rejects: Rejects) -> Iterator[UrlLines]
                 bar.update(len(lines.urls))
 
 
-@contextlib.contextmanager
-def _rejects(arguments: argparse.Namespace) -> Iterator[Rejects]:
-    """Yield what takes rejected lines; the file is there if there were any, and whole."""
-    from mr_dedup.formats.documents.rejects import Rejects, rejects_file
-
-    if arguments.rejects is None:
-        yield Rejects()
-        return
-    with rejects_file(arguments.rejects, arguments.overwrite) as rejects:
-        yield rejects
-    if not rejects.count:
-        arguments.rejects.unlink()
-
-
 def _shape(arguments: argparse.Namespace) -> BloomShape | None:
-    """Return the shape that the arguments ask for; None if they ask for none."""
+    """Return the shape of the arguments; None if they have none."""
     from mr_dedup.errors import MrDedupError
     from mr_dedup.urls.counting_bloom import PAPER_COUNTER_BITS, PAPER_COUNTERS_A_URL, BloomShape
     from mr_dedup.urls.opening import DEFAULT_CAPACITY
@@ -289,24 +277,24 @@ def _rebuild(url_filter: UrlFilter, arguments: argparse.Namespace) -> None:
     )
 
 
-def _stats(url_filter: UrlFilter, place: str) -> list[str]:
+def _stats(url_filter: UrlFilter, location: str) -> list[str]:
     """Return the lines of ``stats``."""
-    bloom, held = url_filter.bloom, len(url_filter)
+    bloom, size = url_filter.bloom, len(url_filter)
     shape, histogram = bloom.shape, bloom.histogram()
     rows = {
-        "URLs": f"{held:,}, of a capacity of {shape.capacity:,}",
+        "URLs": f"{size:,}, of a capacity of {shape.capacity:,}",
         "form": url_filter.form.describe(),
         "counters": f"{shape.size:,} of {shape.counter_bits} bits, {shape.hashes} a URL",
-        "memory": f"{shape.nbytes:,} bytes, {shape.nbytes / max(1, held):.2f} a URL",
+        "memory": f"{shape.nbytes:,} bytes, {shape.nbytes / max(1, size):.2f} a URL",
         "in use": f"{1 - histogram[0] / shape.size:.3%} of the counters",
         "full": f"{int(histogram[-1]):,} counters",
         "false positives": f"{bloom.measured_fp_rate():.3e} measured, "
-        f"{shape.expected_fp_rate(held):.3e} expected",
-        "overflow": f"{shape.overflow_probability(held):.3e} a counter, "
-        f"at most {shape.overflow_bound(held):.3e}",
+        f"{shape.expected_fp_rate(size):.3e} expected",
+        "overflow": f"{shape.overflow_probability(size):.3e} a counter, "
+        f"at most {shape.overflow_bound(size):.3e}",
     }
     width = max(map(len, rows))
-    return [printable(place), *(f"  {name:{width}}  {value}" for name, value in rows.items())]
+    return [printable(location), *(f"  {name:{width}}  {value}" for name, value in rows.items())]
 
 
 def _say(message: str) -> None:

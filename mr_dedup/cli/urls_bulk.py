@@ -35,10 +35,10 @@ Write the distinct URLs of lists, and how often each is in them: a line COUNT TA
 it was first spelled, in the order in which they come first. Runs as a job, on all cores or nodes.
 
 LISTS are files, globs or folders of URLs, a line each, also .gz and .zst; - is standard input. With
---store those that are in it already are left out, and all are remembered once OUT is there: all of
-them or, if the command is killed, none. A store that is missing is made.
+--store, URLs that are in it already are skipped, and all are added once OUT is there: all of them
+or, if the command is killed, none. A store that is missing is made.
 
-Lines that are no URL are counted and kept in OUT.rejects.jsonl, with file, place and reason.
+Lines that are not a URL are counted and written to OUT.rejects.jsonl, with file, line and reason.
 """
 
 _SMALL_BYTES = 4 << 20
@@ -52,17 +52,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("lists", nargs="+", metavar="LISTS", help="files, globs or folders; -")
     parser.add_argument(
         "-o", "--out", type=output_place, required=True, metavar="OUT",
-        help="write here; on a cluster it may be an address",
+        help="write here; on a cluster it may be a URI",
     )  # fmt: skip
     parser.add_argument(
         "--store",
         type=_folder,
         metavar="DIR",
-        help="leave out what is in it, and remember the rest",
+        help="skip the URLs in it, and add the others",
     )
     parser.add_argument(
         "--rejects", type=output_place, metavar="FILE",
-        help="where lines go that are no URL, and why (default: OUT.rejects.jsonl)",
+        help="write lines that are not a URL here, with the reason (default: OUT.rejects.jsonl)",
     )  # fmt: skip
     parser.add_argument("--overwrite", action="store_true", help="replace OUT if it exists")
     parser.set_defaults(format=LIST_FORMAT)
@@ -79,39 +79,39 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.runner in streaming.CLUSTER_RUNNERS:
         settings = cluster_settings(arguments)
     else:
-        outputs = [str(place) for place in (arguments.out, arguments.rejects) if place]
+        outputs = [str(path) for path in (arguments.out, arguments.rejects) if path]
         refuse_cluster_arguments(arguments, [*arguments.lists, *outputs])
     form = _form(arguments)
-    rejects_place = arguments.rejects or rejects_beside(arguments.out)
+    rejects_uri = arguments.rejects or rejects_beside(arguments.out)
     with (
         streaming.staging_folder() as staging,
         Remembering(arguments.store, form) as remembering,
     ):
         with (
             delivered(arguments.out, arguments, staging, settings) as out,
-            delivered(rejects_place, arguments, staging, settings) as rejects_path,
-            rejects_output(rejects_path, arguments.overwrite, str(rejects_place)) as rejects,
+            delivered(rejects_uri, arguments, staging, settings) as rejects_path,
+            rejects_output(rejects_path, arguments.overwrite, str(rejects_uri)) as rejects,
         ):
             work = prepare(arguments.lists, arguments, staging, settings, _SMALL_BYTES)
             with _distinct(arguments, form, work, staging, settings) as urls:
                 for table in urls.rejects():
                     rejects.add(table)
                 counts = _written(urls, out, remembering, arguments.overwrite)
-        # not before OUT is there: who kills this in between has OUT, and the store as it was
+        # not before OUT is there: if the command is killed in between, the store is as it was
         size = remembering.add()
-    said = [f"mr-dedup: files: {work.files:,}, {counts.describe()}, rejected: {rejects.count:,}"]
+    summary = [f"mr-dedup: files: {work.files:,}, {counts.describe()}, rejected: {rejects.count:,}"]
     if arguments.store is not None:
-        said.append(
+        summary.append(
             f"mr-dedup: {counts.distinct - counts.new:,} were in {printable(str(arguments.store))} "
             f"already, {counts.new:,} are new, {size:,} in it now"
         )
-    said += rejects.summary("line", "could not be read as a URL")
+    summary += rejects.summary("line", "could not be read as a URL")
     seconds = time.perf_counter() - started
-    said.append(
+    summary.append(
         f"mr-dedup: wrote {printable(str(arguments.out))} in {seconds:.1f} s, "
         f"{counts.urls / seconds:,.0f} URLs a second"
     )
-    print("\n".join(said), file=sys.stderr)
+    print("\n".join(summary), file=sys.stderr)
     return 0
 
 
@@ -128,13 +128,13 @@ class _Counts:
 
 
 def _form(arguments: argparse.Namespace) -> UrlForm:
-    """Return the form of URLs, which is the store's if it has one; MrDedupError for another one."""
+    """Return the form of the store, or of the arguments; MrDedupError if they differ."""
     from mr_dedup.jobs.url_options import url_form
     from mr_dedup.urls.canonical import UrlForm
-    from mr_dedup.urls.opening import holds_store, open_filter
+    from mr_dedup.urls.opening import contains_store, open_filter
 
     wanted = url_form(arguments)
-    if arguments.store is not None and holds_store(arguments.store):
+    if arguments.store is not None and contains_store(arguments.store):
         with open_filter(arguments.store, form=wanted, create=False) as url_filter:
             return url_filter.form
     return wanted or UrlForm()
@@ -148,7 +148,7 @@ def _distinct(
     staging: Path,
     settings: ClusterSettings | None,
 ) -> Iterator[DistinctUrls]:
-    """Run the job as the arguments say; yield what it left."""
+    """Run the job; yield its distinct URLs."""
     from mr_dedup.cli.engine import engine_of
     from mr_dedup.jobs.urls import UrlsJob
     from mr_dedup.pipeline.distinct_urls import DistinctUrls
@@ -184,6 +184,6 @@ def _written(urls: DistinctUrls, out: Path, remembering: Remembering, overwrite:
 def _folder(text: str) -> Path:
     if is_address(text):
         raise argparse.ArgumentTypeError(
-            f"{text} is no folder: URLs are added to it as a whole, which others would wait for"
+            f"{text}: not a folder; URLs are added as one change, which others would wait for"
         )
     return Path(text)

@@ -30,7 +30,7 @@ class QueryBuffers(NamedTuple):
     """How much a query buffers; the same matches for any values of 1 and more.
 
     Args:
-        hits: of a segment, after which its queries are answered before others are probed.
+        hits: of a segment, after which its queries are processed before others are probed.
         tuples: hits that are sorted as tuples, not as columns, or converted to tuples at a time.
         tuples_a_query: the same, for each query of a call.
         matches: that a kernel's buffer has room for at first.

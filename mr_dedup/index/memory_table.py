@@ -76,12 +76,12 @@ class MemoryTable:
             k: the largest distance.
             count: the number of slots to scan.
             sequence: the change after which documents have to be alive.
-            stop_after: the number of matches after which no further query is answered.
+            stop_after: the number of matches after which no further query is processed.
             buffered: the number of matches that the first buffer has room for.
 
         Returns:
             The matches as two columns, rows of queries and slots, None if there are none; and the
-            number of queries that were answered.
+            number of queries that were processed.
         """
         # a growing table leaves these arrays as they are for their scans
         values, died = self.values, self.died

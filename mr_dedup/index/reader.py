@@ -29,7 +29,7 @@ class IndexReader(DescribedIndex):
     nor the writer for it.
 
     If the folder is moved and another index of the same kind takes its path, as when one that was
-    built anew is renamed, queries are answered from the other one from then on. They raise
+    built anew is renamed, queries read the other one from then on. They raise
     MrDedupError as long as there is none, or one that differs in k, in what fingerprints are made
     from, or in whether documents have ids.
 

@@ -171,8 +171,8 @@ class Segment:
         for; it is doubled if a query has more.
 
         Returns:
-            The matches, None if there are none; and the number of queries that were answered: all,
-            or those up to the one that made ``stop_after`` matches.
+            The matches, None if there are none; and the number of queries that were processed: all,
+            or up to the one that made ``stop_after`` matches.
         """
         self._require_whole()
         # what costs a call a microsecond costs a query of one a third

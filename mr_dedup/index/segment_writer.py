@@ -174,7 +174,10 @@ def _write_ids(out: BlockWriter, parts: Sequence[Ids], by_rank: NDArray[np.int64
         out.write_array(offsets[start : start + _PIECE].astype(f"<u{4 * words}"))
     starts_bytes.append(out.align())
     _write_content(out, parts, by_rank, offsets)
-    return IdTable(bits, words, *starts_bytes, int(offsets[-1]))
+    directory_at, tags_at, documents_at, offsets_at, content_at = starts_bytes
+    return IdTable(
+        bits, words, directory_at, tags_at, documents_at, offsets_at, content_at, int(offsets[-1])
+    )
 
 
 def _write_content(

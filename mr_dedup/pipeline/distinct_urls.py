@@ -17,7 +17,7 @@ from mr_dedup.urls.canonical import UrlForm
 from mr_dedup.urls.counting_bloom import BloomShape
 from mr_dedup.urls.digests import NO_DIGESTS, grouped
 from mr_dedup.urls.filter import Flags, UrlFilter
-from mr_dedup.urls.opening import DEFAULT_CAPACITY, holds_store, open_filter
+from mr_dedup.urls.opening import DEFAULT_CAPACITY, contains_store, open_filter
 from mr_dedup.urls.store import MAX_COUNT
 
 _SIDES: tuple[Literal["left"], Literal["right"]] = ("left", "right")
@@ -122,7 +122,7 @@ class Remembering:
             return np.ones(len(rows), dtype=bool)
         self._digests.append(rows.digests)
         self._visits.append(np.minimum(rows.visits, MAX_COUNT).astype(np.uint32))
-        if self._filter is None and not holds_store(self._folder):
+        if self._filter is None and not contains_store(self._folder):
             return np.ones(len(rows), dtype=bool)
         order, _ = grouped(rows.digests)
         are_new = np.empty(len(rows), dtype=bool)

@@ -1,9 +1,9 @@
-"""The counters of a store, kept at what the store says through changes, interrupts and ends.
+"""The counters of a store, which follow it through changes, interrupts and restarts.
 
-Counters are of one generation of the store. They are saved with it now and then; what the store
-has beyond that is taken from its journal at the next opening, or by reading all of the store where
-the journal does not go back so far. The same brings them up to date with a store that others
-change too. Segments that are not what the store says are marked until they are filled from it.
+Counters are of one generation of the store, and are saved with its number now and then. Later
+changes are replayed from the store's journal at the next opening; if the journal begins later, all
+digests are read. In the same way counters follow a store that other processes change. Segments
+whose counters are not right are marked as stale until they are recounted from the store.
 """
 
 from __future__ import annotations
@@ -18,74 +18,80 @@ from mr_dedup.urls.counting_bloom import BloomShape, CountingBloom
 from mr_dedup.urls.digests import Digests
 from mr_dedup.urls.store import Change, DigestStore, Entry
 
-_LEAST_SAVED = 1 << 20
-"""Digests added and removed from which counters are saved again: their replay takes a second."""
+UNSAVED_DIGESTS = 1 << 20
+"""Digests added and removed after which counters are saved: to replay them takes a second."""
 
 _SAVED_SHARE = 4
-"""Nor before as many as the capacity divided by this: so saving costs a URL 40 bytes at most."""
+"""Nor before as many as the capacity divided by this: so saving writes at most 40 bytes a URL."""
 
 
 class StoreCounters:
     """A counting Bloom filter over a store, and the generation of the store that it counts.
 
-    ``rebuilt`` is why all of the store had to be read at the opening, None if it had not to be.
+    Args:
+        store: the store.
+        shape: of new counters, by default the paper's for the size of the store; widened if the
+            store has more digests than its capacity.
+        file: of the counters; without one they are not saved.
+        unsaved_digests: added and removed digests after which the counters are saved.
     """
 
     def __init__(
-        self, store: DigestStore, shape: BloomShape | None, file: FolderFile | None
+        self,
+        store: DigestStore,
+        shape: BloomShape | None,
+        file: FolderFile | None,
+        unsaved_digests: int = UNSAVED_DIGESTS,
     ) -> None:
-        """Take the counters from ``file``, if they are of use, or fill those of ``shape``.
-
-        ``shape`` is the paper's for what the store holds if None; it is widened where the store
-        holds more than its capacity. Without ``file`` counters are not saved.
-        """
         self._store = store
         self._file = file
+        self._unsaved_digests = unsaved_digests
         self._unsaved = 0
         self.generation, self.size = store.state()
         loaded, self.rebuilt = self._loaded()
+        """Why the counters had to be rebuilt from the store; None if they were loaded."""
         self.bloom = loaded or CountingBloom(shape or BloomShape.of_paper(max(1, self.size)))
         self._stale = np.full(self.bloom.shape.segments, loaded is None)
         if loaded is not None and not self._replay():
             self.rebuilt = f"{file and file.path} was not of the last changes"
-        self._fit()
+        self._widen()
         if loaded is None:
             self.save()
 
     def may_know(self, digests: Digests) -> NDArray[np.bool_]:
-        """Return for each of ``digests`` whether the store may have it; it has not where False."""
+        """Return which of ``digests`` the store may have, bool[n]; it has no others."""
         return self.bloom.may_know(digests)
 
     def settle(self) -> None:
-        """Be at what the store says, as far as that is known without asking it."""
+        """Recount stale segments; changes by others are not looked for."""
         if self._stale.any():
-            self._fill()
+            self._recount()
 
     def catch_up(self) -> None:
-        """Be at the store's generation."""
+        """Bring the counters to the store's generation."""
         self._replay()
-        self._fill()
+        self._recount()
 
     def commit(self, change: Change) -> bool:
-        """Make ``change`` in the store and count it; False, and nothing, if others were first."""
+        """Apply ``change`` to the store and count it; False if others changed the store first."""
         if not self._store.commit(change, self.generation):
             return False
-        self._take(Entry(self.generation + 1, change.added, change.removed))
-        self._fill()
+        self._count(Entry(self.generation + 1, change.added, change.removed))
+        self._recount()
         if self.size > self.bloom.shape.capacity:
             self.rebuild(self.bloom.shape)
-        elif self._unsaved >= max(_LEAST_SAVED, self.bloom.shape.capacity // _SAVED_SHARE):
+        elif self._unsaved >= max(self._unsaved_digests, self.bloom.shape.capacity // _SAVED_SHARE):
             self.save()
         return True
 
     def rebuild(self, shape: BloomShape) -> None:
-        """Fill all counters anew, of ``shape``, widened for what the store holds; save them."""
-        self._begin(shape)
-        self._fit()
+        """Rebuild the counters in ``shape``, widened for the size of the store, and save them."""
+        self._start(shape)
+        self._widen()
         self.save()
 
     def save(self) -> None:
-        """Save the counters, so that the next opening has little to do; nothing without a file."""
+        """Save the counters; does nothing without a file."""
         self.settle()
         self._unsaved = 0
         if self._file is not None:
@@ -93,16 +99,16 @@ class StoreCounters:
             self._store.trim(self.generation)
 
     def close(self) -> None:
-        """Save what was not saved yet; not counters that an interrupt left half-made.
+        """Save the counters, unless an interrupt left some stale, or their folder was moved.
 
-        Nor if their folder was moved: the next opening makes them anew.
+        The next opening rebuilds them then.
         """
         moved = self._file is not None and not self._file.folder.is_at_path()
         if self._unsaved and not self._stale.any() and not moved:
             self.save()
 
     def _loaded(self) -> tuple[CountingBloom | None, str | None]:
-        """Return the counters that were saved, or None and why they are of no use."""
+        """Return the counters that were saved, or None and why they cannot be used."""
         if self._file is None:
             return None, None
         path = self._file.path
@@ -120,15 +126,15 @@ class StoreCounters:
         self.generation = saved.generation
         return saved.bloom, None
 
-    def _begin(self, shape: BloomShape) -> None:
-        """Have counters of ``shape``, all of them to be filled."""
+    def _start(self, shape: BloomShape) -> None:
+        """Replace the counters by stale ones of ``shape``."""
         self.bloom = CountingBloom(shape)
         self._stale = np.ones(shape.segments, dtype=bool)
 
     def _replay(self) -> bool:
-        """Take what the store has beyond the generation; False if all of it must be read for that.
+        """Count the changes after the generation; False if the journal does not have them.
 
-        Then all counters are stale. Raises MrDedupError if the store is another one now.
+        Then all counters are stale. Raises MrDedupError if the store was replaced.
         """
         state = self._store.state()
         if state.generation < self.generation:
@@ -137,18 +143,18 @@ class StoreCounters:
         if entries is None:
             self._stale[:] = True
         for entry in entries or ():
-            self._take(entry)
+            self._count(entry)
         # changes of reference counts alone are not in the journal
         self.generation = max(self.generation, state.generation)
         later = [entry for entry in entries or () if entry.generation > state.generation]
         self.size = state.size + sum(len(each.added) - len(each.removed) for each in later)
         return entries is not None
 
-    def _take(self, entry: Entry) -> None:
-        """Count what a change added and no longer what it removed, but in stale segments."""
+    def _count(self, entry: Entry) -> None:
+        """Count what a change added and removed, but for stale segments."""
         added, removed = entry.added, entry.removed
         if self._stale.any():
-            added, removed = self._in_sound(added), self._in_sound(removed)
+            added, removed = self._in_fresh(added), self._in_fresh(removed)
         try:
             self.bloom.raise_(added)
             if len(removed):
@@ -157,32 +163,32 @@ class StoreCounters:
             self.size += len(entry.added) - len(entry.removed)
             self._unsaved += len(entry.added) + len(entry.removed)
         except BaseException:
-            # who knows how far that came
+            # it is not known which counters were changed
             self._stale[:] = True
             raise
 
-    def _in_sound(self, digests: Digests) -> Digests:
-        sound: Digests = digests[~self._stale[self.bloom.segments_of(digests)]]
-        return sound
+    def _in_fresh(self, digests: Digests) -> Digests:
+        fresh: Digests = digests[~self._stale[self.bloom.segments_of(digests)]]
+        return fresh
 
-    def _fill(self) -> None:
-        """Fill stale segments with what the store has there, all of them of one generation."""
+    def _recount(self) -> None:
+        """Recount the stale segments from the store, all at one generation."""
         while self._stale.any():
             for segment in np.flatnonzero(self._stale).tolist():
                 first, stop = self.bloom.prefixes_of(segment)
                 digests = self._store.between(first, stop, self.generation)
                 if digests is None:
-                    # others were faster; what they changed in segments already filled is taken
+                    # others changed the store: count that in the segments that are done
                     self._replay()
                     break
                 self.bloom.fill(segment, digests)
                 self._stale[segment] = False
 
-    def _fit(self) -> None:
-        """Widen the counters until they are for what the store holds, and fill them."""
+    def _widen(self) -> None:
+        """Widen the counters to the size of the store, and recount them."""
         shape = self.bloom.shape
         while shape.capacity < self.size:
             shape = shape.wider()
         if shape != self.bloom.shape:
-            self._begin(shape)
-        self._fill()
+            self._start(shape)
+        self._recount()

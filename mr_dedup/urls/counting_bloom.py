@@ -1,12 +1,11 @@
-"""A counting Bloom filter over digests: packed counters that tell what is certainly new.
+"""A counting Bloom filter over digests: packed counters, zero for what is certainly new.
 
-Counters lie in segments of 16 KB, 32,768 of 4 bits, and all counters of a digest lie in one, that
-of its leading bits. So the digests that use a counter follow each other wherever digests are
-sorted: a counter that is full is put right by reading some 1,600 neighbours from the store, and no
-index from counters to digests is kept, which would be h rows a URL. And a sorted batch walks
-through the counters once. The price is that some segments hold more URLs than others: at the
-paper's settings 1.7 % more false positives than of one large segment; 0.9 % with segments of twice
-the size, 7 % with those of a quarter.
+Counters are in segments of 16 KB, 32,768 of 4 bits; the leading bits of a digest choose the segment
+of all its counters. So the digests of a segment are neighbours in sorted order: a saturated counter
+is recounted by reading some 1,600 of them from the store, and no index from counters to digests is
+needed, which would be h rows a URL. And a sorted batch walks through the counters once. The price
+is that some segments have more URLs than others: at the paper's settings 1.7 % more false positives
+than with one large segment; 0.9 % with segments of twice the size, 7 % with those of a quarter.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from mr_dedup.urls import counting_bloom_kernels as kernels
 from mr_dedup.urls.digests import Digests
 
 SEGMENT_WORDS = 1 << 11
-"""The most that a segment has."""
+"""The largest number of words of a segment."""
 
 MAX_HASHES = 16
 MAX_COUNTER_BITS = 8
@@ -62,14 +61,20 @@ _CHECKED_HEADER_BYTES = HEADER.itemsize - 8
 
 @dataclass(frozen=True)
 class BloomShape:
-    """How many counters there are, how wide, and how many of them a URL uses.
+    """The size of a counting Bloom filter.
 
-    - ``capacity``: the URLs that ``counters`` are meant for, N of the paper.
-    - ``counters``: at least so many, m; rounded up to whole words in segments of one size.
-    - ``counter_bits``: n, 1 to 8. A counter that reaches 2**n - 1 is full, and stays so.
-    - ``hashes``: h, 1 to 16.
+    Args:
+        capacity: the number of URLs that it is for, N of the paper.
+        counters: the smallest number of counters, m; rounded up to whole words in equal segments.
+        counter_bits: n, 1 to 8. A counter that reaches 2**n - 1 is saturated.
+        hashes: h, 1 to 16, the counters of a URL.
 
-    Raises ValueError, naming the parameter and its value, where these do not fit.
+    Raises:
+        ValueError: a parameter is out of range.
+
+    >>> shape = BloomShape.of_paper(1_000_000)
+    >>> shape.hashes, shape.nbytes, f"{shape.expected_fp_rate(1_000_000):.5f}"
+    (8, 10000848, '0.00014')
     """
 
     capacity: int
@@ -78,14 +83,15 @@ class BloomShape:
     hashes: int = PAPER_HASHES
 
     def __post_init__(self) -> None:
-        for name, most in (
+        for name, max_value in (
             ("capacity", _MAX_CAPACITY),
             ("counters", _MAX_CAPACITY),
             ("counter_bits", MAX_COUNTER_BITS),
             ("hashes", MAX_HASHES),
         ):
-            if not 1 <= getattr(self, name) <= most:
-                raise ValueError(f"{name} must be from 1 to {most:,}, not {getattr(self, name)}")
+            if not 1 <= getattr(self, name) <= max_value:
+                reason = f"must be from 1 to {max_value:,}, not {getattr(self, name)}"
+                raise ValueError(f"{name} {reason}")
 
     @classmethod
     def of_paper(cls, capacity: int) -> BloomShape:
@@ -96,10 +102,10 @@ class BloomShape:
     def from_capacity(
         cls, capacity: int, fp_rate: float, counter_bits: int = PAPER_COUNTER_BITS
     ) -> BloomShape:
-        """Return the smallest shape that takes at most ``fp_rate`` of new URLs for known ones.
+        """Return the smallest shape whose rate of false positives is at most ``fp_rate``.
 
-        That is when ``capacity`` URLs are counted. Raises ValueError as the class, and unless
-        ``fp_rate`` is between 0 and 1.
+        The rate is that of new URLs when ``capacity`` URLs are counted. Raises ValueError as the
+        class, and unless ``fp_rate`` is between 0 and 1.
         """
         if not 0 < fp_rate < 1:
             raise ValueError(f"fp_rate must be between 0 and 1, not {fp_rate}")
@@ -112,27 +118,27 @@ class BloomShape:
 
     @property
     def counters_a_word(self) -> int:
-        """How many counters a word of 64 bits holds."""
+        """The number of counters in a word of 64 bits."""
         return 64 // self.counter_bits
 
     @property
     def segments(self) -> int:
-        """How many segments there are: runs of counters, each for a range of digests."""
+        """The number of segments: runs of counters, each for a range of digests."""
         return -(-self.counters // (SEGMENT_WORDS * self.counters_a_word))
 
     @property
     def segment_words(self) -> int:
-        """How many words a segment has."""
+        """The number of words of a segment."""
         return -(-self.counters // (self.segments * self.counters_a_word))
 
     @property
     def size(self) -> int:
-        """How many counters there are, after rounding up."""
+        """The number of counters, after rounding up."""
         return self.segments * self.segment_words * self.counters_a_word
 
     @property
     def nbytes(self) -> int:
-        """What the counters take in memory."""
+        """The bytes of the counters."""
         return self.segments * self.segment_words * 8
 
     def wider(self, factor: int = 2) -> BloomShape:
@@ -142,7 +148,7 @@ class BloomShape:
         )
 
     def expected_fp_rate(self, urls: int) -> float:
-        """Return the share of new URLs that are taken for known ones when ``urls`` are counted.
+        """Return the expected rate of false positives when ``urls`` URLs are counted.
 
         (1 - (1 - 1/m)**(hN))**h, as of any Bloom filter.
         """
@@ -150,7 +156,7 @@ class BloomShape:
         return float((1 - at_zero) ** self.hashes)
 
     def overflow_probability(self, urls: int) -> float:
-        """Return the probability that a given counter is full when ``urls`` are counted.
+        """Return the probability that a given counter is saturated when ``urls`` are counted.
 
         hN draws of m counters: P(counter >= j) for j = 2**n - 1, the binomial tail itself.
         """
@@ -176,14 +182,23 @@ class BloomShape:
 
 
 class CountingBloom:
-    """The counters of a shape, in memory: uint64 words.
+    """The counters of a shape, in memory.
 
-    Digests are given as digests.Digests; work goes through the counters once if they ascend. Not
-    to be changed by two threads at once.
+    Digests are uint64[n, 2]; a method walks through the counters once if they ascend. Not to be
+    changed by two threads at once.
+
+    Args:
+        shape: of the counters.
+        words: uint64[segments * segment_words], the packed counters, by default zeros.
+
+    >>> bloom = CountingBloom(BloomShape.of_paper(100))
+    >>> digests = np.array([[1 << 63, 5], [1 << 60, 7]], np.uint64)
+    >>> bloom.raise_(digests[:1])
+    >>> bloom.may_know(digests).tolist()
+    [True, False]
     """
 
     def __init__(self, shape: BloomShape, words: NDArray[np.uint64] | None = None) -> None:
-        """Have all counters at 0, or as in ``words`` uint64[segments * segment_words]."""
         self.shape = shape
         count = shape.segments * shape.segment_words
         self.words = np.zeros(count, dtype=np.uint64) if words is None else words
@@ -197,9 +212,9 @@ class CountingBloom:
         self._scratch = tuple(np.empty(shape.hashes, dtype=np.uint64) for _ in range(2))
 
     def may_know(self, digests: Digests) -> NDArray[np.bool_]:
-        """Return for each digest whether it may be counted; it certainly is not where False.
+        """Return which digests may be counted, bool[n]; others certainly are not.
 
-        23 ns each where the counters are in a cache; 240 ns with 20 million URLs, 65,536 at a time,
+        23 ns each if the counters are in a cache; 240 ns with 20 million URLs, 65,536 at a time,
         165 ns a million at a time.
         """
         out = np.empty(len(digests), dtype=bool)
@@ -207,24 +222,25 @@ class CountingBloom:
         return out
 
     def raise_(self, digests: Digests) -> None:
-        """Count ``digests``; counters that are full stay."""
+        """Increment the counters of ``digests``; saturated ones stay."""
         kernels.raise_counters(self.words, digests, *self._geometry, *self._scratch)
 
     def lower(self, digests: Digests) -> NDArray[np.int64]:
-        """Take ``digests`` out again; return the segments that must be filled anew, ascending.
+        """Decrement the counters of ``digests``; return the segments to recount, ascending.
 
-        Those are where one of the counters was full: it may have to stay, or not. Raises
-        ValueError if a counter was 0, so that a digest cannot have been counted; the counters
-        are of no use then.
+        Those are the segments where one of the counters was saturated. Raises ValueError if a
+        counter was 0, so that a digest cannot have been counted; the counters are of no use then.
         """
-        full = np.zeros(self.shape.segments, dtype=bool)
-        zeros = kernels.lower_counters(self.words, digests, *self._geometry, *self._scratch, full)
+        saturated = np.zeros(self.shape.segments, dtype=bool)
+        zeros = kernels.lower_counters(
+            self.words, digests, *self._geometry, *self._scratch, saturated
+        )
         if zeros:
             raise ValueError(f"digests: {zeros} of their counters were 0: not all were counted")
-        return np.flatnonzero(full)
+        return np.flatnonzero(saturated)
 
     def fill(self, segment: int, digests: Digests) -> None:
-        """Have ``segment`` count ``digests``, all of which are in it, and nothing else."""
+        """Recount ``segment``: zero its counters, and increment those of ``digests``, all in it."""
         size = self.shape.segment_words
         self.words[segment * size : (segment + 1) * size] = 0
         self.raise_(digests)
@@ -235,22 +251,22 @@ class CountingBloom:
         return (upper * np.uint64(self.shape.segments)) >> np.uint64(32)
 
     def prefixes_of(self, segment: int) -> tuple[int, int]:
-        """Return the first 32 bits of the digests of ``segment``: from, and up to but without."""
+        """Return the range of the first 32 bits of the digests of ``segment``, [first, stop)."""
         segments = self.shape.segments
         return -(-(segment << 32) // segments), -(-((segment + 1) << 32) // segments)
 
     def histogram(self) -> NDArray[np.uint64]:
-        """Return how many counters have each value: uint64[2**counter_bits]."""
+        """Return the number of counters of each value, uint64[2**counter_bits]."""
         return self._tally()[0]
 
     def occupied_fp_rate(self) -> float:
-        """Return the share of new URLs that are taken for known, by how many counters are not 0."""
+        """Return the rate of false positives that follows from the counters that are not 0."""
         _, occupied = self._tally()
         shares = occupied / (self.shape.segment_words * self.shape.counters_a_word)
         return float(np.mean(shares**self.shape.hashes))
 
     def measured_fp_rate(self, tries: int = 1 << 20, seed: int = 0) -> float:
-        """Return the share of ``tries`` random digests, none of them counted, that may be known."""
+        """Return the rate of false positives among ``tries`` random digests, none of them known."""
         random = np.random.default_rng(seed)
         found = 0
         for start in range(0, tries, _TRIES_AT_ONCE):
@@ -267,10 +283,15 @@ class CountingBloom:
         return histogram, occupied
 
     def save(self, file: FolderFile, store_id: bytes, generation: int) -> None:
-        """Write the counters to ``file``, whole or not at all, instead of what it contains.
+        """Replace ``file`` by one of the counters, whole or not at all.
 
-        ``store_id`` (16 bytes) and ``generation`` say of which state of which store they are.
-        Raises MrDedupError where it cannot be written.
+        Args:
+            file: to replace.
+            store_id: 16 bytes, the id of the store that is counted.
+            generation: of that store.
+
+        Raises:
+            MrDedupError: the file cannot be written.
         """
         header = np.zeros((), dtype=HEADER)
         header["magic"], header["version"] = MAGIC, VERSION
@@ -289,7 +310,7 @@ class CountingBloom:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """Counters as they were saved, and of which state of which store they are."""
+    """Saved counters, and the id and the generation of the store that they count."""
 
     bloom: CountingBloom
     store_id: bytes
@@ -297,7 +318,7 @@ class Snapshot:
 
 
 def load(file: FolderFile) -> Snapshot:
-    """Return what ``CountingBloom.save`` wrote; FormatError where it is damaged."""
+    """Return the counters that ``CountingBloom.save`` wrote; FormatError if they are damaged."""
     path = file.path
     with os.fdopen(file.open(os.O_RDONLY), "rb") as content:
         header = _header(path, content.read(HEADER.itemsize), os.fstat(content.fileno()).st_size)
@@ -319,9 +340,9 @@ def load(file: FolderFile) -> Snapshot:
 
 
 def _header(path: Path, raw: bytes, length_bytes: int) -> Any:
-    """Return the header ``raw`` of a file of so many bytes; FormatError unless it is sound."""
+    """Return the header of a file of ``length_bytes``; FormatError if it is damaged."""
     if raw[: len(MAGIC)] != MAGIC:
-        raise FormatError(path, "header", f"is no file of counters, which begins with {MAGIC!r}")
+        raise FormatError(path, "header", f"not a file of counters, which begins with {MAGIC!r}")
     if len(raw) < HEADER.itemsize:
         raise FormatError(path, "header", f"the file ends there, at byte {length_bytes}")
     header = np.frombuffer(raw, dtype=HEADER)[0]
@@ -343,6 +364,6 @@ def _header(path: Path, raw: bytes, length_bytes: int) -> Any:
 
 
 def _binomial(draws: int, count: int, chance: float) -> float:
-    """Return the probability that ``count`` of ``draws`` happen, each with ``chance``."""
+    """Return the binomial probability of ``count`` of ``draws``, each with ``chance``."""
     ways = math.lgamma(draws + 1) - math.lgamma(count + 1) - math.lgamma(draws - count + 1)
     return math.exp(ways + count * math.log(chance) + (draws - count) * math.log1p(-chance))

@@ -1,8 +1,8 @@
-"""Kernels over packed counters: read, raise and lower those of many digests.
+"""Kernels over packed counters: read, increment and decrement those of many digests.
 
-Counters of ``bits`` bits lie in uint64 words, none across two. A digest's segment comes from its
-first half, its counters in there from its second: ``places`` has how. Arrays are the caller's, and
-nothing is checked.
+Counters of ``bits`` bits are packed into uint64 words, none across two. The first half of a digest
+chooses the segment, the second half its counters in there: see ``locate``. The caller allocates and
+validates.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ def _segment(first, segments):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def places(digests, number, segments, segment_words, bits, out_words, out_shifts):  # type: ignore[no-untyped-def]
-    """Write where the counters of one digest are: the word of each, and by how much to shift it.
+def locate(digests, number, segments, segment_words, bits, out_words, out_shifts):  # type: ignore[no-untyped-def]
+    """Write the word of each counter of a digest, and the bits to shift it by.
 
     Hash 2j and hash 2j + 1 are the lower and the upper 32 bits of the digest's second half plus
-    (j + 1) times an odd constant, mixed. Scaled to the words of a segment, a hash names the word;
-    what the scaling left over, scaled to the counters of a word, names the counter.
+    (j + 1) times an odd constant, mixed. A hash is scaled to the words of a segment, which gives
+    the word; the fraction is scaled to the counters of a word, which gives the counter.
     """
     base = _segment(digests[number, 0], segments) * segment_words
     in_word = _64 // bits
@@ -56,44 +56,44 @@ def places(digests, number, segments, segment_words, bits, out_words, out_shifts
 
 @njit(cache=True, nogil=True)
 def all_raised(words, digests, segments, segment_words, bits, at, shifts, out):  # type: ignore[no-untyped-def]
-    """Write to ``out`` bool[n] whether no counter of a digest is 0."""
-    most = (_1 << bits) - _1
+    """Write to ``out`` bool[n] whether all counters of a digest are positive."""
+    max_value = (_1 << bits) - _1
     for number in range(digests.shape[0]):
-        places(digests, number, segments, segment_words, bits, at, shifts)
-        least = most
+        locate(digests, number, segments, segment_words, bits, at, shifts)
+        smallest = max_value
         for i in range(at.size):
-            least = min(least, (words[at[i]] >> shifts[i]) & most)
-        out[number] = least != _0
+            smallest = min(smallest, (words[at[i]] >> shifts[i]) & max_value)
+        out[number] = smallest != _0
 
 
 @njit(cache=True, nogil=True)
 def raise_counters(words, digests, segments, segment_words, bits, at, shifts):  # type: ignore[no-untyped-def]
-    """Raise the counters of each digest by one, but those that are full."""
-    most = (_1 << bits) - _1
+    """Increment the counters of each digest, but for saturated ones."""
+    max_value = (_1 << bits) - _1
     for number in range(digests.shape[0]):
-        places(digests, number, segments, segment_words, bits, at, shifts)
+        locate(digests, number, segments, segment_words, bits, at, shifts)
         for i in range(at.size):
             word = words[at[i]]
-            if (word >> shifts[i]) & most != most:
+            if (word >> shifts[i]) & max_value != max_value:
                 words[at[i]] = word + (_1 << shifts[i])
 
 
 @njit(cache=True, nogil=True)
-def lower_counters(words, digests, segments, segment_words, bits, at, shifts, full):  # type: ignore[no-untyped-def]
-    """Lower the counters of each digest by one, but those that are full.
+def lower_counters(words, digests, segments, segment_words, bits, at, shifts, saturated):  # type: ignore[no-untyped-def]
+    """Decrement the counters of each digest, but for saturated ones.
 
-    ``full`` bool[segments] becomes true where there were such. Returns how many counters were 0,
-    which those of a digest that was counted never are.
+    Sets ``saturated`` bool[segments] for their segments. Returns the number of counters that were
+    0, which those of a digest that was counted never are.
     """
-    most = (_1 << bits) - _1
+    max_value = (_1 << bits) - _1
     zeros = _0
     for number in range(digests.shape[0]):
-        places(digests, number, segments, segment_words, bits, at, shifts)
+        locate(digests, number, segments, segment_words, bits, at, shifts)
         for i in range(at.size):
             word = words[at[i]]
-            value = (word >> shifts[i]) & most
-            if value == most:
-                full[_segment(digests[number, 0], segments)] = True
+            value = (word >> shifts[i]) & max_value
+            if value == max_value:
+                saturated[_segment(digests[number, 0], segments)] = True
             elif value == _0:
                 zeros += _1
             else:
@@ -103,14 +103,14 @@ def lower_counters(words, digests, segments, segment_words, bits, at, shifts, fu
 
 @njit(cache=True, nogil=True)
 def tally(words, segment_words, bits, histogram, occupied):  # type: ignore[no-untyped-def]
-    """Add up how many counters have each value (uint64[2**bits]), and are not 0 in each segment."""
-    most = (_1 << bits) - _1
+    """Count the counters of each value (uint64[2**bits]), and the positive ones of each segment."""
+    max_value = (_1 << bits) - _1
     in_word = _64 // bits
     for segment in range(occupied.size):
         for at in range(_U(segment) * segment_words, _U(segment + 1) * segment_words):
             word = words[at]
             for _ in range(in_word):
-                value = word & most
+                value = word & max_value
                 histogram[value] += _1
                 if value != _0:
                     occupied[segment] += _1
@@ -119,9 +119,9 @@ def tally(words, segment_words, bits, histogram, occupied):  # type: ignore[no-u
 
 @njit(cache=True, nogil=True)
 def sort_equal_halves(digests, order):  # type: ignore[no-untyped-def]
-    """Put ``order`` int64[n], which sorts digests by their first halves, right by the second too.
+    """Sort ``order`` int64[n], which sorts digests by their first halves, by the second ones too.
 
-    Stable. By insertion: only equal digests are likely to share a half, and they need no moves.
+    A stable insertion sort: mostly equal digests share a half, and these are in order already.
     """
     for end in range(1, order.size):
         moved = order[end]

@@ -1,8 +1,7 @@
-"""Digests: the MD5 of URLs, 128 bits in two halves, which is what stands for a URL everywhere.
+"""Digests of URLs: MD5, 128 bits in two halves. Everything but lists of URLs works on digests.
 
-The paper calls them fingerprints; here that word is taken. MD5 is no secret any more: who makes
-two URLs with one digest hides one of them behind the other. By chance it happens to one pair in
-2**128.
+The paper calls them fingerprints. MD5 is broken: an attacker can make two URLs with one digest, of
+which one is then taken for the other. By chance that happens to one pair in 2**128.
 """
 
 from __future__ import annotations
@@ -28,13 +27,17 @@ NO_DIGESTS: Digests = np.empty((0, 2), dtype=np.uint64)
 
 
 def digests_of(urls: Iterable[bytes]) -> Digests:
-    """Return the digests of ``urls``, in their order; 0.4 microseconds each."""
+    """Return the digests of ``urls``, uint64[n, 2]; 0.4 microseconds each.
+
+    >>> [f"{half:x}" for half in digests_of([b""])[0].tolist()]
+    ['d41d8cd98f00b204', 'e9800998ecf8427e']
+    """
     joined = b"".join([md5(url, usedforsecurity=False).digest() for url in urls])
     return from_bytes(joined)
 
 
 def formed_lines(lines: UrlLines, form: UrlForm) -> tuple[list[bytes], list[bytes]]:
-    """Return the URLs among ``lines``, as they are and in ``form``; others are rejected."""
+    """Return the URLs of ``lines``, as they are and in ``form``; reject the other lines."""
     urls, formed = [], []
     for position, url in zip(lines.positions, lines.urls, strict=True):
         try:
@@ -46,12 +49,12 @@ def formed_lines(lines: UrlLines, form: UrlForm) -> tuple[list[bytes], list[byte
 
 
 def from_bytes(joined: bytes) -> Digests:
-    """Return the digests whose bytes follow each other in ``joined``."""
+    """Return the digests whose bytes are concatenated in ``joined``."""
     return np.frombuffer(joined, dtype=">u8").astype(np.uint64).reshape(-1, 2)
 
 
 def to_bytes(digests: Digests) -> bytes:
-    """Return the 16 bytes of each digest, one after the other."""
+    """Return the bytes of digests, concatenated, 16 each."""
     return digests.astype(">u8").tobytes()
 
 
@@ -62,9 +65,13 @@ def keys_of(digests: Digests) -> list[bytes]:
 
 
 def grouped(digests: Digests) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return an order that sorts ``digests``, equal ones as they stood, and where groups begin.
+    """Return rows that sort ``digests`` stably, and the first of each group of equal ones.
 
-    Both int64: of n, and of as many as there are distinct digests. 0.1 microseconds a digest.
+    Both int64: of n, and of the number of distinct digests. 0.1 microseconds a digest.
+
+    >>> order, begins = grouped(digests_of([b"b", b"a", b"b"]))
+    >>> order.tolist(), begins.tolist()
+    ([1, 0, 2], [0, 1])
     """
     order = np.argsort(digests[:, 0], kind="stable")
     kernels.sort_equal_halves(digests, order)

@@ -1,15 +1,12 @@
-"""The IMP-CB filter (Wu et al. 2018): has this URL been seen? Exact, mostly from memory, able to
-forget.
+"""The IMP-CB filter (Wu et al. 2018): has this URL been seen? Exact, mostly from memory, removable.
 
-Counters stand before a store of digests. A URL one of whose counters is 0 is certainly new; for
-any other the store decides. A URL that is new raises its counters, one that is forgotten lowers
-them; visits of a known one only raise its reference count in the store. A counter that is full
-cannot be lowered: its segment is filled anew with the digests that the store has there. So every
-counter is at any time what the store says, the number of its uses or 2**n - 1 if there are more,
-whatever the history.
+A counting Bloom filter stands before a store of digests. A URL that one of its counters is 0 for is
+new; for any other the store decides. A new URL increments its counters, a removed one decrements
+them; further visits of a URL only increment its reference count in the store. A saturated counter
+cannot be decremented: its segment is recounted from the digests of the store. So a counter is at
+any time the number of its uses in the store, or 2**n - 1 if there are more, whatever the history.
 
-Batches are worked on as sets of distinct digests in ascending order, which is the order of the
-counters and of the store.
+Batches are processed as distinct digests in ascending order, the order of counters and store.
 """
 
 from __future__ import annotations
@@ -17,14 +14,13 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from types import TracebackType
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mr_dedup.formats.folders import FolderFile
 from mr_dedup.urls.canonical import UrlForm
-from mr_dedup.urls.counters import StoreCounters
+from mr_dedup.urls.counters import UNSAVED_DIGESTS, StoreCounters
 from mr_dedup.urls.counting_bloom import BloomShape, CountingBloom
 from mr_dedup.urls.digests import Digests, digests_of, grouped
 from mr_dedup.urls.store import MAX_COUNT, Change, Counts, DigestStore
@@ -34,24 +30,49 @@ Flags = NDArray[np.bool_]
 
 @dataclass
 class Lookups:
-    """How many distinct URLs of batches were looked up since the opening, and where.
+    """Lookups since the filter was opened, of the distinct URLs of each batch.
 
-    ``false_positives`` are those looked up in the store that it did not have.
+    Args:
+        urls: that were looked up.
+        in_store: of them, those that were looked up in the store.
+        false_positives: of these, those that the store does not have.
     """
 
-    asked: int = 0
+    urls: int = 0
     in_store: int = 0
     false_positives: int = 0
 
 
 class UrlFilter:
-    """The URLs seen so far, in ``store``, behind counters. ``opening.open_filter`` makes one.
+    """The URLs seen so far: a store of digests behind counters. ``opening.open_filter`` makes one.
 
-    Takes the counters' memory, 10 bytes a URL of the capacity at the paper's shape, and what the
-    store takes. What a method returned from is kept if the process is killed at any moment. Not
-    to be used by two threads at once, nor on both sides of a fork. Methods that are given URLs
-    raise NotAUrlError for what is none, before anything is changed, and all of them MrDedupError
-    where the store fails.
+    Takes the memory of the counters, 10 bytes a URL of the capacity at the paper's shape, and of
+    the store. A change survives the end of the process when the method that makes it has returned.
+    Not to be used by two threads at once, nor on both sides of a fork. Methods that take URLs raise
+    NotAUrlError for what is not a URL, before anything is changed, and all methods MrDedupError if
+    the store fails.
+
+    Args:
+        store: of the digests; the filter owns it.
+        form: that URLs are brought to before their digests are computed.
+        shape: of new counters, by default the paper's for the size of the store.
+        counters_file: the file of the counters; without one they are not saved.
+        on_close: called after the store is closed.
+        max_count: where reference counts stop.
+        unsaved_digests: added and removed digests after which the counters are saved.
+
+    Raises:
+        MrDedupError: the store fails.
+
+    >>> import tempfile
+    >>> from mr_dedup.urls.opening import open_filter
+    >>> with tempfile.TemporaryDirectory() as folder, open_filter(folder) as urls:
+    ...     urls.add_many(["http://example.org/", "HTTP://example.org:80", "http://b.org/"]).tolist()
+    ...     urls.count("http://example.org"), len(urls)
+    ...     urls.remove("http://example.org"), "http://example.org" in urls
+    [True, False, True]
+    (2, 2)
+    (True, False)
     """
 
     def __init__(
@@ -61,20 +82,19 @@ class UrlFilter:
         shape: BloomShape | None = None,
         counters_file: FolderFile | None = None,
         on_close: Callable[[], object] = lambda: None,
+        *,
+        max_count: int = MAX_COUNT,
+        unsaved_digests: int = UNSAVED_DIGESTS,
     ) -> None:
-        """Stand before ``store``, with the counters in ``counters_file``, or else of ``shape``.
-
-        URLs are brought to ``form`` before their digests are taken. The filter owns the store,
-        and calls ``on_close`` after it has closed it.
-        """
         self.form = form
         self.lookups = Lookups()
         self._store = store
+        self._max_count = max_count
         self._on_close = contextlib.ExitStack()
         self._on_close.callback(on_close)
         self._on_close.callback(store.close)
         try:
-            self._counters = StoreCounters(store, shape, counters_file)
+            self._counters = StoreCounters(store, shape, counters_file, unsaved_digests)
         except BaseException:
             self._on_close.close()
             raise
@@ -83,23 +103,23 @@ class UrlFilter:
     # URLs
 
     def add(self, url: str | bytes) -> bool:
-        """See ``url``; return whether it is new."""
+        """Add ``url``; return whether it is new."""
         return bool(self.add_many([url])[0])
 
     def add_many(self, urls: Iterable[str | bytes]) -> Flags:
-        """See ``urls``, one after the other; return for each whether it is new."""
+        """Add ``urls``, one after another; return which are new, bool[n]."""
         return self.add_digests(self.digests_of(urls))
 
     def remove(self, url: str | bytes) -> bool:
-        """Forget ``url`` and all its visits; return whether it was known."""
+        """Remove ``url`` and its reference count; return whether it was in the filter."""
         return bool(self.remove_many([url])[0])
 
     def remove_many(self, urls: Iterable[str | bytes]) -> Flags:
-        """Forget ``urls``, one after the other; return for each whether it was known."""
+        """Remove ``urls``, one after another; return which were in the filter, bool[n]."""
         return self.remove_digests(self.digests_of(urls))
 
     def count(self, url: str | bytes) -> int:
-        """Return how often ``url`` was seen; 0 if never, or forgotten since."""
+        """Return how often ``url`` was added; 0 if never, or removed since."""
         return int(self.counts(self.digests_of([url]))[0])
 
     def __contains__(self, url: str | bytes) -> bool:
@@ -118,12 +138,20 @@ class UrlFilter:
     def add_digests(
         self, digests: Digests, deliver: Callable[[Flags], object] = lambda flags: None
     ) -> Flags:
-        """See the URLs of ``digests``, one after the other; return for each whether it is new.
+        """Add the URLs of ``digests``, one after another, in batches of the store's ``max_batch``.
 
-        They are kept in batches of up to ``max_batch`` of the store. ``deliver`` is called with
-        the flags of each batch, in order: before it is kept, so that what is handed on is never
-        lost if the process ends, but may come again; where the store is shared after it, so that
-        it comes once, to one process, but may be lost. Raises ValueError for other arrays.
+        Args:
+            digests: uint64[n, 2].
+            deliver: called with the flags of each batch, in order: before the batch is stored, so
+                that nothing is lost if the process ends, but may be delivered again; if the store
+                is shared after it, so that a new URL is delivered once, to one process, but may be
+                lost.
+
+        Returns:
+            Which are new, bool[n].
+
+        Raises:
+            ValueError: ``digests`` is another array.
         """
         digests = _checked(digests)
         is_new = np.zeros(len(digests), dtype=bool)
@@ -133,25 +161,33 @@ class UrlFilter:
             visits = (np.append(begins[1:], len(order)) - begins).astype(np.uint64)
 
             def after(before: Counts, visits: NDArray[np.uint64] = visits) -> Counts:
-                counts: Counts = np.minimum(before + visits, MAX_COUNT).astype(np.uint32)
+                counts: Counts = np.minimum(before + visits, self._max_count).astype(np.uint32)
                 return counts
 
-            def handed_on(
+            def deliver_batch(
                 before: Counts, flags: Flags = is_new[part], firsts: NDArray[np.int64] = firsts
             ) -> None:
                 flags[firsts[before == 0]] = True
                 deliver(flags)
 
-            self._change(digests[part][firsts], after, handed_on)
+            self._change(digests[part][firsts], after, deliver_batch)
         return is_new
 
     def add_whole(self, digests: Digests, visits: Counts) -> Flags:
-        """See the URLs of distinct ``digests`` so often each; return for each whether it is new.
+        """Add the URLs of distinct ``digests`` as one change, all of them or none.
 
-        As one change, whatever their number: all of them are kept, or none. Takes some 150 bytes
-        of memory for each meanwhile. Raises ValueError for other arrays, for digests that are not
-        distinct, for visits that are not from 1 on, and where the store is shared: others would
-        have to wait.
+        Takes some 150 bytes of memory for each meanwhile.
+
+        Args:
+            digests: uint64[n, 2], distinct.
+            visits: uint32[n], how often each is added, 1 or more.
+
+        Returns:
+            Which are new, bool[n].
+
+        Raises:
+            ValueError: the arguments are not as above, or the store is shared: others would have to
+                wait.
         """
         digests = _checked(digests)
         if self._store.shared:
@@ -164,7 +200,9 @@ class UrlFilter:
         ascending_visits = visits[order].astype(np.uint64)
 
         def after(before: Counts) -> Counts:
-            counts: Counts = np.minimum(before + ascending_visits, MAX_COUNT).astype(np.uint32)
+            counts: Counts = np.minimum(before + ascending_visits, self._max_count).astype(
+                np.uint32
+            )
             return counts
 
         is_new = np.empty(len(digests), dtype=bool)
@@ -172,7 +210,7 @@ class UrlFilter:
         return is_new
 
     def remove_digests(self, digests: Digests) -> Flags:
-        """Forget the URLs of ``digests``, one after the other; return whether they were known."""
+        """Remove the URLs of ``digests``; return which were in the filter, bool[n]."""
         digests = _checked(digests)
         was_known = np.zeros(len(digests), dtype=bool)
         for part in self._batches(digests):
@@ -183,72 +221,67 @@ class UrlFilter:
         return was_known
 
     def counts(self, digests: Digests) -> Counts:
-        """Return how often the URLs of ``digests`` were seen, uint32[n]."""
+        """Return how often the URLs of ``digests`` were added, uint32[n]."""
         digests = _checked(digests)
-        self._be_ready(reading=True)
+        self._prepare_counters(reading=True)
         return self._looked_up(digests)
 
     # counters
 
     @property
     def bloom(self) -> CountingBloom:
-        """The counters, at what the store says; not to be changed."""
-        self._be_ready(reading=True)
+        """The counters, at the store's generation; not to be changed."""
+        self._prepare_counters(reading=True)
         return self._counters.bloom
 
     @property
     def rebuilt(self) -> str | None:
-        """Why all of the store had to be read at the opening; None if it had not to be."""
+        """Why the counters had to be rebuilt from the store when it was opened; None if not."""
         return self._counters.rebuilt
 
     def rebuild(self, shape: BloomShape | None = None) -> None:
-        """Fill all counters anew from the store, in another ``shape`` if one is given.
+        """Rebuild all counters from the store, in another ``shape`` if one is given.
 
-        One that is too small for what the store holds is widened. 0.5 microseconds a URL, and no
-        more memory than the counters'.
+        A shape with a smaller capacity than the size of the store is widened. 0.5 microseconds a
+        URL, and no more memory than the counters'.
         """
         self._counters.catch_up()
         self._counters.rebuild(shape or self._counters.bloom.shape)
 
     def save(self) -> None:
-        """Save the counters, so that the next opening has little to do."""
+        """Save the counters, which makes the next opening faster."""
         self._counters.save()
 
     def close(self) -> None:
-        """Save the counters, and let go of the store; a second call does nothing."""
+        """Save the counters and close the store; a second call does nothing."""
         self._on_close.close()
 
     def __enter__(self) -> UrlFilter:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def _batches(self, digests: Digests) -> Iterator[slice]:
         size = self._store.max_batch
         return (slice(start, start + size) for start in range(0, len(digests), size))
 
-    def _be_ready(self, *, reading: bool = False) -> None:
-        """Have counters that a change may be decided by, or, ``reading``, an answer."""
+    def _prepare_counters(self, *, reading: bool = False) -> None:
+        """Bring the counters up to date for a change or, if ``reading``, for a result."""
         self._counters.settle()
-        # a change decided by what others made outdated is refused, an answer is not
+        # the store refuses a change of outdated counters; nothing would refuse a result
         if (reading or not self._store.shared) and (
             self._store.state().generation != self._counters.generation
         ):
             self._counters.catch_up()
 
     def _looked_up(self, digests: Digests) -> Counts:
-        """Return the reference counts of ``digests``, asking the store where it must be asked."""
+        """Return the reference counts of ``digests``; the store is read only where it has to be."""
         in_store = self._counters.may_know(digests)
         counts = np.zeros(len(digests), dtype=np.uint32)
         found = self._store.counts(digests[in_store])
         counts[in_store] = found
-        self.lookups.asked += len(digests)
+        self.lookups.urls += len(digests)
         self.lookups.in_store += len(found)
         self.lookups.false_positives += int(np.count_nonzero(found == 0))
         return counts
@@ -257,14 +290,14 @@ class UrlFilter:
         self,
         digests: Digests,
         after: Callable[[Counts], Counts],
-        handed_on: Callable[[Counts], object] = lambda before: None,
+        deliver: Callable[[Counts], object] = lambda before: None,
     ) -> Counts:
-        """Give distinct, ascending ``digests`` the counts ``after`` theirs; return those before."""
-        self._be_ready()
+        """Set the counts of distinct, ascending ``digests`` by ``after``; return those before."""
+        self._prepare_counters()
         while True:
             before = self._looked_up(digests)
             if not self._store.shared:
-                handed_on(before)
+                deliver(before)
             counts = after(before)
             changed = counts != before
             if not self._store.shared and not changed.any():
@@ -273,12 +306,12 @@ class UrlFilter:
                 break
             self._counters.catch_up()
         if self._store.shared:
-            handed_on(before)
+            deliver(before)
         return before
 
 
 def _checked(digests: Digests) -> Digests:
-    """Return ``digests`` as kernels want them; ValueError unless they are uint64[n, 2]."""
+    """Return ``digests`` contiguous, for the kernels; ValueError unless they are uint64[n, 2]."""
     if digests.dtype != np.uint64 or digests.ndim != 2 or digests.shape[1] != 2:
         raise ValueError(f"digests must be uint64[n, 2], not {digests.dtype}{list(digests.shape)}")
     return np.ascontiguousarray(digests)

@@ -1,4 +1,4 @@
-"""What the form of URLs makes one of several spellings, and why: counted over lists."""
+"""Count the spellings of URLs that the canonical form folds, and why."""
 
 from __future__ import annotations
 
@@ -13,15 +13,17 @@ from numpy.typing import NDArray
 from mr_dedup.urls.canonical import INDEX_NAMES, tracks
 from mr_dedup.urls.digests import NO_DIGESTS, Digests, digests_of, grouped
 
-_HELD_URLS = 1 << 20
-
 
 @dataclass(frozen=True)
 class Folds:
-    """Of so many ``urls`` those ``distinct`` as they are, and those still distinct in their form.
+    """Counts of URLs and their spellings.
 
-    ``reasons`` counts the spellings that are folded with another one and are not the form itself,
-    by what in them is otherwise: most first, then by name.
+    Args:
+        urls: the number of URLs.
+        distinct: of distinct URLs as they are.
+        distinct_in_form: of distinct URLs in the form.
+        reasons: the number of folded spellings by their difference from the form, largest first,
+            then by name. A spelling is folded if another one has its form; the form is none.
     """
 
     urls: int
@@ -31,21 +33,31 @@ class Folds:
 
 
 class FoldTally:
-    """Counts what a form folds. In memory 36 bytes a distinct spelling, three times while sorted.
+    """Counts the spellings that a form folds.
 
-    Takes 20 microseconds a URL, and 20 more for one that is not in its form.
+    Takes 36 bytes of memory a distinct spelling, three times that while they are sorted, and 20
+    microseconds a URL, 20 more if it is not in its form.
+
+    Args:
+        buffered_urls: URLs after which equal spellings are merged.
+
+    >>> tally = FoldTally()
+    >>> tally.add([b"http://a.org/", b"HTTP://a.org/"], [b"http://a.org/"] * 2)
+    >>> tally.folds()
+    Folds(urls=2, distinct=2, distinct_in_form=1, reasons={'capitals in the scheme': 1})
     """
 
-    def __init__(self) -> None:
+    def __init__(self, buffered_urls: int = 1 << 20) -> None:
         self.urls = 0
         self._names: dict[str, int] = {"": 0}
         self._spellings: list[Digests] = [NO_DIGESTS]
         self._formed: list[Digests] = [NO_DIGESTS]
         self._reasons: list[NDArray[np.uint32]] = [np.empty(0, np.uint32)]
-        self._held = 0
+        self._buffered_urls = buffered_urls
+        self._buffered = 0
 
     def add(self, urls: Sequence[bytes], formed: Sequence[bytes]) -> None:
-        """Count ``urls``, which are ``formed`` in the form."""
+        """Count ``urls``, whose forms are ``formed``."""
         reasons = [
             self._number(reason(url, form)) if url != form else 0
             for url, form in zip(urls, formed, strict=True)
@@ -54,13 +66,13 @@ class FoldTally:
         self._spellings.append(digests_of(urls))
         self._formed.append(digests_of(formed))
         self._reasons.append(np.array(reasons, np.uint32))
-        self._held += len(urls)
-        if self._held >= _HELD_URLS:
+        self._buffered += len(urls)
+        if self._buffered >= self._buffered_urls:
             self._merge()
-            self._held = 0
+            self._buffered = 0
 
     def folds(self) -> Folds:
-        """Return what was counted."""
+        """Return the counts."""
         self._merge()
         order, begins = grouped(self._formed[0])
         sizes = np.diff(np.append(begins, len(order)))
@@ -75,7 +87,7 @@ class FoldTally:
         return self._names.setdefault(reason, len(self._names))
 
     def _merge(self) -> None:
-        """Hold each spelling once."""
+        """Merge equal spellings."""
         spellings = np.concatenate(self._spellings)
         order, begins = grouped(spellings)
         firsts = order[begins]
@@ -85,7 +97,7 @@ class FoldTally:
 
 
 def reason(url: bytes, form: bytes) -> str:
-    """Return what in ``url`` is otherwise than in its ``form``, in a few words."""
+    """Return the difference of ``url`` from its ``form``, in a few words."""
     text = url.strip().decode(errors="replace")
     one, other = urlsplit(text), urlsplit(form.decode())
     index = one.path.rpartition("/")[2].lower() in INDEX_NAMES and not other.path.endswith(

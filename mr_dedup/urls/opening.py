@@ -1,7 +1,7 @@
-"""Open a filter where it is kept: a folder of this machine, or a name in a Redis server.
+"""Open a filter in its folder on this machine, or under its name in a Redis server.
 
-A folder holds ``store`` (RocksDB's files), ``counters.cbf`` and ``lock``, which the process that
-writes holds as long as it lives.
+A folder has ``store`` (RocksDB's files), ``counters.cbf`` and ``lock``, which the writing process
+has locked until it ends.
 """
 
 from __future__ import annotations
@@ -9,50 +9,88 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 from mr_dedup.errors import FormatError, MrDedupError
 from mr_dedup.formats.folder_lock import FolderLock
 from mr_dedup.formats.folders import Folder, FolderFile
+from mr_dedup.formats.io_errors import cannot_be_read
 from mr_dedup.urls.canonical import UrlForm
+from mr_dedup.urls.counters import UNSAVED_DIGESTS
 from mr_dedup.urls.counting_bloom import BloomShape
 from mr_dedup.urls.filter import UrlFilter
 from mr_dedup.urls.redis_store import SCHEMES, RedisStore
-from mr_dedup.urls.rocks_store import RocksStore
-from mr_dedup.urls.store import DigestStore, StoreInUseError
+from mr_dedup.urls.rocks_store import CONVERTED_KEYS, MAX_BATCH, RocksStore
+from mr_dedup.urls.store import MAX_COUNT, DigestStore, StoreInUseError
 
 DEFAULT_CAPACITY = 1_000_000
 
 STORE_NAME, COUNTERS_NAME, LOCK_NAME = "store", "counters.cbf", "lock"
 
 
+class FilterLimits(NamedTuple):
+    """Limits of a filter.
+
+    Args:
+        max_count: where reference counts stop.
+        unsaved_digests: added and removed digests after which the counters are saved.
+        batch_digests: digests of a change, in a folder.
+        converted_keys: digests that are Python objects at a time, in a folder.
+    """
+
+    max_count: int = MAX_COUNT
+    unsaved_digests: int = UNSAVED_DIGESTS
+    batch_digests: int = MAX_BATCH
+    converted_keys: int = CONVERTED_KEYS
+
+
+FILTER_LIMITS = FilterLimits()
+
+
 def open_filter(
-    place: str | Path,
+    location: str | Path,
     *,
     form: UrlForm | None = None,
     shape: BloomShape | None = None,
     sync: bool = False,
     create: bool = True,
+    limits: FilterLimits = FILTER_LIMITS,
 ) -> UrlFilter:
-    """Open the filter at ``place``, a folder or ``redis://host:port/database#NAME``.
+    """Open the filter at ``location``.
 
-    What is missing is made, unless ``create`` is False. A new one is of ``form``, by default the
-    canonical one; an old one keeps the form it was made with. The counters of a new one, and of
-    one in Redis, whose counters are this process's own, have ``shape``, by default the paper's
-    for a million URLs. ``sync`` has each batch survive a loss of power too, in a folder; in Redis
-    that is for its settings to say.
+    If a folder is moved, removed or replaced while it is open, changes raise MrDedupError, and what
+    is at its path then is not touched.
 
-    Raises StoreInUseError if another process has the folder open, MrDedupError if ``form`` is
-    given and is not that of the URLs in the store, or where the store cannot be opened. If a folder
-    is moved, removed or replaced while it is open, changes raise MrDedupError, and what is at its
-    path then is not touched.
+    Args:
+        location: a folder, or ``redis://host:port/database#NAME``.
+        form: of a new filter's URLs, by default the canonical one; an old filter has its own, and
+            refuses another.
+        shape: of the counters of a new filter, and of one in Redis, whose counters are this
+            process's own; by default the paper's for a million URLs.
+        sync: force each batch to the disk, in a folder; in Redis its settings decide.
+        create: make the filter if it is missing.
+        limits: of batches.
+
+    Raises:
+        StoreInUseError: another process has the folder open.
+        MrDedupError: ``form`` is not that of the store, or the store cannot be opened.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with open_filter(folder) as urls:
+    ...         urls.add("http://example.org/")
+    ...     with open_filter(folder) as urls:
+    ...         urls.add("http://example.org/")
+    True
+    False
     """
     shape = shape or BloomShape.of_paper(DEFAULT_CAPACITY)
     wanted = None if form is None else form.to_text()
     new = wanted or UrlForm().to_text()
-    if isinstance(place, str) and place.partition(":")[0].lower() in SCHEMES:
-        store: DigestStore = RedisStore(place, new, create=create)
-        return _filter(store, str(place), wanted, shape)
-    folder = Path(place)
+    if isinstance(location, str) and location.partition(":")[0].lower() in SCHEMES:
+        store: DigestStore = RedisStore(location, new, create=create)
+        return _filter(store, str(location), wanted, shape, limits)
+    folder = Path(location)
     _prepare(folder, create)
     with contextlib.ExitStack() as stack:
         opened = stack.enter_context(Folder(folder))
@@ -63,17 +101,19 @@ def open_filter(
         files = stack.enter_context(Folder(folder / STORE_NAME))
         store = RocksStore(
             folder / STORE_NAME, new, sync=sync, fixed_path=files.fixed_path(),
-            require_same=lock.require_same,
+            require_same=lock.require_same, max_batch=limits.batch_digests,
+            converted_keys=limits.converted_keys,
         )  # fmt: skip
         unlock = stack.pop_all().close
-        return _filter(store, str(folder), wanted, shape, opened / COUNTERS_NAME, unlock)
+        return _filter(store, str(folder), wanted, shape, limits, opened / COUNTERS_NAME, unlock)
 
 
 def _filter(
     store: DigestStore,
-    place: str,
+    location: str,
     wanted: str | None,
     shape: BloomShape,
+    limits: FilterLimits,
     counters_file: FolderFile | None = None,
     unlock: Callable[[], object] = lambda: None,
 ) -> UrlFilter:
@@ -82,33 +122,36 @@ def _filter(
     except (ValueError, KeyError, TypeError) as error:
         store.close()
         unlock()
-        reason = f"the form of its URLs is not understood: {error!r}"
-        raise FormatError(place, "about", reason) from error
+        reason = f"the form of its URLs cannot be parsed: {error!r}"
+        raise FormatError(location, "about", reason) from error
     if wanted is not None and store.form != wanted:
         store.close()
         unlock()
         forms = [UrlForm.from_text(text).describe() for text in (store.form, wanted)]
         more = ", with other mirrors" if forms[0] == forms[1] else f" ({forms[0]}), not {forms[1]}"
-        raise MrDedupError(f"{place}: was made with URLs of another form{more}")
-    return UrlFilter(store, form, shape, counters_file, unlock)
+        raise MrDedupError(f"{location}: was made with URLs of another form{more}")
+    return UrlFilter(
+        store, form, shape, counters_file, unlock,
+        max_count=limits.max_count, unsaved_digests=limits.unsaved_digests,
+    )  # fmt: skip
 
 
-def holds_store(folder: Path) -> bool:
-    """Return whether ``folder`` is a filter's; MrDedupError if it is not, nor may become one."""
+def contains_store(folder: Path) -> bool:
+    """Return whether ``folder`` is a filter's; MrDedupError if it contains other files."""
     try:
         names = {entry.name for entry in folder.iterdir()} if folder.exists() else set()
     except OSError as error:
-        raise MrDedupError(f"{folder}: cannot be read: {error.strerror}") from error
+        raise cannot_be_read(folder, error) from error
     is_filter = STORE_NAME in names
     if names and not is_filter and names != {LOCK_NAME}:
-        raise MrDedupError(f"{folder}: holds files, but no store of URLs; name another folder")
+        raise MrDedupError(f"{folder}: contains files, but no store of URLs; name another folder")
     return is_filter
 
 
 def _prepare(folder: Path, create: bool) -> None:
-    """Make ``folder`` if it is missing; raises MrDedupError unless it is a filter's then."""
-    if not holds_store(folder) and not create:
-        raise MrDedupError(f"{folder}: holds no store of URLs")
+    """Make ``folder`` if it is missing; MrDedupError if it is not and cannot become a filter's."""
+    if not contains_store(folder) and not create:
+        raise MrDedupError(f"{folder}: contains no store of URLs")
     with _making(folder):
         folder.mkdir(parents=True, exist_ok=True)
 

@@ -1,10 +1,10 @@
-"""The store of digests that several crawlers share: in Redis, changed by scripts that run whole.
+"""The store of digests that several crawlers share: in Redis, changed by atomic scripts.
 
 A store is the keys that begin with ``{mr-dedup:NAME}:``: ``state``, ``journal`` (a stream), and
 65,536 hashes, one for each 2 leading bytes of digests, with the other 14 as fields. So the digests
-of a range are a few hashes, and small hashes take little memory. Who changes the store names the
-generation that he knows; the script does nothing if another one was first. What Redis keeps when
-it ends itself is for its settings to say (``appendonly yes``).
+of a range are in a few hashes, and small hashes take little memory. A change names the generation
+that it applies to; the script does nothing if the store is at another one. What survives the end of
+the Redis server is for its settings to decide (``appendonly yes``).
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ SCHEMES = ("redis", "rediss", "unix")
 DEFAULT_NAME = "urls"
 
 JOURNAL_DIGESTS = 1 << 20
-"""What the journal holds at most, 16 MB: who is further behind reads all digests instead."""
+"""Digests in the journal, 16 MB: a filter that is further behind reads all digests instead."""
 
-_BUCKETS_AT_ONCE = 256
-"""Hashes read by one call of a script, during which Redis serves nobody else."""
+_SCRIPT_BUCKETS = 256
+"""Hashes that one call of a script reads, during which Redis serves no other client."""
 
 _BEGIN = """
 local about = redis.call('HGET', KEYS[1], 'about')
@@ -101,6 +101,15 @@ class RedisStore:
     A digest takes 40 to 100 bytes of the server's memory: the less the more there are, up to 33
     million by the server's ``hash-max-ziplist-entries`` of 512 (from version 7 on set
     ``hash-max-listpack-entries`` to it, which is 128).
+
+    Args:
+        uri: ``redis://[:password@]host:port/database#NAME``; the default name is ``urls``.
+        form: of the URLs of a new store.
+        create: make the store if it is missing.
+        journal_digests: the largest number of digests in the journal.
+
+    Raises:
+        MrDedupError: the server cannot be reached, or has no such store and not ``create``.
     """
 
     shared = True
@@ -108,66 +117,61 @@ class RedisStore:
 
     def __init__(
         self,
-        address: str,
+        uri: str,
         form: str = "",
         *,
         create: bool = True,
         journal_digests: int = JOURNAL_DIGESTS,
     ) -> None:
-        """Open the store at ``redis://[:password@]host:port/database#NAME``, made if missing.
-
-        The name is ``urls`` if none is given; a store that is made is for URLs of ``form``. Raises
-        MrDedupError if the server is out of reach, or has no such store and not ``create``.
-        """
         try:
             import redis
         except ImportError as error:
             raise MrDedupError(
                 "a store of URLs in Redis needs redis: pip install 'mr-dedup[redis]'"
             ) from error
-        self._address, name = _parsed(address)
+        self._uri, name = _parsed(uri)
         self._failures = (redis.RedisError, OSError)
         prefix = b"{mr-dedup:%b}:" % name.encode()
         self._state, self._journal, self._buckets = prefix + b"state", prefix + b"journal", prefix
         self._journal_digests = journal_digests
         try:
-            self._redis: Any = redis.Redis.from_url(address.partition("#")[0])
+            self._redis: Any = redis.Redis.from_url(uri.partition("#")[0])
         except ValueError as error:
-            raise MrDedupError(f"{self._address}: not an address of Redis: {error}") from error
+            raise MrDedupError(f"{self._uri}: not a URI of Redis: {error}") from error
         register = self._redis.register_script
         self._begin, self._counts, self._commit, self._between, self._read_journal = (
             register(script) for script in (_BEGIN, _COUNTS, _COMMIT, _BETWEEN, _JOURNAL)
         )
         about = {"version": VERSION, "id": secrets.token_hex(DIGEST_BYTES), "form": form}
-        with self._told():
+        with self._named_errors():
             if not create and not self._redis.exists(self._state):
-                raise MrDedupError(f"{self._address}: holds no store of URLs")
+                raise MrDedupError(f"{self._uri}: contains no store of URLs")
             found = self._begin([self._state], [json.dumps(about)])
-        self.id, self.form = parse_about(found, self._address)
+        self.id, self.form = parse_about(found, self._uri)
 
     def state(self) -> State:
-        """Return what the store is at now."""
-        with self._told():
+        """Return the state of the store."""
+        with self._named_errors():
             generation, size = self._redis.hmget(self._state, "generation", "size")
         if generation is None:
-            raise MrDedupError(f"{self._address}: the store was removed while it was open")
+            raise MrDedupError(f"{self._uri}: the store was removed while it was open")
         try:
             return State(int(generation), int(size))
         except (TypeError, ValueError) as error:
             reason = f"generation {generation!r} and size {size!r} are not numbers"
-            raise FormatError(self._address, "state", reason) from error
+            raise FormatError(self._uri, "state", reason) from error
 
     def counts(self, digests: Digests) -> Counts:
         """Return the reference counts of ``digests``; one round trip for each 4,096."""
         found = []
         for start in range(0, len(digests), self.max_batch):
             part = to_bytes(digests[start : start + self.max_batch])
-            with self._told():
+            with self._named_errors():
                 found.append(self._counts([self._buckets], [part]))
         return np.frombuffer(b"".join(found), dtype="<u4").astype(np.uint32)
 
     def commit(self, change: Change, generation: int) -> bool:
-        """Make ``change`` on top of ``generation``, all of it; False if the store is elsewhere."""
+        """Apply ``change`` to ``generation`` as a whole; False if the store is at another one."""
         arguments = (
             generation,
             to_bytes(change.digests),
@@ -176,16 +180,16 @@ class RedisStore:
             to_bytes(change.removed),
             self._journal_digests,
         )
-        with self._told():
+        with self._named_errors():
             return bool(self._commit([self._state, self._journal, self._buckets], arguments))
 
     def between(self, first: int, stop: int, generation: int) -> Digests | None:
-        """Return the digests of a range of first 32 bits; None if the generation is another."""
+        """Return the digests whose first 32 bits are in [``first``, ``stop``), or None."""
         found = []
         last_bucket = (stop - 1) >> 16
-        for bucket in range(first >> 16, last_bucket + 1, _BUCKETS_AT_ONCE):
-            last = min(bucket + _BUCKETS_AT_ONCE - 1, last_bucket)
-            with self._told():
+        for bucket in range(first >> 16, last_bucket + 1, _SCRIPT_BUCKETS):
+            last = min(bucket + _SCRIPT_BUCKETS - 1, last_bucket)
+            with self._named_errors():
                 part = self._between([self._state, self._buckets], [generation, bucket, last])
             if part is None:
                 return None
@@ -195,8 +199,8 @@ class RedisStore:
         return digests[(upper >= np.uint64(first)) & (upper < np.uint64(stop))]
 
     def journal(self, generation: int) -> list[Entry] | None:
-        """Return what the changes after ``generation`` added and removed; None if not known."""
-        with self._told():
+        """Return the changes after ``generation``; None if the journal begins later."""
+        with self._named_errors():
             rows = self._read_journal([self._state, self._journal], [generation])
         if rows is None:
             return None
@@ -206,30 +210,30 @@ class RedisStore:
         ]
 
     def trim(self, generation: int) -> None:
-        """Do nothing: others may need the journal, which is bounded by itself."""
+        """Do nothing: other processes may need the journal, which commits keep short."""
 
     def close(self) -> None:
         """Close the connections."""
         self._redis.close()
 
     @contextlib.contextmanager
-    def _told(self) -> Iterator[None]:
-        """Turn what the connection raises into an MrDedupError that names the server."""
+    def _named_errors(self) -> Iterator[None]:
+        """Raise errors of the connection as MrDedupError, with the name of the server."""
         try:
             yield
         except self._failures as error:
-            raise MrDedupError(f"{self._address}: {' '.join(str(error).split())}") from error
+            raise MrDedupError(f"{self._uri}: {' '.join(str(error).split())}") from error
 
 
-def _parsed(address: str) -> tuple[str, str]:
-    """Return the address as messages have it, without a password, and the name in it."""
+def _parsed(uri: str) -> tuple[str, str]:
+    """Return a URI for messages, without its password, and the name in it."""
     try:
-        parts = urlsplit(address)
+        parts = urlsplit(uri)
     except ValueError as error:
-        shown = re.sub("//.*@", "//", address)
-        raise MrDedupError(f"{shown}: not an address of Redis: {error}") from error
+        shown = re.sub("//.*@", "//", uri)
+        raise MrDedupError(f"{shown}: not a URI of Redis: {error}") from error
     if parts.scheme not in SCHEMES:
-        raise ValueError(f"address must begin with redis://, not {address!r}")
-    place = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+        raise ValueError(f"URI must begin with redis://, not {uri!r}")
+    server = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
     name = parts.fragment or DEFAULT_NAME
-    return f"{place}#{name}", name
+    return f"{server}#{name}", name

@@ -1,4 +1,4 @@
-"""mr-dedup index: from files of every kind, between pipes, and what is told of mistakes."""
+"""mr-dedup index: from files of every kind, between pipes, and usage errors."""
 
 import contextlib
 import json
@@ -77,7 +77,7 @@ def test_a_crawler_asks_line_by_line(folder, capfd):
         assert ask(page("dashes", "-----")) == "dashes\n"
         assert ask(page("nothing", "")) == "nothing\tnone:0\n"
         assert ask('{"id": "x"}').startswith("\t")
-        # what was answered is there for others
+        # other processes see the changes of these lines
         with IndexReader.open(folder) as reader:
             assert len(reader) == 4
     with pipe("query", folder) as ask:
@@ -125,13 +125,13 @@ def test_many_lines_at_once_are_answered_in_order(folder, capfd):
         [*COMMAND, "add", folder], input=text, capture_output=True, text=True, check=True
     )
     assert added.stdout == text
-    asked = [neighbour(rng, number, 2) for number in numbers]
+    queries = [neighbour(rng, number, 2) for number in numbers]
     found = subprocess.run(
         [*COMMAND, "query", folder],
-        input="".join(f"{number}\n" for number in asked),
+        input="".join(f"{number}\n" for number in queries),
         capture_output=True, text=True, check=True,
     )  # fmt: skip
-    near = zip(asked, numbers, strict=True)
+    near = zip(queries, numbers, strict=True)
     assert found.stdout == "".join(f"{signed(a)}\t{signed(b)}\n" for a, b in near)
 
 
@@ -149,8 +149,8 @@ def test_from_files_of_fingerprints(tmp_path, capfd):
         folder = tmp_path / f"index-{name}"
         done(capfd, "create", folder, tmp_path / name, "--no-ids")
         out = done(capfd, "query", folder, tmp_path / "q.longs")
-        told = {tuple(map(int, line.split("\t"))) for line in out.splitlines() if "\t" in line}
-        assert told == {(signed(q), signed(n)) for q, n in pairs}
+        output = {tuple(map(int, line.split("\t"))) for line in out.splitlines() if "\t" in line}
+        assert output == {(signed(q), signed(n)) for q, n in pairs}
         assert out.count("\n") == len(queries)
     folder = tmp_path / "named"
     done(capfd, "create", folder, tmp_path / "c.tsv")
@@ -190,11 +190,11 @@ def test_fingerprints_of_unlike_features_are_refused(tmp_path, folder, capfd):
     capfd.readouterr()
     done(capfd, "create", folder, documents)
     for action in ("add", "query"):
-        told = mistake(capfd, action, folder, made)
-        assert "from characters:4, log-tf, normalize nfkc; such cannot be compared" in told
-        told = mistake(capfd, action, folder, documents, "--features", "words:3")
-        assert "words:3" in told
-        assert "such cannot be compared" in told
+        output = mistake(capfd, action, folder, made)
+        assert "from characters:4, log-tf, normalize nfkc; such cannot be compared" in output
+        output = mistake(capfd, action, folder, documents, "--features", "words:3")
+        assert "words:3" in output
+        assert "such cannot be compared" in output
         # the index's own may be named
         assert run(capfd, action, folder, documents, "--features", "words:1")[0] == 0
     assert "such cannot be compared" in mistake(capfd, "create", tmp_path / "both", documents, made)
@@ -202,12 +202,12 @@ def test_fingerprints_of_unlike_features_are_refused(tmp_path, folder, capfd):
     other = tmp_path / "other"
     done(capfd, "create", other, made)
     assert "characters:4" in done(capfd, "stats", other)
-    assert "and no more; so none can be made" in mistake(capfd, "query", other, documents)
+    assert "by options that are not known" in mistake(capfd, "query", other, documents)
     longs = tmp_path / "c.longs"
     longs.write_bytes(bytes(8))
     bare = tmp_path / "bare"
     done(capfd, "create", bare, longs, "--no-ids")
-    assert "does not say what" in mistake(capfd, "query", bare, documents)
+    assert "it is not known what" in mistake(capfd, "query", bare, documents)
     done(capfd, "query", bare, made)
 
 
@@ -216,9 +216,9 @@ def test_compact_stats_and_verify(tmp_path, folder, capfd):
     lines.write_text("".join(f"{n << 20}\tpage {n}\n" for n in range(50)))
     done(capfd, "create", folder, lines)
     done(capfd, "compact", folder, "--design", "10-tables")
-    told = done(capfd, "stats", folder)
-    assert "10-tables" in told
-    assert "documents   50\n" in told
+    output = done(capfd, "stats", folder)
+    assert "10-tables" in output
+    assert "documents   50\n" in output
     segment = next(folder.glob("segment-*"))
     content = bytearray(segment.read_bytes())
     content[-1] ^= 1
@@ -247,17 +247,17 @@ def test_mistakes_are_told_in_a_line(tmp_path, folder, capfd):
     assert "such cannot be compared" in mistake(
         capfd, "query", folder, longs, "--features", "words:2"
     )
-    assert "-: standard input is read alone" in mistake(capfd, "query", folder, "-", longs)
+    assert "-: cannot be combined with files" in mistake(capfd, "query", folder, "-", longs)
     assert "missing" in mistake(capfd, "query", folder, tmp_path / "missing.jsonl")
     with subprocess.Popen(
         [*COMMAND, "add", folder], text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    ) as holder:
-        print("5\ta", file=holder.stdin, flush=True)
-        assert holder.stdout.readline() == "a\n"
-        told = mistake(capfd, "add", folder, longs)
-        assert f"process {holder.pid} has it open for writing" in told
-        holder.send_signal(signal.SIGINT)
-        assert holder.wait() == 130
+    ) as writer:
+        print("5\ta", file=writer.stdin, flush=True)
+        assert writer.stdout.readline() == "a\n"
+        output = mistake(capfd, "add", folder, longs)
+        assert f"process {writer.pid} has it open for writing" in output
+        writer.send_signal(signal.SIGINT)
+        assert writer.wait() == 130
 
 
 def test_records_that_cannot_be_read_are_kept(tmp_path, folder, capfd):

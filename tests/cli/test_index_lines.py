@@ -1,11 +1,15 @@
-"""Lines of standard input that an index answers: one answer a line, in linear time."""
+"""Lines of standard input: a line of output for each, in linear time."""
 
+import argparse
 import json
 import random
 
 import pytest
 
+from mr_dedup.cli import index as index_command
+from mr_dedup.cli.index_lines import respond_to_lines
 from mr_dedup.cli.main import main
+from mr_dedup.index.reader import IndexReader
 from tests.cli.test_standard_input import standard_input
 from tests.formats.test_linear_reading import calls
 
@@ -64,22 +68,23 @@ def test_empty_lines_before_all_say_nothing_of_the_others(folder, capfd, kind):
     assert capfd.readouterr().out.split("\n")[2:4] == ["d1", ANSWERS[kind](1)[1]]
 
 
-def test_a_line_that_is_too_long_is_said_to_be(folder, capfd, monkeypatch):
-    from mr_dedup.cli import index_lines
-
-    monkeypatch.setattr(index_lines, "MAX_RECORD_BYTES", 1 << 19)
-    with standard_input(b"x" * (1 << 20) + b"\n" + document(1)[0] + b"\n"):
-        assert main(["index", "query", folder]) == 0
+def test_a_line_that_is_too_long_is_reported(folder, capfd):
+    parser = argparse.ArgumentParser()
+    index_command.add_arguments(parser)
+    arguments = parser.parse_args(["query", folder])
+    lines = b"x" * (1 << 20) + b"\n" + document(1)[0] + b"\n"
+    with standard_input(lines), IndexReader.open(folder) as reader:
+        assert respond_to_lines(reader, arguments, max_line_bytes=1 << 19) == 0
     assert capfd.readouterr().out == "\tis longer than 524288 bytes\nd1\n"
 
 
 @pytest.mark.parametrize(
-    ("kind", "most_calls"),
+    ("kind", "max_calls"),
     # with some 6 for each character of the reason; 400 more to read a line by itself
     [("empty", 100), ("not JSON", 500), ("no text", 500)],
 )
-def test_lines_that_are_no_documents_take_linear_time(folder, capfd, kind, most_calls):
-    """Each is answered, but those that are sound are decoded together with them."""
+def test_lines_that_are_no_documents_take_linear_time(folder, capfd, kind, max_calls):
+    """Each has its line of output, but all are decoded together."""
     main(["index", "query", folder])
     steps = []
     for count in (1000, 2000):
@@ -87,4 +92,4 @@ def test_lines_that_are_no_documents_take_linear_time(folder, capfd, kind, most_
         with standard_input(b"\n".join(lines) + b"\n"):
             steps.append(calls(lambda: main(["index", "query", folder])))
         assert capfd.readouterr().out.count("\n") == count
-    assert steps[1] - steps[0] < most_calls * 500
+    assert steps[1] - steps[0] < max_calls * 500

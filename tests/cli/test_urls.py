@@ -51,7 +51,7 @@ def test_visits_with_aliases_are_as_many_as_the_truth_says(tmp_path, capfd):
     assert len(out.splitlines()) == len(rows)
     assert f"8,000 URLs, {len(rows):,} new, {len(rows):,} in the store" in err
     _, err = done(capfd, "remove", "--store", store, data / "removals.txt")
-    assert f"400 URLs, 400 forgotten, {len(rows) - 400:,} in the store" in err
+    assert f"400 URLs, 400 removed, {len(rows) - 400:,} in the store" in err
     truth = tmp_path / "truth.txt"
     truth.write_text("".join(f"{url}\n" for url, _, _ in rows))
     out, _ = done(capfd, "filter", "--store", store, truth)
@@ -115,7 +115,7 @@ def test_lines_that_are_no_url_are_kept_with_the_reason(tmp_path, capfd):
     assert {each["file"] for each in found} == {str(lines)}
     assert "2 URLs, 2 new" in err
     assert (
-        f"lines that are no URL: 3, the first in {lines}, line 4: is longer than 65,536 bytes"
+        f"lines that are not a URL: 3, the first in {lines}, line 4: is longer than 65,536 bytes"
         in err
     )
     assert "rejects.jsonl says why" in err
@@ -138,11 +138,11 @@ def test_what_a_form_folds_is_told_in_a_table(tmp_path, capfd):
     out, err = done(capfd, "folds", lines)
     assert out.splitlines() == [
         "7 URLs, 6 distinct, 3 in the form (canonical)",
-        "folded with another one, and spelled with",
+        "other spellings of the same URL, by their difference",
         "  a fragment  2",
         "  no path     1",
     ]
-    assert "lines that are no URL: 1" in err
+    assert "lines that are not a URL: 1" in err
     out, _ = done(capfd, "folds", lines, "--drop-index", "--rejects", tmp_path / "r.jsonl")
     assert out.splitlines()[0] == "7 URLs, 6 distinct, 2 in the form (canonical, drop index)"
     assert out.splitlines()[3:] == ["  a default page  1", "  no path         1"]
@@ -172,10 +172,10 @@ def test_stats_and_rebuild(tmp_path, capfd):
     assert "3,000, of a capacity of 100,000" in out
     (store / "counters.cbf").write_bytes(b"damaged")
     _, err = done(capfd, "stats", "--store", store)
-    assert "counters.cbf, header: is no file of counters" in err
-    assert "the counters were filled anew" in err
+    assert "counters.cbf, header: not a file of counters" in err
+    assert "the counters were rebuilt" in err
     out, err = done(capfd, "filter", "--store", store, lines)
-    assert (out, "filled anew" in err) == ("", False)
+    assert (out, "rebuilt" in err) == ("", False)
 
 
 def test_several_processes_share_redis(tmp_path):
@@ -258,8 +258,8 @@ def test_a_reader_that_leaves_is_no_error(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["stats", "--store", "nowhere"], "nowhere: holds no store of URLs"),
-        (["remove", "--store", "nowhere"], "nowhere: holds no store of URLs"),
+        (["stats", "--store", "nowhere"], "nowhere: contains no store of URLs"),
+        (["remove", "--store", "nowhere"], "nowhere: contains no store of URLs"),
         (["filter", "--store", "s", "--fp-rate", "2"], "fp_rate must be between 0 and 1, not 2.0"),
         (["filter", "--store", "s", "--counter-bits", "9"], "counter_bits must be from 1 to 8"),
         (["filter", "--store", "s", "--capacity", "0"], "capacity must be from 1 to"),

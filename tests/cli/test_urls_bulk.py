@@ -151,8 +151,8 @@ def test_against_a_store(tmp_path, capfd, small, runner):
         done(capfd, "filter", "--store", tmp_path / "filter", path)
     urls = [spelled(number, 0) for number in {n for n, _ in every}]
     counts = []
-    for place in (store, tmp_path / "filter"):
-        with open_filter(place) as url_filter:
+    for folder in (store, tmp_path / "filter"):
+        with open_filter(folder) as url_filter:
             counts.append([url_filter.count(url) for url in urls])
             assert len(url_filter) == total
             assert url_filter.rebuilt is None
@@ -227,7 +227,7 @@ def test_killed_while_it_runs_it_has_changed_nothing(tmp_path, capfd):
         (["a.txt", "-o", "a.txt", "--overwrite"], "a.txt: is read as well"),
         (["packed", "-o", "o"], "packed: contains gzip data; decompress it first, or let its name"),
         (["cut.gz", "-o", "o"], "cut.gz, decompressed byte 13: the gzip data is cut short"),
-        (["a.txt", "-o", "o", "--store", "folder"], "folder: holds files, but no store of URLs"),
+        (["a.txt", "-o", "o", "--store", "folder"], "folder: contains files, but no store of URLs"),
         (["a.txt", "-o", "o", "--mirrors", "bad"], "bad, line 1: names a.org a second time"),
         (["a.txt", "-", "-o", "o", "-r", "local"], "-r local: standard input is read by one"),
         (["hdfs:///a.txt", "-o", "o"], "hdfs:///a.txt: is on a cluster; give -r hadoop or -r emr"),

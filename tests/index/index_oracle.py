@@ -26,10 +26,10 @@ class Oracle:
         return len(new)
 
     def remove(self, ids):
-        held = [id in self.documents for id in ids]
+        stored = [id in self.documents for id in ids]
         for id in ids:
             self.documents.pop(id, None)
-        return held
+        return stored
 
     def matches(self, value, k, limit=None, without=None):
         """(id, fingerprint, distance) by distance, fingerprint, and age."""
@@ -46,8 +46,8 @@ class Oracle:
         answers = []
         for value, id in zip(values, ids or [None] * len(values), strict=True):
             found = self.matches(value, k, limit, without=id)
-            held = not self.named and str(signed(value)) in self.documents
-            added = not (only_new and found) and not held
+            stored = not self.named and str(signed(value)) in self.documents
+            added = not (only_new and found) and not stored
             if added:
                 self.add([value], None if ids is None else [id])
             answers.append((found, added))

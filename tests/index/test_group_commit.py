@@ -1,6 +1,5 @@
 """Group commit: changes that wait share one force to the disk, and none is seen before it is."""
 
-import doctest
 import errno
 import os
 import random
@@ -9,7 +8,6 @@ import threading
 import pytest
 
 from mr_dedup.errors import MrDedupError
-from mr_dedup.index import hamming_index
 from mr_dedup.index.hamming_index import HammingIndex
 from mr_dedup.index.reader import IndexReader
 from mr_dedup.index.verification import verify
@@ -47,11 +45,6 @@ def forces(monkeypatch):
 @pytest.fixture
 def folder(tmp_path):
     return tmp_path / "index"
-
-
-def test_the_example_of_groups():
-    assert doctest.testmod(hamming_index).attempted
-    assert doctest.testmod(hamming_index).failed == 0
 
 
 def test_changes_that_wait_share_one_force(folder, forces):

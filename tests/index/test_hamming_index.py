@@ -1,4 +1,4 @@
-"""The index on disk: who may write, what survives, what is told of damage and of a full disk."""
+"""The index on disk: who may write, what survives, reports of damage and of a full disk."""
 
 import contextlib
 import os
@@ -88,12 +88,12 @@ def test_one_process_writes(folder):
 
 
 def test_what_cannot_be_made_or_opened(folder, tmp_path):
-    for options, told in (
+    for options, message in (
         ({"k": -1}, "k must be from 0"),
         ({"k": 99}, "k must be from 0"),
         ({"design": "5-tables"}, "design for k = 3 must be one of"),
     ):
-        with pytest.raises(ValueError, match=told):
+        with pytest.raises(ValueError, match=message):
             HammingIndex.create(folder, **options)
     with pytest.raises(MrDedupError, match="not a directory"):
         HammingIndex.open(folder)
@@ -140,10 +140,10 @@ def test_a_flipped_bit_in_any_file_is_told(folder):
             continue
         content = path.read_bytes()
         few = 3 if path.name.startswith("segment") else 60
-        places = {0, 9, len(content) - 1, *rng.choices(range(len(content)), k=few)}
-        for place in places:
+        offsets = {0, 9, len(content) - 1, *rng.choices(range(len(content)), k=few)}
+        for offset in offsets:
             damaged = bytearray(content)
-            damaged[place] ^= 1 << rng.randrange(8)
+            damaged[offset] ^= 1 << rng.randrange(8)
             path.write_bytes(damaged)
             for opened in (HammingIndex.open, IndexReader.open):
                 with pytest.raises(FormatError, match=path.name):
@@ -344,9 +344,9 @@ def test_queries_of_several_threads_while_documents_are_added(folder):
             try:
                 while not stop.is_set():
                     before = len(index)
-                    told = found(index, range(before))
-                    assert told[: len(told)] == pages(range(before))[: len(told)]
-                    assert len(told) == before
+                    seen = found(index, range(before))
+                    assert seen[: len(seen)] == pages(range(before))[: len(seen)]
+                    assert len(seen) == before
             except BaseException as error:
                 failed.append(error)
 
@@ -433,10 +433,10 @@ def test_interrupts_at_any_moment(folder):
                     refused += "open the index anew" in str(error)
                 number += 1
             with IndexReader.open(folder) as reader:
-                told = set(found(reader, range(number)))
+                seen = set(found(reader, range(number)))
             with HammingIndex.open(folder, background=False) as index:
                 recovered = set(found(index, range(number)))
-            assert kept <= told <= recovered
+            assert kept <= seen <= recovered
             assert recovered - kept <= {f"page {number - 2}"}
             kept = recovered
             assert not list(verify(folder))
@@ -579,8 +579,8 @@ def test_a_reader_of_damage_that_came_later_is_told(folder):
     filled(folder)
     path = sorted(folder.glob("segment-*"))[0]
     content = bytearray(path.read_bytes())
-    for place in range(1 << 16, len(content) - 700, 1 << 15):
-        content[place] ^= 255
+    for offset in range(1 << 16, len(content) - 700, 1 << 15):
+        content[offset] ^= 255
     path.write_bytes(content)
     with (
         pytest.raises(FormatError, match=path.name),
@@ -638,7 +638,7 @@ def test_a_change_that_is_refused_for_a_damaged_segment_is_not_written(folder, n
                 change()
         assert len(index) == 2000
         assert log.stat().st_size == log_bytes
-        # in place: the segment that is open is repaired
+        # in the same file: the segment that is open is repaired
         path.write_bytes(content)
         assert index.add(batch[:1], ids([3000])) == 1
     with HammingIndex.open(folder, background=False) as index:

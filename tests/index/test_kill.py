@@ -52,7 +52,7 @@ def writers(folder):
 
 
 def done(oracle, number):
-    """What is held after work ``number``."""
+    """What is stored after work ``number``."""
     kind, ids, values = work(number)
     after = Oracle()
     after.documents = dict(oracle.documents)
@@ -65,35 +65,35 @@ def done(oracle, number):
     return after
 
 
-def held(index):
+def stored(index):
     """All documents of an index, by id, as queries tell them."""
     queries = np.array([number << 40 for number in range(200)], dtype=np.uint64)
     return {match.id: match.fingerprint for match in index.query(queries)}
 
 
-def run(folder, kills, least, seed):
-    """Kill writers of one index so often, and until they did ``least`` work; return both."""
+def run(folder, kills, min_work, seed):
+    """Kill writers of one index so often, and until they did ``min_work`` work; return both."""
     rng = random.Random(seed)
     oracle, number, in_flight_kept = Oracle(), 0, 0
     HammingIndex.create(folder / "index", k=K).close()
     with writers(folder) as killed:
         killings = 0
-        while killings < kills or number < least:
+        while killings < kills or number < min_work:
             killings += 1
-            assert killings <= 20 * kills, f"{number} batches of {least} in {killings - 1} kills"
+            assert killings <= 20 * kills, f"{number} batches of {min_work} in {killings - 1} kills"
             first = number
-            begun, ended = killed(first, rng)
+            started, ended = killed(first, rng)
             for acknowledged in range(number, number + ended):
                 oracle = done(oracle, acknowledged)
             number += ended
             with IndexReader.open(folder / "index") as reader:
-                found = held(reader)
+                found = stored(reader)
             with HammingIndex.open(folder / "index", memory_documents=MEMORY_DOCUMENTS) as index:
-                recovered = held(index)
+                recovered = stored(index)
                 assert len(index) == len(recovered)
-            # of what was begun and not finished the first so much was done, each as a whole
+            # of what was started and not finished the first so much was done, each as a whole
             states = [oracle]
-            for begun_number in range(number, first + begun):
+            for begun_number in range(number, first + started):
                 states.append(done(states[-1], begun_number))
             possible = [state.documents for state in states]
             assert found in possible
@@ -107,12 +107,12 @@ def run(folder, kills, least, seed):
 
 
 def test_ten_kills(tmp_path):
-    run(tmp_path, 10, least=50, seed=1)
+    run(tmp_path, 10, min_work=50, seed=1)
 
 
 @pytest.mark.slow
 def test_two_hundred_kills(tmp_path):
-    killings, number, in_flight_kept = run(tmp_path, 200, least=1000, seed=2)
+    killings, number, in_flight_kept = run(tmp_path, 200, min_work=1000, seed=2)
     assert in_flight_kept
     print(
         f"\n{killings} kills in {number:,} batches; {in_flight_kept} came between keeping and "

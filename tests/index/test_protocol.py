@@ -52,8 +52,8 @@ class Both:
         assert self.index.add(values(chosen), ids) == self.oracle.add(chosen, ids)
 
     def remove(self, count):
-        held = list(self.oracle.documents)
-        ids = self.rng.choices(held, k=count) if held else []
+        stored = list(self.oracle.documents)
+        ids = self.rng.choices(stored, k=count) if stored else []
         ids += ["12345" if not self.named else "page none"]
         assert self.index.remove(ids).tolist() == self.oracle.remove(ids)
 
@@ -62,9 +62,9 @@ class Both:
         k, limit = self.rng.randint(0, self.k), self.rng.choice([None, 1, 3])
         only_new = self.rng.random() < 0.5
         found = self.index.check_and_add(values(chosen), ids, k, limit=limit, only_new=only_new)
-        told = of_each(found.matches, count)
+        matches = of_each(found.matches, count)
         expected = self.oracle.check_and_add(chosen, ids, k, limit, only_new)
-        assert list(zip(told, found.added.tolist(), strict=True)) == expected
+        assert list(zip(matches, found.added.tolist(), strict=True)) == expected
 
     def compare(self):
         assert len(self.index) == len(self.oracle.documents)
@@ -177,7 +177,7 @@ def test_nothing(form, folder):
 def test_mistakes_change_nothing(form, folder):
     with made(form, folder) as index:
         index.add(values([1]), ["a"])
-        for call, told in (
+        for call, message in (
             (lambda: index.add(values([2, 3]), ["b"]), "ids: 1 for 2 fingerprints"),
             (lambda: index.add(values([2])), "documents with"),
             (lambda: index.add(values([2]), [""]), "ids"),
@@ -194,7 +194,7 @@ def test_mistakes_change_nothing(form, folder):
             (lambda: index.check_and_add(values([2]), ["b"], limit=0), "limit"),
             (lambda: index.remove([1]), "ids"),
         ):
-            with pytest.raises(ValueError, match=told):
+            with pytest.raises(ValueError, match=message):
                 call()
         assert [tuple(match) for match in index.query(values([1]))] == [("a", 1, 0)]
         assert len(index) == 1

@@ -134,9 +134,9 @@ def by_http(folder):
         yield settings, lambda: contextlib.nullcontext(index)
 
 
-@pytest.mark.parametrize("place", [in_process, by_http])
-def test_near_duplicates_are_dropped_and_known_to_the_next_crawl(place, site, tmp_path):
-    with place(tmp_path) as (settings, opened):
+@pytest.mark.parametrize("opened_by", [in_process, by_http])
+def test_near_duplicates_are_dropped_and_known_to_the_next_crawl(opened_by, site, tmp_path):
+    with opened_by(tmp_path) as (settings, opened):
         items, said = crawl(tmp_path, site, *settings)
         assert "Traceback" not in said, said
         assert numbers(items) == list(range(DISTINCT))
@@ -155,9 +155,9 @@ def test_near_duplicates_are_dropped_and_known_to_the_next_crawl(place, site, tm
         assert counted(said, "dropped") == DISTINCT * COPIES + 1
 
 
-@pytest.mark.parametrize("place", [in_process, by_http])
-def test_near_duplicates_are_tagged(place, site, tmp_path):
-    with place(tmp_path) as (settings, opened):
+@pytest.mark.parametrize("opened_by", [in_process, by_http])
+def test_near_duplicates_are_tagged(opened_by, site, tmp_path):
+    with opened_by(tmp_path) as (settings, opened):
         items, said = crawl(
             tmp_path, site, *settings, "NEAR_DUPLICATES_ACTION=tag", "NEAR_DUPLICATES_TAG=near"
         )
@@ -167,7 +167,7 @@ def test_near_duplicates_are_tagged(place, site, tmp_path):
         tags = {item["url"]: item["near"] for item in items if "text" in item}
         for number in range(DISTINCT):
             of_text = [f"{site}{number}-{copy}" for copy in range(COPIES)]
-            # each comes after others, and is told all of those
+            # each comes after others, and lists all of them
             assert sorted(len(tags[url]) for url in of_text) == list(range(COPIES))
             assert all(set(tags[url]) <= set(of_text) - {url} for url in of_text)
         with opened() as index:

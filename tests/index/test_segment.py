@@ -39,8 +39,8 @@ def found(segment, queries, k):
 
 def expected(numbers, queries, k):
     return sorted(
-        (place, other)
-        for place, query in enumerate(queries)
+        (row, other)
+        for row, query in enumerate(queries)
         for other in set(numbers)
         if hamming(query, other) <= k
     )
@@ -92,8 +92,9 @@ def test_documents_of_one_fingerprint_keep_their_order(tmp_path):
     segment = written(tmp_path / "segment", numbers, ids)
     assert (segment.documents, segment.fingerprints) == (3000, 3)
     for rank, value in enumerate(segment.distinct().tolist()):
-        told = [segment.id_of(document) for document in segment.documents_of(rank)]
-        assert told == [id for id, number in zip(ids, numbers, strict=True) if number == value]
+        ids_of_rank = [segment.id_of(document) for document in segment.documents_of(rank)]
+        expected_ids = [id for id, number in zip(ids, numbers, strict=True) if number == value]
+        assert ids_of_rank == expected_ids
 
 
 @costly
@@ -148,11 +149,11 @@ def test_a_flipped_bit_anywhere_is_told(tmp_path, whole):
     rng = random.Random(2)
     path = tmp_path / "segment"
     blocks = len(content) // BLOCK_BYTES
-    places = [block * BLOCK_BYTES + rng.randrange(BLOCK_BYTES) for block in range(blocks)]
-    places += [*range(24), BLOCK_BYTES - 1, len(content) - 1, *rng.choices(range(200), k=20)]
-    for place in places:
+    offsets = [block * BLOCK_BYTES + rng.randrange(BLOCK_BYTES) for block in range(blocks)]
+    offsets += [*range(24), BLOCK_BYTES - 1, len(content) - 1, *rng.choices(range(200), k=20)]
+    for offset in offsets:
         damaged = bytearray(content)
-        damaged[place] ^= 1 << rng.randrange(8)
+        damaged[offset] ^= 1 << rng.randrange(8)
         path.write_bytes(damaged)
         with pytest.raises(FormatError, match="segment"):
             Segment(FolderFile.at(path))
@@ -164,10 +165,10 @@ def test_damage_is_never_served(tmp_path, whole):
     queries = [neighbour(rng, each, 2) for each in numbers[:200]]
     right = expected(numbers, queries, 3)
     path = tmp_path / "segment"
-    told = 0
-    for place in range(BLOCK_BYTES, len(content) - 600, 40_000):
+    reported = 0
+    for offset in range(BLOCK_BYTES, len(content) - 600, 40_000):
         damaged = bytearray(content)
-        damaged[place] ^= 64
+        damaged[offset] ^= 64
         path.write_bytes(damaged)
         segment = Segment(FolderFile.at(path), check=False)
         try:
@@ -176,11 +177,11 @@ def test_damage_is_never_served(tmp_path, whole):
                 for document in segment.documents_of(rank):
                     assert segment.id_of(document).startswith("http")
         except FormatError:
-            told += 1
+            reported += 1
             # what was damaged once is not believed the next time
-            with pytest.raises(FormatError, match=f"block {place // BLOCK_BYTES}"):
+            with pytest.raises(FormatError, match=f"block {offset // BLOCK_BYTES}"):
                 segment.check_all()
-    assert told > 5
+    assert reported > 5
 
 
 def test_cut_short_or_longer(tmp_path, whole):

@@ -66,11 +66,11 @@ def wrong_in(rng, structure):
         return
 
 
-def wrong_bytes(rng, raw, places):
+def wrong_bytes(rng, raw, offsets):
     """Overwrite some words of bytes."""
-    for place in places:
+    for offset in offsets:
         word = rng.choice([b"\xff\xff\xff\xff", b"\xff\xff\xff\x7f", bytes(4), rng.randbytes(4)])
-        raw[place : place + 4] = word[: len(raw) - place]
+        raw[offset : offset + 4] = word[: len(raw) - offset]
 
 
 def wrong_segment(rng, path):
@@ -85,7 +85,7 @@ def wrong_segment(rng, path):
         parts += [about["starts_bytes"] or BLOCK_BYTES]
         parts += [value for key, value in (about["ids"] or {}).items() if key.endswith("_bytes")]
         near = [rng.choice(parts) + 4 * rng.randrange(1 << rng.randrange(16)) for _ in range(20)]
-        wrong_bytes(rng, raw, [place for place in near if place < end - 4])
+        wrong_bytes(rng, raw, [offset for offset in near if offset < end - 4])
     blocks = [checksum(raw[start : min(start + BLOCK_BYTES, end)])
               for start in range(BLOCK_BYTES, end, BLOCK_BYTES)]  # fmt: skip
     sums = struct.pack(f"<{len(blocks)}Q", *blocks)
@@ -125,8 +125,8 @@ def wrong_log(rng, path):
         content = bytearray(raw[at + 16 : at + 16 + size])
         at += 16 + size
         if rng.random() < 0.7:
-            places = [rng.randrange(len(content)) for _ in range(rng.choice([1, 3]))]
-            wrong_bytes(rng, content, [*places, *rng.choice([[], [0], [4], [8]])])
+            offsets = [rng.randrange(len(content)) for _ in range(rng.choice([1, 3]))]
+            wrong_bytes(rng, content, [*offsets, *rng.choice([[], [0], [4], [8]])])
             content = rng.choice([content, content[: rng.randrange(8, len(content) + 1)]])
         out += struct.pack("<QQ", len(content), checksum(content, len(out) ^ len(content) << 32))
         out += content

@@ -20,7 +20,7 @@ def hashes(second, number):
     return found[:number]
 
 
-def places(digest, segments, segment_words, bits, number):
+def located(digest, segments, segment_words, bits, number):
     """The counters of a digest: pairs of a word and the counter in it, one for each hash."""
     first, second = digest
     segment = (first // 2**32) * segments // 2**32
@@ -36,13 +36,13 @@ def counted(digests, shape):
     uses = Counter()
     for digest in digests:
         uses.update(
-            places(digest, shape.segments, shape.segment_words, shape.counter_bits, shape.hashes)
+            located(digest, shape.segments, shape.segment_words, shape.counter_bits, shape.hashes)
         )
-    return {place: min(count, 2**shape.counter_bits - 1) for place, count in uses.items()}
+    return {counter: min(count, 2**shape.counter_bits - 1) for counter, count in uses.items()}
 
 
 def unpacked(words, bits):
-    """The counters of packed words that are not 0, by word and place."""
+    """The counters of packed words that are not 0, by word and counter."""
     found = {}
     for at, word in enumerate(words.tolist()):
         for slot in range(64 // bits):

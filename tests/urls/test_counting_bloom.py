@@ -16,7 +16,7 @@ from mr_dedup.urls.counting_bloom import (
     CountingBloom,
     load,
 )
-from tests.urls.bloom_oracle import counted, places, unpacked
+from tests.urls.bloom_oracle import counted, located, unpacked
 from tests.urls.made_urls import ascending
 
 STORE = bytes(range(16))
@@ -59,7 +59,9 @@ def test_a_digest_may_be_known_if_all_its_counters_are_used(bits, counters):
     bloom.raise_(digests)
     used = counted(as_tuples(digests), shape)
     geometry = (shape.segments, shape.segment_words, bits, shape.hashes)
-    wanted = [all(place in used for place in places(each, *geometry)) for each in as_tuples(others)]
+    wanted = [
+        all(counter in used for counter in located(each, *geometry)) for each in as_tuples(others)
+    ]
     assert bloom.may_know(others).tolist() == wanted
     assert 0 < sum(wanted) < len(wanted)
 
@@ -207,10 +209,10 @@ def test_every_damaged_byte_is_found(saved):
     _, path = saved
     content = path.read_bytes()
     rng = random.Random(1)
-    places = [*range(HEADER.itemsize), *rng.sample(range(HEADER.itemsize, len(content)), 60)]
-    for place in places:
+    offsets = [*range(HEADER.itemsize), *rng.sample(range(HEADER.itemsize, len(content)), 60)]
+    for offset in offsets:
         damaged = bytearray(content)
-        damaged[place] ^= 1 << rng.randrange(8)
+        damaged[offset] ^= 1 << rng.randrange(8)
         path.write_bytes(damaged)
         with pytest.raises(FormatError, match=r"counters\.cbf, (header|counters): "):
             load(FolderFile.at(path))

@@ -9,12 +9,10 @@ import redis
 
 from mr_dedup.errors import MrDedupError
 from mr_dedup.formats.folders import FolderFile
-from mr_dedup.urls import counters as counters_module
-from mr_dedup.urls import rocks_store
 from mr_dedup.urls.canonical import NotAUrlError, UrlForm
 from mr_dedup.urls.counting_bloom import BloomShape, load
 from mr_dedup.urls.filter import UrlFilter
-from mr_dedup.urls.opening import open_filter
+from mr_dedup.urls.opening import FilterLimits, open_filter
 from mr_dedup.urls.redis_store import RedisStore
 from mr_dedup.urls.rocks_store import RocksStore
 from tests.urls.bloom_oracle import counted, unpacked
@@ -101,13 +99,13 @@ def test_many_operations_without_a_wrong_answer(tmp_path, shape):
         assert np.array_equal(url_filter.bloom.words, words)
 
 
-@pytest.mark.parametrize("place", ["folder", "redis"])
-def test_one_by_one_in_every_way(tmp_path, redis_address, place):
-    target = tmp_path / "urls" if place == "folder" else f"{redis_address}#one-by-one"
+@pytest.mark.parametrize("kind", ["folder", "redis"])
+def test_one_by_one_in_every_way(tmp_path, redis_address, kind):
+    target = tmp_path / "urls" if kind == "folder" else f"{redis_address}#one-by-one"
     rng, model = random.Random(8), Model(60)
     shape = BloomShape(30, 40, 2, 3)
     with open_filter(target, form=AS_GIVEN, shape=shape) as url_filter:
-        for _ in range(1500 if place == "folder" else 200):
+        for _ in range(1500 if kind == "folder" else 200):
             number = rng.randrange(60)
             action = rng.randrange(4)
             if action == 0:
@@ -140,9 +138,9 @@ def test_visits_raise_the_count_and_no_counter(tmp_path):
         assert url_filter.count("a") == 1001
 
 
-def test_counts_stop_at_the_most(tmp_path, monkeypatch):
-    monkeypatch.setattr("mr_dedup.urls.filter.MAX_COUNT", 3)
-    with open_filter(tmp_path / "urls", form=AS_GIVEN) as url_filter:
+def test_counts_stop_at_the_largest(tmp_path):
+    limits = FilterLimits(max_count=3)
+    with open_filter(tmp_path / "urls", form=AS_GIVEN, limits=limits) as url_filter:
         assert url_filter.add_many("aaaaaa").tolist() == [True] + [False] * 5
         assert not url_filter.add("a")
         assert url_filter.count("a") == 3
@@ -165,21 +163,21 @@ def test_most_of_what_is_new_never_reaches_the_store(tmp_path):
     shape = BloomShape.of_paper(50_000)
     with open_filter(tmp_path / "urls", form=AS_GIVEN, shape=shape) as url_filter:
         url_filter.add_digests(digests[:50_000])
-        assert url_filter.lookups.asked == 50_000
+        assert url_filter.lookups.urls == 50_000
         assert url_filter.lookups.in_store < 20
         url_filter.counts(digests)
         assert url_filter.lookups.in_store - 50_000 == url_filter.lookups.false_positives < 30
 
 
-def test_a_whole_change_is_one_change_whatever_its_size(tmp_path, monkeypatch):
+def test_a_whole_change_is_one_change_whatever_its_size(tmp_path):
     """Larger than the store's batches, on top of what it has, and growing past the capacity."""
-    monkeypatch.setattr(RocksStore, "max_batch", 50)
-    monkeypatch.setattr(rocks_store, "_KEYS_AT_ONCE", 70)
+    limits = FilterLimits(batch_digests=50, converted_keys=70)
+    shape = BloomShape(300, 6000, 2)
     model = Model(1000)
     numbers = list(range(200, 1000))
     random.Random(1).shuffle(numbers)
     visits = np.arange(1, 801, dtype=np.uint32)
-    with open_filter(tmp_path / "a", form=AS_GIVEN, shape=BloomShape(300, 6000, 2)) as url_filter:
+    with open_filter(tmp_path / "a", form=AS_GIVEN, shape=shape, limits=limits) as url_filter:
         url_filter.add_digests(model.digests[:400])
         model.add(range(400))
         generation = url_filter._store.state().generation
@@ -246,7 +244,7 @@ def test_the_counters_file_is_of_no_importance(tmp_path):
     for content, reason in (
         (None, None),
         ("removed", "counters.cbf was missing"),
-        (b"", "counters.cbf, header: is no file of counters"),
+        (b"", "counters.cbf, header: not a file of counters"),
         ("damaged", "counters.cbf, counters: their checksum is wrong"),
         (of_another, "counters.cbf was of another store"),
         ("kept", "counters.cbf was not of the last changes"),
@@ -283,13 +281,13 @@ def test_counters_later_than_the_store_are_of_no_use(tmp_path):
         assert not url_filter.add_digests(model.digests).any()
 
 
-def test_counters_are_saved_now_and_then(tmp_path, monkeypatch):
-    monkeypatch.setattr(counters_module, "_LEAST_SAVED", 500)
+def test_counters_are_saved_now_and_then(tmp_path):
+    limits = FilterLimits(unsaved_digests=500)
     file = tmp_path / "urls" / "counters.cbf"
     model = Model(3000)
     shape = BloomShape(1200, 24_000)
     generations = []
-    with open_filter(tmp_path / "urls", form=AS_GIVEN, shape=shape) as url_filter:
+    with open_filter(tmp_path / "urls", form=AS_GIVEN, shape=shape, limits=limits) as url_filter:
         for start in range(0, 3000, 100):
             numbers = range(start, start + 100)
             url_filter.add_digests(model.digests[numbers])
@@ -478,7 +476,7 @@ def test_delivery_from_a_shared_store_comes_after_it_was_kept(redis_address):
     assert seen == [([True, True], 2)]
 
 
-# forms and places
+# forms and locations
 
 
 def test_urls_are_brought_to_the_form_of_the_filter(tmp_path):
@@ -509,7 +507,7 @@ def test_places_where_no_filter_is(tmp_path):
     for create in (True, False):
         with pytest.raises(MrDedupError, match="mine: holds "):
             open_filter(tmp_path / "mine", create=create)
-    with pytest.raises(MrDedupError, match="missing: holds no store of URLs"):
+    with pytest.raises(MrDedupError, match="missing: contains no store of URLs"):
         open_filter(tmp_path / "missing", create=False)
     assert [entry.name for entry in tmp_path.iterdir()] == ["mine"]
     with pytest.raises(MrDedupError, match=r"notes\.txt: .*"):

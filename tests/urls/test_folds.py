@@ -1,11 +1,10 @@
-"""What forms fold, against sets of strings, and how reasons are told."""
+"""What forms fold, against sets of strings, and the reasons."""
 
 import random
 from collections import defaultdict
 
 import pytest
 
-from mr_dedup.urls import folds as folds_module
 from mr_dedup.urls.canonical import UrlForm
 from mr_dedup.urls.folds import FoldTally, reason
 
@@ -43,13 +42,12 @@ def test_reasons(url, wanted):
     assert (reason(url, form) if form != url else "") == wanted
 
 
-@pytest.mark.parametrize("held", [1, 1 << 20])
-def test_counts_equal_those_of_sets(monkeypatch, held):
-    """Whatever is held: each spelling once, those that are alone not at all."""
-    monkeypatch.setattr(folds_module, "_HELD_URLS", held)
-    rng = random.Random(held)
+@pytest.mark.parametrize("buffered_urls", [1, 1 << 20])
+def test_counts_equal_those_of_sets(buffered_urls):
+    """With any buffer each spelling counts once, and single ones do not."""
+    rng = random.Random(buffered_urls)
     urls = [rng.choice([*SPELLINGS]) + b"" for _ in range(60)]
-    tally = FoldTally()
+    tally = FoldTally(buffered_urls)
     for start in range(0, 60, 7):
         part = urls[start : start + 7]
         tally.add(part, ALL.of_each(part))

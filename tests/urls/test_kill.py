@@ -56,23 +56,23 @@ def done(known, number):
     return known
 
 
-def run(folder, kills, least, seed):
-    """Kill writers of one filter so often, and until they did ``least`` work; return both."""
+def run(folder, kills, min_work, seed):
+    """Kill writers of one filter so often, and until they did ``min_work`` work; return both."""
     rng = random.Random(seed)
     digests = digests_of_numbers(range(UNIVERSE))
     known, number, in_flight_kept = Counter(), 0, 0
     killings = 0
-    while killings < kills or number < least:
+    while killings < kills or number < min_work:
         killings += 1
-        assert killings <= 20 * kills, f"{number} batches of {least} in {killings - 1} kills"
-        begun, ended = killed(folder / "urls", folder / "log", number, rng)
+        assert killings <= 20 * kills, f"{number} batches of {min_work} in {killings - 1} kills"
+        started, ended = killed(folder / "urls", folder / "log", number, rng)
         for acknowledged in range(number, number + ended):
             known = done(known, acknowledged)
         number += ended
         with open_filter(folder / "urls", form=UrlForm(canonical=False), shape=SHAPE) as found:
             counts = found.counts(digests).tolist()
-            # what was begun and not finished was done as a whole, or not at all
-            if begun > ended and counts != [known[each] for each in range(UNIVERSE)]:
+            # what was started and not finished was done as a whole, or not at all
+            if started > ended and counts != [known[each] for each in range(UNIVERSE)]:
                 known = done(known, number)
                 number += 1
                 in_flight_kept += 1
@@ -84,12 +84,12 @@ def run(folder, kills, least, seed):
 
 
 def test_a_dozen_kills(tmp_path):
-    run(tmp_path, 12, least=50, seed=1)
+    run(tmp_path, 12, min_work=50, seed=1)
 
 
 @pytest.mark.slow
 def test_two_hundred_kills(tmp_path):
-    killings, number, in_flight_kept = run(tmp_path, 200, least=1000, seed=2)
+    killings, number, in_flight_kept = run(tmp_path, 200, min_work=1000, seed=2)
     assert in_flight_kept
     print(
         f"\n{killings} kills in {number:,} batches; {in_flight_kept} came between keeping and "

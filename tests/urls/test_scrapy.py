@@ -205,7 +205,7 @@ def test_where_the_store_is(tmp_path, monkeypatch):
     (folder,) = {*tmp_path.iterdir()} - before
     temporary.close("finished")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["job", "seen"]
-    with pytest.raises(MrDedupError, match="holds no store"):
+    with pytest.raises(MrDedupError, match="contains no store"):
         open_filter(folder, create=False)
 
 

@@ -143,15 +143,15 @@ def test_random_changes_against_a_dict(opened):
     assert rows(store.between(*EVERYTHING, 60)) == set(known)
     # the journal from any generation on leads there
     for start in range(0, 60, 7):
-        held = set()
+        stored = set()
         for entry in store.journal(0):
             if entry.generation <= start:
-                held = held - rows(entry.removed) | rows(entry.added)
+                stored = stored - rows(entry.removed) | rows(entry.added)
         for entry in store.journal(start):
-            assert rows(entry.removed) <= held
-            assert not rows(entry.added) & held
-            held = held - rows(entry.removed) | rows(entry.added)
-        assert held == set(known)
+            assert rows(entry.removed) <= stored
+            assert not rows(entry.added) & stored
+            stored = stored - rows(entry.removed) | rows(entry.added)
+        assert stored == set(known)
 
 
 def test_a_batch_of_the_most_digests(opened):
@@ -216,7 +216,7 @@ def test_redis_out_of_reach_is_told_without_the_password(tmp_path):
     with pytest.raises(MrDedupError, match=r"redis://127.0.0.1:1/0#urls: .*refused") as caught:
         RedisStore("redis://someone:secret@127.0.0.1:1/0")
     assert "secret" not in str(caught.value)
-    with pytest.raises(ValueError, match="address must begin with redis://"):
+    with pytest.raises(ValueError, match="URI must begin with redis://"):
         RedisStore("http://x")
 
 
@@ -228,7 +228,7 @@ def test_redis_that_ends_in_the_midst_is_told():
 
 
 def test_a_store_that_must_exist(redis_address):
-    with pytest.raises(MrDedupError, match="#missing: holds no store of URLs"):
+    with pytest.raises(MrDedupError, match="#missing: contains no store of URLs"):
         RedisStore(f"{redis_address}#missing", create=False)
 
 
@@ -259,10 +259,10 @@ def test_damage_in_a_folder_is_told(tmp_path):
 @pytest.mark.parametrize(
     ("key", "value", "reason"),
     [
-        (b"about", b"", "about: is not understood"),
-        (b"about", b"[1]", "about: is not understood"),
+        (b"about", b"", "about: cannot be parsed"),
+        (b"about", b"[1]", "about: cannot be parsed"),
         (b"about", b'{"version": 1, "id": "00", "form": ""}', "about: is not of a store"),
-        (b"about", b'{"version": "1", "id": "00", "form": ""}', "about: is not understood"),
+        (b"about", b'{"version": "1", "id": "00", "form": ""}', "about: cannot be parsed"),
         (b"about", b'{"version": 2, "id": "00", "form": ""}', "version 2 is newer"),
         (b"about", None, "about: is missing, and there are digests"),
         (b"state", b"short", "state: is of 5 bytes, 24 expected"),
@@ -290,7 +290,7 @@ def test_a_form_that_is_not_understood(tmp_path):
         folder = tmp_path / f"urls{number}"
         folder.mkdir()
         RocksStore(folder / "store", form).close()
-        with pytest.raises(FormatError, match="about: the form of its URLs is not understood"):
+        with pytest.raises(FormatError, match="about: the form of its URLs cannot be parsed"):
             open_filter(folder)
 
 
@@ -298,7 +298,7 @@ def test_a_form_that_is_not_understood(tmp_path):
     "address", ["redis://[bad/0", "redis://me:secret@[bad/0", "redis://h:port/0", "unix://[x"]
 )
 def test_what_is_no_address_of_redis(address):
-    with pytest.raises(MrDedupError, match="not an address of Redis: ") as caught:
+    with pytest.raises(MrDedupError, match="not a URI of Redis: ") as caught:
         open_filter(address)
     assert "secret" not in str(caught.value)
 
