@@ -38,7 +38,7 @@ COMMANDS = {
     "distance": "compare two documents by their fingerprints and features",
     "evaluate": "evaluate pairs or decisions against known similar pairs",
     "compare": "compare methods on documents whose similar pairs are known",
-    "urls": "tell which URLs are new, and remember them",
+    "urls": "filter the URLs that are new, and remember them",
     "index": "keep an index of fingerprints on disk, and query it",
     "serve": "serve an index over HTTP, with a web page that shows how it works",
 }
