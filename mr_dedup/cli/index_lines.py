@@ -225,10 +225,10 @@ class _LineReport(Report):
         super().__init__(_NAME, "byte", Rejects(), strict)
         self.faults: dict[int, str] = {}
 
-    def reject(self, position: int, reason: str, *details: Any, **more: Any) -> None:
-        """Add the reason of the line at byte ``position``; FormatError if strict."""
-        super().reject(position, reason, *details, **more)
-        self.faults[position] = bounded(reason)
+    def reject(self, offset: int, reason: str, *details: Any, **more: Any) -> None:
+        """Add the reason of the line at byte ``offset``; FormatError if strict."""
+        super().reject(offset, reason, *details, **more)
+        self.faults[offset] = bounded(reason)
 
 
 def _fingerprint_line(line: bytes) -> Line:
