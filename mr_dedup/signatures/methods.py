@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Mapping
 from dataclasses import fields
-from typing import TYPE_CHECKING, Any, NamedTuple, get_args, get_type_hints
+from typing import TYPE_CHECKING, Any, get_args, get_type_hints
 
 if TYPE_CHECKING:
     from mr_dedup.features.document_frequencies import DocumentFrequencies
@@ -13,42 +13,25 @@ if TYPE_CHECKING:
     from mr_dedup.signatures.protocol import SignatureMethod
 
 
-class MethodEntry(NamedTuple):
-    """A method that a user may name: its module and class, and a line of help."""
-
-    module: str
-    class_name: str
-    help: str
-
-    @property
-    def method_class(self) -> type[ParameterisedMethod]:
-        """The class, imported when needed: to import the kernels of all methods takes 20 ms."""
-        module = importlib.import_module(f"mr_dedup.signatures.{self.module}")
-        method_class: type[ParameterisedMethod] = getattr(module, self.class_name)
-        return method_class
-
-
-METHODS: Mapping[str, MethodEntry] = {
-    "exact": MethodEntry("exact", "Exact", "the same words in the same order"),
-    "abstract": MethodEntry("keyword_md5", "Abstract", "the same first 512 bytes"),
-    "keywords": MethodEntry(
-        "keyword_md5", "Keywords", "the same words weigh most; with sim=, about the same"
-    ),
-    "text-profile": MethodEntry(
-        "text_profile", "TextProfile", "the same frequent words, about as often (as Nutch)"
-    ),
-    "segments": MethodEntry(
-        "segments", "Segments", "enough of the same lines, sentences or parts cut by their content"
-    ),
-    "minhash": MethodEntry(
-        "minhash", "MinHash", "enough of the same shingles, by bands of min-wise hashes"
-    ),
-    "super-shingles": MethodEntry(
-        "minhash",
-        "SuperShingles",
-        "2 of 6 bands of 14 min-wise hashes (Broder): very similar texts only",
-    ),
+METHODS: Mapping[str, tuple[str, str]] = {
+    "exact": ("exact", "Exact"),
+    "abstract": ("keyword_md5", "Abstract"),
+    "keywords": ("keyword_md5", "Keywords"),
+    "text-profile": ("text_profile", "TextProfile"),
+    "segments": ("segments", "Segments"),
+    "minhash": ("minhash", "MinHash"),
+    "super-shingles": ("minhash", "SuperShingles"),
 }
+"""The module and the class of each method, by name."""
+
+
+def method_class(name: str) -> type[ParameterisedMethod]:
+    """Return the class of a method, imported now: the kernels of all methods take 20 ms."""
+    module, class_name = METHODS[name]
+    found: type[ParameterisedMethod] = getattr(
+        importlib.import_module(f"mr_dedup.signatures.{module}"), class_name
+    )
+    return found
 
 
 def parse_method(
@@ -81,7 +64,7 @@ def parse_method(
     title, colon, rest = text.partition(":")
     if title not in METHODS:
         raise ValueError(f"method {title!r} is none of {', '.join(METHODS)}")
-    kind = METHODS[title].method_class
+    kind = method_class(title)
     try:
         given = _parameters(rest) if colon else {}
         hints = get_type_hints(kind)

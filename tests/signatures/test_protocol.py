@@ -42,12 +42,6 @@ def assert_equal(one, other):
         assert np.array_equal(getattr(one, name), getattr(other, name)), name
 
 
-def test_methods_are_listed_by_their_names():
-    assert {name: listed.method_class.TITLE for name, listed in METHODS.items()} == {
-        n: n for n in METHODS
-    }
-
-
 @every_method
 @costly
 @given(st.lists(TEXTS | st.none(), max_size=6))
