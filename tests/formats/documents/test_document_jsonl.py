@@ -3,10 +3,11 @@
 import gzip
 import itertools
 import json
+import random
 
 import pytest
 import zstandard
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from mr_dedup.errors import FormatError
@@ -270,3 +271,96 @@ def test_compressed_lines(tmp_path, monkeypatch, pack):
             assert read(path).texts == [f"t{n}" for n in range(500)]
     path.write_bytes(pack(b"".join([lines[0], b"bad\n", lines[1]])))
     assert read(path).reasons[0][0] == f"line 2 (decompressed byte {len(lines[0])})"
+
+
+UNUSUAL = [
+    *(b"", b" ", b"{}", b"[]", b"null", b'{"text"', b'{"text":', b'{"text":"', b'{"text":"a'),
+    *(b'{"text":"a"', b'{"text": null}', b'{"text": 1}', b'{"text": ["a"]}', b'{"text": a}'),
+    *(b'{"text": {"text": "a"}}', b'{"a": {"text": "b"}}', b'{"text": "a", "text": "b"}'),
+    *(b'{"te\\u0078t": "a"}', b'{"text": "a", "te\\u0078t": "b"}', b'{"text": "\\"}'),
+    *(b'{"text": "\\x"}', b'{"text": "\\u12"}', b'{"text": "\\u12g4"}', b'{"text": "\\ud800"}'),
+    *(b'{"text": "\\udc00\\ud800"}', b'{"text": "\\ud800x"}', b'{"text": "\\ud800\\n"}'),
+    *(b'{"text": "\\ud800\\u0041"}', b'{"text": "\t"}', b'{"text": "\x00"}', b'{"text": "a\nb"}'),
+    *(b'{"x": "a\nb", "text": "c"}', b'{"x": "\\\n", "text": ""}', b' {"text": "a"}'),
+    *(b'{"text": "a"} ', b'[{"text": "a"}]', b'{"text": "a"}\n\n', b'{"text": "a"}\n[]\n'),
+    *(b'"text": "a"', b'{"texts": "a"}', b'{"TEXT": "a"}', b'{"x": "text"}', b'{"text" "a"}'),
+]
+
+
+def mutated(line, rng):
+    """Return a line with some bytes changed, added, dropped or repeated."""
+    content = bytearray(line)
+    for _ in range(rng.choice([0, 1, 1, 1, 2, 5])):
+        at = rng.randrange(len(content) + 1)
+        byte = rng.choice(b'"\\{}[]:, \t\rutexd08\0\x1f\x80\xbf\xc3\xe4\xed\xf0\xff')
+        change = rng.randrange(4)
+        if change == 0:
+            content[at : at + 1] = bytes([byte])
+        elif change == 1:
+            content[at:at] = bytes([byte])
+        elif change == 2:
+            del content[at : at + rng.randrange(3)]
+        else:
+            content[at:at] = content[at : at + rng.randrange(20)]
+    return bytes(content)
+
+
+RECORDS = [
+    '{"id": "a", "text": "one two"}',
+    '{"text": "\\u4e2d\\ud83d\\ude00 é中😀 \\n", "id": "b"}',
+    '{"id": 17, "n": [1, {"text": "no"}], "text": ""}',
+    '{"url": "http://x/", "m": {"a": "\\"}"}, "text": "x"}',
+    '{"text": "no id", "f": -1.5e3}',
+]
+
+
+@given(
+    st.lists(st.sampled_from(RECORDS), min_size=1, max_size=4), st.randoms(use_true_random=False)
+)
+@example(['{"text": "a", "te\\u0078t": "b"}'], random.Random(0))
+def test_at_once_as_line_by_line(tmp_path_factory, records, rng):
+    check_at_once(
+        tmp_path_factory.mktemp("lines") / "a.jsonl",
+        [
+            mutated(record.encode(), rng) if rng.random() < 0.6 else record.encode()
+            for record in records
+        ],
+    )
+
+
+@pytest.mark.parametrize("line", UNUSUAL)
+def test_unusual_lines_at_once_as_line_by_line(tmp_path, line):
+    check_at_once(tmp_path / "a.jsonl", [b'{"text": "fine"}', line, b'{"text": "x"}'])
+
+
+def check_at_once(path, lines):
+    """A line that is not JSON has the others read line by line, and is the only difference."""
+    options = {"fields": ["f", "text", "n"], "keep_records": True, "max_record_bytes": 70}
+    readings = []
+    for last in (b"", b"bad"):
+        path.write_bytes(b"".join(line + b"\n" for line in lines) + last)
+        readings.append(read(path, **options))
+    at_once, by_line = readings
+    assert by_line.reasons[-1][1].startswith("is not JSON")
+    assert at_once.reasons == by_line.reasons[:-1]
+    for column in ("documents", "fields", "records"):
+        assert getattr(at_once, column) == getattr(by_line, column)
+
+
+def test_ids_of_every_kind_are_read_at_once(tmp_path):
+    """And called as line by line: a file of each kind, then all of them."""
+    kinds = [{"id": "a"}, {"id": 5}, {"id": 0}, {"url": "u"}, {"id": "", "url": 7}, {"id": None}]
+    kinds.append({})
+    names = ["a", "5", "0", "u", "7", None, None]
+    for kind, name in [*zip(kinds, names, strict=True), (None, None)]:
+        records = [kind] * 3 if kind is not None else kinds
+        lines = [json.dumps({**record, "text": "t"}).encode() + b"\n" for record in records]
+        path = tmp_path / "a.jsonl"
+        path.write_bytes(b"".join(lines))
+        places = [0, *itertools.accumulate(map(len, lines[:-1]))]
+        expected = [name] * 3 if kind is not None else names
+        reading = read(path)
+        assert reading.ids == [
+            id or f"{path}:{at}" for id, at in zip(expected, places, strict=True)
+        ]
+        assert read(path, id_names=[]).ids == [f"{path}:{at}" for at in places]
