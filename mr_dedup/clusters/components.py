@@ -16,9 +16,6 @@ from mr_dedup.clusters import components_kernels as kernels
 
 Fingerprints = NDArray[np.uint64]
 
-_LEAST_WAITING = 1 << 20
-"""Edges that wait until they are worth a pass over the forest: 16 MB."""
-
 
 @dataclass(frozen=True)
 class Labels:
@@ -53,7 +50,7 @@ def components(left: Fingerprints, right: Fingerprints) -> Labels:
     """
     _check(left, right)
     nodes = _distinct(left, right)
-    if nodes.size >= kernels.VACANT:
+    if nodes.size > kernels.MAX_NODES:
         raise ValueError(f"left, right: expected less than 2**32 - 1 nodes, got {nodes.size}")
     shift, table = _table_of(nodes)
     parents = np.arange(nodes.size, dtype=np.uint32)
@@ -64,7 +61,7 @@ def components(left: Fingerprints, right: Fingerprints) -> Labels:
 
 
 class Ranks:
-    """Where values are among ``nodes`` uint64[n], each once, in any order.
+    """The indices of values among distinct ``nodes`` uint64[n], in any order.
 
     A hash table, 8 to 16 bytes a node. Of 200,000 values among 75,000 nodes np.searchsorted takes
     ten times as long.
@@ -72,48 +69,51 @@ class Ranks:
 
     def __init__(self, nodes: Fingerprints) -> None:
         """Raises ValueError for 2**32 - 1 nodes or more."""
-        if nodes.size >= kernels.VACANT:
+        if nodes.size > kernels.MAX_NODES:
             raise ValueError(f"nodes: expected less than 2**32 - 1, got {nodes.size}")
         self._nodes = _read_only(nodes)
         self._shift, self._table = _table_of(self._nodes)
 
     def of(self, values: Fingerprints) -> NDArray[np.int64]:
-        """Return the place of each of ``values`` uint64[m], int64[m]; -1 of what is not there."""
+        """Return the index of each of ``values`` uint64[m], int64[m]; -1 if it is no node."""
         ranks = np.empty(values.size, np.int64)
         kernels.look_up(_read_only(values), self._nodes, self._shift, self._table, ranks)
         return ranks
 
 
 class UnionFind:
-    """Takes edges in batches, and knows the components of all of them.
+    """Connected components of edges that are added in batches.
 
-    Holds a forest of stars over the nodes, and the latest edges until there are as many of them as
-    of nodes, so that each is gone over about twice: 2.4 times the time of ``components`` for 16
-    million. In memory: up to 110 bytes a node, and what ``components`` takes for a million edges.
+    Stores a forest of stars over the nodes, and buffers the latest edges until there are as many
+    of them as nodes, so that each is processed about twice: 2.4 times the time of ``components``
+    for 16 million. In memory: up to 110 bytes a node, and what ``components`` takes for a million
+    edges.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, min_buffered: int = 1 << 20) -> None:
+        """Buffer ``min_buffered`` edges or more until they are worth a pass over the forest."""
+        self._min_buffered = min_buffered
         self._labels = components(*np.empty((2, 0), np.uint64))
-        self._waiting: list[tuple[Fingerprints, Fingerprints]] = []
+        self._buffered: list[tuple[Fingerprints, Fingerprints]] = []
         self._size = 0
 
     def add(self, left: Fingerprints, right: Fingerprints) -> None:
-        """Add edges, as those of ``components``; the arrays are kept, not copied.
+        """Add edges, as those of ``components``; the arrays are stored, not copied.
 
         Raises ValueError as ``components``, for too many nodes perhaps later.
         """
         _check(left, right)
-        self._waiting.append((left, right))
+        self._buffered.append((left, right))
         self._size += left.size
-        if self._size >= max(_LEAST_WAITING, len(self._labels)):
+        if self._size >= max(self._min_buffered, len(self._labels)):
             self.labels()
 
     def labels(self) -> Labels:
         """Return the components of the edges so far; raises ValueError for too many nodes."""
-        if self._waiting:
+        if self._buffered:
             forest = (self._labels.nodes, self._labels.labels)
-            left, right = map(np.concatenate, zip(forest, *self._waiting, strict=True))
-            self._waiting, self._size = [], 0
+            left, right = map(np.concatenate, zip(forest, *self._buffered, strict=True))
+            self._buffered, self._size = [], 0
             self._labels = components(left, right)
         return self._labels
 
@@ -124,17 +124,17 @@ def warm_up() -> None:
 
 
 def _table_of(nodes: Fingerprints) -> tuple[np.uint64, NDArray[np.uint32]]:
-    """Return the hash table of the kernels, and by how much hashes are shifted for it."""
+    """Return the shift of the kernels' hashes, and their hash table of ``nodes``."""
     # two to four slots a node
     bits = nodes.size.bit_length() + 1
     shift = np.uint64(64 - bits)
-    table = np.full(1 << bits, kernels.VACANT, dtype=np.uint32)
+    table = np.zeros(1 << bits, dtype=np.uint32)
     kernels.fill_table(_read_only(nodes), shift, table)
     return shift, table
 
 
 def _read_only(array: Fingerprints) -> Fingerprints:
-    """Return a view as all are for kernels: those of Arrow's arrays are so anyway."""
+    """Return a contiguous read-only view: one type for kernels, as Arrow's arrays have it."""
     view = np.ascontiguousarray(array).view()
     view.flags.writeable = False
     return view

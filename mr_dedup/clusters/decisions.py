@@ -1,4 +1,4 @@
-"""Decide which documents of a cluster are kept, and for whom the others are dropped."""
+"""Decide which documents of a cluster are kept, and which kept document each other duplicates."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ THRESHOLD = 0.8
 """The similarity from which on two documents are near-duplicates, by default."""
 
 _FEW = 32
-"""Keepers of a cluster up to which each text is compared with all of them."""
+"""Kept texts of a cluster up to which each text is compared with all of them."""
 
 _SLICE_HASHES = 1 << 25
 """Hashes of clusters that are decided on, or counted, in one call of a kernel: 256 MB."""
@@ -31,12 +31,12 @@ class Limits:
     """What deciding on one large cluster may take; decisions do not depend on it.
 
     Attributes:
-        index_entries: Entries of the index, 12 bytes each and up to 16 for its chains. Keepers
-            that do not fit are scanned.
+        index_entries: Entries of the index, 12 bytes each and up to 16 for its chains. Kept
+            texts that do not fit are scanned.
         counts: Counts of hashes, 5 bytes each.
-        parity_bytes: Bytes of the parities of keepers; never less than 32 a text.
-        work: Keepers that are scanned in one call of a kernel, 0.5 to 1 ns each; between calls
-            signals are handled.
+        parity_bytes: Bytes of the parities of kept texts; never less than 32 a text.
+        work: Kept texts that are scanned in one call of a kernel, 0.5 to 1 ns each; between
+            calls signals are handled.
     """
 
     index_entries: int = 1 << 24
@@ -81,9 +81,9 @@ _TEXTS = {
 class Decisions:
     """What is decided on n documents, aligned with them.
 
-    ``keepers`` int64[n] are positions among the documents; that of one which is kept is its own.
-    Of one that is dropped, ``distances`` uint8[n] and ``similarities`` float64[n] are those to its
-    keeper, the similarity NaN if texts were not compared; of one that is kept they are 0 and NaN.
+    ``keepers`` int64[n] is the position of the kept document that each duplicates, its own where it
+    is kept. ``distances`` uint8[n] and ``similarities`` float64[n] are those to that document: 0
+    and NaN where it is the document itself, and NaN where texts were not compared.
     ``reasons`` uint8[n] are those of :class:`Reason`.
     """
 
@@ -130,21 +130,22 @@ def resolve(
     """Return the decision on every document; the order in which they came does not matter.
 
     ``order`` int64[n] are the positions of the documents, the best first, as KeepPolicy.rank gives
-    them. In this order the first document of a cluster is kept; each next one is dropped for the
-    most similar of the keepers so far (of several, the first) if its Jaccard similarity to it is
-    at least ``threshold``, and kept if there is none such. ``sets`` are the shingles of the texts,
-    one set for each number in documents.texts. Documents of one text are as one, which stands
-    where the first of them stands: a million copies cost a sort.
+    them. In this order the first document of a cluster is kept. Each next one is dropped if its
+    Jaccard similarity to the most similar document kept so far (of several, the first) is at least
+    ``threshold``, and kept otherwise. ``sets`` are the shingles of the texts, one set for each
+    number in documents.texts. Documents of one text are decided on together, at the position of the
+    first of them: a million copies cost a sort.
 
     With ``threshold`` None texts are not compared, and all but the first are dropped for it.
 
-    Those that are ``fixed`` bool[n] are kept, however like each other they are, and come before all
-    others, whatever the order.
+    Those that are ``fixed`` bool[n] are kept, however similar they are, and precede all others,
+    whatever the order.
 
-    A text of 100 to 300 words costs 0.05 to 0.5 microseconds for each keeper of its cluster; from
-    _FEW keepers on an index rules most of them out, and a text costs 5 to 20 microseconds, at
-    worst 0.5 to 1 nanoseconds a keeper. Memory, beside documents and sets: 140 bytes a document;
-    for one large cluster at a time 65 bytes a keeper and more for long texts, and up to ``limits``.
+    A text of 100 to 300 words costs 0.05 to 0.5 microseconds for each kept text of its cluster;
+    from _FEW kept texts on an index excludes most of them, and a text costs 5 to 20 microseconds,
+    at worst 0.5 to 1 nanoseconds a kept text. Memory, beside documents and sets: 140 bytes a
+    document; for one large cluster at a time 65 bytes a kept text and more for long texts, and up
+    to ``limits``.
     Raises ValueError for a threshold that is not above 0 and at most 1, an ``order`` that is no
     permutation, a ``fixed`` of another length or type, and texts without sets.
     """
@@ -233,14 +234,14 @@ def _verified(
     threshold: float,
     limits: Limits,
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Return for each of m documents the position of its keeper, and their similarity or NaN.
+    """Return for each of m documents the position of its kept document, and the similarity or NaN.
 
     ``clusters`` int64[m] are ascending, and each cluster's best documents first. Of one text only
     the first counts as ``fixed``.
     """
     by_text = np.lexsort((texts, clusters))  # stable: of one text, the best first
     starts, runs = _runs(np.stack([clusters, texts], axis=1)[by_text])
-    leaders = np.sort(by_text[starts])  # the one that stands for its text
+    leaders = np.sort(by_text[starts])  # the first document of each text
     found, values = _decided(
         clusters[leaders], texts[leaders], fixed[leaders], sets, threshold, limits
     )
@@ -278,9 +279,9 @@ def _decided(
 
 
 def _slices(ends: NDArray[np.uint64]) -> Iterator[slice]:
-    """Yield runs of things of _SLICE_HASHES hashes or less, or of one thing.
+    """Yield runs of sets, or groups of them, of up to _SLICE_HASHES hashes, or of a single one.
 
-    ``ends`` uint64[n + 1] are how many hashes there are before each, and at the end.
+    ``ends`` uint64[n + 1] is the number of hashes before each, and of all.
     """
     first = 0
     while first < ends.size - 1:
@@ -321,11 +322,11 @@ def _decide_large(
         np.empty(texts.size + GROUP, np.uint32),
     )
     described = kernels.Sets(offsets, sizes, hashes, rarities)
-    known = _keepers(texts.size, words)
+    known = _kept_texts(texts.size, words)
     index = _index(lengths, threshold, limits.index_entries)
     progress = kernels.Progress(*np.array([run.start, 0, 0, 0], np.uint64))
     while progress.begin < run.stop:
-        # between calls an interrupt is seen to
+        # between calls an interrupt is handled
         progress = kernels.decide_many(
             described, rows, np.uint64(run.stop), threshold, index, known, scratch,
             kernels.Progress(*map(np.uint64, progress)), np.uint64(limits.work),
@@ -346,11 +347,11 @@ def _parity_words(mean_size: float, threshold: float, room: int) -> int:
     return max(min(wanted, 1 << (max(room, 1).bit_length() - 1)), 4)
 
 
-def _keepers(texts: int, words: int) -> kernels.Keepers:
-    """Return room for as many keepers as a cluster has texts; what is not used is not touched."""
+def _kept_texts(texts: int, words: int) -> kernels.KeptTexts:
+    """Return room for as many kept texts as a cluster has texts; unused memory is not touched."""
     groups = -(-texts // GROUP)
     positions, sizes, alone = np.empty((3, texts), np.uint64)
-    return kernels.Keepers(
+    return kernels.KeptTexts(
         positions,
         sizes,
         alone,
@@ -362,7 +363,7 @@ def _keepers(texts: int, words: int) -> kernels.Keepers:
 def _index(lengths: NDArray[np.uint64], threshold: float, most_entries: int) -> kernels.PrefixIndex:
     """Return room to index the prefixes of sets of these lengths, up to ``most_entries``.
 
-    What is not used is not touched.
+    Unused memory is not touched.
     """
     # a prefix has 2 more than this share, at most
     wanted = int(lengths.sum() * (1 - threshold)) + 2 * lengths.size

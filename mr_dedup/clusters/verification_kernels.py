@@ -8,21 +8,20 @@ smallest were kept. Nothing is validated or allocated here: verification.py does
 from __future__ import annotations
 
 import numpy as np
-from numba import njit, uint32, uint64
+from numba import uint32, uint64
 
 from mr_dedup.features.shingle_kernels import find_features
+from mr_dedup.kernels.jit import kernel
+from mr_dedup.kernels.unsigned import ALL_BITS, U0, U1, U64, U
 
-_U = np.uint64
-_0, _1, _64 = _U(0), _U(1), _U(64)
-
-_SHORT_BUCKET = _U(24)
+_SHORT_BUCKET = U(24)
 """Hashes up to which a bucket is sorted by insertion."""
 
-_STRIDE = _U(4)
-"""Steps of a merge between two looks at whether it can still come to enough."""
+_STRIDE = U(4)
+"""Steps of a merge between two checks of whether ``needed`` can still be reached."""
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def fill_sets(batch, rule, scratch, most, sizes, hashes):  # type: ignore[no-untyped-def]
     """Write the set of each text to ``hashes``; return the number of hashes written.
 
@@ -30,7 +29,7 @@ def fill_sets(batch, rule, scratch, most, sizes, hashes):  # type: ignore[no-unt
     all shingles one weight: then the hash table of ``scratch`` is free to sort in.
     """
     content, starts, stops = batch
-    written = _0
+    written = U0
     for i in range(starts.size):
         count, _ = find_features(content, starts[i], stops[i], rule, scratch)
         sizes[i] = write_set(scratch, count, most, written, hashes)
@@ -38,7 +37,7 @@ def fill_sets(batch, rule, scratch, most, sizes, hashes):  # type: ignore[no-unt
     return written
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def write_set(scratch, count, most, begin, hashes):  # type: ignore[no-untyped-def]
     """Write the distinct ones of ``count`` scratch.hashes to ``hashes`` from ``begin`` on.
 
@@ -46,69 +45,69 @@ def write_set(scratch, count, most, begin, hashes):  # type: ignore[no-untyped-d
     sort in.
     """
     sort_hashes(scratch.hashes, count, scratch.keys, scratch.times)
-    size, last = _0, _0
+    size, last = U0, U0
     for j in range(count):
-        if size == _0 or scratch.keys[j] != last:
+        if size == U0 or scratch.keys[j] != last:
             last = scratch.keys[j]
             if size < most:
                 hashes[begin + size] = last
-            size += _1
+            size += U1
     return size
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def sort_hashes(hashes, count, out, ends):  # type: ignore[no-untyped-def]
     """Write the first ``count`` of ``hashes`` to ``out``, ascending; ``ends`` uint32[c] is scratch.
 
-    c is at least 2 ``count`` + 1. Hashes are uniform, so their leading bits deal them out to as
-    many buckets, one or two in each: 5 to 8 ns a hash, where numba's sort takes 30 to 55. Repeats
-    crowd a bucket; it is then sorted like any array.
+    c is at least 2 ``count`` + 1. Hashes are uniform, so their leading bits scatter them to as
+    many buckets, one or two in each: 5 to 8 ns a hash, where numba's sort takes 30 to 55. A bucket
+    of many repeats is sorted like any array.
     """
-    if count <= _1:
-        if count == _1:
+    if count <= U1:
+        if count == U1:
             out[0] = hashes[0]
         return
-    bits = _1
-    while (_1 << bits) < count:
-        bits += _1
-    shift = _64 - bits
-    buckets = _1 << bits
-    ends[: buckets + _1] = uint32(0)
+    bits = U1
+    while (U1 << bits) < count:
+        bits += U1
+    shift = U64 - bits
+    buckets = U1 << bits
+    ends[: buckets + U1] = uint32(0)
     for i in range(count):
-        ends[(hashes[i] >> shift) + _1] += uint32(1)
+        ends[(hashes[i] >> shift) + U1] += uint32(1)
     for bucket in range(buckets):
-        ends[uint64(bucket) + _1] += ends[bucket]
+        ends[uint64(bucket) + U1] += ends[bucket]
     for i in range(count):
         bucket = hashes[i] >> shift
         out[ends[bucket]] = hashes[i]
         ends[bucket] += uint32(1)
-    begin = _0
+    begin = U0
     for bucket in range(buckets):
         end = uint64(ends[bucket])
         if end - begin > _SHORT_BUCKET:
             out[begin:end].sort()
         else:
-            for i in range(begin + _1, end):
+            for i in range(begin + U1, end):
                 value = out[i]
                 hole = uint64(i)
-                while hole > begin and out[hole - _1] > value:
-                    out[hole] = out[hole - _1]
-                    hole -= _1
+                while hole > begin and out[hole - U1] > value:
+                    out[hole] = out[hole - U1]
+                    hole -= U1
                 out[hole] = value
         begin = end
 
 
-@njit(cache=True, nogil=True)
-def gather(offsets, hashes, rows, places, out):  # type: ignore[no-untyped-def]
-    """Write each set rows[i] to ``out`` from places[i] on, int64[m] both."""
+@kernel
+def gather(offsets, hashes, rows, starts, out):  # type: ignore[no-untyped-def]
+    """Write each set rows[i] to ``out`` from starts[i] on, int64[m] both."""
     for i in range(rows.size):
-        row, place = uint64(rows[i]), uint64(places[i])
-        start, stop = uint64(offsets[row]), uint64(offsets[row + _1])
+        row, begin = uint64(rows[i]), uint64(starts[i])
+        start, stop = uint64(offsets[row]), uint64(offsets[row + U1])
         for j in range(stop - start):
-            out[place + uint64(j)] = hashes[start + uint64(j)]
+            out[begin + uint64(j)] = hashes[start + uint64(j)]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")  # 1 / 0 is inf, and that is enough
+@kernel(error_model="numpy")  # 1 / 0 is inf
 def least_overlap(total, threshold):  # type: ignore[no-untyped-def]
     """Return the least o with o / (total - o) >= ``threshold``, as doubles divide.
 
@@ -123,15 +122,15 @@ def least_overlap(total, threshold):  # type: ignore[no-untyped-def]
     return uint64(overlap)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def common(hashes, i, i_end, j, j_end, needed):  # type: ignore[no-untyped-def]
     """Return how many hashes two sets have in common, or less than ``needed`` if that few.
 
-    A merge from both ends at once, for each step of one waits for its step before: 1.3 ns a hash
-    instead of 2.4. Without branches, for which of two hashes is smaller is anybody's guess. Every
-    _STRIDE steps it looks up whether ``needed`` is still in reach.
+    A merge from both ends at once, since each step of one depends on the step before: 1.3 ns a
+    hash instead of 2.4. Without branches, since which of two hashes is smaller is random. Every
+    _STRIDE steps it checks whether ``needed`` can still be reached.
     """
-    found = _0
+    found = U0
     while True:
         left = min(i_end - i, j_end - j)
         if found + left < needed:
@@ -143,7 +142,7 @@ def common(hashes, i, i_end, j, j_end, needed):  # type: ignore[no-untyped-def]
             found += uint64(x == y)
             i += uint64(x <= y)
             j += uint64(y <= x)
-            x, y = hashes[i_end - _1], hashes[j_end - _1]
+            x, y = hashes[i_end - U1], hashes[j_end - U1]
             found += uint64(x == y)
             i_end -= uint64(x >= y)
             j_end -= uint64(y >= x)
@@ -155,38 +154,38 @@ def common(hashes, i, i_end, j, j_end, needed):  # type: ignore[no-untyped-def]
     return found
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def end_within(hashes, begin, end, limit):  # type: ignore[no-untyped-def]
     """Return where the hashes of ``hashes[begin:end]`` up to ``limit`` end, by bisection."""
     while begin < end:
-        middle = (begin + end) >> _1
+        middle = (begin + end) >> U1
         if hashes[middle] <= limit:
-            begin = middle + _1
+            begin = middle + U1
         else:
             end = middle
     return begin
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def similarity(offsets, sizes, hashes, a, b, least):  # type: ignore[no-untyped-def]
     """Return the Jaccard similarity of sets ``a`` and ``b``, or -1 if it is below ``least``.
 
-    Of a set that was cut, all is known up to its last hash: the two are compared up to there.
+    A set that was cut is complete up to its last hash: the two are compared up to there.
     """
     size_a, size_b = sizes[a], sizes[b]
-    if size_a == _0 or size_b == _0:
+    if size_a == U0 or size_b == U0:
         return 0.0 if least <= 0.0 else -1.0
     at_most = np.float64(min(size_a, size_b)) / np.float64(max(size_a, size_b))
     if at_most < least:
         return -1.0
-    i, i_end, j, j_end = offsets[a], offsets[a + _1], offsets[b], offsets[b + _1]
+    i, i_end, j, j_end = offsets[a], offsets[a + U1], offsets[b], offsets[b + U1]
     cut_a, cut_b = i_end - i < size_a, j_end - j < size_b
     if cut_a or cut_b:
-        limit = _U(0xFFFFFFFFFFFFFFFF)
+        limit = ALL_BITS
         if cut_a:
-            limit = hashes[i_end - _1]
+            limit = hashes[i_end - U1]
         if cut_b:
-            limit = min(limit, hashes[j_end - _1])
+            limit = min(limit, hashes[j_end - U1])
         i_end, j_end = end_within(hashes, i, i_end, limit), end_within(hashes, j, j_end, limit)
     total = i_end - i + (j_end - j)
     found = common(hashes, i, i_end, j, j_end, least_overlap(total, least))
@@ -194,7 +193,7 @@ def similarity(offsets, sizes, hashes, a, b, least):  # type: ignore[no-untyped-
     return value if value >= least else -1.0
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def jaccard(offsets, sizes, hashes, first, second, out):  # type: ignore[no-untyped-def]
     """Write the similarity of sets first[p] and second[p] to out[p], for every p."""
     for p in range(out.size):

@@ -1,8 +1,8 @@
 """The components job: pairs of fingerprints to labels, the smallest fingerprints of components.
 
-One run is one round of clusters/label_rounds.py. A map task reads one file of pairs, or of what an
-earlier round left, and hands on a forest in place of its edges: for each node a link to the
-smallest that the task knows of in its component. A first reducer merges what a partition was
+One run is one round of clusters/partitioned_components.py. A map task reads one file of pairs, or
+of what an earlier round left, and hands on a forest in place of its edges: for each node a link to
+the smallest that the task knows of in its component. A first reducer merges what a partition was
 handed, and says what it has to tell others; a second merges what they were told. The counter of
 unsettled labels says how much that was: where it is 0 the labels are final, else the output is to
 go through another round.
@@ -22,16 +22,16 @@ import numpy as np
 from mrjob.step import MRStep
 from numpy.typing import NDArray
 
-from mr_dedup.clusters.label_rounds import (
-    MOST_PARTITIONS,
-    Held,
+from mr_dedup.clusters.partitioned_components import (
+    MAX_PARTITIONS,
     Links,
+    PartitionLinks,
     Partitions,
-    Questions,
-    dealt,
+    Requests,
+    messages,
     partition_of,
-    questions,
-    told,
+    partitioned,
+    requests,
 )
 from mr_dedup.errors import FormatError, MrDedupError
 from mr_dedup.formats.fingerprint_files import (
@@ -88,8 +88,8 @@ class ComponentsJob(Job):
     def check_options(self) -> None:
         """Raise ValueError for options that cannot be."""
         wanted = self.options.partitions
-        if not 1 <= wanted <= MOST_PARTITIONS:
-            raise ValueError(f"--partitions must be from 1 to {MOST_PARTITIONS}, not {wanted}")
+        if not 1 <= wanted <= MAX_PARTITIONS:
+            raise ValueError(f"--partitions must be from 1 to {MAX_PARTITIONS}, not {wanted}")
 
     def check_inputs(self) -> None:
         """Raise MrDedupError for inputs that cannot be."""
@@ -156,12 +156,12 @@ class ComponentsJob(Job):
             forest.add(left, right)
             edges += left.size
         labels, partitions = forest.labels(), self.options.partitions
-        asked = questions(labels, partitions)
+        requested = requests(labels, partitions)
         for kind, nodes, values in (
             (Kind.LABELS, labels.nodes, labels.labels),
-            (Kind.QUESTIONS, asked.nodes, asked.askers),
+            (Kind.QUESTIONS, requested.nodes, requested.senders),
         ):
-            for key, columns in dealt(partition_of(nodes, partitions), nodes, values):
+            for key, columns in partitioned(partition_of(nodes, partitions), nodes, values):
                 for batch in encode_columns(kind, columns):
                     yield key, batch
         self.increment_counter(COUNTERS, EDGES, edges)
@@ -200,10 +200,11 @@ class ComponentsJob(Job):
             else:
                 forest.add(*decode_columns(Kind.LABELS, batch, 2))
         partitions = self.options.partitions
-        held = Held.of(forest.labels(), key, partitions)
+        held = PartitionLinks.of(forest.labels(), key, partitions)
         yield from _link_batches(key, held.own)
         yield from _link_batches(key, held.others)
-        self.outbox.put(*told(held, Questions(*np.concatenate(asked, axis=1)), partitions))
+        requested = Requests(*np.concatenate(asked, axis=1))
+        self.outbox.put(*messages(held, requested, partitions))
         if self.outbox.size >= _HELD_LINKS:
             yield from self.outbox.emptied()
 
@@ -227,7 +228,7 @@ class ComponentsJob(Job):
         forest = UnionFind()
         for batch in batches:
             forest.add(*decode_columns(Kind.LABELS, batch, 2))
-        held = Held.of(forest.labels(), key, self.options.partitions)
+        held = PartitionLinks.of(forest.labels(), key, self.options.partitions)
         self.nodes += len(held.own)
         self.components += int(np.count_nonzero(held.own.nodes == held.own.labels))
         for links in (held.own, held.others):
@@ -262,7 +263,7 @@ class _Outbox:
             nodes = np.concatenate([links.nodes for _, links in self._held])
             labels = np.concatenate([links.labels for _, links in self._held])
             self.size, self._held = 0, []
-            for key, columns in dealt(to, nodes, labels):
+            for key, columns in partitioned(to, nodes, labels):
                 yield from _link_batches(key, Links(*columns))
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from mr_dedup.clusters.components import Labels
-from mr_dedup.clusters.label_rounds import MOST_PARTITIONS
+from mr_dedup.clusters.partitioned_components import MAX_PARTITIONS
 from mr_dedup.engines.streaming import (
     CLUSTER_RUNNERS,
     ClusterSettings,
@@ -221,7 +221,7 @@ def _partitions_for(
     else:
         tasks = cores or len(os.sched_getaffinity(0))
     wanted = max(_PARTITIONS_A_TASK * tasks, -(-size_bytes // _PARTITION_BYTES))
-    return min(wanted, MOST_PARTITIONS)
+    return min(wanted, MAX_PARTITIONS)
 
 
 def _first_nodes(parts: Sequence[Input]) -> Iterator[tuple[int, Path, int]]:

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mr_dedup.clusters import components as module
 from mr_dedup.clusters import components_kernels as kernels
 from mr_dedup.clusters.components import Labels, Ranks, UnionFind, components
 from tests.clusters.graphs import EXTREMES, chain, labels_of, random_nodes, shapes
@@ -58,16 +57,12 @@ def test_any_graph_equals_a_search(pairs):
 
 
 @given(graphs, st.integers(1, 9), st.integers(1, 30))
-def test_batches_equal_all_edges_at_once(pairs, size, waiting):
-    module._LEAST_WAITING, usual = waiting, module._LEAST_WAITING
-    try:
-        forest = UnionFind()
-        for start in range(0, len(pairs), size):
-            forest.add(*columns_of(pairs[start : start + size]))
-            if start % 2:
-                assert as_dict(forest.labels()) == labels_of(pairs[: start + size])
-    finally:
-        module._LEAST_WAITING = usual
+def test_batches_equal_all_edges_at_once(pairs, size, min_buffered):
+    forest = UnionFind(min_buffered)
+    for start in range(0, len(pairs), size):
+        forest.add(*columns_of(pairs[start : start + size]))
+        if start % 2:
+            assert as_dict(forest.labels()) == labels_of(pairs[: start + size])
     assert as_dict(forest.labels()) == labels_of(pairs)
 
 
@@ -99,7 +94,7 @@ def test_nodes_whose_slots_collide_are_told_apart():
 
 def test_more_edges_than_are_numbered_at_once():
     rng = np.random.default_rng(6)
-    for size in (kernels._AT_ONCE - 1, kernels._AT_ONCE, 3 * kernels._AT_ONCE + 1):
+    for size in (kernels._BATCH - 1, kernels._BATCH, 3 * kernels._BATCH + 1):
         left, right = rng.integers(0, size, (2, size), dtype=np.uint64)
         expected = labels_of(zip(left.tolist(), right.tolist(), strict=True))
         assert as_dict(components(left, right)) == expected
@@ -112,11 +107,10 @@ def test_views_and_read_only_arrays_do_as_well():
     assert as_dict(components(columns[:, 0], columns[:, 1])) == labels_of(pairs)
 
 
-def test_memory_is_bounded_by_the_nodes(monkeypatch):
+def test_memory_is_bounded_by_the_nodes():
     """Edges of 26 MB between 1,000 nodes."""
-    monkeypatch.setattr(module, "_LEAST_WAITING", 1 << 12)
     rng = np.random.default_rng(7)
-    forest = UnionFind()
+    forest = UnionFind(min_buffered=1 << 12)
     forest.add(*rng.integers(0, 1000, (2, 1 << 12), dtype=np.uint64))
     tracemalloc.start()
     try:
@@ -154,7 +148,7 @@ def test_other_arrays_are_refused(left, right, said):
 
 
 def test_too_many_nodes_are_refused(monkeypatch):
-    monkeypatch.setattr(kernels, "VACANT", 3)
+    monkeypatch.setattr(kernels, "MAX_NODES", 2)
     with pytest.raises(ValueError, match=r"less than 2\*\*32 - 1 nodes, got 3"):
         components(*columns_of([(1, 2), (2, 3)]))
 

@@ -1,4 +1,4 @@
-"""What partitions tell one another: as plain sets say, whatever the partitions."""
+"""Links that partitions exchange, against plain sets, whatever the partitions."""
 
 import random
 
@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 
 from mr_dedup.clusters.components import components
-from mr_dedup.clusters.label_rounds import (
-    MOST_PARTITIONS,
-    Held,
+from mr_dedup.clusters.partitioned_components import (
+    MAX_PARTITIONS,
     Links,
-    Questions,
-    dealt,
+    PartitionLinks,
+    Requests,
+    messages,
     partition_of,
-    questions,
-    told,
+    partitioned,
+    requests,
 )
 from tests.clusters.graphs import labels_of, random_nodes, shapes
 
@@ -35,7 +35,7 @@ def rows(*columns):
     return list(zip(*(column.tolist() for column in columns), strict=True))
 
 
-@pytest.mark.parametrize("partitions", [1, 7, 64, MOST_PARTITIONS])
+@pytest.mark.parametrize("partitions", [1, 7, 64, MAX_PARTITIONS])
 def test_partitions_are_even_even_of_values_that_are_not(partitions):
     for nodes in (np.arange(1 << 16), np.arange(1 << 16) << 40, np.arange(1 << 16) * -3):
         found = partition_of(nodes.astype(np.uint64), partitions)
@@ -46,49 +46,49 @@ def test_partitions_are_even_even_of_values_that_are_not(partitions):
 
 
 def test_partitions_that_cannot_be_are_refused():
-    for partitions in (0, -1, MOST_PARTITIONS + 1):
+    for partitions in (0, -1, MAX_PARTITIONS + 1):
         with pytest.raises(ValueError, match=f"from 1 to 65536, not {partitions}"):
             partition_of(np.zeros(1, np.uint64), partitions)
 
 
-def test_rows_are_dealt_in_their_order():
+def test_rows_are_partitioned_in_their_order():
     rng = np.random.default_rng(12)
     to = rng.choice(np.array([0, 3, 65_535], np.uint16), 500)
     first, second = rng.integers(0, 2**64, (2, 500), dtype=np.uint64)
-    got = {number: rows(*columns) for number, columns in dealt(to, first, second)}
+    got = {number: rows(*columns) for number, columns in partitioned(to, first, second)}
     assert list(got) == [0, 3, 65_535]
     for number in got:
         assert got[number] == [
             row for where, row in zip(to.tolist(), rows(first, second), strict=True)
             if where == number
         ]  # fmt: skip
-    assert list(dealt(to[:0], first[:0])) == []
+    assert list(partitioned(to[:0], first[:0])) == []
 
 
 @PARTITIONS
 @pytest.mark.parametrize("shape", ["forest", "star of the smallest", "clique", "a loop"])
-def test_each_partition_asks_once_for_each_label_it_does_not_have(shape, partitions):
+def test_each_partition_requests_once_each_label_it_does_not_have(shape, partitions):
     labels = labels_from(SHAPES[shape])
-    asked = questions(labels, partitions)
+    asked = requests(labels, partitions)
     expected = {
         (label, partition(node, partitions))
         for node, label in labels_of(SHAPES[shape]).items()
         if partition(node, partitions) != partition(label, partitions)
     }
-    got = rows(asked.nodes, asked.askers)
+    got = rows(asked.nodes, asked.senders)
     assert len(got) == len(expected)
     assert set(got) == expected
 
 
 @PARTITIONS
 @pytest.mark.parametrize("shape", ["forest", "near-duplicates", "extremes", "a loop"])
-def test_a_partition_holds_its_nodes_and_tells_others_what_they_do_not_know(shape, partitions):
+def test_a_partition_has_its_nodes_and_sends_others_new_links(shape, partitions):
     expected = labels_of(SHAPES[shape])
     labels = labels_from(SHAPES[shape])
     home = {node: partition(node, partitions) for node in expected}
     held_anywhere = []
     for number in set(home.values()):
-        held = Held.of(labels, number, partitions)
+        held = PartitionLinks.of(labels, number, partitions)
         own = [(node, label) for node, label in expected.items() if home[node] == number]
         others = [
             (node, label) for node, label in expected.items()
@@ -99,9 +99,9 @@ def test_a_partition_holds_its_nodes_and_tells_others_what_they_do_not_know(shap
         held_anywhere += own
         # two partitions ask for all nodes, one of them twice
         asked = [node for node, _ in own]
-        to, links = told(
+        to, links = messages(
             held,
-            Questions(
+            Requests(
                 np.array(asked * 3, np.uint64),
                 np.repeat(np.array([7, 65_535, 7], np.uint64), len(asked)),
             ),
@@ -113,8 +113,8 @@ def test_a_partition_holds_its_nodes_and_tells_others_what_they_do_not_know(shap
     assert sorted(held_anywhere) == sorted(expected.items())
 
 
-def test_a_question_for_a_node_that_is_not_there_is_a_bug():
+def test_a_request_for_a_node_that_is_not_there_is_a_bug():
     nodes = np.array(sorted(random_nodes(random.Random(13), 4)), np.uint64)
     links = Links(nodes[::2], nodes[::2])
     with pytest.raises((AssertionError, IndexError)):
-        told(Held(links, links), Questions(nodes[1:2], np.zeros(1, np.uint64)), 1)
+        messages(PartitionLinks(links, links), Requests(nodes[1:2], np.zeros(1, np.uint64)), 1)
