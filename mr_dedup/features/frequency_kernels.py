@@ -8,12 +8,13 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import int32, njit, uint32, uint64
+from numba import int32, uint32, uint64
 from numpy.typing import NDArray
 
 from mr_dedup.features.shingle_kernels import find_features
 from mr_dedup.features.word_kernels import find_words
 from mr_dedup.kernels.hash_table import find_slot
+from mr_dedup.kernels.jit import kernel
 from mr_dedup.kernels.unsigned import U1
 
 
@@ -47,7 +48,7 @@ class CountState(NamedTuple):
     enough: np.uint64
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def count_texts(batch, rule, scratch, table, state):  # type: ignore[no-untyped-def]
     """Count the features of the texts of a batch in ``table``.
 
@@ -67,7 +68,7 @@ def count_texts(batch, rule, scratch, table, state):  # type: ignore[no-untyped-
     return uint64(stops.size), used
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def count_words(batch, rule, scratch, table, state):  # type: ignore[no-untyped-def]
     """Count features that are single words, as ``count_texts`` does; see ``find_words``."""
     content, starts, stops = batch
@@ -82,7 +83,7 @@ def count_words(batch, rule, scratch, table, state):  # type: ignore[no-untyped-
     return uint64(stops.size), used
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _count(hashes, found, number, table, used):  # type: ignore[no-untyped-def]
     """Count the features of a text; return the slots in use, and whether there was space."""
     max_used = uint64(table.keys.size // 2)
@@ -101,7 +102,7 @@ def _count(hashes, found, number, table, used):  # type: ignore[no-untyped-def]
     return used, True
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def move(table, larger):  # type: ignore[no-untyped-def]
     """Copy the entries of ``table`` to a larger, empty one."""
     for i in range(uint64(table.keys.size)):
@@ -128,7 +129,7 @@ class IdfTable(NamedTuple):
     unknown: np.int32
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def fill(hashes, idfs, table):  # type: ignore[no-untyped-def]
     """Insert distinct ``hashes`` uint64[n] with ``idfs`` uint16[n] into an empty table, n < c."""
     for i in range(uint64(hashes.size)):
@@ -137,7 +138,7 @@ def fill(hashes, idfs, table):  # type: ignore[no-untyped-def]
         table.idfs[slot] = idfs[i]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def multiply_by_idf(hashes, weights, count, table):  # type: ignore[no-untyped-def]
     """Multiply the weights of the first ``count`` hashes by the idfs of their features.
 

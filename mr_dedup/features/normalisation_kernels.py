@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import int32, njit, uint8, uint32, uint64
+from numba import int32, uint8, uint32, uint64
 from numpy.typing import NDArray
 
 from mr_dedup.features.normalisation_table import (
@@ -31,6 +31,7 @@ from mr_dedup.features.unicode_table import OTHER
 from mr_dedup.features.utf8_kernels import decode, encode, table_entry
 from mr_dedup.kernels.bits import trailing_zeros
 from mr_dedup.kernels.byte_blocks import BLOCK_BYTES, below_mask, copy_block
+from mr_dedup.kernels.jit import kernel
 from mr_dedup.kernels.unsigned import ALL_BITS, U0, U1, U2, U3, U8, U16, U32, U
 
 _BLOCK = U(BLOCK_BYTES)
@@ -65,7 +66,7 @@ class Characters(NamedTuple):
         return cls(np.empty(2 * size, np.uint32), np.empty(2 * size, np.uint8))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def find_changed(batch, table, rows):  # type: ignore[no-untyped-def]
     """Write the rows of the texts that normalisation changes; return their number."""
     content, starts, stops = batch
@@ -77,7 +78,7 @@ def find_changed(batch, table, rows):  # type: ignore[no-untyped-def]
     return found
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _is_normal(content, begin, end, table):  # type: ignore[no-untyped-def]
     """Return whether a text is normal, by the quick check (section 9)."""
     size = uint64(content.size)
@@ -104,7 +105,7 @@ def _is_normal(content, begin, end, table):  # type: ignore[no-untyped-def]
     return True
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def find_words(batch, table, has_words):  # type: ignore[no-untyped-def]
     """Write to ``has_words`` bool[n] which texts have a token, by the Unicode ``table``.
 
@@ -121,7 +122,7 @@ def find_words(batch, table, has_words):  # type: ignore[no-untyped-def]
         has_words[i] = kind != OTHER
 
 
-@njit(cache=True, nogil=True, inline="always")
+@kernel(inline="always")
 def _unchanged_bytes(content, i, size):  # type: ignore[no-untyped-def]
     """Return how many bytes from ``i`` on, up to 64, need no look at the table.
 
@@ -136,7 +137,7 @@ def _unchanged_bytes(content, i, size):  # type: ignore[no-untyped-def]
     return uint64(byte < _FIRST_LEAD or (byte >= _HAN_LEAD and byte < _PAST_HAN_LEADS))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _max_size(content, begin, end, table):  # type: ignore[no-untyped-def]
     """Return bounds of the bytes a text becomes, and of the characters composed together."""
     size, together = U0, U0
@@ -161,7 +162,7 @@ def _max_size(content, begin, end, table):  # type: ignore[no-untyped-def]
     return size, together
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def max_sizes(batch, rows, table):  # type: ignore[no-untyped-def]
     """Return the bytes that the texts at ``rows`` become at most, and the characters of one."""
     content, starts, stops = batch
@@ -173,7 +174,7 @@ def max_sizes(batch, rows, table):  # type: ignore[no-untyped-def]
     return total, most
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def write_texts(batch, rows, table, space, out, edges):  # type: ignore[no-untyped-def]
     """Write all texts to ``out``, normalising those at ``rows``, ascending; return the end.
 
@@ -192,7 +193,7 @@ def write_texts(batch, rows, table, space, out, edges):  # type: ignore[no-untyp
     return written
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _copy(content, begin, end, out, written):  # type: ignore[no-untyped-def]
     last = min(uint64(content.size), uint64(out.size) - written + begin)
     while begin + _BLOCK <= end and begin + _BLOCK <= last:
@@ -206,7 +207,7 @@ def _copy(content, begin, end, out, written):  # type: ignore[no-untyped-def]
     return written
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _write_normal(content, begin, end, table, space, out, written):  # type: ignore[no-untyped-def]
     """Write a normalised text from out[written] on; return the end.
 
@@ -250,7 +251,7 @@ def _write_normal(content, begin, end, table, space, out, written):  # type: ign
     return _copy(content, copied, end, out, written)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _decompose(content, i, end, table, space):  # type: ignore[no-untyped-def]
     """Decompose content[i] and what follows, up to a character that is always normal.
 
@@ -289,7 +290,7 @@ def _decompose(content, i, end, table, space):  # type: ignore[no-untyped-def]
     return i, count
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _order(space, count):  # type: ignore[no-untyped-def]
     """Sort each run of marks by their combining classes, stably.
 
@@ -315,7 +316,7 @@ def _order(space, count):  # type: ignore[no-untyped-def]
         begin = stop + U1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _order_many(space, begin, stop, scratch):  # type: ignore[no-untyped-def]
     """Sort a run of marks by counting; both arrays are scratch from ``scratch`` on."""
     characters, classes = space
@@ -333,7 +334,7 @@ def _order_many(space, begin, stop, scratch):  # type: ignore[no-untyped-def]
         classes[begin + uint64(i)] = classes[scratch + uint64(i)]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _compose(space, count, table):  # type: ignore[no-untyped-def]
     """Compose ordered characters in place; return how many are left (3.11, D117)."""
     characters, classes = space
@@ -355,7 +356,7 @@ def _compose(space, count, table):  # type: ignore[no-untyped-def]
     return written
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _composite(first, second, table):  # type: ignore[no-untyped-def]
     """Return the composition of two characters, 0 if there is none."""
     if first - _LEADING < _LEADING_COUNT and second - _VOWELS < _VOWEL_COUNT:

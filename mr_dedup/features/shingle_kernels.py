@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit, uint32, uint64
+from numba import uint32, uint64
 from numpy.typing import NDArray
 
 from mr_dedup.features.token_kernels import (
@@ -27,6 +27,7 @@ from mr_dedup.features.xxh3 import (
     xxh3_64_up_to_8,
 )
 from mr_dedup.kernels.hash_table import find_slot
+from mr_dedup.kernels.jit import kernel
 from mr_dedup.kernels.unsigned import U0, U1, U2, U
 
 SPAN = 512
@@ -72,7 +73,7 @@ class Scratch(NamedTuple):
     spans: NDArray[np.uint32]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def find_features(content, begin, end, rule, scratch):  # type: ignore[no-untyped-def]
     """Find the shingles of ``content[begin:end]``.
 
@@ -105,7 +106,7 @@ def find_features(content, begin, end, rule, scratch):  # type: ignore[no-untype
     return count, min(length, size)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def hash_shingles(pieces, count, length, spans, hashes):  # type: ignore[no-untyped-def]
     """Write the hash of every shingle of ``length`` pieces; return the number of shingles.
 
@@ -152,7 +153,7 @@ def hash_shingles(pieces, count, length, spans, hashes):  # type: ignore[no-unty
     return shingles
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def weigh_repeats(hashes, count, steps, weights, keys, times):  # type: ignore[no-untyped-def]
     """Write the weight that each occurrence adds to its feature.
 

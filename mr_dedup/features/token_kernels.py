@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import int64, njit, uint8, uint32, uint64
+from numba import int64, uint8, uint32, uint64
 from numpy.typing import NDArray
 
 from mr_dedup.features.unicode_table import CHARACTER, MARK, OTHER, WORD
@@ -22,6 +22,7 @@ from mr_dedup.kernels.byte_blocks import (
     copy_lower,
     word_mask,
 )
+from mr_dedup.kernels.jit import kernel
 from mr_dedup.kernels.unsigned import ALL_BITS, U0, U1, U3, U4, U5, U10, U
 
 _BLOCK, _COPY = U(BLOCK_BYTES), U(COPY_BYTES)
@@ -54,7 +55,7 @@ class Tokens(NamedTuple):
         )
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def tokenise(content, begin, end, table, tokens):  # type: ignore[no-untyped-def]
     """Write the tokens of ``content[begin:end]``, case-folded, to ``tokens``; return their number.
 
@@ -139,13 +140,13 @@ def tokenise(content, begin, end, table, tokens):  # type: ignore[no-untyped-def
     return count
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def is_null(content, begin):  # type: ignore[no-untyped-def]
     """Return whether the text that begins at ``begin`` is a null: see ``normalisation.slices``."""
     return uint64(begin) > uint64(content.size)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def copy_text(content, begin, end, out):  # type: ignore[no-untyped-def]
     """Copy ``content[begin:end]`` to ``out``; return its length in bytes."""
     for i in range(end - begin):
@@ -153,7 +154,7 @@ def copy_text(content, begin, end, out):  # type: ignore[no-untyped-def]
     return end - begin
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def split_characters(text, stop, starts, stops):  # type: ignore[no-untyped-def]
     """Write the start and stop of each character of ``text[:stop]``; return their number."""
     count = U0
@@ -168,7 +169,7 @@ def split_characters(text, stop, starts, stops):  # type: ignore[no-untyped-def]
     return count
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def length_by_script(starts, stops, count):  # type: ignore[no-untyped-def]
     """Return the shingle length, in tokens, for a text of ``count`` tokens: 5 or 3.
 

@@ -5,12 +5,13 @@ Reads nothing outside ``content[:end]``, whatever its bytes.
 
 from __future__ import annotations
 
-from numba import njit, uint8, uint64
+from numba import uint8, uint64
 
+from mr_dedup.kernels.jit import kernel
 from mr_dedup.kernels.unsigned import U1, U2, U3, U4, U6, U8, U
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def decode(content, i, end):  # type: ignore[no-untyped-def]
     """Return the code point at ``content[i]`` and its width in bytes, at most ``end - i``."""
     first = uint64(content[i])
@@ -30,7 +31,7 @@ def decode(content, i, end):  # type: ignore[no-untyped-def]
     return min(character, U(0x10FFFF)), width
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def encode(character, out, o):  # type: ignore[no-untyped-def]
     """Write a code point as UTF-8 to ``out[o:]``; return the end index."""
     if character < U(0x80):
@@ -52,7 +53,7 @@ def encode(character, out, o):  # type: ignore[no-untyped-def]
     return o + U4
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def table_entry(table, character):  # type: ignore[no-untyped-def]
     """Return the entry of a code point in a table of ``pages`` and ``entries``."""
     page = uint64(table.pages[character >> U8])

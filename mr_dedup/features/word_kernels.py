@@ -15,7 +15,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import int32, int64, njit, uint32, uint64
+from numba import int32, int64, uint32, uint64
 from numpy.typing import NDArray
 
 from mr_dedup.features.token_kernels import is_null
@@ -24,6 +24,7 @@ from mr_dedup.features.utf8_kernels import decode, encode, table_entry
 from mr_dedup.features.xxh3 import xxh3_64
 from mr_dedup.kernels.bits import folded_product, population_count, trailing_zeros
 from mr_dedup.kernels.byte_blocks import BLOCK_BYTES, below_mask, copy_block_lower, word_mask
+from mr_dedup.kernels.jit import kernel
 from mr_dedup.kernels.memory import load64
 from mr_dedup.kernels.unsigned import ALL_BITS, U0, U1, U2, U3, U4, U8, U
 
@@ -129,7 +130,7 @@ def word_scratch_for(size_bytes: int) -> WordScratch:
     )
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def find_words(content, begin, end, rule, scratch):  # type: ignore[no-untyped-def]
     """Find the features of ``content[begin:end]``: its tokens.
 
@@ -157,7 +158,7 @@ def find_words(content, begin, end, rule, scratch):  # type: ignore[no-untyped-d
 # these are inlined: calls count references to their arrays, 0.2 us a text in all
 
 
-@njit(cache=True, nogil=True, inline="always")
+@kernel(inline="always")
 def _find_edges(content, begin, end, table, scratch):  # type: ignore[no-untyped-def]
     """Case-fold a text, find the edges of its words, count characters that are tokens.
 
@@ -238,7 +239,7 @@ def _find_edges(content, begin, end, table, scratch):  # type: ignore[no-untyped
     return (count + is_open) // U2, counted, distinct
 
 
-@njit(cache=True, nogil=True, inline="always")
+@kernel(inline="always")
 def _count_words(scratch, count, distinct):  # type: ignore[no-untyped-def]
     """Count the words of a text with ``distinct`` features before; return the number after.
 
@@ -277,7 +278,7 @@ def _count_words(scratch, count, distinct):  # type: ignore[no-untyped-def]
     return distinct
 
 
-@njit(cache=True, nogil=True, inline="always")
+@kernel(inline="always")
 def _weigh_characters(scratch, totals, count):  # type: ignore[no-untyped-def]
     """Write the hashes and weights of distinct characters; reset their counts."""
     times, character_hashes = scratch.times, scratch.character_hashes
@@ -296,7 +297,7 @@ def _weigh_characters(scratch, totals, count):  # type: ignore[no-untyped-def]
             scratch.weights[i] += int32(each - last) * step
 
 
-@njit(cache=True, nogil=True, inline="always")
+@kernel(inline="always")
 def _weigh_words(scratch, totals, first, count):  # type: ignore[no-untyped-def]
     """Write the hashes and weights of distinct words; reset their counts."""
     words = scratch.words
@@ -312,7 +313,7 @@ def _weigh_words(scratch, totals, first, count):  # type: ignore[no-untyped-def]
             scratch.weights[i] += int32(each - last) * step
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _new_word(low, high, text, start, stop, words, used):  # type: ignore[no-untyped-def]
     """Add a word to the vocabulary; return its offset."""
     offset = used[0]
@@ -324,7 +325,7 @@ def _new_word(low, high, text, start, stop, words, used):  # type: ignore[no-unt
     return offset
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _grow_slots(slots, words, used):  # type: ignore[no-untyped-def]
     """Use four slots a word; return the last slot."""
     while used[1] < used[0]:
@@ -339,6 +340,6 @@ def _grow_slots(slots, words, used):  # type: ignore[no-untyped-def]
     return last
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _hash(low, high):  # type: ignore[no-untyped-def]
     return folded_product(low ^ _FACTORS[0], high ^ _FACTORS[1])

@@ -8,9 +8,10 @@ has hundreds of shingles to hash.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit, uint64
+from numba import uint64
 
 from mr_dedup.kernels.bits import byte_swapped, folded_product
+from mr_dedup.kernels.jit import kernel
 from mr_dedup.kernels.memory import load32, load64
 from mr_dedup.kernels.unsigned import U0, U1, U2, U3, U4, U8, U16, U32, U
 
@@ -61,7 +62,7 @@ _FLIPS_17_TO_32 = _secret64(0), _secret64(8), _secret64(16), _secret64(24)
 _EMPTY = _secret64(56) ^ _secret64(64)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def xxh3_64(content, begin, end):  # type: ignore[no-untyped-def]
     """Return the hash, uint64, of ``content[begin:end]`` (uint8[n] and uint64), unchecked."""
     length = end - begin
@@ -74,7 +75,7 @@ def xxh3_64(content, begin, end):  # type: ignore[no-untyped-def]
     return _long(content, begin, length)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def xxh3_64_up_to_8(content, begin, length):  # type: ignore[no-untyped-def]
     """Return the hash, uint64, of 1 to 8 bytes; reads eight from ``begin`` on, unchecked.
 
@@ -90,7 +91,7 @@ def xxh3_64_up_to_8(content, begin, length):  # type: ignore[no-untyped-def]
     return longer & chosen | shorter & ~chosen
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def xxh3_64_9_to_16(content, begin, length):  # type: ignore[no-untyped-def]
     """Return the hash, uint64, of 9 to 16 bytes, unchecked."""
     low = load64(content, begin) ^ _FLIP_LOW_9_TO_16
@@ -98,7 +99,7 @@ def xxh3_64_9_to_16(content, begin, length):  # type: ignore[no-untyped-def]
     return _avalanche(length + byte_swapped(low) + high + folded_product(low, high))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def xxh3_64_17_to_32(content, begin, length):  # type: ignore[no-untyped-def]
     """Return the hash, uint64, of 17 to 32 bytes, unchecked: ``xxh3_64`` without its loop."""
     flips, end = _FLIPS_17_TO_32, begin + length
@@ -109,7 +110,7 @@ def xxh3_64_17_to_32(content, begin, length):  # type: ignore[no-untyped-def]
     return _avalanche(length * _PRIME64_1 + near + far)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _mixed_4_to_8(mixed, length):  # type: ignore[no-untyped-def]
     mixed ^= (mixed << U(49) | mixed >> U(15)) ^ (mixed << U(24) | mixed >> U(40))
     mixed *= _PRIME_MX2
@@ -118,13 +119,13 @@ def _mixed_4_to_8(mixed, length):  # type: ignore[no-untyped-def]
     return mixed ^ mixed >> U(28)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _mixed_1_to_3(first, middle, last, length):  # type: ignore[no-untyped-def]
     mixed = first << U16 | middle << U(24) | last | length << U8
     return _avalanche_xxh64(mixed ^ _FLIP_1_TO_3)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _short(content, begin, length):  # type: ignore[no-untyped-def]
     if length > U8:
         return xxh3_64_9_to_16(content, begin, length)
@@ -138,14 +139,14 @@ def _short(content, begin, length):  # type: ignore[no-untyped-def]
     return _avalanche_xxh64(_EMPTY)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _avalanche(mixed):  # type: ignore[no-untyped-def]
     mixed ^= mixed >> U(37)
     mixed *= _PRIME_MX1
     return mixed ^ mixed >> U32
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _avalanche_xxh64(mixed):  # type: ignore[no-untyped-def]
     mixed ^= mixed >> U(33)
     mixed *= _PRIME64_2
@@ -154,13 +155,13 @@ def _avalanche_xxh64(mixed):  # type: ignore[no-untyped-def]
     return mixed ^ mixed >> U32
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _mix_16(content, begin, secret):  # type: ignore[no-untyped-def]
     low = load64(content, begin) ^ load64(_SECRET, secret)
     return folded_product(low, load64(content, begin + U8) ^ load64(_SECRET, secret + U8))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _to_128(content, begin, length):  # type: ignore[no-untyped-def]
     mixed = length * _PRIME64_1
     # pairs of 16 bytes from both ends towards the middle
@@ -171,7 +172,7 @@ def _to_128(content, begin, length):  # type: ignore[no-untyped-def]
     return _avalanche(mixed)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _to_240(content, begin, length):  # type: ignore[no-untyped-def]
     mixed = length * _PRIME64_1
     for piece in range(U8):
@@ -183,7 +184,7 @@ def _to_240(content, begin, length):  # type: ignore[no-untyped-def]
     return _avalanche(mixed)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _accumulate(accumulators, content, begin, secret):  # type: ignore[no-untyped-def]
     for lane in range(U8):
         value = load64(content, begin + U8 * uint64(lane))
@@ -192,7 +193,7 @@ def _accumulate(accumulators, content, begin, secret):  # type: ignore[no-untype
         accumulators[lane] += (keyed & _LOW) * (keyed >> U32)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _long(content, begin, length):  # type: ignore[no-untyped-def]
     accumulators = _ACCUMULATORS.copy()
     stripes = (length - U1) // _STRIPE

@@ -6,12 +6,13 @@ from typing import Any
 
 import numpy as np
 from llvmlite import ir
-from numba import int64, njit, types, uint64
+from numba import int64, types, uint64
 from numba.extending import intrinsic
 
 from mr_dedup.features.frequency_kernels import multiply_by_idf
 from mr_dedup.features.shingle_kernels import find_features
 from mr_dedup.features.word_kernels import find_words
+from mr_dedup.kernels.jit import kernel
 from mr_dedup.kernels.llvm import INT32, INT64, broadcast, constant, data_pointer, load, store
 from mr_dedup.kernels.unsigned import U0, U1, U
 
@@ -55,7 +56,7 @@ def _add_where_set(
     return types.void(sums, hashes, weights, types.uint64), codegen
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def simhash(hashes, weights, count, sums, lanes):  # type: ignore[no-untyped-def]
     """Return the simhash, uint64, of the first ``count`` hashes uint64[n] and weights int32[n].
 
@@ -83,7 +84,7 @@ def simhash(hashes, weights, count, sums, lanes):  # type: ignore[no-untyped-def
     return fingerprint
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def simhash_texts(batch, rule, scratch, idf_table, values, occurrences):  # type: ignore[no-untyped-def]
     """Write the simhash of each text, and its number of shingles, repeats counted."""
     content, starts, stops = batch
@@ -97,7 +98,7 @@ def simhash_texts(batch, rule, scratch, idf_table, values, occurrences):  # type
             values[i] = simhash(scratch.hashes, scratch.weights, count, sums, lanes)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def simhash_words(batch, rule, scratch, idf_table, values, occurrences):  # type: ignore[no-untyped-def]
     """Write the simhash of the words of each text, and its number of words, repeats counted.
 

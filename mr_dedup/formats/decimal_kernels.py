@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit, uint8, uint64
+from numba import uint8, uint64
 from numpy.typing import NDArray
+
+from mr_dedup.kernels.jit import kernel
 
 _MAX_BYTES = 21
 """A sign, 19 digits, a separator."""
@@ -31,7 +33,7 @@ def signed_decimals(fingerprints: NDArray[np.uint64], separators: NDArray[np.uin
     return out[:written].tobytes()
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _write_decimals(fingerprints, separators, out):  # type: ignore[no-untyped-def]
     digits = np.empty(_MAX_BYTES, dtype=np.uint8)
     written = _0

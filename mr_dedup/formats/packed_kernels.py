@@ -23,8 +23,9 @@ neighbouring words, is unpacked by vector instructions without a gather.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from mr_dedup.kernels.jit import kernel
 
 LANES = 32
 """Interleaved bit streams of the low parts of a block; block sizes are multiples of it."""
@@ -62,7 +63,7 @@ def position_scratch(block_size: int) -> NDArray[np.uint32]:
     return np.empty(block_size + LANES + _UNROLL, dtype=np.uint32)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _set_bits(word: np.uint64) -> np.uint64:
     """Return how many bits of ``word`` are set; LLVM makes one instruction of it."""
     word -= (word >> _ONE) & _BY_2
@@ -70,14 +71,14 @@ def _set_bits(word: np.uint64) -> np.uint64:
     return (((word + (word >> _FOUR)) & _BY_8) * _TIMES_ONES) >> _TOP_BYTE
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _low_words(count: np.uint64, low_bits: np.uint64) -> np.uint64:
     """Return how many words the low parts of ``count`` fingerprints take, whole rows of LANES."""
     rows = (count + _LANES - _ONE) // _LANES
     return ((rows * low_bits + _LAST_BIT) >> _SIX) * _LANES
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def encode_blocks(
     fingerprints: NDArray[np.uint64],
     previous: np.uint64,
@@ -128,7 +129,7 @@ def encode_blocks(
         previous = fingerprints[first - _ONE]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def decode_blocks(
     words: NDArray[np.uint64],
     starts: NDArray[np.uint64],
@@ -171,7 +172,7 @@ def decode_blocks(
     return -1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _read_positions(
     words: NDArray[np.uint64],
     start: np.uint64,
@@ -204,7 +205,7 @@ def _read_positions(
     return bool(found == n)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _join_parts(
     words: NDArray[np.uint64],
     low: np.uint64,

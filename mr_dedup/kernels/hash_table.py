@@ -6,12 +6,13 @@ or the result of a hash function.
 
 from __future__ import annotations
 
-from numba import njit, uint64
+from numba import uint64
 
+from mr_dedup.kernels.jit import kernel
 from mr_dedup.kernels.unsigned import U1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def find_slot(keys, used, key):  # type: ignore[no-untyped-def]
     """Return the slot of ``key``, uint64, or the free slot where it is to be inserted.
 
@@ -24,7 +25,7 @@ def find_slot(keys, used, key):  # type: ignore[no-untyped-def]
     return slot
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def find_row_slot(rows, last, start, keys, key):  # type: ignore[no-untyped-def]
     """Return the slot of the row of ``keys`` that is ``key``, or the free slot to insert it at.
 

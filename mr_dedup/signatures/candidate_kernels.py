@@ -9,10 +9,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit, uint8, uint32, uint64
+from numba import uint8, uint32, uint64
 from numpy.typing import NDArray
 
 from mr_dedup.kernels.bits import folded_product
+from mr_dedup.kernels.jit import kernel
 from mr_dedup.kernels.unsigned import U0, U1, U2, U32, U
 
 _FACTORS = U(0x9E3779B97F4A7C15), U(0xD6E8FEB86659FD93)
@@ -44,7 +45,7 @@ class KeyedTexts(NamedTuple):
     texts: NDArray[np.uint32]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def write_subsets(offsets, keys, least, chosen, starts, out):  # type: ignore[no-untyped-def]
     """Write a hash of each subset of ``least`` keys of text i to out[starts[i]:starts[i + 1]].
 
@@ -75,7 +76,7 @@ def write_subsets(offsets, keys, least, chosen, starts, out):  # type: ignore[no
                 chosen[k] = chosen[k - U1] + U1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def count_shared(begin, least, offsets, groups, counts, touched, first, second):  # type: ignore[no-untyped-def]
     """Write the pairs of a text, from ``begin`` on, and a later one that share ``least`` keys.
 
@@ -107,7 +108,7 @@ def count_shared(begin, least, offsets, groups, counts, touched, first, second):
     return i, written
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def share_enough(offsets, keys, first, second, least, out):  # type: ignore[no-untyped-def]
     """Write to out[p] whether texts first[p] and second[p] share ``least`` keys.
 
@@ -123,14 +124,14 @@ def share_enough(offsets, keys, first, second, least, out):  # type: ignore[no-u
         out[p] = uint8(shared >= least)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def count_ranges(keys, shift, counts):  # type: ignore[no-untyped-def]
     """Add the number of keys in each range r, those with key >> shift = r, to ``counts``."""
     for i in range(keys.size):
         counts[keys[i] >> shift] += U1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def scatter(offsets, keys, text, shift, ends, scattered):  # type: ignore[no-untyped-def]
     """Write each key and its text, numbered from ``text`` on, to the end of its range.
 
@@ -145,7 +146,7 @@ def scatter(offsets, keys, text, shift, ends, scattered):  # type: ignore[no-unt
             ends[r] = end + U1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def link_equal(keys, texts, edges, table, first, second):  # type: ignore[no-untyped-def]
     """Write each text with a key and the first text with it, to ``second`` and ``first``.
 

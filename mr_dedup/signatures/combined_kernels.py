@@ -8,12 +8,12 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from mr_dedup.clusters.verification_kernels import write_set
 from mr_dedup.features.shingle_kernels import find_features
 from mr_dedup.fingerprints.kernels import BITS, simhash
+from mr_dedup.kernels.jit import kernel
 from mr_dedup.kernels.unsigned import U0
 from mr_dedup.signatures.minwise_kernels import take_minwise
 
@@ -36,7 +36,7 @@ class Results(NamedTuple):
     hashes: NDArray[np.uint64]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def sign_texts(batch, rule, scratch, orders, max_hashes, results):  # type: ignore[no-untyped-def]
     """Write fingerprint, min-wise hashes and set of each text; return the number of set hashes.
 

@@ -9,12 +9,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from llvmlite import ir
-from numba import njit, types, uint32, uint64
+from numba import types, uint32, uint64
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from mr_dedup.features.shingle_kernels import find_features
 from mr_dedup.kernels.bits import folded_product
+from mr_dedup.kernels.jit import kernel
 from mr_dedup.kernels.llvm import INT32, broadcast, element_pointer, load, store
 from mr_dedup.kernels.unsigned import U0, U1, U2, U30, U32, U
 
@@ -89,7 +90,7 @@ def _take_lowest(
     return types.void(*arguments), codegen
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def minwise_of_texts(batch, rule, scratch, orders, values, occurrences):  # type: ignore[no-untyped-def]
     """Write the min-wise hashes of each text, and its number of shingles, repeats counted.
 
@@ -102,7 +103,7 @@ def minwise_of_texts(batch, rule, scratch, orders, values, occurrences):  # type
         take_minwise(scratch.hashes, count, orders, values[i])
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def minwise_of_sets(offsets, hashes, scratch, orders, values):  # type: ignore[no-untyped-def]
     """Write the min-wise hashes of each hashes[offsets[i]:offsets[i + 1]], as for texts.
 
@@ -115,7 +116,7 @@ def minwise_of_sets(offsets, hashes, scratch, orders, values):  # type: ignore[n
         take_minwise(scratch, count, orders, values[i])
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def take_minwise(hashes, count, orders, row):  # type: ignore[no-untyped-def]
     """Write the min-wise hashes of the first ``count`` hashes to ``row`` uint32[p], all ones.
 
@@ -163,7 +164,7 @@ def take_minwise(hashes, count, orders, row):  # type: ignore[no-untyped-def]
         row[rest[j]] = uint64(rest_lowest[j]) >> U2 | _LEVELS << U30
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _fill_bins(hashes, count, constants, level, bins):  # type: ignore[no-untyped-def]
     """Write the value of each bin's first hash to ``bins``, all ones if the bin is empty.
 
@@ -180,7 +181,7 @@ def _fill_bins(hashes, count, constants, level, bins):  # type: ignore[no-untype
         bins[number] = min(bins[number], uint32(image >> U2 | level << U30))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def mix_bands(values, rows, keys):  # type: ignore[no-untyped-def]
     """Write to keys[i, b], uint64, a hash of b and of values[i, b rows : (b + 1) rows]."""
     for i in range(keys.shape[0]):

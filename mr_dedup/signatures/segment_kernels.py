@@ -8,13 +8,14 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit, uint8, uint32, uint64
+from numba import uint8, uint32, uint64
 from numpy.typing import NDArray
 
 from mr_dedup.features.shingle_kernels import hash_shingles
 from mr_dedup.features.token_kernels import Tokens, tokenise
 from mr_dedup.features.xxh3 import xxh3_64
 from mr_dedup.kernels.bits import folded_product
+from mr_dedup.kernels.jit import kernel
 from mr_dedup.kernels.unsigned import ALL_BITS, U0, U1, U2, U
 
 LINES, SENTENCES, CONTENT = range(3)
@@ -65,7 +66,7 @@ class SegmentScratch(NamedTuple):
     lowest: NDArray[np.uint64]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def sign_segments(batch, table, rule, scratch, keys, ends):  # type: ignore[no-untyped-def]
     """Write the keys of each text, ascending and distinct, to ``keys``, their end to ends[i + 1].
 
@@ -93,7 +94,7 @@ def sign_segments(batch, table, rule, scratch, keys, ends):  # type: ignore[no-u
         ends[i + 1] = written
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _hash_content(count, rule, scratch, keys, written):  # type: ignore[no-untyped-def]
     """Write the hash of each segment of a text of ``count`` tokens that is split by its content.
 
@@ -124,7 +125,7 @@ def _hash_content(count, rule, scratch, keys, written):  # type: ignore[no-untyp
     return written + U1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _lowest_hashes(hashes, windows, most, lowest):  # type: ignore[no-untyped-def]
     """Return the highest of the ``most`` lowest hashes after the first, and how many equal it."""
     kept = U0
@@ -148,7 +149,7 @@ def _lowest_hashes(hashes, windows, most, lowest):  # type: ignore[no-untyped-de
     return limit, equals
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _hash_units(units, rule, scratch, keys, written):  # type: ignore[no-untyped-def]
     """Write the hash of each run of ``length`` units, or of ``segments`` even runs."""
     length = rule.length
@@ -165,7 +166,7 @@ def _hash_units(units, rule, scratch, keys, written):  # type: ignore[no-untyped
     return written
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _find_units(content, begin, end, by_sentences, table, scratch):  # type: ignore[no-untyped-def]
     """Write the lines or sentences with words to the scratch text, tokenised; return their number.
 
@@ -188,7 +189,7 @@ def _find_units(content, begin, end, by_sentences, table, scratch):  # type: ign
     return units
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _end_of_unit(content, begin, end, by_sentences):  # type: ignore[no-untyped-def]
     """Return the end of the line or sentence that starts at ``begin``."""
     for i in range(begin, end):
@@ -206,12 +207,12 @@ def _end_of_unit(content, begin, end, by_sentences):  # type: ignore[no-untyped-
     return end
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _is_white(byte):  # type: ignore[no-untyped-def]
     return byte in (_SPACE, _LINE_END, _TAB, _RETURN)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _is_blank(content, begin, end):  # type: ignore[no-untyped-def]
     """Return whether a line has only white space from ``begin`` on; False for an unended line."""
     for i in range(begin, end):
@@ -222,7 +223,7 @@ def _is_blank(content, begin, end):  # type: ignore[no-untyped-def]
     return False
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _ends_chinese(content, i, end):  # type: ignore[no-untyped-def]
     """Return whether content[i : i + 3] is 。 or ！ or ？."""
     lead = content[i]
@@ -235,7 +236,7 @@ def _ends_chinese(content, i, end):  # type: ignore[no-untyped-def]
     return full_width and (last == uint8(0x81) or last == uint8(0x9F))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _keep_distinct(keys, begin, end):  # type: ignore[no-untyped-def]
     """Sort keys[begin:end] and remove repeats; return the new end."""
     if end - begin < U2:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import float32, float64, int32, njit, uint8, uint32, uint64
+from numba import float32, float64, int32, uint8, uint32, uint64
 from numpy.typing import NDArray
 
 from mr_dedup.features.frequency_kernels import IdfTable, multiply_by_idf
@@ -22,6 +22,7 @@ from mr_dedup.features.unicode_table import CHARACTER, UnicodeTable
 from mr_dedup.features.utf8_kernels import decode, table_entry
 from mr_dedup.kernels.bits import byte_swapped
 from mr_dedup.kernels.hash_table import find_row_slot
+from mr_dedup.kernels.jit import kernel
 from mr_dedup.kernels.memory import load64
 from mr_dedup.kernels.unsigned import U0, U1, U2, U8, U10, U
 
@@ -66,7 +67,7 @@ class ProfileRule(NamedTuple):
     rate: float
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def write_normalised(batch, table, tokens, edges):  # type: ignore[no-untyped-def]
     """Write the joined tokens of each text to ``tokens.text``, which has space for all texts.
 
@@ -84,7 +85,7 @@ def write_normalised(batch, table, tokens, edges):  # type: ignore[no-untyped-de
         edges[i + 1] = written
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def write_keywords(batch, rule, scratch, chosen, sketches, out, edges):  # type: ignore[no-untyped-def]
     """Write the keywords of each text, with a space between two, which no word has.
 
@@ -124,7 +125,7 @@ def write_keywords(batch, rule, scratch, chosen, sketches, out, edges):  # type:
         edges[i + 1] = written
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def write_profiles(batch, rule, scratch, out, edges):  # type: ignore[no-untyped-def]
     """Write the profile of each text: the words and their counts, a line each.
 
@@ -164,7 +165,7 @@ def write_profiles(batch, rule, scratch, out, edges):  # type: ignore[no-untyped
         edges[i + 1] = written
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def count_words(content, begin, end, table, scratch):  # type: ignore[no-untyped-def]
     """Find the distinct words of ``content[begin:end]``, in order; return their number.
 
@@ -193,7 +194,7 @@ def count_words(content, begin, end, table, scratch):  # type: ignore[no-untyped
     return distinct
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _choose_heaviest(tokens, weight, count, most, chosen):  # type: ignore[no-untyped-def]
     """Write the ``most`` heaviest of ``count`` words, in order; return their number."""
     _write_prefixes(tokens, count, weight)
@@ -219,7 +220,7 @@ def _choose_heaviest(tokens, weight, count, most, chosen):  # type: ignore[no-un
     return kept
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def compare_keywords(first, first_weights, second, second_weights, out):  # type: ignore[no-untyped-def]
     """Write |a - b|**2 / (|a|**2 + |b|**2) of each two rows of weights; NaN if all are 0.
 
@@ -245,7 +246,7 @@ def compare_keywords(first, first_weights, second, second_weights, out):  # type
         out[p] = apart / whole if whole > 0.0 else np.nan
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _write_prefixes(tokens, count, numbers):  # type: ignore[no-untyped-def]
     """Write the first 8 bytes of each word to numbers[count:], big-endian, padded by 0.
 
@@ -259,7 +260,7 @@ def _write_prefixes(tokens, count, numbers):  # type: ignore[no-untyped-def]
         numbers[count + uint64(word)] = prefix
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _precedes(tokens, one, other):  # type: ignore[no-untyped-def]
     """Return whether the bytes of a word are before those of another, different word."""
     text, starts, stops = tokens
@@ -271,7 +272,7 @@ def _precedes(tokens, one, other):  # type: ignore[no-untyped-def]
     return j < j_end and (i == i_end or text[i] < text[j])
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _sorted(tokens, numbers, count, order, other):  # type: ignore[no-untyped-def]
     """Sort the words in ``order``: larger numbers first, then by bytes.
 
@@ -303,7 +304,7 @@ def _sorted(tokens, numbers, count, order, other):  # type: ignore[no-untyped-de
     return order
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _sort_by_bytes(tokens, chosen, count):  # type: ignore[no-untyped-def]
     for rank in range(U1, count):
         word = chosen[rank]
@@ -314,7 +315,7 @@ def _sort_by_bytes(tokens, chosen, count):  # type: ignore[no-untyped-def]
         chosen[hole] = word
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _write_sketch(hashes, weight, chosen, words, weights):  # type: ignore[no-untyped-def]
     """Write the chosen words, ascending, and their weights to the end of both arrays."""
     first = uint64(words.size - chosen.size)
@@ -329,7 +330,7 @@ def _write_sketch(hashes, weight, chosen, words, weights):  # type: ignore[no-un
         weights[hole] = float32(weight[word])
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _is_in_profile(tokens, word, rule):  # type: ignore[no-untyped-def]
     text, start, stop = tokens.text, uint64(tokens.starts[word]), uint64(tokens.stops[word])
     characters = U0
@@ -343,7 +344,7 @@ def _is_in_profile(tokens, word, rule):  # type: ignore[no-untyped-def]
     return table_entry(rule.kinds, character) & int32(3) == int32(CHARACTER)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _write_word(tokens, word, out, written):  # type: ignore[no-untyped-def]
     for i in range(uint64(tokens.starts[word]), uint64(tokens.stops[word])):
         out[written] = tokens.text[i]
@@ -351,7 +352,7 @@ def _write_word(tokens, word, out, written):  # type: ignore[no-untyped-def]
     return written
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _write_decimal(number, out, written):  # type: ignore[no-untyped-def]
     size = U1
     rest = number // U10
