@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
-import sys
-from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
-from jinja2.bccache import Bucket, BytecodeCache, FileSystemBytecodeCache
 
 from mr_dedup.report.data import ReportData, Sample
 from mr_dedup.report.differences import compare
@@ -55,7 +51,6 @@ def warm_up() -> None:
 @functools.cache
 def _template() -> Template:
     environment = Environment(
-        bytecode_cache=_compiled_templates(),
         loader=PackageLoader("mr_dedup.report", "templates"),
         autoescape=True,
         undefined=StrictUndefined,
@@ -71,23 +66,6 @@ def _template() -> Template:
         text=shown_text,
     )
     return environment.get_template("report.html")
-
-
-class _CompiledTemplates(FileSystemBytecodeCache):
-    """A cache of compiled templates beside compiled modules: compilation takes 30 ms."""
-
-    def dump_bytecode(self, bucket: Bucket) -> None:
-        """Store a template, unless that fails."""
-        with contextlib.suppress(OSError):
-            super().dump_bytecode(bucket)
-
-
-def _compiled_templates() -> BytecodeCache | None:
-    """Return a cache of compiled templates, if Python caches compiled modules."""
-    folder = Path(__file__).with_name("__pycache__")
-    if sys.dont_write_bytecode or not folder.is_dir():
-        return None
-    return _CompiledTemplates(str(folder), "template-%s.cache")
 
 
 def _contents(data: ReportData) -> dict[str, Any]:

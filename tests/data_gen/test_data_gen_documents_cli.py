@@ -105,7 +105,7 @@ def test_the_defaults_are_what_the_help_says(tmp_path: Path) -> None:
         ("--html nan", "html_share must be from 0 to 1, not nan"),
         (
             "--format html --html 1",
-            "--html needs a --format of lines: with --format html all pages are HTML",
+            "--html cannot be used with --format html: all its pages are HTML",
         ),
         ("--chunk-size 0", "chunk_bytes must be positive, not 0"),
         ("--length 9", "length must be from 64 to 1,000,000, not 9"),
