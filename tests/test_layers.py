@@ -39,9 +39,16 @@ EXCEPTIONS = {
 }
 
 
+def is_program(node):
+    """Whether a statement runs only where the module is run as a program."""
+    return isinstance(node, ast.If) and ast.unparse(node.test) == "__name__ == '__main__'"
+
+
 def imported(source):
     """The dotted names that a module imports, with those of what it imports from modules."""
-    for node in ast.walk(ast.parse(source)):
+    tree = ast.parse(source)
+    tree.body = [node for node in tree.body if not is_program(node)]
+    for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):

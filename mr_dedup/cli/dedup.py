@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import importlib
+import dataclasses
 import json
 import shutil
 import sys
@@ -30,15 +30,16 @@ from typing import TYPE_CHECKING, Any
 from mr_dedup.cli.document_arguments import (
     add_feature_arguments,
     add_reading_arguments,
+    checked_idf,
     described_features,
     document_frequencies,
+    feature_options,
     incomplete_files,
     judge_reading,
     read_options,
 )
 from mr_dedup.cli.document_inputs import DocumentWork, prepare, remote_identities
 from mr_dedup.cli.on_cluster import cluster_settings, is_address, refuse_cluster_arguments
-from mr_dedup.cli.preloading import preloading
 from mr_dedup.cli.result_folder import ResultFolder
 from mr_dedup.cli.runner_arguments import add_runner_arguments
 from mr_dedup.cli.streams import counted, printable
@@ -46,7 +47,7 @@ from mr_dedup.errors import NothingReadError
 from mr_dedup.interrupts import at_forced_end
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from mr_dedup.engines.streaming import ClusterSettings
     from mr_dedup.pipeline.dedup import DedupOptions
@@ -114,7 +115,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_feature_arguments(parser, features=SIMHASH_FEATURES)
     parser.set_defaults(features=None, weights=None)
     add_reading_arguments(parser)
-    add_runner_arguments(parser, "dedup", "the files are", leaves=False)
+    add_runner_arguments(parser, "dedup", leaves=False)
 
 
 def verify_argument(text: str) -> float | None:
@@ -133,21 +134,9 @@ def verify_argument(text: str) -> float | None:
 def run(arguments: argparse.Namespace) -> int:
     """Run the command; return its exit code."""
     started = time.perf_counter()
-    chosen = chosen_methods(arguments, arguments.verify)
-    # no process is forked that documents are held in, and as long as it is not known, one waits
-    held = arguments.runner in ("auto", "inline") and not arguments.dry_run
-    with preloading(_loader(arguments, chosen[1]) if held else None) as wait:
-        return _run(arguments, chosen, wait, started)
-
-
-def _run(
-    arguments: argparse.Namespace,
-    chosen: tuple[int | None, list[SignatureMethod]],
-    wait: Callable[[], None],
-    started: float,
-) -> int:
     from mr_dedup.engines import streaming
 
+    chosen = chosen_methods(arguments, arguments.verify)
     settings = None
     if arguments.runner in streaming.CLUSTER_RUNNERS:
         settings = cluster_settings(arguments)
@@ -159,7 +148,7 @@ def _run(
     folder = ResultFolder(arguments.out)
     # what only looks is in nobody's way
     with contextlib.nullcontext() if arguments.dry_run else folder.locked():
-        return _run_locked(arguments, options, folder, settings, wait, started)
+        return _run_locked(arguments, options, folder, settings, started)
 
 
 def _run_locked(
@@ -167,7 +156,6 @@ def _run_locked(
     options: DedupOptions,
     folder: ResultFolder,
     settings: ClusterSettings | None,
-    wait: Callable[[], None],
     started: float,
 ) -> int:
     from mr_dedup.cli.dedup_jobs import Jobs
@@ -189,7 +177,7 @@ def _run_locked(
     if arguments.dry_run:
         from mr_dedup.cli.dedup_plan import print_plan
 
-        work = prepare(arguments.documents, arguments, None, settings, holds=True)
+        work = prepare(arguments.documents, arguments, None, settings, reads_again=True)
         run = _run_of(arguments, work, options)
         stages = Stages(folder.work, run, resume=arguments.resume, look=True)
         print_plan(arguments, work, options, stages)
@@ -197,25 +185,22 @@ def _run_locked(
     if folder.work.exists() and not arguments.resume:
         shutil.rmtree(folder.work)
     with streaming.staging_folder() as staging:
-        work = prepare(arguments.documents, arguments, staging, settings, holds=True)
+        work = prepare(arguments.documents, arguments, staging, settings, reads_again=True)
         run = _run_of(arguments, work, options)
         stages = Stages(folder.work, run, resume=arguments.resume)
-        if not work.held:
-            wait()
         jobs = Jobs(arguments, work, staging, settings)
-        with preloading(_load_report if work.held else None, jobs.clustering):
-            unfinished = f"{folder.work}: what is done so far; --resume goes on with it"
-            try:
-                with at_forced_end(lambda: _say(unfinished)):
-                    summary = dedup(stages, options, jobs)
-                    _refuse_changed(arguments, work, run, settings)
-            except NothingReadError:
-                # with what would read the records, it is another run
-                shutil.rmtree(folder.work, ignore_errors=True)
-                raise
-            except BaseException:
-                _say(unfinished)
-                raise
+        unfinished = f"{folder.work}: what is done so far; --resume goes on with it"
+        try:
+            with at_forced_end(lambda: _say(unfinished)):
+                summary = dedup(stages, options, jobs)
+                _refuse_changed(arguments, work, run, settings)
+        except NothingReadError:
+            # with what would read the records, it is another run
+            shutil.rmtree(folder.work, ignore_errors=True)
+            raise
+        except BaseException:
+            _say(unfinished)
+            raise
     summary["files"] = work.files
     _finish_result(folder.work, summary, arguments, options)
     folder.publish()
@@ -241,33 +226,6 @@ def _judge_result(arguments: argparse.Namespace, out: Path) -> None:
     judge_reading(arguments, counts)
 
 
-def _loader(
-    arguments: argparse.Namespace, methods: Sequence[SignatureMethod]
-) -> Callable[[], None]:
-    """Return what loads that by which documents will be signed, and what decides on them."""
-    features, weights, verify = arguments.features, arguments.weights, arguments.verify
-
-    def load() -> None:
-        import pyarrow as pa
-
-        from mr_dedup.features.options import FeatureOptions
-        from mr_dedup.jobs.signing import signing
-
-        options = FeatureOptions.parse(features, weights)
-        shingles = None if verify is None else FeatureOptions.parse(OTHER_FEATURES, "binary")
-        signing(options, None, methods, shingles)(pa.array(["a text"], pa.large_string()))
-        importlib.import_module("pyarrow.compute")
-
-    return load
-
-
-def _load_report() -> None:
-    """Load what is not needed before the end."""
-    from mr_dedup.report import html
-
-    html.warm_up()
-
-
 def _options(
     arguments: argparse.Namespace, k: int | None, methods: Sequence[SignatureMethod]
 ) -> DedupOptions:
@@ -275,15 +233,13 @@ def _options(
     from mr_dedup.clusters.keepers import KeepPolicy
     from mr_dedup.errors import MrDedupError
     from mr_dedup.features.options import FeatureOptions
-    from mr_dedup.formats.documents.options import ReadOptions
-    from mr_dedup.jobs.document_options import feature_arguments, reading_arguments
-    from mr_dedup.jobs.fingerprint import check_kept
+    from mr_dedup.jobs.fingerprint import check_fields
     from mr_dedup.pipeline.dedup import DedupOptions
 
     keep = arguments.keep or ["first"]
     try:
         policy = KeepPolicy.parse(keep)
-        check_kept(arguments.share_by, "--share-by")
+        check_fields(arguments.share_by, "--share-by")
         FeatureOptions.parse(arguments.shingles, "binary")
         if k is not None:
             from mr_dedup.hamming.planner import plan_self
@@ -301,12 +257,11 @@ def _options(
         arguments.verify,
         arguments.shingles,
         arguments.share_by,
-        reading_arguments(arguments),
-        feature_arguments(arguments),
-        made_from,
-        arguments.normalize,
-        id_name=(arguments.id_field or ReadOptions.id_names)[0],
-        text_name=arguments.text_field,
+        reading=read_options(arguments),
+        format=arguments.format,
+        features=feature_options(arguments),
+        idf=checked_idf(arguments),
+        made_from=made_from,
         against=_earlier_results(arguments, made_from, methods),
         methods=methods,
         keyword_idf=None if arguments.keyword_idf is None else Path(arguments.keyword_idf),
@@ -356,13 +311,11 @@ def expected_recalls(options: DedupOptions) -> dict[str, float]:
 
     Empty if texts are not compared.
     """
-    from mr_dedup.features.options import FeatureOptions
-
     if options.verify is None:
         return {}
-    shingles = FeatureOptions.parse(options.shingles, "binary", options.normalize)
     recalls = {
-        method.name: method.expected_recall(options.verify, shingles) for method in options.methods
+        method.name: method.expected_recall(options.verify, options.compared_by)
+        for method in options.methods
     }
     return {name: recall for name, recall in recalls.items() if recall is not None}
 
@@ -479,7 +432,7 @@ def _run_of(
         "verify": options.verify,
         "shingles": options.shingles,
         "share-by": list(options.share_by),
-        "reading": list(options.reading),
+        "reading": {**dataclasses.asdict(options.reading), "format": options.format},
         "features": options.made_from,
         "against": [[result.name, result.fingerprints] for result in options.against],
         "files of these": [

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from mr_dedup.cli.document_inputs import DocumentWork
+from mr_dedup.cli.engine import memory_bytes
 from mr_dedup.cli.streams import counted, printable
 
 if TYPE_CHECKING:
@@ -21,8 +22,8 @@ _TASK_BYTES = 320_000_000
 _DOCUMENT_BYTES = 53
 """What the command holds of each document."""
 
-_HELD_FACTOR = 2
-"""Bytes held of each byte of documents, where one process holds what the next stage needs."""
+_CACHED_FACTOR = 2
+"""Bytes of memory for each byte of documents, as long as what is cached of them fits."""
 
 _TELLS = "{:<12} {}"
 
@@ -64,6 +65,7 @@ def _methods(options: DedupOptions) -> Iterator[str]:
 
 def _engine(arguments: argparse.Namespace, work: DocumentWork) -> Iterator[str]:
     how = {
+        "memory": f"memory, {counted(_cores(arguments), 'thread')}",
         "inline": "inline, one process",
         "local": f"local, {counted(_cores(arguments), 'task')} at a time",
     }.get(work.runner, f"{work.runner}, as many tasks at a time as the cluster has room for")
@@ -73,9 +75,9 @@ def _engine(arguments: argparse.Namespace, work: DocumentWork) -> Iterator[str]:
 def _memory(
     arguments: argparse.Namespace, work: DocumentWork, options: DedupOptions, stages: Stages
 ) -> Iterator[str]:
-    if work.held:
-        size = _TASK_BYTES + _HELD_FACTOR * work.content_bytes
-        yield _TELLS.format("memory", f"up to about {_megabytes(size)}: one process holds it all")
+    if work.runner == "memory":
+        size = min(_CACHED_FACTOR * work.content_bytes, memory_bytes(arguments))
+        yield _TELLS.format("memory", f"up to about {_megabytes(_TASK_BYTES + size)}")
         return
     here = {"inline": 1, "local": min(_cores(arguments), len(work.inputs))}.get(work.runner, 0)
     told = f"about {_megabytes(_TASK_BYTES)} a task"

@@ -109,13 +109,13 @@ def document_frequencies(arguments: argparse.Namespace) -> DocumentFrequencies |
     Raises MrDedupError for those that cannot be read, or are of other features.
     """
     from mr_dedup.errors import MrDedupError
-    from mr_dedup.jobs import document_options
+    from mr_dedup.jobs.frequencies import read_frequencies
 
     if arguments.idf and is_address(arguments.idf):
         raise MrDedupError(f"--idf {arguments.idf}: expected a file here, which goes with the job")
-    # mistakes in them are told first
-    feature_options(arguments)
-    return document_options.document_frequencies(arguments)
+    # usage errors come first
+    features = feature_options(arguments)
+    return read_frequencies(arguments.idf, features)
 
 
 def described_features(arguments: argparse.Namespace) -> str:
@@ -125,22 +125,19 @@ def described_features(arguments: argparse.Namespace) -> str:
     return feature_description(feature_options(arguments), document_frequencies(arguments))
 
 
-def shipped_frequencies(arguments: argparse.Namespace, staging: Path) -> list[str]:
-    """Return the argument that hands a job the document frequencies, if any are named.
+def checked_idf(arguments: argparse.Namespace) -> str | None:
+    """Return the file of document frequencies, None if none is named.
 
-    They are to have been read before. Raises MrDedupError if they are where the result goes.
+    They are to have been read before. Raises MrDedupError if the result would replace them.
     """
     from mr_dedup.errors import MrDedupError
 
     if arguments.idf is None:
-        return []
+        return None
     out: Path | str | None = arguments.out
     if isinstance(out, Path) and out.exists() and out.samefile(arguments.idf):
         raise MrDedupError(f"{out}: is read as well; choose another name for the result")
-    # a name that mrjob cannot misread
-    link = staging / "frequencies.parquet"
-    link.symlink_to(Path(arguments.idf).absolute())
-    return [f"--idf={link}"]
+    return str(arguments.idf)
 
 
 def _mistake(parameters: Sequence[str], reason: str) -> Exception:

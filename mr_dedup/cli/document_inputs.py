@@ -17,13 +17,6 @@ if TYPE_CHECKING:
     from mr_dedup.formats.documents.chunks import DocumentChunk
     from mr_dedup.formats.documents.files import DocumentFile
 
-SMALL_BYTES = 64 << 20
-"""Bytes of files up to which one process is quicker than several."""
-
-HELD_BYTES = 1 << 30
-"""Bytes of documents, unpacked, what is needed of which one process may hold: it takes up to twice
-as many."""
-
 _BUNDLED_BYTES = 16 << 20
 """Files that are smaller share a task of a cluster, which takes seconds to start."""
 
@@ -33,9 +26,8 @@ class DocumentWork:
     """What is run: a task for each input; so many files, and files of other kinds not read.
 
     ``paths`` are the files of this machine, ``remote`` those of the cluster, ``stdin`` is the
-    checksum of standard input if it was copied to a file. ``held`` is true if the documents fit
-    into the memory of one process and are not written between steps; ``content_bytes`` is the size
-    of the input, uncompressed.
+    checksum of standard input if it was copied to a file. ``content_bytes`` is the size of the
+    input, uncompressed, about.
     """
 
     runner: str
@@ -44,7 +36,6 @@ class DocumentWork:
     passed_over: int
     paths: Sequence[Path]
     remote: Sequence[RemoteFile] = ()
-    held: bool = False
     content_bytes: int = 0
     stdin: str | None = None
 
@@ -56,35 +47,39 @@ def prepare(
     settings: ClusterSettings | None,
     small_bytes: int | None = None,
     *,
-    holds: bool = False,
+    reads_again: bool = False,
 ) -> DocumentWork:
-    """Return what a run over ``documents`` takes, what it needs put into ``staging``.
+    """Return what a run over ``documents`` takes; write what it needs into ``staging``.
 
-    Without that nothing is written, and the inputs are only to be counted. If nobody says where to
-    run, one process reads up to ``small_bytes`` (SMALL_BYTES), and if the command ``holds``
-    documents, which it reads several times, all that it can. On a cluster the documents of this
-    machine come first. Raises MrDedupError for names that stand for no documents, and FormatError
-    as ``find_documents``.
+    Args:
+        documents: Files, globs, folders and addresses.
+        arguments: Those of the command.
+        staging: The folder of the run; None to write nothing and only count inputs.
+        settings: Those of a cluster, whose tasks read the documents of this machine first; None
+            to run here.
+        small_bytes: For jobs whose code has the interpreter's lock, the size of files up to which
+            one process is used, more beyond; None for jobs that run on threads.
+        reads_again: Whether documents are read several times: standard input is copied then.
+
+    Raises:
+        MrDedupError: For names that match no documents; FormatError as ``find_documents``.
     """
-    from mr_dedup.engines.streaming import Input
+    from mr_dedup.engines.inputs import Input
+    from mr_dedup.formats.documents.chunks import content_bytes
 
     here = [name for name in documents if not is_address(name)]
     there = [name for name in documents if is_address(name)]
     files, passed_over = _found(here, arguments)
     paths = [file.path for file in files if file.path is not None]
     checksum_of_stdin = None
-    if holds and any(file.path is None for file in files):
+    if reads_again and any(file.path is None for file in files):
         files, checksum_of_stdin = _spooled(files, arguments, staging)
     if settings is None:
-        size = _held_bytes(files) if holds else None
-        can_be_held = size is not None and size <= HELD_BYTES
-        runner = _local_runner(
-            arguments.runner, files, small_bytes or SMALL_BYTES, can_be_held=can_be_held
-        )
-        held = runner == "inline" and can_be_held
-        inputs = _described(files, runner, arguments.cores, staging, held=held)
+        runner = _local_runner(arguments.runner, files, small_bytes)
+        inputs = _described(files, runner, arguments.cores, staging)
+        size = content_bytes(files) if reads_again else 0
         return DocumentWork(
-            runner, inputs, len(files), passed_over, paths, held=held, content_bytes=size or 0,
+            runner, inputs, len(files), passed_over, paths, content_bytes=size,
             stdin=checksum_of_stdin,
         )  # fmt: skip
     _refuse_stdin(files, f"-r {arguments.runner}")
@@ -146,32 +141,24 @@ def _is_read_as_well(out: Path | str) -> MrDedupError:
     return MrDedupError(f"{out}: is read as well; choose another name for the result")
 
 
-def _local_runner(
-    wanted: str, files: Sequence[DocumentFile], small_bytes: int, *, can_be_held: bool
-) -> str:
+def _local_runner(wanted: str, files: Sequence[DocumentFile], small_bytes: int | None) -> str:
     from mr_dedup.formats.documents.chunks import total_bytes
 
-    if any(file.path is None for file in files):
-        if wanted != "auto":
-            _refuse_stdin(files, f"-r {wanted}" if wanted != "inline" else None)
-        return "inline"
+    one_process = "memory" if small_bytes is None else "inline"
     if wanted != "auto":
+        if wanted == "local":
+            _refuse_stdin(files, "-r local")
         return wanted
-    return "inline" if can_be_held or total_bytes(files) <= small_bytes else "local"
-
-
-def _held_bytes(files: Sequence[DocumentFile]) -> int | None:
-    """Return how many bytes the documents have unpacked, about; None if nobody knows."""
-    from mr_dedup.formats.documents.chunks import content_bytes
-
-    return content_bytes(files) if all(file.path is not None for file in files) else None
+    if small_bytes is None or any(file.path is None for file in files):
+        return one_process
+    return one_process if total_bytes(files) <= small_bytes else "local"
 
 
 def _refuse_stdin(files: Sequence[DocumentFile], option: str | None) -> None:
     from mr_dedup.errors import MrDedupError
 
     if option and any(file.path is None for file in files):
-        raise MrDedupError(f"{option}: standard input is read by one process, -r inline")
+        raise MrDedupError(f"{option}: standard input is read by one process, -r memory")
 
 
 def _described(
@@ -179,15 +166,13 @@ def _described(
     runner: str,
     cores: int | None,
     staging: Path | None,
-    *,
-    held: bool,
 ) -> list[Input]:
     """Return descriptions of chunks for tasks that keep the cores busy."""
     from mr_dedup.engines.streaming import Input
     from mr_dedup.formats.documents.chunks import CHUNK_BYTES, chunk_bytes, cut_into_chunks
 
     cores = cores or len(os.sched_getaffinity(0))
-    size = CHUNK_BYTES if runner == "inline" and not held else chunk_bytes(files, cores)
+    size = CHUNK_BYTES if runner == "inline" else chunk_bytes(files, cores)
     chunks = cut_into_chunks(files, size)
     if staging is None:
         return [Input("", chunk.name) for chunk in chunks]

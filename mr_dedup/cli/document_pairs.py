@@ -19,8 +19,10 @@ from mr_dedup.cli.dedup import (
 from mr_dedup.cli.document_arguments import (
     add_feature_arguments,
     add_reading_arguments,
+    checked_idf,
     described_features,
     document_frequencies,
+    feature_options,
     incomplete_files,
     judge_reading,
     read_options,
@@ -121,7 +123,7 @@ def find_document_pairs(arguments: argparse.Namespace) -> int:
         streaming.staging_folder() as staging,
         rejects_output(rejects_path, arguments.overwrite) as rejects,
     ):
-        work = prepare(arguments.corpus, arguments, staging, settings, holds=True)
+        work = prepare(arguments.corpus, arguments, staging, settings, reads_again=True)
         folder = staging / "found"
         folder.mkdir()
         found = similar_pairs(folder, options, Jobs(arguments, work, staging, settings))
@@ -146,7 +148,6 @@ def _of_documents(arguments: argparse.Namespace) -> argparse.Namespace:
     for attribute, option in arguments.document_options.items():
         if attribute not in arguments:
             setattr(arguments, attribute, option.default)
-    # texts are read again, not held as sets
     arguments.similarity, arguments.verify = arguments.verify or (DEFAULT_VERIFY,), None
     arguments.join = "auto"
     return arguments
@@ -157,7 +158,6 @@ def _options(arguments: argparse.Namespace) -> DedupOptions:
     from mr_dedup.errors import MrDedupError
     from mr_dedup.features.options import FeatureOptions
     from mr_dedup.hamming.planner import plan_self
-    from mr_dedup.jobs.document_options import feature_arguments, reading_arguments
     from mr_dedup.pipeline.dedup import DedupOptions
 
     k, methods = chosen_methods(arguments, arguments.similarity[0])
@@ -175,21 +175,20 @@ def _options(arguments: argparse.Namespace) -> DedupOptions:
         (),
         arguments.similarity[0],
         shingles,
-        reading=reading_arguments(arguments),
-        features=feature_arguments(arguments),
+        reading=read_options(arguments),
+        format=arguments.format,
+        features=feature_options(arguments),
+        idf=checked_idf(arguments),
         made_from=described_features(arguments),
-        normalize=arguments.normalize,
         methods=methods,
         keyword_idf=None if arguments.keyword_idf is None else Path(arguments.keyword_idf),
     )
 
 
 def _keep_rejects(path: Path, rejects: RejectsOutput) -> None:
-    from mr_dedup.jobs.batches import Kind, encode_bytes
-
     with path.open("rb") as file:
         while lines := file.readlines(_REJECTS_AT_ONCE):
-            rejects.add(encode_bytes(Kind.REJECTS, len(lines), b"".join(lines)))
+            rejects.add_lines(b"".join(lines))
 
 
 def _summarise(

@@ -1,27 +1,62 @@
-"""The engine that a command's arguments ask for."""
+"""The engine that a command's arguments ask for, and the memory that it may use."""
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 from pathlib import Path
 
 from mr_dedup.engines.engine import Engine
 from mr_dedup.engines.inputs import ClusterSettings
 from mr_dedup.engines.memory import MemoryEngine
 from mr_dedup.engines.streaming.engine import StreamingEngine
+from mr_dedup.jobs.part_cache import PartCache
+
+_MAX_DEFAULT_BYTES = 4 << 30
+
+_TABLES_SHARE = 4
+"""Of the memory of a run, one part in so many is for tables between the steps of a job."""
+
+_CGROUP = Path("/sys/fs/cgroup")
 
 
 def engine_of(
-    runner: str, arguments: argparse.Namespace, staging: Path, settings: ClusterSettings | None
+    runner: str,
+    arguments: argparse.Namespace,
+    staging: Path,
+    settings: ClusterSettings | None,
+    cache: PartCache | None = None,
 ) -> Engine:
     """Return the engine ``runner``: ``memory``, or one of mrjob's.
 
     Args:
         runner: What ``--runner`` came to.
-        arguments: Those of a command that has ``--cores``.
+        arguments: Those of a command that has ``--cores`` and ``--memory``.
         staging: The folder of the run for temporary files.
         settings: Those of a cluster, None on this machine.
+        cache: What jobs that are run one after the other keep of their inputs, in memory.
     """
     if runner == "memory":
-        return MemoryEngine(arguments.cores, folder=staging)
+        table_bytes = memory_bytes(arguments) // _TABLES_SHARE
+        return MemoryEngine(arguments.cores, table_bytes, staging, cache)
     return StreamingEngine(runner, staging, arguments.cores, settings)
+
+
+def memory_bytes(arguments: argparse.Namespace) -> int:
+    """Return how many bytes a run may use: ``--memory``, or half of what is free, up to 4 GB."""
+    if arguments.memory is not None:
+        return int(arguments.memory)
+    return min(free_bytes() // 2, _MAX_DEFAULT_BYTES)
+
+
+def free_bytes() -> int:
+    """Return how many bytes of memory the system says are available to this process."""
+    lines = Path("/proc/meminfo").read_text().splitlines()
+    fields = (line.partition(":") for line in lines)
+    sizes = {name: int(rest.split()[0]) << 10 for name, _, rest in fields}
+    free = sizes.get("MemAvailable", sizes["MemFree"])
+    with contextlib.suppress(OSError, ValueError):
+        # in a container whose limit is not "max"
+        limit = int((_CGROUP / "memory.max").read_text())
+        free = min(free, limit - int((_CGROUP / "memory.current").read_text()))
+    return max(free, 0)

@@ -23,13 +23,13 @@ from typing import TYPE_CHECKING
 from mr_dedup.cli.document_arguments import (
     add_feature_arguments,
     add_reading_arguments,
+    checked_idf,
     described_features,
     document_frequencies,
     feature_options,
     incomplete_files,
     judge_reading,
     read_options,
-    shipped_frequencies,
 )
 from mr_dedup.cli.document_inputs import DocumentWork, prepare
 from mr_dedup.cli.on_cluster import (
@@ -47,7 +47,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-    from mr_dedup.engines.streaming import ClusterSettings, JobResult
+    from mr_dedup.engines.engine import JobOutput
+    from mr_dedup.engines.inputs import ClusterSettings
     from mr_dedup.formats.documents.rejects import ReadCounts
     from mr_dedup.formats.fingerprint_parquet import TableWriter
     from mr_dedup.formats.fingerprint_writer import FingerprintWriter
@@ -71,7 +72,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--overwrite", action="store_true", help="replace OUT if it exists")
     add_feature_arguments(parser)
     add_reading_arguments(parser)
-    add_runner_arguments(parser, "fingerprint", "the files are", reduces=False)
+    add_runner_arguments(parser, "fingerprint", reduces=False)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -112,37 +113,35 @@ def fingerprinted(
     staging: Path,
     settings: ClusterSettings | None,
     fields: Sequence[str] = (),
-) -> Iterator[JobResult]:
+) -> Iterator[JobOutput]:
     """Compute the fingerprints of documents as the arguments say; yield what the tasks left."""
-    from mr_dedup.engines import streaming
-    from mr_dedup.jobs.document_options import feature_arguments, reading_arguments
+    from mr_dedup.cli.engine import engine_of
     from mr_dedup.jobs.fingerprint import FingerprintJob
 
-    # mistakes in them are told before the work
+    # usage errors are reported before the work begins
     read_options(arguments, fields)
-    features, frequencies = feature_options(arguments), document_frequencies(arguments)
-    options = [*reading_arguments(arguments), *feature_arguments(arguments), "--as-batches"]
-    options += [f"--keep-field={name}" for name in fields]
-    options += shipped_frequencies(arguments, staging)
-    if work.runner == "local":
-        FingerprintJob.warm_up(features, frequencies)
-    with streaming.run(
-        FingerprintJob, options, work.inputs, staging,
-        runner=work.runner, cores=arguments.cores, cluster=settings,
-    ) as result:  # fmt: skip
-        yield result
+    features = feature_options(arguments)
+    document_frequencies(arguments)
+    job = FingerprintJob(
+        reading=read_options(arguments),
+        format=arguments.format,
+        features=features,
+        idf=checked_idf(arguments),
+        fields=tuple(fields),
+    )
+    engine = engine_of(work.runner, arguments, staging, settings)
+    with engine.run(job, work.inputs) as output:
+        yield output
 
 
-def copy_rows(result: JobResult, write: Callable[[pa.Table], None], rejects: RejectsOutput) -> None:
-    """Hand the rows that tasks left to ``write``, in the order of the documents; count them."""
-    from mr_dedup.jobs.batches import Kind, kind_of, read_batches
-    from mr_dedup.jobs.document_tables import decode_documents
+def copy_rows(result: JobOutput, write: Callable[[pa.Table], None], rejects: RejectsOutput) -> None:
+    """Pass the rows that tasks left to ``write``, in the order of the documents; count them."""
+    from mr_dedup.jobs.reading import is_rejects
 
-    for _, batch in read_batches(result.parts):
-        if kind_of(batch) == Kind.REJECTS:
-            rejects.add(batch)
+    for _, rows in result:
+        if is_rejects(rows):
+            rejects.add(rows)
         else:
-            rows = decode_documents(batch)
             rejects.counts.documents += len(rows)
             write(rows)
 
@@ -151,11 +150,11 @@ def _format_of(out: Path | str, fields: Sequence[str]) -> str:
     """Return the format of ``out``; raises MrDedupError if it cannot be written."""
     from mr_dedup.errors import MrDedupError
     from mr_dedup.formats.fingerprint_files import UnknownFormatError, format_by_ending
-    from mr_dedup.jobs.fingerprint import check_kept
+    from mr_dedup.jobs.fingerprint import check_fields
 
     try:
         format = format_by_ending(out)
-        check_kept(fields)
+        check_fields(fields)
     except UnknownFormatError as error:
         endings = "expected a name that ends in .parquet, .tsv, .txt or .longs"
         raise MrDedupError(f"{out}: {endings}") from error
@@ -233,7 +232,7 @@ def _summarise(
 
 def documents_read(counters: dict[str, int], work: DocumentWork, counts: ReadCounts) -> list[str]:
     """Return lines that say what was read; less where the counters of a cluster are not known."""
-    from mr_dedup.jobs.documents import PASSED_OVER
+    from mr_dedup.jobs.reading import SKIPPED
 
     said = [f"mr-dedup: files: {work.files:,}"]
     if work.passed_over:
@@ -244,9 +243,8 @@ def documents_read(counters: dict[str, int], work: DocumentWork, counts: ReadCou
             f"MB, rejected: {counts.rejected:,}{incomplete_files(counts.incomplete_files)}"
         )
         said += [
-            f"mr-dedup: skipped {counted(amount, 'record')}, "
-            f"for their {name.removeprefix(PASSED_OVER)}"
+            f"mr-dedup: skipped {counted(amount, 'record')}, for their {name.removeprefix(SKIPPED)}"
             for name, amount in sorted(counters.items())
-            if name.startswith(PASSED_OVER)
+            if name.startswith(SKIPPED)
         ]
     return said

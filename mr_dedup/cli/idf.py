@@ -34,7 +34,8 @@ from mr_dedup.cli.runner_arguments import add_runner_arguments
 from mr_dedup.cli.streams import printable
 
 if TYPE_CHECKING:
-    from mr_dedup.engines.streaming import ClusterSettings, JobResult
+    from mr_dedup.engines.engine import JobOutput
+    from mr_dedup.engines.inputs import ClusterSettings
     from mr_dedup.features.document_frequencies import DocumentFrequencies
 
 
@@ -55,7 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--overwrite", action="store_true", help="replace OUT if it exists")
     add_feature_arguments(parser, weights=False)
     add_reading_arguments(parser)
-    add_runner_arguments(parser, "idf", "the files are", leaves=False)
+    add_runner_arguments(parser, "idf", leaves=False)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -96,24 +97,21 @@ def _counted(
     work: DocumentWork,
     staging: Path,
     settings: ClusterSettings | None,
-) -> Iterator[JobResult]:
+) -> Iterator[JobOutput]:
     """Count features as the arguments say; yield what the reducers left."""
-    from mr_dedup.engines import streaming
+    from mr_dedup.cli.engine import engine_of
     from mr_dedup.jobs.document_frequencies import DocumentFrequenciesJob
-    from mr_dedup.jobs.document_options import feature_arguments, reading_arguments
 
-    # mistakes in them are told before the work
-    read_options(arguments)
-    features = feature_options(arguments)
-    options = [*reading_arguments(arguments), *feature_arguments(arguments), "--as-batches"]
-    options += [f"--min-documents={arguments.min_documents}"]
-    if work.runner == "local":
-        DocumentFrequenciesJob.warm_up(features)
-    with streaming.run(
-        DocumentFrequenciesJob, options, work.inputs, staging,
-        runner=work.runner, cores=arguments.cores, cluster=settings,
-    ) as result:  # fmt: skip
-        yield result
+    # usage errors are reported before the work begins
+    job = DocumentFrequenciesJob(
+        reading=read_options(arguments),
+        format=arguments.format,
+        features=feature_options(arguments),
+        min_documents=arguments.min_documents,
+    )
+    engine = engine_of(work.runner, arguments, staging, settings)
+    with engine.run(job, work.inputs) as output:
+        yield output
 
 
 def _check_out(out: Path | str) -> None:
@@ -127,26 +125,25 @@ def _check_out(out: Path | str) -> None:
 
 
 def _frequencies(
-    result: JobResult, arguments: argparse.Namespace, rejects: RejectsOutput
+    result: JobOutput, arguments: argparse.Namespace, rejects: RejectsOutput
 ) -> DocumentFrequencies:
-    """Return what the reducers left, but for rejects, which are handed on. 32 bytes a feature."""
+    """Return what the reducers left; rejects are passed on. In memory: 32 bytes a feature."""
     import numpy as np
 
     from mr_dedup.features.document_frequencies import DocumentFrequencies
-    from mr_dedup.jobs.batches import Kind, kind_of, merged_batches
-    from mr_dedup.jobs.document_frequencies import decode_counts, decoded_count
+    from mr_dedup.jobs.document_frequencies import DOCUMENTS, counts_in
+    from mr_dedup.jobs.reading import is_rejects
 
     documents = 0
-    held = [(np.empty(0, np.uint64),) * 2]
-    for _, batch in merged_batches(result.parts):
-        kind = kind_of(batch)
-        if kind == Kind.REJECTS:
-            rejects.add(batch)
-        elif kind == Kind.COUNT:
-            documents += decoded_count(batch)
+    found = [(np.empty(0, np.uint64),) * 2]
+    for _, table in result:
+        if is_rejects(table):
+            rejects.add(table)
+        elif table.column_names == [DOCUMENTS]:
+            documents += table[DOCUMENTS][0].as_py()
         else:
-            held.append(decode_counts(batch))
-    hashes, counts = (np.concatenate(column) for column in zip(*held, strict=True))
+            found.append(counts_in(table))
+    hashes, counts = (np.concatenate(column) for column in zip(*found, strict=True))
     return DocumentFrequencies(
         feature_options(arguments).unweighted, documents, arguments.min_documents, hashes, counts
     )

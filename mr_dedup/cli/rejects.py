@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from mr_dedup.formats.documents.rejects import Rejects
-    from mr_dedup.jobs.batches import Batch
 
 Place = TypeVar("Place", Path, str)
 
@@ -35,18 +34,16 @@ class RejectsOutput:
         self._stack = stack
         self._file: BinaryIO | None = None
 
-    def add(self, batch: Batch | pa.Table) -> None:
-        """Append a batch of Kind.REJECTS, or a table; raises MrDedupError if it is damaged."""
-        import pyarrow as pa
-
-        from mr_dedup.formats.outputs import whole_file
-        from mr_dedup.jobs.batches import Kind, decode_bytes
+    def add(self, table: pa.Table) -> None:
+        """Append a table of rejected records."""
         from mr_dedup.jobs.reading import reject_lines
 
-        if isinstance(batch, pa.Table):
-            lines = reject_lines(batch)
-        else:
-            _, lines = decode_bytes(Kind.REJECTS, batch)
+        self.add_lines(reject_lines(table))
+
+    def add_lines(self, lines: bytes) -> None:
+        """Append rejected records, a line of JSON each."""
+        from mr_dedup.formats.outputs import whole_file
+
         before = self.counts.rejected
         self.counts.add_lines(lines)
         self.count += self.counts.rejected - before

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from functools import partial
 
-from mr_dedup.cli.arguments import positive
+from mr_dedup.cli.arguments import byte_size, positive
 from mr_dedup.cli.on_cluster import add_cluster_arguments
 
 RUNNERS = ("auto", "inline", "local", "hadoop", "emr")
@@ -14,37 +14,53 @@ RUNNERS = ("auto", "inline", "local", "hadoop", "emr")
 def add_runner_arguments(
     parser: argparse.ArgumentParser,
     command: str,
-    small: str,
+    small: str | None = None,
     *,
     reduces: bool = True,
     leaves: bool = True,
 ) -> None:
-    """Add where the jobs of ``command`` run; locally unless what it reads is ``small``.
+    """Add where the jobs of ``command`` run.
 
-    Jobs that only map have no use for some arguments, nor has a command that puts its result
-    together here for an address to leave it at.
+    By default that is this process, with a thread for each core; of a command whose jobs are not
+    run so, a process for each task unless what it reads is ``small``. Jobs that only map have no
+    use for some arguments, nor has a command that puts its result together here for an URI to
+    leave it at.
     """
+    if small is None:
+        runners: tuple[str, ...] = (RUNNERS[0], "memory", *RUNNERS[1:])
+        here = (
+            "memory: this process, on all cores (the default); local: a process for each task; "
+            "inline: this process, task by task"
+        )
+    else:
+        runners = RUNNERS
+        here = f"inline: one process; local: all cores (default: local unless {small} small)"
     parser.add_argument(
         "-r",
         "--runner",
-        type=partial(_runner_name, command),
+        type=partial(_runner_name, command, runners),
         default="auto",
-        metavar="{" + ",".join(RUNNERS) + "}",
-        help=f"inline: one process; local: all cores (default: local unless {small} small); "
-        "hadoop: a cluster; emr: one that Amazon starts",
+        metavar="{" + ",".join(runners) + "}",
+        help=f"{here}; hadoop: a cluster; emr: one that Amazon starts",
+    )
+    of = "local" if small else "memory and local"
+    parser.add_argument(
+        "--cores", type=positive, metavar="N", help=f"tasks at a time, of {of} (default: all cores)"
     )
     parser.add_argument(
-        "--cores", type=positive, metavar="N", help="tasks at a time, of local (default: all cores)"
-    )
+        "--memory", type=byte_size, metavar="SIZE",
+        help="of memory: what documents and tables between steps may take; more is read again, or "
+        "goes through temporary files (default: half of what is free, at most 4GB)",
+    )  # fmt: skip
     add_cluster_arguments(parser, reduces=reduces, leaves=leaves)
 
 
-def _runner_name(command: str, text: str) -> str:
+def _runner_name(command: str, runners: tuple[str, ...], text: str) -> str:
     if text in ("dataproc", "spark"):
         raise argparse.ArgumentTypeError(
             f"mr-dedup {command} does not run on {text}; of mrjob's runners it knows "
             f"{', '.join(RUNNERS[1:])}"
         )
-    if text not in RUNNERS:
-        raise argparse.ArgumentTypeError(f"{text!r} is none of {', '.join(RUNNERS)}")
+    if text not in runners:
+        raise argparse.ArgumentTypeError(f"{text!r} is none of {', '.join(runners)}")
     return text

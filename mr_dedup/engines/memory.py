@@ -20,6 +20,7 @@ from mr_dedup.engines.reporting import Progress, expected_reason
 from mr_dedup.engines.table_store import TableStore
 from mr_dedup.errors import MrDedupError
 from mr_dedup.jobs.contract import Counters, Job, Keyed, Reduce, TaskInput
+from mr_dedup.jobs.part_cache import PartCache
 
 _Result = tuple[list[Keyed], Counters]
 
@@ -38,6 +39,8 @@ class MemoryEngine:
         memory_bytes: Bytes of tables between two steps that are in memory. Tasks have besides
             what each of them needs.
         folder: Where tables beyond that go; by default TMPDIR.
+        cache: What the jobs that are run one after the other keep of their inputs, which must
+            then be the same.
     """
 
     def __init__(
@@ -45,10 +48,12 @@ class MemoryEngine:
         threads: int | None = None,
         memory_bytes: int = DEFAULT_MEMORY_BYTES,
         folder: Path | None = None,
+        cache: PartCache | None = None,
     ) -> None:
         self._threads = threads or len(os.sched_getaffinity(0))
         self._memory_bytes = memory_bytes
         self._folder = folder
+        self._cache = cache
 
     @contextlib.contextmanager
     def run(self, job: Job, inputs: Sequence[Input]) -> Iterator[JobOutput]:
@@ -78,7 +83,7 @@ class MemoryEngine:
             partial(
                 _completed,
                 f"map task {number} on {item.name}",
-                partial(job.map, TaskInput(Path(item.place), item.name, number)),
+                partial(job.map, TaskInput(Path(item.place), item.name, number, cache=self._cache)),
             )
             for number, item in enumerate(inputs)
         ]

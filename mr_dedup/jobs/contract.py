@@ -19,6 +19,7 @@ import pyarrow as pa
 from typing_extensions import Self
 
 from mr_dedup.formats.documents.hadoop_lines import HadoopSplit
+from mr_dedup.jobs.part_cache import PartCache
 
 Keyed = tuple[int, pa.Table]
 """What tasks yield: a table under a key."""
@@ -49,15 +50,17 @@ class TaskInput:
         name: What the user calls it, for errors.
         number: The index of the input among those of the job.
         lines: Where the task gets lines of a part of a file by standard input: these lines.
+        cache: What this process keeps of its parts from job to job; None in other processes.
     """
 
     path: Path
     name: str
     number: int = 0
     lines: HadoopSplit | None = None
+    cache: PartCache | None = None
 
 
-class Job(msgspec.Struct, frozen=True, kw_only=True):
+class Job(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """A computation in a map step and any number of reduce steps; its fields are its options.
 
     Subclasses validate in ``__post_init__``, raising ValueError or MrDedupError. The fields are

@@ -8,15 +8,12 @@ from __future__ import annotations
 import argparse
 import dataclasses
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mr_dedup.errors import MrDedupError
 from mr_dedup.formats.documents.files import FORMATS
 from mr_dedup.formats.documents.options import MAX_RECORD_BYTES, ReadOptions
 
 if TYPE_CHECKING:
-    from mr_dedup.features.document_frequencies import DocumentFrequencies
     from mr_dedup.features.options import FeatureOptions
 
 OPTION_OF_PARAMETER = {
@@ -132,56 +129,7 @@ def feature_options(options: argparse.Namespace) -> FeatureOptions:
     return chosen
 
 
-def document_frequencies(options: argparse.Namespace) -> DocumentFrequencies | None:
-    """Return the document frequencies that the options name; None if they name none.
-
-    Raises MrDedupError for those that cannot be read, or are of other features.
-    """
-    if options.idf is None:
-        return None
-    from mr_dedup.features.document_frequencies import DocumentFrequencies
-
-    path = Path(options.idf)
-    try:
-        status = path.stat()
-        file = (status.st_dev, status.st_ino, status.st_mtime_ns)
-    except OSError:
-        # to read it will say what is wrong
-        file = (0, 0, 0)
-    if file not in _frequencies_read:
-        found = DocumentFrequencies.read(path)
-        _frequencies_read.clear()
-        _frequencies_read[file] = found
-    try:
-        _frequencies_read[file].check_features(feature_options(options))
-    except MrDedupError as error:
-        raise MrDedupError(f"{path}: {error}") from error
-    return _frequencies_read[file]
-
-
-_frequencies_read: dict[tuple[int, int, int], DocumentFrequencies] = {}
-"""What was read last, by its file: tasks that a process runs, or forks, do not read it again."""
-
-
 def reading_record(options: argparse.Namespace) -> dict[str, Any]:
     """Return how documents are read, by the names of options, as JSON can hold it."""
     names = ("id_field", "text_field", "html_field", "html", "max_record_size", "format")
     return {name: getattr(options, name) for name in names}
-
-
-def reading_arguments(options: argparse.Namespace) -> list[str]:
-    """Return the arguments that tell a job how documents are read."""
-    told = [f"--id-field={name}" for name in options.id_field or ()]
-    told += [f"--text-field={options.text_field}", f"--html-field={options.html_field}"]
-    told += [f"--html={options.html}", f"--max-record-size={options.max_record_size}"]
-    told += [f"--format={options.format}"] if options.format else []
-    return [*told, "--strict"] if options.strict else told
-
-
-def feature_arguments(options: argparse.Namespace) -> list[str]:
-    """Return the arguments that tell a job which features a text has, but for the file --idf."""
-    told = [f"--features={options.features}"]
-    for name in ("weights", "stop_words", "stem", "segment", "normalize"):
-        value = getattr(options, name, None)
-        told += [f"--{name.replace('_', '-')}={value}"] if value is not None else []
-    return told

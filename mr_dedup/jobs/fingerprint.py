@@ -1,144 +1,155 @@
 """The fingerprint job: documents to their simhashes (paper section 2), computed in the cluster.
 
-A map task reads one chunk of documents; nothing is to be reduced. Run by a command its output are
-batches, in the order of the documents; run alone it prints a line a document that has a
-fingerprint, ``fingerprint TAB id``:
-python -m mr_dedup.jobs.fingerprint -r local pages.jsonl.gz
+A map task reads one chunk of documents; there is no reduce step. The result are rows, in the order
+of the documents. Run alone it prints a line a document that has a fingerprint,
+``fingerprint TAB id``: python -m mr_dedup.jobs.fingerprint -r local pages.jsonl.gz
 """
 
 from __future__ import annotations
 
+import argparse
 import io
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
-from mrjob.step import MRStep
+from typing_extensions import Self
 
-from mr_dedup.formats.documents.options import ReadOptions
-from mr_dedup.jobs.batches import Batch, BatchProtocol, LinesProtocol
-from mr_dedup.jobs.document_options import read_options
-from mr_dedup.jobs.document_tables import DocumentTable
-from mr_dedup.jobs.documents import DocumentJob, TaskReading
-from mr_dedup.jobs.inputs import input_name
-from mr_dedup.jobs.job import errors_naming
-
-if TYPE_CHECKING:
-    from mr_dedup.clusters.verification import ShingleSets
-    from mr_dedup.features.document_frequencies import DocumentFrequencies
-    from mr_dedup.features.options import FeatureOptions
-    from mr_dedup.fingerprints.simhash import Fingerprints
-    from mr_dedup.formats.documents.batch import DocumentBatch
-    from mr_dedup.formats.documents.chunks import DocumentChunk
-    from mr_dedup.jobs.signing import Signing
-    from mr_dedup.signatures.protocol import SignatureMethod
+from mr_dedup.features.options import FeatureOptions
+from mr_dedup.fingerprints.simhash import Fingerprints, simhash
+from mr_dedup.formats import text
+from mr_dedup.formats.documents.batch import DocumentBatch
+from mr_dedup.formats.documents.chunks import DocumentChunk
+from mr_dedup.jobs.cached_documents import CachedDocuments, CachedOffsets
+from mr_dedup.jobs.contract import Add, Counters, Keyed, TaskInput
+from mr_dedup.jobs.document_job import DocumentJob
+from mr_dedup.jobs.document_options import add_feature_options, feature_options
+from mr_dedup.jobs.frequencies import read_frequencies
+from mr_dedup.jobs.method_options import parsed_methods
+from mr_dedup.jobs.part_cache import PartCache
+from mr_dedup.jobs.signing import Signing, signing
+from mr_dedup.signatures.protocol import SignatureMethod
 
 COLUMNS = ("id", "fingerprint", "length", "file", "place", "chunk")
 """The columns of rows of documents, before the fields that are kept."""
 
 
-class FingerprintJob(DocumentJob):
-    """See the module."""
+class FingerprintJob(DocumentJob, frozen=True, kw_only=True):
+    """See the module.
 
-    def configure_args(self) -> None:
-        """Declare the job's options beside mrjob's own."""
-        super().configure_args()
-        add = self.add_passthru_arg
-        add("--keep-field", action="append", metavar="NAME", help="hand this field on")
-        add("--as-batches", action="store_true", help="write batches for mr_dedup, not lines")
-        add("--method", action="append", metavar="NAME",
-            help="in batches, signatures by this method as well")  # fmt: skip
-        self.add_file_arg("--keyword-idf", metavar="FILE", help="what its keywords weigh by")
+    Attributes:
+        features: What fingerprints are made of.
+        idf: The file of document frequencies by which features are weighted.
+        fields: Fields of the documents that rows have as well.
+        methods: Methods whose signatures rows have as well.
+        keyword_idf: The file of document frequencies by which keywords are weighted.
+        cached_sets: Where a process runs several jobs: the shingles by which the next one compares
+            texts, whose sets are cached.
+        cached_fields: The fields that the next one looks at.
+    """
 
-    def check_options(self) -> None:
-        """Raise ValueError or MrDedupError for options that cannot be."""
-        super().check_options()
-        check_kept(self.options.keep_field or ())
-        self.methods()
+    side_files = ("idf", "keyword_idf")
 
-    def methods(self) -> list[SignatureMethod]:
+    features: FeatureOptions = FeatureOptions()
+    idf: str | None = None
+    fields: tuple[str, ...] = ()
+    methods: tuple[str, ...] = ()
+    keyword_idf: str | None = None
+    cached_sets: FeatureOptions | None = None
+    cached_fields: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Check the options."""
+        check_fields(self.fields)
+        if self.features.uses_idf != (self.idf is not None):
+            raise ValueError(f"idf: expected a file for weights by rarity alone, got {self.idf!r}")
+
+    def signature_methods(self) -> list[SignatureMethod]:
         """Return the methods by which signatures are made."""
-        if not self.options.method:
+        if not self.methods:
             return []
-        from mr_dedup.jobs.method_options import methods_of
+        frequencies = read_frequencies(self.keyword_idf)
+        return parsed_methods(self.methods, frequencies, self.features.normalize)
 
-        return methods_of(self.options)
-
-    def output_protocol(self) -> BatchProtocol | LinesProtocol:
-        """Return the protocol of what the job writes."""
-        return BatchProtocol() if self.options.as_batches else LinesProtocol()
-
-    def steps(self) -> list[MRStep]:
-        """Return the one step."""
-        return [MRStep(mapper_raw=self.map_documents)]
-
-    def read_options(self) -> ReadOptions:
-        """Return how documents are to be read."""
-        held = self.held.fields if self.held is not None else ()
-        return read_options(self.options, [*{*(self.options.keep_field or ()), *held}])
-
-    @staticmethod
-    def warm_up(
-        options: FeatureOptions | None = None, frequencies: DocumentFrequencies | None = None
-    ) -> None:
-        """Load what tasks need, compiled: once, before they are forked."""
-        from mr_dedup.features.options import FeatureOptions
-        from mr_dedup.fingerprints.simhash import simhash
-
+    def warm_up(self) -> None:
+        """Compile and load what tasks need."""
         texts = pa.array(["a text"], pa.large_string())
-        simhash(texts, options or FeatureOptions(), frequencies)
+        simhash(texts, self.features, read_frequencies(self.idf, self.features))
 
-    def map_documents(self, path: str, uri: str) -> Iterator[tuple[int | None, Batch]]:
-        """Yield the fingerprints of one chunk, as batches with the chunk's number, or as lines."""
-        with errors_naming(input_name(uri), path):
-            chunk = self.chunk(path, uri)
-        sign = self._signing()
-        with TaskReading(self, chunk) as reading:
+    def map(self, part: TaskInput, counters: Counters) -> Iterator[Keyed]:
+        """Yield rows of the documents of one chunk, under its number, and its rejects."""
+        sign = self._signing(part.cache)
+        cached_fields = self.cached_fields if part.cache is not None else ()
+        fields = tuple(dict.fromkeys((*self.fields, *cached_fields)))
+        cached, offsets = CachedDocuments(), CachedOffsets()
+        with self.reading_of(part, counters, fields=fields) as reading:
+            number = reading.chunk.number
             for batch in reading.batches():
                 fingerprints, signatures, sets = sign(batch.texts)
-                if sets is not None:
-                    self._hold(chunk, batch, sets)
-                if self.options.as_batches:
-                    table = table_of(batch, fingerprints, self.options.keep_field or ())
-                    for name, column in signatures.items():
-                        table = table.append_column(name, column)
-                    yield chunk.number, DocumentTable(table)
-                else:
-                    yield None, format_lines(batch.ids, fingerprints)
-            if self.options.as_batches:
-                for rejects in reading.rejects():
-                    yield chunk.number, rejects
-        reading.count()
+                if sets is not None and part.cache is not None:
+                    cached.add(batch, sets, part.cache)
+                    offsets.add(batch)
+                table = table_of(batch, fingerprints, self.fields)
+                for name, column in signatures.items():
+                    table = table.append_column(name, column)
+                yield number, table
+            for rejects in reading.rejects():
+                yield number, rejects
+            if part.cache is not None and self.cached_sets is not None:
+                _keep(reading.chunk, cached, offsets, part.cache)
 
-    def _signing(self) -> Signing:
+    def _signing(self, cache: PartCache | None) -> Signing:
         """Return what makes all that is to be made of some texts."""
-        from mr_dedup.fingerprints.simhash import simhash
+        frequencies = read_frequencies(self.idf, self.features)
+        methods = self.signature_methods()
+        sets = self.cached_sets if cache is not None else None
+        if methods or sets is not None:
+            return signing(self.features, frequencies, methods, sets)
+        return lambda texts: (simhash(texts, self.features, frequencies), {}, None)
 
-        options, frequencies = self.feature_options(), self.document_frequencies()
-        methods = self.methods()
-        if methods or self.held is not None:
-            from mr_dedup.jobs.signing import signing
+    # run alone
 
-            shingles = None if self.held is None else self.held.shingles
-            return signing(options, frequencies, methods, shingles)
-        return lambda texts: (simhash(texts, options, frequencies), {}, None)
+    @classmethod
+    def add_arguments(cls, add: Add, add_file: Add) -> None:
+        """Declare what is read, and what of it fingerprints are made of."""
+        super().add_arguments(add, add_file)
+        add_feature_options(add, add_file)
 
-    def _hold(self, chunk: DocumentChunk, batch: DocumentBatch, sets: ShingleSets) -> None:
-        from mr_dedup.jobs.held_sets import HeldBatchOfSets
+    @classmethod
+    def from_arguments(cls, arguments: argparse.Namespace) -> Self:
+        """Return the job; raises ValueError for options that contradict one another."""
+        return cls(
+            **cls.reading_arguments(arguments),
+            features=feature_options(arguments),
+            idf=arguments.idf,
+        )
 
-        assert self.held is not None
-        held = self.held.chunks.setdefault(chunk.number, [])
-        held.append(HeldBatchOfSets.of(batch, sets))
-        files = [part.file for part in chunk.parts]
-        # names are made printable, and two may become one
-        known = len({file.name for file in files}) == len({file.path for file in files})
-        if known and all(file.format == "jsonl" for file in files):
-            places = self.held.places.setdefault(chunk.number, [])
-            places.append((batch.files, batch.offsets))
+    def lines(self, table: pa.Table) -> bytes:
+        """Return ``fingerprint TAB id`` a line for documents that have one; none for rejects."""
+        if "fingerprint" not in table.column_names:
+            return b""
+        values = table["fingerprint"]
+        found = table.filter(values.is_valid())
+        lines = io.BytesIO()
+        numbers = found["fingerprint"].to_numpy().view(np.uint64)
+        ids = found["id"].combine_chunks()
+        text.write_identified(lines, "output", numbers, ids)
+        return lines.getvalue()
 
 
-def check_kept(fields: Sequence[str], option: str = "--keep-field") -> None:
+def _keep(
+    chunk: DocumentChunk, cached: CachedDocuments, offsets: CachedOffsets, cache: PartCache
+) -> None:
+    """Put what the next jobs need of a chunk into the cache, as far as it has room."""
+    files = [part.file for part in chunk.parts]
+    # names are made printable, so that two may become one
+    distinct = len({file.name for file in files}) == len({file.path for file in files})
+    if distinct and all(file.format == "jsonl" for file in files):
+        offsets.put(cache, chunk.number)
+    cached.put(cache, chunk.number)
+
+
+def check_fields(fields: Sequence[str], option: str = "--keep-field") -> None:
     """Raise ValueError for a field that is called as a column which is written anyway."""
     for name in fields:
         if name in COLUMNS:
@@ -170,15 +181,7 @@ def table_of(
     return table
 
 
-def format_lines(ids: pa.LargeStringArray, fingerprints: Fingerprints) -> bytes:
-    """Return ``fingerprint TAB id`` a line for the documents that have one, signed decimals."""
-    from mr_dedup.formats import text
-
-    lines = io.BytesIO()
-    exist = fingerprints.has_fingerprint
-    text.write_identified(lines, "output", fingerprints.values[exist], ids.filter(pa.array(exist)))
-    return lines.getvalue()
-
-
 if __name__ == "__main__":
-    FingerprintJob.run()
+    from mr_dedup.engines.streaming.table_job import run_alone
+
+    run_alone(FingerprintJob)

@@ -1,38 +1,37 @@
-"""The keep job: documents read once more, and handed on, as they came, if they are kept.
+"""The keep job: documents are read once more, and the records of the kept ones are the result.
 
-A map task reads a chunk of documents and hands on the records of those that are kept, and a few
-texts that are to be shown; nothing is to be reduced. Which they are it is told by a file, two bits
-a document in the order of all.
+A map task reads one chunk of documents and yields the records of those that are kept, as they came,
+and a few texts that are to be shown; there is no reduce step. Which documents these are is in a
+file, two bits a document in the order of all.
 """
 
 from __future__ import annotations
 
-import functools
 import json
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from mrjob.step import MRStep
 from numpy.typing import NDArray
 
 from mr_dedup.errors import FormatError, MrDedupError
+from mr_dedup.formats.documents.batch import BatchBuilder, DocumentBatch
+from mr_dedup.formats.documents.chunks import DocumentChunk
+from mr_dedup.formats.documents.files import DocumentPart
+from mr_dedup.formats.documents.jsonl import read_jsonl
+from mr_dedup.formats.documents.lines_at import lines_at
 from mr_dedup.formats.documents.options import ReadOptions
+from mr_dedup.formats.documents.rejects import Rejects, Report
+from mr_dedup.formats.lines import LineBlock
 from mr_dedup.formats.tables import read_table
-from mr_dedup.jobs.batches import Batch, BatchProtocol
-from mr_dedup.jobs.document_options import read_options
-from mr_dedup.jobs.document_tables import DocumentTable
-from mr_dedup.jobs.documents import DocumentJob, TaskReading
-from mr_dedup.jobs.inputs import input_name
-from mr_dedup.jobs.job import COUNTERS, errors_naming
-
-if TYPE_CHECKING:
-    from mr_dedup.formats.documents.batch import DocumentBatch
-    from mr_dedup.formats.documents.chunks import DocumentChunk
-    from mr_dedup.formats.documents.files import DocumentPart
+from mr_dedup.jobs.cached_documents import CachedOffsets, Offsets
+from mr_dedup.jobs.contract import Counters, Keyed, TaskInput
+from mr_dedup.jobs.document_job import DocumentJob
+from mr_dedup.jobs.reading import chunk_of
 
 FILE_KEY = b"mr_dedup.file"
 """Where rows of Parquet say which file they came from; other records have a column for it."""
@@ -43,45 +42,33 @@ _SHOWN = ["row", "text", "place"]
 _RANGES_KEY = b"mr_dedup.ranges"
 
 
-class KeepJob(DocumentJob):
-    """See the module."""
+class KeepJob(DocumentJob, frozen=True, kw_only=True):
+    """See the module.
 
-    OUTPUT_PROTOCOL = BatchProtocol
+    Attributes:
+        kept: The file of the documents that are kept, as Kept writes it.
+    """
 
-    def configure_args(self) -> None:
-        """Declare the job's options beside mrjob's own."""
-        super().configure_args()
-        self.add_file_arg("--kept", help="which documents are kept (required)")
+    side_files = ("kept",)
 
-    def check_options(self) -> None:
-        """Raise ValueError or MrDedupError for options that cannot be."""
-        super().check_options()
-        if not self.options.kept:
-            raise ValueError("--kept is required")
+    kept: str
 
-    @functools.cached_property
-    def kept(self) -> Kept:
-        """Which documents are kept: for the tasks of a process, threads perhaps, once."""
-        return Kept.read(Path(self.options.kept))
+    @cached_property
+    def flags(self) -> Kept:
+        """Which documents are kept."""
+        return Kept.read(Path(self.kept))
 
-    def read_options(self) -> ReadOptions:
-        """Return how documents are to be read."""
-        return read_options(self.options, keep_records=True)
-
-    def steps(self) -> list[MRStep]:
-        """Return the one step."""
-        return [MRStep(mapper_raw=self.map_documents)]
-
-    def map_documents(self, path: str, uri: str) -> Iterator[tuple[int, Batch]]:
+    def map(self, part: TaskInput, counters: Counters) -> Iterator[Keyed]:
         """Yield the kept records of one chunk, in order, and what is to be shown of it."""
-        with errors_naming(input_name(uri), path):
-            chunk = self.chunk(path, uri)
-        kept, shown = self.kept.of(chunk.number)
-        if self.held is not None and chunk.number in self.held.places:
-            yield from self._by_places(chunk, kept, shown)
+        chunk = chunk_of(part, self.format)
+        kept, shown = self.flags.of(chunk.number)
+        offsets = CachedOffsets.take(part.cache, chunk.number)
+        if offsets is not None:
+            yield from self._by_offsets(chunk, offsets, kept, shown)
+            counters["documents kept"] += int(np.count_nonzero(kept))
             return
-        done = handed_on = 0
-        with TaskReading(self, chunk) as reading:
+        done = 0
+        with self.reading_of(part, counters, keep_records=True) as reading:
             for batch in reading.batches():
                 mask = kept[done : done + len(batch)]
                 if len(mask) != len(batch):
@@ -89,43 +76,40 @@ class KeepJob(DocumentJob):
                     break
                 rows = np.flatnonzero(shown[done : done + len(batch)])
                 if rows.size:
-                    yield chunk.number, DocumentTable(_texts(batch, rows, done))
+                    yield chunk.number, _texts(batch, rows, done)
                 done += len(batch)
                 if mask.any():
-                    handed_on += int(mask.sum())
-                    yield chunk.number, DocumentTable(_records(batch, mask))
+                    counters["documents kept"] += int(mask.sum())
+                    yield chunk.number, _records(batch, mask)
         if done != len(kept):
-            raise self._changed(chunk)
-        self.increment_counter(COUNTERS, "documents kept", handed_on)
+            raise _changed(chunk)
 
-    def _by_places(
-        self, chunk: DocumentChunk, kept: NDArray[np.bool_], shown: NDArray[np.bool_]
-    ) -> Iterator[tuple[int, Batch]]:
-        """Yield the same of a chunk of lines whose places are known, without decoding them."""
-        from mr_dedup.formats.documents.lines_at import lines_at
-
-        assert self.held is not None
-        options = self.read_options()
-        documents = self.held.places.pop(chunk.number)
-        assert sum(len(places) for _, places in documents) == len(kept)
+    def _by_offsets(
+        self,
+        chunk: DocumentChunk,
+        offsets: Offsets,
+        kept: NDArray[np.bool_],
+        shown: NDArray[np.bool_],
+    ) -> Iterator[Keyed]:
+        """Yield the same of a chunk of lines whose offsets are known, without decoding them."""
+        options = replace(self.reading, keep_records=True)
         done = 0
-        for part, places in _placed(chunk, documents):
-            rows = np.arange(done, done + places.size)
-            done += places.size
+        for part, starts in _divided(chunk, offsets):
+            rows = np.arange(done, done + starts.size)
+            done += starts.size
             rows = rows[kept[rows] | shown[rows]]
-            wanted = places[rows - (done - places.size)]
+            wanted = starts[rows - (done - starts.size)]
             begin = 0
             for lines in lines_at(part, wanted, options.max_record_bytes):
                 these = slice(begin, begin + len(lines))
                 begin += len(lines)
-                for place in np.flatnonzero(shown[rows[these]]).tolist():
-                    text = _text_of(lines[place], options)
+                for index in np.flatnonzero(shown[rows[these]]).tolist():
+                    text = _text_of(lines[index], options)
                     if text is None:
-                        raise self._changed(chunk)
-                    row = slice(place, place + 1)
+                        raise _changed(chunk)
+                    row = slice(index, index + 1)
                     columns = {"row": rows[these][row], "text": text, "place": wanted[these][row]}
-                    table = pa.table(columns)
-                    yield chunk.number, DocumentTable(table)
+                    yield chunk.number, pa.table(columns)
                 chosen = kept[rows[these]]
                 if not chosen.any():
                     continue
@@ -133,19 +117,17 @@ class KeepJob(DocumentJob):
                 files = pa.DictionaryArray.from_arrays(
                     np.zeros(len(records), np.int32), pa.array([part.file.name], pa.string())
                 )
-                table = pa.table({"file": files, "record": records})
-                yield chunk.number, DocumentTable(table)
-        self.increment_counter(COUNTERS, "documents kept", int(np.count_nonzero(kept)))
-
-    @staticmethod
-    def _changed(chunk: DocumentChunk) -> MrDedupError:
-        return MrDedupError(f"{chunk.name}: has other documents than when it was first read")
+                yield chunk.number, pa.table({"file": files, "record": records})
 
 
-def _placed(
+def _changed(chunk: DocumentChunk) -> MrDedupError:
+    return MrDedupError(f"{chunk.name}: has other documents than when it was first read")
+
+
+def _divided(
     chunk: DocumentChunk, documents: Iterable[tuple[pa.DictionaryArray, NDArray[np.int64]]]
 ) -> Iterator[tuple[DocumentPart, NDArray[np.int64]]]:
-    """Yield the parts of a chunk, and where in them its documents begin, in order."""
+    """Yield the parts of a chunk, and the offsets at which its documents begin in each."""
     names: dict[str, int] = {}
     numbers, places = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
     for files, begin in documents:
@@ -173,11 +155,6 @@ def _placed(
 
 def _text_of(line: pa.LargeBinaryScalar, options: ReadOptions) -> pa.LargeStringArray | None:
     """Return the text of the document that a line is, an array of one; None if it is none."""
-    from mr_dedup.formats.documents.batch import BatchBuilder
-    from mr_dedup.formats.documents.jsonl import read_jsonl
-    from mr_dedup.formats.documents.rejects import Rejects, Report
-    from mr_dedup.formats.lines import LineBlock
-
     builder = BatchBuilder(options)
     content = bytearray(line.as_buffer())
     # not the first line of a file, which might begin with a byte order mark
@@ -250,7 +227,3 @@ def _records(batch: DocumentBatch, mask: Sequence[bool] | NDArray[np.bool_]) -> 
         return rows.replace_schema_metadata(metadata)
     assert batch.records is not None
     return pa.table({"file": batch.files.filter(chosen), "record": batch.records.filter(chosen)})
-
-
-if __name__ == "__main__":
-    KeepJob.run()

@@ -20,6 +20,12 @@ from mr_dedup.jobs.contract import Counters, TaskInput
 from mr_dedup.jobs.inputs import order_of
 from mr_dedup.jobs.job import errors_naming
 
+REJECTED = "rejected records"
+"""The counter of records that could not be read."""
+
+SKIPPED = "skipped: "
+"""How the counters of sound records that are not documents begin; the reason follows."""
+
 REJECT = "reject"
 """The only column of a table of rejected records: a line of JSON each."""
 
@@ -120,8 +126,6 @@ class DocumentReading:
 
     def batches(self) -> Iterator[DocumentBatch]:
         """Yield the documents; raises as ``read_documents``."""
-        from mr_dedup.jobs.documents import PASSED_OVER, REJECTED
-
         text_bytes = 0
         report = self._rejects.report
         for batch in read_documents(self.chunk.parts, report, self._options):
@@ -130,7 +134,7 @@ class DocumentReading:
             yield batch
         counts = {"documents": self.documents, "bytes of text": text_bytes}
         counts[REJECTED] = report.counts.rejected
-        counts |= {PASSED_OVER + why: amount for why, amount in report.skipped.items()}
+        counts |= {SKIPPED + why: amount for why, amount in report.skipped.items()}
         self._counters.update(counts)
 
     def rejects(self) -> Iterator[pa.Table]:

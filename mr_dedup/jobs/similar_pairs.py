@@ -1,179 +1,152 @@
-"""The job of similar pairs: all pairs of documents that methods call alike, with their similarity.
+"""The job of similar pairs: all pairs of documents that candidate methods find, with similarity.
 
-A map task reads a chunk of documents again, and hands on the texts of those that are to be compared
-with others, as it is told, by groups. Reduce: the texts of a group are signed, paired by each
-method's whole rule, and the pairs compared by shingles. Groups are so large that a task holds them.
+A map task reads one chunk of documents again and yields the texts of those that are compared with
+others, keyed by groups. A reducer signs the texts of a group, finds its pairs by each method's
+whole rule, and compares them by shingles. A group fits in the memory of a task.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
-from mrjob.step import MRStep
 from numpy.typing import NDArray
 
+from mr_dedup.clusters.verification import shingle_sets
 from mr_dedup.errors import MrDedupError
+from mr_dedup.features.options import FeatureOptions
+from mr_dedup.fingerprints.simhash import simhash
 from mr_dedup.formats.tables import one_array
-from mr_dedup.jobs.batches import Batch, BatchProtocol
-from mr_dedup.jobs.document_tables import DocumentTable, decode_documents
-from mr_dedup.jobs.documents import DocumentJob, TaskReading
+from mr_dedup.jobs.contract import Counters, Group, Keyed, Reduce, TaskInput
+from mr_dedup.jobs.document_job import DocumentJob
+from mr_dedup.jobs.frequencies import read_frequencies
 from mr_dedup.jobs.grouped_rows import WHOLE, GroupedRows
-from mr_dedup.jobs.inputs import input_name
-from mr_dedup.jobs.job import COUNTERS, errors_naming
-
-if TYPE_CHECKING:
-    from mr_dedup.features.options import FeatureOptions
-    from mr_dedup.formats.documents.chunks import DocumentChunk
-    from mr_dedup.signatures.protocol import SignatureMethod
+from mr_dedup.jobs.method_options import parsed_methods, simhash_distance
+from mr_dedup.signatures.protocol import SignatureMethod
 
 Rows = NDArray[np.int64]
 Pairs = Iterator[tuple[Rows, Rows, NDArray[np.float64]]]
 """Rows first[m] < second[m] of a group, and how similar they are."""
 
-UNVERIFIED = "off"
-
 _BITS = 64
 
 
-class SimilarPairsJob(DocumentJob):
-    """See the module."""
+class SimilarPairsJob(DocumentJob, frozen=True, kw_only=True):
+    """See the module.
 
-    INTERNAL_PROTOCOL = BatchProtocol
-    OUTPUT_PROTOCOL = BatchProtocol
+    Attributes:
+        grouped: The file of the documents that are compared, as GroupedRows writes it.
+        methods: Candidate methods, as ``--method`` names them; of simhash with its k.
+        keyword_idf: The file of document frequencies by which keywords are weighted.
+        verify: The smallest similarity of texts, in (0, 1]; None if they are not compared.
+        shingles: What texts are compared by.
+        features: What fingerprints are made of, and ``idf`` their weights.
+    """
 
-    def configure_args(self) -> None:
-        """Declare the job's options beside mrjob's own."""
-        super().configure_args()
-        self.add_file_arg("--grouped", help="which documents are compared (required)")
-        self.add_file_arg("--keyword-idf", metavar="FILE", help="what keywords weigh by")
-        add = self.add_passthru_arg
-        add("--method", action="append", metavar="NAME", help="what calls documents alike")
-        add("--verify", default="0.8", metavar="J", help="least similarity of texts, or off")
-        add("--shingles", default="auto", help="what texts are compared by (auto)")
+    side_files = ("idf", "grouped", "keyword_idf")
 
-    def check_options(self) -> None:
-        """Raise ValueError or MrDedupError for options that cannot be."""
-        super().check_options()
-        self.rules()
-        self.threshold()
-        self.shingles()
-        if not self.options.grouped:
-            raise ValueError("--grouped is required")
+    grouped: str
+    methods: tuple[str, ...]
+    keyword_idf: str | None = None
+    verify: float | None = 0.8
+    shingles: FeatureOptions = FeatureOptions(unit="auto", weighting="binary")
+    features: FeatureOptions = FeatureOptions()
+    idf: str | None = None
 
-    def threshold(self) -> float | None:
-        """Return the least similarity of texts; None if they are not compared."""
-        if self.options.verify == UNVERIFIED:
-            return None
-        threshold = float(self.options.verify)
-        if not 0 < threshold <= 1:
-            raise ValueError(f"--verify must be above 0 and at most 1, or off, not {threshold}")
-        return threshold
-
-    def shingles(self) -> FeatureOptions:
-        """Return what texts are compared by."""
-        from mr_dedup.features.options import FeatureOptions
-
-        return FeatureOptions.parse(self.options.shingles, "binary", self.options.normalize)
+    def __post_init__(self) -> None:
+        """Check the options."""
+        if self.verify is not None and not 0 < self.verify <= 1:
+            raise ValueError(f"verify must be above 0 and at most 1, or None, not {self.verify}")
+        if not self.methods or -1 in map(simhash_distance, self.methods):
+            raise ValueError("methods: expected at least one, and k of simhash")
 
     def rules(self) -> list[int | SignatureMethod]:
         """Return the methods, of simhash its k; ValueError for what is none."""
-        from mr_dedup.jobs.method_options import (
-            keyword_frequencies,
-            parsed_methods,
-            simhash_distance,
-        )
-
         found: list[int | SignatureMethod] = []
-        frequencies = keyword_frequencies(self.options)
-        for name in self.options.method or ():
+        frequencies = read_frequencies(self.keyword_idf)
+        for name in self.methods:
             k = simhash_distance(name)
             found += parsed_methods([name], frequencies) if k is None else [k]
-        if not found or -1 in found:
-            raise ValueError("--method is required, with k of simhash")
         return found
 
-    def steps(self) -> list[MRStep]:
-        """Return the one step."""
-        return [MRStep(mapper_raw=self.map_documents, reducer=self.reduce_group)]
+    @cached_property
+    def rows(self) -> GroupedRows:
+        """Which documents are compared with which."""
+        return GroupedRows.read(Path(self.grouped))
 
-    @staticmethod
-    def warm_up() -> None:
-        """Load what tasks need, compiled: once, before they are forked."""
-        from mr_dedup.clusters.verification import shingle_sets
-
+    def warm_up(self) -> None:
+        """Compile and load what tasks need."""
         texts = pa.array(["a text", "a text"], pa.large_string())
         shingle_sets(texts).jaccard(np.zeros(1, np.int64), np.ones(1, np.int64))
 
-    def map_documents(self, path: str, uri: str) -> Iterator[tuple[int, Batch]]:
+    def map(self, part: TaskInput, counters: Counters) -> Iterator[Keyed]:
         """Yield the texts of one chunk that are to be compared, keyed by their groups."""
-        with errors_naming(input_name(uri), path):
-            chunk = self.chunk(path, uri)
-        for texts, told in self._told(chunk):
-            order = np.argsort(told.keys, kind="stable")
-            keys, starts = np.unique(told.keys[order], return_index=True)
+        for texts, rows in self._grouped(part, counters):
+            order = np.argsort(rows.keys, kind="stable")
+            keys, starts = np.unique(rows.keys[order], return_index=True)
             for key, of_key in zip(keys.tolist(), np.split(order, starts[1:]), strict=True):
-                table = pa.table(
-                    {
-                        "number": told.numbers[of_key],
-                        "side": told.sides[of_key],
-                        "text": texts.take(pa.array(of_key)),
-                    }
-                )
-                yield key, DocumentTable(table)
+                columns = {
+                    "number": rows.numbers[of_key],
+                    "side": rows.sides[of_key],
+                    "text": texts.take(pa.array(of_key)),
+                }
+                yield key, pa.table(columns)
 
-    def _told(self, chunk: DocumentChunk) -> Iterator[tuple[pa.LargeStringArray, GroupedRows]]:
-        """Yield texts that are to be compared, and where each goes.
+    def _grouped(
+        self, part: TaskInput, counters: Counters
+    ) -> Iterator[tuple[pa.LargeStringArray, GroupedRows]]:
+        """Yield texts that are to be compared, and the groups of each.
 
         Raises MrDedupError if the chunk has other documents than when it was first read.
         """
-        grouped = GroupedRows.read(Path(self.options.grouped))
-        done, stop = grouped.ranges.get(chunk.number, (0, 0))
-        with TaskReading(self, chunk) as reading:
+        with self.reading_of(part, counters) as reading:
+            done, stop = self.rows.ranges.get(reading.chunk.number, (0, 0))
             for batch in reading.batches():
-                told = grouped.between(done, done + len(batch))
-                rows = told.numbers - done
-                if not np.array_equal(np.diff(batch.text_bytes()[0])[rows], told.lengths):
+                these = self.rows.between(done, done + len(batch))
+                rows = these.numbers - done
+                if not np.array_equal(np.diff(batch.text_bytes()[0])[rows], these.lengths):
                     break
                 done += len(batch)
                 if rows.size:
-                    yield batch.texts.take(pa.array(rows)), told
-        if done != stop:
-            raise MrDedupError(f"{chunk.name}: has other documents than when it was first read")
+                    yield batch.texts.take(pa.array(rows)), these
+            if done != stop:
+                name = reading.chunk.name
+                raise MrDedupError(f"{name}: has other documents than when it was first read")
 
-    def reduce_group(self, key: int, batches: Iterable[Batch]) -> Iterator[tuple[int, Batch]]:
-        """Yield the pairs of one group: numbers of documents, and their similarity."""
-        table = pa.concat_tables([decode_documents(batch) for batch in batches])
-        numbers, sides = table["number"].to_numpy(), table["side"].to_numpy()
-        # in the order of the documents, whichever the engine's is
-        order = np.argsort(numbers)
-        numbers, sides = numbers[order], sides[order]
-        texts = pa.chunked_array([one_array(table["text"]).take(pa.array(order))]).chunk(0)
-        compare = self._comparing(texts)
-        count = 0
-        for first, second, similarities in self._alike(texts):
-            wanted = (sides[first] != sides[second]) | (sides[first] == WHOLE)
-            first, second = first[wanted], second[wanted]
-            found, kept = compare(first, second, similarities[wanted])
-            count += found.size
-            if found.size:
-                columns = {"first": numbers[first[kept]], "second": numbers[second[kept]]}
-                yield key, DocumentTable(pa.table({**columns, "similarity": found}))
-        self.increment_counter(COUNTERS, "pairs", count)
+    def reduces(self) -> Sequence[Reduce]:
+        """Return the one step."""
+        return [self.compare_groups]
+
+    def compare_groups(self, groups: Iterator[Group], counters: Counters) -> Iterator[Keyed]:
+        """Yield the pairs of each group: numbers of documents, and their similarity."""
+        for key, tables in groups:
+            table = pa.concat_tables(tables)
+            numbers, sides = table["number"].to_numpy(), table["side"].to_numpy()
+            # in the order of the documents, whichever the engine's is
+            order = np.argsort(numbers)
+            numbers, sides = numbers[order], sides[order]
+            texts = pa.chunked_array([one_array(table["text"]).take(pa.array(order))]).chunk(0)
+            compare = self._comparing(texts)
+            for first, second, similarities in self._candidates(texts):
+                wanted = (sides[first] != sides[second]) | (sides[first] == WHOLE)
+                first, second = first[wanted], second[wanted]
+                found, kept = compare(first, second, similarities[wanted])
+                counters["pairs"] += found.size
+                if found.size:
+                    columns = {"first": numbers[first[kept]], "second": numbers[second[kept]]}
+                    yield key, pa.table({**columns, "similarity": found})
 
     def _comparing(
         self, texts: pa.LargeStringArray
     ) -> Callable[..., tuple[NDArray[np.float64], NDArray[np.bool_]]]:
         """Return what tells the similarity of pairs, and which of them are similar enough."""
-        threshold = self.threshold()
+        threshold = self.verify
         if threshold is None:
             return lambda first, second, found: (found, np.ones(found.size, bool))
-        from mr_dedup.clusters.verification import shingle_sets
-
-        sets = shingle_sets(texts, self.shingles())
+        sets = shingle_sets(texts, self.shingles)
 
         def compare(
             first: Rows, second: Rows, _: NDArray[np.float64]
@@ -184,10 +157,10 @@ class SimilarPairsJob(DocumentJob):
 
         return compare
 
-    def _alike(self, texts: pa.LargeStringArray) -> Pairs:
+    def _candidates(self, texts: pa.LargeStringArray) -> Pairs:
         """Yield the pairs that any method calls alike, each once: by the first that does."""
         before: list[Callable[[Rows, Rows], NDArray[np.bool_]]] = []
-        is_scored = self.threshold() is None
+        is_scored = self.verify is None
         for rule in self.rules():
             if isinstance(rule, int):
                 paired, holds = self._by_simhash(texts, rule)
@@ -203,14 +176,13 @@ class SimilarPairsJob(DocumentJob):
     def _by_simhash(
         self, texts: pa.LargeStringArray, k: int
     ) -> tuple[Pairs, Callable[[Rows, Rows], NDArray[np.bool_]]]:
-        from mr_dedup.fingerprints.simhash import simhash
         from mr_dedup.hamming.row_pairs import near_rows
         from mr_dedup.signatures.candidates import candidates
         from mr_dedup.signatures.protocol import Signatures
 
-        made = simhash(texts, self.feature_options(), self.document_frequencies())
+        made = simhash(texts, self.features, read_frequencies(self.idf, self.features))
         known = made.has_fingerprint
-        values, rows = made.values[known], np.flatnonzero(known)
+        values, rows = made.values[made.has_fingerprint], np.flatnonzero(made.has_fingerprint)
         keys = Signatures(
             np.append(0, np.cumsum(known)), values, np.empty((len(texts), 0), np.uint8)
         )
@@ -247,7 +219,3 @@ def _by(
         found = candidates(signatures, method.least)
         paired = ((first, second, np.ones(first.size)) for first, second in found)
     return paired, lambda first, second: match(method, signatures, first, second)
-
-
-if __name__ == "__main__":
-    SimilarPairsJob.run()

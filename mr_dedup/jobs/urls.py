@@ -21,8 +21,7 @@ from mr_dedup.formats.documents.chunks import DocumentChunk
 from mr_dedup.formats.documents.rejects import Rejects
 from mr_dedup.formats.url_lines import part_url_lines
 from mr_dedup.jobs.contract import Add, Counters, Group, Job, Keyed, Reduce, TaskInput
-from mr_dedup.jobs.documents import REJECTED
-from mr_dedup.jobs.reading import TaskRejects, chunk_of
+from mr_dedup.jobs.reading import REJECTED, TaskRejects, chunk_of
 from mr_dedup.jobs.url_options import add_form_options, url_form
 from mr_dedup.jobs.url_rows import UrlRows, from_table, merged, to_table
 from mr_dedup.urls.canonical import UrlForm

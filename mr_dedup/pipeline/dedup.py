@@ -16,11 +16,9 @@ documents and clusters of fingerprints are those of both; they stay kept, and ar
 
 from __future__ import annotations
 
-import contextlib
 import json
 import shutil
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import partial
@@ -30,24 +28,24 @@ from typing import Any, Protocol
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from numpy.typing import NDArray
 
-from mr_dedup.engines.streaming import HeldResult, JobResult
-from mr_dedup.features.normalisation_table import Normalization
+from mr_dedup.clusters.keepers import KeepPolicy
+from mr_dedup.engines.engine import JobOutput
+from mr_dedup.features.options import FeatureOptions
 from mr_dedup.formats.documents.chunks import DocumentChunk
-from mr_dedup.formats.documents.files import DocumentFile
+from mr_dedup.formats.documents.files import DocumentFile, DocumentFormat
+from mr_dedup.formats.documents.options import ReadOptions
 from mr_dedup.formats.documents.rejects import ReadCounts
 from mr_dedup.formats.outputs import whole_file
 from mr_dedup.formats.tables import read_table
-from mr_dedup.jobs.batches import Kind, decode_bytes, kind_of, read_batches
 from mr_dedup.jobs.clustered_rows import ClusteredRows
-from mr_dedup.jobs.document_tables import decode_documents
-from mr_dedup.jobs.documents import PASSED_OVER
+from mr_dedup.jobs.contract import Job
 from mr_dedup.jobs.fingerprint import FingerprintJob
-from mr_dedup.jobs.job import Job
+from mr_dedup.jobs.fingerprint_labels import Labels
 from mr_dedup.jobs.keep import KeepJob, Kept, has_texts
 from mr_dedup.jobs.method_options import SIMHASH
-from mr_dedup.jobs.resolve import EARLIER, Labels, ResolveJob
+from mr_dedup.jobs.reading import SKIPPED, is_rejects, reject_lines
+from mr_dedup.jobs.resolve import EARLIER, ResolveJob
 from mr_dedup.pipeline import results
 from mr_dedup.pipeline.decided import Decided
 from mr_dedup.pipeline.document_clusters import Signed, cluster_documents, method_names
@@ -70,24 +68,19 @@ STAGES = ("fingerprint", "cluster", "earlier", "resolve", "keep")
 
 
 class RunJob(Protocol):
-    """Runs jobs, given their options and what to call them; yields what they left."""
+    """Runs jobs over the documents of a run, given names for their temporary folders."""
 
     def __call__(
-        self,
-        job_class: type[Job],
-        options: Sequence[str],
-        name: str,
-        earlier: Sequence[DocumentFile] = (),
-    ) -> AbstractContextManager[JobResult | HeldResult]:
-        """Run a job over the documents, and files of earlier ones, which it is told apart."""
+        self, job: Job, name: str, earlier: Sequence[DocumentFile] = ()
+    ) -> AbstractContextManager[JobOutput]:
+        """Run a job over the documents, and after them over files of earlier ones.
+
+        If there are such, the field ``earlier_from`` of the job is set to the first chunk of them.
+        """
 
     def here(
-        self,
-        job_class: type[Job],
-        options: Sequence[str],
-        name: str,
-        chunks: Sequence[DocumentChunk],
-    ) -> AbstractContextManager[JobResult | HeldResult]:
+        self, job: Job, name: str, chunks: Sequence[DocumentChunk]
+    ) -> AbstractContextManager[JobOutput]:
         """Run a job over chunks of this machine, and on it."""
 
     def join_engine(self) -> AbstractContextManager[JoinEngine]:
@@ -118,11 +111,10 @@ class DedupOptions:
 
     ``k`` bits between fingerprints of one cluster's documents, None if these are not looked at, and
     ``methods`` by keys; ``keep`` policies; ``verify`` the least similarity to a keeper, None if
-    texts are not compared; ``shingles`` what by, once texts are normalised by ``normalize``;
-    ``share_by`` fields that ROWS has as well; ``reading`` and ``features`` are arguments for jobs.
-    ``made_from`` says what the fingerprints are made from; ``id_name`` and ``text_name`` are the
-    fields of ids and texts. Nothing is kept that is like what the results ``against`` kept.
-    ``keyword_idf`` is the file of what keywords weigh by.
+    texts are not compared; ``shingles`` what by; ``share_by`` fields that ROWS has as well;
+    ``reading`` and ``format`` how documents are read; ``features`` what fingerprints are made of,
+    weighted by the file ``idf``. ``made_from`` says so in a line. Nothing is kept that is similar
+    to what the results ``against`` kept. ``keyword_idf`` is the file that keywords are weighted by.
     """
 
     k: int | None
@@ -130,12 +122,11 @@ class DedupOptions:
     verify: float | None
     shingles: str
     share_by: Sequence[str] = field(default_factory=tuple)
-    reading: Sequence[str] = field(default_factory=tuple)
-    features: Sequence[str] = field(default_factory=tuple)
+    reading: ReadOptions = field(default_factory=ReadOptions)
+    format: DocumentFormat | None = None
+    features: FeatureOptions = field(default_factory=FeatureOptions)
+    idf: str | None = None
     made_from: str = ""
-    normalize: Normalization = "nfkc"
-    id_name: str = "id"
-    text_name: str = "text"
     against: Sequence[EarlierResult] = field(default_factory=tuple)
     methods: Sequence[SignatureMethod] = field(default_factory=tuple)
     keyword_idf: Path | None = None
@@ -152,11 +143,24 @@ class DedupOptions:
         return [(result.name, result.documents) for result in self.against]
 
     @property
-    def resolving(self) -> list[str]:
-        """Return the arguments of the resolve job besides those of all."""
-        verify = "off" if self.verify is None else repr(self.verify)
-        keep = [f"--keep={policy}" for policy in self.keep]
-        return [*keep, f"--verify={verify}", f"--shingles={self.shingles}"]
+    def compared_by(self) -> FeatureOptions:
+        """The shingles that texts are compared by."""
+        return FeatureOptions.parse(self.shingles, "binary", self.features.normalize)
+
+    @property
+    def of_documents(self) -> dict[str, Any]:
+        """The fields that all jobs over the documents share."""
+        return {"reading": self.reading, "format": self.format}
+
+    @property
+    def of_features(self) -> dict[str, Any]:
+        """The fields of jobs that compute fingerprints."""
+        return {**self.of_documents, "features": self.features, "idf": self.idf}
+
+    @property
+    def keyword_file(self) -> str | None:
+        """The file that keywords are weighted by, as jobs take it."""
+        return None if self.keyword_idf is None else str(self.keyword_idf)
 
 
 def dedup(stages: Stages, options: DedupOptions, run_job: RunJob) -> dict[str, Any]:
@@ -185,21 +189,11 @@ def dedup(stages: Stages, options: DedupOptions, run_job: RunJob) -> dict[str, A
             parts = _earlier(folder, options, run_job)
             stages.finish("earlier", parts, {"files": parts})
         parts = stages.values("earlier")["files"]
-    tell = _nothing
     if not stages.is_done("resolve"):
-        # what is kept is decided on anew before the stage is finished
-        stages.begin("resolve")
-        found, at_leisure = _resolve(folder, options, run_job, parts)
-
-        def tell() -> None:
-            told = _told(folder, options, found, parts)
-            stages.finish("resolve", [DECISIONS, CLUSTERS, KEPT, SAMPLES], told)
-
-        if not at_leisure:
-            tell()
-            tell = _nothing
+        counts = _resolve(folder, options, run_job, parts)
+        stages.finish("resolve", [DECISIONS, CLUSTERS, KEPT, SAMPLES], counts)
     if not stages.is_done("keep"):
-        names = _keep(folder, options, run_job, parts, tell)
+        names = _keep(folder, options, run_job, parts)
         signatures = [f"{RESULT}/{results.SIGNATURES}"] if options.methods else []
         files = [*names, FINGERPRINTS, *signatures, SHOWN]
         stages.finish("keep", files, {"files": len(names)})
@@ -210,30 +204,23 @@ def dedup(stages: Stages, options: DedupOptions, run_job: RunJob) -> dict[str, A
     }
 
 
-def linked_frequencies(folder: Path, options: DedupOptions) -> list[str]:
-    """Return the argument that hands a job what keywords weigh by, if anything: a link to it."""
-    if options.keyword_idf is None:
-        return []
-    # a name that mrjob cannot misread
-    link = folder / "keyword-frequencies.parquet"
-    link.unlink(missing_ok=True)
-    link.symlink_to(options.keyword_idf.absolute())
-    return [f"--keyword-idf={link}"]
-
-
 def fingerprint_documents(folder: Path, options: DedupOptions, run_job: RunJob) -> dict[str, Any]:
     """Leave ROWS, REJECTS and SIGNATURES in ``folder``; return counts.
 
     Raises NothingReadError if all records were rejected.
     """
     schema = rows_schema(options.share_by)
-    arguments = [*options.reading, *options.features, "--as-batches"]
-    arguments += [f"--keep-field={name}" for name in options.share_by]
-    arguments += [f"--method={method.name}" for method in options.methods]
-    arguments += linked_frequencies(folder, options)
+    job = FingerprintJob(
+        **options.of_features,
+        fields=tuple(options.share_by),
+        methods=tuple(method.name for method in options.methods),
+        keyword_idf=options.keyword_file,
+        cached_sets=None if options.verify is None else options.compared_by,
+        cached_fields=tuple(KeepPolicy.parse(options.keep).fields) if options.keep else (),
+    )
     counts = ReadCounts()
     with (
-        run_job(FingerprintJob, arguments, "fingerprint") as result,
+        run_job(job, "fingerprint") as output,
         whole_file(folder / ROWS, overwrite=True) as file,
         whole_file(folder / REJECTS, overwrite=True) as rejects,
         pq.ParquetWriter(
@@ -250,13 +237,12 @@ def fingerprint_documents(folder: Path, options: DedupOptions, run_job: RunJob) 
                 writer.write_table(_earlier_rows(batch, schema))
             for table in earlier.signatures(options.methods):
                 write_signatures(table)
-        for key, batch in read_batches(result.parts):
-            if kind_of(batch) == Kind.REJECTS:
-                _, lines = decode_bytes(Kind.REJECTS, batch)
+        for key, table in output:
+            if is_rejects(table):
+                lines = reject_lines(table)
                 rejects.write(lines)
                 counts.add_lines(lines)
                 continue
-            table = decode_documents(batch)
             counts.documents += len(table)
             chunk = pa.array(np.full(len(table), key, np.int64))
             columns = [table[name].cast(schema.field(name).type) for name in schema.names[1:]]
@@ -265,9 +251,9 @@ def fingerprint_documents(folder: Path, options: DedupOptions, run_job: RunJob) 
     counts.require_documents()
     # of a cluster whose logs are not read there are none
     skipped = {
-        name.removeprefix(PASSED_OVER): amount
-        for name, amount in sorted(result.counters.items())
-        if name.startswith(PASSED_OVER)
+        name.removeprefix(SKIPPED): amount
+        for name, amount in sorted(output.counters.items())
+        if name.startswith(SKIPPED)
     }
     return {
         "read": counts.documents,
@@ -325,26 +311,21 @@ def _narrow_to_new(folder: Path) -> None:
 
 def _earlier(folder: Path, options: DedupOptions, run_job: RunJob) -> list[str]:
     rows, labels = Rows.read(folder / ROWS), Labels.read(folder / LABELS)
-    names = options.id_name, options.text_name
+    names = options.reading.id_names[0], options.reading.text_name
     return set_aside(folder, rows, labels, options.against, names, run_job.here)
 
 
 def _resolve(
     folder: Path, options: DedupOptions, run_job: RunJob, parts: Sequence[str]
-) -> tuple[Decided, bool]:
-    """Decide; return the decisions, and whether they may be told of while documents are kept.
-
-    Which is so where jobs are of this process: elsewhere the next one may fail, or take hours.
-    """
+) -> dict[str, object]:
+    """Decide which documents are kept; write the decisions, and return their counts."""
     rows = Rows.read(folder / ROWS)
     labels = Labels.read(folder / LABELS)
-    at_leisure = False
     cluster, clustered = labels.of(rows.fingerprints)
     clustered &= rows.exist
     keys = reduce_keys_for(int(rows.lengths[clustered].sum()))
     found = Decided.unclustered(rows, cluster, clustered, options.earlier)
     if clustered.any():
-        arguments = [*options.reading, *options.features, *options.resolving]
         numbers = np.flatnonzero(clustered)
         ClusteredRows(
             numbers,
@@ -353,28 +334,24 @@ def _resolve(
             rows.lengths[numbers],
             rows.ranges,
         ).write(folder / CLUSTERED)
-        arguments += [f"--clustered={folder / CLUSTERED}", f"--labels={folder / LABELS}"]
-        arguments.append(f"--reduce-keys={keys}")
-        earlier = as_documents(folder, parts)
-        with run_job(ResolveJob, arguments, "resolve", earlier) as result:
-            at_leisure = isinstance(result, HeldResult)
-            for part in result.parts:
-                # a file of a reducer may have several keys
-                for _, batch in read_batches([part]):
-                    found.take(rows, decode_documents(batch))
+        job = ResolveJob(
+            **options.of_features,
+            clustered=str(folder / CLUSTERED),
+            labels=str(folder / LABELS),
+            keep=tuple(options.keep),
+            verify=options.verify,
+            shingles=options.compared_by,
+            reduce_keys=keys,
+        )
+        with run_job(job, "resolve", as_documents(folder, parts)) as output:
+            for _, table in output:
+                found.take(rows, table)
     found.check(rows)
     samples = found.samples()
     shown = np.zeros(found.kept.size, bool)
     shown[[number for pair in samples for number in pair]] = True
     Kept(found.kept, shown, rows.ranges).write(folder / KEPT)
     _write_json(folder / SAMPLES, samples)
-    return found, at_leisure
-
-
-def _told(
-    folder: Path, options: DedupOptions, found: Decided, parts: Sequence[str]
-) -> dict[str, object]:
-    """Write the decisions, and by which methods documents are alike; return their counts."""
     found.name_methods(
         lambda distances, first, second: method_names(
             options.method_names, distances, options.k,
@@ -382,12 +359,8 @@ def _told(
         )
     )  # fmt: skip
     earlier = partial(earlier_locations, folder, parts, options.against)
-    found.write(folder / DECISIONS, folder / CLUSTERS, Rows.read(folder / ROWS), earlier)
+    found.write(folder / DECISIONS, folder / CLUSTERS, rows, earlier)
     return found.counts()
-
-
-def _nothing() -> None:
-    pass
 
 
 def reduce_keys_for(size_bytes: int) -> int:
@@ -402,61 +375,36 @@ def known_reduce_keys(folder: Path) -> int:
     return reduce_keys_for(int(rows.lengths[clustered & rows.exist].sum()))
 
 
-def _keep(
-    folder: Path,
-    options: DedupOptions,
-    run_job: RunJob,
-    parts: Sequence[str],
-    meanwhile: Callable[[], None],
-) -> list[str]:
-    """Write what is kept; return the names of files of documents. Calls ``meanwhile`` as well."""
+def _keep(folder: Path, options: DedupOptions, run_job: RunJob, parts: Sequence[str]) -> list[str]:
+    """Write what is kept; return the names of files of documents."""
     documents = folder / DOCUMENTS
     # what a killed run has begun
     shutil.rmtree(documents, ignore_errors=True)
     documents.mkdir()
     rows = Rows.read(folder / ROWS)
     shown: dict[int, str] = {}
-    arguments = [*options.reading, *options.features, f"--kept={folder / KEPT}"]
+    job = KeepJob(**options.of_documents, kept=str(folder / KEPT))
     is_kept = read_table(folder / KEPT, columns=["kept"])["kept"].to_numpy()[rows.earlier :]
     with (
-        run_job(KeepJob, arguments, "keep") as result,
+        run_job(job, "keep") as output,
         KeptDocuments(documents) as kept,
-        _meanwhile(_write_signatures, folder, options, rows.earlier, is_kept),
-        _meanwhile(meanwhile),
     ):
-        for chunk, batch in read_batches(result.parts):
-            if kind_of(batch) != Kind.DOCUMENTS:
-                continue
-            table = decode_documents(batch)
+        for chunk, table in output:
             if has_texts(table):
                 first = rows.ranges[chunk][0]
                 numbers = (table["row"].to_numpy() + first).tolist()
                 shown.update(zip(numbers, table["text"].to_pylist(), strict=True))
             else:
                 kept.write(table)
+    if options.methods:
+        signatures = folder / RESULT / results.SIGNATURES
+        write_signatures(signatures, folder / SIGNATURES, options.methods, rows.earlier, is_kept)
     batches = rows.batches(["id", "fingerprint", "length"])
     write_fingerprints(folder / FINGERPRINTS, options.made_from, batches, is_kept, kept.files)
     if parts:
         shown |= _earlier_shown(folder, parts)
     _write_json(folder / SHOWN, {str(number): text for number, text in sorted(shown.items())})
     return [f"{DOCUMENTS}/{name}" for name, _ in kept.files]
-
-
-def _write_signatures(
-    folder: Path, options: DedupOptions, earlier: int, is_kept: NDArray[np.bool_]
-) -> None:
-    if options.methods:
-        signatures = folder / RESULT / results.SIGNATURES
-        write_signatures(signatures, folder / SIGNATURES, options.methods, earlier, is_kept)
-
-
-@contextlib.contextmanager
-def _meanwhile(function: Callable[..., None], *arguments: object) -> Iterator[None]:
-    """Call a function in a thread; at the end wait for it, and raise what it did."""
-    with ThreadPoolExecutor(1) as pool:
-        called = pool.submit(function, *arguments)
-        yield
-        called.result()
 
 
 def _earlier_shown(folder: Path, parts: Sequence[str]) -> dict[int, str]:

@@ -18,25 +18,20 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from mr_dedup.engines.streaming import HeldResult, JobResult
+from mr_dedup.engines.engine import JobOutput
 from mr_dedup.formats.documents.chunks import DocumentChunk, cut_into_chunks
 from mr_dedup.formats.documents.files import DocumentFile
 from mr_dedup.formats.outputs import whole_file
 from mr_dedup.formats.tables import read_table
-from mr_dedup.jobs.batches import Kind, kind_of, read_batches
-from mr_dedup.jobs.document_tables import decode_documents
-from mr_dedup.jobs.job import Job
+from mr_dedup.jobs.contract import Job
+from mr_dedup.jobs.fingerprint_labels import Labels
 from mr_dedup.jobs.keep import KeepJob, Kept
-from mr_dedup.jobs.resolve import Labels
 from mr_dedup.pipeline.decided import changed
 from mr_dedup.pipeline.document_rows import Locations, Rows
 from mr_dedup.pipeline.results import EarlierResult
 
-RunHere = Callable[
-    [type[Job], Sequence[str], str, Sequence[DocumentChunk]],
-    AbstractContextManager[JobResult | HeldResult],
-]
-"""Runs a job over chunks of this machine, given its options and what to call it."""
+RunHere = Callable[[Job, str, Sequence[DocumentChunk]], AbstractContextManager[JobOutput]]
+"""Runs a job over chunks of this machine, given the name of its temporary folder."""
 
 _CHUNK_BYTES = 16 << 20
 """Of files that share a task; a file is read by one, for what is known of it is their order."""
@@ -70,9 +65,9 @@ def set_aside(
             continue
         kept = folder / "earlier-kept.parquet"
         Kept(np.zeros_like(needed.wanted), needed.wanted, dict(needed.ranges)).write(kept)
-        arguments = [*result.reading_arguments(), f"--kept={kept}"]
-        with run_here(KeepJob, arguments, f"earlier-{count}", needed.chunks) as job:
-            for table in _gathered(_texts(job, needed)):
+        job = KeepJob(reading=result.read_options(), kept=str(kept))
+        with run_here(job, f"earlier-{count}", needed.chunks) as output:
+            for table in _gathered(_texts(output, needed)):
                 _check(table, rows, result)
                 parts.append(f"earlier-{len(parts):06}.parquet")
                 columns = [table["number"].cast(pa.large_string()), table["text"], table["place"]]
@@ -162,13 +157,11 @@ class _Needed:
         return cls(chunks, ranges, held, wanted[held])
 
 
-def _texts(job: JobResult | HeldResult, needed: _Needed) -> Iterator[pa.Table]:
+def _texts(output: JobOutput, needed: _Needed) -> Iterator[pa.Table]:
     """Yield numbers and texts of what a job found, in order."""
-    for chunk, batch in read_batches(job.parts):
-        if kind_of(batch) == Kind.DOCUMENTS:
-            table = decode_documents(batch)
-            numbers = needed.numbers[needed.ranges[chunk][0] + table["row"].to_numpy()]
-            yield pa.table({"number": numbers, "text": table["text"], "place": table["place"]})
+    for chunk, table in output:
+        numbers = needed.numbers[needed.ranges[chunk][0] + table["row"].to_numpy()]
+        yield pa.table({"number": numbers, "text": table["text"], "place": table["place"]})
 
 
 def _gathered(tables: Iterator[pa.Table]) -> Iterator[pa.Table]:

@@ -24,10 +24,11 @@ from numpy.typing import NDArray
 from mr_dedup.errors import FormatError, MrDedupError
 from mr_dedup.fingerprints.simhash import VERSION
 from mr_dedup.formats.documents.files import DocumentFile
+from mr_dedup.formats.documents.options import ReadOptions
 from mr_dedup.formats.fingerprint_parquet import FINGERPRINT, ID, LENGTH, create_table
 from mr_dedup.formats.outputs import whole_file
 from mr_dedup.formats.tables import read_table
-from mr_dedup.jobs.document_options import read_options, reading_arguments
+from mr_dedup.jobs.document_options import read_options
 from mr_dedup.pipeline.signature_rows import signature_batches
 from mr_dedup.pipeline.stages import checksum
 from mr_dedup.signatures.columns import VERSION as SIGNATURE_VERSION
@@ -180,12 +181,9 @@ class EarlierResult:
             for name, _ in self.files
         ]
 
-    def reading_arguments(self) -> list[str]:
-        """Return the arguments that tell a job how to read them; what cannot be read is an error.
-
-        It could be when it was kept.
-        """
-        return reading_arguments(argparse.Namespace(**self.reading, strict=True))
+    def read_options(self) -> ReadOptions:
+        """Return how they are read; what cannot be read is an error, as it could be before."""
+        return read_options(argparse.Namespace(**self.reading, strict=True))
 
     def referred_to(self, reference: Reference) -> EarlierResult:
         """Return another result that this one was made against.

@@ -20,10 +20,8 @@ from numpy.typing import NDArray
 from mr_dedup.clusters.components import UnionFind
 from mr_dedup.formats.id_text import escape_ids
 from mr_dedup.formats.tables import read_table
-from mr_dedup.jobs.batches import read_batches
-from mr_dedup.jobs.document_tables import decode_documents
 from mr_dedup.jobs.grouped_rows import WHOLE, GroupedRows
-from mr_dedup.jobs.similar_pairs import UNVERIFIED, SimilarPairsJob
+from mr_dedup.jobs.similar_pairs import SimilarPairsJob
 from mr_dedup.pipeline.dedup import (
     REJECTS,
     RESULT,
@@ -31,7 +29,6 @@ from mr_dedup.pipeline.dedup import (
     DedupOptions,
     RunJob,
     fingerprint_documents,
-    linked_frequencies,
     signed_documents,
 )
 from mr_dedup.pipeline.document_rows import Rows
@@ -106,24 +103,22 @@ def similar_pairs(folder: Path, options: DedupOptions, run_job: RunJob) -> Simil
     counts = {**told, "clusters sliced": sliced, "documents compared": int(numbers.size)}
     if numbers.size:
         grouped.write(folder / GROUPED)
-        with run_job(SimilarPairsJob, _job_options(folder, options), "pairs") as result:
-            for part in result.parts:
-                # a file of a reducer may have several keys
-                parts += [decode_documents(batch) for _, batch in read_batches([part])]
+        job = SimilarPairsJob(
+            **options.of_features,
+            grouped=str(folder / GROUPED),
+            methods=tuple(options.method_names),
+            keyword_idf=options.keyword_file,
+            verify=options.verify,
+            shingles=options.compared_by,
+        )
+        with run_job(job, "pairs") as output:
+            parts += [table for _, table in output]
     empty = {"first": np.empty(0, np.int64), "second": np.empty(0, np.int64)}
     found = pa.concat_tables([pa.table({**empty, "similarity": np.empty(0)}), *parts])
     first, second = found["first"].to_numpy(), found["second"].to_numpy()
     order = np.lexsort((second, first))
     similarities = found["similarity"].to_numpy()[order]
     return SimilarPairs(folder, first[order], second[order], similarities, counts)
-
-
-def _job_options(folder: Path, options: DedupOptions) -> list[str]:
-    verify = UNVERIFIED if options.verify is None else repr(options.verify)
-    told = [*options.reading, *options.features, f"--grouped={folder / GROUPED}"]
-    told += [f"--method={name}" for name in options.method_names]
-    told += [f"--verify={verify}", f"--shingles={options.shingles}"]
-    return told + linked_frequencies(folder, options)
 
 
 def _clustered(

@@ -14,9 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from mr_dedup.cli import document_inputs
 from mr_dedup.cli.main import main
-from mr_dedup.engines import streaming
 from mr_dedup.engines.streaming import RUNNERS
 from mr_dedup.features.options import FeatureOptions
 from mr_dedup.fingerprints import simhash
@@ -163,18 +161,13 @@ def test_splits_make_no_difference(tmp_path, capfd, small_chunks):
         assert (tmp_path / f"by-{cores}" / "decisions.parquet").read_bytes() == decided
 
 
-def test_what_is_too_much_to_be_held_goes_by_lines(tmp_path, capfd, small_chunks, monkeypatch):
+@pytest.mark.parametrize("memory", ["4GB", "100KB", "1"])
+def test_what_exceeds_the_memory_is_read_again(tmp_path, capfd, small_chunks, memory):
     path = write_jsonl(tmp_path / "docs.jsonl", made_up_documents(4))
-    outs = [tmp_path / name for name in ("threads", "one", "lines", "local")]
-    done(capfd, path, "-o", outs[0], "--cores", 3)
-    done(capfd, path, "-o", outs[1], "--cores", 1)
-    monkeypatch.setattr(document_inputs, "HELD_BYTES", 1000)
-    run_directly = []
-    monkeypatch.setattr(streaming, "run_directly", run_directly.append)
+    outs = [tmp_path / name for name in ("threads", "one", "inline")]
+    done(capfd, path, "-o", outs[0], "--cores", 3, "--memory", memory)
+    done(capfd, path, "-o", outs[1], "--cores", 1, "--memory", memory)
     done(capfd, path, "-o", outs[2], "-r", "inline")
-    monkeypatch.setattr(document_inputs, "SMALL_BYTES", 1000)
-    done(capfd, path, "-o", outs[3])
-    assert run_directly == []
     for name in ("decisions.parquet", "clusters.parquet", "fingerprints.parquet"):
         assert len({(out / name).read_bytes() for out in outs}) == 1
     assert len({(out / "documents" / "docs.jsonl").read_bytes() for out in outs}) == 1
@@ -367,10 +360,11 @@ def killed_at_the_end_of_a_stage(self, stage, *told):
     if stage == name:
         os.killpg(0, signal.SIGKILL)
 
-def killed_in_a_task(job_class, *told):
-    if moment == "task of" and job_class.__name__ == name:
+def killed_in_a_task(job_class, arguments, *rest):
+    job = arguments[arguments.index("--job") + 1].partition(":")[2] if "--job" in arguments else ""
+    if moment == "task of" and job == name:
         os.killpg(0, signal.SIGKILL)
-    run_task(job_class, *told)
+    run_task(job_class, arguments, *rest)
 
 Stages.finish, local._run_task = killed_at_the_end_of_a_stage, killed_in_a_task
 main(sys.argv[3:])

@@ -154,7 +154,7 @@ def test_standard_input(tmp_path):
     )  # fmt: skip
     assert run.returncode == 2
     assert run.stderr == (
-        "mr-dedup: error: -r local: standard input is read by one process, -r inline\n"
+        "mr-dedup: error: -r local: standard input is read by one process, -r memory\n"
     )
 
 
@@ -348,7 +348,7 @@ def test_an_interrupted_run_leaves_nothing(tmp_path):
         assert list(tmp_path.iterdir()) == [path]
 
 
-def test_small_work_is_for_one_process(tmp_path, capfd, monkeypatch):
+def test_one_process_reads_documents_by_default(tmp_path, capfd, monkeypatch):
     path = write_jsonl(tmp_path / "docs.jsonl", DOCUMENTS)
     chosen = []
     usual = document_inputs._described
@@ -356,6 +356,4 @@ def test_small_work_is_for_one_process(tmp_path, capfd, monkeypatch):
         document_inputs, "_described", lambda *a, **k: chosen.append(a[1]) or usual(*a, **k)
     )
     done(capfd, path, "-o", tmp_path / "a.parquet")
-    monkeypatch.setattr(document_inputs, "SMALL_BYTES", 10)
-    done(capfd, path, "-o", tmp_path / "b.parquet")
-    assert chosen == ["inline", "local"]
+    assert chosen == ["memory"]

@@ -6,16 +6,19 @@ from functools import partial
 import numpy as np
 import pytest
 
-from mr_dedup.errors import MrDedupError
+from mr_dedup.engines.inputs import Input
+from mr_dedup.engines.memory import MemoryEngine
+from mr_dedup.engines.streaming import staging_folder
+from mr_dedup.engines.streaming.engine import StreamingEngine
 from mr_dedup.features import feature_counts
 from mr_dedup.jobs import document_frequencies
-from mr_dedup.jobs.batches import Kind, decode_bytes, encode_columns, kind_of
 from mr_dedup.jobs.document_frequencies import (
+    DOCUMENTS,
     DocumentFrequenciesJob,
-    decode_counts,
-    decoded_count,
+    counts_in,
     format_lines,
 )
+from mr_dedup.jobs.reading import is_rejects, reject_lines
 from tests.features import frequency_oracle
 
 TEXTS = ["one page of a few words", "另一个网页", "", "page one, once more: words", None]
@@ -51,18 +54,21 @@ def test_the_job_runs_alone(folder, run_alone):
         assert counter in done.stderr
 
 
-def test_options_are_those_of_what_reads_documents_but_for_weights(folder):
-    asked = ["--features", "characters:3", "--stop-words", "en", "--min-documents", "3"]
-    job = job_of(*asked)
-    emitted = [pair for name in NAMES for pair in job.map_documents(str(folder / name), name)]
+def test_options_of_the_job_alone_are_those_of_what_reads_documents_but_for_weights(
+    folder, run_alone
+):
+    given = ["--features", "characters:3", "--stop-words", "en", "--min-documents", "3"]
+    done = run_alone("document_frequencies", "-r", "inline", *given, *NAMES)
     expected = frequency_oracle.frequencies(EVERY, "characters", 3, 3, stop_words="en")
-    assert counts_in(reduced(job, emitted)) == expected
-    with pytest.raises(ValueError, match="unit must be one of"):
-        job_of("--features", "none")
-    with pytest.raises(ValueError, match="--min-documents must be at least 1, not 0"):
-        job_of("--min-documents", "0")
-    with pytest.raises(ValueError, match="unrecognized arguments: --weights=tf"):
-        job_of("--weights=tf")
+    assert sorted(done.stdout.splitlines()) == lines_of(expected, 9)
+    for arguments, said in [
+        (["--features", "none"], "unit must be one of"),
+        (["--min-documents", "0"], "--min-documents must be at least 1, not 0"),
+        (["--weights=tf"], "unrecognized arguments: --weights=tf"),
+    ]:
+        done = run_alone("document_frequencies", "-r", "inline", *arguments, "0.jsonl")
+        assert done.returncode == 2
+        assert said in done.stderr
 
 
 def test_damage_is_one_line(folder, run_alone):
@@ -72,71 +78,45 @@ def test_damage_is_one_line(folder, run_alone):
     assert "Traceback" not in done.stderr
 
 
-def job_of(*options):
-    job = DocumentFrequenciesJob(["--as-batches", *options])
-    job.sandbox()
-    return job
-
-
-def reduced(job, emitted):
-    """What one reducer makes of what map tasks emitted: by key, in order."""
-    grouped = {}
-    for key, batch in emitted:
-        grouped.setdefault(key, []).append(batch)
-    job.start_counting()
-    return [out for key in sorted(grouped) for out in job.reduce_counts(key, iter(grouped[key]))]
-
-
-def counts_in(output):
-    found = {}
-    for _, batch in output:
-        if kind_of(batch) == Kind.FREQUENCIES:
-            hashes, counts = decode_counts(batch)
-            found |= dict(zip(hashes.tolist(), counts.tolist(), strict=True))
-    assert list(found) == sorted(found)
-    return found
+def left(engine, job, folder):
+    """What an engine leaves: counts by feature, numbers of documents, rejects by file."""
+    counts, documents, rejects = {}, [], []
+    with engine.run(job, [Input(str(folder / name), name) for name in NAMES]) as output:
+        for key, table in output:
+            if is_rejects(table):
+                rejects += [json.loads(line) for line in reject_lines(table).splitlines()]
+            elif table.column_names == [DOCUMENTS]:
+                documents += table[DOCUMENTS].to_pylist()
+            else:
+                assert 0 <= key < 256
+                hashes, found = counts_in(table)
+                counts |= dict(zip(hashes.tolist(), found.tolist(), strict=True))
+    assert list(counts) == sorted(counts)
+    return counts, documents, [reject["file"] for reject in rejects]
 
 
 @pytest.mark.parametrize("max_features", [1, 5, 1 << 20])
-def test_what_is_sent_on_early_is_added_up(folder, monkeypatch, max_features):
+@pytest.mark.parametrize("threads", [1, 3])
+def test_what_is_yielded_early_is_added_up(folder, monkeypatch, max_features, threads):
     usual = feature_counts.count_features
-    monkeypatch.setattr(feature_counts, "count_features", partial(usual, max_features=max_features))
-    monkeypatch.setattr(document_frequencies, "_HELD_FEATURES", 2)
-    job = job_of("--min-documents", "1")
-    emitted = []
-    for name in NAMES:
-        emitted += job.map_documents(str(folder / name), name)
-    output = reduced(job, emitted)
-    assert counts_in(output) == frequency_oracle.frequencies(EVERY, "words", 1, 1)
-    ranges = [key for key, batch in emitted if kind_of(batch) == Kind.FREQUENCIES]
-    assert len(set(ranges)) > 10
-    assert all(0 <= key < 256 for key in ranges)
-    assert [decoded_count(b) for _, b in output if kind_of(b) == Kind.COUNT] == [9]
-    rejects = [decode_bytes(Kind.REJECTS, b) for _, b in output if kind_of(b) == Kind.REJECTS]
-    assert sum(count for count, _ in rejects) == 6
-    files = [json.loads(line)["file"] for _, lines in rejects for line in lines.splitlines()]
-    assert sorted(set(files)) == NAMES
+    monkeypatch.setattr(
+        document_frequencies, "count_features", partial(usual, max_features=max_features)
+    )
+    job = DocumentFrequenciesJob(min_documents=1, buffered_features=2)
+    counts, documents, rejects = left(MemoryEngine(threads), job, folder)
+    assert counts == frequency_oracle.frequencies(EVERY, "words", 1, 1)
+    assert documents == [9]
+    # in the order of the inputs
+    assert rejects == [name for name in NAMES for _ in range(2)]
 
 
-def test_rejects_come_in_the_order_of_their_inputs(folder, monkeypatch):
-    emitted = []
-    for number, name in reversed(list(enumerate(NAMES))):
-        monkeypatch.setenv("MR_DEDUP_INPUT_NUMBER", str(number * 1000))
-        emitted += job_of().map_documents(str(folder / name), name)
-    rejects = [b for _, b in reduced(job_of(), emitted) if kind_of(b) == Kind.REJECTS]
-    files = [json.loads(decode_bytes(Kind.REJECTS, b)[1].splitlines()[0])["file"] for b in rejects]
-    assert files == NAMES
-
-
-def test_damaged_batches_and_those_of_others_are_refused():
-    column = np.arange(40, dtype=np.uint64)
-    (sound,) = encode_columns(Kind.FREQUENCIES, [column, column])
-    (labels,) = encode_columns(Kind.LABELS, [column, column])
-    for batch in (sound[:60] + b"////" + sound[64:], sound[:-8], labels):
-        with pytest.raises(MrDedupError, match="a batch between tasks"):
-            reduced(job_of(), [(0, batch)])
-        with pytest.raises(MrDedupError, match="a batch between tasks"):
-            reduced(job_of(), [(256, batch)])
+@pytest.mark.parametrize("runner", ["inline", "local"])
+def test_engines_leave_the_same(folder, runner):
+    job = DocumentFrequenciesJob()
+    with staging_folder() as staging:
+        assert left(StreamingEngine(runner, staging), job, folder) == left(
+            MemoryEngine(), job, folder
+        )
 
 
 def test_lines():

@@ -5,26 +5,14 @@ import os
 import subprocess
 import sys
 
-import numpy as np
+import msgspec
 import pyarrow as pa
 import pytest
 
-from mr_dedup.errors import MrDedupError
+from mr_dedup.engines.streaming.table_lines import read_tables
 from mr_dedup.features.options import FeatureOptions
-from mr_dedup.fingerprints.simhash import Fingerprints
-from mr_dedup.jobs.batches import (
-    BatchProtocol,
-    Kind,
-    decode_bytes,
-    encode_bytes,
-    kind_of,
-    read_batches,
-)
-from mr_dedup.jobs.document_tables import DocumentTable, decode_documents
-from mr_dedup.jobs.fingerprint import (
-    FingerprintJob,
-    format_lines,
-)
+from mr_dedup.formats.documents.options import ReadOptions
+from mr_dedup.jobs.fingerprint import FingerprintJob
 from mr_dedup.jobs.inputs import (
     BYTES_VARIABLE,
     HADOOP_VARIABLE,
@@ -33,6 +21,7 @@ from mr_dedup.jobs.inputs import (
     NUMBER_VARIABLE,
     START_VARIABLE,
 )
+from mr_dedup.jobs.reading import is_rejects, reject_lines
 from tests import text_input
 from tests.fingerprints.test_simhash import oracle
 
@@ -70,7 +59,6 @@ def test_mistakes_are_one_line(folder, run_alone):
         (["-r", "inline"], "no files of documents"),
         (["-r", "inline", "--strict", "0.jsonl"], "line 5 (byte"),
         (["-r", "spark", "0.jsonl"], "-r spark"),
-        (["-r", "inline", "--keep-field", "id", "0.jsonl"], "--keep-field: id is the name"),
     ]:
         done = run_alone("fingerprint", *arguments)
         assert done.returncode == 2, arguments
@@ -78,55 +66,41 @@ def test_mistakes_are_one_line(folder, run_alone):
         assert "Traceback" not in done.stderr
 
 
-def test_rows_survive_the_wire_and_damage_is_noticed():
-    table = pa.table({"id": pa.array(["a", "b"], pa.large_string()), "place": [1, 2]})
-    held = DocumentTable(table)
-    assert decode_documents(held) is table
-    batch = bytes(held)
-    assert decode_documents(batch) == table
-    with pytest.raises(MrDedupError, match="between tasks"):
-        decode_documents(batch[:100] + b"+/+/" + batch[104:])
-    for count, payload in ((3, None), (2, b"no Arrow")):
-        sound = encode_bytes(Kind.DOCUMENTS, count, payload or _payload(table))
-        with pytest.raises(MrDedupError, match="between tasks is damaged"):
-            decode_documents(sound)
-
-
-def _payload(table):
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table)
-    return sink.getvalue().to_pybytes()
-
-
-def test_batches_are_read_in_the_order_of_their_keys(tmp_path):
-    protocol = BatchProtocol()
-    for name, key in (("part-0", 12), ("part-1", 3), ("part-2", 123_456_789)):
-        lines = [protocol.write(key, encode_bytes(Kind.REJECTS, n, b"x" * n)) for n in (1, 2)]
-        (tmp_path / name).write_bytes(b"".join(line + b"\n" for line in lines))
-    (tmp_path / "part-3").write_bytes(b"")
-    found = list(read_batches(sorted(tmp_path.iterdir())))
-    assert [key for key, _ in found] == [3, 3, 12, 12, 123_456_789, 123_456_789]
-    assert found[0][1] == encode_bytes(Kind.REJECTS, 1, b"x")
-
-
 def test_lines_hold_any_id():
     ids = pa.array(["a\tb", "c\nd\r", "back\\slash", "none", "ü"], pa.large_string())
-    values = np.array([1, 1 << 63, (1 << 64) - 1, 7, 0], np.uint64)
-    found = format_lines(ids, Fingerprints(values, np.array([1, 1, 1, 0, 1], np.uint64)))
+    values = pa.array([1, -(1 << 63), -1, None, 0], pa.int64())
+    found = FingerprintJob().lines(pa.table({"id": ids, "fingerprint": values}))
     assert found.decode().split("\n") == [
         "1\ta\\tb", "-9223372036854775808\tc\\nd\\r", "-1\tback\\slash", "0\tü", "",
     ]  # fmt: skip
+    assert FingerprintJob().lines(pa.table({"reject": [b"{}"]})) == b""
 
 
-def test_the_job_is_made_by_programs_too():
-    with pytest.raises(ValueError, match="--keep-field: length is the name"):
-        FingerprintJob(["-r", "inline", "--keep-field", "length", "x.jsonl"])
+def test_options_are_checked_when_a_job_is_made():
+    with pytest.raises(ValueError, match="length is the name of a column that is written"):
+        FingerprintJob(fields=("length",))
+    with pytest.raises(ValueError, match="idf: expected a file for weights by rarity alone"):
+        FingerprintJob(idf="frequencies.parquet")
+    with pytest.raises(ValueError, match="idf: expected a file for weights by rarity alone"):
+        FingerprintJob(features=FeatureOptions(weighting="tf-idf"))
+
+
+def test_options_come_back_from_json():
+    job = FingerprintJob(
+        reading=ReadOptions(id_names=("a", "b"), html="page", strict=True),
+        format="jsonl",
+        features=FeatureOptions(unit="auto", weighting="tf", stop_words="en"),
+        methods=("minhash:bands=20,rows=5",),
+        fields=("site",),
+    )
+    assert msgspec.json.decode(msgspec.json.encode(job), type=FingerprintJob) == job
 
 
 def run_task(folder, number, path, uri, stdin=b"", **environment):
     """Run one map task as a cluster would; return the file that it leaves."""
-    command = [sys.executable, "-m", "mr_dedup.jobs.fingerprint", "--mapper", "--as-batches"]
+    (folder / "job.json").write_bytes(msgspec.json.encode(FingerprintJob()))
+    command = [sys.executable, "-m", "mr_dedup.engines.streaming.table_job", "--mapper"]
+    command += ["--job", "mr_dedup.jobs.fingerprint:FingerprintJob", "--job-options", "job.json"]
     done = subprocess.run(
         [*command, path, uri], cwd=folder, input=stdin, capture_output=True, check=False,
         env={**os.environ, NUMBER_VARIABLE: str(number), **environment},
@@ -172,10 +146,9 @@ def test_tasks_that_share_a_file_leave_what_one_would(folder):
 def read_left(files):
     """Return the rows that tasks left, and the places and reasons of rejects."""
     rows, rejects = [], []
-    for _, batch in read_batches(files):
-        if kind_of(batch) == Kind.DOCUMENTS:
-            rows += decode_documents(batch).to_pylist()
+    for _, table in read_tables(files):
+        if is_rejects(table):
+            rejects += [json.loads(line) for line in reject_lines(table).splitlines()]
         else:
-            _, lines = decode_bytes(Kind.REJECTS, batch)
-            rejects += [json.loads(line) for line in lines.splitlines()]
+            rows += table.to_pylist()
     return rows, [(reject["place"], reject["reason"]) for reject in rejects]

@@ -16,7 +16,7 @@ from mr_dedup.formats.documents import chunks
 from mr_dedup.formats.documents.chunks import DocumentChunk
 from mr_dedup.formats.documents.files import DocumentFile, DocumentPart
 from mr_dedup.jobs import keep as module
-from mr_dedup.jobs.keep import _placed
+from mr_dedup.jobs.keep import _divided
 
 
 def documents(*runs):
@@ -31,17 +31,17 @@ def test_documents_are_told_part_by_part():
     one, two, three = (DocumentFile(Path(n), n, "jsonl") for n in ("one", "two", "three"))
     parts = [one.whole(), two.whole(), two.whole(), three.whole()]
     given = documents((["one", "one", "two"], [0, 9, 0]), (["two", "two"], [4, 0]), ([], []))
-    found = [(part.file.name, places.tolist()) for part, places in _placed_in(parts, given)]
+    found = [(part.file.name, places.tolist()) for part, places in _divided_in(parts, given)]
     assert found == [("one", [0, 9]), ("two", [0, 4]), ("two", [0]), ("three", [])]
     cut = [DocumentPart(one, 0, 10), DocumentPart(one, 10, 20), DocumentPart(one, 20, None)]
     given = documents((["one"] * 3, [0, 9, 20]), (["one"], [25]))
-    found = [places.tolist() for _, places in _placed_in(cut, given)]
+    found = [places.tolist() for _, places in _divided_in(cut, given)]
     assert found == [[0, 9], [], [20, 25]]
-    assert [places.tolist() for _, places in _placed_in(cut, [])] == [[], [], []]
+    assert [places.tolist() for _, places in _divided_in(cut, [])] == [[], [], []]
 
 
-def _placed_in(parts, given):
-    return list(_placed(DocumentChunk(0, tuple(parts)), given))
+def _divided_in(parts, given):
+    return list(_divided(DocumentChunk(0, tuple(parts)), given))
 
 
 @pytest.mark.parametrize(("chunk_bytes", "alike"), [(3000, True), (1 << 21, False)])
@@ -77,13 +77,13 @@ def test_what_is_kept_is_the_same_whether_lines_are_decoded_or_not(
         if alike:
             (folder / name).write_bytes(content)
     used = []
-    by_places = module.KeepJob._by_places
+    by_offsets = module.KeepJob._by_offsets
     monkeypatch.setattr(
-        module.KeepJob, "_by_places",
-        lambda job, *arguments: used.append(1) or by_places(job, *arguments),
+        module.KeepJob, "_by_offsets",
+        lambda job, *arguments: used.append(1) or by_offsets(job, *arguments),
     )  # fmt: skip
     outs = {}
-    for runner in ("inline", "local"):
+    for runner in ("memory", "inline", "local"):
         out = tmp_path / runner
         words = ["dedup", str(folder), "-o", str(out), "-r", runner, "--max-rejected", "1"]
         assert main(words) == 0
@@ -92,6 +92,6 @@ def test_what_is_kept_is_the_same_whether_lines_are_decoded_or_not(
             for path in (*out.glob("documents/*"), out / "decisions.parquet", out / "report.html")
         }
     # of two that are printed alike the records are in one file
-    assert len(outs["inline"]) == 8 + alike
+    assert len(outs["memory"]) == 8 + alike
     assert used
-    assert outs["inline"] == outs["local"]
+    assert outs["memory"] == outs["inline"] == outs["local"]

@@ -20,7 +20,6 @@ from mrjob.job import MRJob
 
 from mr_dedup.engines.inputs import ClusterSettings, Input, JobResult, RemoteFile, is_uri
 from mr_dedup.engines.reporting import os_reason
-from mr_dedup.engines.streaming.direct import HeldResult, run_directly
 from mr_dedup.engines.streaming.staging import staging_folder
 from mr_dedup.errors import MrDedupError
 from mr_dedup.interrupts import no_forced_end
@@ -30,7 +29,6 @@ __all__ = [
     "CLUSTER_RUNNERS",
     "RUNNERS",
     "ClusterSettings",
-    "HeldResult",
     "Input",
     "JobResult",
     "RemoteFile",
@@ -43,7 +41,6 @@ __all__ = [
     "remove",
     "remove_file",
     "run",
-    "run_directly",
     "staging_folder",
 ]
 

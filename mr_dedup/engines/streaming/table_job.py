@@ -193,3 +193,7 @@ def _end_with(error: MrDedupError | OSError | ImportError) -> NoReturn:
         sys.exit(0)
     print(f"{Path(sys.argv[0]).name}: error: {error}", file=sys.stderr)
     sys.exit(2)
+
+
+if __name__ == "__main__":
+    TableJob.run()
