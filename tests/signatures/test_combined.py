@@ -68,5 +68,5 @@ def test_features_that_weigh_repeats_otherwise_are_refused():
     for weighting in ("binary", "log-tf", "tf-idf"):
         options = FeatureOptions("words", 3, weighting)
         assert not can_be_combined(options)
-        with pytest.raises(ValueError, match="weigh occurrences unlike"):
+        with pytest.raises(ValueError, match="occurrences of different weights"):
             combined(pa.array(["a"], pa.large_string()), 16, options, sets=False)
