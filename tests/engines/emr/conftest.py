@@ -23,7 +23,11 @@ logging.getLogger("werkzeug").setLevel(logging.ERROR)
 
 @pytest.fixture(scope="session")
 def service(tmp_path_factory) -> Iterator[Service]:
-    with Service(tmp_path_factory.mktemp("emr")).served() as service:
+    # the workers of one run compile kernels once
+    shared = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        shared = shared.parent
+    with Service(tmp_path_factory.mktemp("emr"), shared / "emr-kernels").served() as service:
         yield service
 
 

@@ -37,9 +37,10 @@ class Ended:
 class Nodes:
     """The commands that nodes have, and the processes that run on them."""
 
-    def __init__(self, folder: Path, s3_url: str) -> None:
+    def __init__(self, folder: Path, s3_url: str, kernels: Path) -> None:
         self.folder = folder
         self._s3_url = s3_url
+        self._kernels = kernels
         self._running: set[subprocess.Popen[bytes]] = set()
         self._lock = threading.Lock()
         self._stopped = False
@@ -53,7 +54,7 @@ class Nodes:
             "LANG": "C.UTF-8",
             "MR_DEDUP_TEST_S3": self._s3_url,
             # compiled kernels outlast a cluster, so that only the first job compiles them
-            "NUMBA_CACHE_DIR": str(self.folder.parents[1] / "numba"),
+            "NUMBA_CACHE_DIR": str(self._kernels),
         }
 
     def run(

@@ -87,10 +87,11 @@ class Files:
 
 
 class Service:
-    """The endpoint, and a folder for the nodes of its clusters."""
+    """The endpoint, a folder for the nodes of its clusters, and one for compiled kernels."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, kernels: Path | None = None) -> None:
         self.folder = folder
+        self.kernels = kernels or folder / "kernels"
         self.clusters: list[RunningCluster] = []
         self.read_only_nodes = False
         self.url = ""
@@ -164,7 +165,7 @@ class RunningCluster(models.Cluster):
         """Begin the life of the cluster; moto would end it here for want of steps."""
         self.folder = self.service.folder / self.id
         self.logs = self.folder / "logs"
-        self.nodes = Nodes(self.folder / "node", self.service.url)
+        self.nodes = Nodes(self.folder / "node", self.service.url, self.service.kernels)
         self.jobs = 0
         self.service.clusters.append(self)
         self.thread = threading.Thread(target=self._live_or_fail, daemon=True)
