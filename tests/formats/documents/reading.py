@@ -64,10 +64,10 @@ def read(*sources, **options) -> Reading:
     return reading
 
 
-def cut_everywhere(path):
-    """Yield what reading a file in two parts gives, for every byte to cut it at."""
+def cut_everywhere(path, step=1):
+    """Yield what reading a file in two parts gives, for every ``step``-th byte to cut it at."""
     file = DocumentFile.detect(path)
-    for cut in range(path.stat().st_size + 1):
+    for cut in range(0, path.stat().st_size + 1, step):
         yield cut, read(DocumentPart(file, 0, cut), DocumentPart(file, cut))
 
 
