@@ -9,8 +9,6 @@ import pytest
 from mr_dedup.cli.main import main
 from mr_dedup.engines.streaming import RUNNERS
 
-PROGRAM = [sys.executable, "-m", "mr_dedup"]
-
 
 class Command:
     """A command of mr-dedup with its first words, such as ``Command("index", "create")``.
@@ -23,6 +21,10 @@ class Command:
 
     def argv(self, arguments):
         return [*self.words, *map(str, arguments)]
+
+    def program(self, *arguments):
+        """Return the command line that runs it as a process of its own."""
+        return [sys.executable, "-m", "mr_dedup", *self.argv(arguments)]
 
     def __call__(self, capfd, *arguments):
         """Run it in this process; return exit code, output and errors."""
@@ -56,12 +58,12 @@ class Command:
         ``options`` are those of ``subprocess.Popen``.
         """
         pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-        return subprocess.Popen([*PROGRAM, *self.argv(arguments)], **{**pipes, **options})
+        return subprocess.Popen(self.program(*arguments), **{**pipes, **options})
 
     def piped(self, content, *arguments):
         """Run it as a process of its own with ``content`` as standard input; return its output."""
         done = subprocess.run(
-            [*PROGRAM, *self.argv(arguments)], input=content, capture_output=True, check=False
+            self.program(*arguments), input=content, capture_output=True, check=False
         )
         assert done.returncode == 0, done.stderr.decode()
         return done.stdout

@@ -6,7 +6,6 @@ import random
 import shutil
 import signal
 import subprocess
-import sys
 import time
 from collections import Counter
 
@@ -14,6 +13,7 @@ import pytest
 
 from mr_dedup.engines.streaming import RUNNERS
 from tests.cli.documents import files_of, made_up_documents, write_jsonl
+from tests.cli.running import Command
 
 pytestmark = pytest.mark.slow
 
@@ -27,7 +27,7 @@ MEASURED_EVERY = 10
 def command(folder, runner, against, out):
     arguments = ["dedup", folder / "new.jsonl", "-o", out, "-r", runner]
     arguments += ["--against", folder / "kept"] if against else []
-    return [sys.executable, "-m", "mr_dedup", *map(str, arguments)]
+    return Command().program(*arguments)
 
 
 def run(words, staging, said):
@@ -96,7 +96,7 @@ def corpora(tmp_path_factory):
     random.Random(1).shuffle(documents)
     write_jsonl(folder / "new.jsonl", documents[::2])
     path = write_jsonl(folder / "old.jsonl", documents[1::2])
-    words = [sys.executable, "-m", "mr_dedup", "dedup", str(path), "-o", str(folder / "kept")]
+    words = Command("dedup").program(path, "-o", folder / "kept")
     subprocess.run(words, check=True, capture_output=True)
     return folder
 

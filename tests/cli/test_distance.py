@@ -3,7 +3,6 @@
 import gzip
 import json
 import subprocess
-import sys
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -11,6 +10,7 @@ import pytest
 import xxhash
 
 from mr_dedup.cli.main import main
+from tests.cli.running import Command
 from tests.features import text_oracle
 
 FOX = "The quick brown fox jumps over the lazy dog, seen 10 times. The dog sleeps."
@@ -273,7 +273,7 @@ def test_a_document_from_standard_input(tmp_path, capsys):
     names = texts(tmp_path, a=FOX, b=CAT)
     expected = report(capsys, *names)
     done = subprocess.run(
-        [sys.executable, "-m", "mr_dedup", "distance", names[0], "-", "--json"],
+        Command("distance").program(names[0], "-", "--json"),
         input=lines_of({"id": 1, "text": CAT}), capture_output=True, text=True, check=True,
     )  # fmt: skip
     found = json.loads(done.stdout)

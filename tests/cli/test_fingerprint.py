@@ -6,7 +6,6 @@ import io
 import json
 import resource
 import subprocess
-import sys
 from pathlib import Path
 
 import pyarrow as pa
@@ -144,7 +143,7 @@ def test_a_folder_of_pages(tmp_path, capfd):
 def test_standard_input(tmp_path):
     out = tmp_path / "out.parquet"
     lines = "".join(json.dumps(document) + "\n" for document in DOCUMENTS)
-    command = [sys.executable, "-m", "mr_dedup", "fingerprint", "-", "-o", str(out)]
+    command = fingerprint.program("-", "-o", out)
     run = subprocess.run(command, input=lines, capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stderr
     assert rows_of(out) == expected(DOCUMENTS)
@@ -286,7 +285,7 @@ def hostile_set(folder: Path) -> None:
 def test_a_hostile_set_takes_bounded_memory_and_each_is_accounted_for(tmp_path, runner):
     folder, out = tmp_path / "hostile", tmp_path / "out.parquet"
     hostile_set(folder)
-    command = [sys.executable, "-m", "mr_dedup", "fingerprint", str(folder), "-o", str(out)]
+    command = fingerprint.program(folder, "-o", out)
     limit = 2 << 30
 
     def bound_memory():
@@ -325,7 +324,7 @@ def test_a_hostile_set_takes_bounded_memory_and_each_is_accounted_for(tmp_path, 
 
 def test_progress_is_for_terminals(tmp_path):
     path = write_jsonl(tmp_path / "docs.jsonl", DOCUMENTS)
-    command = [sys.executable, "-m", "mr_dedup", "fingerprint", str(path)]
+    command = fingerprint.program(path)
     run = subprocess.run(
         [*command, "-o", str(tmp_path / "out.parquet")], capture_output=True, text=True, check=True
     )
@@ -338,7 +337,7 @@ def test_an_interrupted_run_leaves_nothing(tmp_path):
     with path.open("w") as file:
         for number in range(400_000):
             file.write(json.dumps({"id": str(number), "text": TEXTS[0] * 5}) + "\n")
-    command = [sys.executable, "-m", "mr_dedup", "fingerprint", str(path), "-r", "local"]
+    command = fingerprint.program(path, "-r", "local")
     process = subprocess.Popen([*command, "-o", str(tmp_path / "out.parquet")])
     with contextlib.suppress(subprocess.TimeoutExpired):
         process.wait(0.7)

@@ -5,7 +5,6 @@ import json
 import random
 import signal
 import subprocess
-import sys
 
 import numpy as np
 import pyarrow as pa
@@ -16,8 +15,6 @@ from mr_dedup.cli.main import main
 from mr_dedup.index.reader import IndexReader
 from tests.cli.running import Command
 from tests.oracles import neighbour, result_lines, signed
-
-COMMAND = [sys.executable, "-m", "mr_dedup", "index"]
 
 TEXTS = {
     "one": "the quick brown fox jumps over the lazy dog and runs away from the old barn at night",
@@ -43,7 +40,7 @@ def folder(tmp_path):
 def pipe(*arguments):
     """Yield what sends a line to a command and returns the line of its answer."""
     with subprocess.Popen(
-        [*COMMAND, *map(str, arguments)], text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        run.program(*arguments), text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as process:
 
         def ask(line):
@@ -93,11 +90,11 @@ def test_a_full_disk_names_the_index(tmp_path):
     """An index of files is made aside: messages name it as the user did."""
     documents = jsonl(tmp_path / "pages.jsonl", {f"page {n}": f"text {n}" for n in range(2000)})
     folder = tmp_path / "seen"
-    command = ["bash", "-c", 'ulimit -f 20; exec "$@"', "bash", *COMMAND, "create", folder]
-    run = subprocess.run([*command, documents], capture_output=True, text=True, check=False)
-    assert run.returncode == 2
-    assert f"{folder}/log-00000001: cannot be written: File too large" in run.stderr
-    assert ".part" not in run.stderr
+    command = ["bash", "-c", 'ulimit -f 20; exec "$@"', "bash", *run.program("create", folder)]
+    ended = subprocess.run([*command, documents], capture_output=True, text=True, check=False)
+    assert ended.returncode == 2
+    assert f"{folder}/log-00000001: cannot be written: File too large" in ended.stderr
+    assert ".part" not in ended.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["pages.jsonl"]
 
 
@@ -122,12 +119,12 @@ def test_many_lines_at_once_are_answered_in_order(folder, capfd):
     done(capfd, "create", folder, "--no-ids")
     text = "".join(f"{signed(number)}\n" for number in numbers)
     added = subprocess.run(
-        [*COMMAND, "add", folder], input=text, capture_output=True, text=True, check=True
+        run.program("add", folder), input=text, capture_output=True, text=True, check=True
     )
     assert added.stdout == text
     queries = [neighbour(rng, number, 2) for number in numbers]
     found = subprocess.run(
-        [*COMMAND, "query", folder],
+        run.program("query", folder),
         input="".join(f"{number}\n" for number in queries),
         capture_output=True, text=True, check=True,
     )  # fmt: skip
@@ -250,7 +247,7 @@ def test_mistakes_are_told_in_a_line(tmp_path, folder, capfd):
     assert "-: cannot be combined with files" in mistake(capfd, "query", folder, "-", longs)
     assert "missing" in mistake(capfd, "query", folder, tmp_path / "missing.jsonl")
     with subprocess.Popen(
-        [*COMMAND, "add", folder], text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        run.program("add", folder), text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as writer:
         print("5\ta", file=writer.stdin, flush=True)
         assert writer.stdout.readline() == "a\n"

@@ -13,6 +13,7 @@ import pytest
 
 from mr_dedup.engines.streaming import RUNNERS
 from tests.cli.documents import files_of, made_up_documents, write_jsonl
+from tests.cli.running import Command
 
 IN_A_KERNEL = """
 import hashlib, sys, threading
@@ -41,7 +42,7 @@ def test_dedup_ends_in_a_kernel_and_is_resumed(tmp_path, number, runner):
     )  # fmt: skip
     assert process.stdout.readline() == "now\n"
     # a second run meanwhile
-    command = [sys.executable, "-m", "mr_dedup", *words]
+    command = Command().program(*words)
     for more in [], ["--resume"], ["--overwrite"]:
         second = subprocess.run([*command, *more], capture_output=True, env=environment, text=True)
         expected = f"mr-dedup: error: {tmp_path / 'out'}: process {process.pid} is writing it\n"
@@ -189,7 +190,7 @@ COMMANDS = {
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_ends_within_seconds_of_a_signal(inputs, tmp_path, name):
     rng = random.Random(name)
-    words = [sys.executable, "-m", "mr_dedup", *COMMANDS[name].split()]
+    words = Command().program(*COMMANDS[name].split())
     (written,) = (word for word in words if word.startswith("OUT"))
     words = [str(tmp_path / word) if word.startswith("OUT") else word for word in words]
     temporary = tmp_path / "tmp"

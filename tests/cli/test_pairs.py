@@ -197,7 +197,7 @@ def test_a_k_that_explodes_is_refused(corpus, capfd, monkeypatch, runner):
 def test_what_components_reads_is_what_is_printed(corpus, tmp_path):
     """Pairs and distances go straight into the job that clusters them."""
     out = tmp_path / "pairs.tsv"
-    command = [sys.executable, "-m", "mr_dedup", "pairs", *corpus.split(1), "--with-distance"]
+    command = pairs.program(*corpus.split(1), "--with-distance")
     subprocess.run([*command, "-o", out], check=True, capture_output=True)
     done = subprocess.run(
         [sys.executable, "-m", "mr_dedup.jobs.components", "--no-conf", "-r", "inline", out],

@@ -483,7 +483,7 @@ def test_a_full_disk_is_one_line(corpus, queries, tmp_path):
     arguments = [*corpus.split(2), "--queries", queries]
     with Path("/dev/full").open("w") as full:
         process = subprocess.run(
-            [sys.executable, "-m", "mr_dedup", "query", *map(str, arguments)],
+            query.program(*arguments),
             stdout=full, stderr=subprocess.PIPE, text=True, check=False,
         )  # fmt: skip
     assert process.returncode == 2
@@ -510,7 +510,7 @@ def test_progress_is_shown_on_a_terminal_and_not_in_a_pipe(corpus, queries):
     assert "%" not in quiet
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
-    command = [sys.executable, "-m", "mr_dedup", "query", *map(str, arguments)]
+    command = query.program(*arguments)
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=theirs)
     os.close(theirs)
     shown = b""
@@ -532,8 +532,6 @@ def test_a_reader_that_leaves_early_is_no_error(corpus, queries):
 
 
 def test_the_help_names_each_command():
-    done = subprocess.run(
-        [sys.executable, "-m", "mr_dedup", "--help"], capture_output=True, text=True, check=True
-    )
+    done = subprocess.run(Command("--help").program(), capture_output=True, text=True, check=True)
     for name in ("query", "plan", "convert", "inspect"):
         assert name in done.stdout

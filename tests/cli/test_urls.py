@@ -10,11 +10,8 @@ import pytest
 import zstandard
 
 from data_gen.urls import UrlParameters, write
-from tests.cli.running import PROGRAM, Command
+from tests.cli.running import Command
 from tests.urls.redis_server import running
-
-COMMAND = [*PROGRAM, "urls"]
-
 
 run = Command("urls")
 done, mistake, piped = run.done, run.mistake, run.piped
@@ -81,7 +78,7 @@ def test_standard_input_is_unpacked_as_it_begins(tmp_path, packed, bytes_a_write
     lines = [b"http://a.org/%d" % number for number in range(30 if bytes_a_write == 1 else 1000)]
     content = packed(b"\n".join(lines))
     with subprocess.Popen(
-        [*COMMAND, "filter", "--no-canonical", "--store", tmp_path / "seen"],
+        run.program("filter", "--no-canonical", "--store", tmp_path / "seen"),
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0,
     ) as process:  # fmt: skip
         for start in range(0, len(content), bytes_a_write):
@@ -186,7 +183,7 @@ def test_several_processes_share_redis(tmp_path):
         urls = (f"http://a.org/{each}\n" for each in range(number * 500, number * 500 + 6000))
         lists[-1].write_text("".join(urls))
     with running() as address:
-        command = [*COMMAND, "filter", "--store", f"{address}#crawl"]
+        command = run.program("filter", "--store", f"{address}#crawl")
         processes = [
             subprocess.Popen([*command, path], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
             for path in lists
@@ -202,7 +199,7 @@ def test_what_was_printed_before_a_kill_is_not_lost(tmp_path):
     total = 400_000
     lines = tmp_path / "lines.txt"
     lines.write_text("".join(f"http://a.org/{number}\n" for number in range(total)))
-    command = [*COMMAND, "filter", "--no-canonical", "--store", tmp_path / "seen", lines]
+    command = run.program("filter", "--no-canonical", "--store", tmp_path / "seen", lines)
     out = tmp_path / "first.txt"
     with out.open("wb") as first, subprocess.Popen(command, stdout=first) as process:
         deadline = time.monotonic() + 60
@@ -226,7 +223,7 @@ def test_what_was_printed_before_a_kill_is_not_lost(tmp_path):
 def test_an_interrupted_filter_has_kept_what_it_printed(tmp_path):
     store = tmp_path / "seen"
     with subprocess.Popen(
-        [*COMMAND, "filter", "--store", store],
+        run.program("filter", "--store", store),
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
     ) as process:  # fmt: skip
         process.stdin.write(b"http://a.org\n")
@@ -245,7 +242,7 @@ def test_a_reader_that_leaves_is_no_error(tmp_path):
     lines = tmp_path / "lines.txt"
     lines.write_text("".join(f"http://a.org/{number}\n" for number in range(100_000)))
     filtering = subprocess.Popen(
-        [*COMMAND, "filter", "--no-canonical", "--store", tmp_path / "seen", lines],
+        run.program("filter", "--no-canonical", "--store", tmp_path / "seen", lines),
         stdout=subprocess.PIPE, stderr=subprocess.PIPE,
     )  # fmt: skip
     assert filtering.stdout.readline() == b"http://a.org/0\n"

@@ -5,7 +5,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
 
 import pytest
@@ -62,7 +61,7 @@ def test_distinct_urls_equal_the_oracle_and_the_filter(tmp_path, capfd, small, r
     assert rejects[0]["place"] == f"byte {content.index(b'no URL')}"
     assert rejects[1]["place"] == f"byte {content.index(b'http://x.org/y')}"
     filtered = tmp_path / "filtered.txt"
-    command = [sys.executable, "-m", "mr_dedup", "urls", "filter", "--store", tmp_path / "seen"]
+    command = run.program("filter", "--store", tmp_path / "seen")
     with filtered.open("wb") as file:
         subprocess.run([*command, *paths], stdout=file, stderr=subprocess.PIPE, check=True)
     assert filtered.read_bytes() == b"".join(
@@ -97,7 +96,7 @@ def test_standard_input_and_compressed_results(tmp_path):
     for name, unpacked in unpack.items():
         out = tmp_path / name
         subprocess.run(
-            [sys.executable, "-m", "mr_dedup", "urls", "bulk", "-", "-o", out],
+            run.program("bulk", "-", "-o", out),
             input=text, stderr=subprocess.PIPE, check=True,
         )  # fmt: skip
         content = out.read_bytes()
@@ -204,7 +203,7 @@ def test_killed_while_it_runs_it_has_changed_nothing(tmp_path, capfd):
     done(capfd, "bulk", lists, "-o", out, "--store", store)
     out.unlink()
     write_visits(lists, visits(60_000, 6))
-    command = [sys.executable, "-m", "mr_dedup", "urls", "bulk", lists, "-o", out]
+    command = run.program("bulk", lists, "-o", out)
     environment = {**os.environ, "TMPDIR": str(tmp_path / "temporary")}
     (tmp_path / "temporary").mkdir()
     with subprocess.Popen([*command, "--store", store], env=environment) as process:
