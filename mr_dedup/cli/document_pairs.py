@@ -30,8 +30,7 @@ from mr_dedup.cli.document_arguments import (
 from mr_dedup.cli.document_inputs import DocumentWork, prepare
 from mr_dedup.cli.on_cluster import cluster_settings, refuse_cluster_arguments
 from mr_dedup.cli.rejects import RejectsOutput, rejects_beside, rejects_output
-from mr_dedup.cli.results import output
-from mr_dedup.cli.streams import counted
+from mr_dedup.cli.streams import counted, output
 
 if TYPE_CHECKING:
     from mr_dedup.engines.streaming import ClusterSettings

@@ -12,8 +12,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from mr_dedup.formats.fingerprint_files import FingerprintFile
-
-_LINES_AT_ONCE = 1 << 14
+    from mr_dedup.hamming.matches import Matches
 
 
 @dataclass(frozen=True)
@@ -32,29 +31,26 @@ class _Documents:
         return self.ids[start:stop]
 
 
-@dataclass(frozen=True)
-class _Pairs:
-    """What was found: ``queries`` and ``corpus``, uint64[m], ascending by query."""
-
-    queries: NDArray[np.uint64]
-    corpus: NDArray[np.uint64]
-
-
 def identified_lines(
-    lines: Iterable[bytes],
+    parts: Iterable[Matches],
     queries: Sequence[FingerprintFile],
     corpus: Sequence[FingerprintFile],
     with_distance: bool,
 ) -> Iterator[bytes]:
-    """Yield a line a query document, in their order: its id, and those of its near-duplicates.
+    """Yield a line for each query document: its id, and those of its near-duplicates.
 
-    ``lines`` are a query's results without distances. A document without an id is called by its
-    fingerprint; near-duplicates are ascending by fingerprint. Reads both sides once more. In
-    memory: 16 bytes a pair of fingerprints, and the ids of what was found.
+    Args:
+        parts: The matches of a query, ascending within each query.
+        queries: The files of the queries, which are read once more; lines are in their order.
+        corpus: The files of the corpus, which are read once more.
+        with_distance: Whether the distance follows each near-duplicate.
+
+    A document without an id is called by its fingerprint; near-duplicates ascend by fingerprint.
+    In memory: 16 bytes a pair of fingerprints, and the ids of what was found.
     """
     import numpy as np
 
-    found = _parsed(lines)
+    found = _by_query(parts)
     in_corpus = _documents(corpus, np.unique(found.corpus))
     wanted = np.unique(found.queries)
     for value, id in _named(queries, wanted):
@@ -66,19 +62,17 @@ def identified_lines(
         yield ("\t".join(names) + "\n").encode()
 
 
-def _parsed(lines: Iterable[bytes]) -> _Pairs:
+def _by_query(parts: Iterable[Matches]) -> Matches:
+    """Return all matches, ascending by query as unsigned numbers."""
     import numpy as np
 
-    numbers: list[NDArray[np.int64]] = []
-    counts: list[int] = []
-    for line in lines:
-        values = np.array(line.split(b"\t"), dtype=np.int64)
-        numbers.append(values)
-        counts.append(len(values) - 1)
-    queries = np.repeat(np.array([v[0] for v in numbers], np.int64), counts).view(np.uint64)
-    corpus = np.concatenate([np.empty(0, np.int64), *(v[1:] for v in numbers)]).view(np.uint64)
+    from mr_dedup.hamming.matches import Matches
+
+    given = [Matches(np.empty(0, np.uint64), np.empty(0, np.uint64)), *parts]
+    queries = np.concatenate([part.queries for part in given])
+    corpus = np.concatenate([part.corpus for part in given])
     order = np.argsort(queries, kind="stable")
-    return _Pairs(queries[order], corpus[order])
+    return Matches(queries[order], corpus[order])
 
 
 def _documents(files: Sequence[FingerprintFile], wanted: NDArray[np.uint64]) -> _Documents:

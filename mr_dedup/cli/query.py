@@ -9,15 +9,13 @@ query TAB near-duplicate TAB near-duplicate…, signed decimals, ascending, each
 from __future__ import annotations
 
 import argparse
-import contextlib
-import itertools
 import os
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING
 
 from mr_dedup.cli.arguments import add_search_arguments, planned_for
 from mr_dedup.cli.document_arguments import add_feature_arguments, add_reading_arguments
@@ -39,20 +37,19 @@ from mr_dedup.cli.on_cluster import (
 )
 from mr_dedup.cli.query_documents import Sides, with_fingerprints
 from mr_dedup.cli.rejects import rejects_beside, rejects_output
-from mr_dedup.cli.results import copy_ordered, output
 from mr_dedup.cli.runner_arguments import add_runner_arguments
+from mr_dedup.cli.streams import output
 
 if TYPE_CHECKING:
-    from mr_dedup.engines.streaming import ClusterSettings, Input, JobResult
+    from mr_dedup.engines.engine import JobOutput
+    from mr_dedup.engines.streaming import ClusterSettings, Input
     from mr_dedup.formats.fingerprint_chunks import FingerprintChunk, FingerprintPart
     from mr_dedup.formats.fingerprint_files import FingerprintFile
     from mr_dedup.formats.longs import ByteOrder
+    from mr_dedup.jobs.query import QueryJob
 
-SMALL = 1 << 20
-"""Corpus fingerprints up to which one process is quicker than several."""
-
-_CHUNK_A_QUERY = 4
-"""Fingerprints a chunk should have for each query, which every task sorts and indexes anew."""
+_MIN_CHUNK_PER_QUERY = 4
+"""Fingerprints that a chunk has at least for each query: every task sorts and indexes these."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -79,14 +76,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     add_feature_arguments(parser)
     add_reading_arguments(parser)
-    add_runner_arguments(parser, "query", "the corpus is")
+    add_runner_arguments(parser, "query")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command; return its exit code."""
+    from mr_dedup.cli.engine import engine_of
     from mr_dedup.engines import streaming
     from mr_dedup.formats.outputs import refuse_existing
-    from mr_dedup.jobs.query import QueryJob
 
     started = time.perf_counter()
     settings = None
@@ -106,32 +103,39 @@ def run(arguments: argparse.Namespace) -> int:
             work = _work_here(sides, staging)
         else:
             work = _work_on_cluster(sides, staging, settings)
-        if work.runner == "local":
-            QueryJob.warm_up()
-        with streaming.run(
-            QueryJob, work.options, work.inputs, staging,
-            runner=work.runner, cores=arguments.cores,
-            cluster=None if settings is None else with_output(settings, arguments),
-        ) as result:  # fmt: skip
+            settings = with_output(settings, arguments)
+        runner = "memory" if arguments.runner == "auto" else arguments.runner
+        engine = engine_of(runner, arguments, staging, settings)
+        with engine.run(work.job, work.inputs) as found:
             with output(arguments) as out:
-                if sides.have_ids:
-                    _write_identified(result, work, arguments.with_distance, out)
-                else:
-                    copy_ordered(result, out)
+                out.writelines(_lines(found, work, sides))
             seconds = time.perf_counter() - started
             for line in (*sides.said, *rejects.summary()):
                 print(line, file=sys.stderr)
-            _summarise(result.counters, work, arguments.k, seconds)
+            _summarise(found.counters, work, seconds)
     return 0
+
+
+def _lines(found: JobOutput, work: _Work, sides: Sides) -> Iterator[bytes]:
+    """Yield the result, with ids in place of fingerprints where a side has ids."""
+    from mr_dedup.jobs.query import matches_of
+
+    if not sides.have_ids:
+        return (work.job.lines(table) for _, table in found)
+    return identified_lines(
+        (matches_of(table) for _, table in found),
+        [work.queries_file],
+        work.corpus,
+        sides.arguments.with_distance,
+    )
 
 
 @dataclass(frozen=True)
 class _Work:
-    """What is run: a task for each input, which hold so many files, for so many queries."""
+    """What is run: a job with a task for each input, over so many files, for so many queries."""
 
-    runner: str
+    job: QueryJob
     inputs: Sequence[Input]
-    options: Sequence[str]
     corpus: Sequence[FingerprintFile]
     remote_files: int
     queries_file: FingerprintFile
@@ -145,14 +149,12 @@ def _work_here(sides: Sides, staging: Path) -> _Work:
     arguments = sides.arguments
     files, queries_file = _inputs(arguments, arguments.corpus, arguments.queries)
     parts = [FingerprintPart.whole(file) for file in files]
-    runner = _runner(arguments.runner, parts)
     queries = staging / "queries.longs"
     query_count = _stage_queries(queries_file, queries, arguments.byte_order)
-    chunks = _chunks(parts, query_count, runner, arguments.cores)
+    chunks = _chunks(parts, query_count, arguments.runner, arguments.cores)
     _check_work(max(chunk.size for chunk in chunks), query_count, arguments)
-    options = _job_options(sides, queries)
     inputs = described(chunks, staging)
-    return _Work(runner, inputs, options, files, 0, queries_file, query_count)
+    return _Work(_job(arguments, queries), inputs, files, 0, queries_file, query_count)
 
 
 def _work_on_cluster(sides: Sides, staging: Path, settings: ClusterSettings) -> _Work:
@@ -169,10 +171,8 @@ def _work_on_cluster(sides: Sides, staging: Path, settings: ClusterSettings) -> 
     largest = max([*sizes, *(chunk.size for chunk in chunks)], default=0)
     _check_work(largest, query_count, arguments)
     inputs = [*staged_files(chunks, staging, arguments), *remote]
-    options = _job_options(sides, queries)
-    if arguments.corpus_format:
-        options += ["--corpus-format", arguments.corpus_format]
-    return _Work(arguments.runner, inputs, options, files, len(remote), queries_file, query_count)
+    job = _job(arguments, queries)
+    return _Work(job, inputs, files, len(remote), queries_file, query_count)
 
 
 def _inputs(
@@ -189,12 +189,6 @@ def _inputs(
     return files, queries_file
 
 
-def _runner(wanted: str, parts: Sequence[FingerprintPart]) -> str:
-    if wanted != "auto":
-        return wanted
-    return "inline" if sum(part.cost for part in parts) <= SMALL else "local"
-
-
 def _chunks(
     parts: Sequence[FingerprintPart], queries: int, runner: str, cores: int | None
 ) -> list[FingerprintChunk]:
@@ -204,7 +198,7 @@ def _chunks(
     if runner == "inline":
         return cut_into_chunks(parts, CHUNK_FINGERPRINTS)
     cores = cores or len(os.sched_getaffinity(0))
-    return cut_into_chunks(parts, chunk_size(parts, cores, min_size=_CHUNK_A_QUERY * queries))
+    return cut_into_chunks(parts, chunk_size(parts, cores, min_size=_MIN_CHUNK_PER_QUERY * queries))
 
 
 def _check_work(corpus: int, queries: int, arguments: argparse.Namespace) -> None:
@@ -232,27 +226,24 @@ def _stage_queries(file: FingerprintFile, path: Path, byte_order: ByteOrder) -> 
     return out.count
 
 
-def _job_options(sides: Sides, queries: Path) -> list[str]:
-    arguments = sides.arguments
-    options = ["--queries", str(queries), "--byte-order", arguments.byte_order]
-    options += ["-k", str(arguments.k), "--index", arguments.index, "--design", arguments.design]
-    options += ["--table-bytes", str(arguments.table_memory)]
-    # results with ids have distances put in afterwards
-    in_job = arguments.with_distance and not sides.have_ids
-    return [*options, "--with-distance"] if in_job else options
+def _job(arguments: argparse.Namespace, queries: Path) -> QueryJob:
+    from mr_dedup.jobs.query import QueryJob
+
+    return QueryJob(
+        queries=str(queries),
+        k=arguments.k,
+        index=arguments.index,
+        design=arguments.design,
+        with_distance=arguments.with_distance,
+        corpus_format=arguments.corpus_format,
+        byte_order=arguments.byte_order,
+        table_bytes=arguments.table_memory,
+    )
 
 
-def _write_identified(result: JobResult, work: _Work, with_distance: bool, out: BinaryIO) -> None:
-    """Write the result's lines with ids for fingerprints."""
-    with contextlib.ExitStack() as stack:
-        files = [stack.enter_context(part.open("rb")) for part in result.parts]
-        lines = itertools.chain.from_iterable(files)
-        out.writelines(identified_lines(lines, [work.queries_file], work.corpus, with_distance))
-
-
-def _summarise(counters: dict[str, int], work: _Work, k: int, seconds: float) -> None:
+def _summarise(counters: Mapping[str, int], work: _Work, seconds: float) -> None:
     files = f"files: {len(work.corpus) + work.remote_files:,}"
-    queries = f"distinct queries: {work.queries:,}, k = {k}"
+    queries = f"distinct queries: {work.queries:,}, k = {work.job.k}"
     if not counters:
         print(
             f"mr-dedup: {files}, {queries}, in {seconds:.1f} s; the logs of the cluster, which "
@@ -273,7 +264,7 @@ def _summarise(counters: dict[str, int], work: _Work, k: int, seconds: float) ->
     )
 
 
-def _plans_used(counters: dict[str, int]) -> str:
+def _plans_used(counters: Mapping[str, int]) -> str:
     """Return what the tasks searched with, and in how many chunks each if not all agreed."""
     from mr_dedup.jobs.query import SEARCHED_WITH
 

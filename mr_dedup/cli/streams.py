@@ -1,13 +1,14 @@
-"""The standard streams, whatever state a command finds them in, and what may be printed to them."""
+"""The standard streams, in whatever state a command finds them, and what is printed to them."""
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import io
 import os
 import sys
 from collections.abc import Iterator
-from typing import Any, TextIO
+from typing import Any, BinaryIO, TextIO
 
 
 @contextlib.contextmanager
@@ -51,6 +52,18 @@ def abandon(stream: TextIO) -> None:
     null = os.open(os.devnull, os.O_WRONLY)
     os.dup2(null, stream.fileno())
     os.close(null)
+
+
+@contextlib.contextmanager
+def output(arguments: argparse.Namespace) -> Iterator[BinaryIO]:
+    """Yield where the result is written: the file ``out``, which appears whole, or stdout."""
+    from mr_dedup.formats.outputs import whole_file
+
+    if not arguments.out:
+        yield sys.stdout.buffer
+        return
+    with whole_file(arguments.out, arguments.overwrite) as out:
+        yield out
 
 
 def printable(text: str) -> str:

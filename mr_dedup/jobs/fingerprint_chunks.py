@@ -3,33 +3,39 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
+from mr_dedup.errors import MrDedupError
 from mr_dedup.formats.chunks import DESCRIPTION_SUFFIX
 from mr_dedup.formats.fingerprint_chunks import FingerprintChunk, FingerprintPart
-from mr_dedup.formats.fingerprint_files import FingerprintFile
-from mr_dedup.jobs.job import Job
+from mr_dedup.formats.fingerprint_files import FingerprintFile, Format
+from mr_dedup.formats.longs import ByteOrder
+from mr_dedup.jobs.contract import TaskInput
 
 
-def chunk_of(options: argparse.Namespace, path: str, uri: str) -> FingerprintChunk:
-    """Return the chunk at ``path``, a copy of what is at ``uri``, by a job's options.
+def chunk_of(part: TaskInput, format: Format | None, byte_order: ByteOrder) -> FingerprintChunk:
+    """Return the chunk that a map task reads.
 
-    ``options`` has ``corpus_format`` and ``byte_order``. Raises as Chunk.read and
-    FingerprintFile.detect.
+    Args:
+        part: The input of the task: the description of a chunk, or a file of fingerprints.
+        format: The format of such a file; by default its name says it.
+        byte_order: That of longs in such a file.
+
+    Raises:
+        FormatError, UnknownFormatError: As FingerprintChunk.read and FingerprintFile.detect.
     """
-    if path.endswith(DESCRIPTION_SUFFIX):
-        return FingerprintChunk.read(Path(path))
-    file = FingerprintFile.detect(
-        Path(path), name=uri, format=options.corpus_format, byte_order=options.byte_order
-    )
-    return FingerprintChunk(0, (FingerprintPart.whole(file),))
+    if part.path.name.endswith(DESCRIPTION_SUFFIX):
+        return FingerprintChunk.read(part.path)
+    file = FingerprintFile.detect(part.path, name=part.name, format=format, byte_order=byte_order)
+    return FingerprintChunk(part.number, (FingerprintPart.whole(file),))
 
 
-def refuse_stdin(job: Job) -> None:
-    """End with a mistake if the corpus is to come from where mrjob would not leave it whole."""
-    from_stdin = not job.options.args or "-" in job.options.args
-    if from_stdin and job.options.corpus_format != "text":
-        # it adds a line end to what has none
-        job.arg_parser.error(
-            "no corpus files; standard input is read with --corpus-format text only"
-        )
+def refuse_stdin(arguments: argparse.Namespace) -> None:
+    """Raise MrDedupError for standard input that is not text: mrjob would add a line end to it.
+
+    Args:
+        arguments: Those of a job that is run alone: the names of the inputs, ``args``, and
+            ``corpus_format``.
+    """
+    from_stdin = not arguments.args or "-" in arguments.args
+    if from_stdin and arguments.corpus_format != "text":
+        raise MrDedupError("no corpus files; standard input is read with --corpus-format text only")

@@ -35,6 +35,7 @@ from mr_dedup.jobs.batches import (
     encode_columns,
     kind_of,
 )
+from mr_dedup.jobs.contract import TaskInput
 from mr_dedup.jobs.fingerprint_chunks import chunk_of, refuse_stdin
 from mr_dedup.jobs.inputs import NUMBER_VARIABLE, input_name, input_number
 from mr_dedup.jobs.job import Job, errors_naming
@@ -103,7 +104,7 @@ class JoinJob(Job):
 
     def check_inputs(self) -> None:
         """End with a mistake if the corpus is to come from where mrjob would not leave it whole."""
-        refuse_stdin(self)
+        refuse_stdin(self.options)
 
     def output_protocol(self) -> BatchProtocol | LinesProtocol:
         """Return the protocol of what the job writes."""
@@ -143,7 +144,9 @@ class JoinJob(Job):
         kind = Kind.OTHERS if self._is_other(uri) else Kind.FINGERPRINTS
         read = 0
         with errors_naming(input_name(uri), path):
-            for batch in chunk_of(self.options, path, uri).batches(BATCH_SIZE):
+            part, options = TaskInput(Path(path), uri), self.options
+            chunk = chunk_of(part, options.corpus_format, options.byte_order)
+            for batch in chunk.batches(BATCH_SIZE):
                 read += batch.size
                 for key, fingerprints in partitioning.partition(distinct(batch)):
                     for encoded in encode_columns(kind, [fingerprints]):

@@ -1,32 +1,39 @@
 """The query job: which corpus fingerprints are within k bits of each query (paper 3.3).
 
-A map task reads one chunk of the corpus and all queries, a side file; it indexes the smaller
-side (or the one it is told to) and probes it with the other. It merges its own matches, so that
-a combiner would find nothing left to do. A reducer merges what the tasks found for a range of
-queries and writes ``query TAB near-duplicate TAB near-duplicate…``, signed decimals, ascending.
+A map task reads one chunk of the corpus and all queries, a side file; it builds tables over the
+smaller side, or the one that the options name, and probes them with the other. It merges its own
+matches, so that a combiner would find nothing left to do. A reduce task merges those of a range of
+queries. As lines: ``query TAB near-duplicate TAB near-duplicate…``, signed decimals, ascending.
 
 Runs alone, as any MRJob: python -m mr_dedup.jobs.query -r local --queries Q.longs corpus-*.longs
 """
 
 from __future__ import annotations
 
+import argparse
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
-from mrjob.step import MRStep
+import pyarrow as pa
 from numpy.typing import NDArray
+from typing_extensions import Self
 
 from mr_dedup.errors import FormatError
+from mr_dedup.formats.decimal_kernels import signed_decimals
 from mr_dedup.formats.fingerprint_chunks import FingerprintChunk
 from mr_dedup.formats.fingerprint_files import (
     BYTE_ORDERS,
     FORMATS,
     FingerprintFile,
+    Format,
     format_by_ending,
 )
+from mr_dedup.formats.longs import ByteOrder
+from mr_dedup.hamming import search
 from mr_dedup.hamming.distinct import distinct
 from mr_dedup.hamming.matches import Matches
 from mr_dedup.hamming.planner import (
@@ -34,36 +41,158 @@ from mr_dedup.hamming.planner import (
     SAMPLE_SIZE,
     SIDES,
     Plan,
+    Side,
     plan,
     spread_sample,
 )
-from mr_dedup.jobs.batches import BatchProtocol, LinesProtocol, decode_matches, encode_matches
+from mr_dedup.jobs.contract import Add, Counters, Group, Job, Keyed, Reduce, TaskInput
 from mr_dedup.jobs.fingerprint_chunks import chunk_of, refuse_stdin
-from mr_dedup.jobs.job import COUNTERS, Job, errors_naming
+from mr_dedup.jobs.job import errors_naming
 
 Fingerprints = NDArray[np.uint64]
 
 SEARCHED_WITH = "chunks searched with "
 """How the counters of the plans that tasks chose begin; the design and the side follow."""
 
-QUERIES_A_KEY = 1024
-"""Queries a reduce key covers, so that their matches fit in memory however many there are."""
 
-_HELD_PAIRS = 1 << 22
-"""Pairs held before they are merged, and sent on if that does not shrink them: 64 MB."""
+class QueryJob(Job, frozen=True, kw_only=True):
+    """The matches of queries in a corpus: tables with columns query and corpus, uint64.
 
+    The matches ascend by query, then corpus fingerprint, as signed numbers, within a table and
+    from key to key; each is there once.
 
-class QueryJob(Job):
-    """See the module."""
+    Attributes:
+        queries: The path of the file of query fingerprints.
+        k: The largest Hamming distance, 0 to 64.
+        index: The side whose tables are built; ``auto`` for the planner's choice.
+        design: The table design; ``auto`` for the planner's choice.
+        with_distance: Whether lines have the distance after each near-duplicate.
+        corpus_format: The format of inputs that are files; by default their names say it.
+        queries_format: That of ``queries``; by default the name says it.
+        byte_order: That of longs.
+        table_bytes: Memory for a task's tables; larger tables are built and probed in slices.
+        queries_per_key: Queries of a reduce key, so that their matches fit in memory.
+        max_buffered_pairs: Pairs that a map task has in memory before it merges them, 16 bytes
+            each, and emits them if they are still more than half as many.
+    """
 
-    INTERNAL_PROTOCOL = BatchProtocol
-    OUTPUT_PROTOCOL = LinesProtocol
+    side_files = ("queries",)
 
-    def configure_args(self) -> None:
-        """Declare the job's options beside mrjob's own."""
-        super().configure_args()
-        self.add_file_arg("--queries", help="the file of query fingerprints (required)")
-        add = self.add_passthru_arg
+    queries: str
+    k: int = 3
+    index: Side | Literal["auto"] = "auto"
+    design: str = "auto"
+    with_distance: bool = False
+    corpus_format: Format | None = None
+    queries_format: Format | None = None
+    byte_order: ByteOrder = "big"
+    table_bytes: int = DEFAULT_MEMORY_BYTES
+    queries_per_key: int = 1024
+    max_buffered_pairs: int = 1 << 22
+
+    def __post_init__(self) -> None:
+        """Raise ValueError for options that contradict each other or are out of range."""
+        if self.table_bytes < 1:
+            raise ValueError(f"--table-bytes must be at least 1, not {self.table_bytes}")
+        self._plan(1, 1)
+
+    def map(self, part: TaskInput, counters: Counters) -> Iterator[Keyed]:
+        """Yield the matches of one chunk, each range of queries under its number."""
+        with errors_naming(part.name, str(part.path)):
+            chunk = chunk_of(part, self.corpus_format, self.byte_order)
+            yield from self._matches_of(chunk, counters)
+
+    def _matches_of(self, chunk: FingerprintChunk, counters: Counters) -> Iterator[Keyed]:
+        queries = distinct(self._queries_file().read())
+        if queries.size == 0:
+            raise FormatError(self.queries, None, "holds no queries")
+        planned = self._plan(
+            chunk.size, queries.size, chunk.sample(SAMPLE_SIZE), spread_sample(queries)
+        )
+        planned.refuse_explosion()
+        edges = np.sort(queries.view(np.int64))[:: self.queries_per_key]
+        reading = _Reading(chunk)
+        started = time.perf_counter()
+        buffered: list[Matches] = []
+        pairs = 0
+        for matches in search.search(reading.batches, queries, planned):
+            buffered.append(matches)
+            pairs += len(matches)
+            if pairs >= self.max_buffered_pairs:
+                buffered = [Matches.merged(buffered)]
+                pairs = len(buffered[0])
+                if pairs >= self.max_buffered_pairs // 2:
+                    yield from _by_range(buffered[0], edges)
+                    buffered, pairs = [], 0
+        searching = time.perf_counter() - started - reading.seconds
+        yield from _by_range(Matches.merged(buffered), edges)
+        used = f"{planned.chosen.design.name} over the {planned.chosen.index}"
+        counters["chunks"] += 1
+        counters[SEARCHED_WITH + used] += 1
+        counters["fingerprints"] += reading.fingerprints
+        counters["search milliseconds"] += round(1000 * searching)
+
+    def reduces(self) -> Sequence[Reduce]:
+        """Return the one step."""
+        return [self.merge_ranges]
+
+    def merge_ranges(self, groups: Iterator[Group], counters: Counters) -> Iterator[Keyed]:
+        """Yield the matches of each range of queries, merged, under its number."""
+        for key, tables in groups:
+            matches = self._merged(tables)
+            counters["matches"] += len(matches)
+            counters["queries matched"] += matches.query_starts.size
+            yield key, _table(matches)
+
+    def _merged(self, tables: Iterable[pa.Table]) -> Matches:
+        """Return the matches of tables; in memory up to twice those that are distinct."""
+        buffered: list[Matches] = []
+        pairs, limit = 0, 2 * self.max_buffered_pairs
+        for table in tables:
+            buffered.append(matches_of(table))
+            pairs += len(table)
+            if pairs >= limit:
+                buffered = [Matches.merged(buffered)]
+                pairs = len(buffered[0])
+                # what is left are distinct pairs: merging again before they doubled gains nothing
+                limit = max(limit, 2 * pairs)
+        return Matches.merged(buffered)
+
+    def warm_up(self) -> None:
+        """Compile and load the kernels."""
+        search.warm_up()
+        format_lines(Matches.merged([]))
+
+    def _plan(
+        self,
+        corpus_size: int,
+        query_size: int,
+        corpus_sample: Fingerprints | None = None,
+        query_sample: Fingerprints | None = None,
+    ) -> Plan:
+        """Return the plan that the options allow; raises ValueError where they allow none."""
+        return plan(
+            corpus_size,
+            query_size,
+            self.k,
+            index=None if self.index == "auto" else self.index,
+            design=None if self.design == "auto" else self.design,
+            memory_bytes=self.table_bytes,
+            corpus_sample=corpus_sample,
+            query_sample=query_sample,
+        )
+
+    def _queries_file(self) -> FingerprintFile:
+        return FingerprintFile.detect(
+            Path(self.queries), format=self.queries_format, byte_order=self.byte_order
+        )
+
+    # run alone
+
+    @classmethod
+    def add_arguments(cls, add: Add, add_file: Add) -> None:
+        """Declare the options of the job."""
+        add_file("--queries", help="the file of query fingerprints (required)")
         add("-k", dest="k", type=int, default=3, help="largest Hamming distance (3)")
         add("--index", choices=["auto", *SIDES], default="auto", help="the side to index")
         add("--design", default="auto", help="the table design, as mr-dedup plan names it")
@@ -78,140 +207,39 @@ class QueryJob(Job):
             help="memory for a task's tables; queries that need more are probed in slices",
         )
 
-    def check_options(self) -> None:
-        """Raise ValueError or MrDedupError for options that cannot be."""
-        options = self.options
-        if not options.queries:
+    @classmethod
+    def from_arguments(cls, arguments: argparse.Namespace) -> Self:
+        """Return the job with the options that were parsed; raises ValueError."""
+        if not arguments.queries:
             raise ValueError("--queries is required")
-        if options.table_bytes < 1:
-            raise ValueError(f"--table-bytes must be at least 1, not {options.table_bytes}")
-        self._plan(1, 1)
-        if not self.is_task():
-            self._check_queries()
-
-    def steps(self) -> list[MRStep]:
-        """Return the one step."""
-        return [
-            MRStep(
-                mapper_raw=self.map_corpus_chunk,
-                reducer_init=self.start_counting,
-                reducer=self.reduce_matches,
-                reducer_final=self.count_matches,
-            )
-        ]
-
-    @staticmethod
-    def warm_up() -> None:
-        """Load what tasks need, compiled: once, before they are forked."""
-        from mr_dedup.hamming.search import warm_up
-
-        warm_up()
-        format_lines(Matches.merged([]))
-
-    def map_corpus_chunk(self, path: str, uri: str) -> Iterator[tuple[int, bytes]]:
-        """Yield the matches of one chunk: a range of queries each, as batches."""
-        with errors_naming(uri, path):
-            yield from self._matches_of(chunk_of(self.options, path, uri))
-
-    def _matches_of(self, chunk: FingerprintChunk) -> Iterator[tuple[int, bytes]]:
-        from mr_dedup.hamming.search import search
-
-        queries = distinct(self._queries_file().read())
-        if queries.size == 0:
-            raise FormatError(self.options.queries, None, "holds no queries")
-        planned = self._plan(
-            chunk.size, queries.size, chunk.sample(SAMPLE_SIZE), spread_sample(queries)
-        )
-        planned.refuse_explosion()
-        edges = np.sort(queries.view(np.int64))[::QUERIES_A_KEY]
-        reading = _Reading(chunk)
-        started = time.perf_counter()
-        held: list[Matches] = []
-        pairs = 0
-        for matches in search(reading.batches, queries, planned):
-            held.append(matches)
-            pairs += len(matches)
-            if pairs >= _HELD_PAIRS:
-                held = [Matches.merged(held)]
-                pairs = len(held[0])
-                if pairs >= _HELD_PAIRS // 2:
-                    yield from _keyed_batches(held[0], edges)
-                    held, pairs = [], 0
-        searching = time.perf_counter() - started - reading.seconds
-        yield from _keyed_batches(Matches.merged(held), edges)
-        used = f"{planned.chosen.design.name} over the {planned.chosen.index}"
-        self.increment_counter(COUNTERS, "chunks", 1)
-        self.increment_counter(COUNTERS, SEARCHED_WITH + used, 1)
-        self.increment_counter(COUNTERS, "fingerprints", reading.fingerprints)
-        self.increment_counter(COUNTERS, "search milliseconds", round(1000 * searching))
-
-    def _plan(
-        self,
-        corpus_size: int,
-        query_size: int,
-        corpus_sample: Fingerprints | None = None,
-        query_sample: Fingerprints | None = None,
-    ) -> Plan:
-        """Return the plan that the options allow; raises ValueError where they allow none."""
-        options = self.options
-        return plan(
-            corpus_size,
-            query_size,
-            options.k,
-            index=None if options.index == "auto" else options.index,
-            design=None if options.design == "auto" else options.design,
-            memory_bytes=options.table_bytes,
-            corpus_sample=corpus_sample,
-            query_sample=query_sample,
+        return cls(
+            queries=arguments.queries,
+            k=arguments.k,
+            index=arguments.index,
+            design=arguments.design,
+            with_distance=arguments.with_distance,
+            corpus_format=arguments.corpus_format,
+            queries_format=arguments.queries_format,
+            byte_order=arguments.byte_order,
+            table_bytes=arguments.table_bytes,
         )
 
-    def start_counting(self) -> None:
-        """Begin a reduce task."""
-        self.matches = self.queries_matched = 0
+    @classmethod
+    def check_inputs(cls, arguments: argparse.Namespace) -> None:
+        """Raise MrDedupError for a corpus or queries that tasks could not read."""
+        refuse_stdin(arguments)
+        if "://" not in arguments.queries:
+            cls.from_arguments(arguments)._queries_file()
+        elif not arguments.queries_format:
+            format_by_ending(arguments.queries)
 
-    def count_matches(self) -> None:
-        """End a reduce task: a counter costs a flush, so each is told once."""
-        self.increment_counter(COUNTERS, "matches", self.matches)
-        self.increment_counter(COUNTERS, "queries matched", self.queries_matched)
-
-    def reduce_matches(self, key: int, batches: Iterable[bytes]) -> Iterator[tuple[None, bytes]]:
-        """Yield the result lines of one range of queries."""
-        held: list[Matches] = []
-        pairs, limit = 0, 2 * _HELD_PAIRS
-        for batch in batches:
-            held.append(decode_matches(batch))
-            pairs += len(held[-1])
-            if pairs >= limit:
-                held = [Matches.merged(held)]
-                pairs = len(held[0])
-                # what is left are distinct pairs: merging again before they doubled gains nothing
-                limit = max(limit, 2 * pairs)
-        matches = Matches.merged(held)
-        self.matches += len(matches)
-        self.queries_matched += matches.query_starts.size
-        yield None, format_lines(matches, self.options.with_distance)
-
-    def check_inputs(self) -> None:
-        """End with a mistake if the corpus is to come from where mrjob would not leave it whole."""
-        refuse_stdin(self)
-
-    def _check_queries(self) -> None:
-        """Raise MrDedupError if there is no file of queries, or nothing says its format."""
-        if "://" not in self.options.queries:
-            self._queries_file()
-        elif not self.options.queries_format:
-            format_by_ending(self.options.queries)
-
-    def _queries_file(self) -> FingerprintFile:
-        return FingerprintFile.detect(
-            Path(self.options.queries),
-            format=self.options.queries_format,
-            byte_order=self.options.byte_order,
-        )
+    def lines(self, table: pa.Table) -> bytes:
+        """Return the matches as lines, one for each query; see ``format_lines``."""
+        return format_lines(matches_of(table), self.with_distance)
 
 
 class _Reading:
-    """Counts and times what a search reads of a chunk, however often it passes over it."""
+    """Counts and times what a search reads of a chunk, however many passes it makes."""
 
     def __init__(self, chunk: FingerprintChunk) -> None:
         self.fingerprints = 0
@@ -220,11 +248,9 @@ class _Reading:
 
     def batches(self) -> Iterator[Fingerprints]:
         """Yield the chunk's fingerprints from its start."""
-        from mr_dedup.hamming.search import BATCH_SIZE
-
         self.fingerprints = 0
         started = time.perf_counter()
-        for batch in self._chunk.batches(BATCH_SIZE):
+        for batch in self._chunk.batches(search.BATCH_SIZE):
             self.seconds += time.perf_counter() - started
             self.fingerprints += batch.size
             yield batch
@@ -232,13 +258,22 @@ class _Reading:
         self.seconds += time.perf_counter() - started
 
 
-def _keyed_batches(matches: Matches, edges: NDArray[np.int64]) -> Iterator[tuple[int, bytes]]:
-    """Yield ascending matches as batches, keyed by the range of queries, from ``edges`` on."""
+def _by_range(matches: Matches, edges: NDArray[np.int64]) -> Iterator[Keyed]:
+    """Yield ascending matches by the range of their queries; a range begins at each of edges."""
     keys = np.searchsorted(edges, matches.queries.view(np.int64), side="right") - 1
     starts = [0, *(np.flatnonzero(keys[1:] != keys[:-1]) + 1).tolist(), keys.size]
     for start, stop in pairwise(starts):
-        for batch in encode_matches(matches.between(start, stop)):
-            yield int(keys[start]), batch
+        if start < stop:
+            yield int(keys[start]), _table(matches.between(start, stop))
+
+
+def _table(matches: Matches) -> pa.Table:
+    return pa.table({"query": matches.queries, "corpus": matches.corpus})
+
+
+def matches_of(table: pa.Table) -> Matches:
+    """Return the matches that a table has, in its order."""
+    return Matches(table["query"].to_numpy(), table["corpus"].to_numpy())
 
 
 def format_lines(matches: Matches, with_distance: bool = False) -> bytes:
@@ -246,9 +281,6 @@ def format_lines(matches: Matches, with_distance: bool = False) -> bytes:
 
     With distances, ``near-duplicate:distance``. About 60 ns a pair.
     """
-    # numba takes half a second to import: the client does without
-    from mr_dedup.formats.decimal_kernels import signed_decimals
-
     # two or three numbers a pair, and what follows each; a query is printed with its first pair
     pairs, starts = len(matches), matches.query_starts
     numbers = np.zeros((pairs, 3), dtype=np.uint64)
@@ -265,4 +297,6 @@ def format_lines(matches: Matches, with_distance: bool = False) -> bytes:
 
 
 if __name__ == "__main__":
-    QueryJob.run()
+    from mr_dedup.engines.streaming.table_job import run_alone
+
+    run_alone(QueryJob)
