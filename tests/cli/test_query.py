@@ -23,7 +23,8 @@ import zstandard
 from mr_dedup.cli.main import main
 from mr_dedup.cli.results import copy_ordered
 from mr_dedup.engines import streaming
-from mr_dedup.engines.streaming import RUNNERS, JobResult
+from mr_dedup.engines.streaming import JobResult
+from mr_dedup.engines.streaming.engine import StreamingEngine
 from mr_dedup.errors import MrDedupError
 from mr_dedup.formats import fingerprint_chunks, fingerprint_writer
 from mr_dedup.hamming import search
@@ -31,7 +32,8 @@ from mr_dedup.hamming.design import designs_for
 from tests.cli.running import Command, by_turns
 from tests.oracles import result_lines
 
-BOTH = pytest.mark.parametrize("runner", RUNNERS)
+RUNNERS = ("memory", *streaming.RUNNERS)
+ALL = pytest.mark.parametrize("runner", RUNNERS)
 
 
 query = Command("query")
@@ -77,7 +79,7 @@ def test_every_design_on_either_side_gives_one_answer(
         assert len(staged) == 2
 
 
-@BOTH
+@ALL
 @pytest.mark.parametrize("side", ["queries", "corpus"])
 def test_tables_past_the_memory_are_built_in_slices(
     corpus, queries, capfd, monkeypatch, runner, side
@@ -95,7 +97,7 @@ def test_tables_past_the_memory_are_built_in_slices(
         "--design", "4-tables", "-r", runner,
     )  # fmt: skip
     assert (code, out) == (0, corpus.lines())
-    if runner == "inline":  # a forked task notes in a memory of its own
+    if runner != "local":  # a forked task notes in a memory of its own
         assert len(sizes) > 1
         assert max(sizes) * 44 <= 4096
 
@@ -164,7 +166,7 @@ def test_every_format_globs_folders_and_odd_names_give_one_answer(
         assert out == corpus.lines()
 
 
-@BOTH
+@ALL
 @pytest.mark.parametrize("ending", [".longs", ".parquet"])
 def test_large_files_are_shared_out_among_the_tasks(
     corpus, queries, capfd, tmp_path, small_chunks, staged, runner, ending
@@ -204,11 +206,11 @@ def test_a_cluster_is_sent_what_is_told_to_be_parquet_whole(
 ):
     sent = []
 
-    def noting(job, options, inputs, *others, **settings):
+    def noting(engine, job, inputs):
         sent.append(sorted(Path(each.place).name for each in inputs))
         raise MrDedupError("this far")
 
-    monkeypatch.setattr(streaming, "run", noting)
+    monkeypatch.setattr(StreamingEngine, "run", noting)
     values = np.array(corpus.corpus, dtype=np.uint64)
     for name in ("a.parquet", "b"):
         pq.write_table(pa.table({"fingerprint": values}), tmp_path / name)
@@ -219,7 +221,7 @@ def test_a_cluster_is_sent_what_is_told_to_be_parquet_whole(
     assert sent == [[f"{number:06}.longs" for number in range(parts)], ["a.parquet", "b"]]
 
 
-@BOTH
+@ALL
 def test_formats_that_no_name_tells_are_told(corpus, capfd, tmp_path, runner):
     (tmp_path / "corpus").write_text("".join(f"{value:#018x}\n" for value in corpus.corpus))
     (tmp_path / "queries.dat").write_bytes(np.array(corpus.queries, dtype=">u8").tobytes())
@@ -314,7 +316,7 @@ def damaged_files(folder, values):
         yield folder / name, reason
 
 
-@BOTH
+@ALL
 def test_damaged_corpora_are_named(corpus, queries, capfd, tmp_path, runner):
     out_file = tmp_path / "out.tsv"
     good = corpus.split(1)
@@ -369,7 +371,7 @@ def test_a_k_that_explodes_is_refused_before_work_starts(corpus, queries, capfd,
     assert "choose a smaller k" in line
 
 
-@BOTH
+@ALL
 def test_work_that_explodes_for_a_skewed_chunk_is_refused_by_its_task(
     queries, capfd, tmp_path, staged, runner
 ):
@@ -400,14 +402,14 @@ from pathlib import Path
 from mr_dedup.cli.main import main
 from mr_dedup.jobs.query import QueryJob
 
-usual = QueryJob.map_corpus_chunk
+usual = QueryJob.map
 
-def measured(job, path, uri):
-    yield from usual(job, path, uri)
+def measured(job, part, counters):
+    yield from usual(job, part, counters)
     with open(sys.argv[1], "a") as peaks:
         print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, file=peaks)
 
-QueryJob.map_corpus_chunk = measured
+QueryJob.map = measured
 sys.exit(main(sys.argv[2:]))
 """
 
@@ -456,7 +458,10 @@ def default_interrupts():
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
-def test_an_interrupt_exits_130_and_leaves_nothing(corpus, queries, tmp_path):
+@pytest.mark.parametrize(
+    ("runner", "begun"), [("memory", "*.chunk.json"), ("local", "*/step/*/mapper/*")]
+)
+def test_an_interrupt_exits_130_and_leaves_nothing(tmp_path, runner, begun):
     temporary = tmp_path / "tmp"
     temporary.mkdir()
     out_file = tmp_path / "out.tsv"
@@ -465,10 +470,10 @@ def test_an_interrupt_exits_130_and_leaves_nothing(corpus, queries, tmp_path):
     big.write_bytes(rng.integers(0, 2**64, 3_000_000, dtype=np.uint64).tobytes())
     for sent in (signal.SIGINT, signal.SIGTERM):
         process = query.start(
-            big, "--queries", big, "-k", "7", "-r", "local", "-o", out_file,
+            big, "--queries", big, "-k", "7", "-r", runner, "-o", out_file,
             env={**os.environ, "TMPDIR": str(temporary)}, preexec_fn=default_interrupts,
         )  # fmt: skip
-        while not list(temporary.glob("mr_dedup-*/*/step/*/mapper/*")):
+        while not list(temporary.glob(f"mr_dedup-*/{begun}")):
             assert process.poll() is None, process.communicate()
             time.sleep(0.05)
         process.send_signal(sent)
@@ -503,8 +508,9 @@ def test_a_full_disk_is_one_line(corpus, queries, tmp_path):
         assert list(tmp_path.iterdir()) == []
 
 
-def test_progress_is_shown_on_a_terminal_and_not_in_a_pipe(corpus, queries):
-    arguments = [*corpus.split(2), "--queries", queries, "-r", "local"]
+@pytest.mark.parametrize("runner", ["memory", "local"])
+def test_progress_is_shown_on_a_terminal_and_not_in_a_pipe(corpus, queries, runner):
+    arguments = [*corpus.split(2), "--queries", queries, "-r", runner]
     with query.start(*arguments) as process:
         quiet = process.communicate()[1]
     assert "%" not in quiet

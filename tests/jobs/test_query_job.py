@@ -1,4 +1,4 @@
-"""The job run alone, as mrjob users run one, by mrjob's own runners."""
+"""The query job by engines, and run alone, as mrjob users run one, by mrjob's own runners."""
 
 import functools
 import gzip
@@ -12,10 +12,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from mr_dedup.engines.inputs import Input
+from mr_dedup.engines.memory import MemoryEngine
+from mr_dedup.engines.streaming import staging_folder
+from mr_dedup.engines.streaming.engine import StreamingEngine
 from mr_dedup.errors import FormatError
 from mr_dedup.hamming import search
 from mr_dedup.hamming.matches import Matches
-from mr_dedup.jobs import query
+from mr_dedup.jobs.contract import Counters, TaskInput
 from mr_dedup.jobs.query import QueryJob, format_lines
 from tests.oracles import result_lines
 
@@ -124,11 +128,11 @@ def test_a_corpus_is_required(corpus, run_alone):
         assert "error: no corpus files; standard input is read with --cor" in done.stderr
 
 
-def test_options_of_a_job_made_by_a_program_raise(corpus):
+def test_options_that_cannot_be_raise():
     with pytest.raises(ValueError, match="k must be from 0 to 64, not 70"):
-        QueryJob(["--queries", str(corpus.folder / "queries.longs"), "-k", "70"])
-    with pytest.raises(ValueError, match="--queries is required"):
-        QueryJob([])
+        QueryJob(queries="queries.longs", k=70)
+    with pytest.raises(ValueError, match="--table-bytes must be at least 1, not 0"):
+        QueryJob(queries="queries.longs", table_bytes=0)
 
 
 def test_a_reader_that_leaves_early_is_no_error(corpus, tmp_path):
@@ -167,47 +171,48 @@ def test_damage_is_one_line_inline_and_named_in_the_log_of_local(
 def test_damage_in_a_local_copy_is_told_of_what_was_copied(corpus, tmp_path):
     copy = tmp_path / "input-12345.longs"
     copy.write_bytes(bytes(803))
-    job = QueryJob(["--queries", str(corpus.folder / "queries.longs")])
+    part = TaskInput(copy, "hdfs:///pages/bad.longs")
     with pytest.raises(FormatError, match=r"^hdfs:///pages/bad\.longs, byte 800: ends inside"):
-        list(job.map_corpus_chunk(str(copy), "hdfs:///pages/bad.longs"))
+        list(job_for(corpus).map(part, Counters()))
 
 
-def run_mapper(corpus, *options):
-    """One map task in this process: its (key, batch) pairs."""
-    job = QueryJob(["--queries", str(corpus.folder / "queries.longs"), *options])
-    job.sandbox()
-    path = str(corpus.folder / "corpus.longs")
-    return job, list(job.map_corpus_chunk(path, path))
+def job_for(corpus, **options):
+    return QueryJob(queries=str(corpus.folder / "queries.longs"), **options)
+
+
+def emitted(job, path):
+    """What one map task yields."""
+    return list(job.map(TaskInput(Path(path), str(path)), Counters()))
+
+
+def lines_by(engine, job, paths):
+    with engine.run(job, [Input.file(Path(path)) for path in paths]) as output:
+        lines = b"".join(job.lines(table) for _, table in output)
+    return lines.decode(), output.counters
 
 
 @pytest.mark.parametrize("side", ["queries", "corpus"])
 def test_tables_too_large_for_the_memory_are_built_in_slices(corpus, side):
-    job, emitted = run_mapper(corpus, "--index", side, "--table-bytes", "3000")
-    lines = reduced(job, emitted)
+    job = job_for(corpus, index=side, table_bytes=3000)
+    lines, _ = lines_by(MemoryEngine(threads=1), job, corpus.split(1))
     assert lines == corpus.lines()
 
 
-def reduced(job, emitted):
-    grouped = {}
-    job.start_counting()
-    for key, batch in emitted:
-        grouped.setdefault(key, []).append(batch)
-    return "".join(
-        text.decode()
-        for key in sorted(grouped)
-        for _, text in job.reduce_matches(key, iter(grouped[key]))
-    )
-
-
-def test_a_flood_of_matches_is_sent_on_in_parts_and_merged(corpus, monkeypatch):
+@pytest.mark.parametrize("runner", ["memory", "inline", "local"])
+def test_a_flood_of_matches_is_sent_on_in_parts_and_merged(corpus, monkeypatch, runner):
     """Small limits, so that one task merges, sends and merges again; ranges of few queries."""
     monkeypatch.setattr(search, "_FLUSH", 2)
-    monkeypatch.setattr(query, "_HELD_PAIRS", 100)
-    monkeypatch.setattr(query, "QUERIES_A_KEY", 20)
-    job, emitted = run_mapper(corpus, "-k", "5")
-    assert len({key for key, _ in emitted}) == -(-len(set(corpus.queries)) // 20)
-    assert len(emitted) > len({key for key, _ in emitted})
-    assert reduced(job, emitted) == corpus.lines(5)
+    job = job_for(corpus, k=5, max_buffered_pairs=100, queries_per_key=20)
+    keys = [key for key, _ in emitted(job, corpus.folder / "corpus.longs")]
+    assert len(set(keys)) == -(-len(set(corpus.queries)) // 20)
+    assert len(keys) > len(set(keys))
+    with staging_folder() as staging:
+        engine = MemoryEngine() if runner == "memory" else StreamingEngine(runner, staging)
+        lines, counters = lines_by(engine, job, corpus.split(3))
+    assert lines == corpus.lines(5)
+    assert counters["matches"] == sum(line.count("\t") for line in lines.splitlines())
+    assert counters["queries matched"] == lines.count("\n")
+    assert (counters["chunks"], counters["fingerprints"]) == (3, len(corpus.corpus))
 
 
 def test_lines_equal_the_oracles():
