@@ -17,7 +17,7 @@ import argparse
 import os
 import sys
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -43,8 +43,8 @@ from mr_dedup.cli.on_cluster import (
     staged_files,
     with_output,
 )
-from mr_dedup.cli.results import copy_ordered, output
 from mr_dedup.cli.runner_arguments import add_runner_arguments
+from mr_dedup.cli.streams import output
 
 if TYPE_CHECKING:
     import numpy as np
@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from mr_dedup.engines.streaming import ClusterSettings, Input
     from mr_dedup.formats.fingerprint_chunks import FingerprintPart
     from mr_dedup.hamming.planner import Plan
+    from mr_dedup.jobs.join import JoinJob
 
 DEFAULT_K = 3
 
@@ -79,7 +80,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--byte-order", choices=BYTE_ORDERS, default="big", help="of longs (default big)"
     )
-    add_runner_arguments(parser, "pairs", "all fits --table-memory, that is,")
+    add_runner_arguments(parser, "pairs")
     parser.set_defaults(k=None)
     defaults = {name: parser.get_default(name) for name in OF_FINGERPRINTS}
     parser.set_defaults(fingerprint_defaults=defaults)
@@ -207,13 +208,11 @@ def _read(parts: Sequence[FingerprintPart]) -> NDArray[np.uint64]:
 
 @dataclass(frozen=True)
 class _Work:
-    """What is run: a task for each input, which hold so many files."""
+    """What is run: a job with a task for each input, over so many files."""
 
-    runner: str
+    job: JoinJob
     inputs: Sequence[Input]
-    options: Sequence[str]
     files: int
-    how: str
 
 
 def _work_here(corpora: _Corpora, arguments: argparse.Namespace, staging: Path) -> _Work:
@@ -224,17 +223,13 @@ def _work_here(corpora: _Corpora, arguments: argparse.Namespace, staging: Path) 
     parts, others = corpora.parts, corpora.others
     cores = arguments.cores or len(os.sched_getaffinity(0))
     size = chunk_size([*parts, *others], cores)
-    inputs: list[list[Input]] = []
-    for name, of_one in (("corpus", parts), ("others", others)):
-        folder = staging / name
-        folder.mkdir()
-        inputs.append(described(cut_into_chunks(of_one, size), folder))
+    chunks = cut_into_chunks(parts, size)
+    first_other = len(chunks)
+    chunks += cut_into_chunks(others, size)
     sample = FingerprintChunk(0, (*parts, *others)).sample(SAMPLE_SIZE)
     planned = planned_for_pairs(corpora.size, arguments, partitioned=True, sample=sample)
-    options, how = _job_options(planned, arguments, (item.place for item in inputs[1]), staging)
-    runner = "inline" if arguments.runner == "inline" else "local"
-    options += ["--bit-order", str(planned.chosen.order)]
-    return _Work(runner, [*inputs[0], *inputs[1]], options, len(parts) + len(others), how)
+    job = _job(planned, arguments, range(first_other, len(chunks)), str(planned.chosen.order))
+    return _Work(job, described(chunks, staging), len(parts) + len(others))
 
 
 def _work_on_cluster(
@@ -242,8 +237,7 @@ def _work_on_cluster(
 ) -> _Work:
     """Prepare a run on a cluster: its files as they are, those of this machine to be sent."""
     inputs: list[Input] = []
-    numbers: list[str] = []
-    files = size = 0
+    files = size = first_other = 0
     for name, names in (("corpus", arguments.corpus), ("others", arguments.others)):
         folder = staging / name
         folder.mkdir()
@@ -252,38 +246,40 @@ def _work_on_cluster(
         there = [text for text in names if is_address(text)]
         remote, sizes = remote_inputs(there, arguments, settings)
         chunks = chunks_to_send(here, arguments.corpus_format)
-        before = len(inputs)
+        first_other = len(inputs)
         inputs += [*staged_files(chunks, folder, arguments), *remote]
-        if name == "others":
-            numbers = [f"#{number}" for number in range(before, len(inputs))]
         files += len(here) + len(remote)
         size += sum(sizes) + sum(chunk.size for chunk in chunks)
     planned = planned_for_pairs(size, arguments, partitioned=True)
-    options, how = _job_options(planned, arguments, numbers, staging)
-    if arguments.corpus_format:
-        options += ["--corpus-format", arguments.corpus_format]
-    return _Work(arguments.runner, inputs, options, files, how)
+    job = _job(planned, arguments, range(first_other, len(inputs)))
+    return _Work(job, inputs, files)
 
 
-def _job_options(
-    planned: Plan, arguments: argparse.Namespace, others: Iterable[str], staging: Path
-) -> tuple[list[str], str]:
-    """Return the options of a job by a plan, and what is said of it; refuse endless work."""
+def _job(
+    planned: Plan, arguments: argparse.Namespace, others: range, bit_order: str = "dealt"
+) -> JoinJob:
+    """Return the job by a plan; raises MrDedupError for endless work.
+
+    ``others`` are the numbers of the inputs that are of the other corpus, if there is one.
+    """
     from mr_dedup.hamming.planner import parts_for
+    from mr_dedup.jobs.join import JoinJob
 
-    design, size = planned.chosen.design, max(1, planned.corpus_size)
-    partitions = parts_for(size, arguments.table_memory)
-    planned.refuse_explosion(tasks=partitions * len(design.masks))
-    options = ["-k", str(arguments.k), "--design", design.name, "--expected", str(size)]
-    options += ["--partitions", str(partitions), "--table-bytes", str(arguments.table_memory)]
-    options += ["--byte-order", arguments.byte_order]
-    if arguments.with_distance:
-        options.append("--with-distance")
-    if arguments.others:
-        path = staging / "others.txt"
-        path.write_text("".join(f"{name}\n" for name in others), "utf-8", "surrogateescape")
-        options += ["--others", str(path)]
-    return options, f"{design.name} in {partitions * len(design.masks):,} partitions"
+    size = max(1, planned.corpus_size)
+    job = JoinJob(
+        k=arguments.k,
+        others=tuple(others) if arguments.others else None,
+        design=planned.chosen.design.name,
+        bit_order=bit_order,
+        expected=size,
+        partitions=parts_for(size, arguments.table_memory),
+        with_distance=arguments.with_distance,
+        corpus_format=arguments.corpus_format,
+        byte_order=arguments.byte_order,
+        table_bytes=arguments.table_memory,
+    )
+    planned.refuse_explosion(tasks=job.partition_count)
+    return job
 
 
 def _run_job(
@@ -293,19 +289,16 @@ def _run_job(
     settings: ClusterSettings | None,
     started: float,
 ) -> None:
-    from mr_dedup.engines import streaming
-    from mr_dedup.jobs.join import JoinJob
+    from mr_dedup.cli.engine import engine_of
 
-    if work.runner == "local":
-        JoinJob.warm_up()
-    with streaming.run(
-        JoinJob, work.options, work.inputs, staging,
-        runner=work.runner, cores=arguments.cores,
-        cluster=None if settings is None else with_output(settings, arguments),
-    ) as result:  # fmt: skip
+    runner = "memory" if arguments.runner == "auto" else arguments.runner
+    settings = None if settings is None else with_output(settings, arguments)
+    engine = engine_of(runner, arguments, staging, settings)
+    with engine.run(work.job, work.inputs) as found:
         with output(arguments) as out:
-            copy_ordered(result, out)
-        _summarise(result.counters, work.files, work.how, arguments, started)
+            out.writelines(work.job.lines(table) for _, table in found)
+        how = f"{work.job.design} in {work.job.partition_count:,} partitions"
+        _summarise(found.counters, work.files, how, arguments, started)
 
 
 def _summarise(

@@ -6,6 +6,7 @@ their labels. The result is the same; what differs is how long it takes, and who
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import os
 from collections.abc import Callable, Sequence
@@ -17,13 +18,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mr_dedup.clusters.components import Labels, Ranks, components
-from mr_dedup.engines.streaming import CLUSTER_RUNNERS, ClusterSettings, Input, run
+from mr_dedup.engines.engine import JobOutput
+from mr_dedup.engines.streaming import CLUSTER_RUNNERS, ClusterSettings, Input
+from mr_dedup.engines.streaming.engine import StreamingEngine
 from mr_dedup.formats import longs
-from mr_dedup.jobs.batches import Kind, decode_columns, read_batches
+from mr_dedup.jobs.batches import BatchProtocol, Kind, encode_columns
 
 # what joins fingerprints is imported where they are joined: not all methods have them joined
 if TYPE_CHECKING:
     from mr_dedup.hamming.planner import Plan
+    from mr_dedup.jobs.join import JoinJob
 
 Fingerprints = NDArray[np.uint64]
 
@@ -236,42 +240,53 @@ def _text_bytes(
 def _by_tasks(distinct: Fingerprints, k: int, engine: JoinEngine) -> tuple[Labels, int]:
     """Return the labels of fingerprints that have neighbours, and how many pairs there are."""
     from mr_dedup.hamming.planner import plan_self, spread_sample
-    from mr_dedup.jobs.join import JoinJob
     from mr_dedup.pipeline.components import connect
 
     folder = engine.staging / "join"
     folder.mkdir()
     planned = plan_self(distinct.size, k, sample=spread_sample(distinct), partitioned=True)
-    if engine.runner == "local":
-        JoinJob.warm_up()
-    with run(
-        JoinJob, _options(planned), _written(distinct, folder, engine.tasks), folder,
+    join = StreamingEngine(engine.runner, folder, engine.cores, engine.cluster)
+    with join.run(_job(planned), _written(distinct, folder, engine.tasks)) as found:
+        parts, pairs = _pair_files(found, folder, engine.tasks)
+    if not pairs:
+        return components(*np.empty((2, 0), np.uint64)), 0
+    connected = connect(
+        parts, engine.staging,
         runner=engine.runner, cores=engine.cores, cluster=engine.cluster,
-    ) as result:  # fmt: skip
-        parts = [part for part in result.parts if part.stat().st_size]
-        if not parts:
-            return components(*np.empty((2, 0), np.uint64)), 0
-        connected = connect(
-            parts, engine.staging,
-            runner=engine.runner, cores=engine.cores, cluster=engine.cluster,
-        )  # fmt: skip
-        # not from the counters, which some clusters keep for themselves
-        pairs = sum(
-            decode_columns(Kind.MATCHES, batch, 2)[0].size for _, batch in read_batches(parts)
-        )
+    )  # fmt: skip
     return connected.read(), pairs
 
 
-def _options(planned: Plan) -> list[str]:
+def _job(planned: Plan) -> JoinJob:
+    """Return the job by a plan; raises MrDedupError for endless work."""
     from mr_dedup.hamming.planner import DEFAULT_MEMORY_BYTES, parts_for
+    from mr_dedup.jobs.join import JoinJob
 
-    parts = parts_for(planned.corpus_size, DEFAULT_MEMORY_BYTES)
-    planned.refuse_explosion(tasks=parts * len(planned.chosen.design.masks))
-    return [
-        "--as-batches", "-k", str(planned.k), "--design", planned.chosen.design.name,
-        "--expected", str(max(1, planned.corpus_size)), "--partitions", str(parts),
-        "--bit-order", str(planned.chosen.order), "--table-bytes", str(DEFAULT_MEMORY_BYTES),
-    ]  # fmt: skip
+    size = max(1, planned.corpus_size)
+    job = JoinJob(
+        k=planned.k,
+        design=planned.chosen.design.name,
+        bit_order=str(planned.chosen.order),
+        expected=size,
+        partitions=parts_for(planned.corpus_size, DEFAULT_MEMORY_BYTES),
+        ordered=False,
+    )
+    planned.refuse_explosion(tasks=job.partition_count)
+    return job
+
+
+def _pair_files(found: JobOutput, folder: Path, tasks: int) -> tuple[list[Path], int]:
+    """Write the pairs that a job left to files, one a map task; return them, and their number."""
+    paths = [folder / f"pairs-{number:06}" for number in range(tasks)]
+    count = 0
+    with contextlib.ExitStack() as stack:
+        files = [stack.enter_context(path.open("wb")) for path in paths]
+        for number, (key, table) in enumerate(found):
+            count += len(table)
+            columns = [table[name].to_numpy() for name in ("left", "right")]
+            for batch in encode_columns(Kind.MATCHES, columns):
+                files[number % tasks].write(BatchProtocol().write(key, batch) + b"\n")
+    return [path for path in paths if path.stat().st_size], count
 
 
 def _written(distinct: Fingerprints, folder: Path, tasks: int) -> Sequence[Input]:

@@ -69,7 +69,7 @@ class Command:
         return done.stdout
 
 
-def by_turns(names, values):
+def by_turns(names, values, runners=RUNNERS):
     """Parametrise a test by ``values`` of ``names``, a tuple, each on one of the runners by turns.
 
     For what is done by the same code on every runner: each value and each runner is tried, not
@@ -77,6 +77,6 @@ def by_turns(names, values):
     """
     rows = [
         (*(value if len(names) > 1 else (value,)), runner)
-        for value, runner in zip(values, itertools.cycle(RUNNERS), strict=False)
+        for value, runner in zip(values, itertools.cycle(runners), strict=False)
     ]
     return pytest.mark.parametrize((*names, "runner"), rows)

@@ -13,7 +13,7 @@ from mr_dedup.hamming.design import designs_for
 from tests.cli.running import Command
 from tests.oracles import flipped, pair_lines, pairs_among, pairs_within
 
-BOTH = pytest.mark.parametrize("runner", RUNNERS)
+ALL = pytest.mark.parametrize("runner", ["memory", *RUNNERS])
 
 # less than the corpora of these tests take in memory
 AS_A_JOB = ["--table-memory", "64KB"]
@@ -45,6 +45,7 @@ def test_one_answer_by_every_runner_in_memory_or_not(corpus, capfd, small_chunks
     count = f"{expected.count(chr(10)):,} pairs in "
     for options, how, tasks in (
         ([], "in memory", 0),
+        (["-r", "memory"], "in memory", 0),
         (["-r", "inline"], "in memory", 0),
         (["-r", "local"], "partitions", 4),
         (["-r", "inline", *AS_A_JOB], "partitions", 4),
@@ -59,11 +60,11 @@ def test_one_answer_by_every_runner_in_memory_or_not(corpus, capfd, small_chunks
         assert (len(staged) >= tasks) if tasks else not staged
 
 
-@BOTH
+@ALL
 def test_every_design_gives_one_answer(corpus, capfd, runner):
     expected = pair_lines(pairs_among(corpus.corpus, 3))
     for design in designs_for(3):
-        for options in ([], AS_A_JOB) if runner == "inline" else ([],):
+        for options in ([], AS_A_JOB) if runner != "local" else ([],):
             code, out, err = pairs(
                 capfd, *corpus.split(1), "--design", design, "-r", runner, *options
             )
@@ -73,7 +74,7 @@ def test_every_design_gives_one_answer(corpus, capfd, runner):
             break
 
 
-@BOTH
+@ALL
 @pytest.mark.parametrize("memory", ["400MB", "64KB"])
 def test_two_corpora(corpus, others, capfd, small_chunks, runner, memory):
     path, found = others
@@ -85,7 +86,7 @@ def test_two_corpora(corpus, others, capfd, small_chunks, runner, memory):
     assert f"files: 3, fingerprints: {len(corpus.corpus):,} and 503, k = 3" in err
 
 
-@BOTH
+@ALL
 def test_a_corpus_with_itself_pairs_all_with_themselves(corpus, capfd, runner):
     path = corpus.folder / "corpus.longs"
     code, out, _ = pairs(capfd, path, "--with", path, "-k", 1, "-r", runner)
@@ -93,7 +94,7 @@ def test_a_corpus_with_itself_pairs_all_with_themselves(corpus, capfd, runner):
     assert out == pair_lines(pairs_within(corpus.corpus, corpus.corpus, 1))
 
 
-@BOTH
+@ALL
 def test_what_does_not_fit_is_split_and_said(corpus, capfd, runner):
     code, out, err = pairs(
         capfd, *corpus.split(2), "--design", "all-pairs", "-r", runner, "--table-memory", "20KB"
@@ -102,7 +103,7 @@ def test_what_does_not_fit_is_split_and_said(corpus, capfd, runner):
     assert "more than fitted the memory: 0 partitions were split, 1 keys joined in slices" in err
 
 
-@BOTH
+@ALL
 def test_every_format_globs_folders_and_odd_names_give_one_answer(
     corpus, capfd, tmp_path, monkeypatch, runner
 ):
@@ -130,7 +131,7 @@ def test_little_endian_longs_that_no_name_tells(corpus, capfd, tmp_path):
         assert (code, out) == (0, pair_lines(pairs_among(corpus.corpus, 3)))
 
 
-@BOTH
+@ALL
 def test_nothing_is_nothing(corpus, capfd, tmp_path, runner):
     empty = tmp_path / "empty.longs"
     empty.touch()
@@ -142,7 +143,7 @@ def test_nothing_is_nothing(corpus, capfd, tmp_path, runner):
     assert "mr-dedup: the other corpus is empty" in err
 
 
-@BOTH
+@ALL
 def test_skewed_values_and_copies_give_one_answer(capfd, tmp_path, runner):
     """A page that most files have, and a cluster that shares its leading bits."""
     rng = np.random.default_rng(1)
@@ -170,7 +171,7 @@ def test_out_is_written_whole_and_is_no_input(corpus, capfd, tmp_path):
     assert copy.read_bytes() == bytes(16)
 
 
-@BOTH
+@ALL
 def test_mistakes_are_one_line(corpus, capfd, tmp_path, runner):
     good = corpus.split(1)
     (tmp_path / "bad.longs").write_bytes(bytes(803))
@@ -188,7 +189,7 @@ def test_mistakes_are_one_line(corpus, capfd, tmp_path, runner):
         assert reason in mistake(capfd, *arguments, "-r", runner), arguments
 
 
-@BOTH
+@ALL
 def test_a_k_that_explodes_is_refused(corpus, capfd, monkeypatch, runner):
     monkeypatch.setattr("mr_dedup.hamming.planner.MAX_MATCHES", 100)
     assert "choose a smaller k" in mistake(capfd, *corpus.split(1), "-k", 30, "-r", runner)

@@ -21,9 +21,7 @@ import pytest
 import zstandard
 
 from mr_dedup.cli.main import main
-from mr_dedup.cli.results import copy_ordered
 from mr_dedup.engines import streaming
-from mr_dedup.engines.streaming import JobResult
 from mr_dedup.engines.streaming.engine import StreamingEngine
 from mr_dedup.errors import MrDedupError
 from mr_dedup.formats import fingerprint_chunks, fingerprint_writer
@@ -52,7 +50,7 @@ def small_chunks(monkeypatch):
     monkeypatch.setattr(fingerprint_chunks, "_FILE_COST", 10)
 
 
-@by_turns(("parts",), [1, 7, 2])
+@by_turns(("parts",), [1, 7, 2], RUNNERS)
 def test_files_and_runners_give_one_answer(corpus, queries, capfd, staged, runner, parts):
     code, out, err = query(capfd, *corpus.split(parts), "--queries", queries, "-r", runner)
     assert code == 0
@@ -62,7 +60,7 @@ def test_files_and_runners_give_one_answer(corpus, queries, capfd, staged, runne
 
 
 @pytest.mark.parametrize("side", ["queries", "corpus"])
-@by_turns(("k",), [0, 3, 6])
+@by_turns(("k",), [0, 3, 6], RUNNERS)
 def test_every_design_on_either_side_gives_one_answer(
     corpus, queries, capfd, monkeypatch, staged, runner, k, side
 ):
@@ -271,19 +269,6 @@ def test_out_is_none_of_the_inputs(corpus, queries, capfd, tmp_path):
                        *arguments)  # fmt: skip
         assert "is read as well; choose another name" in line
         assert Path(arguments[-1]).read_bytes() == before
-
-
-def test_files_that_are_not_ascending_as_a_whole_are_merged(tmp_path):
-    """What an engine leaves that deals reduce keys out by hash."""
-    texts = [b"-5\t1\n3\t4\n9\t9\n", b"-4\t1\n-2\t7\t8\n10\t1\n", b""]
-    parts = []
-    for number, text in enumerate(texts):
-        parts.append(tmp_path / f"part-{number}")
-        parts[-1].write_bytes(text)
-    with (tmp_path / "out").open("wb") as out:
-        copy_ordered(JobResult(tuple(parts), {}), out)
-    merged = b"-5\t1\n-4\t1\n-2\t7\t8\n3\t4\n9\t9\n10\t1\n"
-    assert (tmp_path / "out").read_bytes() == merged
 
 
 def test_an_empty_corpus_is_said_and_no_error(queries, capfd, tmp_path):

@@ -1,19 +1,23 @@
-"""The join job, task by task and run alone by mrjob's own runners."""
+"""The join job by engines, and run alone by mrjob's own runners."""
 
 import functools
 import random
+from pathlib import Path
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
-from mr_dedup.errors import FormatError, MrDedupError
+from mr_dedup.engines.inputs import Input
+from mr_dedup.engines.memory import MemoryEngine
+from mr_dedup.engines.streaming import staging_folder
+from mr_dedup.engines.streaming.engine import StreamingEngine
+from mr_dedup.errors import FormatError
 from mr_dedup.formats import fingerprint_writer
 from mr_dedup.hamming.bit_order import BitOrder
 from mr_dedup.hamming.design import designs_for
 from mr_dedup.hamming.pairs import Pairs
-from mr_dedup.jobs import join
-from mr_dedup.jobs.batches import Kind, decode_columns, encode_columns
-from mr_dedup.jobs.inputs import NUMBER_VARIABLE
+from mr_dedup.jobs.contract import Counters, TaskInput
 from mr_dedup.jobs.join import JoinJob, format_lines
 from tests.oracles import flipped, pair_lines, pairs_among, pairs_within, signed
 
@@ -27,146 +31,104 @@ def write_longs(path, values):
     return path
 
 
-class Tasks:
-    """Runs the job's tasks in this process, as an engine does; keeps what is told of them."""
-
-    def __init__(self, *options):
-        self.job = JoinJob(list(options))
-        self.job.increment_counter = self.count
-        self.counters = {}
-
-    def count(self, group, name, amount):
-        assert group == "mr_dedup"
-        self.counters[name] = self.counters.get(name, 0) + amount
-
-    def partitions(self, paths):
-        return [line for path in paths for line in self.job.map_fingerprints(str(path), str(path))]
-
-    def pairs(self, emitted, reducers):
-        job = self.job
-        return reduced(
-            emitted, reducers, job.start_joining, job.reduce_partition, job.send_the_rest
-        )
-
-    def lines(self, paths, reducers=2):
-        """Return what the files of the last reducers hold, one after the other."""
-        pairs = self.pairs(self.partitions(paths), reducers)
-        job = self.job
-        # of ranges one reducer, so that its file is in order
-        texts = reduced(pairs, 1, job.start_counting, job.reduce_range, job.count_pairs)
-        return b"".join(text for _, text in texts).decode()
+def run(engine, job, paths):
+    """Run a job by an engine; return its tables by key, and its counters."""
+    with engine.run(job, [Input.file(Path(path)) for path in paths]) as output:
+        return list(output), output.counters
 
 
-def reduced(emitted, reducers, begin, reduce, end):
-    """Hand each reduce task the keys that are its own, ascending."""
-    written = []
-    for task in range(reducers):
-        grouped = {}
-        for key, batch in emitted:
-            if key % reducers == task:
-                grouped.setdefault(key, []).append(batch)
-        begin()
-        for key in sorted(grouped):
-            written += reduce(key, iter(grouped[key]))
-        written += end() or ()
-    return written
+def lines_of(job, paths):
+    """Run a job on threads; return its lines, and its counters."""
+    tables, counters = run(MemoryEngine(threads=2), job, paths)
+    return b"".join(job.lines(table) for _, table in tables).decode(), counters
 
 
 @pytest.mark.parametrize("k", [0, 1, 3, 6])
 def test_every_design_and_split_gives_one_answer(corpus, k):
     expected = pair_lines(pairs_among(corpus.corpus, k))
     for number, design in enumerate(list(designs_for(k))[:5]):
-        splits, partitions, reducers = [(1, 1, 1), (3, 2, 2), (7, 7, 3), (2, 64, 1)][number % 4]
+        splits, partitions = [(1, 1), (3, 2), (7, 7), (2, 64)][number % 4]
         order = ["natural", "dealt", str(BitOrder(tuple(reversed(range(64)))))][number % 3]
-        tasks = Tasks("-k", str(k), "--design", design, "--partitions", str(partitions),
-                      "--bit-order", order)  # fmt: skip
-        assert tasks.lines(corpus.split(splits), reducers) == expected
-        assert tasks.counters["fingerprints"] == len(corpus.corpus)
-        assert tasks.counters["chunks"] == splits
-        assert tasks.counters["pairs"] == expected.count("\n")
+        job = JoinJob(k=k, design=design, partitions=partitions, bit_order=order)
+        lines, counters = lines_of(job, corpus.split(splits))
+        assert lines == expected
+        assert counters["fingerprints"] == len(corpus.corpus)
+        assert counters["chunks"] == splits
+        assert counters["pairs"] == expected.count("\n")
+
+
+@pytest.mark.parametrize("runner", ["inline", "local"])
+def test_tasks_of_mrjob_give_the_same(corpus, runner):
+    job = JoinJob(design="4-tables", partitions=2, max_buffered_pairs=500)
+    with staging_folder() as staging:
+        engine = StreamingEngine(runner, staging, cores=2)
+        tables, counters = run(engine, job, corpus.split(3))
+    expected = pair_lines(pairs_among(corpus.corpus, 3))
+    assert b"".join(job.lines(table) for _, table in tables).decode() == expected
+    assert counters["pairs"] == expected.count("\n")
 
 
 @pytest.fixture
 def two(corpus, tmp_path):
-    """Files of two corpora, and the pairs of one fingerprint of each."""
+    """Files of two corpora, two of each, and the pairs of one fingerprint of each."""
     others = [*corpus.queries, *(flipped(x, {2, 50}) for x in corpus.corpus[:300])]
     right = [write_longs(tmp_path / f"right-{n}.longs", part)
              for n, part in enumerate(arrays(others, 2))]  # fmt: skip
-    listed = tmp_path / "others.txt"
-    listed.write_text("".join(f"{path}\n" for path in right))
     # the oracle's pairs begin with a query
     pairs = {(left, other) for left, other in pairs_within(others, corpus.corpus, 3)}
-    return [*corpus.split(2), *right], listed, pairs
+    return [*corpus.split(2), *right], pairs
 
 
 @pytest.mark.parametrize("design", ["all-pairs", "4-tables", "10-tables"])
 def test_two_corpora(two, design):
-    paths, listed, pairs = two
-    tasks = Tasks("--others", str(listed), "--design", design, "--with-distance")
-    assert tasks.lines(paths) == pair_lines(pairs, with_distance=True)
-    assert tasks.counters["others"] == 503
+    paths, pairs = two
+    job = JoinJob(others=(2, 3), design=design, with_distance=True)
+    lines, counters = lines_of(job, paths)
+    assert lines == pair_lines(pairs, with_distance=True)
+    assert counters["others"] == 503
 
 
-def test_inputs_of_the_other_corpus_may_be_named_by_number(two, monkeypatch):
-    paths, listed, pairs = two
-    listed.write_text("#2\n#3\n")
-    tasks = Tasks("--others", str(listed))
-    emitted = []
-    for number, path in enumerate(paths):
-        monkeypatch.setenv(NUMBER_VARIABLE, str(number))
-        emitted += tasks.partitions([path])
-    found = tasks.pairs(emitted, 1)
-    columns = [decode_columns(Kind.MATCHES, batch, 2) for _, batch in found]
-    assert {pair for left, right in columns
-            for pair in zip(left.tolist(), right.tolist(), strict=True)} == pairs  # fmt: skip
+def test_another_corpus_without_inputs_has_no_pairs(corpus):
+    assert lines_of(JoinJob(others=()), corpus.split(2))[0] == ""
 
 
 def test_tasks_that_do_not_fit_their_memory_find_the_same(corpus, two):
     expected = pair_lines(pairs_among(corpus.corpus, 3))
-    options = ["--design", "4-tables", "--partitions", "2", "--table-bytes", "20000"]
-    tasks = Tasks(*options)
-    assert tasks.lines(corpus.split(3)) == expected
-    assert tasks.counters["partitions split"] == 8
-    tasks = Tasks(*options[2:], "--design", "all-pairs")
-    assert tasks.lines(corpus.split(3)) == expected
-    assert tasks.counters["keys sliced"] == 1
-    paths, listed, pairs = two
-    tasks = Tasks(*options, "--others", str(listed))
-    assert tasks.lines(paths) == pair_lines(pairs)
-    assert tasks.counters["partitions split"] == 8
+    small = JoinJob(partitions=2, table_bytes=20000, design="4-tables")
+    lines, counters = lines_of(small, corpus.split(3))
+    assert lines == expected
+    assert counters["partitions split"] == 8
+    lines, counters = lines_of(replace(small, design="all-pairs"), corpus.split(3))
+    assert lines == expected
+    assert counters["keys sliced"] == 1
+    paths, pairs = two
+    lines, counters = lines_of(replace(small, others=(2, 3)), paths)
+    assert lines == pair_lines(pairs)
+    assert counters["partitions split"] == 8
 
 
-def test_a_flood_of_pairs_is_sent_on_in_parts(corpus, monkeypatch):
-    monkeypatch.setattr(join, "_HELD_PAIRS", 50)
-    tasks = Tasks("-k", "6", "--table-bytes", "2000", "--partitions", "1")
-    assert tasks.lines(corpus.split(2)) == pair_lines(pairs_among(corpus.corpus, 6))
+def test_a_flood_of_pairs_is_sent_on_in_parts(corpus):
+    job = JoinJob(k=6, table_bytes=2000, partitions=1, max_buffered_pairs=50)
+    assert lines_of(job, corpus.split(2))[0] == pair_lines(pairs_among(corpus.corpus, 6))
 
 
-def test_batches_have_the_pairs_keyed_by_ranges(corpus):
-    tasks = Tasks("--as-batches")
-    found = tasks.pairs(tasks.partitions(corpus.split(2)), 2)
+def test_pairs_that_are_not_ordered_are_keyed_by_ranges(corpus):
+    tables, _ = run(MemoryEngine(threads=2), JoinJob(ordered=False), corpus.split(2))
     pairs = []
-    for key, batch in found:
-        left, right = decode_columns(Kind.MATCHES, batch, 2)
-        assert {(signed(x) + (1 << 63)) >> 56 for x in left.tolist()} == {key}
-        pairs += zip(left.tolist(), right.tolist(), strict=True)
-    assert len(pairs) == len(set(pairs)) == tasks.counters["pairs"]
+    for key, table in tables:
+        left, right = (table[name].to_pylist() for name in ("left", "right"))
+        assert {(signed(x) + (1 << 63)) >> 56 for x in left} == {key}
+        pairs += zip(left, right, strict=True)
+    assert len(pairs) == len(set(pairs))
     assert set(pairs) == pairs_among(corpus.corpus, 3)
-
-
-def test_what_no_task_could_have_sent_is_refused():
-    tasks = Tasks()
-    columns = [np.arange(3, dtype=np.uint64)] * 2
-    (batch,) = encode_columns(Kind.MATCHES, columns)
-    with pytest.raises(MrDedupError, match="is of kind 1, expected fingerprints"):
-        tasks.pairs([(0, batch)], 1)
 
 
 def test_damage_in_a_local_copy_is_told_of_what_was_copied(tmp_path):
     copy = tmp_path / "input-12345.longs"
     copy.write_bytes(bytes(803))
+    part = TaskInput(copy, "hdfs:///pages/bad.longs")
     with pytest.raises(FormatError, match=r"^hdfs:///pages/bad\.longs, byte 800: ends inside"):
-        list(JoinJob([]).map_fingerprints(str(copy), "hdfs:///pages/bad.longs"))
+        list(JoinJob().map(part, Counters()))
 
 
 def test_lines_equal_the_oracles():
@@ -203,7 +165,9 @@ def test_the_job_runs_alone(corpus, two, run_alone, tmp_path):
     assert done.returncode == 0, done.stderr
     assert in_order(done.stdout) == pair_lines(pairs_among(corpus.corpus, 3))
     assert "pairs=" in done.stderr
-    paths, listed, pairs = two
+    paths, pairs = two
+    listed = tmp_path / "others.txt"
+    listed.write_text("".join(f"{path}\n" for path in paths[2:]))
     done = run_alone("-r", "inline", "--others", listed, *paths)
     assert in_order(done.stdout) == pair_lines(pairs)
 
@@ -217,25 +181,25 @@ def test_a_design_and_one_partition_give_the_same(corpus, run_alone):
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["-k", "-1"], "k must be from 0 to 64, not -1"),
-        (["--design", "5-tables"], "design for k = 3 must be one of all-pairs, 4-tables"),
-        (["--bit-order", "1,2"], "bit order must be natural, dealt or 64 positions"),
-        (["--bit-order", "best"], "bit order must be natural, dealt or 64 positions"),
-        (["--table-bytes", "0"], "--table-bytes must be at least 1, not 0"),
-        (["--partitions", "0"], "--partitions must be at least 1, not 0"),
-        (["--expected", "-5"], "--expected must be at least 1, not -5"),
-        (["--others", "missing.txt"], "missing.txt: cannot be read: No such file"),
-        (["-r", "spark"], "-r spark hands mappers lines"),
+        ({"k": -1}, "k must be from 0 to 64, not -1"),
+        ({"design": "5-tables"}, "design for k = 3 must be one of all-pairs, 4-tables"),
+        ({"bit_order": "1,2"}, "bit order must be natural, dealt or 64 positions"),
+        ({"bit_order": "best"}, "bit order must be natural, dealt or 64 positions"),
+        ({"table_bytes": 0}, "--table-bytes must be at least 1, not 0"),
+        ({"partitions": 0}, "--partitions must be at least 1, not 0"),
+        ({"expected": -5}, "--expected must be at least 1, not -5"),
     ],
 )
 def test_options_that_cannot_be_raise(options, said):
     with pytest.raises(ValueError, match=said):
-        JoinJob(options)
+        JoinJob(**options)
 
 
 def test_mistakes_are_one_line_and_exit_with_2(corpus, run_alone):
     for arguments, said in (
         (["-k", 65, *corpus.split(1)], "error: k must be from 0 to 64, not 65"),
+        (["--others", "missing.txt", "a.longs"], "missing.txt: cannot be read: No such file"),
+        (["-r", "spark", "a.longs"], "-r spark hands mappers lines"),
         ([], "error: no corpus files; standard input is read with --corpus-format text only"),
     ):
         done = run_alone(*arguments)
