@@ -444,7 +444,7 @@ def default_interrupts():
 
 
 @pytest.mark.parametrize(
-    ("runner", "begun"), [("memory", "*.chunk.json"), ("local", "*/step/*/mapper/*")]
+    ("runner", "begun"), [("memory", "*.chunk.json"), ("local", "**/step/*/mapper/*")]
 )
 def test_an_interrupt_exits_130_and_leaves_nothing(tmp_path, runner, begun):
     temporary = tmp_path / "tmp"
