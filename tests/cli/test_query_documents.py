@@ -64,7 +64,7 @@ def queries_file(tmp_path):
     return write(tmp_path / "queries.jsonl", QUERIES)
 
 
-@by_turns(("k",), [3, 7])
+@by_turns(("k",), [3, 7, 4], ("memory", *RUNNERS))
 def test_documents_on_both_sides(corpus_file, queries_file, capfd, runner, k):
     arguments = [corpus_file, "--queries", queries_file, "-k", k, "--with-distance", "-r", runner]
     code, out, err = query(capfd, *arguments)
