@@ -13,11 +13,12 @@ Kernels validate nothing: segment.py and memory_table.py allocate and call.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit, uint32, uint64
+from numba import uint32, uint64
 
 from mr_dedup.features.xxh3 import xxh3_64
 from mr_dedup.kernels.bits import population_count, trailing_zeros
 from mr_dedup.kernels.distances import LANES, lanes_within
+from mr_dedup.kernels.jit import kernel
 from mr_dedup.kernels.memory import prefetch
 
 BLOCK_BITS = 16
@@ -43,7 +44,7 @@ _WORD = np.uint64(4)
 _ABSENT = np.uint64(0xFFFFFFFFFFFFFFFF)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def permuted(x, tables, table):  # type: ignore[no-untyped-def]
     """Return fingerprint x with its bits in the order of a table."""
     moved = _0
@@ -53,7 +54,7 @@ def permuted(x, tables, table):  # type: ignore[no-untyped-def]
     return moved
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def restored(y, tables, table):  # type: ignore[no-untyped-def]
     """Return the fingerprint that ``permuted`` returns y for."""
     back = _0
@@ -64,21 +65,21 @@ def restored(y, tables, table):  # type: ignore[no-untyped-def]
     return back
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def permute_all(values, tables, table, out):  # type: ignore[no-untyped-def]
     """Write ``values`` uint64[n], permuted for a table, to ``out`` uint64[n]."""
     for i in range(values.size):
         out[i] = permuted(values[i], tables, table)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def restore_all(values, tables, table, out):  # type: ignore[no-untyped-def]
     """Write to ``out`` uint64[n] the fingerprints that were permuted to ``values`` uint64[n]."""
     for i in range(values.size):
         out[i] = restored(values[i], tables, table)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def fill_directory(ordered, shift, directory):  # type: ignore[no-untyped-def]
     """Write where each run of equal leading bits of ``ordered`` uint64[n] begins.
 
@@ -95,7 +96,7 @@ def fill_directory(ordered, shift, directory):  # type: ignore[no-untyped-def]
         bucket += _1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def unverified_block(verified, begin, end):  # type: ignore[no-untyped-def]
     """Return the first block of bytes ``begin`` to ``end`` that is not verified, or _ABSENT."""
     if end <= begin:
@@ -106,7 +107,7 @@ def unverified_block(verified, begin, end):  # type: ignore[no-untyped-def]
     return _ABSENT
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _high(tables, table, slot, halves, octets):  # type: ignore[no-untyped-def]
     """Return the bits of a row between those of the directory and the last 32."""
     if tables[table, HIGH_BYTES] == _2:
@@ -114,14 +115,14 @@ def _high(tables, table, slot, halves, octets):  # type: ignore[no-untyped-def]
     return uint64(octets[tables[table, HIGH] + slot])
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _unverified_high(tables, table, begin, end, verified):  # type: ignore[no-untyped-def]
     size = tables[table, HIGH_BYTES]
     at = tables[table, HIGH]
     return unverified_block(verified, (at + begin) * size, (at + end) * size)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def rank_of(x, tables, words, halves, octets, verified):  # type: ignore[no-untyped-def]
     """Return (rank of fingerprint x in the first table or _ABSENT, block to verify or _ABSENT)."""
     y = permuted(x, tables, 0)
@@ -150,7 +151,7 @@ def rank_of(x, tables, words, halves, octets, verified):  # type: ignore[no-unty
     return _ABSENT, _ABSENT
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def probe(  # type: ignore[no-untyped-def]
     queries, begin, k, tables, words, halves, octets, verified, ranges, out
 ):
@@ -252,7 +253,7 @@ def probe(  # type: ignore[no-untyped-def]
     return written, q, _ABSENT
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def find_fingerprints(  # type: ignore[no-untyped-def]
     values, begin, tables, words, halves, octets, verified, out
 ):
@@ -270,7 +271,7 @@ def find_fingerprints(  # type: ignore[no-untyped-def]
     return i, _ABSENT
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def decode(table, tables, words, halves, octets, out):  # type: ignore[no-untyped-def]
     """Write the rows of a table, permuted, to ``out`` uint64[n]; all blocks are verified."""
     shift = _64 - tables[table, BITS]
@@ -282,7 +283,7 @@ def decode(table, tables, words, halves, octets, out):  # type: ignore[no-untype
             out[slot] = leading | high << _32 | uint64(words[low + slot])
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _id_offset(layout, words, document):  # type: ignore[no-untyped-def]
     at = layout[ID_OFFSETS] + document * layout[ID_OFFSET_WORDS]
     offset = uint64(words[at])
@@ -291,7 +292,7 @@ def _id_offset(layout, words, document):  # type: ignore[no-untyped-def]
     return offset
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def find_ids(  # type: ignore[no-untyped-def]
     hashes, content, offsets, begin, layout, words, octets, verified, out
 ):
@@ -313,7 +314,7 @@ def find_ids(  # type: ignore[no-untyped-def]
     return i, _ABSENT
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _find_id(hashed, content, start, stop, layout, words, octets, verified):  # type: ignore[no-untyped-def]
     at = layout[ID_DIRECTORY] + (hashed >> (_64 - layout[ID_BITS]))
     missing = unverified_block(verified, at * _WORD, (at + _2) * _WORD)
@@ -354,14 +355,14 @@ def _find_id(hashed, content, start, stop, layout, words, octets, verified):  # 
     return _ABSENT, _ABSENT
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def hash_ids(content, offsets, out):  # type: ignore[no-untyped-def]
     """Write the hash of each id to ``out`` uint64[n]."""
     for i in range(out.size):
         out[i] = xxh3_64(content, uint64(offsets[i]), uint64(offsets[i + 1]))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def copy_ids(content, offsets, rows, out_offsets, out):  # type: ignore[no-untyped-def]
     """Write the ids of ``rows`` int64[m] to ``out`` uint8[…], id i at ``out_offsets[i]``.
 
@@ -376,7 +377,7 @@ def copy_ids(content, offsets, rows, out_offsets, out):  # type: ignore[no-untyp
                 out[at + uint64(byte)] = content[start + uint64(byte)]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def scan(queries, begin, k, values, count, died, sequence, out):  # type: ignore[no-untyped-def]
     """Write the slots of ``values[:count]`` within k bits of ``queries[begin:]``, uint64[n].
 

@@ -1,11 +1,9 @@
-"""The folder where numba keeps compiled kernels, and that none of them is of an earlier version.
+"""The folder where numba keeps compiled kernels: writable, and without outdated ones.
 
 Numba caches a compiled function under the content of its own module. A function that it inlines or
 calls from another module is part of the compiled code, but not of that key: after an upgrade that
 changed only the other module, the old code would run. So compiled kernels are removed when any
-module that they are made of has changed.
-
-Looked after before numba is imported, which reads NUMBA_CACHE_DIR then.
+module that they are compiled from has changed.
 """
 
 from __future__ import annotations
@@ -22,32 +20,32 @@ _STAMP = "mr_dedup-kernels.txt"
 
 
 class _Cache(NamedTuple):
-    """A place where numba looks for compiled functions, and the folder there for each of ours."""
+    """A folder where numba looks for compiled functions, and the one in it for each of ours."""
 
     root: Path
     folder_of: Callable[[Path], Path]
 
 
-def ensure_kernel_cache() -> None:
-    """Have numba find a folder for compiled kernels, with none that is out of date in it.
+def prepare_cache() -> Path | None:
+    """Remove outdated kernels from numba's cache; return a folder for it if it has none.
 
-    It looks in NUMBA_CACHE_DIR, beside the sources, and in the user's cache folder; all of these
-    may be read-only: a package that root installed, in an account without a home. Then
-    NUMBA_CACHE_DIR is set to a folder of this user's for temporary files. Takes 2 ms.
+    Numba looks in NUMBA_CACHE_DIR, beside the sources, and in the user's cache folder. All of these
+    may be read-only: a package that root installed, in an account without a home. Then a folder of
+    this user's for temporary files is returned, None if there is none either. Takes 2 ms.
     """
     package = Path(__file__).parents[1]
     for cache in _numbas_caches(package):
         if _writable(cache.root):
             _remove_stale(package, cache)
-            return
-    folder = _temporary_place()
+            return None
+    folder = _temporary_folder()
     if folder is not None:
-        os.environ[_VARIABLE] = str(folder)
         _remove_stale(package, _by_digest(folder))
+    return folder
 
 
 def _numbas_caches(package: Path) -> Iterator[_Cache]:
-    """Yield where numba looks, in its order."""
+    """Yield the folders where numba looks, in its order."""
     chosen = os.environ.get(_VARIABLE)
     if chosen:
         yield _by_digest(Path(chosen))
@@ -67,13 +65,14 @@ def _by_digest(root: Path) -> _Cache:
 
 
 def _remove_stale(package: Path, cache: _Cache) -> None:
-    """Remove compiled kernels unless they are of the sources as they are.
+    """Remove compiled kernels unless they were compiled from the present sources.
 
-    What says so is a file with the sizes and times of all sources, which are looked at each time,
-    and a digest of those that kernels are made of, which is worked out where these differ.
+    A file in the cache has a digest of the sizes and times of all sources, which is compared each
+    time, and one of the content of those that kernels are compiled from, which is compared where
+    the first differs.
     """
     if not package.is_dir():
-        return  # in a zip file, with whose content numba stamps what it compiles
+        return  # in a zip file: numba compares its time and size itself
     modules = dict(sorted(_modules(str(package))))
     seen = repr(list(modules.items()))
     stamp = cache.folder_of(package) / _STAMP
@@ -86,7 +85,7 @@ def _remove_stale(package: Path, cache: _Cache) -> None:
         return
     paths = [Path(path) for path in modules]
     made_of = _digest(*(path.read_bytes() for path in kernel_sources(package, paths)))
-    # a folder that is closed to us is left as it is, and so are kernels that another run removes
+    # a folder without permission is left as it is; another process may remove kernels meanwhile
     with contextlib.suppress(OSError):
         if was_made_of != made_of:
             for folder in {path.parent for path in paths}:
@@ -110,9 +109,9 @@ def _modules(folder: str) -> Iterator[tuple[str, tuple[int, int]]]:
 
 
 def kernel_sources(package: Path, modules: list[Path]) -> list[Path]:
-    """Return which ``modules`` of a package compiled code is made of.
+    """Return those ``modules`` of a package that kernels are compiled from.
 
-    Those that import numba, and all that they import of the package.
+    Those that import the decorator or numba, and all that they import of the package.
     """
     import re
 
@@ -120,7 +119,9 @@ def kernel_sources(package: Path, modules: list[Path]) -> list[Path]:
     by_name = {path.relative_to(package).with_suffix("").as_posix(): path for path in modules}
     found: dict[Path, None] = {}
     left = [
-        path for path in modules if re.search(rb"^(?:from|import) numba", path.read_bytes(), re.M)
+        path
+        for path in modules
+        if re.search(rb"^(?:from|import) (?:numba|[\w.]+\.kernels\.jit)", path.read_bytes(), re.M)
     ]
     while left:
         path = left.pop()
@@ -140,8 +141,8 @@ def _digest(*parts: bytes) -> str:
     return digest.hexdigest()
 
 
-def _temporary_place() -> Path | None:
-    """Return a folder that nobody else can write to: what is in it is run."""
+def _temporary_folder() -> Path | None:
+    """Return a folder that nobody else can write to, since its content is executed."""
     import tempfile
 
     try:
@@ -162,4 +163,4 @@ def _writable(folder: str | Path) -> bool:
             path = path.parent
         return path.is_dir() and os.access(path, os.W_OK | os.X_OK)
     except OSError:
-        return False  # in a folder that is closed to us
+        return False  # no permission to look

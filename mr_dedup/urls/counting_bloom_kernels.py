@@ -8,7 +8,8 @@ validates.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from mr_dedup.kernels.jit import kernel
 
 _U = np.uint64
 _0, _1, _32, _64 = _U(0), _U(1), _U(32), _U(64)
@@ -16,7 +17,7 @@ _LOW = _U(0xFFFFFFFF)
 _STEP = _U(0x9E3779B97F4A7C15)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _mixed(value):  # type: ignore[no-untyped-def]
     """Return ``value`` with every bit depending on all of its bits (splitmix64's finalizer)."""
     value = (value ^ (value >> _U(30))) * _U(0xBF58476D1CE4E5B9)
@@ -24,13 +25,13 @@ def _mixed(value):  # type: ignore[no-untyped-def]
     return value ^ (value >> _U(31))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _segment(first, segments):  # type: ignore[no-untyped-def]
     """Return the segment of a digest: the upper half of its first half, scaled to segments."""
     return ((first >> _32) * segments) >> _32
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def locate(digests, number, segments, segment_words, bits, out_words, out_shifts):  # type: ignore[no-untyped-def]
     """Write the word of each counter of a digest, and the bits to shift it by.
 
@@ -54,7 +55,7 @@ def locate(digests, number, segments, segment_words, bits, out_words, out_shifts
         out_shifts[i] = (((scaled & _LOW) * in_word) >> _32) * bits
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def all_raised(words, digests, segments, segment_words, bits, at, shifts, out):  # type: ignore[no-untyped-def]
     """Write to ``out`` bool[n] whether all counters of a digest are positive."""
     max_value = (_1 << bits) - _1
@@ -66,7 +67,7 @@ def all_raised(words, digests, segments, segment_words, bits, at, shifts, out): 
         out[number] = smallest != _0
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def raise_counters(words, digests, segments, segment_words, bits, at, shifts):  # type: ignore[no-untyped-def]
     """Increment the counters of each digest, but for saturated ones."""
     max_value = (_1 << bits) - _1
@@ -78,7 +79,7 @@ def raise_counters(words, digests, segments, segment_words, bits, at, shifts):  
                 words[at[i]] = word + (_1 << shifts[i])
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def lower_counters(words, digests, segments, segment_words, bits, at, shifts, saturated):  # type: ignore[no-untyped-def]
     """Decrement the counters of each digest, but for saturated ones.
 
@@ -101,7 +102,7 @@ def lower_counters(words, digests, segments, segment_words, bits, at, shifts, sa
     return zeros
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def tally(words, segment_words, bits, histogram, occupied):  # type: ignore[no-untyped-def]
     """Count the counters of each value (uint64[2**bits]), and the positive ones of each segment."""
     max_value = (_1 << bits) - _1
@@ -117,7 +118,7 @@ def tally(words, segment_words, bits, histogram, occupied):  # type: ignore[no-u
                 word >>= bits
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def sort_equal_halves(digests, order):  # type: ignore[no-untyped-def]
     """Sort ``order`` int64[n], which sorts digests by their first halves, by the second ones too.
 
