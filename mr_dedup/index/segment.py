@@ -11,6 +11,7 @@ import mmap
 import os
 import threading
 from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 import numpy as np
 import xxhash
@@ -38,8 +39,23 @@ BUFFERED_MATCHES = 1 << 10
 _DISTANCES = [np.uint64(k) for k in range(BITS + 1)]
 _WORD_BYTES = 4
 
-Buffers = tuple[NDArray[np.uint64], NDArray[np.uint64]]
-"""What a probe of one thread writes to: matches uint64[3, m]; scratch uint64[tables, 4]."""
+
+class _Buffers(NamedTuple):
+    """What a probe of one thread writes to, and views of it, which take a query a microsecond."""
+
+    matches: NDArray[np.uint64]
+    rows: NDArray[np.int64]
+    fingerprints: NDArray[np.uint64]
+    ranks: NDArray[np.uint64]
+    ranges: NDArray[np.uint64]
+
+    @classmethod
+    def of(cls, size: int, tables: int) -> _Buffers:
+        """Return buffers for ``size`` matches."""
+        matches = np.empty((3, size), np.uint64)
+        rows, values, ranks = matches
+        return cls(matches, rows.view(np.int64), values, ranks, np.empty((tables, 4), np.uint64))
+
 
 Found = tuple[NDArray[np.int64], Fingerprints, NDArray[np.uint64]]
 """Matches in one segment: rows of queries, fingerprints, ranks of these."""
@@ -91,7 +107,7 @@ class Segment:
         self._tables = _table_fields(about, self.design)
         self._id_layout = _id_fields(about.ids)
         self._is_natural = self.order.is_natural
-        self._free_buffers: list[Buffers] = []
+        self._free_buffers: list[_Buffers] = []
         needed = [tables_needed(self.design, k) for k in range(about.k + 1)]
         self._prefixes = [self._tables[:count] for count in needed]
         if check:
@@ -178,38 +194,35 @@ class Segment:
         # what costs a call a microsecond costs a query of one a third
         moved = queries if self._is_natural else self.order.apply(queries)
         try:
-            matches, ranges = self._free_buffers.pop()
+            buffers = self._free_buffers.pop()
         except IndexError:
-            matches, ranges = self._buffers(buffered)
+            buffers = _Buffers.of(buffered, len(self._tables))
         parts: list[Found] = []
         begin, count, found = 0, len(moved), 0
         while begin < count and (stop_after is None or found < stop_after):
             written, begin, missing = kernels.probe(
                 moved, begin, _DISTANCES[k], self._prefixes[k], self._words, self._halves,
-                self._octets, self._verified, ranges, matches,
+                self._octets, self._verified, buffers.ranges, buffers.matches,
             )  # fmt: skip
             if written:
-                parts.append(self._found(matches[:, :written].copy()))
+                parts.append(self._found(buffers, written))
                 found += written
             if missing != ABSENT:
                 self._check(missing)
             elif begin < count and not written:
-                matches, ranges = self._buffers(2 * matches.shape[1])
-        self._free_buffers.append((matches, ranges))
+                buffers = _Buffers.of(2 * len(buffers.ranks), len(self._tables))
+        self._free_buffers.append(buffers)
         if len(parts) < 2:
             return (parts[0] if parts else None), begin
         rows, values, ranks = zip(*parts, strict=True)
         return (np.concatenate(rows), np.concatenate(values), np.concatenate(ranks)), begin
 
-    def _buffers(self, size: int) -> Buffers:
-        return np.empty((3, size), np.uint64), np.empty((len(self._tables), 4), np.uint64)
-
-    def _found(self, matches: NDArray[np.uint64]) -> Found:
-        """Return the matches that a probe wrote as columns, fingerprints with their own bits."""
-        rows, values, ranks = matches
+    def _found(self, buffers: _Buffers, count: int) -> Found:
+        """Return a copy of the matches that a probe wrote, fingerprints with their own bits."""
+        values = buffers.fingerprints[:count].copy()
         if not self._is_natural:
             values = self.order.undo(values)
-        return rows.view(np.int64), values, ranks
+        return buffers.rows[:count].copy(), values, buffers.ranks[:count].copy()
 
     def find_fingerprints(self, values: Fingerprints) -> NDArray[np.uint64]:
         """Return the rank of each of ``values`` uint64[n], ABSENT for those not in the segment."""
