@@ -34,7 +34,6 @@ LAYERS = (
 # imports that break the rules, each to be removed from here once it is gone
 EXCEPTIONS = {
     ("mr_dedup.cli.dedup_plan", "mr_dedup.cli.dedup"),
-    ("mr_dedup.jobs.urls", "mr_dedup.engines.streaming.table_job"),
 }
 
 
