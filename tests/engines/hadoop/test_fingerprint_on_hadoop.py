@@ -8,6 +8,7 @@ import pytest
 from mr_dedup.cli.on_cluster import delivered
 from mr_dedup.engines import streaming
 from mr_dedup.engines.streaming import ClusterSettings, Input
+from mr_dedup.engines.streaming.engine import StreamingEngine
 from mr_dedup.errors import MrDedupError
 from mr_dedup.formats.documents.chunks import bundle, cut_into_chunks
 from mr_dedup.formats.documents.files import DocumentFile
@@ -127,11 +128,10 @@ def test_a_damaged_bundle_is_named_after_what_is_in_it(client, in_this_process, 
     with (
         streaming.staging_folder() as staging,
         pytest.raises(MrDedupError) as raised,
-        streaming.run(
-            FingerprintJob, ["--as-batches"], [Input(str(path), chunk.name)], staging,
-            runner="hadoop", cluster=settings,
+        StreamingEngine("hadoop", staging, cluster=settings).run(
+            FingerprintJob(), [Input(str(path), chunk.name)]
         ),
-    ):  # fmt: skip
+    ):
         raise AssertionError("it ran")
     assert str(raised.value).startswith(f"{files[0].name} and 1 more: is no bundle of documents")
 
