@@ -213,7 +213,7 @@ def _say_rejected(rejects: Rejects, arguments: argparse.Namespace) -> None:
     if not rejects.count:
         return
     first = rejects.listed[0]
-    where = "--rejects FILE writes them and the reasons"
+    where = "give --rejects FILE to keep them, and why"
     if arguments.rejects is not None:
         where = f"{printable(str(arguments.rejects))} says why"
     _say(
