@@ -505,7 +505,7 @@ def test_places_where_no_filter_is(tmp_path):
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "notes.txt").write_text("x")
     for create in (True, False):
-        with pytest.raises(MrDedupError, match="mine: holds "):
+        with pytest.raises(MrDedupError, match="mine: contains "):
             open_filter(tmp_path / "mine", create=create)
     with pytest.raises(MrDedupError, match="missing: contains no store of URLs"):
         open_filter(tmp_path / "missing", create=False)
