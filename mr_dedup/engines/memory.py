@@ -69,7 +69,7 @@ class MemoryEngine:
             for reduce in job.reduces():
                 store = stack.enter_context(TableStore(self._memory_bytes, self._folder))
                 tables = self._reduced(reduce, tables, store, pool, progress, counters)
-            yield JobOutput(tables, counters)
+            yield JobOutput(_ending(tables, progress), counters)
 
     def _maps(
         self,
@@ -122,6 +122,12 @@ class MemoryEngine:
             tables.reverse()
             while tables:
                 yield tables.pop()
+
+
+def _ending(tables: Iterator[Keyed], progress: Progress) -> Iterator[Keyed]:
+    """Yield tables; after the last one take the bar away, so that a command may print."""
+    yield from tables
+    progress.__exit__()
 
 
 def _results(

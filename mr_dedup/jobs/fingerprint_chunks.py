@@ -25,7 +25,8 @@ def chunk_of(part: TaskInput, format: Format | None, byte_order: ByteOrder) -> F
     """
     if part.path.name.endswith(DESCRIPTION_SUFFIX):
         return FingerprintChunk.read(part.path)
-    file = FingerprintFile.detect(part.path, name=part.name, format=format, byte_order=byte_order)
+    # the copy of a file on a cluster has its endings; what the user calls it may not
+    file = FingerprintFile.detect(part.path, format=format, byte_order=byte_order)
     return FingerprintChunk(part.number, (FingerprintPart.whole(file),))
 
 

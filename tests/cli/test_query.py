@@ -329,7 +329,7 @@ def test_other_mistakes_are_one_line(corpus, queries, capfd, tmp_path):
         ([tmp_path / "missing.longs", *good], "missing.longs: no such file"),
         ([tmp_path / "nothing", *good], "nothing: contains no files"),
         ([tmp_path / "what.dat", *good], "--"),
-        (["file://elsewhere/x.longs", *good], "another machine"),
+        (["file://elsewhere/x.longs", *good], "another host"),
         ([good[0], "--queries", tmp_path / "empty.longs"], "holds no queries"),
         ([good[0], "--queries", tmp_path / "missing.longs"], "missing.longs"),
         ([good[0], "--queries", tmp_path], "folder"),

@@ -291,7 +291,7 @@ def test_a_file_cut_short_is_an_error_and_the_result_is_there(folder, capfd, nam
     assert code == 2
     assert error(captured).startswith("1 of 1 files could not be read to the end, more than 10 %")
     assert error(captured).endswith("the gzip data is cut short; --max-rejected allows more")
-    warning = "mr-dedup: warning: the rest of 1 of 1 files could not be read"
+    warning = "mr-dedup: warning: 1 of 1 files could not be read to their end"
     assert captured.err.count(warning) == 1
     if "-o OUT" in COMMANDS[name]:
         assert list(folder.glob("OUT*"))
@@ -309,7 +309,7 @@ def test_a_few_of_many_files_may_be_cut_short(folder, capfd, runner, files, cut,
         (folder / "in" / f"{n}.jsonl.gz").write_bytes(data[:-9] if n < cut else data)
     found, captured = run(capfd, "dedup", "in", runner)
     assert found == code, captured.err
-    assert f"warning: the rest of {cut} of {files} files could not be read" in captured.err
+    assert f"warning: {cut} of {files} files could not be read to their end" in captured.err
     assert f"files not read to the end: {cut}\n" in captured.err
     summary = summary_of(folder)
     assert (summary["files"], summary["incomplete_files"]) == (files, cut)

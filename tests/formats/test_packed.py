@@ -513,7 +513,7 @@ def no_high_parts(words, entries):
     ],
 )
 def test_wrong_blocks_with_right_checksums_are_noticed(change):
-    with pytest.raises(FormatError, match=r"block 1: does not hold .* checksum is right"):
+    with pytest.raises(FormatError, match=r"block 1: does not contain .* checksum is right"):
         read(with_block(change))
 
 
@@ -522,14 +522,14 @@ def test_impossible_widths_are_noticed(width):
     def change(words, entries):
         words[0] = width
 
-    with pytest.raises(FormatError, match="block 1: does not hold ascending"):
+    with pytest.raises(FormatError, match="block 1: does not contain ascending"):
         read(with_block(change))
 
 
 def test_a_width_of_64_is_refused_even_where_shifts_wrap_around():
     layout = Layout(write([5], 32))
     layout.blocks[0] = [64, *[0] * 32, 1 << 5]
-    with pytest.raises(FormatError, match="block 0: does not hold ascending"):
+    with pytest.raises(FormatError, match="block 0: does not contain ascending"):
         read(layout.content())
 
 
@@ -538,7 +538,7 @@ def test_missing_bits_are_noticed_where_the_block_before_had_them():
     assert layout.blocks[0] == layout.blocks[1]
     for _ in range(2):
         layout.blocks[1][-1] ^= 1 << layout.blocks[1][-1].bit_length() - 1
-    with pytest.raises(FormatError, match="block 1: does not hold ascending"):
+    with pytest.raises(FormatError, match="block 1: does not contain ascending"):
         read(layout.content())
 
 

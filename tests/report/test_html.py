@@ -240,9 +240,8 @@ def test_texts_do_not_affect_the_page_around_them(text):
         check_that_nothing_acts(page)
         title = next(elements(page).iter("h1"))
         kept = "".join(c for c in text if unicodedata.category(c) != "Cn")
-        assert "".join(c for c in "".join(title.itertext()) if c != "\ufffd") == kept.replace(
-            "\ufffd", ""
-        )
+        shown = "".join(c for c in "".join(title.itertext()) if unicodedata.category(c) != "Cn")
+        assert shown.replace("\ufffd", "") == kept.replace("\ufffd", "")
     tags = [tag for tag, _ in Parts(page).tags]
     assert set(tags) <= TAGS
     assert tags.count("bdi") == 11

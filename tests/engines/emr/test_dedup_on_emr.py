@@ -47,7 +47,7 @@ def test_a_run_is_resumed_over_the_same_files_alone(client, interrupted):
 def test_a_file_that_changes_during_a_run_is_reported(client, interrupted, tmp_path):
     arguments = parsed(["dedup", *interrupted, "-r", "emr", "-c", client.conf()])
     settings = cluster_settings(arguments)
-    work = prepare(arguments.documents, arguments, tmp_path, settings, holds=True)
+    work = prepare(arguments.documents, arguments, tmp_path, settings, reads_again=True)
     run = {"files": [file.identity for file in work.remote]}
     dedup._refuse_changed(arguments, work, run, settings)
     changed = f"s3://{client.bucket}/pages/b.jsonl"
