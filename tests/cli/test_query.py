@@ -332,11 +332,11 @@ def test_other_mistakes_are_one_line(corpus, queries, capfd, tmp_path):
         (["file://elsewhere/x.longs", *good], "another host"),
         ([good[0], "--queries", tmp_path / "empty.longs"], "holds no queries"),
         ([good[0], "--queries", tmp_path / "missing.longs"], "missing.longs"),
-        ([good[0], "--queries", tmp_path], "folder"),
+        ([good[0], "--queries", tmp_path], "is a directory"),
         ([*good, "-k", "-1"], "k must be from 0 to 64, not -1"),
         ([*good, "-k", "65"], "k must be from 0 to 64, not 65"),
         ([*good, "--design", "5-tables"], "design for k = 3 must be one of"),
-        ([*good, "-o", tmp_path], "folder"),
+        ([*good, "-o", tmp_path], "is a directory"),
         ([*good, "-o", tmp_path / "no" / "out.tsv"], "does not exist"),
     ):
         assert reason in mistake(capfd, *arguments), arguments
