@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+from collections.abc import Iterator
+from pathlib import Path
 
 MAX_MESSAGE = 2000
 """Characters that an error's message has at most, wherever it is shown or sent."""
@@ -57,3 +60,14 @@ class FormatError(MrDedupError):
         self.reason = reason
         place = self.path if offset is None else f"{self.path}, {offset}"
         super().__init__(f"{place}: {reason}")
+
+
+@contextlib.contextmanager
+def errors_naming(name: str, path: str | os.PathLike[str]) -> Iterator[None]:
+    """Raise the FormatErrors of the file ``path`` as errors of ``name``, what it is a copy of."""
+    try:
+        yield
+    except FormatError as error:
+        if Path(error.path) != Path(path):
+            raise
+        raise FormatError(name, error.offset, error.reason) from error

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from mr_dedup.engines.inputs import ClusterSettings, Input
     from mr_dedup.formats.documents.chunks import DocumentChunk
     from mr_dedup.formats.documents.files import DocumentFile
-    from mr_dedup.pipeline.fingerprint_clusters import JoinEngine
+    from mr_dedup.pipeline.fingerprint_clusters import JoinSettings
 
 _MEMORY_SHARES = 2
 """Of the memory that a run may use, one part in so many is for what jobs cache of documents."""
@@ -75,14 +75,14 @@ class Jobs:
                 yield output
 
     @contextlib.contextmanager
-    def join_engine(self) -> Iterator[JoinEngine]:
-        """Return what jobs over fingerprints run on: what those over documents do."""
-        from mr_dedup.pipeline.fingerprint_clusters import JoinEngine
+    def join_settings(self) -> Iterator[JoinSettings]:
+        """Return how pairs of fingerprints are found: on the engine of jobs over documents."""
+        from mr_dedup.pipeline.fingerprint_clusters import JoinSettings
 
         arguments = self._arguments
-        runner = "local" if self._work.runner == "memory" else self._work.runner
         with self._folder("cluster") as folder:
-            yield JoinEngine(runner, folder, arguments.cores, self._settings, arguments.join)
+            engine = engine_of(self._work.runner, arguments, folder, self._settings)
+            yield JoinSettings(engine, arguments.join, arguments.cores)
 
     @contextlib.contextmanager
     def _folder(self, name: str) -> Iterator[Path]:

@@ -14,7 +14,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
-from mr_dedup.engines.engine import JobOutput
+from mr_dedup.engines.engine import Dataset, JobOutput
 from mr_dedup.engines.inputs import Input
 from mr_dedup.engines.reporting import Progress, expected_reason
 from mr_dedup.engines.table_store import TableStore
@@ -55,8 +55,21 @@ class MemoryEngine:
         self._folder = folder
         self._cache = cache
 
+    @property
+    def tasks(self) -> int:
+        """See Engine.tasks."""
+        return self._threads
+
     @contextlib.contextmanager
-    def run(self, job: Job, inputs: Sequence[Input]) -> Iterator[JobOutput]:
+    def stored(self, tables: JobOutput | Iterable[Keyed]) -> Iterator[Dataset]:
+        """Store tables; see Engine.stored."""
+        with TableStore(self._memory_bytes, self._folder) as store:
+            for key, table in tables:
+                store.add(key, table)
+            yield store
+
+    @contextlib.contextmanager
+    def run(self, job: Job, inputs: Sequence[Input] | Dataset) -> Iterator[JobOutput]:
         """Run ``job``; see Engine.run. The tasks of the last step run while tables are read."""
         counters = Counters()
         with contextlib.ExitStack() as stack:
@@ -74,20 +87,26 @@ class MemoryEngine:
     def _maps(
         self,
         job: Job,
-        inputs: Sequence[Input],
+        inputs: Sequence[Input] | Dataset,
         pool: ThreadPoolExecutor | None,
         progress: Progress,
         counters: Counters,
     ) -> Iterator[Keyed]:
         tasks = [
-            partial(
-                _completed,
-                f"map task {number} on {item.name}",
-                partial(job.map, TaskInput(Path(item.place), item.name, number, cache=self._cache)),
-            )
-            for number, item in enumerate(inputs)
+            partial(_completed, f"map task {part.number} on {part.name}", partial(job.map, part))
+            for part in self._task_inputs(inputs)
         ]
         return self._in_order("map", tasks, pool, progress, counters)
+
+    def _task_inputs(self, inputs: Sequence[Input] | Dataset) -> Iterator[TaskInput]:
+        if isinstance(inputs, Sequence):
+            for number, item in enumerate(inputs):
+                yield TaskInput(Path(item.place), item.name, number, cache=self._cache)
+            return
+        assert isinstance(inputs, TableStore)
+        for number, key in enumerate(inputs.sorted_keys()):
+            tables = partial(inputs.read, key)
+            yield TaskInput(Path(), f"tables of key {key}", number, tables=tables)
 
     def _reduced(
         self,

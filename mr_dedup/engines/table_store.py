@@ -1,4 +1,4 @@
-"""Tables by key between the steps of a job: in memory, beyond a budget in a temporary file."""
+"""Tables by key, between steps and between jobs: in memory, beyond a budget in a temporary file."""
 
 from __future__ import annotations
 
@@ -26,14 +26,19 @@ class TableStore:
 
     Once the tables in memory have more than ``memory_bytes``, all of them are written to a
     temporary file in ``folder``. Threads may read different keys at a time.
+
+    Attributes:
+        size_bytes: Bytes of all tables that were added.
+        spilled_bytes: Those that were written to the file.
     """
 
     def __init__(self, memory_bytes: int, folder: Path | None = None) -> None:
         self.spilled_bytes = 0
+        self.size_bytes = 0
         self._memory_bytes = memory_bytes
         self._folder = folder
         self._tables: dict[int, list[pa.Table | _Spilled]] = {}
-        self._size_bytes = 0
+        self._bytes_in_memory = 0
         self._file: BinaryIO | None = None
         self._lock = Lock()
 
@@ -54,8 +59,9 @@ class TableStore:
         """Add a table to those of ``key``. Raises OSError if it cannot be written."""
         with self._lock:
             self._tables.setdefault(key, []).append(table)
-            self._size_bytes += table.nbytes
-            if self._size_bytes > self._memory_bytes:
+            self.size_bytes += table.nbytes
+            self._bytes_in_memory += table.nbytes
+            if self._bytes_in_memory > self._memory_bytes:
                 self._spill()
 
     def sorted_keys(self) -> list[int]:
@@ -71,6 +77,19 @@ class TableStore:
             table = tables.pop()
             yield self._read(table) if isinstance(table, _Spilled) else table
 
+    def read(self, key: int) -> Iterator[pa.Table]:
+        """Yield the tables of ``key``, which stay."""
+        with self._lock:
+            tables = list(self._tables[key])
+        for table in tables:
+            yield self._read(table) if isinstance(table, _Spilled) else table
+
+    def tables(self) -> Iterator[tuple[int, pa.Table]]:
+        """Yield all (key, table) pairs, ascending by key; they stay."""
+        for key in self.sorted_keys():
+            for table in self.read(key):
+                yield key, table
+
     def _spill(self) -> None:
         """Write all tables that are in memory."""
         if self._file is None:
@@ -84,8 +103,8 @@ class TableStore:
                 with pa.ipc.new_stream(self._file, table.schema) as writer:
                     writer.write_table(table)
                 tables[index] = _Spilled(start, self._file.tell() - start)
-        self.spilled_bytes += self._size_bytes
-        self._size_bytes = 0
+        self.spilled_bytes += self._bytes_in_memory
+        self._bytes_in_memory = 0
 
     def _read(self, spilled: _Spilled) -> pa.Table:
         assert self._file is not None

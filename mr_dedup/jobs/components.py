@@ -1,27 +1,26 @@
-"""The components job: pairs of fingerprints to labels, the smallest fingerprints of components.
+"""The components job: edges between fingerprints to labels, the smallest of their components.
 
-One run is one round of clusters/partitioned_components.py. A map task reads one file of pairs, or
-of what an earlier round left, and hands on a forest in place of its edges: for each node a link to
-the smallest that the task knows of in its component. A first reducer merges what a partition was
-handed, and says what it has to tell others; a second merges what they were told. The counter of
-unsettled labels says how much that was: where it is 0 the labels are final, else the output is to
-go through another round.
+One run is one round of clusters/partitioned_components.py. A map task reads edges, or the labels of
+an earlier round, and replaces them by a forest: each node links to the smallest that the task has
+seen in its component. A first reduce step merges the links of each partition of nodes, and sends
+links to other partitions; a second merges what was sent. Where nothing was sent, by the counter of
+unsettled labels, the labels are final; otherwise the result goes through another round.
 
 Runs alone, a round at a time: python -m mr_dedup.jobs.components -r local pairs.tsv > labels.tsv
-Exit code 3 says that labels are unsettled.
+Exit code 3 reports that labels are unsettled.
 """
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterable, Iterator
-from pathlib import Path
-from typing import Any
+import argparse
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
-from mrjob.step import MRStep
+import pyarrow as pa
 from numpy.typing import NDArray
+from typing_extensions import Self
 
+from mr_dedup.clusters.components import Labels, UnionFind, components
 from mr_dedup.clusters.partitioned_components import (
     MAX_PARTITIONS,
     Links,
@@ -33,244 +32,161 @@ from mr_dedup.clusters.partitioned_components import (
     partitioned,
     requests,
 )
-from mr_dedup.errors import FormatError, MrDedupError
+from mr_dedup.errors import MrDedupError, errors_naming
+from mr_dedup.formats import pairs
+from mr_dedup.formats.content import open_content
+from mr_dedup.formats.decimal_kernels import signed_decimals
 from mr_dedup.formats.fingerprint_files import (
     FingerprintFile,
     UnknownFormatError,
     format_by_ending,
 )
-from mr_dedup.jobs.batches import (
-    BatchProtocol,
-    Kind,
-    LinesProtocol,
-    decode_columns,
-    encode_columns,
-    kind_of,
-)
-from mr_dedup.jobs.inputs import input_name
-from mr_dedup.jobs.job import COUNTERS, Job, errors_naming, total_counters
+from mr_dedup.jobs.contract import Add, Counters, Group, Job, Keyed, Reduce, TaskInput
 
 Fingerprints = NDArray[np.uint64]
 Edges = tuple[Fingerprints, Fingerprints]
-
-FORMATS = ("batches", "text")
-"""What pairs are read from: arrays that other jobs left, or lines of text."""
 
 EDGES = "edges"
 """The counter of edges that were read."""
 
 UNSETTLED = "unsettled labels"
-"""The counter of links that partitions told one another: where it is 0 the labels are final."""
-
-NODES, COMPONENTS = "nodes", "components"
-"""The counters of what was found; components are too many as long as labels are unsettled."""
-
-UNSETTLED_CODE = 3
-"""The exit code of a job run alone whose labels are not final."""
-
-_HELD_LINKS = 1 << 20
-"""Links for others that a reduce task holds before it sends them: 18 MB."""
+"""The counter of links that partitions sent to one another: where it is 0 the labels are final."""
 
 
-class ComponentsJob(Job):
-    """See the module."""
+class ComponentsJob(Job, frozen=True, kw_only=True):
+    """One round: tables with columns node and label, uint64; each node once if labels are final.
 
-    INTERNAL_PROTOCOL = BatchProtocol
+    Counts the ``edges`` read, the ``unsettled labels``, and the ``nodes`` and ``components`` found,
+    which are too many as long as labels are unsettled.
 
-    def configure_args(self) -> None:
-        """Declare the job's options beside mrjob's own."""
-        super().configure_args()
-        add = self.add_passthru_arg
-        add("--partitions", type=int, default=16, help="of the nodes, each a reduce key (16)")
-        add("--input-format", choices=FORMATS, help="default: text if named .txt or .tsv")
-        add("--as-batches", action="store_true", help="write batches for mr_dedup, not lines")
+    Inputs are tables whose first two columns, uint64, are the ends of edges, or text files of
+    pairs.
 
-    def check_options(self) -> None:
-        """Raise ValueError for options that cannot be."""
-        wanted = self.options.partitions
-        if not 1 <= wanted <= MAX_PARTITIONS:
-            raise ValueError(f"--partitions must be from 1 to {MAX_PARTITIONS}, not {wanted}")
+    Attributes:
+        partitions: Of the nodes; each is a key of the reduce steps.
+        max_buffered_links: Links to other partitions that a reduce task has in memory before it
+            sends them, 18 bytes each.
+    """
 
-    def check_inputs(self) -> None:
-        """Raise MrDedupError for inputs that cannot be."""
-        if not self.options.args or "-" in self.options.args:
-            # mrjob would copy it to a file whose name says nothing
-            raise MrDedupError("no files of pairs; standard input is not read")
+    partitions: int = 16
+    max_buffered_links: int = 1 << 20
 
-    def output_protocol(self) -> BatchProtocol | LinesProtocol:
-        """Return the protocol of what the job writes."""
-        return BatchProtocol() if self.options.as_batches else LinesProtocol()
-
-    def steps(self) -> list[MRStep]:
-        """Return the two steps."""
-        return [
-            MRStep(
-                mapper_raw=self.map_edges,
-                reducer_init=self.start_telling,
-                reducer=self.reduce_links,
-                reducer_final=self.tell_the_rest,
-            ),
-            MRStep(
-                reducer_init=self.start_counting,
-                reducer=self.reduce_what_was_told,
-                reducer_final=self.count_labels,
-            ),
-        ]
-
-    @staticmethod
-    def warm_up() -> None:
-        """Load what tasks need, compiled: once, before they are forked."""
-        from mr_dedup.clusters.components import components
-
-        labels = components(np.zeros(1, np.uint64), np.zeros(1, np.uint64))
-        format_lines(labels.nodes, labels.labels)
-
-    def run_job(self) -> None:
-        """Run the job alone; end with an exit code of its own if labels are unsettled."""
-        super().run_job()
-        unsettled = unsettled_labels(total_counters(self._engine.counters()))
-        if unsettled:
-            name = Path(sys.argv[0]).name
-            print(
-                f"{name}: {unsettled:,} labels are unsettled: run it again, over this output",
-                file=sys.stderr,
+    def __post_init__(self) -> None:
+        """Raise ValueError for a number of partitions that is out of range."""
+        if not 1 <= self.partitions <= MAX_PARTITIONS:
+            raise ValueError(
+                f"--partitions must be from 1 to {MAX_PARTITIONS}, not {self.partitions}"
             )
-            sys.exit(UNSETTLED_CODE)
 
-    def make_runner(self) -> Any:
-        """Return what runs the job, and keep it: it has the counters in the end."""
-        self._engine = super().make_runner()
-        return self._engine
-
-    # the map task
-
-    def map_edges(self, path: str, uri: str) -> Iterator[tuple[int, bytes]]:
-        """Yield a forest in place of the edges in one file, and the questions that arise from it.
+    def map(self, part: TaskInput, counters: Counters) -> Iterator[Keyed]:
+        """Yield the forest of one input, and the requests that arise from it; by partition.
 
         In memory: the forest; see UnionFind.
         """
-        from mr_dedup.clusters.components import UnionFind
-
-        forest, edges = UnionFind(), 0
-        for left, right in self._edges(path, input_name(uri)):
-            forest.add(left, right)
-            edges += left.size
-        labels, partitions = forest.labels(), self.options.partitions
-        requested = requests(labels, partitions)
-        for kind, nodes, values in (
-            (Kind.LABELS, labels.nodes, labels.labels),
-            (Kind.QUESTIONS, requested.nodes, requested.senders),
-        ):
-            for key, columns in partitioned(partition_of(nodes, partitions), nodes, values):
-                for batch in encode_columns(kind, columns):
-                    yield key, batch
-        self.increment_counter(COUNTERS, EDGES, edges)
-
-    def _edges(self, path: str, name: str) -> Iterator[Edges]:
-        """Yield the edges in a file that is called ``name``; FormatError if it is damaged."""
-        if (self.options.input_format or _format_by_ending(name)) == "batches":
-            yield from _edges_of_batches(Path(path), name)
-            return
-        from mr_dedup.formats import pairs
-        from mr_dedup.formats.content import open_content
-
-        with errors_naming(name, path):
-            compression = FingerprintFile.detect(path, format="text").compression
-        with open_content(Path(path), name, compression) as content:
-            yield from pairs.read(content, name)
-
-    # the first reducer
-
-    def start_telling(self) -> None:
-        """Begin a reduce task."""
-        self.outbox = _Outbox()
-
-    def reduce_links(self, key: int, batches: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
-        """Merge the links that a partition was handed; yield them, and now and then the outbox.
-
-        In memory: a forest of the partition's links, a question a task and asker for each node
-        that is asked for, and the outbox.
-        """
-        from mr_dedup.clusters.components import UnionFind
-
-        forest, asked = UnionFind(), [np.empty((2, 0), np.uint64)]
-        for batch in batches:
-            if kind_of(batch) == Kind.QUESTIONS:
-                asked.append(np.stack(decode_columns(Kind.QUESTIONS, batch, 2)))
-            else:
-                forest.add(*decode_columns(Kind.LABELS, batch, 2))
-        partitions = self.options.partitions
-        held = PartitionLinks.of(forest.labels(), key, partitions)
-        yield from _link_batches(key, held.own)
-        yield from _link_batches(key, held.others)
-        requested = Requests(*np.concatenate(asked, axis=1))
-        self.outbox.put(*messages(held, requested, partitions))
-        if self.outbox.size >= _HELD_LINKS:
-            yield from self.outbox.emptied()
-
-    def tell_the_rest(self) -> Iterator[tuple[int, bytes]]:
-        """End a reduce task: a counter costs a flush, so each is told once."""
-        yield from self.outbox.emptied()
-        self.increment_counter(COUNTERS, UNSETTLED, self.outbox.total)
-
-    # the second reducer
-
-    def start_counting(self) -> None:
-        """Begin a reduce task."""
-        self.nodes = self.components = 0
-
-    def reduce_what_was_told(
-        self, key: int, batches: Iterable[bytes]
-    ) -> Iterator[tuple[int | None, bytes]]:
-        """Yield the labels of a partition's nodes, and what it knows of others' that is news."""
-        from mr_dedup.clusters.components import UnionFind
-
         forest = UnionFind()
-        for batch in batches:
-            forest.add(*decode_columns(Kind.LABELS, batch, 2))
-        held = PartitionLinks.of(forest.labels(), key, self.options.partitions)
-        self.nodes += len(held.own)
-        self.components += int(np.count_nonzero(held.own.nodes == held.own.labels))
-        for links in (held.own, held.others):
-            if self.options.as_batches:
-                yield from _link_batches(key, links)
-            elif len(links):
-                yield None, format_lines(links.nodes, links.labels)
+        for left, right in _edges(part):
+            forest.add(left, right)
+            counters[EDGES] += left.size
+        labels = forest.labels()
+        requested = requests(labels, self.partitions)
+        yield from self._by_partition(labels.nodes, "label", labels.labels)
+        yield from self._by_partition(requested.nodes, "sender", requested.senders)
 
-    def count_labels(self) -> None:
-        """End a reduce task."""
-        self.increment_counter(COUNTERS, NODES, self.nodes)
-        self.increment_counter(COUNTERS, COMPONENTS, self.components)
+    def reduces(self) -> Sequence[Reduce]:
+        """Return the step that sends links, and that which merges them."""
+        return [self.send_links, self.merge_links]
+
+    def send_links(self, groups: Iterator[Group], counters: Counters) -> Iterator[Keyed]:
+        """Yield the merged links of each partition, and its messages to others.
+
+        In memory: a forest of the links of a partition, the requests for its nodes, one a node and
+        sender of each map task, and ``max_buffered_links``.
+        """
+        buffered: list[tuple[Partitions, Links]] = []
+        size = 0
+        for key, tables in groups:
+            links, requested = self._links_and_requests(key, tables)
+            yield from _link_tables(key, links)
+            buffered.append(messages(links, requested, self.partitions))
+            size += len(buffered[-1][1])
+            counters[UNSETTLED] += len(buffered[-1][1])
+            if size >= self.max_buffered_links:
+                yield from _sent(buffered)
+                buffered, size = [], 0
+        yield from _sent(buffered)
+
+    def merge_links(self, groups: Iterator[Group], counters: Counters) -> Iterator[Keyed]:
+        """Yield the labels of the nodes of each partition, and new links of nodes of others."""
+        for key, tables in groups:
+            forest = UnionFind()
+            for table in tables:
+                forest.add(*edges_of(table))
+            links = PartitionLinks.of(forest.labels(), key, self.partitions)
+            counters["nodes"] += len(links.own)
+            counters["components"] += int(np.count_nonzero(links.own.nodes == links.own.labels))
+            yield from _link_tables(key, links)
+
+    def _by_partition(
+        self, nodes: Fingerprints, name: str, values: Fingerprints
+    ) -> Iterator[Keyed]:
+        """Yield tables of nodes and values, each under the partition of its nodes."""
+        for key, columns in partitioned(partition_of(nodes, self.partitions), nodes, values):
+            yield key, pa.table(dict(zip(("node", name), columns, strict=True)))
+
+    def _links_and_requests(
+        self, key: int, tables: Iterator[pa.Table]
+    ) -> tuple[PartitionLinks, Requests]:
+        forest, requested = UnionFind(), [np.empty((2, 0), np.uint64)]
+        for table in tables:
+            if "sender" in table.column_names:
+                requested.append(np.stack(edges_of(table)))
+            else:
+                forest.add(*edges_of(table))
+        links = PartitionLinks.of(forest.labels(), key, self.partitions)
+        return links, Requests(*np.concatenate(requested, axis=1))
+
+    def warm_up(self) -> None:
+        """Compile and load the kernels."""
+        format_lines(components(np.zeros(1, np.uint64), np.zeros(1, np.uint64)))
+
+    # run alone
+
+    @classmethod
+    def add_arguments(cls, add: Add, add_file: Add) -> None:
+        """Declare the options of the job."""
+        add("--partitions", type=int, default=16, help="of the nodes, each a reduce key (16)")
+
+    @classmethod
+    def from_arguments(cls, arguments: argparse.Namespace) -> Self:
+        """Return the job with the options that were parsed; raises as ``__post_init__``."""
+        return cls(partitions=arguments.partitions)
+
+    @classmethod
+    def check_inputs(cls, arguments: argparse.Namespace) -> None:
+        """Raise MrDedupError for standard input: mrjob would copy it to a file without a name."""
+        if not arguments.args or "-" in arguments.args:
+            raise MrDedupError("no files of pairs; standard input is not read")
+
+    @classmethod
+    def unfinished(cls, counters: Mapping[str, int]) -> str | None:
+        """Return how many labels are unsettled; None if there are none."""
+        unsettled = unsettled_labels(counters)
+        return (
+            f"{unsettled:,} labels are unsettled: run it again on this output"
+            if unsettled
+            else None
+        )
+
+    def lines(self, table: pa.Table) -> bytes:
+        """Return lines ``node TAB label``, signed decimals."""
+        return format_lines(Labels(*edges_of(table)))
 
 
-class _Outbox:
-    """Links for other partitions, from many to many: held until they make arrays."""
-
-    def __init__(self) -> None:
-        self.size = self.total = 0
-        self._held: list[tuple[Partitions, Links]] = []
-
-    def put(self, to: Partitions, links: Links) -> None:
-        """Take links, and the partition that each is for."""
-        self._held.append((to, links))
-        self.size += len(links)
-        self.total += len(links)
-
-    def emptied(self) -> Iterator[tuple[int, bytes]]:
-        """Yield all as batches, and be empty."""
-        if self.size:
-            to = np.concatenate([to for to, _ in self._held])
-            nodes = np.concatenate([links.nodes for _, links in self._held])
-            labels = np.concatenate([links.labels for _, links in self._held])
-            self.size, self._held = 0, []
-            for key, columns in partitioned(to, nodes, labels):
-                yield from _link_batches(key, Links(*columns))
-
-
-def unsettled_labels(counters: dict[str, int]) -> int:
+def unsettled_labels(counters: Mapping[str, int]) -> int:
     """Return how many labels a round left unsettled, by its counters.
 
-    Raises MrDedupError if they were not read, as may be on a cluster: nobody knows then.
+    Raises:
+        MrDedupError: If the counters could not be read, as happens on clusters.
     """
     if EDGES not in counters:
         raise MrDedupError(
@@ -279,49 +195,58 @@ def unsettled_labels(counters: dict[str, int]) -> int:
     return counters.get(UNSETTLED, 0)
 
 
-def decode_links(batch: bytes) -> Edges:
-    """Return the nodes and labels, or the ends of edges, in one batch; raises MrDedupError."""
-    kind = Kind.LABELS if kind_of(batch) == Kind.LABELS else Kind.MATCHES
-    left, right = decode_columns(kind, batch, 2)
-    return left, right
+def edges_of(table: pa.Table) -> Edges:
+    """Return the first two columns of a table, uint64[n] each."""
+    return table.column(0).to_numpy(), table.column(1).to_numpy()
 
 
-def format_lines(nodes: Fingerprints, labels: Fingerprints) -> bytes:
+def format_lines(labels: Labels) -> bytes:
     """Return lines ``node TAB label``, signed decimals."""
-    # numba takes half a second to import: the client does without
-    from mr_dedup.formats.decimal_kernels import signed_decimals
-
-    separators = np.tile(np.frombuffer(b"\t\n", np.uint8), nodes.size)
-    return signed_decimals(np.stack([nodes, labels], axis=1).ravel(), separators)
+    separators = np.tile(np.frombuffer(b"\t\n", np.uint8), len(labels))
+    return signed_decimals(np.stack([labels.nodes, labels.labels], axis=1).ravel(), separators)
 
 
-def _link_batches(key: int, links: Links) -> Iterator[tuple[int, bytes]]:
-    for batch in encode_columns(Kind.LABELS, [links.nodes, links.labels]):
-        yield key, batch
+def _edges(part: TaskInput) -> Iterator[Edges]:
+    """Yield the edges of one input; raises FormatError if it is damaged."""
+    if part.tables is not None:
+        yield from map(edges_of, part.tables())
+        return
+    _refuse_fingerprints(part.name)
+    with errors_naming(part.name, part.path):
+        compression = FingerprintFile.detect(part.path, format="text").compression
+    with open_content(part.path, part.name, compression) as content:
+        yield from pairs.read(content, part.name)
 
 
-def _format_by_ending(name: str) -> str:
-    """Return what pairs are to be read from; MrDedupError for a format that holds none."""
+def _refuse_fingerprints(name: str) -> None:
+    """Raise MrDedupError for the name of a file that is not text."""
     try:
-        format = format_by_ending(name)
+        is_text = format_by_ending(name) == "text"
     except UnknownFormatError:
-        return "batches"
-    if format != "text":
+        is_text = True
+    if not is_text:
         raise MrDedupError(f"{name}: is a file of fingerprints by its ending, expected pairs")
-    return "text"
 
 
-def _edges_of_batches(path: Path, name: str) -> Iterator[Edges]:
-    """Yield the edges in a file of batches; FormatError where it is damaged."""
-    protocol = BatchProtocol()
-    with path.open("rb") as file:
-        for number, line in enumerate(file, 1):
-            try:
-                _, batch = protocol.read(line)
-                yield decode_links(batch)
-            except MrDedupError as error:
-                raise FormatError(name, f"line {number}", str(error)) from error
+def _link_tables(key: int, links: PartitionLinks) -> Iterator[Keyed]:
+    """Yield the links of a partition, its own nodes' first."""
+    for some in (links.own, links.others):
+        if len(some):
+            yield key, pa.table({"node": some.nodes, "label": some.labels})
+
+
+def _sent(buffered: Sequence[tuple[Partitions, Links]]) -> Iterator[Keyed]:
+    """Yield links under the partitions that they are sent to."""
+    if not buffered:
+        return
+    to = np.concatenate([to for to, _ in buffered])
+    nodes = np.concatenate([links.nodes for _, links in buffered])
+    labels = np.concatenate([links.labels for _, links in buffered])
+    for key, columns in partitioned(to, nodes, labels):
+        yield key, pa.table(dict(zip(("node", "label"), columns, strict=True)))
 
 
 if __name__ == "__main__":
-    ComponentsJob.run()
+    from mr_dedup.engines.streaming.table_job import run_alone
+
+    run_alone(ComponentsJob)

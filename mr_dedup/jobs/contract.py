@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import argparse
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
@@ -51,6 +51,7 @@ class TaskInput:
         number: The index of the input among those of the job.
         lines: Where the task gets lines of a part of a file by standard input: these lines.
         cache: What this process keeps of its parts from job to job; None in other processes.
+        tables: Where the task reads tables that the engine stores: a function that yields them.
     """
 
     path: Path
@@ -58,6 +59,7 @@ class TaskInput:
     number: int = 0
     lines: HadoopSplit | None = None
     cache: PartCache | None = None
+    tables: Callable[[], Iterator[pa.Table]] | None = None
 
 
 class Job(msgspec.Struct, frozen=True, kw_only=True, dict=True):
@@ -102,3 +104,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def lines(self, table: pa.Table) -> bytes:
         """Return a table of the result as lines of text."""
         raise NotImplementedError
+
+    @classmethod
+    def unfinished(cls, counters: Mapping[str, int]) -> str | None:
+        """Return why a result with these counters is not final; None if it is."""
+        return None

@@ -22,7 +22,7 @@ import numpy as np
 import pyarrow as pa
 from typing_extensions import Self
 
-from mr_dedup.errors import MrDedupError
+from mr_dedup.errors import MrDedupError, errors_naming
 from mr_dedup.formats.decimal_kernels import signed_decimals
 from mr_dedup.formats.fingerprint_files import BYTE_ORDERS, FORMATS, Format
 from mr_dedup.formats.longs import ByteOrder
@@ -35,7 +35,6 @@ from mr_dedup.hamming.partitions import Fingerprints, Partitioning, PartitionJoi
 from mr_dedup.hamming.planner import DEFAULT_MEMORY_BYTES, parts_for, plan_self
 from mr_dedup.jobs.contract import Add, Counters, Group, Job, Keyed, Reduce, TaskInput
 from mr_dedup.jobs.fingerprint_chunks import chunk_of, refuse_stdin
-from mr_dedup.jobs.job import errors_naming
 
 BATCH_SIZE = 1 << 21
 """Fingerprints that are made distinct and scattered at a time: 16 MB, and four copies."""
@@ -99,13 +98,18 @@ class JoinJob(Job, frozen=True, kw_only=True):
         """Yield the fingerprints of one chunk, under the number of each of their partitions."""
         side = self._side(part)
         partitioning = self._partitioning()
-        with errors_naming(part.name, str(part.path)):
-            chunk = chunk_of(part, self.corpus_format, self.byte_order)
-            for batch in chunk.batches(BATCH_SIZE):
+        with errors_naming(part.name, part.path):
+            for batch in self._batches(part):
                 counters["fingerprints" if side is Side.LEFT else "others"] += batch.size
                 for key, fingerprints in partitioning.partition(distinct(batch)):
                     yield key, pa.table({_COLUMN_OF_SIDE[side]: fingerprints})
         counters["chunks"] += 1
+
+    def _batches(self, part: TaskInput) -> Iterator[Fingerprints]:
+        if part.tables is not None:
+            # numba compiles kernels anew for arrays that are read-only
+            return (np.array(table["fingerprint"], np.uint64) for table in part.tables())
+        return chunk_of(part, self.corpus_format, self.byte_order).batches(BATCH_SIZE)
 
     def reduces(self) -> Sequence[Reduce]:
         """Return the step that finds pairs, and that which orders them."""
@@ -122,6 +126,7 @@ class JoinJob(Job, frozen=True, kw_only=True):
         size = 0
         for key, tables in groups:
             for pairs in join.join(key, map(_sided, tables)):
+                counters["pairs"] += 0 if self.ordered else len(pairs)
                 buffered.append(pairs)
                 size += len(pairs)
                 if size >= self.max_buffered_pairs:

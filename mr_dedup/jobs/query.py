@@ -22,7 +22,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from typing_extensions import Self
 
-from mr_dedup.errors import FormatError
+from mr_dedup.errors import FormatError, errors_naming
 from mr_dedup.formats.decimal_kernels import signed_decimals
 from mr_dedup.formats.fingerprint_chunks import FingerprintChunk
 from mr_dedup.formats.fingerprint_files import (
@@ -47,7 +47,6 @@ from mr_dedup.hamming.planner import (
 )
 from mr_dedup.jobs.contract import Add, Counters, Group, Job, Keyed, Reduce, TaskInput
 from mr_dedup.jobs.fingerprint_chunks import chunk_of, refuse_stdin
-from mr_dedup.jobs.job import errors_naming
 
 Fingerprints = NDArray[np.uint64]
 
@@ -98,7 +97,7 @@ class QueryJob(Job, frozen=True, kw_only=True):
 
     def map(self, part: TaskInput, counters: Counters) -> Iterator[Keyed]:
         """Yield the matches of one chunk, each range of queries under its number."""
-        with errors_naming(part.name, str(part.path)):
+        with errors_naming(part.name, part.path):
             chunk = chunk_of(part, self.corpus_format, self.byte_order)
             yield from self._matches_of(chunk, counters)
 

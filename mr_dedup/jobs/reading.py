@@ -9,6 +9,7 @@ from typing import BinaryIO
 
 import pyarrow as pa
 
+from mr_dedup.errors import errors_naming
 from mr_dedup.formats.chunks import DESCRIPTION_SUFFIX
 from mr_dedup.formats.documents.batch import DocumentBatch
 from mr_dedup.formats.documents.chunks import BUNDLE_SUFFIX, DocumentChunk, unbundle
@@ -18,7 +19,6 @@ from mr_dedup.formats.documents.read import read_documents
 from mr_dedup.formats.documents.rejects import Rejects
 from mr_dedup.jobs.contract import Counters, TaskInput
 from mr_dedup.jobs.inputs import order_of
-from mr_dedup.jobs.job import errors_naming
 
 REJECTED = "rejected records"
 """The counter of records that could not be read."""
@@ -51,7 +51,7 @@ def chunk_of(part: TaskInput, format: DocumentFormat | None) -> DocumentChunk:
     or a file as it is, of ``format`` or what its name says. Numbers of chunks ascend in the order
     of the documents.
     """
-    with errors_naming(part.name, str(part.path)):
+    with errors_naming(part.name, part.path):
         number = order_of(part.number)
         if part.lines is not None:
             file = DocumentFile(None, part.name, "jsonl")

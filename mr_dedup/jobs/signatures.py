@@ -1,134 +1,87 @@
-"""The signatures job: which documents share enough keys, keys dealt over reducers.
+"""The signatures job: edges that connect documents which share enough keys.
 
-A map task reads a file of signatures by one method, Parquet with the column ``node``, and hands on
-each key with its node to the partition of the key; where more than one key is to be shared, each
-subset of so many stands for one. A reducer sorts a partition, and links each node to the next with
-the same key: chains, so that a key of a million documents is a million links. What it leaves are
-edges, as batches, for the components job.
+A map task reads signatures by one method and scatters their keys, each with its node, over
+partitions; where more than one key must be shared, each subset of so many is a key. A reduce task
+sorts a partition and links each node to the next with the same key: chains, so that a key of a
+million documents has a million edges, not their square. The edges are for the components job.
 
-For methods without a check of their own, whose texts have few enough keys; others are joined in
-memory.
+For methods whose candidates need no verification and whose texts have few keys; others are
+connected in memory.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from pathlib import Path
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
-from mrjob.step import MRStep
-from numpy.typing import NDArray
 
-from mr_dedup.errors import FormatError
-from mr_dedup.jobs.batches import (
-    BatchProtocol,
-    Kind,
-    decode_columns,
-    encode_columns,
-)
-from mr_dedup.jobs.inputs import input_name
-from mr_dedup.jobs.job import Job, errors_naming
+from mr_dedup.jobs.contract import Counters, Group, Job, Keyed, Reduce, TaskInput
+from mr_dedup.signatures.candidates import key_rows
+from mr_dedup.signatures.protocol import Signatures
 
-if TYPE_CHECKING:
-    from mr_dedup.signatures.protocol import Signatures
-
-NODE, KEYS = "node", "keys 0"
-
-_ROWS_AT_ONCE = 1 << 16
 _PARTITION_SHIFT = np.uint64(32)
 
 
-class SignaturesJob(Job):
-    """See the module."""
+class SignaturesJob(Job, frozen=True, kw_only=True):
+    """The edges: tables with columns left and right, uint64, without order.
 
-    INTERNAL_PROTOCOL = BatchProtocol
-    OUTPUT_PROTOCOL = BatchProtocol
+    Counts the ``signatures`` read, and the ``links`` between them. Inputs are tables with the
+    columns node, uint64, and keys, lists of uint64.
 
-    def configure_args(self) -> None:
-        """Declare the job's options beside mrjob's own."""
-        super().configure_args()
-        add = self.add_passthru_arg
-        add("--least", type=int, default=1, help="keys that neighbours share (1)")
-        add("--partitions", type=int, default=1, help="reduce keys (1)")
+    Attributes:
+        min_shared_keys: Keys that documents must share.
+        partitions: Of the keys; each is a key of the reduce step.
+    """
 
-    def check_options(self) -> None:
-        """Raise ValueError for options that cannot be."""
-        for name in ("least", "partitions"):
-            if getattr(self.options, name) < 1:
-                raise ValueError(f"--{name} must be at least 1, not {getattr(self.options, name)}")
+    min_shared_keys: int = 1
+    partitions: int = 1
 
-    def steps(self) -> list[MRStep]:
+    def __post_init__(self) -> None:
+        """Raise ValueError for options that are out of range."""
+        for name in ("min_shared_keys", "partitions"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1, not {getattr(self, name)}")
+
+    def map(self, part: TaskInput, counters: Counters) -> Iterator[Keyed]:
+        """Yield the keys and nodes of one input, by partition."""
+        assert part.tables is not None
+        for table in part.tables():
+            signatures = _signatures(table)
+            counters["signatures"] += len(signatures)
+            nodes = table["node"].to_numpy()
+            keys, rows = key_rows(signatures, self.min_shared_keys)
+            partitions = (keys >> _PARTITION_SHIFT) % np.uint64(self.partitions)
+            order = np.argsort(partitions, kind="stable")
+            edges = np.searchsorted(partitions[order], np.arange(self.partitions + 1))
+            for number in np.unique(partitions).tolist():
+                some = order[edges[number] : edges[number + 1]]
+                yield number, pa.table({"key": keys[some], "node": nodes[rows[some]]})
+
+    def reduces(self) -> Sequence[Reduce]:
         """Return the one step."""
-        return [MRStep(mapper_raw=self.map_signatures, reducer=self.reduce_partition)]
+        return [self.link_nodes]
 
-    @staticmethod
-    def warm_up() -> None:
-        """Load what tasks need, compiled: once, before they are forked."""
-        from mr_dedup.signatures.candidates import key_rows
-        from mr_dedup.signatures.protocol import Signatures
+    def link_nodes(self, groups: Iterator[Group], counters: Counters) -> Iterator[Keyed]:
+        """Yield the edges between nodes of equal keys."""
+        for number, tables in groups:
+            table = pa.concat_tables(tables)
+            keys, nodes = table["key"].to_numpy(), table["node"].to_numpy()
+            # equal keys by node, so that the edges do not depend on how the inputs are split
+            order = np.lexsort((nodes, keys))
+            keys, nodes = keys[order], nodes[order]
+            same = keys[1:] == keys[:-1]
+            counters["links"] += int(np.count_nonzero(same))
+            yield number, pa.table({"left": nodes[:-1][same], "right": nodes[1:][same]})
 
+    def warm_up(self) -> None:
+        """Compile and load the kernels."""
         keys = np.arange(2, dtype=np.uint64)
         key_rows(Signatures(np.array([0, 2]), keys, np.empty((1, 0), np.uint8)), 2)
 
-    def map_signatures(self, path: str, uri: str) -> Iterator[tuple[int, bytes]]:
-        """Yield keys and nodes of one file for each partition, as batches."""
-        from mr_dedup.signatures.candidates import key_rows
 
-        read = 0
-        with errors_naming(input_name(uri), path):
-            for nodes, signatures in _read(Path(path)):
-                read += len(signatures)
-                keys, rows = key_rows(signatures, self.options.least)
-                parts = (keys >> _PARTITION_SHIFT) % np.uint64(self.options.partitions)
-                order = np.argsort(parts, kind="stable")
-                edges = np.searchsorted(parts[order], np.arange(self.options.partitions + 1))
-                for part in np.unique(parts).tolist():
-                    these = order[edges[part] : edges[part + 1]]
-                    for batch in encode_columns(Kind.KEYS, [keys[these], nodes[rows[these]]]):
-                        yield part, batch
-        self.count(signatures=read)
-
-    def reduce_partition(self, key: int, batches: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
-        """Yield the edges between nodes of equal keys."""
-        columns = [decode_columns(Kind.KEYS, batch, 2) for batch in batches]
-        keys, nodes = (np.concatenate(column) for column in zip(*columns, strict=True))
-        # of equal keys by node, so that the edges are the same whatever the splits
-        order = np.lexsort((nodes, keys))
-        keys, nodes = keys[order], nodes[order]
-        same = keys[1:] == keys[:-1]
-        left, right = nodes[:-1][same], nodes[1:][same]
-        for batch in encode_columns(Kind.MATCHES, [left, right]):
-            yield key, batch
-        self.count(links=int(left.size))
-
-
-def write_signatures(path: Path, nodes: NDArray[np.uint64], keys: pa.LargeListArray) -> None:
-    """Write the keys of documents, and the fingerprints that are their nodes, as the job reads."""
-    table = pa.table({NODE: nodes, KEYS: keys})
-    pq.write_table(table, path, compression="none", use_dictionary=False, write_page_checksum=True)
-
-
-def _read(path: Path) -> Iterator[tuple[NDArray[np.uint64], Signatures]]:
-    """Yield nodes and signatures of a file; raises FormatError where it is damaged."""
-    from mr_dedup.signatures.protocol import Signatures
-
-    try:
-        with pq.ParquetFile(path, page_checksum_verification=True) as file:
-            for batch in file.iter_batches(_ROWS_AT_ONCE, columns=[NODE, KEYS]):
-                lists = batch.column(KEYS)
-                offsets = lists.offsets.to_numpy()
-                keys = lists.values.to_numpy()[offsets[0] : offsets[-1]]
-                none = np.empty((len(batch), 0), np.uint8)
-                yield (
-                    batch.column(NODE).to_numpy(),
-                    Signatures(offsets - offsets[0], keys, none),
-                )
-    except (pa.ArrowException, OSError, KeyError, ValueError, AttributeError) as error:
-        raise FormatError(path, None, f"holds no signatures: {error}") from error
-
-
-if __name__ == "__main__":
-    SignaturesJob.run()
+def _signatures(table: pa.Table) -> Signatures:
+    lists = table["keys"].combine_chunks()
+    offsets = lists.offsets.to_numpy()
+    keys = lists.values.to_numpy()[offsets[0] : offsets[-1]]
+    return Signatures(offsets - offsets[0], keys, np.empty((len(table), 0), np.uint8))

@@ -56,7 +56,7 @@ from mr_dedup.pipeline.earlier_texts import (
     set_aside,
     texts_set_aside,
 )
-from mr_dedup.pipeline.fingerprint_clusters import UNVERIFIED, VERIFIED, JoinEngine
+from mr_dedup.pipeline.fingerprint_clusters import UNVERIFIED, VERIFIED, JoinSettings
 from mr_dedup.pipeline.kept_documents import KeptDocuments
 from mr_dedup.pipeline.results import EarlierResult, write_fingerprints, write_signatures
 from mr_dedup.pipeline.signature_rows import read_signatures, signature_writer
@@ -83,8 +83,8 @@ class RunJob(Protocol):
     ) -> AbstractContextManager[JobOutput]:
         """Run a job over chunks of this machine, and on it."""
 
-    def join_engine(self) -> AbstractContextManager[JoinEngine]:
-        """Return what jobs over fingerprints run on."""
+    def join_settings(self) -> AbstractContextManager[JoinSettings]:
+        """Return how pairs of fingerprints are found."""
 
 
 RESULT = "result"
@@ -290,9 +290,9 @@ def _cluster(folder: Path, options: DedupOptions, run_job: RunJob) -> dict[str, 
             whole = exist.size == sum(map(len, each.parts))
             yield each if whole else Signed(each.method, [each.signatures.take(exist)])
 
-    with run_job.join_engine() as engine:
+    with run_job.join_settings() as settings:
         labels, counts = cluster_documents(
-            rows.fingerprints[exist], rows.lengths[exist], options.k, signed, engine,
+            rows.fingerprints[exist], rows.lengths[exist], options.k, signed, settings,
             UNVERIFIED if options.verify is None else VERIFIED,
         )  # fmt: skip
     order = np.argsort(labels.nodes)

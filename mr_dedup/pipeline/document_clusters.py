@@ -9,22 +9,21 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from mr_dedup.clusters.components import Labels, UnionFind, components
-from mr_dedup.engines.streaming import Input, run
-from mr_dedup.jobs.batches import Kind, decode_columns, read_batches
-from mr_dedup.jobs.signatures import SignaturesJob, write_signatures
+from mr_dedup.clusters.components import Labels, UnionFind
+from mr_dedup.engines.engine import Engine
+from mr_dedup.jobs.contract import Keyed
+from mr_dedup.jobs.signatures import SignaturesJob
 from mr_dedup.pipeline.fingerprint_clusters import (
     VERIFIED,
     ClusterLimit,
     Fingerprints,
-    JoinEngine,
+    JoinSettings,
     cluster_fingerprints,
     split_large,
 )
@@ -47,7 +46,7 @@ MOST_MEMBERS = 1 << 12
 _MOST_KEYS = 1 << 27
 """Keys up to which this process links them, in some 3 s; they take 3 GB with their signatures."""
 
-_FILE_KEYS, _PARTITION_KEYS = 1 << 23, 1 << 22
+_TASK_KEYS, _PARTITION_KEYS = 1 << 23, 1 << 22
 """Keys that a map task reads, 64 MB, and that a reducer sorts at a time."""
 
 
@@ -69,7 +68,7 @@ def cluster_documents(
     lengths: NDArray[np.int64],
     k: int | None,
     signed: Callable[[], Iterator[Signed]],
-    engine: JoinEngine,
+    settings: JoinSettings,
     limit: ClusterLimit = VERIFIED,
 ) -> tuple[Labels, dict[str, Any]]:
     """Return the clusters of documents by all methods, those of several documents, and counts.
@@ -82,7 +81,7 @@ def cluster_documents(
     joined = UnionFind()
     counts: dict[str, Any] = {}
     if k is not None:
-        found = cluster_fingerprints(values, k, engine)
+        found = cluster_fingerprints(values, k, settings)
         joined.add(found.labels.nodes, found.labels.labels)
         counts |= found.counts
     else:
@@ -92,22 +91,20 @@ def cluster_documents(
         joined.add(ordered[~new], ordered[~new])
         counts["distinct fingerprints"] = int(new.sum())
     links = crowds = 0
-    for number, each in enumerate(signed()):
+    for each in signed():
         crowds += _crowded(each)
-        if _spreads(each, engine):
-            # two methods may differ in parameters alone
-            folder = engine.staging / f"signatures-{number}"
-            labels, found_links = _by_tasks(each, values, engine, folder)
+        if _is_for_jobs(each, settings):
+            labels, found_links = _by_jobs(each, values, settings.engine)
             joined.add(labels.nodes, labels.labels)
             links += found_links
             continue
-        for first, second in _edges(each, each.method.least, engine.threads):
+        for first, second in _edges(each, each.method.least, settings.threads):
             joined.add(values[first], values[second])
             links += first.size
     labels = joined.labels()
     counts["links by keys"], counts["crowded keys"] = links, crowds
     labels, split = split_large(
-        labels, values, lengths, _Stricter(values, k, signed, engine.threads), limit
+        labels, values, lengths, _Stricter(values, k, signed, settings.threads), limit
     )
     return labels, {
         **counts,
@@ -194,56 +191,42 @@ def _edges(
         yield from candidates(signed.signatures, least, MOST_MEMBERS)
 
 
-def _spreads(signed: Signed, engine: JoinEngine) -> bool:
-    """Return whether tasks bring equal keys together: only where pairs need not be looked at."""
+def _is_for_jobs(signed: Signed, settings: JoinSettings) -> bool:
+    """Return whether jobs bring equal keys together: only where pairs need no verification."""
     method, parts = signed.method, signed.parts
     if (
-        engine.join == "memory"
+        settings.join == "memory"
         or method.needs_verification
         or not can_be_connected(parts, method.least)
     ):
         return False
-    return engine.join == "tasks" or sum(part.keys.size for part in parts) > _MOST_KEYS
+    return settings.join == "tasks" or sum(part.keys.size for part in parts) > _MOST_KEYS
 
 
-def _by_tasks(
-    signed: Signed, values: Fingerprints, engine: JoinEngine, folder: Path
-) -> tuple[Labels, int]:
+def _by_jobs(signed: Signed, values: Fingerprints, engine: Engine) -> tuple[Labels, int]:
     """Return the labels of documents that share enough keys with others, and how many links."""
-    folder.mkdir()
-    signatures, keys = signed.signatures, signed.signatures.keys
-    count = max(engine.tasks, -(-keys.size // _FILE_KEYS))
-    inputs = []
+    from mr_dedup.pipeline.components import connect
+
+    least = signed.method.least
+    keys = key_rows(signed.signatures, least)[0].size
+    job = SignaturesJob(
+        min_shared_keys=least, partitions=max(engine.tasks, keys // _PARTITION_KEYS)
+    )
+    with (
+        engine.stored(_tables(signed.signatures, values, engine.tasks)) as tables,
+        engine.run(job, tables) as output,
+        engine.stored(output) as edges,
+    ):
+        return connect(edges, engine).labels, output.counters["links"]
+
+
+def _tables(signatures: Signatures, values: Fingerprints, tasks: int) -> Iterator[Keyed]:
+    """Yield nodes and keys under the number of the map task that reads them."""
+    count = max(tasks, -(-signatures.keys.size // _TASK_KEYS))
     for number, rows in enumerate(np.array_split(np.arange(len(signatures)), count)):
-        path = folder / f"signatures-{number:06}.parquet"
         some = signatures.take(rows)
         lists = pa.LargeListArray.from_arrays(some.offsets, pa.array(some.keys))
-        write_signatures(path, values[rows], lists)
-        inputs.append(Input.file(path))
-    least = signed.method.least
-    partitions = max(engine.tasks, key_rows(signatures, least)[0].size // _PARTITION_KEYS)
-    options = [f"--least={least}", f"--partitions={partitions}"]
-    if engine.runner == "local":
-        SignaturesJob.warm_up()
-    with run(
-        SignaturesJob, options, inputs, folder,
-        runner=engine.runner, cores=engine.cores, cluster=engine.cluster,
-    ) as result:  # fmt: skip
-        parts = [part for part in result.parts if part.stat().st_size]
-        if not parts:
-            return components(*np.empty((2, 0), np.uint64)), 0
-        # not from the counters, which some clusters keep for themselves
-        links = sum(
-            decode_columns(Kind.MATCHES, batch, 2)[0].size
-            for part in parts
-            for _, batch in read_batches([part])
-        )
-        from mr_dedup.pipeline.components import connect
-
-        connected = connect(
-            parts, folder, runner=engine.runner, cores=engine.cores, cluster=engine.cluster
-        )
-        return connected.read(), links
+        yield number, pa.table({"node": values[rows], "keys": lists})
 
 
 def _crowded(signed: Signed) -> int:

@@ -6,23 +6,19 @@ their labels. The result is the same; what differs is how long it takes, and who
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from mr_dedup.clusters.components import Labels, Ranks, components
-from mr_dedup.engines.engine import JobOutput
-from mr_dedup.engines.streaming import CLUSTER_RUNNERS, ClusterSettings, Input
-from mr_dedup.engines.streaming.engine import StreamingEngine
-from mr_dedup.formats import longs
-from mr_dedup.jobs.batches import BatchProtocol, Kind, encode_columns
+from mr_dedup.engines.engine import Engine
+from mr_dedup.jobs.contract import Keyed
 
 # what joins fingerprints is imported where they are joined: not all methods have them joined
 if TYPE_CHECKING:
@@ -34,43 +30,35 @@ Fingerprints = NDArray[np.uint64]
 _PATIENCE_SECONDS = 60
 """Up to which nothing is sent about; 10 million fingerprints at k = 10 take 38 s by the plan."""
 
-_TASKS_OF_CLUSTER = 16
-"""Tasks that a cluster is taken to run at a time if nobody says how many."""
-
-_FILE_FINGERPRINTS = 1 << 23
+_TASK_FINGERPRINTS = 1 << 23
 """Fingerprints a map task reads, at most: 64 MB."""
+
+_TABLE_FINGERPRINTS = 1 << 21
+"""Fingerprints of one table: those that a task scatters at a time."""
 
 
 @dataclass(frozen=True)
-class JoinEngine:
-    """What jobs over fingerprints run on, as ``streaming.run`` takes it.
+class JoinSettings:
+    """How pairs of fingerprints are found.
 
-    ``join`` says who finds pairs: ``memory`` for this process, ``tasks``, or ``auto`` for what
-    takes less time.
+    Attributes:
+        engine: What runs jobs.
+        join: ``tasks`` for jobs, ``memory`` for one thread of this process, or ``auto`` for what
+            takes less time.
+        cores: Threads of this process at a time; by default all that it may use.
     """
 
-    runner: str
-    staging: Path
-    cores: int | None = None
-    cluster: ClusterSettings | None = None
+    engine: Engine
     join: str = "auto"
+    cores: int | None = None
 
     @property
     def threads(self) -> int:
-        """How many threads of this process may work at a time."""
+        """How many threads of this process may run at a time."""
         return self.cores or len(os.sched_getaffinity(0))
 
-    @property
-    def tasks(self) -> int:
-        """How many tasks it is taken to run at a time."""
-        if self.runner == "inline":
-            return 1
-        if self.runner in CLUSTER_RUNNERS:
-            return (self.cluster and self.cluster.reducers) or _TASKS_OF_CLUSTER
-        return self.threads
-
-    def spreads(self, size: int, k: int, sample: Fingerprints) -> bool:
-        """Return whether tasks find the pairs of so many distinct fingerprints."""
+    def by_jobs(self, size: int, k: int, sample: Fingerprints) -> bool:
+        """Return whether jobs find the pairs of so many distinct fingerprints."""
         if self.join != "auto":
             return self.join == "tasks"
         from mr_dedup.hamming.planner import plan_self
@@ -79,7 +67,7 @@ class JoinEngine:
         if here <= _PATIENCE_SECONDS * 1e9:
             return False
         spread = plan_self(size, k, sample=sample, partitioned=True).chosen.nanoseconds
-        return spread / self.tasks < here
+        return spread / self.engine.tasks < here
 
 
 Stricter = Callable[[Fingerprints, int], tuple[Fingerprints, Fingerprints] | None]
@@ -135,7 +123,9 @@ class FingerprintClusters:
         }
 
 
-def cluster_fingerprints(values: Fingerprints, k: int, engine: JoinEngine) -> FingerprintClusters:
+def cluster_fingerprints(
+    values: Fingerprints, k: int, settings: JoinSettings
+) -> FingerprintClusters:
     """Return the clusters of fingerprints within ``k`` bits of one another, uint64[n], repeated.
 
     In memory 32 bytes a fingerprint, and 60 a pair, or where tasks find these, 36 a clustered
@@ -149,8 +139,8 @@ def cluster_fingerprints(values: Fingerprints, k: int, engine: JoinEngine) -> Fi
     np.not_equal(ordered[1:], ordered[:-1], out=new[1:])
     distinct, repeated = ordered[new], np.unique(ordered[~new])
     del ordered
-    if engine.spreads(distinct.size, k, spread_sample(distinct)):
-        labels, pairs = _by_tasks(distinct, k, engine)
+    if settings.by_jobs(distinct.size, k, spread_sample(distinct)):
+        labels, pairs = _by_jobs(distinct, k, settings.engine)
         labels = _with_single(labels, repeated)
     else:
         found = self_join(distinct, k)
@@ -237,24 +227,18 @@ def _text_bytes(
     return sizes
 
 
-def _by_tasks(distinct: Fingerprints, k: int, engine: JoinEngine) -> tuple[Labels, int]:
+def _by_jobs(distinct: Fingerprints, k: int, engine: Engine) -> tuple[Labels, int]:
     """Return the labels of fingerprints that have neighbours, and how many pairs there are."""
     from mr_dedup.hamming.planner import plan_self, spread_sample
     from mr_dedup.pipeline.components import connect
 
-    folder = engine.staging / "join"
-    folder.mkdir()
     planned = plan_self(distinct.size, k, sample=spread_sample(distinct), partitioned=True)
-    join = StreamingEngine(engine.runner, folder, engine.cores, engine.cluster)
-    with join.run(_job(planned), _written(distinct, folder, engine.tasks)) as found:
-        parts, pairs = _pair_files(found, folder, engine.tasks)
-    if not pairs:
-        return components(*np.empty((2, 0), np.uint64)), 0
-    connected = connect(
-        parts, engine.staging,
-        runner=engine.runner, cores=engine.cores, cluster=engine.cluster,
-    )  # fmt: skip
-    return connected.read(), pairs
+    with (
+        engine.stored(_tables(distinct, engine.tasks)) as fingerprints,
+        engine.run(_job(planned), fingerprints) as output,
+        engine.stored(output) as pairs,
+    ):
+        return connect(pairs, engine).labels, output.counters["pairs"]
 
 
 def _job(planned: Plan) -> JoinJob:
@@ -275,30 +259,14 @@ def _job(planned: Plan) -> JoinJob:
     return job
 
 
-def _pair_files(found: JobOutput, folder: Path, tasks: int) -> tuple[list[Path], int]:
-    """Write the pairs that a job left to files, one a map task; return them, and their number."""
-    paths = [folder / f"pairs-{number:06}" for number in range(tasks)]
-    count = 0
-    with contextlib.ExitStack() as stack:
-        files = [stack.enter_context(path.open("wb")) for path in paths]
-        for number, (key, table) in enumerate(found):
-            count += len(table)
-            columns = [table[name].to_numpy() for name in ("left", "right")]
-            for batch in encode_columns(Kind.MATCHES, columns):
-                files[number % tasks].write(BatchProtocol().write(key, batch) + b"\n")
-    return [path for path in paths if path.stat().st_size], count
-
-
-def _written(distinct: Fingerprints, folder: Path, tasks: int) -> Sequence[Input]:
-    """Return files of longs, one a map task."""
-    size = min(_FILE_FINGERPRINTS, max(1, -(-distinct.size // tasks)))
-    inputs = []
-    for number, start in enumerate(range(0, max(1, distinct.size), size)):
-        path = folder / f"fingerprints-{number:06}.longs"
-        with path.open("wb") as file:
-            longs.write(file, distinct[start : start + size])
-        inputs.append(Input.file(path))
-    return inputs
+def _tables(distinct: Fingerprints, tasks: int) -> Iterator[Keyed]:
+    """Yield fingerprints under the number of the map task that reads them."""
+    size = min(_TASK_FINGERPRINTS, max(1, -(-distinct.size // tasks)))
+    for start in range(0, distinct.size, size):
+        of_task = distinct[start : start + size]
+        for first in range(0, of_task.size, _TABLE_FINGERPRINTS):
+            part = of_task[first : first + _TABLE_FINGERPRINTS]
+            yield start // size, pa.table({"fingerprint": part})
 
 
 def _with_single(labels: Labels, nodes: Fingerprints) -> Labels:

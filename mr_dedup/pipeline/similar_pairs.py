@@ -32,7 +32,7 @@ from mr_dedup.pipeline.dedup import (
     signed_documents,
 )
 from mr_dedup.pipeline.document_rows import Rows
-from mr_dedup.pipeline.fingerprint_clusters import JoinEngine, cluster_fingerprints
+from mr_dedup.pipeline.fingerprint_clusters import JoinSettings, cluster_fingerprints
 from mr_dedup.signatures.candidates import can_be_connected, connecting_edges
 from mr_dedup.signatures.protocol import SignatureMethod, Signatures
 
@@ -96,8 +96,8 @@ def similar_pairs(folder: Path, options: DedupOptions, run_job: RunJob) -> Simil
     (folder / RESULT).mkdir()
     told = fingerprint_documents(folder, options, run_job)
     rows = Rows.read(folder / ROWS)
-    with run_job.join_engine() as engine:
-        numbers, labels = _clustered(folder, rows, options, engine)
+    with run_job.join_settings() as settings:
+        numbers, labels = _clustered(folder, rows, options, settings)
     grouped, sliced = group_rows(numbers, labels, rows)
     parts: list[pa.Table] = []
     counts = {**told, "clusters sliced": sliced, "documents compared": int(numbers.size)}
@@ -122,7 +122,7 @@ def similar_pairs(folder: Path, options: DedupOptions, run_job: RunJob) -> Simil
 
 
 def _clustered(
-    folder: Path, rows: Rows, options: DedupOptions, engine: JoinEngine
+    folder: Path, rows: Rows, options: DedupOptions, settings: JoinSettings
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the numbers of documents in clusters of several, ascending, and their labels."""
     joined = UnionFind()
@@ -133,7 +133,7 @@ def _clustered(
     if options.k is not None:
         exist = np.flatnonzero(rows.exist)
         values = rows.fingerprints[exist]
-        found = cluster_fingerprints(values, options.k, engine).labels
+        found = cluster_fingerprints(values, options.k, settings).labels
         order = np.argsort(found.nodes)
         nodes, labels = found.nodes[order], found.labels[order]
         places = np.minimum(np.searchsorted(nodes, values), max(0, nodes.size - 1))

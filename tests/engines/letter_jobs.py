@@ -66,3 +66,26 @@ class LettersJob(Job, frozen=True, kw_only=True):
     def lines(self, table: pa.Table) -> bytes:
         """Return a line a row."""
         return "".join(f"{row}\n" for row in table.to_pylist()).encode()
+
+
+class HalvesJob(Job, frozen=True, kw_only=True):
+    """The halves of numbers, each with how often it occurs: tables to tables."""
+
+    def map(self, part: TaskInput, counters: Counters) -> Iterator[Keyed]:
+        """Yield the half of each number of stored tables under its last bit."""
+        assert part.tables is not None
+        counters["parts"] += 1
+        for table in part.tables():
+            for number in table["n"].to_pylist():
+                yield number // 2 % 2, pa.table({"n": [number // 2]})
+
+    def reduces(self) -> Sequence[Reduce]:
+        """Return the one step."""
+        return [self.collect]
+
+    def collect(self, groups: Iterator[Group], counters: Counters) -> Iterator[Keyed]:
+        """Yield the numbers of a key in one table, ascending."""
+        for key, tables in groups:
+            table = pa.concat_tables(tables).sort_by("n")
+            counters["numbers"] += len(table)
+            yield key, table

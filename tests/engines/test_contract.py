@@ -3,15 +3,16 @@
 import contextlib
 import threading
 
+import pyarrow as pa
 import pytest
 
 from mr_dedup.engines import memory
-from mr_dedup.engines.inputs import Input
+from mr_dedup.engines.inputs import ClusterSettings, Input
 from mr_dedup.engines.memory import MemoryEngine
 from mr_dedup.engines.streaming import staging_folder
 from mr_dedup.engines.streaming.engine import StreamingEngine
 from mr_dedup.errors import FormatError, MrDedupError
-from tests.engines.letter_jobs import LettersJob
+from tests.engines.letter_jobs import HalvesJob, LettersJob
 
 TEXTS = ["banana", "", "apple", "z", "an owl"]
 
@@ -113,6 +114,74 @@ def test_no_engine_takes_a_bug_for_a_mistake(tmp_path, engine):
 
 def test_no_engine_needs_inputs_with_content(tmp_path, engine):
     assert left(engine, LettersJob(reduce_steps=2), inputs(tmp_path, ["", ""]))[0] == []
+
+
+def tables_of(*groups):
+    """Return tables of two rows at most, under the index of their group."""
+    return [
+        (key, pa.table({"n": pa.array(numbers[start : start + 2], pa.int64())}))
+        for key, numbers in enumerate(groups)
+        for start in range(0, len(numbers), 2)
+    ]
+
+
+def rows_in(dataset):
+    return [(key, n) for key, table in dataset.tables() for n in table["n"].to_pylist()]
+
+
+def test_every_engine_stores_tables_as_inputs_of_jobs(engine):
+    with engine.stored(tables_of([7, 1, 8], [3], range(100))) as dataset:
+        assert rows_in(dataset) == [(0, 7), (0, 1), (0, 8), (1, 3), *((2, n) for n in range(100))]
+        assert dataset.size_bytes > 0
+        for _ in range(2):
+            with engine.run(HalvesJob(), dataset) as output:
+                found = [(key, n) for key, table in output for n in table["n"].to_pylist()]
+            halves = sorted(n // 2 for n in (7, 1, 8, 3, *range(100)))
+            assert found == sorted((n % 2, n) for n in halves)
+            assert output.counters == {"parts": 3, "numbers": 104}
+
+
+def test_every_engine_stores_what_a_job_left(engine):
+    with (
+        engine.stored(tables_of(range(8), [40, 41])) as numbers,
+        engine.run(HalvesJob(), numbers) as first,
+        engine.stored(first) as halves,
+        engine.run(HalvesJob(), halves) as second,
+        engine.stored(second) as quarters,
+    ):
+        assert rows_in(quarters) == [(0, 0), (0, 0), (0, 0), (0, 0), (0, 10), (0, 10),
+                                     *[(1, 1)] * 4]  # fmt: skip
+        assert first.counters["numbers"] == second.counters["numbers"] == 10
+        assert second.counters["parts"] == len({key for key, _ in rows_in(halves)})
+
+
+def test_a_job_on_no_tables_leaves_none(engine):
+    with engine.stored([]) as nothing:
+        assert (nothing.size_bytes, list(nothing.tables())) == (0, [])
+        with engine.run(HalvesJob(), nothing) as output, engine.stored(output) as halves:
+            assert (halves.size_bytes, list(halves.tables())) == (0, [])
+
+
+@pytest.mark.parametrize("runner", ["inline", "local"])
+def test_damaged_tables_are_reported(runner):
+    with (
+        streaming_engine(runner) as engine,
+        engine.stored(tables_of([1, 2, 3])) as dataset,
+    ):
+        (path,) = dataset.paths
+        path.write_bytes(path.read_bytes()[:-9] + b"\n")
+        with pytest.raises(MrDedupError, match=r"tables-000000, line 2: a table between tasks is"):
+            left(engine, HalvesJob(), dataset)
+        with pytest.raises(FormatError, match=r"tables-000000, line 2: a table between tasks is"):
+            list(dataset.tables())
+
+
+def test_tasks_are_as_many_as_run_at_a_time():
+    assert MemoryEngine(threads=3).tasks == StreamingEngine("local", None, cores=3).tasks == 3
+    assert StreamingEngine("inline", None, cores=3).tasks == 1
+    assert StreamingEngine("hadoop", None).tasks == 16
+    settings = ClusterSettings(reducers=5)
+    assert StreamingEngine("emr", None, cluster=settings).tasks == 5
 
 
 def test_options_are_checked_when_a_job_is_made():

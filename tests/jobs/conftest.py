@@ -12,7 +12,7 @@ from typing import NamedTuple
 import pytest
 
 from mr_dedup import jobs
-from mr_dedup.jobs.components import UNSETTLED_CODE
+from mr_dedup.engines.streaming.table_job import UNFINISHED_CODE
 
 
 class Ended(NamedTuple):
@@ -65,7 +65,7 @@ def run_alone(tmp_path, monkeypatch, capfd):
         if named:
             # mrjob spells that path out, whatever TMPDIR says
             assert not Path(f"/tmp/wrapper.lock.{Path(named[1]).name}").exists()
-        if code in (0, UNSETTLED_CODE):
+        if code in (0, UNFINISHED_CODE):
             assert list(temporary.iterdir()) == []
         return Ended(code, captured.out, captured.err)
 

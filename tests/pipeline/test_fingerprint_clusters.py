@@ -7,10 +7,12 @@ import pytest
 
 from mr_dedup.clusters.components import Labels
 from mr_dedup.engines import streaming
+from mr_dedup.engines.memory import MemoryEngine
+from mr_dedup.engines.streaming.engine import StreamingEngine
 from mr_dedup.hamming.self_join import self_join
 from mr_dedup.pipeline.fingerprint_clusters import (
     ClusterLimit,
-    JoinEngine,
+    JoinSettings,
     cluster_fingerprints,
     split_large,
 )
@@ -61,16 +63,22 @@ def staging():
         yield folder
 
 
+def engine_of(runner, staging, cores=None):
+    if runner == "memory":
+        return MemoryEngine(cores, memory_bytes=10_000)
+    return StreamingEngine(runner, staging, cores)
+
+
 @pytest.mark.parametrize("name", SETS)
 @pytest.mark.parametrize(
     ("runner", "join", "cores"),
     [("inline", "memory", None), ("inline", "tasks", None), ("local", "tasks", 1),
-     ("local", "tasks", 3), ("local", "auto", 2)],
+     ("local", "tasks", 3), ("local", "auto", 2), ("memory", "tasks", 1), ("memory", "tasks", 3)],
 )  # fmt: skip
 def test_the_same_by_whatever_finds_them(staging, name, runner, join, cores):
     values = SETS[name]
-    engine = JoinEngine(runner, staging, cores, join=join)
-    found = cluster_fingerprints(np.array(values, np.uint64), 3, engine)
+    settings = JoinSettings(engine_of(runner, staging, cores), join, cores)
+    found = cluster_fingerprints(np.array(values, np.uint64), 3, settings)
     labels, pairs = expected(values, 3)
     assert (
         dict(zip(found.labels.nodes.tolist(), found.labels.labels.tolist(), strict=True)) == labels
@@ -86,15 +94,17 @@ def test_the_same_by_whatever_finds_them(staging, name, runner, join, cores):
 def test_tasks_find_them_only_where_that_is_quicker(staging):
     sample = np.random.default_rng(1).integers(0, 2**64, 8192, dtype=np.uint64)
 
-    def spreads(size, runner="local", cores=8, join="auto"):
-        return JoinEngine(runner, staging, cores, join=join).spreads(size, 7, sample)
+    def by_jobs(size, runner="local", cores=8, join="auto"):
+        settings = JoinSettings(engine_of(runner, staging, cores), join, cores)
+        return settings.by_jobs(size, 7, sample)
 
-    assert not spreads(1_000_000)
-    assert spreads(1_000_000_000)
-    assert spreads(1_000_000_000, runner="hadoop")
-    assert not spreads(100_000_000, runner="inline")
-    assert spreads(1, join="tasks")
-    assert not spreads(1_000_000_000, join="memory")
+    assert not by_jobs(1_000_000)
+    assert by_jobs(1_000_000_000)
+    assert by_jobs(1_000_000_000, runner="hadoop")
+    assert by_jobs(1_000_000_000, runner="memory")
+    assert not by_jobs(100_000_000, runner="inline")
+    assert by_jobs(1, join="tasks")
+    assert not by_jobs(1_000_000_000, join="memory")
 
 
 def nearer(k):
@@ -148,11 +158,11 @@ def expected_split(values, lengths, k, most):
 
 @pytest.mark.parametrize("name", SETS)
 @pytest.mark.parametrize("most", [0, 50, 300, 10_000])
-def test_clusters_are_split_until_a_task_holds_them(staging, name, most):
+def test_clusters_are_split_until_they_are_small(name, most):
     values = np.array(SETS[name], np.uint64)
     rng = random.Random(most)
     lengths = [rng.choice([5, 8, 13]) for _ in SETS[name]]
-    found = cluster_fingerprints(values, 5, JoinEngine("inline", staging))
+    found = cluster_fingerprints(values, 5, JoinSettings(MemoryEngine()))
     labels, split = split_large(
         found.labels, values, np.array(lengths, np.int64), nearer(5), ClusterLimit(most)
     )

@@ -20,10 +20,10 @@ from mrjob.job import MRJob
 
 from mr_dedup.engines.inputs import ClusterSettings, Input, JobResult, RemoteFile, is_uri
 from mr_dedup.engines.reporting import os_reason
+from mr_dedup.engines.streaming.counters import total_counters
 from mr_dedup.engines.streaming.staging import staging_folder
 from mr_dedup.errors import MrDedupError
 from mr_dedup.interrupts import no_forced_end
-from mr_dedup.jobs.job import total_counters
 
 __all__ = [
     "CLUSTER_RUNNERS",

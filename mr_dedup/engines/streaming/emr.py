@@ -27,12 +27,12 @@ from mrjob.step import StepFailedException
 
 from mr_dedup.engines.inputs import ClusterSettings, Input, JobResult, RemoteFile
 from mr_dedup.engines.streaming.client_log import ClientLog
+from mr_dedup.engines.streaming.counters import total_counters
 from mr_dedup.engines.streaming.emr_logs import EmrLogs
 from mr_dedup.engines.streaming.failures import Explanation, Failure, explain, read_failures
 from mr_dedup.engines.streaming.s3 import S3Files, aws_errors, default_region
 from mr_dedup.engines.streaming.shipping import ShippingRunner, conf_options, engine_for
 from mr_dedup.errors import MrDedupError
-from mr_dedup.jobs.job import total_counters
 
 PYTHON = "python3.11"
 """The Python of tasks: EMR 7 has it as a package; its own python3 is too old for us."""

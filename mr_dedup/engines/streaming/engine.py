@@ -3,21 +3,43 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
+import os
 import re
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from operator import itemgetter
 from pathlib import Path
 
 import msgspec
 
-from mr_dedup.engines.engine import JobOutput
+from mr_dedup.engines.engine import Dataset, JobOutput
 from mr_dedup.engines.inputs import ClusterSettings, Input
-from mr_dedup.engines.streaming import RUNNERS, run
+from mr_dedup.engines.streaming import CLUSTER_RUNNERS, RUNNERS, run
 from mr_dedup.engines.streaming.table_job import TableJob
-from mr_dedup.engines.streaming.table_lines import read_tables
-from mr_dedup.jobs.contract import Counters, Job
+from mr_dedup.engines.streaming.table_lines import encode, read_tables, sliced
+from mr_dedup.jobs.contract import Counters, Job, Keyed
+
+_CLUSTER_TASKS = 16
+"""Tasks that a cluster is taken to run at a time if the number of its reducers is not given."""
+
+
+@dataclass(frozen=True)
+class TableFiles:
+    """Tables in files of lines on this machine, each the input of a map task."""
+
+    paths: Sequence[Path]
+
+    @property
+    def size_bytes(self) -> int:
+        """The size of the files, in which tables are compressed."""
+        return sum(path.stat().st_size for path in self.paths)
+
+    def tables(self) -> Iterator[Keyed]:
+        """Yield (key, table) pairs, ascending by key; raises FormatError for damaged files."""
+        return read_tables(self.paths)
 
 
 @dataclass(frozen=True)
@@ -36,8 +58,26 @@ class StreamingEngine:
     cores: int | None = None
     cluster: ClusterSettings | None = None
 
+    @property
+    def tasks(self) -> int:
+        """See Engine.tasks."""
+        if self.runner == "inline":
+            return 1
+        if self.runner in CLUSTER_RUNNERS:
+            return (self.cluster and self.cluster.reducers) or _CLUSTER_TASKS
+        return self.cores or len(os.sched_getaffinity(0))
+
     @contextlib.contextmanager
-    def run(self, job: Job, inputs: Sequence[Input]) -> Iterator[JobOutput]:
+    def stored(self, tables: JobOutput | Iterable[Keyed]) -> Iterator[Dataset]:
+        """Store tables in files of this machine; see Engine.stored."""
+        if isinstance(tables, JobOutput):
+            yield TableFiles(tables.parts)
+            return
+        with tempfile.TemporaryDirectory(prefix="tables-", dir=self.staging) as folder:
+            yield TableFiles(list(_files_of(tables, Path(folder))))
+
+    @contextlib.contextmanager
+    def run(self, job: Job, inputs: Sequence[Input] | Dataset) -> Iterator[JobOutput]:
         """Run ``job``; see Engine.run. It has ended when its output is yielded."""
         stays = self.cluster is not None and self.cluster.output_dir is not None
         if self.runner == "local":
@@ -45,6 +85,14 @@ class StreamingEngine:
         with tempfile.TemporaryDirectory(prefix="job-", dir=self.staging) as name:
             folder = Path(name)
             options = [*self._options(job, folder), *(["--as-lines"] if stays else [])]
+            if not isinstance(inputs, Sequence):
+                assert isinstance(inputs, TableFiles)
+                inputs = [Input.file(path) for path in inputs.paths]
+                options += ["--from-tables"]
+            if not inputs:
+                # mrjob would read standard input
+                yield JobOutput(())
+                return
             if self.runner in RUNNERS:
                 inputs = _linked(inputs, folder)
                 options += ["--input-names", str(_written_names(inputs, folder))]
@@ -67,6 +115,16 @@ class StreamingEngine:
             if file is not None:
                 options += ["--side-file", str(_link(folder / f"side-{number}", file))]
         return options
+
+
+def _files_of(tables: Iterable[Keyed], folder: Path) -> Iterator[Path]:
+    """Write tables to files, one for each key; yield their paths."""
+    for key, of_key in itertools.groupby(tables, itemgetter(0)):
+        path = folder / f"tables-{key:06}"
+        with path.open("wb") as file:
+            for _, table in of_key:
+                file.writelines(encode(key, part) + b"\n" for part in sliced(table))
+        yield path
 
 
 def _linked(inputs: Sequence[Input], folder: Path) -> list[Input]:

@@ -23,6 +23,7 @@ from mrjob.logs.step import _interpret_hadoop_jar_command_stderr
 
 from mr_dedup.engines.inputs import ClusterSettings, Input, JobResult, RemoteFile, is_uri
 from mr_dedup.engines.streaming.client_log import ClientLog
+from mr_dedup.engines.streaming.counters import total_counters
 from mr_dedup.engines.streaming.failures import Explanation, explain, read_failures
 from mr_dedup.engines.streaming.hdfs import (
     ClusterFilesystem,
@@ -32,7 +33,6 @@ from mr_dedup.engines.streaming.hdfs import (
 )
 from mr_dedup.engines.streaming.shipping import ShippingRunner, engine_for
 from mr_dedup.errors import MrDedupError
-from mr_dedup.jobs.job import total_counters
 
 
 @contextlib.contextmanager

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import argparse
 import importlib
 import itertools
 import json
 import os
 import sys
 from collections.abc import Iterable, Iterator
-from functools import cached_property
+from dataclasses import replace
+from functools import cached_property, partial
 from operator import itemgetter
 from pathlib import Path
 from typing import Any, NoReturn
@@ -19,11 +19,19 @@ import pyarrow as pa
 from mrjob.job import MRJob
 from mrjob.step import MRStep
 
-from mr_dedup.engines.streaming.table_lines import LinesProtocol, TableProtocol, sliced
-from mr_dedup.errors import MrDedupError
+from mr_dedup.engines.streaming.counters import GROUP, total_counters
+from mr_dedup.engines.streaming.table_lines import (
+    LinesProtocol,
+    TableProtocol,
+    read_tables,
+    sliced,
+)
+from mr_dedup.errors import MrDedupError, errors_naming
 from mr_dedup.jobs.contract import Counters, Group, Job, Keyed, TaskInput
 from mr_dedup.jobs.inputs import LINES, input_name, input_number, lines_of_part
-from mr_dedup.jobs.job import COUNTERS
+
+UNFINISHED_CODE = 3
+"""The exit code of a job run alone whose result is not final; see Job.unfinished."""
 
 _Pairs = Iterable[tuple[int, pa.Table]]
 
@@ -40,6 +48,7 @@ class TableJob(MRJob):  # type: ignore[misc]
         self.add_file_arg("--job-options", help="the options of the job, as JSON")
         self.add_file_arg("--side-file", action="append", help="the files of the job, in order")
         self.add_passthru_arg("--input-names", help="the names of inputs by path, as JSON")
+        self.add_passthru_arg("--from-tables", action="store_true", help="inputs are tables")
         self.add_passthru_arg("--as-lines", action="store_true", help="leave lines, not tables")
 
     @cached_property
@@ -97,9 +106,13 @@ class TableJob(MRJob):  # type: ignore[misc]
         """
         if getattr(self.options, "input_names", None):
             names = json.loads(Path(self.options.input_names).read_text())
-            return TaskInput(Path(path), names[path], list(names).index(path))
-        lines = lines_of_part(uri) if path == LINES else None
-        return TaskInput(Path(path), input_name(uri), input_number(), lines)
+            part = TaskInput(Path(path), names[path], list(names).index(path))
+        else:
+            lines = lines_of_part(uri) if path == LINES else None
+            part = TaskInput(Path(path), input_name(uri), input_number(), lines)
+        if getattr(self.options, "from_tables", False):
+            return replace(part, tables=partial(_tables_in, part.path, part.name))
+        return part
 
     def _written(self, tables: Iterable[Keyed], *, is_last: bool) -> Iterator[tuple[Any, Any]]:
         for key, table in tables:
@@ -114,7 +127,13 @@ class TableJob(MRJob):  # type: ignore[misc]
     def _count(self, counters: Counters) -> None:
         # once a task: each is a write that is flushed
         for name, amount in counters.items():
-            self.increment_counter(COUNTERS, name, amount)
+            self.increment_counter(GROUP, name, amount)
+
+
+def _tables_in(path: Path, name: str) -> Iterator[pa.Table]:
+    with errors_naming(name, path):
+        for _, table in read_tables([path]):
+            yield table
 
 
 def _groups(pairs: _Pairs) -> Iterator[Group]:
@@ -157,6 +176,19 @@ class JobAlone(TableJob):
         """The job with the options that were given."""
         return self.job_class.from_arguments(self.options)
 
+    def make_runner(self) -> Any:
+        """Return mrjob's runner; it has the counters when the job has ended."""
+        self._runner = super().make_runner()
+        return self._runner
+
+    def run_job(self) -> None:
+        """Run the job and print its result; exit with UNFINISHED_CODE if that is not final."""
+        super().run_job()
+        reason = self.job.unfinished(total_counters(self._runner.counters()))
+        if reason is not None:
+            print(f"{Path(sys.argv[0]).name}: {reason}", file=sys.stderr)
+            sys.exit(UNFINISHED_CODE)
+
     @classmethod
     def mr_job_script(cls) -> str | None:
         """Return the path of the program, which tasks run again."""
@@ -173,17 +205,12 @@ def run_alone(job_class: type[Job]) -> None:
     program = alone()
     try:
         if not program.is_task():
-            _check(job_class, program)
+            job_class.check_inputs(program.options)
         program.execute()
     except (MrDedupError, OSError, ImportError) as error:
         if program.is_task():
             raise
         _end_with(error)
-
-
-def _check(job_class: type[Job], program: JobAlone) -> None:
-    arguments: argparse.Namespace = program.options
-    job_class.check_inputs(arguments)
 
 
 def _end_with(error: MrDedupError | OSError | ImportError) -> NoReturn:

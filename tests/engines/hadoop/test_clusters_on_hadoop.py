@@ -7,7 +7,8 @@ import pytest
 
 from mr_dedup.engines import streaming
 from mr_dedup.engines.streaming import ClusterSettings
-from mr_dedup.pipeline.fingerprint_clusters import JoinEngine, cluster_fingerprints
+from mr_dedup.engines.streaming.engine import StreamingEngine
+from mr_dedup.pipeline.fingerprint_clusters import JoinSettings, cluster_fingerprints
 from tests.pipeline.test_fingerprint_clusters import SETS, expected
 
 pytestmark = pytest.mark.hadoop
@@ -20,8 +21,9 @@ def test_the_same_as_by_comparing_all(client, monkeypatch, name):
     monkeypatch.setattr("tempfile.tempdir", str(client.temporary))
     settings = ClusterSettings(reducers=3, python_bin=sys.executable)
     with streaming.staging_folder() as staging:
-        engine = JoinEngine("hadoop", staging, cluster=settings, join="tasks")
-        found = cluster_fingerprints(np.array(SETS[name], np.uint64), 3, engine)
+        engine = StreamingEngine("hadoop", staging, cluster=settings)
+        join = JoinSettings(engine, "tasks")
+        found = cluster_fingerprints(np.array(SETS[name], np.uint64), 3, join)
     labels, pairs = expected(SETS[name], 3)
     nodes = found.labels.nodes.tolist()
     assert dict(zip(nodes, found.labels.labels.tolist(), strict=True)) == labels

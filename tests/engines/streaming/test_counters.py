@@ -1,6 +1,6 @@
-"""What all jobs share."""
+"""Counters of jobs, and those that Hadoop adds."""
 
-from mr_dedup.jobs.job import total_counters
+from mr_dedup.engines.streaming.counters import total_counters
 
 
 def test_total_counters_are_those_of_the_job_without_those_of_hadoop():
