@@ -5,6 +5,7 @@ import re
 import shutil
 import signal
 import tempfile
+import threading
 import time
 from pathlib import Path
 
@@ -211,16 +212,12 @@ def test_a_task_killed_by_the_system_is_told_with_its_input(tmp_path):
 
 @pytest.fixture
 def interrupted_soon():
-    """Raise KeyboardInterrupt in this process in half a second."""
-
-    def interrupt(signum, frame):
-        raise KeyboardInterrupt
-
-    usual = signal.signal(signal.SIGALRM, interrupt)
-    signal.setitimer(signal.ITIMER_REAL, 0.5)
+    """Interrupt this thread in half a second, by a signal that is blocked around forks."""
+    main = threading.main_thread().ident
+    timer = threading.Timer(0.5, lambda: signal.pthread_kill(main, signal.SIGINT))
+    timer.start()
     yield
-    signal.setitimer(signal.ITIMER_REAL, 0)
-    signal.signal(signal.SIGALRM, usual)
+    timer.cancel()
 
 
 def test_an_interrupt_ends_the_running_tasks(tmp_path, interrupted_soon):
