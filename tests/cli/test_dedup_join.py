@@ -6,7 +6,7 @@ from mr_dedup.cli.main import main
 from tests.cli.documents import files_of, made_up_documents, write_jsonl
 
 
-@pytest.mark.parametrize("runner", ["inline", "local"])
+@pytest.mark.parametrize("runner", ["memory", "inline", "local"])
 def test_the_result_is_the_same_whoever_finds_pairs(tmp_path, runner):
     documents = [
         {**document, "id": f"{seed}-{document['id']}"}
