@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from bench.measure import Pairs
+from bench.measure import PairArrays
 
 Fingerprints = NDArray[np.uint64]
 
@@ -38,7 +38,7 @@ class FaissIndex:
             self._index = faiss.IndexBinaryFlat(64)
         self._index.add(_bytes(queries))
 
-    def probe(self, corpus: Fingerprints) -> Pairs:
+    def probe(self, corpus: Fingerprints) -> PairArrays:
         """Return the pairs of a query and one of ``corpus`` uint64[n], in the order of faiss."""
         limits, _, ranks = self._index.range_search(_bytes(corpus), self._k + 1)
         return self._queries[ranks], np.repeat(corpus, np.diff(limits).astype(np.int64))

@@ -17,7 +17,7 @@ from bench import numpy_rival
 from bench.c_rival import CSearch
 from bench.inputs import Fingerprints, Inputs
 from bench.measure import (
-    Pairs,
+    PairArrays,
     Row,
     case_row,
     cpu_clock,
@@ -26,7 +26,7 @@ from bench.measure import (
     require_equal,
 )
 from mr_dedup.hamming.distinct import distinct
-from mr_dedup.hamming.matches import Matches
+from mr_dedup.hamming.pairs import Pairs
 from mr_dedup.hamming.planner import Plan, plan, spread_sample
 from mr_dedup.hamming.search import BATCH_SIZE, Tables, probe, warm_up
 
@@ -45,7 +45,7 @@ def run(quick: bool, rounds: int) -> Iterator[Row]:
     corpus, queries = inputs.corpus(), inputs.queries
     found = probe(corpus, queries, K)
     inputs.planted.require_found(found)
-    expected = (found.queries, found.corpus)
+    expected = (found.left, found.right)
     yield from _whole(corpus, queries, expected, rounds)
     yield from _faiss(corpus, queries, expected, rounds, multi_hash=True, probes=multi_hash_probes)
     yield from _faiss(corpus, queries, expected, rounds, multi_hash=False, probes=flat_probes)
@@ -53,7 +53,7 @@ def run(quick: bool, rounds: int) -> Iterator[Row]:
 
 
 def _whole(
-    corpus: Fingerprints, queries: Fingerprints, expected: Pairs, rounds: int
+    corpus: Fingerprints, queries: Fingerprints, expected: PairArrays, rounds: int
 ) -> Iterator[Row]:
     wanted = distinct(queries)
     planned = plan(corpus.size, wanted.size, K, index="queries")
@@ -86,7 +86,7 @@ def _whole(
 def _faiss(
     corpus: Fingerprints,
     queries: Fingerprints,
-    expected: Pairs,
+    expected: PairArrays,
     rounds: int,
     *,
     multi_hash: bool,
@@ -122,14 +122,14 @@ def _faiss(
     )  # fmt: skip
 
 
-def _of_corpus(expected: Pairs, sample: Fingerprints) -> Pairs:
+def _of_corpus(expected: PairArrays, sample: Fingerprints) -> PairArrays:
     """Return the pairs whose corpus fingerprint is in a sample."""
     wanted = np.isin(expected[1], sample)
     return expected[0][wanted], expected[1][wanted]
 
 
 def _kernels(
-    corpus: Fingerprints, queries: Fingerprints, expected: Pairs, rounds: int
+    corpus: Fingerprints, queries: Fingerprints, expected: PairArrays, rounds: int
 ) -> Iterator[Row]:
     queries = distinct(queries)
     planned = plan(corpus.size, queries.size, K, index="queries")
@@ -170,7 +170,7 @@ def _tables(queries: Fingerprints, planned: Plan) -> Tables:
 class _ProbedTables(Protocol):
     """Tables of this package or in C."""
 
-    def probe(self, stream: Fingerprints) -> Iterator[Pairs]: ...
+    def probe(self, stream: Fingerprints) -> Iterator[PairArrays]: ...
 
 
 class _Steps:
@@ -183,7 +183,7 @@ class _Steps:
     def build(self) -> None:
         self._tables = self._build()
 
-    def pairs(self) -> Iterator[Pairs]:
+    def pairs(self) -> Iterator[PairArrays]:
         for start in range(0, self._corpus.size, BATCH_SIZE):
             yield from self._tables.probe(self._corpus[start : start + BATCH_SIZE])
 
@@ -192,6 +192,6 @@ class _Steps:
             pass
 
 
-def _sorted(parts: list[Pairs]) -> Pairs:
-    merged = Matches.merged([Matches(queries, corpus) for queries, corpus in parts])
-    return merged.queries, merged.corpus
+def _sorted(parts: list[PairArrays]) -> PairArrays:
+    merged = Pairs.merged([Pairs(queries, corpus) for queries, corpus in parts])
+    return merged.left, merged.right

@@ -21,7 +21,7 @@ from data_gen.fingerprints import (
 )
 from data_gen.pages import Page
 from data_gen.streams import BLOCK_LONGS
-from mr_dedup.hamming.matches import Matches
+from mr_dedup.hamming.pairs import Pairs
 
 Fingerprints = NDArray[np.uint64]
 
@@ -36,10 +36,10 @@ class Planted:
     near: Fingerprints
     duplicates: Fingerprints
 
-    def require_found(self, found: Matches) -> None:
+    def require_found(self, found: Pairs) -> None:
         """Raise Mismatch unless all planted pairs are among merged matches."""
-        planted = Matches(self.near, self.duplicates)
-        if len(Matches.merged([found, planted])) != len(found):
+        planted = Pairs(self.near, self.duplicates)
+        if len(Pairs.merged([found, planted])) != len(found):
             raise Mismatch("a planted near-duplicate was not found")
 
 

@@ -183,11 +183,11 @@ def _return_freed_memory() -> None:
         trim(0)
 
 
-Pairs = tuple[NDArray[np.uint64], NDArray[np.uint64]]
+PairArrays = tuple[NDArray[np.uint64], NDArray[np.uint64]]
 """Distinct ascending pairs of a query and a corpus fingerprint, as two aligned arrays."""
 
 
-def require_equal(name: str, found: Pairs, expected: Pairs) -> None:
+def require_equal(name: str, found: PairArrays, expected: PairArrays) -> None:
     """Raise Mismatch unless two searches found the same pairs."""
     same = all(np.array_equal(a, b) for a, b in zip(found, expected, strict=True))
     if not same:

@@ -35,7 +35,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from bench.measure import Pairs
+from bench.measure import PairArrays
 
 K = 3
 
@@ -48,7 +48,7 @@ Fingerprints = NDArray[np.uint64]
 Halves = NDArray[np.uint32]
 
 
-def search(corpus: Fingerprints, queries: Fingerprints) -> Pairs:
+def search(corpus: Fingerprints, queries: Fingerprints) -> PairArrays:
     """Return every pair within K bits, each once, ascending by query, then corpus (signed).
 
     Memory: 4 bytes a corpus fingerprint and half, some 40 a query, and 50 MB.
@@ -58,7 +58,7 @@ def search(corpus: Fingerprints, queries: Fingerprints) -> Pairs:
     corpus_halves, query_halves = _halves(corpus), _halves(queries)
     marked = np.zeros(1 << _KEY_BITS, dtype=bool)
     directory = np.zeros(1 << _DIRECTORY_BITS, dtype=np.int32)
-    found: list[Pairs] = []
+    found: list[PairArrays] = []
     earlier: list[np.uint64] = []
     for half in (0, 1):
         for excluded in range(4):
@@ -108,7 +108,7 @@ class _Table:
         keys: Halves,
         mask: np.uint64,
         earlier: list[np.uint64],
-    ) -> list[Pairs]:
+    ) -> list[PairArrays]:
         """Return the matches of corpus fingerprints with keys in the table.
 
         A pair belongs to the first table whose mask it shares.
@@ -172,7 +172,7 @@ def _keys(halves: Halves, rotation: int, out: Halves, scratch: Halves) -> None:
     out &= np.uint32((1 << _KEY_BITS) - 1)
 
 
-def _merged(found: list[Pairs]) -> Pairs:
+def _merged(found: list[PairArrays]) -> PairArrays:
     """Return all distinct pairs, ascending: a corpus may repeat a fingerprint."""
     queries = np.concatenate([np.empty(0, np.uint64), *(pair[0] for pair in found)])
     corpus = np.concatenate([np.empty(0, np.uint64), *(pair[1] for pair in found)])

@@ -16,7 +16,7 @@ from bench.inputs import Fingerprints, Inputs
 from bench.measure import Row, cpu_clock, interleaved
 from data_gen.distributions import Clustered, Distribution, Prefix, Uniform, Zipf
 from mr_dedup.hamming.distinct import distinct
-from mr_dedup.hamming.matches import Matches
+from mr_dedup.hamming.pairs import Pairs
 from mr_dedup.hamming.planner import SAMPLE_SIZE, Plan, plan, spread_sample
 from mr_dedup.hamming.search import BATCH_SIZE, search, warm_up
 
@@ -47,10 +47,10 @@ class _Case:
         )
         return cls(name, inputs, queries, planned)
 
-    def matches(self) -> Matches:
+    def matches(self) -> Pairs:
         """Return all matches; raise Mismatch unless the planted ones are among them."""
         parts = search(lambda: self.inputs.batches(BATCH_SIZE), self.queries, self.plan)
-        found = Matches.merged(list(parts))
+        found = Pairs.merged(list(parts))
         self.inputs.planted.require_found(found)
         return found
 
@@ -68,7 +68,7 @@ class _Case:
             generating += cpu_clock() - started
 
         started = cpu_clock()
-        Matches.merged(list(search(batches, self.queries, self.plan)))
+        Pairs.merged(list(search(batches, self.queries, self.plan)))
         return cpu_clock() - started - generating
 
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from mr_dedup.formats.fingerprint_files import FingerprintFile
-    from mr_dedup.hamming.matches import Matches
+    from mr_dedup.hamming.pairs import Pairs
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class _Documents:
 
 
 def identified_lines(
-    parts: Iterable[Matches],
+    parts: Iterable[Pairs],
     queries: Sequence[FingerprintFile],
     corpus: Sequence[FingerprintFile],
     with_distance: bool,
@@ -51,28 +51,28 @@ def identified_lines(
     import numpy as np
 
     found = _by_query(parts)
-    in_corpus = _documents(corpus, np.unique(found.corpus))
-    wanted = np.unique(found.queries)
+    in_corpus = _documents(corpus, np.unique(found.right))
+    wanted = np.unique(found.left)
     for value, id in _named(queries, wanted):
-        start, stop = (found.queries.searchsorted(value, side) for side in ("left", "right"))
+        start, stop = (found.left.searchsorted(value, side) for side in ("left", "right"))
         names = [id]
-        for other in found.corpus[start:stop]:
+        for other in found.right[start:stop]:
             bits = f":{(value ^ other).bit_count()}" if with_distance else ""
             names += [name + bits for name in in_corpus.of(other)]
         yield ("\t".join(names) + "\n").encode()
 
 
-def _by_query(parts: Iterable[Matches]) -> Matches:
+def _by_query(parts: Iterable[Pairs]) -> Pairs:
     """Return all matches, ascending by query as unsigned numbers."""
     import numpy as np
 
-    from mr_dedup.hamming.matches import Matches
+    from mr_dedup.hamming.pairs import Pairs
 
-    given = [Matches(np.empty(0, np.uint64), np.empty(0, np.uint64)), *parts]
-    queries = np.concatenate([part.queries for part in given])
-    corpus = np.concatenate([part.corpus for part in given])
+    given = [Pairs(np.empty(0, np.uint64), np.empty(0, np.uint64)), *parts]
+    queries = np.concatenate([part.left for part in given])
+    corpus = np.concatenate([part.right for part in given])
     order = np.argsort(queries, kind="stable")
-    return Matches(queries[order], corpus[order])
+    return Pairs(queries[order], corpus[order])
 
 
 def _documents(files: Sequence[FingerprintFile], wanted: NDArray[np.uint64]) -> _Documents:

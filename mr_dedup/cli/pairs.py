@@ -175,12 +175,11 @@ def _find_in_memory(corpora: _Corpora, arguments: argparse.Namespace, started: f
     left, right = distinct(read), distinct(read_others)
     if arguments.others:
         planned = planned_for(right.size, left.size, arguments)
-        matches = probe(
+        pairs = probe(
             right, left, arguments.k,
             design=None if arguments.design == "auto" else arguments.design,
             memory_bytes=arguments.table_memory,
         )  # fmt: skip
-        pairs = Pairs(matches.queries, matches.corpus)
     else:
         planned = planned_for_pairs(left.size, arguments, sample=spread_sample(left))
         planned.refuse_explosion()

@@ -1,4 +1,4 @@
-"""Pairs of fingerprints within k bits of one another: of one corpus, or of two."""
+"""Pairs of fingerprints within k bits of one another."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mr_dedup.hamming.matches import Matches
-
 Fingerprints = NDArray[np.uint64]
 
 
@@ -17,7 +15,8 @@ Fingerprints = NDArray[np.uint64]
 class Pairs:
     """Pairs within k bits: ``left`` and ``right``, uint64[n] each, aligned.
 
-    Of one corpus left is the smaller, as signed numbers; of two it is the first's fingerprint.
+    Of a search, left are queries and right corpus fingerprints. Of one corpus, left is the smaller,
+    as signed numbers; of two corpora, it is of the first.
     """
 
     left: Fingerprints
@@ -35,10 +34,23 @@ class Pairs:
     def merged(cls, parts: Sequence[Pairs]) -> Pairs:
         """Return the pairs of all parts, each once, ascending by left, then right.
 
-        The order is that of signed numbers, as they are printed. O(n log n), 40 bytes a pair.
+        The order is that of signed numbers, as results are printed. O(n log n), 40 bytes a pair.
+        Sorting by left, then the run of each left by itself, takes a third to a seventh of a
+        lexsort.
         """
-        merged = Matches.merged([Matches(part.left, part.right) for part in parts])
-        return cls(merged.queries, merged.corpus)
+        # numba takes half a second to import: those who only count pairs do without
+        from mr_dedup.hamming.kernels import sort_runs
+
+        if not parts:
+            return cls(np.empty(0, np.uint64), np.empty(0, np.uint64))
+        left = np.concatenate([part.left for part in parts])
+        right = np.concatenate([part.right for part in parts])
+        order = np.argsort(left.view(np.int64))
+        left, right = left[order], right[order]
+        sort_runs(left, right.view(np.int64))
+        new = np.ones(left.size, dtype=bool)
+        new[1:] = (left[1:] != left[:-1]) | (right[1:] != right[:-1])
+        return cls(left[new], right[new])
 
     def between(self, start: int, stop: int) -> Pairs:
         """Return the pairs from ``start`` to ``stop`` in their order; no copy."""
@@ -49,6 +61,13 @@ class Pairs:
         """The Hamming distance of each pair."""
         bits: NDArray[np.uint8] = np.bitwise_count(self.left ^ self.right)
         return bits
+
+    @property
+    def left_starts(self) -> NDArray[np.intp]:
+        """The index of the first pair of each left fingerprint; pairs must ascend by left."""
+        if not len(self):
+            return np.empty(0, np.intp)
+        return np.flatnonzero(np.r_[True, self.left[1:] != self.left[:-1]])
 
     def __len__(self) -> int:
         return int(self.left.size)

@@ -256,7 +256,7 @@ class PartitionJoin:
         for matches in search(
             lambda: (left[start : start + BATCH_SIZE] for start in starts), right, planned
         ):
-            yield own_pairs(matches.corpus, matches.queries, self._partitioning.design, number)
+            yield own_pairs(matches.right, matches.left, self._partitioning.design, number)
 
 
 class _Held:

@@ -15,7 +15,7 @@ from mr_dedup.hamming import kernels
 from mr_dedup.hamming.bit_order import BitOrder
 from mr_dedup.hamming.design import Hashing, TableDesign
 from mr_dedup.hamming.distinct import distinct
-from mr_dedup.hamming.matches import Matches
+from mr_dedup.hamming.pairs import Pairs
 from mr_dedup.hamming.planner import (
     DEFAULT_MEMORY_BYTES,
     Plan,
@@ -246,7 +246,7 @@ def _grouped(
 
 def search(
     batches: Callable[[], Iterator[Fingerprints]], queries: Fingerprints, plan: Plan
-) -> Iterator[Matches]:
+) -> Iterator[Pairs]:
     """Yield all matches of a corpus that is read in batches, by ``plan``, in parts.
 
     ``batches()`` starts a pass over the corpus: there is one for each slice of indexed queries,
@@ -261,13 +261,13 @@ def search(
             tables = Tables(slice_of, chosen.design, chosen.order, plan.memory_bytes)
             for batch in batches():
                 for corpus, query in tables.probe(_collapsed(batch)):
-                    yield Matches(query, corpus)
+                    yield Pairs(query, corpus)
             del tables  # before the next are built
     else:
         for slice_of in regrouped(batches(), plan.slice_size):
             tables = Tables(distinct(slice_of), chosen.design, chosen.order, plan.memory_bytes)
             for query, corpus in tables.probe(queries):
-                yield Matches(query, corpus)
+                yield Pairs(query, corpus)
             del tables  # before the next are built
 
 
@@ -290,7 +290,7 @@ def probe(
     index: str | None = None,
     design: str | None = None,
     memory_bytes: int = DEFAULT_MEMORY_BYTES,
-) -> Matches:
+) -> Pairs:
     """Return every pair of ``corpus`` and ``queries``, uint64[n] each, within ``k`` bits.
 
     Each pair once, ascending by query, then corpus, as signed numbers. ``index``,
@@ -310,7 +310,7 @@ def probe(
     step = BATCH_SIZE
     starts = range(0, corpus.size, step)
     parts = list(search(lambda: (corpus[i : i + step] for i in starts), wanted, planned))
-    return Matches.merged(parts)
+    return Pairs.merged(parts)
 
 
 def warm_up() -> None:
@@ -321,4 +321,4 @@ def warm_up() -> None:
     for design in (TableDesign.paper_4(), TableDesign.paper_10()):  # keys in one run, in two
         list(Tables(values, design, order).probe(values))
         kernels.partition(values, design.hashing(0, 1), ends, values.copy())
-    Matches.merged([Matches(values, values)])
+    Pairs.merged([Pairs(values, values)])

@@ -35,7 +35,7 @@ from mr_dedup.formats.fingerprint_files import (
 from mr_dedup.formats.longs import ByteOrder
 from mr_dedup.hamming import search
 from mr_dedup.hamming.distinct import distinct
-from mr_dedup.hamming.matches import Matches
+from mr_dedup.hamming.pairs import Pairs
 from mr_dedup.hamming.planner import (
     DEFAULT_MEMORY_BYTES,
     SAMPLE_SIZE,
@@ -112,19 +112,19 @@ class QueryJob(Job, frozen=True, kw_only=True):
         edges = np.sort(queries.view(np.int64))[:: self.queries_per_key]
         reading = _Reading(chunk)
         started = time.perf_counter()
-        buffered: list[Matches] = []
+        buffered: list[Pairs] = []
         pairs = 0
         for matches in search.search(reading.batches, queries, planned):
             buffered.append(matches)
             pairs += len(matches)
             if pairs >= self.max_buffered_pairs:
-                buffered = [Matches.merged(buffered)]
+                buffered = [Pairs.merged(buffered)]
                 pairs = len(buffered[0])
                 if pairs >= self.max_buffered_pairs // 2:
                     yield from _by_range(buffered[0], edges)
                     buffered, pairs = [], 0
         searching = time.perf_counter() - started - reading.seconds
-        yield from _by_range(Matches.merged(buffered), edges)
+        yield from _by_range(Pairs.merged(buffered), edges)
         used = f"{planned.chosen.design.name} over the {planned.chosen.index}"
         counters["chunks"] += 1
         counters[SEARCHED_WITH + used] += 1
@@ -140,27 +140,27 @@ class QueryJob(Job, frozen=True, kw_only=True):
         for key, tables in groups:
             matches = self._merged(tables)
             counters["matches"] += len(matches)
-            counters["queries matched"] += matches.query_starts.size
+            counters["queries matched"] += matches.left_starts.size
             yield key, _table(matches)
 
-    def _merged(self, tables: Iterable[pa.Table]) -> Matches:
+    def _merged(self, tables: Iterable[pa.Table]) -> Pairs:
         """Return the matches of tables; in memory up to twice those that are distinct."""
-        buffered: list[Matches] = []
+        buffered: list[Pairs] = []
         pairs, limit = 0, 2 * self.max_buffered_pairs
         for table in tables:
             buffered.append(matches_of(table))
             pairs += len(table)
             if pairs >= limit:
-                buffered = [Matches.merged(buffered)]
+                buffered = [Pairs.merged(buffered)]
                 pairs = len(buffered[0])
                 # what is left are distinct pairs: merging again before they doubled gains nothing
                 limit = max(limit, 2 * pairs)
-        return Matches.merged(buffered)
+        return Pairs.merged(buffered)
 
     def warm_up(self) -> None:
         """Compile and load the kernels."""
         search.warm_up()
-        format_lines(Matches.merged([]))
+        format_lines(Pairs.merged([]))
 
     def _plan(
         self,
@@ -257,33 +257,33 @@ class _Reading:
         self.seconds += time.perf_counter() - started
 
 
-def _by_range(matches: Matches, edges: NDArray[np.int64]) -> Iterator[Keyed]:
+def _by_range(matches: Pairs, edges: NDArray[np.int64]) -> Iterator[Keyed]:
     """Yield ascending matches by the range of their queries; a range begins at each of edges."""
-    keys = np.searchsorted(edges, matches.queries.view(np.int64), side="right") - 1
+    keys = np.searchsorted(edges, matches.left.view(np.int64), side="right") - 1
     starts = [0, *(np.flatnonzero(keys[1:] != keys[:-1]) + 1).tolist(), keys.size]
     for start, stop in pairwise(starts):
         if start < stop:
             yield int(keys[start]), _table(matches.between(start, stop))
 
 
-def _table(matches: Matches) -> pa.Table:
-    return pa.table({"query": matches.queries, "corpus": matches.corpus})
+def _table(matches: Pairs) -> pa.Table:
+    return pa.table({"query": matches.left, "corpus": matches.right})
 
 
-def matches_of(table: pa.Table) -> Matches:
+def matches_of(table: pa.Table) -> Pairs:
     """Return the matches that a table has, in its order."""
-    return Matches(table["query"].to_numpy(), table["corpus"].to_numpy())
+    return Pairs(table["query"].to_numpy(), table["corpus"].to_numpy())
 
 
-def format_lines(matches: Matches, with_distance: bool = False) -> bytes:
+def format_lines(matches: Pairs, with_distance: bool = False) -> bytes:
     """Return ascending matches as result lines: ``query TAB near-duplicate…``, signed decimals.
 
     With distances, ``near-duplicate:distance``. About 60 ns a pair.
     """
     # two or three numbers a pair, and what follows each; a query is printed with its first pair
-    pairs, starts = len(matches), matches.query_starts
+    pairs, starts = len(matches), matches.left_starts
     numbers = np.zeros((pairs, 3), dtype=np.uint64)
-    numbers[:, 0], numbers[:, 1], numbers[:, 2] = matches.queries, matches.corpus, matches.distances
+    numbers[:, 0], numbers[:, 1], numbers[:, 2] = matches.left, matches.right, matches.distances
     following = np.full((pairs, 3), ord("\t"), dtype=np.uint8)
     following[:, 1] = ord(":") if with_distance else ord("\t")
     last = np.append(starts[1:], pairs)[: starts.size] - 1

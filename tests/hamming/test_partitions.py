@@ -169,7 +169,7 @@ def test_at_sizes_of_many_buckets_it_equals_the_joins_in_memory():
         assert (join.splits > 0) == (memory == 1 << 18)
     left, right = values[:40_000], values[35_000:]
     expected = probe(right, left, 3)
-    pairs = set(zip(expected.queries.tolist(), expected.corpus.tolist(), strict=True))
+    pairs = set(zip(expected.left.tolist(), expected.right.tolist(), strict=True))
     for memory in (1 << 18, 1 << 30):
         found, _ = joined(partitioning, of_two(left, right, 2), memory, two_corpora=True)
         assert found == pairs
@@ -184,7 +184,7 @@ def test_one_key_in_memory_is_planned_for_and_equals_the_search(size):
     partitioning = Partitioning(TableDesign.paper_4(), ORDERS["natural"], 2)
     expected = probe(right, left, 3)
     found, join = joined(partitioning, of_two(left, right, 2), two_corpora=True)
-    assert found == set(zip(expected.queries.tolist(), expected.corpus.tolist(), strict=True))
+    assert found == set(zip(expected.left.tolist(), expected.right.tolist(), strict=True))
     assert join.hot_keys == 0
 
 

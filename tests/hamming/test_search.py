@@ -29,7 +29,7 @@ def as_array(values):
 
 
 def as_pairs(matches):
-    pairs = list(zip(matches.queries.tolist(), matches.corpus.tolist(), strict=True))
+    pairs = list(zip(matches.left.tolist(), matches.right.tolist(), strict=True))
     assert len(pairs) == len(set(pairs)), "a pair came out twice"
     return set(pairs)
 
@@ -222,9 +222,7 @@ def test_splits_and_slices_give_one_result(monkeypatch, parts, slices, side):
     assert chosen.chosen.slices == slices
     blocks = np.array_split(as_array(corpus), parts)
     found = list(search(lambda: iter(blocks), wanted, chosen))
-    pairs = {
-        pair for m in found for pair in zip(m.queries.tolist(), m.corpus.tolist(), strict=True)
-    }
+    pairs = {pair for m in found for pair in zip(m.left.tolist(), m.right.tolist(), strict=True)}
     assert pairs == pairs_within(corpus, queries, 3)
 
 
@@ -271,9 +269,7 @@ def test_matches_are_ascending_as_signed_numbers_and_know_their_distances():
     corpus, queries = planted(2, 3)
     found = probe(as_array(corpus), as_array(queries), 3)
     pairs = list(
-        zip(
-            found.queries.view(np.int64).tolist(), found.corpus.view(np.int64).tolist(), strict=True
-        )
+        zip(found.left.view(np.int64).tolist(), found.right.view(np.int64).tolist(), strict=True)
     )
     assert pairs == sorted(pairs)
     expected = [hamming(q & MAX, c & MAX) for q, c in pairs]

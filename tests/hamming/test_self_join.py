@@ -117,8 +117,8 @@ def test_any_values_equal_brute_force(values, flips, k, choice, memory):
 def by_probing(values, k):
     """The other engine's answer: every pair comes out twice, and each value with itself."""
     found = probe(values, values, k)
-    smaller = found.queries.view(np.int64) < found.corpus.view(np.int64)
-    return Pairs(found.queries[smaller], found.corpus[smaller])
+    smaller = found.left.view(np.int64) < found.right.view(np.int64)
+    return Pairs(found.left[smaller], found.right[smaller])
 
 
 def assert_same(one, other):

@@ -19,7 +19,7 @@ from mr_dedup.engines.streaming import staging_folder
 from mr_dedup.engines.streaming.engine import StreamingEngine
 from mr_dedup.errors import FormatError
 from mr_dedup.hamming import search
-from mr_dedup.hamming.matches import Matches
+from mr_dedup.hamming.pairs import Pairs
 from mr_dedup.jobs.contract import Counters, TaskInput
 from mr_dedup.jobs.query import QueryJob, format_lines
 from tests.oracles import result_lines
@@ -220,8 +220,8 @@ def test_lines_equal_the_oracles():
     rng = np.random.default_rng(1)
     queries = rng.choice(rng.integers(0, 2**64, 20, dtype=np.uint64), 300)
     near = queries ^ (np.uint64(1) << rng.integers(0, 64, 300, dtype=np.uint64))
-    matches = Matches.merged([Matches(queries, near)])
+    matches = Pairs.merged([Pairs(queries, near)])
     pairs = list(zip(queries.tolist(), near.tolist(), strict=True))
     assert format_lines(matches).decode() == result_lines(pairs)
     assert format_lines(matches, with_distance=True).decode() == result_lines(pairs, True)
-    assert format_lines(Matches.merged([])) == b""
+    assert format_lines(Pairs.merged([])) == b""
