@@ -175,14 +175,14 @@ def _parse_at_once(block: bytes) -> NDArray[np.uint64] | None:
         return None
     try:
         fields = _fields(buffer, starts, ends).cast(pa.large_string())
+        values = np.empty(len(fields), np.uint64)
         try:
-            return fields.cast(pa.int64()).to_numpy().view(np.uint64)
+            values[:] = fields.cast(pa.int64()).to_numpy().view(np.uint64)
         except pa.ArrowInvalid:
-            values = np.empty(len(fields), np.uint64)
             mask = pa.array(negative)
             values[negative] = fields.filter(mask).cast(pa.int64()).to_numpy().view(np.uint64)
             values[~negative] = fields.filter(pc.invert(mask)).cast(pa.uint64()).to_numpy()
-            return values
+        return values
     except pa.ArrowInvalid:
         return None
 
