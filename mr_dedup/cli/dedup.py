@@ -40,9 +40,10 @@ from mr_dedup.cli.document_arguments import (
 )
 from mr_dedup.cli.document_inputs import DocumentWork, prepare, remote_identities
 from mr_dedup.cli.on_cluster import cluster_settings, is_address, refuse_cluster_arguments
+from mr_dedup.cli.rejects import skipped_lines
 from mr_dedup.cli.result_folder import ResultFolder
 from mr_dedup.cli.runner_arguments import add_runner_arguments
-from mr_dedup.cli.streams import counted, printable
+from mr_dedup.cli.streams import printable
 from mr_dedup.errors import NothingReadError
 from mr_dedup.interrupts import at_forced_end
 
@@ -503,8 +504,8 @@ def _summarise(
         f"files: {work.files:,}, documents: {read:,}, rejected: {summary['rejected']:,}"
         f"{incomplete_files(summary.get('incomplete_files', 0))}"
     )
-    for why, amount in summary["skipped"].items():
-        _say(f"skipped {counted(amount, 'record')}, for their {why}")
+    for line in skipped_lines(summary["skipped"]):
+        _say(line)
     for line in recall_lines(options):
         _say(line)
     if summary["clusters split"]:

@@ -65,7 +65,7 @@ class KeepJob(DocumentJob, frozen=True, kw_only=True):
         offsets = CachedOffsets.take(part.cache, chunk.number)
         if offsets is not None:
             yield from self._by_offsets(chunk, offsets, kept, shown)
-            counters["documents kept"] += int(np.count_nonzero(kept))
+            counters["documents_kept"] += int(np.count_nonzero(kept))
             return
         done = 0
         with self.reading_of(part, counters, keep_records=True) as reading:
@@ -79,7 +79,7 @@ class KeepJob(DocumentJob, frozen=True, kw_only=True):
                     yield chunk.number, _texts(batch, rows, done)
                 done += len(batch)
                 if mask.any():
-                    counters["documents kept"] += int(mask.sum())
+                    counters["documents_kept"] += int(mask.sum())
                     yield chunk.number, _records(batch, mask)
         if done != len(kept):
             raise _changed(chunk)

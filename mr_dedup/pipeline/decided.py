@@ -73,14 +73,14 @@ class Decided:
         """Take decisions of the resolve job."""
         numbers = rows.numbers_of(table)
         self.waiting[numbers] = False
-        self.distances[numbers] = table["distance"].to_numpy()
+        self.distances[numbers] = table["distance_bits"].to_numpy()
         self.similarities[numbers] = table["similarity"].to_numpy()
         self.reasons[numbers] = table["reason"].to_numpy()
         dropped = ~self.kept[numbers]
         of_dropped = table.filter(pa.array(dropped))
-        keepers = of_dropped.select(["keeper chunk", "keeper row"]).rename_columns(["chunk", "row"])
+        keepers = of_dropped.select(["kept_chunk", "kept_row"]).rename_columns(["chunk", "row"])
         self.keepers[numbers[dropped]] = rows.numbers_of(keepers)
-        self._names.append((numbers[dropped], one_array(of_dropped["keeper"])))
+        self._names.append((numbers[dropped], one_array(of_dropped["kept_id"])))
 
     def name_methods(
         self,

@@ -44,7 +44,7 @@ from mr_dedup.jobs.fingerprint import FingerprintJob
 from mr_dedup.jobs.fingerprint_labels import Labels
 from mr_dedup.jobs.keep import KeepJob, Kept, has_texts
 from mr_dedup.jobs.method_options import SIMHASH
-from mr_dedup.jobs.reading import SKIPPED, is_rejects, reject_lines
+from mr_dedup.jobs.reading import is_rejects, reject_lines, skipped_records
 from mr_dedup.jobs.resolve import EARLIER, ResolveJob
 from mr_dedup.pipeline import results
 from mr_dedup.pipeline.decided import Decided
@@ -249,17 +249,12 @@ def fingerprint_documents(folder: Path, options: DedupOptions, run_job: RunJob) 
             writer.write_table(pa.Table.from_arrays([chunk, *columns], schema=schema))
             write_signatures(table)
     counts.require_documents()
-    # of a cluster whose logs are not read there are none
-    skipped = {
-        name.removeprefix(SKIPPED): amount
-        for name, amount in sorted(output.counters.items())
-        if name.startswith(SKIPPED)
-    }
     return {
         "read": counts.documents,
         "rejected": counts.rejected,
         "incomplete_files": counts.incomplete_files,
-        "skipped": skipped,
+        # none, if the logs of a cluster are not read
+        "skipped": skipped_records(output.counters),
     }
 
 

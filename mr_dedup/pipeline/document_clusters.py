@@ -217,7 +217,7 @@ def _by_jobs(signed: Signed, values: Fingerprints, engine: Engine) -> tuple[Labe
         engine.run(job, tables) as output,
         engine.stored(output) as edges,
     ):
-        return connect(edges, engine).labels, output.counters["links"]
+        return connect(edges, engine).labels, output.counters["shared_key_links"]
 
 
 def _tables(signatures: Signatures, values: Fingerprints, tasks: int) -> Iterator[Keyed]:
