@@ -127,7 +127,7 @@ def find_document_pairs(arguments: argparse.Namespace) -> int:
         folder.mkdir()
         found = similar_pairs(folder, options, Jobs(arguments, work, staging, settings))
         _keep_rejects(found.rejects, rejects)
-        rejects.counts.documents, rejects.counts.files = found.counts["read"], work.files
+        rejects.counts.documents, rejects.counts.files = found.counts["documents_read"], work.files
         judge_reading(arguments, rejects.counts)
         with output(arguments) as out:
             for lines in found.lines():
@@ -199,10 +199,10 @@ def _summarise(
 ) -> None:
     counts = found.counts
     said = [
-        f"mr-dedup: files: {work.files:,}, documents: {counts['read']:,}, "
+        f"mr-dedup: files: {work.files:,}, documents: {counts['documents_read']:,}, "
         f"rejected: {rejects.count:,}{incomplete_files(counts['incomplete_files'])}, "
         f"{'; '.join(options.method_names)}",
-        *(f"mr-dedup: {line}" for line in skipped_lines(counts["skipped"])),
+        *(f"mr-dedup: {line}" for line in skipped_lines(counts["skipped_records"])),
         *(f"mr-dedup: {line}" for line in recall_lines(options)),
         *rejects.summary(),
     ]
