@@ -162,8 +162,8 @@ def table_of(
     """Return documents as rows without their texts.
 
     Columns ``id``, ``fingerprint`` (int64, null where there is none), ``length`` (int64, bytes of
-    text), ``file`` and ``position`` (``files`` and ``offsets`` of DocumentBatch), then ``fields`` of
-    it, of other names.
+    text), ``file`` and ``position`` (``files`` and ``offsets`` of DocumentBatch), then ``fields``
+    of it, of other names.
     """
     offsets, _ = batch.text_bytes()
     columns = {

@@ -50,10 +50,13 @@ def test_names_are_snake_case(tmp_path, capfd, counted, small_chunks):
     second = write_jsonl(tmp_path / "second.jsonl", documents[30:])
     with second.open("a") as file:
         file.write("no JSON\n")
-    image = record("response", b"HTTP/1.1 200 OK\r\nContent-Type: image/png\r\n\r\nx")
-    missing = record("response", b"HTTP/1.1 404 Not Found\r\nContent-Type: text/html\r\n\r\nx")
     pages = tmp_path / "pages.warc"
-    pages.write_bytes(page(1, b"<p>one page") + image + missing + record("metadata", b"x"))
+    pages.write_bytes(
+        page(1, b"<p>one page")
+        + page(2, b"an image", type=b"image/png")
+        + page(3, b"<p>no page", status=b"404 Not Found")
+        + record(4, b"of a page", kind=b"metadata")
+    )
     methods = ["--method", "minhash", "--method", "segments", "--method", "simhash:k=7"]
     asked = [*methods, "--join", "tasks", "--max-rejected", 1]
     dedup.messages(capfd, first, "-o", tmp_path / "old", *asked)
