@@ -264,8 +264,8 @@ def _ids(corpus: Corpus) -> Iterator[str]:
 
 
 def _decisions(out: Path) -> Keepers:
-    table = pq.read_table(out / "decisions.parquet", columns=["id", "keeper"])
-    return dict(zip(table["id"].to_pylist(), table["keeper"].to_pylist(), strict=True))
+    table = pq.read_table(out / "decisions.parquet", columns=["id", "kept_id"])
+    return dict(zip(table["id"].to_pylist(), table["kept_id"].to_pylist(), strict=True))
 
 
 def _listed(path: Path) -> Keepers:

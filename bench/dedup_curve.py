@@ -143,7 +143,7 @@ def _keepers(
     )
     decisions = resolve(documents, places, sets)
     keepers = {name: name for name in texts.ids}
-    for row, keeper in zip(rows.tolist(), rows[decisions.keepers].tolist(), strict=True):
+    for row, keeper in zip(rows.tolist(), rows[decisions.kept_rows].tolist(), strict=True):
         keepers[texts.ids[row]] = texts.ids[keeper]
     return keepers, int(rows.size)
 

@@ -40,9 +40,10 @@ from mr_dedup.cli.document_arguments import (
 )
 from mr_dedup.cli.document_inputs import DocumentWork, prepare, remote_identities
 from mr_dedup.cli.on_cluster import cluster_settings, is_address, refuse_cluster_arguments
+from mr_dedup.cli.rejects import skipped_lines
 from mr_dedup.cli.result_folder import ResultFolder
 from mr_dedup.cli.runner_arguments import add_runner_arguments
-from mr_dedup.cli.streams import counted, printable
+from mr_dedup.cli.streams import printable
 from mr_dedup.errors import NothingReadError
 from mr_dedup.interrupts import at_forced_end
 
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
     from mr_dedup.engines.streaming import ClusterSettings
     from mr_dedup.pipeline.dedup import DedupOptions
     from mr_dedup.pipeline.results import EarlierResult
+    from mr_dedup.pipeline.summary import StageSummary, Summary
     from mr_dedup.signatures.protocol import SignatureMethod
 
 REPORT = "report.html"
@@ -201,8 +203,7 @@ def _run_locked(
         except BaseException:
             _say(unfinished)
             raise
-    summary["files"] = work.files
-    _finish_result(folder.work, summary, arguments, options)
+    _finish_result(folder.work, summary, work.files, arguments, options)
     folder.publish()
     _summarise(summary, work, options, folder.out, time.perf_counter() - started)
     _judge_result(arguments, folder.out)
@@ -213,13 +214,14 @@ def _judge_result(arguments: argparse.Namespace, out: Path) -> None:
     """Judge how many of the records a result is made of."""
     from mr_dedup.formats.documents.rejects import ReadCounts
     from mr_dedup.pipeline.results import REJECTS, SUMMARY
+    from mr_dedup.pipeline.summary import require_version
 
     if not (out / SUMMARY).exists():
         return  # a run that was killed had not written it
     summary = json.loads((out / SUMMARY).read_bytes())
-    # of a result that was made before files were counted, none are known
-    counts = ReadCounts(documents=summary["read"], files=summary.get("files", 0))
-    if summary["rejected"]:
+    require_version(str(out), summary)
+    counts = ReadCounts(documents=summary["documents_read"], files=summary["files_read"])
+    if summary["rejected_records"]:
         with (out / REJECTS).open("rb") as file:
             while lines := file.readlines(_REJECTS_AT_ONCE):
                 counts.add_lines(b"".join(lines))
@@ -417,8 +419,8 @@ def _run_of(
     inputs = [item.name for item in work.inputs]
     return {
         "version": __version__,
-        "fingerprint version": VERSION,
-        "signature version": SIGNATURE_VERSION,
+        "fingerprint_version": VERSION,
+        "signature_version": SIGNATURE_VERSION,
         "pyarrow": pyarrow.__version__,
         "runner": work.runner,
         "inputs": inputs,
@@ -426,16 +428,16 @@ def _run_of(
             *(identity(path) for path in work.paths),
             *(file.identity for file in work.remote),
         ],
-        "standard input": work.stdin,
+        "standard_input": work.stdin,
         "methods": options.method_names,
         "keep": list(options.keep),
         "verify": options.verify,
         "shingles": options.shingles,
-        "share-by": list(options.share_by),
+        "share_by": list(options.share_by),
         "reading": {**dataclasses.asdict(options.reading), "format": options.format},
         "features": options.made_from,
-        "against": [[result.name, result.fingerprints] for result in options.against],
-        "files of these": [
+        "against": [[result.name, result.fingerprints_checksum] for result in options.against],
+        "earlier_files": [
             identity(path) for result in options.against for path in _files_of(result)
         ],
     }
@@ -469,11 +471,12 @@ def _files_of(result: EarlierResult) -> list[Path]:
 
 def _finish_result(
     work_folder: Path,
-    summary: dict[str, Any],
+    summary: StageSummary,
+    files: int,
     arguments: argparse.Namespace,
     options: DedupOptions,
 ) -> None:
-    """Write what tells of a run whose stages are done; ``summary`` becomes that of the result."""
+    """Write the report and the summary of a run of so many files, whose stages are done."""
     from mr_dedup.cli.dedup_report import write_dedup_report
     from mr_dedup.formats.outputs import whole_file
     from mr_dedup.jobs.document_options import reading_record
@@ -482,32 +485,38 @@ def _finish_result(
 
     result = work_folder / RESULT
     shown = _shown_options(arguments, options)
-    summary["shingles"] = options.shingles
     with whole_file(result / REPORT, overwrite=True) as file:
         write_dedup_report(file, work_folder, summary, shown, arguments.share_by)
-    summary["expected recall"] = expected_recalls(options)
-    summary |= record_for_later(
+    later = record_for_later(
         result, arguments.out, options.made_from, reading_record(arguments), options.against,
         [method.name for method in options.methods],
     )  # fmt: skip
+    recalls = expected_recalls(options)
+    whole: Summary = {
+        **summary,
+        "files_read": files,
+        "shingles": options.shingles,
+        "expected_recalls": [{"method": name, "recall": value} for name, value in recalls.items()],
+        **later,
+    }
     with whole_file(result / SUMMARY, overwrite=True) as file:
-        file.write(json.dumps(summary, indent=1).encode() + b"\n")
+        file.write(json.dumps(whole, indent=1).encode() + b"\n")
 
 
 def _summarise(
-    summary: dict[str, Any], work: DocumentWork, options: DedupOptions, out: Path, seconds: float
+    summary: StageSummary, work: DocumentWork, options: DedupOptions, out: Path, seconds: float
 ) -> None:
-    read, kept = summary["read"], summary["kept"]
-    share = 100 * summary["dropped"] / read if read else 0.0
+    read, dropped = summary["documents_read"], summary["documents_dropped"]
+    share = 100 * dropped / read if read else 0.0
     _say(
-        f"files: {work.files:,}, documents: {read:,}, rejected: {summary['rejected']:,}"
-        f"{incomplete_files(summary.get('incomplete_files', 0))}"
+        f"files: {work.files:,}, documents: {read:,}, rejected: {summary['rejected_records']:,}"
+        f"{incomplete_files(summary['incomplete_files'])}"
     )
-    for why, amount in summary["skipped"].items():
-        _say(f"skipped {counted(amount, 'record')}, for their {why}")
+    for line in skipped_lines(summary["skipped_records"]):
+        _say(line)
     for line in recall_lines(options):
         _say(line)
-    if summary["clusters split"]:
+    if summary["clusters_split"]:
         why = (
             "they are too large for one task, and near-duplicates among these may be kept; a "
             "stricter --method or --verify makes smaller clusters"
@@ -516,15 +525,18 @@ def _summarise(
             "part keeps a document; a stricter --method makes smaller clusters"
         )
         _say(
-            f"clusters split: {summary['clusters split']:,}, of "
-            f"{summary['documents in split clusters']:,} documents; {why}"
+            f"clusters split: {summary['clusters_split']:,}, of "
+            f"{summary['documents_in_split_clusters']:,} documents; {why}"
         )
     if options.against:
         _say(
-            f"compared against {summary['earlier documents']:,} earlier documents, "
-            f"{summary['dropped for earlier documents']:,} dropped for them"
+            f"compared against {summary['earlier_documents']:,} earlier documents, "
+            f"{summary['documents_dropped_for_earlier']:,} dropped for them"
         )
-    _say(f"kept {kept:,}, dropped {summary['dropped']:,} ({share:.1f} %) in {seconds:.1f} s: {out}")
+    _say(
+        f"kept {summary['documents_kept']:,}, dropped {dropped:,} ({share:.1f} %) in "
+        f"{seconds:.1f} s: {out}"
+    )
 
 
 def _say(message: str) -> None:

@@ -97,7 +97,7 @@ def _documents(options: DedupOptions, stages: Stages) -> int | None:
     """Return how many documents there are, earlier ones too; None if nobody counted them yet."""
     if not stages.is_done("fingerprint"):
         return None
-    read: int = stages.values("fingerprint")["read"]
+    read: int = stages.values("fingerprint")["documents_read"]
     return read + sum(count for _, count in options.earlier)
 
 

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
+    from mr_dedup.pipeline.summary import StageSummary
     from mr_dedup.report.data import LargeCluster, ReportData, Sample, Share
 
 _LARGEST = 20
@@ -19,7 +20,7 @@ _EXAMPLES = 5
 _VALUES = 50
 _HOST = "host"
 
-_DECISIONS = ("id", "cluster", "keeper", "distance", "similarity", "earlier")
+_DECISIONS = ("id", "cluster", "kept_id", "distance_bits", "similarity", "earlier_result")
 """The columns of decisions that a report shows."""
 
 _ROWS_AT_ONCE = 1 << 14
@@ -28,7 +29,7 @@ _ROWS_AT_ONCE = 1 << 14
 def write_dedup_report(
     file: BinaryIO,
     folder: Path,
-    summary: Mapping[str, Any],
+    summary: StageSummary,
     options: Sequence[tuple[str, str]],
     share_by: Sequence[str],
 ) -> None:
@@ -40,7 +41,7 @@ def write_dedup_report(
 
 def report_data(
     folder: Path,
-    summary: Mapping[str, Any],
+    summary: StageSummary,
     options: Sequence[tuple[str, str]],
     share_by: Sequence[str],
 ) -> ReportData:
@@ -51,14 +52,15 @@ def report_data(
     """
     import numpy as np
 
+    from mr_dedup.clusters.decisions import Reason
     from mr_dedup.formats.tables import read_table
     from mr_dedup.pipeline.dedup import CLUSTERS, DECISIONS, ROWS, SAMPLES, SHOWN
     from mr_dedup.pipeline.document_rows import row_batches
     from mr_dedup.report.data import ReportData, Totals
 
-    earlier = summary["earlier documents"]
+    earlier = summary["earlier_documents"]
     clusters = read_table(folder / CLUSTERS)
-    sizes = clusters["documents"].to_numpy() + clusters["earlier"].to_numpy()
+    sizes = clusters["documents"].to_numpy() + clusters["earlier_documents"].to_numpy()
     largest = _largest(clusters, sizes)
     pairs = json.loads((folder / SAMPLES).read_bytes())
     gathered = _Gathered(largest, [number - earlier for number, _ in pairs])
@@ -71,17 +73,17 @@ def report_data(
         title="De-duplication",
         options=options,
         totals=Totals(
-            read=summary["read"],
-            rejected=summary["rejected"],
-            kept=summary["kept"],
+            read=summary["documents_read"],
+            rejected=summary["rejected_records"],
+            kept=summary["documents_kept"],
             dropped={
-                reason.removeprefix("dropped: "): n
-                for reason, n in summary["reasons"].items()
-                if n and reason.startswith("dropped: ")
+                reason.phrase: summary["reasons"][reason.key]
+                for reason in Reason
+                if summary["reasons"][reason.key] and not reason.is_kept
             },
             earlier=earlier,
-            for_earlier=summary["dropped for earlier documents"],
-            in_split_clusters=summary["documents in split clusters"],
+            for_earlier=summary["documents_dropped_for_earlier"],
+            in_split_clusters=summary["documents_in_split_clusters"],
         ),
         cluster_sizes=sizes,
         distances=np.concatenate([np.empty(0, np.uint8), *gathered.distances]),
@@ -90,8 +92,8 @@ def report_data(
         shares=[*gathered.hosts(), *shares],
         largest=[gathered.cluster(row) for row in largest],
         samples=[
-            gathered.sample(number - earlier, texts[str(number)], texts[str(keeper)])
-            for number, keeper in pairs
+            gathered.sample(number - earlier, texts[str(number)], texts[str(kept)])
+            for number, kept in pairs
         ],
     )
 
@@ -128,11 +130,11 @@ class _Gathered:
         """Take decisions, in order."""
         from mr_dedup.report.shares import hosts
 
-        is_dropped = batch["distance"].is_valid()
+        is_dropped = batch["distance_bits"].is_valid()
         dropped = is_dropped.to_numpy(zero_copy_only=False)
-        of_dropped = batch.select(["distance", "similarity"]).filter(is_dropped)
+        of_dropped = batch.select(["distance_bits", "similarity"]).filter(is_dropped)
         self.dropped.append(dropped)
-        self.distances.append(of_dropped["distance"].to_numpy())
+        self.distances.append(of_dropped["distance_bits"].to_numpy())
         similarities = of_dropped["similarity"].fill_null(float("nan"))
         self.similarities.append(similarities.to_numpy())
         self._of_hosts.add(hosts(batch["id"]), dropped)
@@ -167,23 +169,23 @@ class _Gathered:
         """Return one of the largest clusters with its examples."""
         from mr_dedup.report.data import LargeCluster
 
-        cluster, earlier = row["cluster"], row["earlier"]
-        kept = row["kept"] + earlier
+        cluster, earlier = row["cluster"], row["earlier_documents"]
+        kept = row["documents_kept"] + earlier
         return LargeCluster(cluster, row["size"], kept, self._examples[cluster], earlier)
 
-    def sample(self, number: int, text: str, keeper_text: str) -> Sample:
-        """Return a dropped document beside its keeper."""
+    def sample(self, number: int, text: str, kept_text: str) -> Sample:
+        """Return a dropped document beside the kept one."""
         from mr_dedup.report.data import Sample
 
         row = self._samples[number]
         return Sample(
             id=row["id"],
-            keeper=row["keeper"],
-            distance=row["distance"],
+            kept_id=row["kept_id"],
+            distance=row["distance_bits"],
             similarity=row["similarity"],
             text=text,
-            keeper_text=keeper_text,
-            earlier=row["earlier"],
+            kept_text=kept_text,
+            earlier=row["earlier_result"],
         )
 
 

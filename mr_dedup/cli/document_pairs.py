@@ -29,8 +29,8 @@ from mr_dedup.cli.document_arguments import (
 )
 from mr_dedup.cli.document_inputs import DocumentWork, prepare
 from mr_dedup.cli.on_cluster import cluster_settings, refuse_cluster_arguments
-from mr_dedup.cli.rejects import RejectsOutput, rejects_beside, rejects_output
-from mr_dedup.cli.streams import counted, output
+from mr_dedup.cli.rejects import RejectsOutput, rejects_beside, rejects_output, skipped_lines
+from mr_dedup.cli.streams import output
 
 if TYPE_CHECKING:
     from mr_dedup.engines.streaming import ClusterSettings
@@ -127,7 +127,7 @@ def find_document_pairs(arguments: argparse.Namespace) -> int:
         folder.mkdir()
         found = similar_pairs(folder, options, Jobs(arguments, work, staging, settings))
         _keep_rejects(found.rejects, rejects)
-        rejects.counts.documents, rejects.counts.files = found.counts["read"], work.files
+        rejects.counts.documents, rejects.counts.files = found.counts["documents_read"], work.files
         judge_reading(arguments, rejects.counts)
         with output(arguments) as out:
             for lines in found.lines():
@@ -199,23 +199,20 @@ def _summarise(
 ) -> None:
     counts = found.counts
     said = [
-        f"mr-dedup: files: {work.files:,}, documents: {counts['read']:,}, "
+        f"mr-dedup: files: {work.files:,}, documents: {counts['documents_read']:,}, "
         f"rejected: {rejects.count:,}{incomplete_files(counts['incomplete_files'])}, "
         f"{'; '.join(options.method_names)}",
-        *(
-            f"mr-dedup: skipped {counted(amount, 'record')}, for their {why}"
-            for why, amount in counts["skipped"].items()
-        ),
+        *(f"mr-dedup: {line}" for line in skipped_lines(counts["skipped_records"])),
         *(f"mr-dedup: {line}" for line in recall_lines(options)),
         *rejects.summary(),
     ]
-    if counts["clusters sliced"]:
+    if counts["clusters_sliced"]:
         said.append(
             f"mr-dedup: clusters larger than a task holds, compared in slices: "
-            f"{counts['clusters sliced']:,}"
+            f"{counts['clusters_sliced']:,}"
         )
     said.append(
-        f"mr-dedup: {len(found):,} pairs, {counts['documents compared']:,} documents compared, "
+        f"mr-dedup: {len(found):,} pairs, {counts['documents_compared']:,} documents compared, "
         f"in {seconds:.1f} s"
     )
     print("\n".join(said), file=sys.stderr)

@@ -38,9 +38,9 @@ from mr_dedup.cli.on_cluster import (
     output_place,
     refuse_cluster_arguments,
 )
-from mr_dedup.cli.rejects import RejectsOutput, rejects_beside, rejects_output
+from mr_dedup.cli.rejects import RejectsOutput, rejects_beside, rejects_output, skipped_lines
 from mr_dedup.cli.runner_arguments import add_runner_arguments
-from mr_dedup.cli.streams import counted, printable
+from mr_dedup.cli.streams import printable
 
 if TYPE_CHECKING:
     import numpy as np
@@ -223,28 +223,26 @@ def _summarise(
     seconds: float,
     out: Path | str,
 ) -> None:
+    from mr_dedup.jobs.reading import TEXT_BYTES
+
     said = documents_read(counters, work, rejects.counts) + rejects.summary()
     said.append(f"mr-dedup: wrote {printable(str(out))} in {seconds:.1f} s")
     if counters:
-        said[-1] += f", {counters['bytes of text'] / seconds / 1e6:,.1f} MB of text a second"
+        said[-1] += f", {counters[TEXT_BYTES] / seconds / 1e6:,.1f} MB of text a second"
     print("\n".join(said), file=sys.stderr)
 
 
 def documents_read(counters: dict[str, int], work: DocumentWork, counts: ReadCounts) -> list[str]:
     """Return lines that say what was read; less where the counters of a cluster are not known."""
-    from mr_dedup.jobs.reading import SKIPPED
+    from mr_dedup.jobs.reading import DOCUMENTS, TEXT_BYTES, skipped_records
 
     said = [f"mr-dedup: files: {work.files:,}"]
     if work.passed_over:
         said[0] += f" ({work.passed_over:,} of other kinds skipped)"
     if counters:
         said[0] += (
-            f", documents: {counters['documents']:,}, text: {counters['bytes of text'] / 1e6:,.1f} "
-            f"MB, rejected: {counts.rejected:,}{incomplete_files(counts.incomplete_files)}"
+            f", documents: {counters[DOCUMENTS]:,}, text: {counters[TEXT_BYTES] / 1e6:,.1f} MB, "
+            f"rejected: {counts.rejected:,}{incomplete_files(counts.incomplete_files)}"
         )
-        said += [
-            f"mr-dedup: skipped {counted(amount, 'record')}, for their {name.removeprefix(SKIPPED)}"
-            for name, amount in sorted(counters.items())
-            if name.startswith(SKIPPED)
-        ]
+        said += [f"mr-dedup: {line}" for line in skipped_lines(skipped_records(counters))]
     return said

@@ -86,7 +86,7 @@ class _Survey:
 
     def report(self) -> dict[str, Any]:
         """Return the statistics for JSON."""
-        order = "strictly ascending"
+        order = "strictly_ascending"
         if self._descents:
             order = "unsorted"
         elif self._repeats:
@@ -144,7 +144,7 @@ def _lines(report: dict[str, Any]) -> list[str]:
         printable(report["path"]),
         f"  format        {', '.join(word for word in kind if word)}",
         f"  fingerprints  {report['count']:,}",
-        f"  order         {report['order']}",
+        f"  order         {report['order'].replace('_', ' ')}",
         f"  distinct      {distinct}",
         f"  size          {report['bytes']:,} bytes" + (f", {each:.3f} each" if each else ""),
     ]

@@ -325,10 +325,10 @@ def _summarise(
     if arguments.others:
         counted += f" and {others:,}"
     print(f"{said}, {counted}, k = {arguments.k}, {how}", file=sys.stderr)
-    if counters.get("partitions split") or counters.get("keys sliced"):
+    if counters.get("partitions_split") or counters.get("keys_sliced"):
         print(
-            f"mr-dedup: more than fitted the memory: {counters.get('partitions split', 0):,} "
-            f"partitions were split, {counters.get('keys sliced', 0):,} keys joined in slices",
+            f"mr-dedup: more than fitted the memory: {counters.get('partitions_split', 0):,} "
+            f"partitions were split, {counters.get('keys_sliced', 0):,} keys joined in slices",
             file=sys.stderr,
         )
     rate = (fingerprints + others) / seconds / 1e6

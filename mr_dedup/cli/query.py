@@ -258,7 +258,7 @@ def _summarise(counters: Mapping[str, int], work: _Work, seconds: float) -> None
     print(
         f"mr-dedup: {files}, fingerprints: {fingerprints:,}, {queries}, {_plans_used(counters)}\n"
         f"mr-dedup: {counters.get('matches', 0):,} matches of "
-        f"{counters.get('queries matched', 0):,} queries in {seconds:.1f} s, "
+        f"{counters.get('queries_matched', 0):,} queries in {seconds:.1f} s, "
         f"{rate:.1f} million fingerprints a second",
         file=sys.stderr,
     )
@@ -266,12 +266,11 @@ def _summarise(counters: Mapping[str, int], work: _Work, seconds: float) -> None
 
 def _plans_used(counters: Mapping[str, int]) -> str:
     """Return what the tasks searched with, and in how many chunks each if not all agreed."""
-    from mr_dedup.jobs.query import SEARCHED_WITH
+    from mr_dedup.jobs.query import chunks_by_plan
 
     used = {
-        name.removeprefix(SEARCHED_WITH): chunks
-        for name, chunks in counters.items()
-        if name.startswith(SEARCHED_WITH)
+        f"{design} over the {side}": chunks
+        for (design, side), chunks in chunks_by_plan(counters).items()
     }
     if len(used) == 1:
         return next(iter(used))

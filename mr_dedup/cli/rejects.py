@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, TypeVar
 
@@ -12,7 +12,7 @@ from mr_dedup.cli.streams import counted, printable
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from mr_dedup.formats.documents.rejects import Rejects
+    from mr_dedup.formats.documents.rejects import Rejects, SkipReason
 
 Place = TypeVar("Place", Path, str)
 
@@ -96,6 +96,16 @@ def rejects_to(path: Path | None, overwrite: bool) -> Iterator[Rejects]:
         yield rejects
     if not rejects.count:
         path.unlink()
+
+
+def skipped_lines(skipped: Mapping[SkipReason, int]) -> list[str]:
+    """Return a line for each reason for which records were skipped."""
+    from mr_dedup.formats.documents.rejects import SKIP_PHRASES
+
+    return [
+        f"skipped {counted(count, 'record')}, for their {SKIP_PHRASES[reason]}"
+        for reason, count in skipped.items()
+    ]
 
 
 def rejects_beside(out: Place) -> Place:

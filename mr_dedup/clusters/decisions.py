@@ -52,28 +52,47 @@ class Limits:
 
 
 class Reason(IntEnum):
-    """Why a document is kept or dropped."""
+    """Why a document is kept (up to DISSIMILAR) or dropped (from NEAR_DUPLICATE on).
 
-    ALONE = 0
-    FIRST = 1
-    UNLIKE = 2
+    Attributes:
+        UNCLUSTERED: Kept: it is in no cluster of several documents.
+        FIRST_OF_CLUSTER: Kept: the first document of its cluster, in the order of the policy.
+        DISSIMILAR: Kept: its text is similar to that of no kept document of its cluster.
+        NEAR_DUPLICATE: Dropped: its text is similar to that of a kept document.
+        EXACT_DUPLICATE: Dropped: its text is that of a kept document.
+        SAME_CLUSTER: Dropped: texts are not compared, and a document of its cluster is kept.
+    """
+
+    UNCLUSTERED = 0
+    FIRST_OF_CLUSTER = 1
+    DISSIMILAR = 2
     NEAR_DUPLICATE = 3
-    SAME_TEXT = 4
+    EXACT_DUPLICATE = 4
     SAME_CLUSTER = 5
 
     @property
-    def text(self) -> str:
-        """The reason, as it is told."""
-        return _TEXTS[self]
+    def key(self) -> str:
+        """The reason in files: ``near_duplicate``."""
+        return self.name.lower()
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether documents are kept for it."""
+        return self <= Reason.DISSIMILAR
+
+    @property
+    def phrase(self) -> str:
+        """The reason in a page or a message: ``near-duplicate``."""
+        return _PHRASES[self]
 
 
-_TEXTS = {
-    Reason.ALONE: "kept: alone",
-    Reason.FIRST: "kept: first of its cluster",
-    Reason.UNLIKE: "kept: unlike every keeper of its cluster",
-    Reason.NEAR_DUPLICATE: "dropped: near-duplicate",
-    Reason.SAME_TEXT: "dropped: same text",
-    Reason.SAME_CLUSTER: "dropped: same cluster",
+_PHRASES = {
+    Reason.UNCLUSTERED: "in no cluster",
+    Reason.FIRST_OF_CLUSTER: "first of its cluster",
+    Reason.DISSIMILAR: "dissimilar to every kept document of its cluster",
+    Reason.NEAR_DUPLICATE: "near-duplicate",
+    Reason.EXACT_DUPLICATE: "same text",
+    Reason.SAME_CLUSTER: "same cluster",
 }
 
 
@@ -81,38 +100,38 @@ _TEXTS = {
 class Decisions:
     """What is decided on n documents, aligned with them.
 
-    ``keepers`` int64[n] is the position of the kept document that each duplicates, its own where it
+    ``kept_rows`` int64[n] is the row of the kept document that each duplicates, its own where it
     is kept. ``distances`` uint8[n] and ``similarities`` float64[n] are those to that document: 0
     and NaN where it is the document itself, and NaN where texts were not compared.
     ``reasons`` uint8[n] are those of :class:`Reason`.
     """
 
-    keepers: NDArray[np.int64]
+    kept_rows: NDArray[np.int64]
     distances: NDArray[np.uint8]
     similarities: NDArray[np.float64]
     reasons: NDArray[np.uint8]
 
     def __len__(self) -> int:
-        return int(self.keepers.size)
+        return int(self.kept_rows.size)
 
     @property
     def kept(self) -> NDArray[np.bool_]:
         """Which documents are kept, bool[n]."""
-        own: NDArray[np.bool_] = self.keepers == np.arange(len(self))
+        own: NDArray[np.bool_] = self.kept_rows == np.arange(len(self))
         return own
 
     def table(self, documents: ClusteredDocuments) -> pa.Table:
-        """Return the decisions on ``documents`` with the columns id, cluster, keeper (an id),
-        distance, similarity and reason; null is what there is not.
+        """Return the decisions on ``documents`` with the columns id, cluster, kept_id,
+        distance_bits, similarity and reason; null is what there is not.
         """  # fmt: skip
         kept = self.kept
-        reasons = pa.DictionaryArray.from_arrays(self.reasons, [reason.text for reason in Reason])
+        reasons = pa.DictionaryArray.from_arrays(self.reasons, [reason.key for reason in Reason])
         return pa.table(
             {
                 "id": documents.ids,
                 "cluster": pa.array(documents.clusters, mask=~documents.exist),
-                "keeper": documents.ids.take(pa.array(self.keepers)),
-                "distance": pa.array(self.distances, mask=kept),
+                "kept_id": documents.ids.take(pa.array(self.kept_rows)),
+                "distance_bits": pa.array(self.distances, mask=kept),
                 "similarity": pa.array(self.similarities, mask=np.isnan(self.similarities)),
                 "reason": reasons,
             }
@@ -163,26 +182,26 @@ def resolve(
     members = order[exist[order]]
     members = members[np.argsort(documents.clusters[members], kind="stable")]
     starts, clusters = _runs(documents.clusters[members])
-    keepers, similarities = np.arange(n), np.full(n, np.nan)
+    kept_rows, similarities = np.arange(n), np.full(n, np.nan)
     if threshold is None:
-        keepers[members] = members[starts[clusters]]
+        kept_rows[members] = members[starts[clusters]]
     else:
         found, values = _verified(
             clusters, texts[members], fixed[members], checked, float(threshold), limits
         )
-        keepers[members], similarities[members] = members[found], values
-    keepers[fixed], similarities[fixed] = np.flatnonzero(fixed), np.nan
-    reasons = np.full(n, Reason.ALONE, np.uint8)
-    reasons[members] = Reason.UNLIKE
-    reasons[members[starts]] = Reason.FIRST
-    reasons[members[starts[np.bincount(clusters) == 1]]] = Reason.ALONE
-    dropped = keepers != np.arange(n)
+        kept_rows[members], similarities[members] = members[found], values
+    kept_rows[fixed], similarities[fixed] = np.flatnonzero(fixed), np.nan
+    reasons = np.full(n, Reason.UNCLUSTERED, np.uint8)
+    reasons[members] = Reason.DISSIMILAR
+    reasons[members[starts]] = Reason.FIRST_OF_CLUSTER
+    reasons[members[starts[np.bincount(clusters) == 1]]] = Reason.UNCLUSTERED
+    dropped = kept_rows != np.arange(n)
     reasons[dropped] = Reason.SAME_CLUSTER if threshold is None else Reason.NEAR_DUPLICATE
     if documents.texts is not None:
-        same = dropped & (documents.texts == documents.texts[keepers])
-        reasons[same], similarities[same] = Reason.SAME_TEXT, 1.0
-    distances = np.bitwise_count(documents.fingerprints ^ documents.fingerprints[keepers])
-    return Decisions(keepers, distances, similarities, reasons)
+        same = dropped & (documents.texts == documents.texts[kept_rows])
+        reasons[same], similarities[same] = Reason.EXACT_DUPLICATE, 1.0
+    distances = np.bitwise_count(documents.fingerprints ^ documents.fingerprints[kept_rows])
+    return Decisions(kept_rows, distances, similarities, reasons)
 
 
 def warm_up() -> None:
@@ -261,7 +280,7 @@ def _decided(
     """Do the same for texts of which none repeats in its cluster."""
     starts = np.append(_runs(clusters)[0], texts.size).astype(np.uint64)
     stops = np.empty(starts.size - 1, np.uint64)
-    keepers, similarities = np.where(fixed, np.arange(texts.size), -1), np.full(texts.size, -1.0)
+    kept_rows, similarities = np.where(fixed, np.arange(texts.size), -1), np.full(texts.size, -1.0)
     rows = texts.view(np.uint64)
     lengths = sets.arrays[0][rows + np.uint64(1)] - sets.arrays[0][rows]
     hashes = np.append(np.uint64(0), np.cumsum(lengths))[starts]
@@ -269,13 +288,13 @@ def _decided(
     for some in _slices(hashes):
         kernels.decide_few(
             *sets.arrays, rows, starts[some.start : some.stop + 1], large[some], threshold,
-            np.empty(_FEW, np.uint64), stops[some], keepers, similarities,
+            np.empty(_FEW, np.uint64), stops[some], kept_rows, similarities,
         )  # fmt: skip
         sets.release()
     for cluster in np.flatnonzero(stops < starts[1:]):
         run = slice(int(starts[cluster]), int(starts[cluster + 1]))
-        _decide_large(sets, rows, run, threshold, keepers, similarities, limits)
-    return keepers, np.where(similarities < 0, np.nan, similarities)
+        _decide_large(sets, rows, run, threshold, kept_rows, similarities, limits)
+    return kept_rows, np.where(similarities < 0, np.nan, similarities)
 
 
 def _slices(ends: NDArray[np.uint64]) -> Iterator[slice]:
@@ -296,7 +315,7 @@ def _decide_large(
     rows: NDArray[np.uint64],
     run: slice,
     threshold: float,
-    keepers: NDArray[np.int64],
+    kept_rows: NDArray[np.int64],
     similarities: NDArray[np.float64],
     limits: Limits,
 ) -> None:
@@ -330,7 +349,7 @@ def _decide_large(
         progress = kernels.decide_many(
             described, rows, np.uint64(run.stop), threshold, index, known, scratch,
             kernels.Progress(*map(np.uint64, progress)), np.uint64(limits.work),
-            keepers, similarities,
+            kept_rows, similarities,
         )  # fmt: skip
         sets.release()
 

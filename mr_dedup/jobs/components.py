@@ -49,14 +49,14 @@ Edges = tuple[Fingerprints, Fingerprints]
 EDGES = "edges"
 """The counter of edges that were read."""
 
-UNSETTLED = "unsettled labels"
+UNSETTLED = "unsettled_labels"
 """The counter of links that partitions sent to one another: where it is 0 the labels are final."""
 
 
 class ComponentsJob(Job, frozen=True, kw_only=True):
     """One round: tables with columns node and label, uint64; each node once if labels are final.
 
-    Counts the ``edges`` read, the ``unsettled labels``, and the ``nodes`` and ``components`` found,
+    Counts the ``edges`` read, the ``unsettled_labels``, and the ``nodes`` and ``components`` found,
     which are too many as long as labels are unsettled.
 
     Inputs are tables whose first two columns, uint64, are the ends of edges, or text files of

@@ -35,7 +35,7 @@ _RANGE_BITS = 8
 _DOCUMENTS_KEY = 1 << _RANGE_BITS
 """The key of how many documents there are; above it those of rejects, by their chunk's number."""
 
-DOCUMENTS = "documents read"
+DOCUMENTS = "documents_read"
 """The only column of a table that counts documents."""
 
 
@@ -93,7 +93,7 @@ class DocumentFrequenciesJob(DocumentJob, frozen=True, kw_only=True):
                 hashes, counts = self._merged(tables)
                 enough = counts >= self.min_documents
                 counters["features"] += hashes.size
-                counters["features kept"] += int(np.count_nonzero(enough))
+                counters["features_kept"] += int(np.count_nonzero(enough))
                 if enough.any():
                     yield key, _table_of((hashes[enough], counts[enough]))
 

@@ -30,7 +30,7 @@ from mr_dedup.jobs.part_cache import PartCache
 from mr_dedup.jobs.signing import Signing, signing
 from mr_dedup.signatures.protocol import SignatureMethod
 
-COLUMNS = ("id", "fingerprint", "length", "file", "place", "chunk")
+COLUMNS = ("id", "fingerprint", "length", "file", "position", "chunk")
 """The columns of rows of documents, before the fields that are kept."""
 
 
@@ -162,7 +162,8 @@ def table_of(
     """Return documents as rows without their texts.
 
     Columns ``id``, ``fingerprint`` (int64, null where there is none), ``length`` (int64, bytes of
-    text), ``file`` and ``place`` as in DocumentBatch, then ``fields`` of it, of other names.
+    text), ``file`` and ``position`` (``files`` and ``offsets`` of DocumentBatch), then ``fields``
+    of it, of other names.
     """
     offsets, _ = batch.text_bytes()
     columns = {
@@ -172,7 +173,7 @@ def table_of(
         ),
         "length": pa.array(np.diff(offsets)),
         "file": batch.files,
-        "place": pa.array(batch.offsets),
+        "position": pa.array(batch.offsets),
     }
     table = pa.table(columns)
     for name in fields:

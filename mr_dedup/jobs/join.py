@@ -133,8 +133,8 @@ class JoinJob(Job, frozen=True, kw_only=True):
                     yield from _by_range(Pairs.merged(buffered))
                     buffered, size = [], 0
         yield from _by_range(Pairs.merged(buffered))
-        counters["partitions split"] += join.splits
-        counters["keys sliced"] += join.hot_keys
+        counters["partitions_split"] += join.splits
+        counters["keys_sliced"] += join.hot_keys
 
     def order_ranges(self, groups: Iterator[Group], counters: Counters) -> Iterator[Keyed]:
         """Yield the pairs of each range, ascending, under its number."""

@@ -36,7 +36,7 @@ from mr_dedup.jobs.reading import chunk_of
 FILE_KEY = b"mr_dedup.file"
 """Where rows of Parquet say which file they came from; other records have a column for it."""
 
-_SHOWN = ["row", "text", "place"]
+_SHOWN = ["row", "text", "position"]
 """Columns of texts that are to be shown."""
 
 _RANGES_KEY = b"mr_dedup.ranges"
@@ -65,7 +65,7 @@ class KeepJob(DocumentJob, frozen=True, kw_only=True):
         offsets = CachedOffsets.take(part.cache, chunk.number)
         if offsets is not None:
             yield from self._by_offsets(chunk, offsets, kept, shown)
-            counters["documents kept"] += int(np.count_nonzero(kept))
+            counters["documents_kept"] += int(np.count_nonzero(kept))
             return
         done = 0
         with self.reading_of(part, counters, keep_records=True) as reading:
@@ -79,7 +79,7 @@ class KeepJob(DocumentJob, frozen=True, kw_only=True):
                     yield chunk.number, _texts(batch, rows, done)
                 done += len(batch)
                 if mask.any():
-                    counters["documents kept"] += int(mask.sum())
+                    counters["documents_kept"] += int(mask.sum())
                     yield chunk.number, _records(batch, mask)
         if done != len(kept):
             raise _changed(chunk)
@@ -108,7 +108,11 @@ class KeepJob(DocumentJob, frozen=True, kw_only=True):
                     if text is None:
                         raise _changed(chunk)
                     row = slice(index, index + 1)
-                    columns = {"row": rows[these][row], "text": text, "place": wanted[these][row]}
+                    columns = {
+                        "row": rows[these][row],
+                        "text": text,
+                        "position": wanted[these][row],
+                    }
                     yield chunk.number, pa.table(columns)
                 chosen = kept[rows[these]]
                 if not chosen.any():
@@ -213,7 +217,7 @@ def has_texts(table: pa.Table) -> bool:
 def _texts(batch: DocumentBatch, rows: NDArray[np.int64], first: int) -> pa.Table:
     """Return the texts of some rows of a batch whose first is row ``first`` of its chunk."""
     texts = batch.texts.take(pa.array(rows))
-    return pa.table({"row": rows + first, "text": texts, "place": batch.offsets[rows]})
+    return pa.table({"row": rows + first, "text": texts, "position": batch.offsets[rows]})
 
 
 def _records(batch: DocumentBatch, mask: Sequence[bool] | NDArray[np.bool_]) -> pa.Table:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Literal
@@ -50,8 +50,8 @@ from mr_dedup.jobs.fingerprint_chunks import chunk_of, refuse_stdin
 
 Fingerprints = NDArray[np.uint64]
 
-SEARCHED_WITH = "chunks searched with "
-"""How the counters of the plans that tasks chose begin; the design and the side follow."""
+_SEARCHED_WITH, _OVER = "chunks_searched_with_", "_over_"
+"""The counters of the plans that tasks chose: this, the design, this, and the indexed side."""
 
 
 class QueryJob(Job, frozen=True, kw_only=True):
@@ -125,11 +125,11 @@ class QueryJob(Job, frozen=True, kw_only=True):
                     buffered, pairs = [], 0
         searching = time.perf_counter() - started - reading.seconds
         yield from _by_range(Pairs.merged(buffered), edges)
-        used = f"{planned.chosen.design.name} over the {planned.chosen.index}"
+        design = planned.chosen.design.name.replace("-", "_")
         counters["chunks"] += 1
-        counters[SEARCHED_WITH + used] += 1
+        counters[f"{_SEARCHED_WITH}{design}{_OVER}{planned.chosen.index}"] += 1
         counters["fingerprints"] += reading.fingerprints
-        counters["search milliseconds"] += round(1000 * searching)
+        counters["search_milliseconds"] += round(1000 * searching)
 
     def reduces(self) -> Sequence[Reduce]:
         """Return the one step."""
@@ -140,7 +140,7 @@ class QueryJob(Job, frozen=True, kw_only=True):
         for key, tables in groups:
             matches = self._merged(tables)
             counters["matches"] += len(matches)
-            counters["queries matched"] += matches.left_starts.size
+            counters["queries_matched"] += matches.left_starts.size
             yield key, _table(matches)
 
     def _merged(self, tables: Iterable[pa.Table]) -> Pairs:
@@ -255,6 +255,20 @@ class _Reading:
             yield batch
             started = time.perf_counter()
         self.seconds += time.perf_counter() - started
+
+
+def chunks_by_plan(counters: Mapping[str, int]) -> dict[tuple[str, str], int]:
+    """Return how many chunks were searched by each plan: a design, and the side with its tables.
+
+    >>> chunks_by_plan({"chunks": 7, "chunks_searched_with_4_tables_over_queries": 7})
+    {('4-tables', 'queries'): 7}
+    """
+    found = {}
+    for name, chunks in counters.items():
+        if name.startswith(_SEARCHED_WITH):
+            design, _, side = name.removeprefix(_SEARCHED_WITH).partition(_OVER)
+            found[design.replace("_", "-"), side] = chunks
+    return found
 
 
 def _by_range(matches: Pairs, edges: NDArray[np.int64]) -> Iterator[Keyed]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import BinaryIO
 
@@ -16,15 +16,18 @@ from mr_dedup.formats.documents.chunks import BUNDLE_SUFFIX, DocumentChunk, unbu
 from mr_dedup.formats.documents.files import DocumentFile, DocumentFormat, DocumentPart
 from mr_dedup.formats.documents.options import ReadOptions
 from mr_dedup.formats.documents.read import read_documents
-from mr_dedup.formats.documents.rejects import Rejects
+from mr_dedup.formats.documents.rejects import SKIP_PHRASES, Rejects, SkipReason
 from mr_dedup.jobs.contract import Counters, TaskInput
 from mr_dedup.jobs.inputs import order_of
 
-REJECTED = "rejected records"
+DOCUMENTS, TEXT_BYTES = "documents_read", "text_bytes"
+"""The counters of documents, and of the bytes of their texts."""
+
+REJECTED = "rejected_records"
 """The counter of records that could not be read."""
 
-SKIPPED = "skipped: "
-"""How the counters of sound records that are not documents begin; the reason follows."""
+SKIPPED = "skipped_"
+"""The prefix of the counters of valid records that are not documents; a SkipReason follows."""
 
 REJECT = "reject"
 """The only column of a table of rejected records: a line of JSON each."""
@@ -64,6 +67,16 @@ def chunk_of(part: TaskInput, format: DocumentFormat | None) -> DocumentChunk:
             return DocumentChunk(number, parts)
         file = DocumentFile.detect(str(part.path), name=part.name, format=format)
         return DocumentChunk(number, (file.whole(),))
+
+
+def skipped_records(counters: Mapping[str, int]) -> dict[SkipReason, int]:
+    """Return how many records were skipped, by reason, from the counters of a job.
+
+    >>> skipped_records({"documents_read": 7, "skipped_media_type": 2})
+    {'media_type': 2}
+    """
+    counts = {reason: counters.get(SKIPPED + reason, 0) for reason in sorted(SKIP_PHRASES)}
+    return {reason: count for reason, count in counts.items() if count}
 
 
 class TaskRejects:
@@ -132,7 +145,7 @@ class DocumentReading:
             self.documents += len(batch)
             text_bytes += batch.texts.nbytes
             yield batch
-        counts = {"documents": self.documents, "bytes of text": text_bytes}
+        counts = {DOCUMENTS: self.documents, TEXT_BYTES: text_bytes}
         counts[REJECTED] = report.counts.rejected
         counts |= {SKIPPED + why: amount for why, amount in report.skipped.items()}
         self._counters.update(counts)

@@ -193,7 +193,7 @@ class ResolveJob(DocumentJob, frozen=True, kw_only=True):
         }
         for name in self.policy.fields:
             assert fields is not None
-            columns[f"field {name}"] = fields[name].take(rows)
+            columns[f"field_{name}"] = fields[name].take(rows)
         return columns
 
     def _with_texts(
@@ -217,7 +217,7 @@ class ResolveJob(DocumentJob, frozen=True, kw_only=True):
         columns["shingles"] = pa.LargeListArray.from_arrays(
             pa.array(sets.offsets), pa.array(sets.hashes)
         )
-        columns["shingle count"] = sets.sizes
+        columns["shingle_count"] = sets.sizes
         return pa.table(columns)
 
     def reduces(self) -> Sequence[Reduce]:
@@ -228,7 +228,7 @@ class ResolveJob(DocumentJob, frozen=True, kw_only=True):
         """Yield the decisions on the documents of some clusters."""
         for key, tables in groups:
             decided = self._decided(tables)
-            counters["documents resolved"] += len(decided)
+            counters["documents_resolved"] += len(decided)
             yield key, decided
 
     def _decided(self, tables: Iterator[pa.Table]) -> pa.Table:
@@ -244,10 +244,10 @@ class ResolveJob(DocumentJob, frozen=True, kw_only=True):
                 "chunk": table["chunk"],
                 "row": table["row"],
                 "cluster": documents.clusters,
-                "keeper": documents.ids.take(pa.array(decisions.keepers)),
-                "keeper chunk": documents.files[decisions.keepers],
-                "keeper row": documents.places[decisions.keepers],
-                "distance": decisions.distances,
+                "kept_id": documents.ids.take(pa.array(decisions.kept_rows)),
+                "kept_chunk": documents.files[decisions.kept_rows],
+                "kept_row": documents.places[decisions.kept_rows],
+                "distance_bits": decisions.distances,
                 "similarity": decisions.similarities,
                 "reason": decisions.reasons,
             }
@@ -261,14 +261,14 @@ class ResolveJob(DocumentJob, frozen=True, kw_only=True):
         if "shingles" in table.column_names:
             stored.append(_sets_of(table))
             has_text = pa.array(np.ones(len(table), bool))
-            table = table.drop_columns(["shingles", "shingle count"])
-            return table.append_column("has text", has_text)
+            table = table.drop_columns(["shingles", "shingle_count"])
+            return table.append_column("has_text", has_text)
         if "text" not in table.column_names:
             return table
         for texts in table["text"].chunks:
             stored.append(shingle_sets(texts, self.shingles))
         has_text = table["text"].is_valid()
-        return table.drop_columns(["text"]).append_column("has text", has_text)
+        return table.drop_columns(["text"]).append_column("has_text", has_text)
 
     def _documents(
         self, table: pa.Table, stored: StoredSets
@@ -276,7 +276,7 @@ class ResolveJob(DocumentJob, frozen=True, kw_only=True):
         """Return documents as clusters/ takes them, and the shingles of their distinct texts."""
         verified = self.verify is not None
         texts, sets = _texts(table, stored) if verified else (None, None)
-        columns = {name: table[f"field {name}"] for name in self.policy.fields}
+        columns = {name: table[f"field_{name}"] for name in self.policy.fields}
         documents = ClusteredDocuments(
             ids=one_array(table["id"]),
             files=table["chunk"].to_numpy(),
@@ -305,10 +305,10 @@ class ResolveJob(DocumentJob, frozen=True, kw_only=True):
 
 def _texts(table: pa.Table, stored: StoredSets) -> tuple[NDArray[np.int64], ShingleSets]:
     """Return the number of each document's text, and the set of each text."""
-    hashes = np.stack([table["text a"].to_numpy(), table["text b"].to_numpy()], axis=1)
+    hashes = np.stack([table["text_hash_0"].to_numpy(), table["text_hash_1"].to_numpy()], axis=1)
     numbers, firsts = number_texts(hashes)
     # a text comes from every task that met it: one will do
-    rows = np.flatnonzero(table["has text"].to_numpy())
+    rows = np.flatnonzero(table["has_text"].to_numpy())
     chosen = np.zeros(firsts.size, np.int64)
     chosen[numbers[rows]] = rows
     return chosen[numbers], stored.joined()
@@ -318,7 +318,7 @@ def _sets_of(table: pa.Table) -> ShingleSets:
     """Return the sets of shingles in a table, as ``ResolveJob`` puts them there."""
     lists = one_array(table["shingles"])
     hashes = lists.flatten().to_numpy()
-    return ShingleSets.of_sizes(table["shingle count"].to_numpy(), hashes, MOST_SHINGLES)
+    return ShingleSets.of_sizes(table["shingle_count"].to_numpy(), hashes, MOST_SHINGLES)
 
 
 def _located(table: pa.Table, chunk: int, rows: NDArray[np.int64]) -> pa.Table:
@@ -342,7 +342,7 @@ def _keyed(table: pa.Table, keys: NDArray[np.uint64]) -> Iterator[Keyed]:
 
 
 def _halves(hashes: NDArray[np.uint64]) -> dict[str, NDArray[np.uint64]]:
-    return {"text a": hashes[:, 0], "text b": hashes[:, 1]}
+    return {"text_hash_0": hashes[:, 0], "text_hash_1": hashes[:, 1]}
 
 
 def _known(hashes: NDArray[np.uint64], seen: set[bytes]) -> NDArray[np.bool_]:

@@ -71,7 +71,7 @@ class SignaturesJob(Job, frozen=True, kw_only=True):
             order = np.lexsort((nodes, keys))
             keys, nodes = keys[order], nodes[order]
             same = keys[1:] == keys[:-1]
-            counters["links"] += int(np.count_nonzero(same))
+            counters["shared_key_links"] += int(np.count_nonzero(same))
             yield number, pa.table({"left": nodes[:-1][same], "right": nodes[1:][same]})
 
     def warm_up(self) -> None:

@@ -80,7 +80,7 @@ class UrlsJob(Job, frozen=True, kw_only=True):
                     yield key, table
                 continue
             rows = self._merged_tables(tables).by_place()
-            counters["distinct urls"] += len(rows)
+            counters["distinct_urls"] += len(rows)
             for table in _tables(rows, self.left_urls):
                 yield key, table
 

@@ -17,15 +17,17 @@ from mr_dedup.errors import MrDedupError
 from mr_dedup.formats.outputs import whole_file
 from mr_dedup.formats.tables import one_array
 from mr_dedup.pipeline.document_rows import Locations, Rows
+from mr_dedup.pipeline.summary import DecisionSummary
 
 _SAMPLES = 12
-"""Dropped documents that are shown beside their keepers."""
+"""Dropped documents that are shown beside the kept ones."""
 
 
 @dataclass
 class Decided:
-    """The decisions on all documents, aligned with them; ``keepers`` are numbers, -1 of the kept.
+    """The decisions on all documents, aligned with them.
 
+    ``kept_rows`` are the numbers of the kept documents that dropped ones duplicate, -1 for others.
     ``earlier`` are the results of earlier runs, and how many documents each kept: the first ones.
     """
 
@@ -34,7 +36,7 @@ class Decided:
     similarities: NDArray[np.float64]
     reasons: NDArray[np.uint8]
     waiting: NDArray[np.bool_]
-    keepers: NDArray[np.int64]
+    kept_rows: NDArray[np.int64]
     earlier: Sequence[tuple[str, int]] = ()
     _names: list[tuple[NDArray[np.int64], pa.LargeStringArray]] = field(default_factory=list)
     _methods: pa.StringArray | None = None
@@ -48,7 +50,7 @@ class Decided:
         earlier: Sequence[tuple[str, int]],
     ) -> Decided:
         """Return the decisions on what is in no cluster; the others are waited for."""
-        reasons = np.full(len(cluster), Reason.ALONE, np.uint8)
+        reasons = np.full(len(cluster), Reason.UNCLUSTERED, np.uint8)
         return cls(
             np.where(clustered, cluster, rows.fingerprints),
             np.zeros(reasons.size, np.uint8),
@@ -62,7 +64,7 @@ class Decided:
     @property
     def kept(self) -> NDArray[np.bool_]:
         """Which documents are kept."""
-        return self.reasons <= Reason.UNLIKE
+        return self.reasons <= Reason.DISSIMILAR
 
     @property
     def new(self) -> slice:
@@ -73,28 +75,28 @@ class Decided:
         """Take decisions of the resolve job."""
         numbers = rows.numbers_of(table)
         self.waiting[numbers] = False
-        self.distances[numbers] = table["distance"].to_numpy()
+        self.distances[numbers] = table["distance_bits"].to_numpy()
         self.similarities[numbers] = table["similarity"].to_numpy()
         self.reasons[numbers] = table["reason"].to_numpy()
         dropped = ~self.kept[numbers]
         of_dropped = table.filter(pa.array(dropped))
-        keepers = of_dropped.select(["keeper chunk", "keeper row"]).rename_columns(["chunk", "row"])
-        self.keepers[numbers[dropped]] = rows.numbers_of(keepers)
-        self._names.append((numbers[dropped], one_array(of_dropped["keeper"])))
+        kept = of_dropped.select(["kept_chunk", "kept_row"]).rename_columns(["chunk", "row"])
+        self.kept_rows[numbers[dropped]] = rows.numbers_of(kept)
+        self._names.append((numbers[dropped], one_array(of_dropped["kept_id"])))
 
     def name_methods(
         self,
         names_of: Callable[[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]], pa.Array],
     ) -> None:
-        """Take by which methods dropped documents and their keepers are alike.
+        """Take the methods by which dropped documents and the kept ones are candidates.
 
-        ``names_of`` tells it, given their distances and the numbers of both.
+        ``names_of`` returns their names, given the distances and the numbers of both.
         """
         dropped = np.flatnonzero(~self.kept)
-        self._methods = names_of(self.distances[dropped], dropped, self.keepers[dropped])
+        self._methods = names_of(self.distances[dropped], dropped, self.kept_rows[dropped])
 
     def samples(self) -> list[tuple[int, int]]:
-        """Return some dropped documents and their keepers, from the least similar to the most."""
+        """Return pairs of a dropped and its kept document, from low similarity to high."""
         dropped = np.flatnonzero(self.reasons == Reason.NEAR_DUPLICATE)
         if not dropped.size:
             dropped = np.flatnonzero(~self.kept)
@@ -105,7 +107,7 @@ class Decided:
             else ranked
         )
         numbers = list(dict.fromkeys(chosen.tolist()))
-        return list(zip(numbers, self.keepers[numbers].tolist(), strict=True))
+        return list(zip(numbers, self.kept_rows[numbers].tolist(), strict=True))
 
     def check(self, rows: Rows) -> None:
         """Raise MrDedupError for earlier documents that are others by now.
@@ -132,8 +134,8 @@ class Decided:
         ``earlier_locations`` returns where documents of earlier runs are, given their numbers.
         """
         kept = self.kept
-        keepers, of_keepers = self._keeper_locations(rows, earlier_locations)
-        names = self._keeper_names(rows)
+        kept_rows, locations = self._kept_locations(rows, earlier_locations)
+        names = self._kept_ids(rows)
         methods = pa.nulls(len(names), pa.string()) if self._methods is None else self._methods
         with (
             whole_file(decisions, overwrite=True) as file,
@@ -144,13 +146,13 @@ class Decided:
         ):  # fmt: skip
             start = rows.earlier
             dropped = int(np.count_nonzero(~kept[:start]))
-            for batch in rows.batches(["id", "file", "place"]):
+            for batch in rows.batches(["id", "file", "position"]):
                 count = int(np.count_nonzero(~kept[start : start + len(batch)]))
                 those = slice(dropped, dropped + count)
                 of_dropped = _OfDropped(
                     names[those],
                     methods[those],
-                    *(each.take(pa.array(keepers[those])) for each in of_keepers),
+                    *(each.take(pa.array(kept_rows[those])) for each in locations),
                 )
                 writer.write_batch(self._batch(batch, start, of_dropped))
                 start += len(batch)
@@ -169,39 +171,43 @@ class Decided:
         documents = np.bincount(places, new[exist], minlength=values.size)
         kept = np.bincount(places, (new & self.kept)[exist], minlength=values.size)
         several = (sizes >= 2) & (documents >= 1)
-        columns = {"documents": documents, "kept": kept, "earlier": sizes - documents}
+        columns = {
+            "documents": documents,
+            "documents_kept": kept,
+            "earlier_documents": sizes - documents,
+        }
         counts = {name: column[several].astype(np.int64) for name, column in columns.items()}
         return pa.table({"cluster": values[several], **counts})
 
-    def _keeper_names(self, rows: Rows) -> pa.LargeStringArray:
-        """Return the ids of the keepers of all that is dropped, in its order."""
+    def _kept_ids(self, rows: Rows) -> pa.LargeStringArray:
+        """Return the ids of the kept documents that the dropped ones duplicate, in their order."""
         numbers = np.concatenate([np.empty(0, np.int64), *(part for part, _ in self._names)])
         names = pa.concat_arrays(
             [pa.array([], pa.large_string()), *(part for _, part in self._names)]
         )
         order = np.argsort(numbers)
         names = names.take(pa.array(order))
-        keepers = self.keepers[numbers[order]]
+        kept_rows = self.kept_rows[numbers[order]]
         # earlier ones the job calls by numbers
-        earlier = keepers < rows.earlier
+        earlier = kept_rows < rows.earlier
         if earlier.any():
             import pyarrow.compute as pc
 
-            wanted, places = np.unique(keepers[earlier], return_inverse=True)
+            wanted, places = np.unique(kept_rows[earlier], return_inverse=True)
             ids = pa.array(rows.ids_of(wanted).values(), pa.large_string())
             names = pc.replace_with_mask(names, pa.array(earlier), ids.take(pa.array(places)))
         return names
 
-    def _keeper_locations(
+    def _kept_locations(
         self, rows: Rows, earlier_locations: Callable[[NDArray[np.int64]], Locations]
     ) -> tuple[NDArray[np.int64], Locations]:
-        """Return which of some locations is the keeper's of each dropped document, and these.
+        """Return for each dropped document an index of a location, and the locations.
 
-        Of all that is dropped, in its order; a keeper is among the locations once.
+        They are those of the kept documents that are duplicated, each once.
         """
-        keepers, indices = np.unique(self.keepers[~self.kept], return_inverse=True)
-        first = int(keepers.searchsorted(rows.earlier))
-        parts = [earlier_locations(keepers[:first]), rows.locations_of(keepers[first:])]
+        kept_rows, indices = np.unique(self.kept_rows[~self.kept], return_inverse=True)
+        first = int(kept_rows.searchsorted(rows.earlier))
+        parts = [earlier_locations(kept_rows[:first]), rows.locations_of(kept_rows[first:])]
         files = pa.chunked_array([part.files for part in parts]).unify_dictionaries()
         positions = pa.concat_arrays([part.positions for part in parts])
         return indices, Locations(pa.concat_arrays(files.chunks), positions)
@@ -230,9 +236,9 @@ class Decided:
         these = slice(start, start + len(ids))
         kept = self.kept[these]
         dropped = pa.array(~kept)
-        sources = self._sources(self.keepers[these][~kept])
+        sources = self._sources(self.kept_rows[these][~kept])
         similarities = self.similarities[these]
-        texts = pa.array([reason.text for reason in Reason])
+        keys = pa.array([reason.key for reason in Reason])
         nothing = pa.nulls(len(ids), pa.string()), pa.nulls(len(ids), pa.large_string())
         return pa.RecordBatch.from_arrays(
             [
@@ -240,32 +246,32 @@ class Decided:
                 files,
                 positions,
                 pa.array(self.clusters[these].view(np.int64)),
-                pc.replace_with_mask(ids, dropped, of_dropped.keepers),
-                pc.replace_with_mask(
-                    files, dropped, of_dropped.keeper_files.cast(pa.large_string())
-                ),
-                pc.replace_with_mask(positions, dropped, of_dropped.keeper_positions),
+                pc.replace_with_mask(ids, dropped, of_dropped.kept_ids),
+                pc.replace_with_mask(files, dropped, of_dropped.kept_files.cast(pa.large_string())),
+                pc.replace_with_mask(positions, dropped, of_dropped.kept_positions),
                 pa.array(self.distances[these], mask=kept),
                 pa.array(similarities, mask=np.isnan(similarities)),
-                texts.take(pa.array(self.reasons[these])),
+                keys.take(pa.array(self.reasons[these])),
                 pc.replace_with_mask(nothing[1], dropped, sources),
                 pc.replace_with_mask(nothing[0], dropped, of_dropped.methods),
             ],
             schema=_DECISIONS,
         )
 
-    def counts(self) -> dict[str, object]:
+    def counts(self) -> DecisionSummary:
         """Return what became of the documents of this run."""
         kept, reasons = self.kept[self.new], self.reasons[self.new]
         counts = np.bincount(reasons, minlength=len(Reason)).tolist()
         first = self.new.start
         return {
-            "kept": int(kept.sum()),
-            "dropped": int((~kept).sum()),
-            "reasons": {reason.text: counts[reason] for reason in Reason},
-            "earlier documents": first,
-            "dropped for earlier documents": int(
-                np.count_nonzero((self.keepers[self.new] >= 0) & (self.keepers[self.new] < first))
+            "documents_kept": int(kept.sum()),
+            "documents_dropped": int((~kept).sum()),
+            "reasons": {reason.key: counts[reason] for reason in Reason},
+            "earlier_documents": first,
+            "documents_dropped_for_earlier": int(
+                np.count_nonzero(
+                    (self.kept_rows[self.new] >= 0) & (self.kept_rows[self.new] < first)
+                )
             ),
         }
 
@@ -276,16 +282,17 @@ def changed(source: str | None, id: str) -> MrDedupError:
 
 
 class _OfDropped(NamedTuple):
-    """Of the dropped documents of a batch, in order, what is known of their keepers, and how."""
+    """The kept documents that the dropped ones of a batch duplicate, in order, and the methods."""
 
-    keepers: pa.LargeStringArray
+    kept_ids: pa.LargeStringArray
     methods: pa.StringArray
-    keeper_files: pa.DictionaryArray
-    keeper_positions: pa.Int64Array
+    kept_files: pa.DictionaryArray
+    kept_positions: pa.Int64Array
 
 
 _REPEATED = [
-    "file", "cluster", "keeper_file", "distance", "similarity", "reason", "earlier", "method",
+    "file", "cluster", "kept_file", "distance_bits", "similarity", "reason", "earlier_result",
+    "methods",
 ]  # fmt: skip
 """Columns whose values repeat."""
 
@@ -295,13 +302,13 @@ _DECISIONS = pa.schema(
         pa.field("file", pa.large_string()),
         pa.field("position", pa.int64()),
         pa.field("cluster", pa.int64()),
-        pa.field("keeper", pa.large_string()),
-        pa.field("keeper_file", pa.large_string()),
-        pa.field("keeper_position", pa.int64()),
-        pa.field("distance", pa.uint8()),
+        pa.field("kept_id", pa.large_string()),
+        pa.field("kept_file", pa.large_string()),
+        pa.field("kept_position", pa.int64()),
+        pa.field("distance_bits", pa.uint8()),
         pa.field("similarity", pa.float64()),
         pa.field("reason", pa.string()),
-        pa.field("earlier", pa.large_string()),
-        pa.field("method", pa.string()),
+        pa.field("earlier_result", pa.large_string()),
+        pa.field("methods", pa.string()),
     ]
 )

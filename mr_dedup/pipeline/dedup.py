@@ -23,7 +23,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import numpy as np
 import pyarrow as pa
@@ -44,7 +44,7 @@ from mr_dedup.jobs.fingerprint import FingerprintJob
 from mr_dedup.jobs.fingerprint_labels import Labels
 from mr_dedup.jobs.keep import KeepJob, Kept, has_texts
 from mr_dedup.jobs.method_options import SIMHASH
-from mr_dedup.jobs.reading import SKIPPED, is_rejects, reject_lines
+from mr_dedup.jobs.reading import is_rejects, reject_lines, skipped_records
 from mr_dedup.jobs.resolve import EARLIER, ResolveJob
 from mr_dedup.pipeline import results
 from mr_dedup.pipeline.decided import Decided
@@ -61,6 +61,12 @@ from mr_dedup.pipeline.kept_documents import KeptDocuments
 from mr_dedup.pipeline.results import EarlierResult, write_fingerprints, write_signatures
 from mr_dedup.pipeline.signature_rows import read_signatures, signature_writer
 from mr_dedup.pipeline.stages import Stages
+from mr_dedup.pipeline.summary import (
+    ClusterSummary,
+    DecisionSummary,
+    ReadingSummary,
+    StageSummary,
+)
 from mr_dedup.signatures.protocol import SignatureMethod
 
 STAGES = ("fingerprint", "cluster", "earlier", "resolve", "keep")
@@ -110,7 +116,7 @@ class DedupOptions:
     """How to de-duplicate.
 
     ``k`` bits between fingerprints of one cluster's documents, None if these are not looked at, and
-    ``methods`` by keys; ``keep`` policies; ``verify`` the least similarity to a keeper, None if
+    ``methods`` by keys; ``keep`` policies; ``verify`` the least similarity to a kept one, None if
     texts are not compared; ``shingles`` what by; ``share_by`` fields that ROWS has as well;
     ``reading`` and ``format`` how documents are read; ``features`` what fingerprints are made of,
     weighted by the file ``idf``. ``made_from`` says so in a line. Nothing is kept that is similar
@@ -163,7 +169,7 @@ class DedupOptions:
         return None if self.keyword_idf is None else str(self.keyword_idf)
 
 
-def dedup(stages: Stages, options: DedupOptions, run_job: RunJob) -> dict[str, Any]:
+def dedup(stages: Stages, options: DedupOptions, run_job: RunJob) -> StageSummary:
     """Run the stages that are not done yet; return a summary of all.
 
     In memory: 53 bytes a document, earlier ones too, in one process 80, and ids of clustered
@@ -175,14 +181,14 @@ def dedup(stages: Stages, options: DedupOptions, run_job: RunJob) -> dict[str, A
         # files that were being written when a run was killed: they would be published
         unfinished.unlink()
     if not stages.is_done("fingerprint"):
-        told = fingerprint_documents(folder, options, run_job)
+        reading = fingerprint_documents(folder, options, run_job)
         signatures = [SIGNATURES] if options.methods else []
-        stages.finish("fingerprint", [ROWS, REJECTS, *signatures], told)
+        stages.finish("fingerprint", [ROWS, REJECTS, *signatures], reading)
     if not stages.is_done("cluster"):
-        told = _cluster(folder, options, run_job)
+        clusters = _cluster(folder, options, run_job)
         if options.against:
             _narrow_to_new(folder)
-        stages.finish("cluster", [LABELS], told)
+        stages.finish("cluster", [LABELS], clusters)
     parts: list[str] = []
     if options.against:
         if not stages.is_done("earlier"):
@@ -197,14 +203,15 @@ def dedup(stages: Stages, options: DedupOptions, run_job: RunJob) -> dict[str, A
         signatures = [f"{RESULT}/{results.SIGNATURES}"] if options.methods else []
         files = [*names, FINGERPRINTS, *signatures, SHOWN]
         stages.finish("keep", files, {"files": len(names)})
-    return {
+    summary = {
         **stages.values("fingerprint"),
         **stages.values("cluster"),
         **stages.values("resolve"),
     }
+    return cast("StageSummary", summary)
 
 
-def fingerprint_documents(folder: Path, options: DedupOptions, run_job: RunJob) -> dict[str, Any]:
+def fingerprint_documents(folder: Path, options: DedupOptions, run_job: RunJob) -> ReadingSummary:
     """Leave ROWS, REJECTS and SIGNATURES in ``folder``; return counts.
 
     Raises NothingReadError if all records were rejected.
@@ -249,17 +256,12 @@ def fingerprint_documents(folder: Path, options: DedupOptions, run_job: RunJob) 
             writer.write_table(pa.Table.from_arrays([chunk, *columns], schema=schema))
             write_signatures(table)
     counts.require_documents()
-    # of a cluster whose logs are not read there are none
-    skipped = {
-        name.removeprefix(SKIPPED): amount
-        for name, amount in sorted(output.counters.items())
-        if name.startswith(SKIPPED)
-    }
     return {
-        "read": counts.documents,
-        "rejected": counts.rejected,
+        "documents_read": counts.documents,
+        "rejected_records": counts.rejected,
         "incomplete_files": counts.incomplete_files,
-        "skipped": skipped,
+        # none, if the logs of a cluster are not read
+        "skipped_records": skipped_records(output.counters),
     }
 
 
@@ -279,7 +281,7 @@ def _earlier_rows(batch: pa.RecordBatch, schema: pa.Schema) -> pa.Table:
     return pa.Table.from_arrays(columns, schema=schema)
 
 
-def _cluster(folder: Path, options: DedupOptions, run_job: RunJob) -> dict[str, Any]:
+def _cluster(folder: Path, options: DedupOptions, run_job: RunJob) -> ClusterSummary:
     """Find which fingerprints of several documents are one cluster."""
     rows = Rows.read(folder / ROWS)
     exist = np.flatnonzero(rows.exist)
@@ -317,7 +319,7 @@ def _earlier(folder: Path, options: DedupOptions, run_job: RunJob) -> list[str]:
 
 def _resolve(
     folder: Path, options: DedupOptions, run_job: RunJob, parts: Sequence[str]
-) -> dict[str, object]:
+) -> DecisionSummary:
     """Decide which documents are kept; write the decisions, and return their counts."""
     rows = Rows.read(folder / ROWS)
     labels = Labels.read(folder / LABELS)
@@ -410,7 +412,7 @@ def _keep(folder: Path, options: DedupOptions, run_job: RunJob, parts: Sequence[
 def _earlier_shown(folder: Path, parts: Sequence[str]) -> dict[int, str]:
     """Return the texts of earlier documents that samples show, by their numbers."""
     pairs = json.loads((folder / SAMPLES).read_bytes())
-    return texts_set_aside(folder, parts, np.array([keeper for _, keeper in pairs], np.int64))
+    return texts_set_aside(folder, parts, np.array([kept for _, kept in pairs], np.int64))
 
 
 def _write_json(path: Path, content: object) -> None:

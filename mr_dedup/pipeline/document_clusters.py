@@ -9,7 +9,6 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -27,6 +26,7 @@ from mr_dedup.pipeline.fingerprint_clusters import (
     cluster_fingerprints,
     split_large,
 )
+from mr_dedup.pipeline.summary import ClusterSummary, FingerprintSummary
 from mr_dedup.signatures.candidates import (
     can_be_connected,
     candidates,
@@ -70,7 +70,7 @@ def cluster_documents(
     signed: Callable[[], Iterator[Signed]],
     settings: JoinSettings,
     limit: ClusterLimit = VERIFIED,
-) -> tuple[Labels, dict[str, Any]]:
+) -> tuple[Labels, ClusterSummary]:
     """Return the clusters of documents by all methods, those of several documents, and counts.
 
     ``values`` uint64[n] are the documents' fingerprints, with ``lengths`` int64[n] of their texts
@@ -79,20 +79,20 @@ def cluster_documents(
     ``cluster_fingerprints`` takes, the signatures of one method, and 110 bytes a clustered one.
     """
     joined = UnionFind()
-    counts: dict[str, Any] = {}
+    counts: FingerprintSummary
     if k is not None:
         found = cluster_fingerprints(values, k, settings)
         joined.add(found.labels.nodes, found.labels.labels)
-        counts |= found.counts
+        counts = found.counts
     else:
         ordered = np.sort(values)
         new = np.ones(ordered.size, bool)
         np.not_equal(ordered[1:], ordered[:-1], out=new[1:])
         joined.add(ordered[~new], ordered[~new])
-        counts["distinct fingerprints"] = int(new.sum())
-    links = crowds = 0
+        counts = {"distinct_fingerprints": int(new.sum()), "fingerprint_clusters": 0}
+    links = oversized = 0
     for each in signed():
-        crowds += _crowded(each)
+        oversized += _oversized_keys(each)
         if _is_for_jobs(each, settings):
             labels, found_links = _by_jobs(each, values, settings.engine)
             joined.add(labels.nodes, labels.labels)
@@ -102,15 +102,16 @@ def cluster_documents(
             joined.add(values[first], values[second])
             links += first.size
     labels = joined.labels()
-    counts["links by keys"], counts["crowded keys"] = links, crowds
     labels, split = split_large(
         labels, values, lengths, _Stricter(values, k, signed, settings.threads), limit
     )
     return labels, {
         **counts,
-        "clusters of fingerprints": int(labels.roots.sum()),
-        "clusters split": split.clusters,
-        "documents in split clusters": split.documents,
+        "fingerprint_clusters": int(labels.roots.sum()),
+        "shared_key_links": links,
+        "oversized_keys": oversized,
+        "clusters_split": split.clusters,
+        "documents_in_split_clusters": split.documents,
     }
 
 
@@ -217,7 +218,7 @@ def _by_jobs(signed: Signed, values: Fingerprints, engine: Engine) -> tuple[Labe
         engine.run(job, tables) as output,
         engine.stored(output) as edges,
     ):
-        return connect(edges, engine).labels, output.counters["links"]
+        return connect(edges, engine).labels, output.counters["shared_key_links"]
 
 
 def _tables(signatures: Signatures, values: Fingerprints, tasks: int) -> Iterator[Keyed]:
@@ -229,7 +230,7 @@ def _tables(signatures: Signatures, values: Fingerprints, tasks: int) -> Iterato
         yield number, pa.table({"node": values[rows], "keys": lists})
 
 
-def _crowded(signed: Signed) -> int:
+def _oversized_keys(signed: Signed) -> int:
     """Return how many keys have more texts than are compared with one another."""
     method = signed.method
     if not method.needs_verification and can_be_connected(signed.parts, method.least):

@@ -25,7 +25,7 @@ def rows_schema(fields: Sequence[str]) -> pa.Schema:
             pa.field("fingerprint", pa.int64()),
             pa.field("length", pa.int64()),
             pa.field("file", pa.large_string()),
-            pa.field("place", pa.int64()),
+            pa.field("position", pa.int64()),
             *(pa.field(name, pa.large_string()) for name in fields),
         ]
     )
@@ -96,11 +96,11 @@ class Rows:
         """
         files, positions = [pa.array([], _FILES)], [pa.array([], pa.int64())]
         start = self.earlier
-        for batch in self.batches(["file", "place"]):
+        for batch in self.batches(["file", "position"]):
             stop = start + len(batch)
             these = numbers[slice(*numbers.searchsorted([start, stop]))] - start
             files.append(batch.column("file").take(pa.array(these)).dictionary_encode())
-            positions.append(batch.column("place").take(pa.array(these)))
+            positions.append(batch.column("position").take(pa.array(these)))
             start = stop
         unified = pa.chunked_array(files, _FILES).unify_dictionaries()
         return Locations(pa.concat_arrays(unified.chunks), pa.concat_arrays(positions))

@@ -70,7 +70,11 @@ def set_aside(
             for table in _gathered(_texts(output, needed)):
                 _check(table, rows, result)
                 parts.append(f"earlier-{len(parts):06}.parquet")
-                columns = [table["number"].cast(pa.large_string()), table["text"], table["place"]]
+                columns = [
+                    table["number"].cast(pa.large_string()),
+                    table["text"],
+                    table["position"],
+                ]
                 with whole_file(folder / parts[-1], overwrite=True) as file:
                     pq.write_table(
                         # no field of documents has the name that their position has here
@@ -161,7 +165,7 @@ def _texts(output: JobOutput, needed: _Needed) -> Iterator[pa.Table]:
     """Yield numbers and texts of what a job found, in order."""
     for chunk, table in output:
         numbers = needed.numbers[needed.ranges[chunk][0] + table["row"].to_numpy()]
-        yield pa.table({"number": numbers, "text": table["text"], "place": table["place"]})
+        yield pa.table({"number": numbers, "text": table["text"], "position": table["position"]})
 
 
 def _gathered(tables: Iterator[pa.Table]) -> Iterator[pa.Table]:

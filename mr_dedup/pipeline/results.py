@@ -31,6 +31,12 @@ from mr_dedup.formats.tables import read_table
 from mr_dedup.jobs.document_options import read_options
 from mr_dedup.pipeline.signature_rows import signature_batches
 from mr_dedup.pipeline.stages import checksum
+from mr_dedup.pipeline.summary import (
+    FORMAT_VERSION,
+    LaterRuns,
+    ReferenceSummary,
+    require_version,
+)
 from mr_dedup.signatures.columns import VERSION as SIGNATURE_VERSION
 from mr_dedup.signatures.columns import schema_of
 from mr_dedup.signatures.protocol import SignatureMethod
@@ -56,19 +62,19 @@ class Reference:
 
     folder: str
     documents: int
-    fingerprints: str
+    fingerprints_checksum: str
 
     def __post_init__(self) -> None:
-        for name, kind in (("folder", str), ("documents", int), ("fingerprints", str)):
+        for name, kind in (("folder", str), ("documents", int), ("fingerprints_checksum", str)):
             if not isinstance(getattr(self, name), kind):
                 raise TypeError(f"{name}: expected {kind.__name__}, got {getattr(self, name)!r}")
 
-    def described(self) -> dict[str, Any]:
+    def described(self) -> ReferenceSummary:
         """Return it as a summary has it."""
         return {
             "folder": self.folder,
             "documents": self.documents,
-            "fingerprints": self.fingerprints,
+            "fingerprints_checksum": self.fingerprints_checksum,
         }
 
 
@@ -78,27 +84,28 @@ class EarlierResult:
 
     ``name`` is what the user calls its ``folder``. ``files`` are those below documents/, and how
     many documents each has, in the order of ``fingerprints.parquet``, whose checksum is
-    ``fingerprints``. ``methods`` are those of which it has signatures, whose checksum is
-    ``signatures_sum``, None if there are none. ``reading`` is how the documents are read, by the
-    names of options.
+    ``fingerprints_checksum``. ``methods`` are those of which it has signatures, whose checksum is
+    ``signatures_checksum``, None if there are none. ``reading`` is how the documents are read, by
+    the names of options.
     """
 
     name: str
     folder: Path
     features: str
-    fingerprints: str
+    fingerprints_checksum: str
     reading: Mapping[str, Any]
     against: tuple[Reference, ...]
     methods: tuple[str, ...]
-    signatures_sum: str | None
+    signatures_checksum: str | None
     files: tuple[tuple[str, int], ...]
 
     @classmethod
     def read(cls, name: str) -> EarlierResult:
         """Return the result in the folder ``name``.
 
-        Raises MrDedupError if it is none, or of other fingerprints, and FormatError for damage of
-        what later runs are told; documents/ is not looked at. Reads fingerprints.parquet once.
+        Raises MrDedupError if it is none, of another version of the format, or of other
+        fingerprints, and FormatError for damage to what later runs need; documents/ is not looked
+        at. Reads fingerprints.parquet once.
         """
         folder = Path(name)
         if not folder.is_dir():
@@ -107,11 +114,11 @@ class EarlierResult:
             content = (folder / SUMMARY).read_bytes()
         except FileNotFoundError as error:
             raise MrDedupError(f"{name}: is no result of mr-dedup dedup: no {SUMMARY}") from error
-        told = _parsed(folder / SUMMARY, content)
-        if told["version"] != VERSION:
+        told = _parsed(name, folder / SUMMARY, content)
+        if told["fingerprint_version"] != VERSION:
             raise MrDedupError(
-                f"{name}: its fingerprints are of version {told['version']}, those of this "
-                f"mr_dedup of version {VERSION}; de-duplicate its documents again"
+                f"{name}: its fingerprints are of version {told['fingerprint_version']}, those of "
+                f"this mr_dedup of version {VERSION}; de-duplicate its documents again"
             )
         if told["methods"] and told["signature_version"] != SIGNATURE_VERSION:
             raise MrDedupError(
@@ -121,13 +128,13 @@ class EarlierResult:
         table = folder / FINGERPRINTS
         if not table.is_file():
             raise MrDedupError(f"{table}: no such file")
-        sums = {table: told["fingerprints"]}
+        sums = {table: told["fingerprints_checksum"]}
         if told["methods"]:
-            sums[folder / SIGNATURES] = told["signatures_sum"]
+            sums[folder / SIGNATURES] = told["signatures_checksum"]
         for file, expected in sums.items():
             if not file.is_file() or checksum(file) != expected:
                 raise FormatError(file, None, f"is not the file that {SUMMARY} was written for")
-        del told["version"], told["signature_version"]
+        del told["fingerprint_version"], told["signature_version"]
         return cls(name=name, folder=folder, files=tuple(_files_of(table)), **told)
 
     @property
@@ -152,8 +159,8 @@ class EarlierResult:
         wanted = schema_of(methods)
         # a column is called by its method's number there
         there = [
-            f"{field.name.rpartition(' ')[0]} {numbers[int(field.name.rpartition(' ')[2])]}"
-            for field in wanted
+            f"{kind}_{numbers[int(number)]}"
+            for kind, _, number in (field.name.rpartition("_") for field in wanted)
         ]
         with pq.ParquetFile(self.folder / SIGNATURES, page_checksum_verification=True) as file:
             for batch in file.iter_batches(_BATCH_ROWS, columns=there):
@@ -198,7 +205,7 @@ class EarlierResult:
         if not place.is_dir():
             raise MrDedupError(f"{name}: no such folder, and {self.name} was made against it")
         found = EarlierResult.read(name)
-        if found.fingerprints != reference.fingerprints:
+        if found.fingerprints_checksum != reference.fingerprints_checksum:
             raise MrDedupError(
                 f"{name}: is another result than that which {self.name} was made against"
             )
@@ -207,7 +214,7 @@ class EarlierResult:
     def reference_from(self, out: Path) -> Reference:
         """Return what the result ``out`` says of this one."""
         place = os.path.relpath(self.folder.resolve(), out.parent.resolve() / out.name)
-        return Reference(place, self.documents, self.fingerprints)
+        return Reference(place, self.documents, self.fingerprints_checksum)
 
 
 def followed(results: Sequence[EarlierResult], *, further: bool) -> list[EarlierResult]:
@@ -238,12 +245,12 @@ def not_followed(results: Sequence[EarlierResult]) -> list[tuple[str, str]]:
 
     Each after the name of the result that was made against it.
     """
-    known = {result.fingerprints for result in results}
+    known = {result.fingerprints_checksum for result in results}
     return [
         (result.name, os.path.normpath(Path(result.name) / reference.folder))
         for result in results
         for reference in result.against
-        if reference.fingerprints not in known
+        if reference.fingerprints_checksum not in known
     ]
 
 
@@ -318,33 +325,38 @@ def record_for_later(
     reading: Mapping[str, Any],
     against: Sequence[EarlierResult],
     methods: Sequence[str] = (),
-) -> dict[str, Any]:
-    """Return what a summary tells later runs of the ``result`` that is to be at ``out``."""
+) -> LaterRuns:
+    """Return what later runs need to know of the ``result`` that is to be at ``out``."""
+    signatures = result / SIGNATURES
     return {
+        "format_version": FORMAT_VERSION,
         "features": features,
-        "fingerprint version": VERSION,
-        "signature version": SIGNATURE_VERSION,
-        "fingerprints": checksum(result / FINGERPRINTS),
+        "fingerprint_version": VERSION,
+        "signature_version": SIGNATURE_VERSION,
+        "fingerprints_checksum": checksum(result / FINGERPRINTS),
         "methods": list(methods),
-        "signatures": checksum(result / SIGNATURES) if (result / SIGNATURES).exists() else None,
+        "signatures_checksum": checksum(signatures) if signatures.exists() else None,
         "reading": dict(reading),
         "against": [earlier.reference_from(out).described() for earlier in against],
     }
 
 
-def _parsed(path: Path, content: bytes) -> dict[str, Any]:
-    """Return what a summary tells later runs; FormatError if it does not."""
+def _parsed(name: str, path: Path, content: bytes) -> dict[str, Any]:
+    """Return what the summary of the result ``name`` tells later runs; FormatError if it does not.
+
+    Raises MrDedupError if the format has another version.
+    """
     try:
         found = json.loads(content)
+        require_version(name, found)
         told = {
-            "version": found["fingerprint version"],
-            "signature_version": found.get("signature version", 1),
+            "fingerprint_version": found["fingerprint_version"],
+            "signature_version": found["signature_version"],
             "features": found["features"],
-            "fingerprints": found["fingerprints"],
+            "fingerprints_checksum": found["fingerprints_checksum"],
             "reading": found["reading"],
-            # what was made before there were methods has none
-            "methods": tuple(map(str, found.get("methods", ()))),
-            "signatures_sum": found.get("signatures"),
+            "methods": tuple(map(str, found["methods"])),
+            "signatures_checksum": found["signatures_checksum"],
             "against": tuple(Reference(**entry) for entry in found["against"]),
         }
         # these say what is wrong with them

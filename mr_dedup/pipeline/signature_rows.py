@@ -43,7 +43,7 @@ def read_signatures(
     """
     schema = schema_of(methods)
     for number, method in enumerate(methods):
-        fields = [i for i, each in enumerate(schema) if each.name.endswith(f" {number}")]
+        fields = [i for i, each in enumerate(schema) if each.name.endswith(f"_{number}")]
         # all of them are views of the file, some are copies
         with _reader(path, None if len(fields) == len(schema) else fields) as reader:
             batches = [reader.get_batch(part) for part in range(reader.num_record_batches)]

@@ -18,7 +18,7 @@ from mr_dedup.errors import FormatError, MrDedupError
 from mr_dedup.formats.outputs import whole_file
 
 _MANIFEST = "manifest.json"
-_VERSION = 2
+_VERSION = 3
 _READ_BYTES = 1 << 20
 
 
@@ -94,13 +94,17 @@ class Stages:
         except (ValueError, KeyError, TypeError) as error:
             raise FormatError(self._path, None, f"is damaged: {error}") from error
         if version != _VERSION:
-            raise MrDedupError(f"{self._path}: is of version {version}, this is {_VERSION}")
+            raise MrDedupError(
+                f"{self._path}: is of version {version}, this mr_dedup continues runs of version "
+                f"{_VERSION}; start again with --overwrite"
+            )
         for name in dict.fromkeys((*run, *self._run)):
             before, now = run.get(name), self._run.get(name)
             if before != now:
                 before, now = _first_difference(before, now)
+                shown = name.replace("_", " ")
                 raise MrDedupError(
-                    f"--resume: {name} was {_shown(before)}, is {_shown(now)}; that is another run"
+                    f"--resume: {shown} was {_shown(before)}, is {_shown(now)}; that is another run"
                 )
         return dict(done)
 

@@ -17,7 +17,7 @@ NAME = "decisions.parquet"
 
 _BATCH_BYTES = 1 << 24
 
-_LOCATIONS = ("file", "position"), ("keeper_file", "keeper_position")
+_LOCATIONS = ("file", "position"), ("kept_file", "kept_position")
 """The columns that identify a document, and the kept document that it duplicates."""
 
 
@@ -27,48 +27,48 @@ class DecidedDocuments:
 
     Args:
         ids: the ids of the documents; kept documents of earlier runs come last.
-        keepers: int64[n], the row of the kept document that each duplicates; for a kept document
+        kept_rows: int64[n], the row of the kept document that each duplicates; for a kept document
             its own row.
     """
 
     ids: pa.LargeStringArray
-    keepers: NDArray[np.int64]
+    kept_rows: NDArray[np.int64]
 
     @property
     def kept(self) -> NDArray[np.bool_]:
         """Which documents are kept, bool[n]."""
-        own: NDArray[np.bool_] = self.keepers == np.arange(self.keepers.size)
+        own: NDArray[np.bool_] = self.kept_rows == np.arange(self.kept_rows.size)
         return own
 
 
 def read_decisions(path: Path) -> DecidedDocuments:
     """Read a file of decisions. Takes a few times the size of its ids in memory.
 
-    A document is identified by ``file`` and ``position``, its keeper by ``keeper_file`` and
-    ``keeper_position``; without these columns by ``id`` and ``keeper``.
+    A document is identified by ``file`` and ``position``, the kept document that it duplicates by
+    ``kept_file`` and ``kept_position``; without these columns by ``id`` and ``kept_id``.
 
     Args:
         path: the file, or the folder that contains it.
 
     Raises:
-        FormatError: if it is not a file of decisions, if a document occurs twice, or if a keeper
-            is missing or not kept.
+        FormatError: if it is not a file of decisions, or one of format version 1; if a document
+            occurs twice, or if a kept document is missing or not kept.
         MrDedupError: if it cannot be read.
     """
     path = path / NAME if path.is_dir() else path
     with open_parquet(path, str(path)) as file:
         columns = _columns(file, path)
-    ids, keepers, earlier, keys, keeper_keys = (
+    ids, kept_ids, earlier, keys, kept_keys = (
         pa.concat_arrays(parts) for parts in zip(*columns, strict=True)
     )
     # the kept documents of earlier runs become rows after those of this run
-    others = pa.table({"keeper": keepers, "earlier": earlier, "key": keeper_keys})
+    others = pa.table({"kept_id": kept_ids, "earlier": earlier, "key": kept_keys})
     others = others.filter(earlier.is_valid())
-    others = others.group_by(["earlier", "key"], use_threads=False).aggregate([("keeper", "min")])
+    others = others.group_by(["earlier", "key"], use_threads=False).aggregate([("kept_id", "min")])
     of_earlier = _with_result(others["key"].combine_chunks(), others["earlier"].combine_chunks())
     keys = pa.concat_arrays([_with_result(keys, pa.nulls(len(keys), earlier.type)), of_earlier])
-    keeper_keys = pa.concat_arrays([_with_result(keeper_keys, earlier), of_earlier])
-    ids = pa.concat_arrays([ids, others["keeper_min"].combine_chunks()])
+    kept_keys = pa.concat_arrays([_with_result(kept_keys, earlier), of_earlier])
+    ids = pa.concat_arrays([ids, others["kept_id_min"].combine_chunks()])
     rows = pc.index_in(keys, value_set=keys).to_numpy()
     again = np.flatnonzero(rows != np.arange(len(ids)))
     if again.size:
@@ -76,16 +76,17 @@ def read_decisions(path: Path) -> DecidedDocuments:
         raise FormatError(
             path, f"row {row}", f"repeats the document {ids[row].as_py()!r} of row {first}"
         )
-    keeper_rows = pc.index_in(keeper_keys, value_set=keys)
-    if keeper_rows.null_count:
-        row = int(np.flatnonzero(keeper_rows.is_null())[0])
-        keeper = keepers[row].as_py()
-        raise FormatError(path, f"row {row}", f"its keeper {keeper!r} is not in the file")
-    decided = DecidedDocuments(ids, keeper_rows.to_numpy().astype(np.int64))
-    dropped = np.flatnonzero(~decided.kept[decided.keepers])
+    kept_rows = pc.index_in(kept_keys, value_set=keys)
+    if kept_rows.null_count:
+        row = int(np.flatnonzero(kept_rows.is_null())[0])
+        kept_id = kept_ids[row].as_py()
+        raise FormatError(path, f"row {row}", f"its kept document {kept_id!r} is not in the file")
+    decided = DecidedDocuments(ids, kept_rows.to_numpy().astype(np.int64))
+    dropped = np.flatnonzero(~decided.kept[decided.kept_rows])
     if dropped.size:
         row = int(dropped[0])
-        raise FormatError(path, f"row {row}", f"its keeper {keepers[row].as_py()!r} is not kept")
+        kept_id = kept_ids[row].as_py()
+        raise FormatError(path, f"row {row}", f"its kept document {kept_id!r} is not kept")
     return decided
 
 
@@ -96,25 +97,29 @@ def _with_result(keys: pa.LargeStringArray, earlier: pa.LargeStringArray) -> pa.
 
 
 def _columns(file: ParquetRows, path: Path) -> list[tuple[pa.Array, ...]]:
-    """Return the columns id, keeper, earlier, and the keys of document and keeper, in parts.
+    """Return the columns id, kept_id and earlier_result, and the keys of both documents, in parts.
 
-    ``earlier`` is null if the file has no such column. Raises FormatError if there are no ids.
+    ``earlier_result`` is null if the file has no such column. Raises FormatError if there are no
+    ids, and for a file of format version 1.
     """
     empty = pa.array([], pa.large_string())
     parts: list[tuple[pa.Array, ...]] = [(empty,) * 5]
-    for name in ("id", "keeper"):
+    if "keeper" in file.columns and "kept_id" not in file.columns:
+        reason = "is of a result of format version 1; de-duplicate its documents again"
+        raise FormatError(path, None, reason)
+    for name in ("id", "kept_id"):
         if file.columns.count(name) != 1:
             raise FormatError(path, None, f"not a file of decisions: it has no column {name!r}")
-    optional = ["earlier"] if file.columns.count("earlier") == 1 else []
+    optional = ["earlier_result"] if file.columns.count("earlier_result") == 1 else []
     located = all(file.columns.count(name) == 1 for each in _LOCATIONS for name in each)
     if located:
         optional += [name for each in _LOCATIONS for name in each]
     for group in range(len(file.group_rows)):
-        for rows in file.rows(group, ["id", "keeper", *optional], [], _BATCH_BYTES):
-            ids = [_ids(rows.column(name), name, path) for name in ("id", "keeper")]
+        for rows in file.rows(group, ["id", "kept_id", *optional], [], _BATCH_BYTES):
+            ids = [_ids(rows.column(name), name, path) for name in ("id", "kept_id")]
             earlier = pa.nulls(len(rows), pa.large_string())
-            if "earlier" in optional:
-                earlier = _text(rows.column("earlier"), "earlier", path)
+            if "earlier_result" in optional:
+                earlier = _text(rows.column("earlier_result"), "earlier_result", path)
             keys = [_key(rows, names, path) for names in _LOCATIONS] if located else ids
             parts.append((*ids, earlier, *keys))
     return parts

@@ -19,9 +19,9 @@ def schema_of(methods: Sequence[SignatureMethod]) -> list[pa.Field]:
     """Return the schema of ``columns_of``; sketches only of methods that need verification."""
     fields = []
     for number, method in enumerate(methods):
-        fields.append(pa.field(f"keys {number}", pa.large_list(pa.uint64())))
+        fields.append(pa.field(f"keys_{number}", pa.large_list(pa.uint64())))
         if method.needs_verification:
-            fields.append(pa.field(f"sketch {number}", pa.binary(method.sketch_bytes)))
+            fields.append(pa.field(f"sketch_{number}", pa.binary(method.sketch_bytes)))
     return fields
 
 
@@ -32,12 +32,12 @@ def columns_of(
     columns = {}
     for number, (method, signatures) in enumerate(zip(methods, signed, strict=True)):
         keys = pa.array(signatures.keys)
-        columns[f"keys {number}"] = pa.LargeListArray.from_arrays(signatures.offsets, keys)
+        columns[f"keys_{number}"] = pa.LargeListArray.from_arrays(signatures.offsets, keys)
         if method.needs_verification:
             content = pa.py_buffer(np.ascontiguousarray(signatures.sketches))
             kind = pa.binary(method.sketch_bytes)
             column = pa.FixedSizeBinaryArray.from_buffers(kind, len(signatures), [None, content])
-            columns[f"sketch {number}"] = column
+            columns[f"sketch_{number}"] = column
     return columns
 
 
@@ -49,13 +49,13 @@ def signatures_in(table: pa.Table, methods: Sequence[SignatureMethod], number: i
     """
     method = methods[number]
     try:
-        lists = one_array(table[f"keys {number}"])
+        lists = one_array(table[f"keys_{number}"])
         offsets = lists.offsets.to_numpy()
         # a slice has the values of the whole array
         keys = lists.values.to_numpy()[offsets[0] : offsets[-1]]
         sketches = np.empty((len(lists), 0), np.uint8)
         if method.needs_verification:
-            column = one_array(table[f"sketch {number}"])
+            column = one_array(table[f"sketch_{number}"])
             content = np.frombuffer(column.buffers()[1] or b"", np.uint8)
             first = column.offset * method.sketch_bytes
             content = content[first : first + len(column) * method.sketch_bytes]

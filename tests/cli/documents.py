@@ -27,6 +27,10 @@ def made_up_documents(seed, count=60):
     return documents
 
 
+KEPT = {"unclustered", "first_of_cluster", "dissimilar"}
+"""The reasons for which documents are kept."""
+
+
 def write_jsonl(path, documents):
     path.write_text("".join(json.dumps(document) + "\n" for document in documents))
     return path

@@ -22,7 +22,14 @@ from mr_dedup.pipeline import dedup as pipeline
 from mr_dedup.pipeline.stages import Stages, has_finished
 from mr_dedup.report.decision_file import read_decisions
 from mr_dedup.signatures import columns
-from tests.cli.documents import files_of, made_up_documents, record_at, similarity, write_jsonl
+from tests.cli.documents import (
+    KEPT,
+    files_of,
+    made_up_documents,
+    record_at,
+    similarity,
+    write_jsonl,
+)
 from tests.cli.running import Command, by_turns
 from tests.fingerprints.test_simhash import oracle
 from tests.formats.documents.test_document_parquet import damaged_group
@@ -66,7 +73,7 @@ def expected(documents, k, threshold=0.8, rank=None, alike=None, features=DEFAUL
             if (near or values[n] == values[m]) and cluster[n] != cluster[m]:
                 old, new = cluster[m], cluster[n]
                 cluster = {i: new if c == old else c for i, c in cluster.items()}
-    decided = [(n, "kept: alone") for n in range(len(documents))]
+    decided = [(n, "unclustered") for n in range(len(documents))]
     key = rank or (lambda n: n)
     for label in set(cluster.values()):
         members = sorted((n for n in numbers if cluster[n] == label), key=key)
@@ -76,18 +83,18 @@ def expected(documents, k, threshold=0.8, rank=None, alike=None, features=DEFAUL
             found = [(-similarity(text, documents[m]["text"]), i, m) for i, m in enumerate(keepers)]
             best = min(found, default=(0, 0, n))
             if threshold is None and keepers:
-                decided[n] = (members[0], "dropped: same cluster")
+                decided[n] = (members[0], "same_cluster")
                 continue
             if -best[0] >= (threshold or 2):
                 exact = text == documents[best[2]]["text"]
-                decided[n] = (best[2], "dropped: same text" if exact else "dropped: near-duplicate")
+                decided[n] = (best[2], "exact_duplicate" if exact else "near_duplicate")
                 continue
             keepers.append(n)
-            reason = "kept: unlike every keeper of its cluster"
+            reason = "dissimilar"
             if len(members) == 1:
-                reason = "kept: alone"
+                reason = "unclustered"
             elif len(keepers) == 1:
-                reason = "kept: first of its cluster"
+                reason = "first_of_cluster"
             decided[n] = (n, reason)
     return decided
 
@@ -96,27 +103,27 @@ def check(out, documents, decided, features=DEFAULTS):
     """Assert that a result is what was expected of it."""
     table = pq.read_table(out / "decisions.parquet")
     assert table["id"].to_pylist() == [document["id"] for document in documents]
-    assert table["keeper"].to_pylist() == [documents[keeper]["id"] for keeper, _ in decided]
+    assert table["kept_id"].to_pylist() == [documents[keeper]["id"] for keeper, _ in decided]
     assert table["reason"].to_pylist() == [reason for _, reason in decided]
     for n, (keeper, _) in enumerate(decided):
         row = table.slice(n, 1).to_pylist()[0]
         assert record_at(row["file"], row["position"]) == documents[n]
-        assert record_at(row["keeper_file"], row["keeper_position"]) == documents[keeper]
+        assert record_at(row["kept_file"], row["kept_position"]) == documents[keeper]
     for n, (keeper, reason) in enumerate(decided):
         values = [oracle(documents[m]["text"], features) for m in (n, keeper)]
         row = table.slice(n, 1).to_pylist()[0]
-        if reason.startswith("kept"):
-            assert (row["distance"], row["similarity"]) == (None, None)
+        if reason in KEPT:
+            assert (row["distance_bits"], row["similarity"]) == (None, None)
             continue
-        assert row["distance"] == (values[0] ^ values[1]).bit_count()
+        assert row["distance_bits"] == (values[0] ^ values[1]).bit_count()
         if row["similarity"] is not None:
             both = similarity(documents[n]["text"], documents[keeper]["text"])
             assert row["similarity"] == pytest.approx(both)
     summary = json.loads((out / "summary.json").read_text())
-    kept = [n for n, (_, reason) in enumerate(decided) if reason.startswith("kept")]
-    assert summary["read"] == len(documents)
-    assert summary["kept"] == len(kept)
-    assert summary["read"] == summary["kept"] + summary["dropped"]
+    kept = [n for n, (_, reason) in enumerate(decided) if reason in KEPT]
+    assert summary["documents_read"] == len(documents)
+    assert summary["documents_kept"] == len(kept)
+    assert summary["documents_read"] == summary["documents_kept"] + summary["documents_dropped"]
     return kept
 
 
@@ -150,7 +157,7 @@ def test_splits_make_no_difference(tmp_path, capfd, small_chunks):
         outs.append(tmp_path / f"out-{number}")
         done(capfd, folder, "-o", outs[-1], "-r", "local", "--cores", 2)
     assert len({(out / "clusters.parquet").read_bytes() for out in outs}) == 1
-    located = ["file", "position", "keeper_file", "keeper_position"]
+    located = ["file", "position", "kept_file", "kept_position"]
     tables = [pq.read_table(out / "decisions.parquet").drop_columns(located) for out in outs]
     assert tables[0].equals(tables[1])
     assert tables[0].equals(tables[2])
@@ -203,7 +210,7 @@ def test_keepers_are_chosen_by_policy(tmp_path, capfd, runner, policies, rank):
     documents = made_up_documents(5)
     for document in documents:
         # a field that only a policy reads
-        document |= dict.fromkeys(("length", "chunk", "file", "place"), document["score"])
+        document |= dict.fromkeys(("length", "chunk", "file", "position"), document["score"])
     path = write_jsonl(tmp_path / "docs.jsonl", documents)
     keep = [f"--keep={policy}" for policy in policies]
     done(capfd, path, "-o", tmp_path / "out", "-r", runner, *keep)
@@ -560,13 +567,13 @@ def test_texts_without_words_are_compared_as_they_are(tmp_path, capfd, runner, m
     options = ["--method", method, "-r", runner, "--verify", verify]
     done(capfd, path, "-o", tmp_path / "out", *options)
     rows = pq.read_table(tmp_path / "out" / "decisions.parquet").to_pylist()
-    keepers = {row["id"]: row["keeper"] for row in rows}
+    keepers = {row["id"]: row["kept_id"] for row in rows}
     assert keepers == {
         str(n): str(texts.index(equal.get(text, text))) for n, text in enumerate(texts)
     }
-    dropped = [row["reason"] for row in rows if row["id"] != row["keeper"]]
+    dropped = [row["reason"] for row in rows if row["id"] != row["kept_id"]]
     assert len(dropped) == len(without) + len(equal)
-    assert all(reason.startswith("dropped: ") for reason in dropped)
+    assert all(reason not in KEPT for reason in dropped)
 
 
 def test_boilerplate_does_not_join_what_is_unlike(tmp_path, capfd):
@@ -580,7 +587,7 @@ def test_boilerplate_does_not_join_what_is_unlike(tmp_path, capfd):
     decided = expected(documents, 20)
     check(tmp_path / "out", documents, decided)
     for n, (keeper, reason) in enumerate(decided):
-        if reason.startswith("dropped"):
+        if reason not in KEPT:
             assert similarity(documents[n]["text"], documents[keeper]["text"]) >= 0.8
 
 
@@ -590,7 +597,7 @@ def test_a_short_text_matches_only_its_like(tmp_path, capfd):
     path = write_jsonl(tmp_path / "docs.jsonl", documents)
     done(capfd, path, "-o", tmp_path / "out", "-k", 30)
     table = pq.read_table(tmp_path / "out" / "decisions.parquet")
-    assert table["keeper"].to_pylist() == ["0", "1", "0", "3", "4", "5"]
+    assert table["kept_id"].to_pylist() == ["0", "1", "0", "3", "4", "5"]
 
 
 @pytest.mark.parametrize("text", ["هذا نص عربي قصير عن الطقس", "这是关于天气的一篇短文章"])
@@ -599,8 +606,8 @@ def test_texts_of_every_script_have_tokens(tmp_path, capfd, text):
     path = write_jsonl(tmp_path / "docs.jsonl", documents)
     done(capfd, path, "-o", tmp_path / "out")
     table = pq.read_table(tmp_path / "out" / "decisions.parquet")
-    assert table["keeper"].to_pylist() == ["0", "0", "2"]
-    assert table["reason"].to_pylist()[1] == "dropped: near-duplicate"
+    assert table["kept_id"].to_pylist() == ["0", "0", "2"]
+    assert table["reason"].to_pylist()[1] == "near_duplicate"
 
 
 def test_two_documents_of_one_id_are_two(tmp_path, capfd):
@@ -636,9 +643,9 @@ def test_decisions_name_files_and_positions(tmp_path, capfd, monkeypatch, runner
         ("a.jsonl.gz", 9 + size, "c.warc", 0),
         ("a.jsonl.gz", 9 + 2 * size, "c.warc", len(first)),
     ]
-    names = ("file", "position", "keeper_file", "keeper_position")
+    names = ("file", "position", "kept_file", "kept_position")
     assert [tuple(row[name] for name in names) for row in rows] == expected
-    assert read_decisions(Path("out")).keepers.tolist() == [0, 1, 1, 0, 4, 4, 0, 1]
+    assert read_decisions(Path("out")).kept_rows.tolist() == [0, 1, 1, 0, 4, 4, 0, 1]
 
 
 def test_a_file_without_documents(tmp_path, capfd):

@@ -13,7 +13,14 @@ import pytest
 from mr_dedup.formats.documents import chunks
 from mr_dedup.pipeline import earlier_texts
 from mr_dedup.pipeline.stages import checksum
-from tests.cli.documents import files_of, made_up_documents, record_at, similarity, write_jsonl
+from tests.cli.documents import (
+    KEPT,
+    files_of,
+    made_up_documents,
+    record_at,
+    similarity,
+    write_jsonl,
+)
 from tests.cli.test_dedup import DEFAULTS, by_length, by_score, dedup, done, mistake, stopped_after
 from tests.fingerprints.test_simhash import oracle
 from tests.formats.documents.test_document_warc import page
@@ -80,20 +87,24 @@ def check(out, earlier, documents, keepers):
     assert [row["id"] for row in rows] == [document["id"] for document in documents]
     for n, (row, keeper) in enumerate(zip(rows, keepers, strict=True)):
         source, document = everyone[keeper]
-        assert (row["keeper"], row["earlier"]) == (document["id"], source)
+        assert (row["kept_id"], row["earlier_result"]) == (document["id"], source)
         assert record_at(row["file"], row["position"]) == documents[n]
         folder = Path() if source is None else Path(source, "documents")
-        assert record_at(folder / row["keeper_file"], row["keeper_position"]) == document
-        assert row["reason"].startswith("kept" if keeper == first + n else "dropped")
+        assert record_at(folder / row["kept_file"], row["kept_position"]) == document
+        assert (row["reason"] in KEPT) == (keeper == first + n)
         if keeper != first + n and row["similarity"] is not None:
             both = similarity(documents[n]["text"], document["text"])
             assert row["similarity"] == pytest.approx(both)
     kept = [document for n, document in enumerate(documents) if keepers[n] == first + n]
     summary = json.loads((out / "summary.json").read_text())
-    assert summary["read"] == len(documents) == summary["kept"] + summary["dropped"]
-    assert summary["kept"] == len(kept)
-    assert summary["earlier documents"] == first
-    assert summary["dropped for earlier documents"] == sum(keeper < first for keeper in keepers)
+    assert (
+        summary["documents_read"]
+        == len(documents)
+        == summary["documents_kept"] + summary["documents_dropped"]
+    )
+    assert summary["documents_kept"] == len(kept)
+    assert summary["earlier_documents"] == first
+    assert summary["documents_dropped_for_earlier"] == sum(keeper < first for keeper in keepers)
     written = [
         json.loads(line)
         for path in sorted((out / "documents").glob("*.jsonl"))
@@ -187,10 +198,14 @@ def test_what_was_kept_stays_whatever_it_is_like(tmp_path, capfd):
     against = ["--against", tmp_path / "one", "--against", tmp_path / "two"]
     done(capfd, path, "-o", out, "--keep", "longest", *against)
     rows = pq.read_table(out / "decisions.parquet").to_pylist()
-    assert [row["keeper"] for row in rows] == ["one", "one"]
-    assert {row["earlier"] for row in rows} == {str(tmp_path / "one")}
+    assert [row["kept_id"] for row in rows] == ["one", "one"]
+    assert {row["earlier_result"] for row in rows} == {str(tmp_path / "one")}
     (cluster,) = pq.read_table(out / "clusters.parquet").to_pylist()
-    assert (cluster["documents"], cluster["kept"], cluster["earlier"]) == (2, 0, 2)
+    assert (cluster["documents"], cluster["documents_kept"], cluster["earlier_documents"]) == (
+        2,
+        0,
+        2,
+    )
     assert files_of(out / "documents") == {}
 
 
@@ -202,11 +217,11 @@ def test_equal_ids_are_two_documents(tmp_path, capfd):
     path = write_jsonl(tmp_path / "2.jsonl", new)
     done(capfd, path, "-o", tmp_path / "out", "--against", tmp_path / "kept")
     rows = pq.read_table(tmp_path / "out" / "decisions.parquet").to_pylist()
-    assert [(row["keeper"], row["earlier"]) for row in rows] == [
+    assert [(row["kept_id"], row["earlier_result"]) for row in rows] == [
         ("x", None),
         ("x", str(tmp_path / "kept")),
     ]
-    assert [row["reason"] for row in rows] == ["kept: alone", "dropped: same text"]
+    assert [row["reason"] for row in rows] == ["unclustered", "exact_duplicate"]
 
 
 def test_earlier_documents_of_every_format(tmp_path, capfd):
@@ -232,7 +247,7 @@ def test_earlier_documents_of_every_format(tmp_path, capfd):
     write_jsonl(path, new)
     out = tmp_path / "out"
     done(capfd, path, "-o", out, "--against", tmp_path / "kept", "--format", "jsonl")
-    assert pq.read_table(out / "decisions.parquet")["keeper"].to_pylist() == [
+    assert pq.read_table(out / "decisions.parquet")["kept_id"].to_pylist() == [
         ids[text[0]] for text in texts
     ]
 
@@ -247,11 +262,11 @@ def test_the_report_counts_earlier_documents_by_themselves(tmp_path, capfd):
     text = shown(elements((out / "report.html").read_bytes()))
     assert f"Of {len(second)} documents" in text
     assert (
-        f"compared with {summary['earlier documents']} earlier documents: "
-        f"{summary['dropped for earlier documents']} of the dropped documents duplicate one of "
+        f"compared with {summary['earlier_documents']} earlier documents: "
+        f"{summary['documents_dropped_for_earlier']} of the dropped documents duplicate one of "
     ) in text
     assert "A document of an earlier run, " in text
-    assert f"against{kept}, {summary['earlier documents']} documents" in text
+    assert f"against{kept}, {summary['earlier_documents']} documents" in text
 
 
 def test_earlier_results_that_cannot_be_are_one_line(tmp_path, capfd):
@@ -277,12 +292,18 @@ def test_earlier_results_that_cannot_be_are_one_line(tmp_path, capfd):
     assert "is read as well; choose another name" in mistake(capfd, path, *again)
     old = json.loads((kept / "summary.json").read_text())
     for changes, said in [
-        ({"fingerprint version": 0}, "its fingerprints are of version 0"),
-        ({"fingerprints": None}, "fingerprints.parquet: is not the file that summary.json"),
+        ({"fingerprint_version": 0}, "its fingerprints are of version 0"),
+        (
+            {"fingerprints_checksum": None},
+            "fingerprints.parquet: is not the file that summary.json",
+        ),
         ({"reading": {}}, "summary.json: does not tell what later runs need"),
         ({"reading": {**old["reading"], "html": "none"}}, "summary.json: does not tell what"),
         ({"reading": {**old["reading"], "format": "pdf"}}, "summary.json: does not tell what"),
-        ({"against": [{"folder": 1, "documents": 1, "fingerprints": ""}]}, "TypeError: folder"),
+        (
+            {"against": [{"folder": 1, "documents": 1, "fingerprints_checksum": ""}]},
+            "TypeError: folder",
+        ),
         ({"against": [{"folder": "x"}]}, "summary.json: does not tell what later runs need"),
     ]:
         (kept / "summary.json").write_text(json.dumps(old | changes))
@@ -291,7 +312,7 @@ def test_earlier_results_that_cannot_be_are_one_line(tmp_path, capfd):
     for name in ("../../secret.jsonl", "/etc/secret.jsonl"):
         names = pa.array([name] * len(table), pa.large_string())
         pq.write_table(table.set_column(3, "file", names), kept / "fingerprints.parquet")
-        told = {"fingerprints": checksum(kept / "fingerprints.parquet")}
+        told = {"fingerprints_checksum": checksum(kept / "fingerprints.parquet")}
         (kept / "summary.json").write_text(json.dumps(old | told))
         said = mistake(capfd, path, "-o", out, "--against", kept)
         assert "names a file that is not below documents" in said
@@ -383,7 +404,7 @@ def test_a_changed_earlier_result_is_noticed(tmp_path, capfd, monkeypatch):
     file = kept / "documents" / "1.jsonl"
     file.write_text(file.read_text())
     said = mistake(capfd, path, "-o", out, "--resume", "--against", kept)
-    assert "--resume: files of these was" in said
+    assert "--resume: earlier files was" in said
 
 
 def test_a_result_against_others_is_evaluated(tmp_path, capfd):
@@ -414,4 +435,4 @@ def test_nothing_new_and_nothing_earlier(tmp_path, capfd):
     assert plain[0].equals(plain[1])
     assert dedup(capfd, some, "-o", tmp_path / "again", "--against", tmp_path / "kept")[0] == 0
     rows = pq.read_table(tmp_path / "again" / "decisions.parquet").to_pylist()
-    assert {row["reason"] for row in rows} <= {"dropped: same text", "dropped: near-duplicate"}
+    assert {row["reason"] for row in rows} <= {"exact_duplicate", "near_duplicate"}

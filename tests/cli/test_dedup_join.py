@@ -21,5 +21,5 @@ def test_the_result_is_the_same_whoever_finds_pairs(tmp_path, runner):
         assert main(["dedup", str(pages), "-o", str(out), *asked]) == 0
         found.append(files_of(out))
     assert found[0] == found[1]
-    assert b'"pairs of fingerprints": ' in found[0]["summary.json"]
-    assert b'"pairs of fingerprints": 0,' not in found[0]["summary.json"]
+    assert b'"fingerprint_pairs": ' in found[0]["summary.json"]
+    assert b'"fingerprint_pairs": 0,' not in found[0]["summary.json"]

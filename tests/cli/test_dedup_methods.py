@@ -12,7 +12,7 @@ from mr_dedup.features.options import FeatureOptions
 from mr_dedup.jobs.resolve import ResolveJob
 from mr_dedup.pipeline import dedup as pipeline
 from mr_dedup.pipeline.fingerprint_clusters import ClusterLimit
-from tests.cli.documents import files_of, made_up_documents, write_jsonl
+from tests.cli.documents import KEPT, files_of, made_up_documents, write_jsonl
 from tests.cli.running import by_turns
 from tests.cli.test_dedup import DEFAULTS, check, dedup, done, expected, mistake
 from tests.fingerprints.test_simhash import oracle
@@ -55,7 +55,7 @@ def shares(documents, method):
 
 
 def named(out):
-    return pq.read_table(out / "decisions.parquet")["method"].to_pylist()
+    return pq.read_table(out / "decisions.parquet")["methods"].to_pylist()
 
 
 @by_turns(("method",), KEYS)
@@ -70,7 +70,7 @@ def test_decisions_equal_brute_force(tmp_path, capfd, small_chunks, runner, meth
     assert len(kept) < 60
     name = json.loads((out / "summary.json").read_text())["methods"][0]
     assert named(out) == [
-        name if reason.startswith("dropped") and alike(n, keeper) else None
+        name if reason not in KEPT and alike(n, keeper) else None
         for n, (keeper, reason) in enumerate(decided)
     ]
 
@@ -94,7 +94,7 @@ def test_methods_combine_and_each_is_named(tmp_path, capfd, small_chunks, runner
     told = set()
     for n, ((keeper, reason), name) in enumerate(zip(decided, named(out), strict=True)):
         rules = [("simhash:k=4", near), (minhash, by_keys)]
-        if reason.startswith("kept"):
+        if reason in KEPT:
             rules = []
         assert name == ("; ".join(rule for rule, holds in rules if holds(n, keeper)) or None)
         told.add(name)
@@ -129,7 +129,9 @@ def test_the_threshold_chooses_the_bands(tmp_path, capfd, verify, bands, recall)
     assert "warning" not in said + plan
     summary = json.loads((out / "summary.json").read_text())
     assert summary["methods"] == [name]
-    assert summary["expected recall"] == {name: pytest.approx(float(recall), abs=1e-4)}
+    assert summary["expected_recalls"] == [
+        {"method": name, "recall": pytest.approx(float(recall), abs=1e-4)}
+    ]
     # the signatures of other bands say nothing of these
     other = 0.7 if verify == 0.8 else 0.8
     against = ["--method", "minhash", "--verify", other, "--against", out]
@@ -178,16 +180,16 @@ def test_clusters_too_large_are_split_by_more_keys(tmp_path, capfd, monkeypatch)
     monkeypatch.setattr(pipeline, "VERIFIED", ClusterLimit(2000))
     said = done(capfd, path, "-o", tmp_path / "split", "--method", "minhash")
     split = json.loads((tmp_path / "split" / "summary.json").read_text())
-    assert (whole["clusters split"], whole["documents in split clusters"]) == (0, 0)
+    assert (whole["clusters_split"], whole["documents_in_split_clusters"]) == (0, 0)
     assert "in clusters that were split" not in (out / "report.html").read_text()
-    assert split["clusters split"] > 0
-    count = split["documents in split clusters"]
+    assert split["clusters_split"] > 0
+    count = split["documents_in_split_clusters"]
     assert count == sum(
         size
         for size in pq.read_table(out / "clusters.parquet")["documents"].to_pylist()
         if size > 2000 / len(documents[0]["text"])
     )
-    assert f"clusters split: {split['clusters split']}, of {count} documents" in said
+    assert f"clusters split: {split['clusters_split']}, of {count} documents" in said
     assert "near-duplicates among these may be kept" in said
     assert f"{count} documents are in clusters that were split" in " ".join(
         (tmp_path / "split" / "report.html").read_text().split()
@@ -237,23 +239,22 @@ def test_a_week_later_with_signatures(tmp_path, capfd):
     done(capfd, both, "-o", tmp_path / "once", *asked)
     summary = tmp_path / "old" / "summary.json"
     told = summary.read_text()
-    for version, entry in [("0", '"signature version": 0'), ("1", '"none": 0')]:
-        summary.write_text(re.sub(r'"signature version": \d+', entry, told))
-        arguments = [second, "-o", tmp_path / "refused", *asked, "--against", tmp_path / "old"]
-        assert f"old: its signatures are of version {version}" in mistake(capfd, *arguments)
+    summary.write_text(re.sub(r'"signature_version": \d+', '"signature_version": 0', told))
+    arguments = [second, "-o", tmp_path / "refused", *asked, "--against", tmp_path / "old"]
+    assert "old: its signatures are of version 0" in mistake(capfd, *arguments)
     summary.write_text(told)
     # the methods of the earlier one in another order, or some of them
     for name, methods in [("new", asked[2:] + asked[:2]), ("one", asked[:2])]:
         done(capfd, second, "-o", tmp_path / name, *methods, "--against", tmp_path / "old")
-        once = pq.read_table(tmp_path / "once" / "decisions.parquet")["keeper"].to_pylist()
-        later = pq.read_table(tmp_path / name / "decisions.parquet")["keeper"].to_pylist()
+        once = pq.read_table(tmp_path / "once" / "decisions.parquet")["kept_id"].to_pylist()
+        later = pq.read_table(tmp_path / name / "decisions.parquet")["kept_id"].to_pylist()
         assert later == once[30:]
     # and again, with those of the second kept
     third = write_jsonl(tmp_path / "third.jsonl", [{**each, "id": "x"} for each in documents])
     against = ["--against", tmp_path / "new", "--follow"]
     said = done(capfd, third, "-o", tmp_path / "third", *asked, *against)
     summary = json.loads((tmp_path / "third" / "summary.json").read_text())
-    assert summary["kept"] == 0, said
+    assert summary["documents_kept"] == 0, said
 
 
 def test_mistakes_are_one_line(tmp_path, capfd):
@@ -311,12 +312,12 @@ def test_a_text_is_decided_on_alike_in_any_company(tmp_path, capfd, small_chunks
     for name, documents in (("alone", chinese), ("mixed", mixed), ("english", english)):
         path = write_jsonl(tmp_path / f"{name}.jsonl", documents)
         done(capfd, path, "-o", tmp_path / name, "--method", "minhash", "-r", runner)
-        columns = ["id", "cluster", "keeper", "distance", "similarity", "reason"]
+        columns = ["id", "cluster", "kept_id", "distance_bits", "similarity", "reason"]
         rows = pq.read_table(tmp_path / name / "decisions.parquet", columns=columns).to_pylist()
         found[name] = {row["id"]: row for row in rows}
     assert found["mixed"] == found["alone"] | found["english"]
-    reasons = [row["reason"].partition(":")[0] for row in found["alone"].values()]
-    assert 5 < reasons.count("dropped") < 30
+    dropped = [row for row in found["alone"].values() if row["reason"] not in KEPT]
+    assert 5 < len(dropped) < 30
     assert json.loads((tmp_path / "mixed" / "summary.json").read_text())["shingles"] == "auto"
 
 
@@ -347,7 +348,7 @@ def test_the_result_is_the_same_if_tasks_bring_keys_together(tmp_path, capfd, ru
         done(capfd, path, "-o", out, *asked, "-r", runner, "--join", join)
         found.append(files_of(out))
     assert found[0] == found[1]
-    assert json.loads(found[0]["summary.json"])["links by keys"] > 0
+    assert json.loads(found[0]["summary.json"])["shared_key_links"] > 0
 
 
 def test_methods_go_by_the_shingles_that_texts_are_compared_by(capfd, tmp_path):
@@ -366,7 +367,7 @@ def test_methods_go_by_the_shingles_that_texts_are_compared_by(capfd, tmp_path):
     )
     name = "minhash:bands=20,rows=5,least=1,shingles=characters:5"
     assert f"{name}: finds pairs of similarity 0.8 with probability 0.9996" in said
-    assert json.loads((tmp_path / "out" / "summary.json").read_text())["dropped"] == 60
+    assert json.loads((tmp_path / "out" / "summary.json").read_text())["documents_dropped"] == 60
     said = done(
         capfd, path, "-o", tmp_path / "other", "--shingles", "characters:5",
         "--method", "minhash:shingles=words:3",

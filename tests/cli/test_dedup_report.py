@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from mr_dedup.cli.dedup_report import report_data, write_dedup_report
+from mr_dedup.clusters.decisions import Reason
 from mr_dedup.pipeline.dedup import CLUSTERS, DECISIONS, ROWS, SAMPLES, SHOWN
 from mr_dedup.pipeline.document_rows import rows_schema
 
@@ -53,16 +54,17 @@ def stages(folder, count):
         {
             "id": pa.array(ids, pa.large_string()),
             "cluster": keepers,
-            "keeper": pa.array(ids, pa.large_string()).take(pa.array(keepers)),
-            "distance": pa.array((numbers % CLUSTER_SIZE).astype(np.uint8), mask=kept),
+            "kept_id": pa.array(ids, pa.large_string()).take(pa.array(keepers)),
+            "distance_bits": pa.array((numbers % CLUSTER_SIZE).astype(np.uint8), mask=kept),
             "similarity": pa.array(np.full(count, 0.9), mask=kept | (numbers % 3 == 0)),
-            "earlier": pa.nulls(count, pa.large_string()),
+            "earlier_result": pa.nulls(count, pa.large_string()),
         }
     )
     pq.write_table(decisions, folder / DECISIONS, row_group_size=1 << 14)
     of_cluster = np.bincount(keepers, minlength=count)[kept]
-    clusters = {"cluster": numbers[kept], "documents": of_cluster, "kept": 0 * of_cluster + 1}
-    pq.write_table(pa.table({**clusters, "earlier": 0 * of_cluster}), folder / CLUSTERS)
+    clusters = {"cluster": numbers[kept], "documents": of_cluster}
+    clusters |= {"documents_kept": 0 * of_cluster + 1, "earlier_documents": 0 * of_cluster}
+    pq.write_table(pa.table(clusters), folder / CLUSTERS)
     shown = [number for number in (1, count // 2 + 1, count - 1) if not kept[number]]
     pairs = [(number + EARLIER, int(keepers[number]) + EARLIER) for number in shown]
     (folder / SAMPLES).write_text(json.dumps(pairs))
@@ -70,10 +72,10 @@ def stages(folder, count):
     (folder / SHOWN).write_text(json.dumps(texts))
     dropped = int(np.count_nonzero(~kept))
     summary = {
-        "earlier documents": EARLIER, "read": count, "rejected": 0, "kept": count - dropped,
-        "documents in split clusters": 0,
-        "dropped for earlier documents": 0,
-        "reasons": {"dropped: near-duplicate": dropped},
+        "documents_read": count, "rejected_records": 0, "documents_kept": count - dropped,
+        "documents_in_split_clusters": 0,
+        "earlier_documents": EARLIER, "documents_dropped_for_earlier": 0,
+        "reasons": {reason.key: 0 for reason in Reason} | {"near_duplicate": dropped},
     }  # fmt: skip
     return folder, summary, [("k", "3")], ["lang"]
 
@@ -102,7 +104,7 @@ def test_a_report_shows_shares_examples_and_samples(tmp_path):
     assert [example.partition("page-")[2] for example in data.largest[1].examples] == [
         "4.html", "5.html", "6.html", "7.html",
     ]  # fmt: skip
-    assert [(sample.text, sample.keeper_text) for sample in data.samples] == [
+    assert [(sample.text, sample.kept_text) for sample in data.samples] == [
         ("text 1001", "text 1000"),
         ("text 36002", "text 36000"),
         ("text 71001", "text 71000"),
@@ -110,7 +112,7 @@ def test_a_report_shows_shares_examples_and_samples(tmp_path):
     for sample, number in zip(data.samples, (1, 35_002, 70_001), strict=True):
         distance = number % CLUSTER_SIZE
         assert sample.id.endswith(f"/page-{number}.html")
-        assert sample.keeper.endswith(f"/page-{number - distance}.html")
+        assert sample.kept_id.endswith(f"/page-{number - distance}.html")
         assert (sample.distance, sample.earlier) == (distance, None)
 
 

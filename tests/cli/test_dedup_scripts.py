@@ -101,9 +101,9 @@ def test_a_text_is_itself_however_it_is_encoded(tmp_path, capfd, runner, method)
     assert len(rows) > 5 * len(PARTS)
     for row in rows:
         language, name = row["id"].split(", ")
-        assert row["keeper"] == f"{language}, as it is"
+        assert row["kept_id"] == f"{language}, as it is"
         assert row["similarity"] == (None if name == "as it is" else 1)
-    assert json.loads((out / "summary.json").read_text())["kept"] == len(PARTS)
+    assert json.loads((out / "summary.json").read_text())["documents_kept"] == len(PARTS)
 
 
 def test_texts_are_normalised_as_asked(tmp_path, capfd):
@@ -113,7 +113,7 @@ def test_texts_are_normalised_as_asked(tmp_path, capfd):
     for form in ("nfkc", "nfc", "none"):
         out = tmp_path / form
         done(capfd, path, "-o", out, "--method", "minhash", "--normalize", form)
-        kept[form] = [row["id"] for row in decided(out) if row["keeper"] == row["id"]]
+        kept[form] = [row["id"] for row in decided(out) if row["kept_id"] == row["id"]]
         summary = json.loads((out / "summary.json").read_text())
         assert summary["features"] == f"auto, tf, normalize {form}"
         name = "minhash:bands=20,rows=5,least=1,shingles=auto"

@@ -26,7 +26,7 @@ def folder(tmp_path, monkeypatch):
     out = tmp_path / "out"
     out.mkdir()
     ids, keepers = list("abcdefg"), list("aacddfg")
-    pq.write_table(pa.table({"id": ids, "keeper": keepers}), out / "decisions.parquet")
+    pq.write_table(pa.table({"id": ids, "kept_id": keepers}), out / "decisions.parquet")
     return tmp_path
 
 
@@ -169,8 +169,8 @@ def test_a_truth_that_was_planted(tmp_path, capsys, monkeypatch):
     known = [line.split("\t") for line in truth.read_text().splitlines()[1:]]
     true = {frozenset(row[:2]) for row in known if float(row[2]) >= 0.8}
     rows = pq.read_table(out / "decisions.parquet").to_pylist()
-    dropped = [{row["id"], row["keeper"]} for row in rows if row["id"] != row["keeper"]]
-    kept = {row["id"] for row in rows if row["id"] == row["keeper"]}
+    dropped = [{row["id"], row["kept_id"]} for row in rows if row["id"] != row["kept_id"]]
+    kept = {row["id"] for row in rows if row["id"] == row["kept_id"]}
     band = found["bands"][0]
     assert (band["predicted"], band["true_positives"]) == (
         len(dropped),

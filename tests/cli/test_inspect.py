@@ -44,7 +44,7 @@ def test_an_intact_file(tmp_path, capsys, ending):
         "bytes": size_bytes,
         "bytes_per_fingerprint": size_bytes / 1000,
         "count": 1000,
-        "order": "strictly ascending",
+        "order": "strictly_ascending",
         "distinct": 1000,
         "smallest": values[0],
         "largest": values[-1] - 2**64,
@@ -56,9 +56,9 @@ def test_an_intact_file(tmp_path, capsys, ending):
 @pytest.mark.parametrize(
     ("values", "order", "distinct"),
     [
-        ([], "strictly ascending", 0),
-        ([7], "strictly ascending", 1),
-        ([1, 2**63, 2**64 - 1], "strictly ascending", 3),
+        ([], "strictly_ascending", 0),
+        ([7], "strictly_ascending", 1),
+        ([1, 2**63, 2**64 - 1], "strictly_ascending", 3),
         ([1, 1, 2, 2, 2], "ascending", 2),
         ([2**64 - 1, 1], "unsorted", None),
         ([1, 2, 2, 1], "unsorted", None),
@@ -74,7 +74,7 @@ def test_order_across_batches(tmp_path):
     def report(path):
         return inspect(FingerprintFile.detect(path), 4, batch_count=2)
 
-    for values, order in (([1, 2, 3, 4], "strictly ascending"), ([1, 2, 2, 3], "ascending")):
+    for values, order in (([1, 2, 3, 4], "strictly_ascending"), ([1, 2, 2, 3], "ascending")):
         assert report(write(tmp_path / f"{order}.longs", values))["order"] == order
     found = report(write(tmp_path / "x.longs", [1, 9, 8, 10]))
     assert (found["order"], found["distinct"]) == ("unsorted", None)

@@ -312,7 +312,7 @@ def test_a_few_of_many_files_may_be_cut_short(folder, capfd, runner, files, cut,
     assert f"warning: {cut} of {files} files could not be read to their end" in captured.err
     assert f"files not read to the end: {cut}\n" in captured.err
     summary = summary_of(folder)
-    assert (summary["files"], summary["incomplete_files"]) == (files, cut)
+    assert (summary["files_read"], summary["incomplete_files"]) == (files, cut)
     (folder / ".OUT.ended").mkdir()
     assert run(capfd, "dedup", "in", runner, "--resume")[0] == code
 
@@ -352,7 +352,11 @@ def test_a_damaged_member_of_warc_gz_loses_one_record(folder, capfd, runner):
     code, captured = run(capfd, "dedup", "x.warc.gz", runner, "--verify", "1")
     assert (code, "warning: the rest" in captured.err) == (0, False), captured.err
     summary = summary_of(folder)
-    assert (summary["read"], summary["rejected"], summary["incomplete_files"]) == (99, 1, 0)
+    assert (
+        summary["documents_read"],
+        summary["rejected_records"],
+        summary["incomplete_files"],
+    ) == (99, 1, 0)
     (path,) = (folder / "OUT" / "documents").iterdir()
     kept = gzip.decompress(path.read_bytes())
-    assert kept.count(b"WARC/1.0\r\n") == summary["kept"]
+    assert kept.count(b"WARC/1.0\r\n") == summary["documents_kept"]

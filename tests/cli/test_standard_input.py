@@ -112,7 +112,7 @@ def test_it_comes_with_files_and_in_a_format(folder, capfd):
     with standard_input(b"a text of its own"):
         assert main(["dedup", "a.txt", "-", "--format", "text", "-o", "out"]) == 0
     rows = pq.read_table("out/decisions.parquet").to_pylist()
-    assert [(row["id"], row["file"], row["keeper_file"]) for row in rows] == [
+    assert [(row["id"], row["file"], row["kept_file"]) for row in rows] == [
         ("a.txt", "a.txt", "a.txt"), ("stdin.txt", "stdin.txt", "a.txt"),
     ]  # fmt: skip
 

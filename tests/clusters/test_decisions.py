@@ -77,19 +77,19 @@ def oracle(pages, threshold, fixed=()):
 
 def explained(page, keeper, keepers, sizes, threshold, sets):
     if keeper is None:
-        return Decided((page.file, page.place), None, None, "kept: alone")
+        return Decided((page.file, page.place), None, None, "unclustered")
     if keeper is page:
-        reason = "unlike every keeper of its cluster"
+        reason = "dissimilar"
         if keepers[page.cluster][0] is page:
-            reason = "alone" if sizes[page.cluster] == 1 else "first of its cluster"
-        return Decided((page.file, page.place), None, None, f"kept: {reason}")
+            reason = "unclustered" if sizes[page.cluster] == 1 else "first_of_cluster"
+        return Decided((page.file, page.place), None, None, reason)
     distance = bin(page.fingerprint ^ keeper.fingerprint).count("1")
-    similarity, reason = None, "same cluster"
+    similarity, reason = None, "same_cluster"
     if keeper.text == page.text:
-        similarity, reason = 1.0, "same text"
+        similarity, reason = 1.0, "exact_duplicate"
     elif threshold is not None:
-        similarity, reason = jaccard(sets[page], sets[keeper]), "near-duplicate"
-    return Decided((keeper.file, keeper.place), similarity, distance, f"dropped: {reason}")
+        similarity, reason = jaccard(sets[page], sets[keeper]), "near_duplicate"
+    return Decided((keeper.file, keeper.place), similarity, distance, reason)
 
 
 def jaccard(a, b):
@@ -103,19 +103,20 @@ def decided(pages, threshold, policy=READ_FIRST, fixed=None):
     kept = None if fixed is None else np.array([page.place in fixed for page in pages], bool)
     found = resolve(documents, policy.rank(documents).order, sets, threshold, kept)
     rows = found.table(documents).to_pylist()
-    for page, row, keeper in zip(pages, rows, found.keepers, strict=True):
+    for page, row, keeper in zip(pages, rows, found.kept_rows, strict=True):
         assert row["id"] == page.id
-        assert row["keeper"] == pages[keeper].id
+        assert row["kept_id"] == pages[keeper].id
         assert row["cluster"] == (page.cluster if page.exists else None)
-    assert found.kept.tolist() == [row["reason"].startswith("kept") for row in rows]
+    assert found.kept.tolist() == [row["distance_bits"] is None for row in rows]
+    assert found.kept.tolist() == [Reason(reason).is_kept for reason in found.reasons]
     return {
         (page.file, page.place): Decided(
             (pages[keeper].file, pages[keeper].place),
             row["similarity"],
-            row["distance"],
+            row["distance_bits"],
             row["reason"],
         )
-        for page, row, keeper in zip(pages, rows, found.keepers, strict=True)
+        for page, row, keeper in zip(pages, rows, found.kept_rows, strict=True)
     }
 
 
@@ -192,7 +193,7 @@ def test_pages_that_are_fixed_are_kept_and_come_first(pages, threshold, fixed):
         if page.place in fixed:
             # why they are kept an earlier run has said
             assert (found[place].keeper, found[place].similarity) == (place, None)
-            assert found[place].reason.startswith("kept: ")
+            assert Reason[found[place].reason.upper()].is_kept
         else:
             assert found[place] == expected[place]
 
@@ -226,7 +227,7 @@ def test_a_chain_does_not_drop_what_is_unlike_its_keeper():
     pages = [Page(text=text, place=place) for place, text in enumerate((a, b, c))]
     found = decided(pages, 0.8)
     assert [found[0, place].keeper for place in range(3)] == [(0, 0), (0, 0), (0, 2)]
-    assert found[0, 2].reason == "kept: unlike every keeper of its cluster"
+    assert found[0, 2].reason == "dissimilar"
     assert {page.keeper for page in decided(pages, None).values()} == {(0, 0)}
 
 
@@ -245,14 +246,14 @@ def test_copies_of_a_dropped_page_are_dropped_for_its_keeper():
     pages += [Page(text="a b c d e f g h", place=9)]
     found = decided(pages, 0.8)
     assert {page.keeper for page in found.values()} == {(0, 0)}
-    assert [found[0, place].reason for place in (1, 2, 3)] == ["dropped: near-duplicate"] * 3
-    assert (found[0, 9].reason, found[0, 9].similarity) == ("dropped: same text", 1.0)
+    assert [found[0, place].reason for place in (1, 2, 3)] == ["near_duplicate"] * 3
+    assert (found[0, 9].reason, found[0, 9].similarity) == ("exact_duplicate", 1.0)
 
 
 def test_the_same_shingles_in_another_text_are_a_near_duplicate_of_similarity_1():
     pages = [Page(text="A b, c!", place=0), Page(text="a b c", place=1)]
     found = decided(pages, 1.0)
-    assert found[0, 1] == Decided((0, 0), 1.0, 0, "dropped: near-duplicate")
+    assert found[0, 1] == Decided((0, 0), 1.0, 0, "near_duplicate")
 
 
 def documents_of(clusters, texts):
@@ -356,11 +357,11 @@ def test_crowded_clusters_are_decided_on_as_by_comparing_all(name, threshold, mo
         expected = by_comparing_all(sets, most, threshold)
         for limits in LIMITS:
             found = resolve(documents, order, sets_of(sets, most), threshold, limits=limits)
-            assert found.keepers.tolist() == expected, (most, limits)
+            assert found.kept_rows.tolist() == expected, (most, limits)
         # every cluster is a large one
         monkeypatch.setattr(decisions_module, "_SLICE_HASHES", 50)
         found = resolve(documents, order, sets_of(sets, most), threshold)
-        assert found.keepers.tolist() == expected, most
+        assert found.kept_rows.tolist() == expected, most
         monkeypatch.undo()
 
 
@@ -376,14 +377,14 @@ def test_crowded_clusters_are_decided_on_beside_others():
         alone = by_comparing_all(
             [frozenset(sets[place]) for place in members], MOST_SHINGLES, THRESHOLD
         )
-        assert found.keepers[members].tolist() == [members[keeper] for keeper in alone]
+        assert found.kept_rows[members].tolist() == [members[keeper] for keeper in alone]
 
 
 def test_the_order_and_the_parts_in_which_documents_come_do_not_matter():
     sets = [numbers for name in ("near-duplicates", "few phrases") for numbers in CROWDS[name]]
     n = len(sets)
     places = np.arange(n)
-    expected = resolve(documents_of([0] * n, places), places, sets_of(sets, 50)).keepers
+    expected = resolve(documents_of([0] * n, places), places, sets_of(sets, 50)).kept_rows
     rng = np.random.default_rng(2)
     for parts in (1, 2, 7):
         came = rng.permutation(n)
@@ -392,7 +393,7 @@ def test_the_order_and_the_parts_in_which_documents_come_do_not_matter():
             [sets_of([sets[i] for i in part], 50) for part in np.array_split(came, parts)]
         )
         found = resolve(documents, READ_FIRST.rank(documents).order, joined)
-        assert came[found.keepers[np.argsort(came)]].tolist() == expected.tolist()
+        assert came[found.kept_rows[np.argsort(came)]].tolist() == expected.tolist()
 
 
 def test_what_is_dropped_has_a_keeper_that_is_like_it_and_keepers_are_unlike():
@@ -425,8 +426,10 @@ def test_a_hundred_thousand_copies_and_ten_thousand_unlike_texts():
     n = texts.size
     found = resolve(documents_of([3] * n, texts), np.arange(n), sets)
     counts = dict(zip(*np.unique(found.reasons, return_counts=True), strict=True))
-    assert counts == {Reason.FIRST: 1, Reason.UNLIKE: 9_999, Reason.SAME_TEXT: 100_000}
-    assert (found.keepers[found.reasons == Reason.SAME_TEXT] == 0).all()
+    assert counts == {
+        Reason.FIRST_OF_CLUSTER: 1, Reason.DISSIMILAR: 9_999, Reason.EXACT_DUPLICATE: 100_000
+    }  # fmt: skip
+    assert (found.kept_rows[found.reasons == Reason.EXACT_DUPLICATE] == 0).all()
 
 
 def test_variants_of_one_page_leave_no_keepers_that_are_similar():
@@ -451,18 +454,18 @@ def test_variants_of_one_page_leave_no_keepers_that_are_similar():
     assert (similar[kept] >= THRESHOLD).sum() == kept.size
     dropped = np.flatnonzero(~found.kept)
     before = np.where(kept < dropped[:, None], similar[dropped], 0)
-    assert (kept[before.argmax(axis=1)] == found.keepers[dropped]).all()
+    assert (kept[before.argmax(axis=1)] == found.kept_rows[dropped]).all()
 
 
 def test_without_verification_nothing_need_be_known_of_texts():
     documents = dataclasses.replace(documents_of([1, 1, 2], [0, 0, 0]), texts=None)
     found = resolve(documents, np.array([1, 0, 2]), threshold=None)
-    assert found.keepers.tolist() == [1, 1, 2]
+    assert found.kept_rows.tolist() == [1, 1, 2]
     assert found.table(documents).column("similarity").null_count == 3
-    assert [Reason(reason).text for reason in found.reasons] == [
-        "dropped: same cluster",
-        "kept: first of its cluster",
-        "kept: alone",
+    assert [Reason(reason).key for reason in found.reasons] == [
+        "same_cluster",
+        "first_of_cluster",
+        "unclustered",
     ]
 
 

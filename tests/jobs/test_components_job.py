@@ -158,7 +158,7 @@ def test_without_counters_labels_are_not_taken_for_final():
     with pytest.raises(MrDedupError, match="only they say whether labels are final"):
         unsettled_labels({})
     assert unsettled_labels({"edges": 0}) == 0
-    assert unsettled_labels({"edges": 3, "unsettled labels": 2}) == 2
+    assert unsettled_labels({"edges": 3, "unsettled_labels": 2}) == 2
 
 
 # text
@@ -248,7 +248,7 @@ def test_the_job_runs_alone_until_labels_are_final(tmp_path, run_alone, three_fi
     assert number >= 1
     lines = sorted(done.stdout.splitlines(), key=lambda line: int(line.split("\t")[0]))
     assert lines == label_lines(pairs)
-    assert "unsettled labels=0" in done.stderr
+    assert "unsettled_labels=0" in done.stderr
 
 
 def test_usage_errors_are_one_line(tmp_path, run_alone):

@@ -97,14 +97,14 @@ def test_tasks_that_do_not_fit_their_memory_find_the_same(corpus, two):
     small = JoinJob(partitions=2, table_bytes=20000, design="4-tables")
     lines, counters = lines_of(small, corpus.split(3))
     assert lines == expected
-    assert counters["partitions split"] == 8
+    assert counters["partitions_split"] == 8
     lines, counters = lines_of(replace(small, design="all-pairs"), corpus.split(3))
     assert lines == expected
-    assert counters["keys sliced"] == 1
+    assert counters["keys_sliced"] == 1
     paths, pairs = two
     lines, counters = lines_of(replace(small, others=(2, 3)), paths)
     assert lines == pair_lines(pairs)
-    assert counters["partitions split"] == 8
+    assert counters["partitions_split"] == 8
 
 
 def test_a_flood_of_pairs_is_sent_on_in_parts(corpus):

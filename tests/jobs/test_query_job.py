@@ -212,7 +212,7 @@ def test_a_flood_of_matches_is_sent_on_in_parts_and_merged(corpus, monkeypatch, 
         lines, counters = lines_by(engine, job, corpus.split(3))
     assert lines == corpus.lines(5)
     assert counters["matches"] == sum(line.count("\t") for line in lines.splitlines())
-    assert counters["queries matched"] == lines.count("\n")
+    assert counters["queries_matched"] == lines.count("\n")
     assert (counters["chunks"], counters["fingerprints"]) == (3, len(corpus.corpus))
 
 

@@ -56,7 +56,7 @@ def test_edges_connect_what_shares_enough(min_shared_keys):
             job = SignaturesJob(min_shared_keys=min_shared_keys, partitions=partitions)
             found, counters = edges(engine, job, tables(sets, counts))
             assert components_of(43, found) == components_of(43, pairs)
-            assert counters == {"signatures": 43, "links": len(found)}
+            assert counters == {"signatures": 43, "shared_key_links": len(found)}
             seen.append(found)
     assert all(found == seen[0] for found in seen)
 

@@ -79,8 +79,8 @@ def test_what_is_yielded_early_is_merged_again(tmp_path, buffered, memory_bytes)
         rejects = [reject_lines(table) for table in urls.rejects()]
         rows = list(urls.by_place())
     assert b"".join(map(format_lines, rows)) == expected
-    assert output.counters["distinct urls"] == expected.count(b"\n")
-    assert b"".join(rejects).count(b"\n") == output.counters["rejected records"] == bad
+    assert output.counters["distinct_urls"] == expected.count(b"\n")
+    assert b"".join(rejects).count(b"\n") == output.counters["rejected_records"] == bad
     assert isinstance(rows[0].urls, pa.LargeBinaryArray)
     assert rows[0].visits.dtype == np.uint64
 

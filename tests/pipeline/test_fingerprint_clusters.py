@@ -85,9 +85,9 @@ def test_the_same_by_whatever_finds_them(staging, name, runner, join, cores):
     )
     assert found.labels.nodes.tolist() == sorted(labels, key=signed)
     assert found.counts == {
-        "distinct fingerprints": len(set(values)),
-        "pairs of fingerprints": pairs,
-        "clusters of fingerprints": len(set(labels.values())),
+        "distinct_fingerprints": len(set(values)),
+        "fingerprint_pairs": pairs,
+        "fingerprint_clusters": len(set(labels.values())),
     }
 
 

@@ -11,7 +11,7 @@ from mr_dedup.report.decision_file import read_decisions
 
 def written(folder, ids, keepers, **others):
     path = folder / "decisions.parquet"
-    pq.write_table(pa.table({"id": ids, "keeper": keepers, **others}), path, row_group_size=2)
+    pq.write_table(pa.table({"id": ids, "kept_id": keepers, **others}), path, row_group_size=2)
     return path
 
 
@@ -29,25 +29,25 @@ def test_a_file_or_the_folder_it_is_in(tmp_path, kind):
     for named in (path, tmp_path):
         decided = read_decisions(named)
         assert decided.ids.to_pylist() == ["a", "b", "ç", "d", "e"]
-        assert decided.keepers.tolist() == [0, 0, 2, 2, 0]
+        assert decided.kept_rows.tolist() == [0, 0, 2, 2, 0]
         assert decided.kept.tolist() == [True, False, True, False, False]
 
 
 def test_no_documents(tmp_path):
     nothing = pa.array([], pa.large_string())
     decided = read_decisions(written(tmp_path, nothing, nothing))
-    assert (len(decided.ids), decided.keepers.dtype) == (0, np.int64)
+    assert (len(decided.ids), decided.kept_rows.dtype) == (0, np.int64)
 
 
 @pytest.mark.parametrize(
     ("ids", "keepers", "reason"),
     [
         (list("abca"), list("abca"), "row 3: repeats the document 'a' of row 0"),
-        (list("abc"), list("axc"), "row 1: its keeper 'x' is not in the file"),
-        (list("abc"), list("bcc"), "row 0: its keeper 'b' is not kept"),
+        (list("abc"), list("axc"), "row 1: its kept document 'x' is not in the file"),
+        (list("abc"), list("bcc"), "row 0: its kept document 'b' is not kept"),
         (["a", None], ["a", "a"], "its column 'id' has rows without an id"),
-        (["a", "b"], ["a", None], "its column 'keeper' has rows without an id"),
-        (["a", "b"], [[1], [2]], "its column 'keeper' is not text"),
+        (["a", "b"], ["a", None], "its column 'kept_id' has rows without an id"),
+        (["a", "b"], [[1], [2]], "its column 'kept_id' is not text"),
     ],
 )
 def test_invalid_decisions(tmp_path, ids, keepers, reason):
@@ -58,26 +58,26 @@ def test_invalid_decisions(tmp_path, ids, keepers, reason):
 def test_keepers_of_earlier_runs_are_documents_too(tmp_path):
     none = pa.array([None] * 4, pa.large_string())
     earlier = pa.array([None, "one", "one", "two"], pa.large_string())
-    decided = read_decisions(written(tmp_path, list("abcd"), list("axxy"), earlier=earlier))
+    decided = read_decisions(written(tmp_path, list("abcd"), list("axxy"), earlier_result=earlier))
     assert decided.ids.to_pylist() == list("abcdxy")
-    assert decided.keepers.tolist() == [0, 4, 4, 5, 4, 5]
+    assert decided.kept_rows.tolist() == [0, 4, 4, 5, 4, 5]
     # an id of both this run and another, or of two others: documents of their own
-    decided = read_decisions(written(tmp_path, list("abcd"), list("aaxy"), earlier=earlier))
+    decided = read_decisions(written(tmp_path, list("abcd"), list("aaxy"), earlier_result=earlier))
     assert decided.ids.to_pylist() == list("abcdaxy")
-    assert decided.keepers.tolist() == [0, 4, 5, 6, 4, 5, 6]
-    decided = read_decisions(written(tmp_path, list("abcd"), list("axxx"), earlier=earlier))
+    assert decided.kept_rows.tolist() == [0, 4, 5, 6, 4, 5, 6]
+    decided = read_decisions(written(tmp_path, list("abcd"), list("axxx"), earlier_result=earlier))
     assert decided.ids.to_pylist() == list("abcdxx")
-    assert decided.keepers.tolist() == [0, 4, 4, 5, 4, 5]
-    plain = read_decisions(written(tmp_path, list("abcd"), list("aacc"), earlier=none))
-    assert plain.keepers.tolist() == [0, 0, 2, 2]
-    path = written(tmp_path, ["a"], ["a"], earlier=[[1]])
-    assert refusal(path) == f"{path}: its column 'earlier' is not text"
+    assert decided.kept_rows.tolist() == [0, 4, 4, 5, 4, 5]
+    plain = read_decisions(written(tmp_path, list("abcd"), list("aacc"), earlier_result=none))
+    assert plain.kept_rows.tolist() == [0, 0, 2, 2]
+    path = written(tmp_path, ["a"], ["a"], earlier_result=[[1]])
+    assert refusal(path) == f"{path}: its column 'earlier_result' is not text"
 
 
 def located(tmp_path, documents, keepers, earlier=(None,) * 4):
     """Decisions on documents that are all called the same, by their files and positions."""
-    columns = {"earlier": pa.array(earlier, pa.large_string())}
-    for prefix, locations in (("", documents), ("keeper_", keepers)):
+    columns = {"earlier_result": pa.array(earlier, pa.large_string())}
+    for prefix, locations in (("", documents), ("kept_", keepers)):
         columns[f"{prefix}file"] = [file for file, _ in locations]
         columns[f"{prefix}position"] = [position for _, position in locations]
     ids = ["same"] * len(documents)
@@ -89,20 +89,20 @@ def test_documents_with_the_same_id_are_identified_by_position(tmp_path):
     kept = [locations[0], locations[0], locations[2], locations[2]]
     decided = read_decisions(located(tmp_path, locations, kept))
     assert decided.ids.to_pylist() == ["same"] * 4
-    assert decided.keepers.tolist() == [0, 0, 2, 2]
+    assert decided.kept_rows.tolist() == [0, 0, 2, 2]
     of_earlier = [None, "one", "two", "one"]
     decided = read_decisions(located(tmp_path, locations, [locations[0]] * 4, of_earlier))
-    assert decided.keepers.tolist() == [0, 4, 5, 4, 4, 5]
+    assert decided.kept_rows.tolist() == [0, 4, 5, 4, 4, 5]
     path = located(tmp_path, [*locations[:3], locations[1]], kept)
     assert refusal(path) == f"{path}, row 3: repeats the document 'same' of row 1"
     path = located(tmp_path, locations, [*kept[:3], ("c", 0)])
-    assert "row 3: its keeper 'same' is not in the file" in refusal(path)
+    assert "row 3: its kept document 'same' is not in the file" in refusal(path)
 
 
 def test_other_files(tmp_path):
     path = tmp_path / "x.parquet"
     pq.write_table(pa.table({"id": ["a"]}), path)
-    assert refusal(path) == f"{path}: not a file of decisions: it has no column 'keeper'"
+    assert refusal(path) == f"{path}: not a file of decisions: it has no column 'kept_id'"
     path.write_bytes(b"PAR1 and no more")
     assert refusal(path).startswith(f"{path}: the Parquet data is damaged: ")
     with pytest.raises(MrDedupError, match=r"decisions\.parquet: cannot be read: No such file"):
@@ -123,5 +123,5 @@ def test_a_changed_byte_is_detected_or_harmless(tmp_path):
             noticed += 1
         else:
             assert found.ids == expected.ids
-            assert found.keepers.tolist() == [0, 0, 2, 2, 4, 5]
+            assert found.kept_rows.tolist() == [0, 0, 2, 2, 4, 5]
     assert noticed > 10

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO, Literal
@@ -14,8 +14,15 @@ import msgspec
 from mr_dedup.errors import FormatError, NothingReadError, TooManyRejectedError
 from mr_dedup.formats.outputs import whole_file
 
-SkipReason = Literal["another record type", "HTTP status", "media type"]
+SkipReason = Literal["record_type", "http_status", "media_type"]
 """Why a valid WARC record is not a document."""
+
+SKIP_PHRASES: Mapping[SkipReason, str] = {
+    "record_type": "record type",
+    "http_status": "HTTP status",
+    "media_type": "media type",
+}
+"""What a message calls each reason."""
 
 _LISTED = 1000
 _MAX_REASON_CHARACTERS = 200

@@ -110,14 +110,14 @@ def _add_document(
 def _page(record: WarcRecord, block: bytes, max_bytes: int) -> tuple[bytes, str, str | None]:
     """Return the bytes of a record's page, its media type and its declared charset."""
     if record.record_type not in (response, resource, conversion):
-        raise _NoDocumentError("another record type")
+        raise _NoDocumentError("record_type")
     declared = record.headers.get("Content-Type") or ""
     page = block
     if record.record_type == response:
         status = _HTTP_STATUS.match(block)
         if status is not None:
             if not status.group(1).startswith(b"2"):
-                raise _NoDocumentError("HTTP status")
+                raise _NoDocumentError("http_status")
             declared, page = _http_page(record, block, max_bytes)
         elif record.is_http or not declared:
             # ClueWeb22 has no HTTP headers
@@ -126,7 +126,7 @@ def _page(record: WarcRecord, block: bytes, max_bytes: int) -> tuple[bytes, str,
             declared = ""
     media_type = _media_type(declared)
     if media_type and media_type != "text/plain" and media_type not in _HTML_TYPES:
-        raise _NoDocumentError("media type")
+        raise _NoDocumentError("media_type")
     charset = _CHARSET.search(declared)
     # conversions are UTF-8, whatever charset their text may declare
     default = "utf-8" if record.record_type == conversion else None
@@ -179,7 +179,7 @@ def _sniffed(data: bytes) -> str:
         return "text/html"
     found = detect_mime(data)
     if found not in ("text/plain", *_HTML_TYPES):
-        raise _NoDocumentError("media type")
+        raise _NoDocumentError("media_type")
     return found
 
 

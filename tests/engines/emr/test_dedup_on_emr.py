@@ -78,7 +78,7 @@ def test_dedup_equals_inline(client, tmp_path):
     assert main([*map(str, words)]) == 0, client.capfd.readouterr().err
     found, wanted = files_of(out), files_of(expected)
     decisions = pq.read_table(out / "decisions.parquet")
-    for column in ("file", "keeper_file"):
+    for column in ("file", "kept_file"):
         # files in S3 are named by their addresses, those of a folder here by their names in it
         names = pc.replace_substring(decisions[column], f"{there}/", "")
         at = decisions.column_names.index(column)

@@ -69,9 +69,9 @@ def test_pages_resources_and_conversions_are_documents(tmp_path):
     assert reading.documents == [(f"urn:uuid:{n}", text, starts[n]) for n, text in expected.items()]
     assert reading.rejects.count == 0
     assert reading.rejects.skipped == {
-        "another record type": 3,
-        "HTTP status": 2,
-        "media type": 2,
+        "record_type": 3,
+        "http_status": 2,
+        "media_type": 2,
     }
 
 

@@ -144,7 +144,7 @@ def test_records_without_media_types(tmp_path):
     assert reading.texts[:5] == texts(range(1, 6))
     assert reading.texts[5] == "words without markup\n"
     assert reading.texts[6:] == texts([7, 8, 9])
-    assert reading.rejects.skipped == {"media type": 1}
+    assert reading.rejects.skipped == {"media_type": 1}
     assert reading.rejects.count == 0
 
 
@@ -174,7 +174,7 @@ def test_media_types_of_html(tmp_path, declared):
     resource = record(2, html(2), type=declared, kind=b"resource")
     assert read(write(tmp_path, response, resource)).texts == texts([1, 2])
     image = record(1, http(b"\x89PNG\r\n\x1a\n" + bytes(200), type=b"*/*"))
-    assert read(write(tmp_path, image)).rejects.skipped == {"media type": 1}
+    assert read(write(tmp_path, image)).rejects.skipped == {"media_type": 1}
 
 
 @pytest.mark.parametrize(
@@ -182,7 +182,7 @@ def test_media_types_of_html(tmp_path, declared):
 )
 def test_other_media_types(tmp_path, declared):
     path = write(tmp_path, record(1, http(html(1), type=declared)))
-    assert read(path).rejects.skipped == {"media type": 1}
+    assert read(path).rejects.skipped == {"media_type": 1}
 
 
 def test_a_charset_is_found_after_any_media_type(tmp_path):
