@@ -137,7 +137,7 @@ def _documents_by_id(
 def _report_rejects(rejects: Rejects) -> None:
     """Print how many records could not be read, and the reason of the first."""
     for first in rejects.listed[:1]:
-        location = "" if first.place is None else f", {first.place}"
+        location = "" if first.position is None else f", {first.position}"
         count = counted(rejects.counts.rejected, "record")
         print(
             f"mr-dedup: {count} could not be read, the first: "

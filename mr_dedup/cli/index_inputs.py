@@ -285,6 +285,6 @@ def reported_rejects(arguments: argparse.Namespace) -> Iterator[Rejects]:
         first = rejects.listed[0]
         print(
             f"mr-dedup: {counted(rejects.counts.rejected, 'record')} could not be read, "
-            f"the first in {printable(first.file)}, {first.place}: {printable(first.reason)}",
+            f"the first in {printable(first.file)}, {first.position}: {printable(first.reason)}",
             file=sys.stderr,
         )

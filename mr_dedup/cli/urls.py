@@ -218,7 +218,7 @@ def _say_rejected(rejects: Rejects, arguments: argparse.Namespace) -> None:
         where = f"{printable(str(arguments.rejects))} says why"
     _say(
         f"lines that are not a URL: {rejects.count:,}, the first in {printable(first.file)}, "
-        f"{first.place}: {printable(first.reason)}; {where}"
+        f"{first.position}: {printable(first.reason)}; {where}"
     )
 
 

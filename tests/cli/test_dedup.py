@@ -299,7 +299,7 @@ def test_bad_records_are_kept_and_nothing_else_is_lost(tmp_path, capfd):
     said = done(capfd, path, "-o", tmp_path / "out")
     assert "rejected: 1" in said
     (reject,) = (tmp_path / "out" / "rejects.jsonl").read_text().splitlines()
-    assert json.loads(reject)["place"] == "line 2 (byte 27)"
+    assert json.loads(reject)["position"] == "line 2 (byte 27)"
     kept = (tmp_path / "out" / "documents" / "docs.jsonl").read_text()
     assert kept == '{"id": "a", "text": "one"}\n{"id": "b", "text": "two"}\n'
 

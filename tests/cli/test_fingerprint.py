@@ -178,7 +178,7 @@ def test_bad_records_are_kept_with_their_places(tmp_path, capfd, small_chunks, r
     offset = sum(map(len, good[:50]))
     for reject, (line, reason) in zip(rejects, BAD, strict=True):
         assert reject["file"] == str(path)
-        assert f"byte {offset}" in reject["place"]
+        assert f"byte {offset}" in reject["position"]
         assert reject["reason"].startswith(reason)
         offset += len(line)
     assert f"5 records could not be read; {out}.rejects.jsonl says why\n" in said

@@ -102,7 +102,7 @@ def test_bad_records_are_kept_with_their_places(tmp_path, capfd, small_chunks, r
     out, rejects = tmp_path / "idf.parquet", tmp_path / "idf.parquet.rejects.jsonl"
     said = done(capfd, "idf", path, "-o", out, "-r", runner)
     assert counts_of(out) == frequency_oracle.frequencies(EVERY, "words", 1)
-    places = [json.loads(line)["place"] for line in rejects.read_text().splitlines()]
+    places = [json.loads(line)["position"] for line in rejects.read_text().splitlines()]
     offsets = [len("".join(good[:60])), len("".join(good)) + len("bad\n")]
     assert [f"byte {offset}" in place for offset, place in zip(offsets, places, strict=True)] == [
         True, True,

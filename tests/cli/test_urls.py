@@ -104,7 +104,7 @@ def test_lines_that_are_no_url_are_kept_with_the_reason(tmp_path, capfd):
     out, err = done(capfd, "filter", "--store", store, "--rejects", rejects, lines)
     assert out == "http://a.org\nhttp://c.org\n"
     found = [json.loads(line) for line in rejects.read_text().splitlines()]
-    assert sorted((each["place"], each["reason"][:12]) for each in found) == [
+    assert sorted((each["position"], each["reason"][:12]) for each in found) == [
         ("line 2", "has no schem"),
         ("line 4", "is longer th"),
         ("line 5", "is no URL: I"),

@@ -58,8 +58,8 @@ def test_distinct_urls_equal_the_oracle_and_the_filter(tmp_path, capfd, small, r
         (str(paths[2]), "is no URL: Invalid I"),
     ]
     content = paths[0].read_bytes()
-    assert rejects[0]["place"] == f"byte {content.index(b'no URL')}"
-    assert rejects[1]["place"] == f"byte {content.index(b'http://x.org/y')}"
+    assert rejects[0]["position"] == f"byte {content.index(b'no URL')}"
+    assert rejects[1]["position"] == f"byte {content.index(b'http://x.org/y')}"
     filtered = tmp_path / "filtered.txt"
     command = run.program("filter", "--store", tmp_path / "seen")
     with filtered.open("wb") as file:

@@ -92,10 +92,11 @@ def assert_same(found: Path, expected: Path, here: Path | None = None, there: st
         [json.loads(line) for line in path.read_text().splitlines()] for path in pairs[1]
     )
     for row, reject in zip(rows, wanted, strict=True):
-        place = reject["place"]
-        if place and not row["place"].startswith("line"):
-            place = re.sub(r"^line \d+ \((.*)\)$", r"\1", place)
-        assert row == {**reject, "file": reject["file"].replace(str(here), there), "place": place}
+        position = reject["position"]
+        if position and not row["position"].startswith("line"):
+            position = re.sub(r"^line \d+ \((.*)\)$", r"\1", position)
+        file = reject["file"].replace(str(here), there)
+        assert row == {**reject, "file": file, "position": position}
 
 
 def rejects_of(out: Path) -> Path:

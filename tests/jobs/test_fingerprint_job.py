@@ -151,4 +151,4 @@ def read_left(files):
             rejects += [json.loads(line) for line in reject_lines(table).splitlines()]
         else:
             rows += table.to_pylist()
-    return rows, [(reject["place"], reject["reason"]) for reject in rejects]
+    return rows, [(reject["position"], reject["reason"]) for reject in rejects]

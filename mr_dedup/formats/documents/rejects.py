@@ -41,7 +41,7 @@ class Reject:
 
     Attributes:
         file: the name of the file.
-        place: where in it, a phrase as ``FormatError.offset``; None for the whole file.
+        position: where in it, a phrase as ``FormatError.offset``; None for the whole file.
         reason: one line of at most 200 printable characters.
         text_field: a field that may contain the text, of a record without the expected field.
         records: how many records were lost; 1 if that is unknown.
@@ -49,20 +49,20 @@ class Reject:
     """
 
     file: str
-    place: str | None
+    position: str | None
     reason: str
     text_field: str | None = None
     records: int = 1
     rest_of_file: bool = False
 
     def __str__(self) -> str:
-        place = "" if self.place is None else f", {self.place}"
-        return f"{self.file}{place}: {self.reason}"
+        position = "" if self.position is None else f", {self.position}"
+        return f"{self.file}{position}: {self.reason}"
 
     def to_json(self) -> bytes:
-        """Return a JSON object of ``file``, ``place``, ``reason`` and what is not the default."""
+        """Return a JSON object: ``file``, ``position``, ``reason`` and what is not the default."""
         members: dict[str, str | int | None] = {
-            "file": self.file, "place": self.place, "reason": self.reason
+            "file": self.file, "position": self.position, "reason": self.reason
         }  # fmt: skip
         if self.text_field is not None:
             members["text_field"] = self.text_field
@@ -226,9 +226,9 @@ class Report:
 
         Raises FormatError instead if reading is strict.
         """
-        place = f"{self._unit} {offset}"
-        place = place if line is None else f"line {line} ({place})"
-        self._add(Reject(self.file, place, reason, text_field, rest_of_file=rest_of_file))
+        position = f"{self._unit} {offset}"
+        position = position if line is None else f"line {line} ({position})"
+        self._add(Reject(self.file, position, reason, text_field, rest_of_file=rest_of_file))
 
     def reject_rows(self, offset: int, reason: str, rows: int) -> None:
         """Reject ``rows`` records from ``offset`` on; FormatError if strict."""
@@ -252,7 +252,7 @@ class Report:
     def _add(self, reject: Reject) -> None:
         reject = replace(reject, reason=bounded(reject.reason))
         if self._strict:
-            raise FormatError(self.file, reject.place, reject.reason)
+            raise FormatError(self.file, reject.position, reject.reason)
         self._rejects.add(reject)
 
 

@@ -36,7 +36,7 @@ class Reading:
 
     @property
     def reasons(self):
-        return [(reject.place, reject.reason) for reject in self.rejects.listed]
+        return [(reject.position, reject.reason) for reject in self.rejects.listed]
 
 
 def read(*sources, **options) -> Reading:

@@ -160,7 +160,7 @@ def test_damage_keeps_what_is_before_and_is_one_reject(tmp_path, ending, fault):
         assert reading.rejects.count == 1
     last = reading.rejects.listed[-1]
     assert last.file == str(path)
-    assert last.place.startswith("decompressed byte ")
+    assert last.position.startswith("decompressed byte ")
     with pytest.raises(FormatError, match=r"damaged|cut short|not JSON"):
         read(path, strict=True)
 

@@ -174,7 +174,7 @@ def test_compressed_and_html_files(tmp_path):
     (tmp_path / "d.html").write_bytes(b"<p>" * 600_000)
     reading = read(*find_documents([str(tmp_path)]).files)
     assert reading.documents == [("a.txt.gz", "one", 0), ("b.html.zst", "zwölf", 0)]
-    assert [(r.file, r.place) for r in reading.rejects.listed] == [
+    assert [(r.file, r.position) for r in reading.rejects.listed] == [
         ("c.txt.gz", "decompressed byte 5"),
         ("d.html", "byte 0"),
     ]

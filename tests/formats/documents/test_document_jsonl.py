@@ -108,7 +108,7 @@ def test_a_bad_line_is_rejected_and_the_others_are_kept(tmp_path, bad):
     reading = read(path)
     assert reading.ids == ["0", "1", "2"]
     places = [f"line {n} (byte {at})" for n, at in ((2, 25), (6, 25 * 2 + len(bad) + 1 + 3 + 1))]
-    assert [reject.place for reject in reading.rejects.listed] == places
+    assert [reject.position for reject in reading.rejects.listed] == places
     assert all(reject.file == str(path) for reject in reading.rejects.listed)
     assert all(reject.reason.startswith(BAD[bad]) for reject in reading.rejects.listed)
     with pytest.raises(FormatError) as error:
@@ -245,7 +245,7 @@ def test_any_lines_cut_anywhere(tmp_path_factory, sample, end, whole_end, cuts, 
         for sources in ([path], parts):
             reading = read(*sources)
             assert reading.documents == documents
-            found = [reject.place.partition("byte ")[2] for reject in reading.rejects.listed]
+            found = [reject.position.partition("byte ")[2] for reject in reading.rejects.listed]
             assert [int(place.rstrip(")")) for place in found] == bad
 
 

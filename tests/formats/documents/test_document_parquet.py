@@ -155,7 +155,7 @@ def test_files_without_what_documents_take(tmp_path):
         ({"id": [["a"]], "text": ["a"]}, "its column 'id' is of type list"),
     ):
         (reject,) = read(write(tmp_path, columns)).rejects.listed
-        assert reject.place is None
+        assert reject.position is None
         assert reject.reason.startswith(reason)
     table = pa.Table.from_arrays([pa.array(["a"]), pa.array(["b"])], names=["text", "text"])
     pq.write_table(table, tmp_path / "a.parquet")

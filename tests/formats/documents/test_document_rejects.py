@@ -42,7 +42,7 @@ def test_the_file_appears_whole_with_a_line_a_reject(tmp_path):
     lines = path.read_bytes().splitlines()
     assert len(lines) == rejects.count == 2000
     reason = "is not JSON: JSON is malformed: invalid character (byte 0)"
-    assert json.loads(lines[1]) == {"file": "ü", "place": "line 3 (byte 29)", "reason": reason}
+    assert json.loads(lines[1]) == {"file": "ü", "position": "line 3 (byte 29)", "reason": reason}
     with pytest.raises(MrDedupError, match="exists"), rejects_file(path):
         pass
 
@@ -112,10 +112,10 @@ def test_counts_are_the_same_from_lines():
     assert counts == rejects.counts
     assert (counts.rejects, counts.rejected, counts.incomplete_files) == (5, 1503, 2)
     assert json.loads(rejects.listed[1].to_json()) == {
-        "file": "ä", "place": "row 2", "reason": "many", "records": 1000,
+        "file": "ä", "position": "row 2", "reason": "many", "records": 1000,
     }  # fmt: skip
     assert json.loads(rejects.listed[2].to_json()) == {
-        "file": "ä", "place": "row 3", "reason": "all", "rest_of_file": True,
+        "file": "ä", "position": "row 3", "reason": "all", "rest_of_file": True,
     }  # fmt: skip
 
 

@@ -129,7 +129,7 @@ def test_a_bad_page_is_rejected_and_the_others_are_kept(tmp_path, bad):
     reading = read(path, max_record_bytes=limit)
     assert reading.texts == ["page 1", "page 2"]
     (reject,) = reading.rejects.listed
-    assert reject.place == f"byte {len(page(1))}"
+    assert reject.position == f"byte {len(page(1))}"
     with pytest.raises(FormatError, match="byte"):
         read(path, strict=True, max_record_bytes=limit)
 
@@ -159,7 +159,7 @@ def test_after_damage_reading_goes_on_with_the_next_record(tmp_path, bad, ending
     assert reading.texts == ["page 1", "page 2", "page 3"]
     (reject,) = reading.rejects.listed
     unit = "byte" if ending == "warc" else "decompressed byte"
-    assert reject.place == f"{unit} {len(page(1))}"
+    assert reject.position == f"{unit} {len(page(1))}"
 
 
 @pytest.mark.parametrize("ending", ["warc", "warc.gz", "warc.zst"])
