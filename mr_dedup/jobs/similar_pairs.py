@@ -216,6 +216,6 @@ def _by(
     if is_scored or method.needs_verification:
         paired = matches(method, signatures)
     else:
-        found = candidates(signatures, method.least)
+        found = candidates(signatures, method.min_shared_keys)
         paired = ((first, second, np.ones(first.size)) for first, second in found)
     return paired, lambda first, second: match(method, signatures, first, second)

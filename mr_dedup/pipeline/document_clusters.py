@@ -98,7 +98,7 @@ def cluster_documents(
             joined.add(labels.nodes, labels.labels)
             links += found_links
             continue
-        for first, second in _edges(each, each.method.least, settings.threads):
+        for first, second in _edges(each, each.method.min_shared_keys, settings.threads):
             joined.add(values[first], values[second])
             links += first.size
     labels = joined.labels()
@@ -164,31 +164,31 @@ class _Stricter:
             right.append(near.right)
         rows = None
         for each in self._signed():
-            least = each.method.least + step
-            if max_keys(each.parts) < least:
+            min_shared_keys = each.method.min_shared_keys + step
+            if max_keys(each.parts) < min_shared_keys:
                 continue
             any_rule = True
             if rows is None:
                 rows = np.flatnonzero(np.isin(self._values, nodes))
             some = Signed(each.method, [each.signatures.take(rows)])
-            for first, second in _edges(some, least, self._threads):
+            for first, second in _edges(some, min_shared_keys, self._threads):
                 left.append(self._values[rows[first]])
                 right.append(self._values[rows[second]])
         return (np.concatenate(left), np.concatenate(right)) if any_rule else None
 
 
 def _edges(
-    signed: Signed, least: int, threads: int
+    signed: Signed, min_shared_keys: int, threads: int
 ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-    """Yield pairs of texts that connect all that share ``least`` keys and pass the check."""
+    """Yield pairs of texts that connect all that share enough keys and pass the check."""
     method = signed.method
     if method.needs_verification:
-        found = matches(method, signed.signatures, least, MOST_MEMBERS)
+        found = matches(method, signed.signatures, min_shared_keys, MOST_MEMBERS)
         yield from ((first, second) for first, second, _ in found)
-    elif can_be_connected(signed.parts, least):
-        yield from connecting_edges(signed.parts, least, threads=threads)
+    elif can_be_connected(signed.parts, min_shared_keys):
+        yield from connecting_edges(signed.parts, min_shared_keys, threads=threads)
     else:
-        yield from candidates(signed.signatures, least, MOST_MEMBERS)
+        yield from candidates(signed.signatures, min_shared_keys, MOST_MEMBERS)
 
 
 def _is_for_jobs(signed: Signed, settings: JoinSettings) -> bool:
@@ -197,7 +197,7 @@ def _is_for_jobs(signed: Signed, settings: JoinSettings) -> bool:
     if (
         settings.join == "memory"
         or method.needs_verification
-        or not can_be_connected(parts, method.least)
+        or not can_be_connected(parts, method.min_shared_keys)
     ):
         return False
     return settings.join == "tasks" or sum(part.keys.size for part in parts) > _MOST_KEYS
@@ -207,10 +207,10 @@ def _by_jobs(signed: Signed, values: Fingerprints, engine: Engine) -> tuple[Labe
     """Return the labels of documents that share enough keys with others, and how many links."""
     from mr_dedup.pipeline.components import connect
 
-    least = signed.method.least
-    keys = key_rows(signed.signatures, least)[0].size
+    min_shared_keys = signed.method.min_shared_keys
+    keys = key_rows(signed.signatures, min_shared_keys)[0].size
     job = SignaturesJob(
-        min_shared_keys=least, partitions=max(engine.tasks, keys // _PARTITION_KEYS)
+        min_shared_keys=min_shared_keys, partitions=max(engine.tasks, keys // _PARTITION_KEYS)
     )
     with (
         engine.stored(_tables(signed.signatures, values, engine.tasks)) as tables,
@@ -232,6 +232,6 @@ def _tables(signatures: Signatures, values: Fingerprints, tasks: int) -> Iterato
 def _crowded(signed: Signed) -> int:
     """Return how many keys have more texts than are compared with one another."""
     method = signed.method
-    if not method.needs_verification and can_be_connected(signed.parts, method.least):
+    if not method.needs_verification and can_be_connected(signed.parts, method.min_shared_keys):
         return 0
     return count_oversized_keys(signed.signatures, MOST_MEMBERS)

@@ -127,8 +127,8 @@ def _clustered(
     """Return the numbers of documents in clusters of several, ascending, and their labels."""
     joined = UnionFind()
     for each in signed_documents(folder, options.methods):
-        least = _chainable(each.method, each.parts)
-        for first, second in connecting_edges(each.parts, least):
+        min_shared_keys = _chainable(each.method, each.parts)
+        for first, second in connecting_edges(each.parts, min_shared_keys):
             joined.add(first.astype(np.uint64), second.astype(np.uint64))
     if options.k is not None:
         exist = np.flatnonzero(rows.exist)
@@ -151,10 +151,10 @@ def _chainable(method: SignatureMethod, signatures: Sequence[Signatures]) -> int
 
     Fewer if texts have too many subsets of so many keys; clusters are then larger than necessary.
     """
-    least = method.least
-    while not can_be_connected(signatures, least):
-        least -= 1
-    return least
+    min_shared_keys = method.min_shared_keys
+    while not can_be_connected(signatures, min_shared_keys):
+        min_shared_keys -= 1
+    return min_shared_keys
 
 
 def group_rows(

@@ -85,7 +85,7 @@ class KeyMethod:
 
     def pairs(self, signatures: Signatures, max_texts: int | None) -> Iterator[PairBatch]:
         """Yield the pairs that the method matches."""
-        for first, second in candidates(signatures, self.method.least, max_texts):
+        for first, second in candidates(signatures, self.method.min_shared_keys, max_texts):
             count = first.size
             if self.method.needs_verification:
                 sketches = signatures.sketches
