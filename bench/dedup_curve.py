@@ -123,7 +123,7 @@ def _labels(fingerprints: Fingerprints, k: int) -> tuple[NDArray[np.uint64], int
 def _keepers(
     texts: Texts, fingerprints: Fingerprints, labels: NDArray[np.uint64]
 ) -> tuple[dict[str, str], int]:
-    """Return the keeper of each document, and how many documents were compared."""
+    """Return the kept document that each duplicates, and how many documents were compared."""
     _, inverse, counts = np.unique(labels, return_inverse=True, return_counts=True)
     rows = np.flatnonzero((counts[inverse] > 1) & fingerprints.has_fingerprint)
     chosen = texts.texts.take(pa.array(rows))
@@ -143,7 +143,7 @@ def _keepers(
     )
     decisions = resolve(documents, places, sets)
     keepers = {name: name for name in texts.ids}
-    for row, keeper in zip(rows.tolist(), rows[decisions.keepers].tolist(), strict=True):
+    for row, keeper in zip(rows.tolist(), rows[decisions.duplicate_of].tolist(), strict=True):
         keepers[texts.ids[row]] = texts.ids[keeper]
     return keepers, int(rows.size)
 

@@ -1,18 +1,17 @@
 """De-duplicate documents: keep one of each cluster of near-duplicates.
 
-DOCS are as for mr-dedup fingerprint. OUT becomes a folder with documents/, the kept ones in the
-format and with every field they came in; decisions.parquet, why each document was kept or dropped,
-and for whom; clusters.parquet; fingerprints.parquet, those of the kept ones; summary.json;
-report.html, to look at; and rejects.jsonl, records that could not be read.
+DOCS are as for mr-dedup fingerprint. OUT becomes a directory with documents/, the kept ones in
+their format and with all their fields; decisions.parquet, why each document was kept or dropped,
+and which kept document it duplicates; clusters.parquet; fingerprints.parquet of the kept ones;
+summary.json; report.html; and rejects.jsonl, records that could not be read.
 
-Documents that a method calls alike, directly or over others, are a cluster: those that share a band
-of min-wise hashes of their shingles (minhash), or with --method simhash, whose fingerprints are
-within k bits of one another; there are more. Of each cluster its keeper is chosen by --keep;
-another document is dropped only if its own text is as similar to a keeper's as --verify says, else
-it is kept as well.
+A method finds candidates: pairs of documents that share a band of min-wise hashes of their shingles
+(minhash), whose fingerprints are within k bits (simhash), and others. Documents that candidate
+pairs connect are a cluster. --keep chooses which document of a cluster is kept first; another one
+is dropped only if the similarity of its text and a kept one is at least --verify.
 
-With --against DIR, the OUT of an earlier run, what that kept stays kept, and OUT gets of DOCS only
-what is like none of it. --dry-run prints what would be done.
+With --against DIR, the OUT of an earlier run, the documents kept there stay kept, and a document of
+DOCS that duplicates one of them is dropped. --dry-run prints what would be done.
 """
 
 from __future__ import annotations
@@ -86,12 +85,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="of keywords: in how many documents each word occurs, as mr-dedup idf "
         "writes it")  # fmt: skip
     add("--keep", action="append", metavar="POLICY",
-        help="whom to keep of a cluster: first, longest, shortest, newest:FIELD, oldest:FIELD, "
-        "highest:FIELD, lowest:FIELD, prefer:FIELD=VALUE,…; given several times, the next ones "
-        "decide between equals (default first)")  # fmt: skip
+        help="which document of a cluster to keep: first, longest, shortest, newest:FIELD, "
+        "oldest:FIELD, highest:FIELD, lowest:FIELD, prefer:FIELD=VALUE,…; given several times, "
+        "the next ones decide between equals (default first)")  # fmt: skip
     add("--verify", type=verify_argument, default=DEFAULT_VERIFY, metavar="J",
         help="drop a document only if the shingles of its text have at least this Jaccard "
-        "similarity to a keeper's; minhash has the bands that find such pairs, from 0.5 up; off "
+        "similarity to a kept one's; minhash has the bands that find such pairs, from 0.5 up; off "
         "drops all but one of a cluster, of parts of one of over 64 MB (default 0.8)")  # fmt: skip
     add("--shingles", default=AUTO_SHINGLES, metavar="words:N|characters:N|auto",
         help="what texts are compared by (default auto: words:3, or words:5 for texts of Chinese, "
@@ -230,7 +229,7 @@ def _options(
     arguments: argparse.Namespace, k: int | None, methods: Sequence[SignatureMethod]
 ) -> DedupOptions:
     """Return the options of the run; raises MrDedupError for those that cannot be."""
-    from mr_dedup.clusters.keepers import KeepPolicy
+    from mr_dedup.clusters.keep_policy import KeepPolicy
     from mr_dedup.errors import MrDedupError
     from mr_dedup.features.options import FeatureOptions
     from mr_dedup.jobs.fingerprint import check_fields

@@ -90,8 +90,8 @@ def report_data(
         shares=[*gathered.hosts(), *shares],
         largest=[gathered.cluster(row) for row in largest],
         samples=[
-            gathered.sample(number - earlier, texts[str(number)], texts[str(keeper)])
-            for number, keeper in pairs
+            gathered.sample(number - earlier, texts[str(number)], texts[str(kept)])
+            for number, kept in pairs
         ],
     )
 
@@ -171,18 +171,18 @@ class _Gathered:
         kept = row["kept"] + earlier
         return LargeCluster(cluster, row["size"], kept, self._examples[cluster], earlier)
 
-    def sample(self, number: int, text: str, keeper_text: str) -> Sample:
-        """Return a dropped document beside its keeper."""
+    def sample(self, number: int, text: str, kept_text: str) -> Sample:
+        """Return a dropped document beside the one that it duplicates."""
         from mr_dedup.report.data import Sample
 
         row = self._samples[number]
         return Sample(
             id=row["id"],
-            keeper=row["keeper"],
+            kept_id=row["keeper"],
             distance=row["distance"],
             similarity=row["similarity"],
             text=text,
-            keeper_text=keeper_text,
+            kept_text=kept_text,
             earlier=row["earlier"],
         )
 

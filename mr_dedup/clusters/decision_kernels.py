@@ -2,7 +2,7 @@
 
 Sets are ``offsets``, ``sizes`` and ``hashes``, as in verification_kernels.py. ``rows`` uint64[m]
 are the sets of the texts to decide on, none of them empty, cluster by cluster, the best text of
-each cluster first. Results are ``keepers`` int64[m], the position of the kept text that each
+each cluster first. Results are ``duplicate_of`` int64[m], the position of the kept text that each
 duplicates, its own where it is kept, and ``similarities`` float64[m] of the two. Nothing is
 validated or allocated here: decisions.py does both.
 
@@ -81,14 +81,14 @@ class PrefixIndex(NamedTuple):
     """The kept texts that have a key in their prefix, as chains of entries.
 
     Chain s starts at entry heads[s] - 1 and has lengths[s] entries, both uint32[h], zeros at first,
-    h a power of 2. Entry e is of key keys[e] and kept text number keepers[e]; the next one of
+    h a power of 2. Entry e is of key keys[e] and kept text number kept[e]; the next one of
     its chain is links[e] - 1; 0 ends it. All uint32[entries].
     """
 
     heads: NDArray[np.uint32]
     lengths: NDArray[np.uint32]
     keys: NDArray[np.uint32]
-    keepers: NDArray[np.uint32]
+    kept: NDArray[np.uint32]
     links: NDArray[np.uint32]
 
 
@@ -137,26 +137,26 @@ class Progress(NamedTuple):
 
 @kernel
 def decide_few(  # type: ignore[no-untyped-def]
-    offsets, sizes, hashes, rows, starts, large, threshold, kept, stops, keepers, similarities
+    offsets, sizes, hashes, rows, starts, large, threshold, kept, stops, duplicate_of, similarities
 ):
     """Decide on the texts of clusters, comparing each with every kept text of its cluster.
 
     Cluster g is rows[starts[g]:starts[g + 1]]. A text that is marked as kept remains so;
-    ``keepers`` of the others is -1. ``kept`` uint64[f] is scratch for a cluster's kept texts: the
-    text that would be one more stays undecided with all after it, and stops[g] is its position;
-    else starts[g + 1]. Of clusters that are ``large`` bool[g] all texts stay undecided.
+    ``duplicate_of`` of the others is -1. ``kept`` uint64[f] is scratch for a cluster's kept texts:
+    the text that would be one more stays undecided with all after it, and stops[g] is its row; else
+    starts[g + 1]. Of clusters that are ``large`` bool[g] all texts stay undecided.
     """
     for cluster in range(stops.size):
         count = U0
         i = starts[cluster]
         while i < starts[cluster + 1] and not large[cluster]:
-            best, keeper = -1.0, int64(i)
-            for k in range(count if keepers[i] < 0 else U0):
+            best, nearest = -1.0, int64(i)
+            for k in range(count if duplicate_of[i] < 0 else U0):
                 value = similarity(
                     offsets, sizes, hashes, rows[kept[k]], rows[i], max(threshold, best)
                 )
                 if value > best:
-                    best, keeper = value, int64(kept[k])
+                    best, nearest = value, int64(kept[k])
                     if best == 1.0:
                         break
             if best < 0.0:
@@ -164,7 +164,7 @@ def decide_few(  # type: ignore[no-untyped-def]
                     break
                 kept[count] = i
                 count += U1
-            keepers[i], similarities[i] = keeper, best
+            duplicate_of[i], similarities[i] = nearest, best
             i += U1
         stops[cluster] = i
 
@@ -312,7 +312,7 @@ def add_entries(index, used, prefix, short, length, k):  # type: ignore[no-untyp
     for p in range(length):
         key = (prefix[p] if p < short else prefix[p] ^ _LONG) >> U32
         slot = key & mask
-        index.keys[used], index.keepers[used] = uint32(key), uint32(k)
+        index.keys[used], index.kept[used] = uint32(key), uint32(k)
         index.links[used] = index.heads[slot]
         used += U1
         index.heads[slot] = uint32(used)
@@ -334,7 +334,7 @@ def list_indexed(index, short, length, most_steps, scratch):  # type: ignore[no-
         steps += uint64(index.lengths[key & mask])
     if steps > most_steps:
         return U0, most_steps + U1
-    keys, keepers, links = index.keys, index.keepers, index.links
+    keys, kept, links = index.keys, index.kept, index.links
     listed = U0
     for p in range(length + short):
         key = (prefix[p] if p < length else prefix[p - length] ^ _LONG) >> U32
@@ -342,7 +342,7 @@ def list_indexed(index, short, length, most_steps, scratch):  # type: ignore[no-
         while entry != uint32(0):
             at = entry - uint32(1)
             if keys[at] == uint32(key):
-                k = keepers[at]
+                k = kept[at]
                 candidates[listed] = k
                 listed += uint64(seen[k] == uint8(0))
                 seen[k] = uint8(1)
@@ -433,7 +433,7 @@ def most_similar_kept(  # type: ignore[no-untyped-def]
 
 @kernel
 def decide_many(  # type: ignore[no-untyped-def]
-    sets, rows, end, threshold, index, known, scratch, progress, work, keepers, similarities
+    sets, rows, end, threshold, index, known, scratch, progress, work, duplicate_of, similarities
 ):
     """Decide on the texts of one cluster from ``progress`` to the one at ``end``.
 
@@ -446,7 +446,7 @@ def decide_many(  # type: ignore[no-untyped-def]
     count, indexed = uint64(progress.kept), uint64(progress.indexed)
     done = U0
     while i < end and done < work:
-        if keepers[i] >= 0 and uint64(keepers[i]) != i:
+        if duplicate_of[i] >= 0 and uint64(duplicate_of[i]) != i:
             i += U1
             continue
         row = rows[i]
@@ -458,7 +458,7 @@ def decide_many(  # type: ignore[no-untyped-def]
         short = size - least_overlap(size + size, threshold) + U1 if whole else length
         fill_prefix(hashes, start, stop, rarities, short, length, scratch.tallies, scratch.prefix)
         alone = fill_parity(hashes, start, stop, rarities, scratch.parity)
-        if keepers[i] < 0:
+        if duplicate_of[i] < 0:
             most_steps = indexed // _SCAN_GAIN + U64
             listed, steps = list_indexed(index, short, length, most_steps, scratch)
             begin = indexed if steps <= most_steps else U0
@@ -470,10 +470,10 @@ def decide_many(  # type: ignore[no-untyped-def]
             done += count - begin + compared * _COMPARISON
             similarities[i] = best
             if best >= 0.0:
-                keepers[i] = int64(known.positions[nearest])
+                duplicate_of[i] = int64(known.positions[nearest])
                 i += U1
                 continue
-            keepers[i] = int64(i)
+            duplicate_of[i] = int64(i)
         if indexed == count and used + length <= uint64(index.keys.size):
             used = add_entries(index, used, scratch.prefix, short, length, count)
             indexed += U1

@@ -63,7 +63,7 @@ class Reason(IntEnum):
 
     @property
     def text(self) -> str:
-        """The reason, as it is told."""
+        """The reason, as decisions.parquet and the report have it."""
         return _TEXTS[self]
 
 
@@ -81,24 +81,24 @@ _TEXTS = {
 class Decisions:
     """What is decided on n documents, aligned with them.
 
-    ``keepers`` int64[n] is the position of the kept document that each duplicates, its own where it
-    is kept. ``distances`` uint8[n] and ``similarities`` float64[n] are those to that document: 0
+    ``duplicate_of`` int64[n] is the row of the kept document that each duplicates, of a kept one
+    its own. ``distances`` uint8[n] and ``similarities`` float64[n] are those to that document: 0
     and NaN where it is the document itself, and NaN where texts were not compared.
     ``reasons`` uint8[n] are those of :class:`Reason`.
     """
 
-    keepers: NDArray[np.int64]
+    duplicate_of: NDArray[np.int64]
     distances: NDArray[np.uint8]
     similarities: NDArray[np.float64]
     reasons: NDArray[np.uint8]
 
     def __len__(self) -> int:
-        return int(self.keepers.size)
+        return int(self.duplicate_of.size)
 
     @property
     def kept(self) -> NDArray[np.bool_]:
         """Which documents are kept, bool[n]."""
-        own: NDArray[np.bool_] = self.keepers == np.arange(len(self))
+        own: NDArray[np.bool_] = self.duplicate_of == np.arange(len(self))
         return own
 
     def table(self, documents: ClusteredDocuments) -> pa.Table:
@@ -111,7 +111,7 @@ class Decisions:
             {
                 "id": documents.ids,
                 "cluster": pa.array(documents.clusters, mask=~documents.exist),
-                "keeper": documents.ids.take(pa.array(self.keepers)),
+                "keeper": documents.ids.take(pa.array(self.duplicate_of)),
                 "distance": pa.array(self.distances, mask=kept),
                 "similarity": pa.array(self.similarities, mask=np.isnan(self.similarities)),
                 "reason": reasons,
@@ -163,26 +163,26 @@ def resolve(
     members = order[exist[order]]
     members = members[np.argsort(documents.clusters[members], kind="stable")]
     starts, clusters = _runs(documents.clusters[members])
-    keepers, similarities = np.arange(n), np.full(n, np.nan)
+    duplicate_of, similarities = np.arange(n), np.full(n, np.nan)
     if threshold is None:
-        keepers[members] = members[starts[clusters]]
+        duplicate_of[members] = members[starts[clusters]]
     else:
         found, values = _verified(
             clusters, texts[members], fixed[members], checked, float(threshold), limits
         )
-        keepers[members], similarities[members] = members[found], values
-    keepers[fixed], similarities[fixed] = np.flatnonzero(fixed), np.nan
+        duplicate_of[members], similarities[members] = members[found], values
+    duplicate_of[fixed], similarities[fixed] = np.flatnonzero(fixed), np.nan
     reasons = np.full(n, Reason.ALONE, np.uint8)
     reasons[members] = Reason.UNLIKE
     reasons[members[starts]] = Reason.FIRST
     reasons[members[starts[np.bincount(clusters) == 1]]] = Reason.ALONE
-    dropped = keepers != np.arange(n)
+    dropped = duplicate_of != np.arange(n)
     reasons[dropped] = Reason.SAME_CLUSTER if threshold is None else Reason.NEAR_DUPLICATE
     if documents.texts is not None:
-        same = dropped & (documents.texts == documents.texts[keepers])
+        same = dropped & (documents.texts == documents.texts[duplicate_of])
         reasons[same], similarities[same] = Reason.SAME_TEXT, 1.0
-    distances = np.bitwise_count(documents.fingerprints ^ documents.fingerprints[keepers])
-    return Decisions(keepers, distances, similarities, reasons)
+    distances = np.bitwise_count(documents.fingerprints ^ documents.fingerprints[duplicate_of])
+    return Decisions(duplicate_of, distances, similarities, reasons)
 
 
 def warm_up() -> None:
@@ -261,7 +261,10 @@ def _decided(
     """Do the same for texts of which none repeats in its cluster."""
     starts = np.append(_runs(clusters)[0], texts.size).astype(np.uint64)
     stops = np.empty(starts.size - 1, np.uint64)
-    keepers, similarities = np.where(fixed, np.arange(texts.size), -1), np.full(texts.size, -1.0)
+    duplicate_of, similarities = (
+        np.where(fixed, np.arange(texts.size), -1),
+        np.full(texts.size, -1.0),
+    )
     rows = texts.view(np.uint64)
     lengths = sets.arrays[0][rows + np.uint64(1)] - sets.arrays[0][rows]
     hashes = np.append(np.uint64(0), np.cumsum(lengths))[starts]
@@ -269,13 +272,13 @@ def _decided(
     for some in _slices(hashes):
         kernels.decide_few(
             *sets.arrays, rows, starts[some.start : some.stop + 1], large[some], threshold,
-            np.empty(_FEW, np.uint64), stops[some], keepers, similarities,
+            np.empty(_FEW, np.uint64), stops[some], duplicate_of, similarities,
         )  # fmt: skip
         sets.release()
     for cluster in np.flatnonzero(stops < starts[1:]):
         run = slice(int(starts[cluster]), int(starts[cluster + 1]))
-        _decide_large(sets, rows, run, threshold, keepers, similarities, limits)
-    return keepers, np.where(similarities < 0, np.nan, similarities)
+        _decide_large(sets, rows, run, threshold, duplicate_of, similarities, limits)
+    return duplicate_of, np.where(similarities < 0, np.nan, similarities)
 
 
 def _slices(ends: NDArray[np.uint64]) -> Iterator[slice]:
@@ -296,7 +299,7 @@ def _decide_large(
     rows: NDArray[np.uint64],
     run: slice,
     threshold: float,
-    keepers: NDArray[np.int64],
+    duplicate_of: NDArray[np.int64],
     similarities: NDArray[np.float64],
     limits: Limits,
 ) -> None:
@@ -330,7 +333,7 @@ def _decide_large(
         progress = kernels.decide_many(
             described, rows, np.uint64(run.stop), threshold, index, known, scratch,
             kernels.Progress(*map(np.uint64, progress)), np.uint64(limits.work),
-            keepers, similarities,
+            duplicate_of, similarities,
         )  # fmt: skip
         sets.release()
 

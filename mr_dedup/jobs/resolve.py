@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from mr_dedup.clusters.decisions import resolve, warm_up
 from mr_dedup.clusters.documents import ClusteredDocuments
-from mr_dedup.clusters.keepers import KeepPolicy
+from mr_dedup.clusters.keep_policy import KeepPolicy
 from mr_dedup.clusters.stored_sets import StoredSets
 from mr_dedup.clusters.verification import (
     MOST_SHINGLES,
@@ -244,9 +244,9 @@ class ResolveJob(DocumentJob, frozen=True, kw_only=True):
                 "chunk": table["chunk"],
                 "row": table["row"],
                 "cluster": documents.clusters,
-                "keeper": documents.ids.take(pa.array(decisions.keepers)),
-                "keeper chunk": documents.files[decisions.keepers],
-                "keeper row": documents.places[decisions.keepers],
+                "keeper": documents.ids.take(pa.array(decisions.duplicate_of)),
+                "keeper chunk": documents.files[decisions.duplicate_of],
+                "keeper row": documents.places[decisions.duplicate_of],
                 "distance": decisions.distances,
                 "similarity": decisions.similarities,
                 "reason": decisions.reasons,

@@ -19,13 +19,14 @@ from mr_dedup.formats.tables import one_array
 from mr_dedup.pipeline.document_rows import Locations, Rows
 
 _SAMPLES = 12
-"""Dropped documents that are shown beside their keepers."""
+"""Dropped documents that are shown beside the kept documents they duplicate."""
 
 
 @dataclass
 class Decided:
-    """The decisions on all documents, aligned with them; ``keepers`` are numbers, -1 of the kept.
+    """The decisions on all documents, aligned with them.
 
+    ``duplicate_of`` is the number of the kept document that each duplicates, -1 for kept ones.
     ``earlier`` are the results of earlier runs, and how many documents each kept: the first ones.
     """
 
@@ -34,7 +35,7 @@ class Decided:
     similarities: NDArray[np.float64]
     reasons: NDArray[np.uint8]
     waiting: NDArray[np.bool_]
-    keepers: NDArray[np.int64]
+    duplicate_of: NDArray[np.int64]
     earlier: Sequence[tuple[str, int]] = ()
     _names: list[tuple[NDArray[np.int64], pa.LargeStringArray]] = field(default_factory=list)
     _methods: pa.StringArray | None = None
@@ -47,7 +48,7 @@ class Decided:
         clustered: NDArray[np.bool_],
         earlier: Sequence[tuple[str, int]],
     ) -> Decided:
-        """Return the decisions on what is in no cluster; the others are waited for."""
+        """Return the decisions on documents without a cluster; the others are ``waiting``."""
         reasons = np.full(len(cluster), Reason.ALONE, np.uint8)
         return cls(
             np.where(clustered, cluster, rows.fingerprints),
@@ -66,7 +67,7 @@ class Decided:
 
     @property
     def new(self) -> slice:
-        """Where the documents of this run are among all."""
+        """The documents of this run among all."""
         return slice(sum(count for _, count in self.earlier), None)
 
     def take(self, rows: Rows, table: pa.Table) -> None:
@@ -78,23 +79,23 @@ class Decided:
         self.reasons[numbers] = table["reason"].to_numpy()
         dropped = ~self.kept[numbers]
         of_dropped = table.filter(pa.array(dropped))
-        keepers = of_dropped.select(["keeper chunk", "keeper row"]).rename_columns(["chunk", "row"])
-        self.keepers[numbers[dropped]] = rows.numbers_of(keepers)
+        kept = of_dropped.select(["keeper chunk", "keeper row"]).rename_columns(["chunk", "row"])
+        self.duplicate_of[numbers[dropped]] = rows.numbers_of(kept)
         self._names.append((numbers[dropped], one_array(of_dropped["keeper"])))
 
     def name_methods(
         self,
         names_of: Callable[[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]], pa.Array],
     ) -> None:
-        """Take by which methods dropped documents and their keepers are alike.
+        """Store by which methods dropped documents duplicate the kept ones.
 
-        ``names_of`` tells it, given their distances and the numbers of both.
+        ``names_of`` returns them, given the distances and the numbers of both.
         """
         dropped = np.flatnonzero(~self.kept)
-        self._methods = names_of(self.distances[dropped], dropped, self.keepers[dropped])
+        self._methods = names_of(self.distances[dropped], dropped, self.duplicate_of[dropped])
 
     def samples(self) -> list[tuple[int, int]]:
-        """Return some dropped documents and their keepers, from the least similar to the most."""
+        """Return some dropped documents with what they duplicate, the least similar first."""
         dropped = np.flatnonzero(self.reasons == Reason.NEAR_DUPLICATE)
         if not dropped.size:
             dropped = np.flatnonzero(~self.kept)
@@ -105,7 +106,7 @@ class Decided:
             else ranked
         )
         numbers = list(dict.fromkeys(chosen.tolist()))
-        return list(zip(numbers, self.keepers[numbers].tolist(), strict=True))
+        return list(zip(numbers, self.duplicate_of[numbers].tolist(), strict=True))
 
     def check(self, rows: Rows) -> None:
         """Raise MrDedupError for earlier documents that are others by now.
@@ -132,8 +133,8 @@ class Decided:
         ``earlier_locations`` returns where documents of earlier runs are, given their numbers.
         """
         kept = self.kept
-        keepers, of_keepers = self._keeper_locations(rows, earlier_locations)
-        names = self._keeper_names(rows)
+        indices, locations = self._kept_locations(rows, earlier_locations)
+        names = self._kept_ids(rows)
         methods = pa.nulls(len(names), pa.string()) if self._methods is None else self._methods
         with (
             whole_file(decisions, overwrite=True) as file,
@@ -150,7 +151,7 @@ class Decided:
                 of_dropped = _OfDropped(
                     names[those],
                     methods[those],
-                    *(each.take(pa.array(keepers[those])) for each in of_keepers),
+                    *(each.take(pa.array(indices[those])) for each in locations),
                 )
                 writer.write_batch(self._batch(batch, start, of_dropped))
                 start += len(batch)
@@ -163,51 +164,48 @@ class Decided:
         """Return the clusters of two documents and more of which this run read some."""
         new = np.zeros(exist.size, bool)
         new[self.new] = True
-        values, places, sizes = np.unique(
+        values, indices, sizes = np.unique(
             self.clusters[exist].view(np.int64), return_inverse=True, return_counts=True
         )
-        documents = np.bincount(places, new[exist], minlength=values.size)
-        kept = np.bincount(places, (new & self.kept)[exist], minlength=values.size)
+        documents = np.bincount(indices, new[exist], minlength=values.size)
+        kept = np.bincount(indices, (new & self.kept)[exist], minlength=values.size)
         several = (sizes >= 2) & (documents >= 1)
         columns = {"documents": documents, "kept": kept, "earlier": sizes - documents}
         counts = {name: column[several].astype(np.int64) for name, column in columns.items()}
         return pa.table({"cluster": values[several], **counts})
 
-    def _keeper_names(self, rows: Rows) -> pa.LargeStringArray:
-        """Return the ids of the keepers of all that is dropped, in its order."""
+    def _kept_ids(self, rows: Rows) -> pa.LargeStringArray:
+        """Return the id of the kept document that each dropped one duplicates."""
         numbers = np.concatenate([np.empty(0, np.int64), *(part for part, _ in self._names)])
         names = pa.concat_arrays(
             [pa.array([], pa.large_string()), *(part for _, part in self._names)]
         )
         order = np.argsort(numbers)
         names = names.take(pa.array(order))
-        keepers = self.keepers[numbers[order]]
-        # earlier ones the job calls by numbers
-        earlier = keepers < rows.earlier
+        kept = self.duplicate_of[numbers[order]]
+        # the job has numbers for the ids of earlier ones
+        earlier = kept < rows.earlier
         if earlier.any():
             import pyarrow.compute as pc
 
-            wanted, places = np.unique(keepers[earlier], return_inverse=True)
+            wanted, indices = np.unique(kept[earlier], return_inverse=True)
             ids = pa.array(rows.ids_of(wanted).values(), pa.large_string())
-            names = pc.replace_with_mask(names, pa.array(earlier), ids.take(pa.array(places)))
+            names = pc.replace_with_mask(names, pa.array(earlier), ids.take(pa.array(indices)))
         return names
 
-    def _keeper_locations(
+    def _kept_locations(
         self, rows: Rows, earlier_locations: Callable[[NDArray[np.int64]], Locations]
     ) -> tuple[NDArray[np.int64], Locations]:
-        """Return which of some locations is the keeper's of each dropped document, and these.
-
-        Of all that is dropped, in its order; a keeper is among the locations once.
-        """
-        keepers, indices = np.unique(self.keepers[~self.kept], return_inverse=True)
-        first = int(keepers.searchsorted(rows.earlier))
-        parts = [earlier_locations(keepers[:first]), rows.locations_of(keepers[first:])]
+        """Return distinct locations, and for each dropped document the index of the kept one's."""
+        kept, indices = np.unique(self.duplicate_of[~self.kept], return_inverse=True)
+        first = int(kept.searchsorted(rows.earlier))
+        parts = [earlier_locations(kept[:first]), rows.locations_of(kept[first:])]
         files = pa.chunked_array([part.files for part in parts]).unify_dictionaries()
         positions = pa.concat_arrays([part.positions for part in parts])
         return indices, Locations(pa.concat_arrays(files.chunks), positions)
 
     def _source_of(self, number: int) -> str | None:
-        """Return which earlier result a document is of; None if it is of this run."""
+        """Return the earlier result of a document; None for one of this run."""
         for name, count in self.earlier:
             if number < count:
                 return name
@@ -230,7 +228,7 @@ class Decided:
         these = slice(start, start + len(ids))
         kept = self.kept[these]
         dropped = pa.array(~kept)
-        sources = self._sources(self.keepers[these][~kept])
+        sources = self._sources(self.duplicate_of[these][~kept])
         similarities = self.similarities[these]
         texts = pa.array([reason.text for reason in Reason])
         nothing = pa.nulls(len(ids), pa.string()), pa.nulls(len(ids), pa.large_string())
@@ -240,11 +238,9 @@ class Decided:
                 files,
                 positions,
                 pa.array(self.clusters[these].view(np.int64)),
-                pc.replace_with_mask(ids, dropped, of_dropped.keepers),
-                pc.replace_with_mask(
-                    files, dropped, of_dropped.keeper_files.cast(pa.large_string())
-                ),
-                pc.replace_with_mask(positions, dropped, of_dropped.keeper_positions),
+                pc.replace_with_mask(ids, dropped, of_dropped.kept_ids),
+                pc.replace_with_mask(files, dropped, of_dropped.kept_files.cast(pa.large_string())),
+                pc.replace_with_mask(positions, dropped, of_dropped.kept_positions),
                 pa.array(self.distances[these], mask=kept),
                 pa.array(similarities, mask=np.isnan(similarities)),
                 texts.take(pa.array(self.reasons[these])),
@@ -255,7 +251,7 @@ class Decided:
         )
 
     def counts(self) -> dict[str, object]:
-        """Return what became of the documents of this run."""
+        """Return the numbers of kept and dropped documents of this run."""
         kept, reasons = self.kept[self.new], self.reasons[self.new]
         counts = np.bincount(reasons, minlength=len(Reason)).tolist()
         first = self.new.start
@@ -265,7 +261,9 @@ class Decided:
             "reasons": {reason.text: counts[reason] for reason in Reason},
             "earlier documents": first,
             "dropped for earlier documents": int(
-                np.count_nonzero((self.keepers[self.new] >= 0) & (self.keepers[self.new] < first))
+                np.count_nonzero(
+                    (self.duplicate_of[self.new] >= 0) & (self.duplicate_of[self.new] < first)
+                )
             ),
         }
 
@@ -276,12 +274,12 @@ def changed(source: str | None, id: str) -> MrDedupError:
 
 
 class _OfDropped(NamedTuple):
-    """Of the dropped documents of a batch, in order, what is known of their keepers, and how."""
+    """For each dropped document of a batch, the kept one that it duplicates, and the methods."""
 
-    keepers: pa.LargeStringArray
+    kept_ids: pa.LargeStringArray
     methods: pa.StringArray
-    keeper_files: pa.DictionaryArray
-    keeper_positions: pa.Int64Array
+    kept_files: pa.DictionaryArray
+    kept_positions: pa.Int64Array
 
 
 _REPEATED = [

@@ -29,7 +29,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from mr_dedup.clusters.keepers import KeepPolicy
+from mr_dedup.clusters.keep_policy import KeepPolicy
 from mr_dedup.engines.engine import JobOutput
 from mr_dedup.features.options import FeatureOptions
 from mr_dedup.formats.documents.chunks import DocumentChunk
@@ -109,12 +109,19 @@ _MOST_REDUCE_KEYS = 4096
 class DedupOptions:
     """How to de-duplicate.
 
-    ``k`` bits between fingerprints of one cluster's documents, None if these are not looked at, and
-    ``methods`` by keys; ``keep`` policies; ``verify`` the least similarity to a keeper, None if
-    texts are not compared; ``shingles`` what by; ``share_by`` fields that ROWS has as well;
-    ``reading`` and ``format`` how documents are read; ``features`` what fingerprints are made of,
-    weighted by the file ``idf``. ``made_from`` says so in a line. Nothing is kept that is similar
-    to what the results ``against`` kept. ``keyword_idf`` is the file that keywords are weighted by.
+    Attributes:
+        k: The largest distance of the fingerprints of candidates; None without simhash.
+        keep: Policies, which choose the document of a cluster that is kept.
+        verify: The similarity to a kept document from which a document is dropped; None to drop
+            all but one document of a cluster.
+        shingles: The shingles of the texts that are compared.
+        share_by: Fields to store in ROWS.
+        reading, format: How documents are read.
+        features, idf: What fingerprints are made of; the file of document frequencies to weight by.
+        made_from: A line that describes the features.
+        against: Earlier results; what is similar to a document kept there is dropped.
+        methods: The methods that find candidates by keys.
+        keyword_idf: The file of document frequencies that keywords are weighted by.
     """
 
     k: int | None
@@ -410,7 +417,7 @@ def _keep(folder: Path, options: DedupOptions, run_job: RunJob, parts: Sequence[
 def _earlier_shown(folder: Path, parts: Sequence[str]) -> dict[int, str]:
     """Return the texts of earlier documents that samples show, by their numbers."""
     pairs = json.loads((folder / SAMPLES).read_bytes())
-    return texts_set_aside(folder, parts, np.array([keeper for _, keeper in pairs], np.int64))
+    return texts_set_aside(folder, parts, np.array([kept for _, kept in pairs], np.int64))
 
 
 def _write_json(path: Path, content: object) -> None:

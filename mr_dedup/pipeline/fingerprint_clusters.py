@@ -90,7 +90,7 @@ class ClusterLimit(NamedTuple):
 VERIFIED = ClusterLimit(4 << 30, 4 << 10)
 """Of clusters whose texts are compared: a million different texts.
 
-By what 200,000 variants of a page took (111,618 keepers, 16 s, 0.9 GB in a task), a million
+By what 200,000 variants of a page took (111,618 kept, 16 s, 0.9 GB in a task), a million
 similar ones take some 8 minutes and 1.5 GB. Sets of shingles are in a temporary file
 where they are many.
 """

@@ -88,18 +88,18 @@ class LargeCluster(NamedTuple):
 
 
 class Sample(NamedTuple):
-    """A dropped document beside its keeper, the kept document that it duplicates.
+    """A dropped document beside the kept document that it duplicates.
 
     ``similarity`` is None if the texts were not compared; ``earlier`` is the earlier result that
-    the keeper is from, None if it is from this run.
+    the kept document is from, None if it is from this run.
     """
 
     id: str
-    keeper: str
+    kept_id: str
     distance: int
     similarity: float | None
     text: str
-    keeper_text: str
+    kept_text: str
     earlier: str | None = None
 
 
@@ -112,13 +112,13 @@ class ReportData:
         options: names and values of the options of the run.
         totals: counts of documents.
         cluster_sizes: documents of each cluster of two and more, int64[c].
-        distances: of dropped documents from their keepers, in bits, uint8[d].
-        similarities: of dropped documents to their keepers, float64[d]; NaN where texts were not
+        distances: of dropped documents from the kept ones, in bits, uint8[d].
+        similarities: of dropped documents to the kept ones, float64[d]; NaN where texts were not
             compared.
         fingerprints: all fingerprints or a sample, uint64[f].
         shares: tables of documents by a field, or by ``"host"``.
         largest: the largest clusters.
-        samples: dropped documents beside their keepers.
+        samples: dropped documents beside those that they duplicate.
 
     Raises:
         ValueError: for arrays of other types, and for values out of range.

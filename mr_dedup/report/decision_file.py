@@ -27,47 +27,47 @@ class DecidedDocuments:
 
     Args:
         ids: the ids of the documents; kept documents of earlier runs come last.
-        keepers: int64[n], the row of the kept document that each duplicates; for a kept document
-            its own row.
+        duplicate_of: int64[n], the row of the kept document that each duplicates; its own for a
+            kept document.
     """
 
     ids: pa.LargeStringArray
-    keepers: NDArray[np.int64]
+    duplicate_of: NDArray[np.int64]
 
     @property
     def kept(self) -> NDArray[np.bool_]:
         """Which documents are kept, bool[n]."""
-        own: NDArray[np.bool_] = self.keepers == np.arange(self.keepers.size)
+        own: NDArray[np.bool_] = self.duplicate_of == np.arange(self.duplicate_of.size)
         return own
 
 
 def read_decisions(path: Path) -> DecidedDocuments:
     """Read a file of decisions. Takes a few times the size of its ids in memory.
 
-    A document is identified by ``file`` and ``position``, its keeper by ``keeper_file`` and
-    ``keeper_position``; without these columns by ``id`` and ``keeper``.
+    A document is identified by ``file`` and ``position``, the kept document that it duplicates by
+    ``keeper_file`` and ``keeper_position``; without these columns by ``id`` and ``keeper``.
 
     Args:
         path: the file, or the folder that contains it.
 
     Raises:
-        FormatError: if it is not a file of decisions, if a document occurs twice, or if a keeper
-            is missing or not kept.
+        FormatError: if it is not a file of decisions, if a document occurs twice, or if
+            the document that one duplicates is missing or not kept.
         MrDedupError: if it cannot be read.
     """
     path = path / NAME if path.is_dir() else path
     with open_parquet(path, str(path)) as file:
         columns = _columns(file, path)
-    ids, keepers, earlier, keys, keeper_keys = (
+    ids, kept_ids, earlier, keys, kept_keys = (
         pa.concat_arrays(parts) for parts in zip(*columns, strict=True)
     )
     # the kept documents of earlier runs become rows after those of this run
-    others = pa.table({"keeper": keepers, "earlier": earlier, "key": keeper_keys})
+    others = pa.table({"keeper": kept_ids, "earlier": earlier, "key": kept_keys})
     others = others.filter(earlier.is_valid())
     others = others.group_by(["earlier", "key"], use_threads=False).aggregate([("keeper", "min")])
     of_earlier = _with_result(others["key"].combine_chunks(), others["earlier"].combine_chunks())
     keys = pa.concat_arrays([_with_result(keys, pa.nulls(len(keys), earlier.type)), of_earlier])
-    keeper_keys = pa.concat_arrays([_with_result(keeper_keys, earlier), of_earlier])
+    kept_keys = pa.concat_arrays([_with_result(kept_keys, earlier), of_earlier])
     ids = pa.concat_arrays([ids, others["keeper_min"].combine_chunks()])
     rows = pc.index_in(keys, value_set=keys).to_numpy()
     again = np.flatnonzero(rows != np.arange(len(ids)))
@@ -76,16 +76,17 @@ def read_decisions(path: Path) -> DecidedDocuments:
         raise FormatError(
             path, f"row {row}", f"repeats the document {ids[row].as_py()!r} of row {first}"
         )
-    keeper_rows = pc.index_in(keeper_keys, value_set=keys)
-    if keeper_rows.null_count:
-        row = int(np.flatnonzero(keeper_rows.is_null())[0])
-        keeper = keepers[row].as_py()
-        raise FormatError(path, f"row {row}", f"its keeper {keeper!r} is not in the file")
-    decided = DecidedDocuments(ids, keeper_rows.to_numpy().astype(np.int64))
-    dropped = np.flatnonzero(~decided.kept[decided.keepers])
+    kept_rows = pc.index_in(kept_keys, value_set=keys)
+    if kept_rows.null_count:
+        row = int(np.flatnonzero(kept_rows.is_null())[0])
+        reason = f"it duplicates {kept_ids[row].as_py()!r}, which is not in the file"
+        raise FormatError(path, f"row {row}", reason)
+    decided = DecidedDocuments(ids, kept_rows.to_numpy().astype(np.int64))
+    dropped = np.flatnonzero(~decided.kept[decided.duplicate_of])
     if dropped.size:
         row = int(dropped[0])
-        raise FormatError(path, f"row {row}", f"its keeper {keepers[row].as_py()!r} is not kept")
+        reason = f"it duplicates {kept_ids[row].as_py()!r}, which is not kept"
+        raise FormatError(path, f"row {row}", reason)
     return decided
 
 
@@ -96,7 +97,7 @@ def _with_result(keys: pa.LargeStringArray, earlier: pa.LargeStringArray) -> pa.
 
 
 def _columns(file: ParquetRows, path: Path) -> list[tuple[pa.Array, ...]]:
-    """Return the columns id, keeper, earlier, and the keys of document and keeper, in parts.
+    """Return the columns id, keeper, earlier, and the keys of both documents, in parts.
 
     ``earlier`` is null if the file has no such column. Raises FormatError if there are no ids.
     """

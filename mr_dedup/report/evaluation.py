@@ -169,7 +169,7 @@ class Evaluation:
         true, first = _distinct(_ordered(*sides))
         return cls(
             decided.ids,
-            _ordered(dropped, decided.keepers[dropped]),
+            _ordered(dropped, decided.duplicate_of[dropped]),
             true,
             truth.similarities[known][first],
             decided.kept,

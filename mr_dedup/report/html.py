@@ -90,9 +90,9 @@ def _plots(data: ReportData) -> dict[str, Any]:
     leading = by_leading_bits(data.fingerprints)
     return {
         "sizes": _plot(sizes, "documents in the cluster", "clusters", is_log=True),
-        "distances": _plot(distances, "distance from the keeper in bits", "documents"),
+        "distances": _plot(distances, "distance from the kept document in bits", "documents"),
         "similarities": _plot(
-            by_similarity(data.similarities), "similarity to the keeper", "documents"
+            by_similarity(data.similarities), "similarity to the kept document", "documents"
         ),
         "leading": _plot(leading, "leading bits", "fingerprints"),
     }
@@ -112,9 +112,9 @@ def _plot(
 
 
 def _compared(sample: Sample) -> dict[str, Any]:
-    texts = compare(sample.text, sample.keeper_text)
+    texts = compare(sample.text, sample.kept_text)
     return {
         "sample": sample,
-        "equal": sample.text == sample.keeper_text,
-        "sides": [("dropped", sample.id, texts[0]), ("kept", sample.keeper, texts[1])],
+        "equal": sample.text == sample.kept_text,
+        "sides": [("dropped", sample.id, texts[0]), ("kept", sample.kept_id, texts[1])],
     }

@@ -265,7 +265,8 @@ def _subsets(signatures: Signatures, size: int) -> tuple[Rows, NDArray[np.uint64
     sizes = np.diff(signatures.offsets)
     if not can_be_connected(signatures, size):
         raise ValueError(
-            f"signatures: {sizes.max()} keys have more than {MAX_SUBSETS} subsets of {size}"
+            f"signatures: {sizes.max()} keys of a text have more than "
+            f"{MAX_SUBSETS} subsets of {size}"
         )
     combinations = np.array([math.comb(n, size) for n in range(int(sizes.max(initial=0)) + 1)])
     starts = np.zeros(sizes.size + 1, np.int64)

@@ -199,7 +199,7 @@ def by_length(documents):
         (["lowest:id"], by_id),
     ],
 )
-def test_keepers_are_chosen_by_policy(tmp_path, capfd, runner, policies, rank):
+def test_kept_documents_are_chosen_by_policy(tmp_path, capfd, runner, policies, rank):
     documents = made_up_documents(5)
     for document in documents:
         # a field that only a policy reads
@@ -638,7 +638,7 @@ def test_decisions_name_files_and_positions(tmp_path, capfd, monkeypatch, runner
     ]
     names = ("file", "position", "keeper_file", "keeper_position")
     assert [tuple(row[name] for name in names) for row in rows] == expected
-    assert read_decisions(Path("out")).keepers.tolist() == [0, 1, 1, 0, 4, 4, 0, 1]
+    assert read_decisions(Path("out")).duplicate_of.tolist() == [0, 1, 1, 0, 4, 4, 0, 1]
 
 
 def test_a_file_without_documents(tmp_path, capfd):

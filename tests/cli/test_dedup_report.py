@@ -102,7 +102,7 @@ def test_a_report_shows_shares_examples_and_samples(tmp_path):
     assert [example.partition("page-")[2] for example in data.largest[1].examples] == [
         "4.html", "5.html", "6.html", "7.html",
     ]  # fmt: skip
-    assert [(sample.text, sample.keeper_text) for sample in data.samples] == [
+    assert [(sample.text, sample.kept_text) for sample in data.samples] == [
         ("text 1001", "text 1000"),
         ("text 36002", "text 36000"),
         ("text 71001", "text 71000"),

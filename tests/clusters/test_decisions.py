@@ -14,7 +14,7 @@ from mr_dedup.clusters import decision_kernels, verification_kernels
 from mr_dedup.clusters import decisions as decisions_module
 from mr_dedup.clusters.decisions import THRESHOLD, Limits, Reason, resolve
 from mr_dedup.clusters.documents import ClusteredDocuments
-from mr_dedup.clusters.keepers import KeepPolicy
+from mr_dedup.clusters.keep_policy import KeepPolicy
 from mr_dedup.clusters.verification import MOST_SHINGLES, ShingleSets, shingle_sets
 from mr_dedup.features.options import FeatureOptions
 from tests.clusters.clustered import Page, columns
@@ -103,7 +103,7 @@ def decided(pages, threshold, policy=READ_FIRST, fixed=None):
     kept = None if fixed is None else np.array([page.place in fixed for page in pages], bool)
     found = resolve(documents, policy.rank(documents).order, sets, threshold, kept)
     rows = found.table(documents).to_pylist()
-    for page, row, keeper in zip(pages, rows, found.keepers, strict=True):
+    for page, row, keeper in zip(pages, rows, found.duplicate_of, strict=True):
         assert row["id"] == page.id
         assert row["keeper"] == pages[keeper].id
         assert row["cluster"] == (page.cluster if page.exists else None)
@@ -115,7 +115,7 @@ def decided(pages, threshold, policy=READ_FIRST, fixed=None):
             row["distance"],
             row["reason"],
         )
-        for page, row, keeper in zip(pages, rows, found.keepers, strict=True)
+        for page, row, keeper in zip(pages, rows, found.duplicate_of, strict=True)
     }
 
 
@@ -356,11 +356,11 @@ def test_crowded_clusters_are_decided_on_as_by_comparing_all(name, threshold, mo
         expected = by_comparing_all(sets, most, threshold)
         for limits in LIMITS:
             found = resolve(documents, order, sets_of(sets, most), threshold, limits=limits)
-            assert found.keepers.tolist() == expected, (most, limits)
+            assert found.duplicate_of.tolist() == expected, (most, limits)
         # every cluster is a large one
         monkeypatch.setattr(decisions_module, "_SLICE_HASHES", 50)
         found = resolve(documents, order, sets_of(sets, most), threshold)
-        assert found.keepers.tolist() == expected, most
+        assert found.duplicate_of.tolist() == expected, most
         monkeypatch.undo()
 
 
@@ -376,14 +376,14 @@ def test_crowded_clusters_are_decided_on_beside_others():
         alone = by_comparing_all(
             [frozenset(sets[place]) for place in members], MOST_SHINGLES, THRESHOLD
         )
-        assert found.keepers[members].tolist() == [members[keeper] for keeper in alone]
+        assert found.duplicate_of[members].tolist() == [members[keeper] for keeper in alone]
 
 
 def test_the_order_and_the_parts_in_which_documents_come_do_not_matter():
     sets = [numbers for name in ("near-duplicates", "few phrases") for numbers in CROWDS[name]]
     n = len(sets)
     places = np.arange(n)
-    expected = resolve(documents_of([0] * n, places), places, sets_of(sets, 50)).keepers
+    expected = resolve(documents_of([0] * n, places), places, sets_of(sets, 50)).duplicate_of
     rng = np.random.default_rng(2)
     for parts in (1, 2, 7):
         came = rng.permutation(n)
@@ -392,7 +392,7 @@ def test_the_order_and_the_parts_in_which_documents_come_do_not_matter():
             [sets_of([sets[i] for i in part], 50) for part in np.array_split(came, parts)]
         )
         found = resolve(documents, READ_FIRST.rank(documents).order, joined)
-        assert came[found.keepers[np.argsort(came)]].tolist() == expected.tolist()
+        assert came[found.duplicate_of[np.argsort(came)]].tolist() == expected.tolist()
 
 
 def test_what_is_dropped_has_a_keeper_that_is_like_it_and_keepers_are_unlike():
@@ -426,7 +426,7 @@ def test_a_hundred_thousand_copies_and_ten_thousand_unlike_texts():
     found = resolve(documents_of([3] * n, texts), np.arange(n), sets)
     counts = dict(zip(*np.unique(found.reasons, return_counts=True), strict=True))
     assert counts == {Reason.FIRST: 1, Reason.UNLIKE: 9_999, Reason.SAME_TEXT: 100_000}
-    assert (found.keepers[found.reasons == Reason.SAME_TEXT] == 0).all()
+    assert (found.duplicate_of[found.reasons == Reason.SAME_TEXT] == 0).all()
 
 
 def test_variants_of_one_page_leave_no_keepers_that_are_similar():
@@ -451,13 +451,13 @@ def test_variants_of_one_page_leave_no_keepers_that_are_similar():
     assert (similar[kept] >= THRESHOLD).sum() == kept.size
     dropped = np.flatnonzero(~found.kept)
     before = np.where(kept < dropped[:, None], similar[dropped], 0)
-    assert (kept[before.argmax(axis=1)] == found.keepers[dropped]).all()
+    assert (kept[before.argmax(axis=1)] == found.duplicate_of[dropped]).all()
 
 
 def test_without_verification_nothing_need_be_known_of_texts():
     documents = dataclasses.replace(documents_of([1, 1, 2], [0, 0, 0]), texts=None)
     found = resolve(documents, np.array([1, 0, 2]), threshold=None)
-    assert found.keepers.tolist() == [1, 1, 2]
+    assert found.duplicate_of.tolist() == [1, 1, 2]
     assert found.table(documents).column("similarity").null_count == 3
     assert [Reason(reason).text for reason in found.reasons] == [
         "dropped: same cluster",

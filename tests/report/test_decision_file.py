@@ -29,22 +29,22 @@ def test_a_file_or_the_folder_it_is_in(tmp_path, kind):
     for named in (path, tmp_path):
         decided = read_decisions(named)
         assert decided.ids.to_pylist() == ["a", "b", "ç", "d", "e"]
-        assert decided.keepers.tolist() == [0, 0, 2, 2, 0]
+        assert decided.duplicate_of.tolist() == [0, 0, 2, 2, 0]
         assert decided.kept.tolist() == [True, False, True, False, False]
 
 
 def test_no_documents(tmp_path):
     nothing = pa.array([], pa.large_string())
     decided = read_decisions(written(tmp_path, nothing, nothing))
-    assert (len(decided.ids), decided.keepers.dtype) == (0, np.int64)
+    assert (len(decided.ids), decided.duplicate_of.dtype) == (0, np.int64)
 
 
 @pytest.mark.parametrize(
     ("ids", "keepers", "reason"),
     [
         (list("abca"), list("abca"), "row 3: repeats the document 'a' of row 0"),
-        (list("abc"), list("axc"), "row 1: its keeper 'x' is not in the file"),
-        (list("abc"), list("bcc"), "row 0: its keeper 'b' is not kept"),
+        (list("abc"), list("axc"), "row 1: it duplicates 'x', which is not in the file"),
+        (list("abc"), list("bcc"), "row 0: it duplicates 'b', which is not kept"),
         (["a", None], ["a", "a"], "its column 'id' has rows without an id"),
         (["a", "b"], ["a", None], "its column 'keeper' has rows without an id"),
         (["a", "b"], [[1], [2]], "its column 'keeper' is not text"),
@@ -55,21 +55,21 @@ def test_invalid_decisions(tmp_path, ids, keepers, reason):
     assert refusal(path) in (f"{path}, {reason}", f"{path}: {reason}")
 
 
-def test_keepers_of_earlier_runs_are_documents_too(tmp_path):
+def test_kept_documents_of_earlier_runs_are_documents_too(tmp_path):
     none = pa.array([None] * 4, pa.large_string())
     earlier = pa.array([None, "one", "one", "two"], pa.large_string())
     decided = read_decisions(written(tmp_path, list("abcd"), list("axxy"), earlier=earlier))
     assert decided.ids.to_pylist() == list("abcdxy")
-    assert decided.keepers.tolist() == [0, 4, 4, 5, 4, 5]
+    assert decided.duplicate_of.tolist() == [0, 4, 4, 5, 4, 5]
     # an id of both this run and another, or of two others: documents of their own
     decided = read_decisions(written(tmp_path, list("abcd"), list("aaxy"), earlier=earlier))
     assert decided.ids.to_pylist() == list("abcdaxy")
-    assert decided.keepers.tolist() == [0, 4, 5, 6, 4, 5, 6]
+    assert decided.duplicate_of.tolist() == [0, 4, 5, 6, 4, 5, 6]
     decided = read_decisions(written(tmp_path, list("abcd"), list("axxx"), earlier=earlier))
     assert decided.ids.to_pylist() == list("abcdxx")
-    assert decided.keepers.tolist() == [0, 4, 4, 5, 4, 5]
+    assert decided.duplicate_of.tolist() == [0, 4, 4, 5, 4, 5]
     plain = read_decisions(written(tmp_path, list("abcd"), list("aacc"), earlier=none))
-    assert plain.keepers.tolist() == [0, 0, 2, 2]
+    assert plain.duplicate_of.tolist() == [0, 0, 2, 2]
     path = written(tmp_path, ["a"], ["a"], earlier=[[1]])
     assert refusal(path) == f"{path}: its column 'earlier' is not text"
 
@@ -89,10 +89,10 @@ def test_documents_with_the_same_id_are_identified_by_position(tmp_path):
     kept = [locations[0], locations[0], locations[2], locations[2]]
     decided = read_decisions(located(tmp_path, locations, kept))
     assert decided.ids.to_pylist() == ["same"] * 4
-    assert decided.keepers.tolist() == [0, 0, 2, 2]
+    assert decided.duplicate_of.tolist() == [0, 0, 2, 2]
     of_earlier = [None, "one", "two", "one"]
     decided = read_decisions(located(tmp_path, locations, [locations[0]] * 4, of_earlier))
-    assert decided.keepers.tolist() == [0, 4, 5, 4, 4, 5]
+    assert decided.duplicate_of.tolist() == [0, 4, 5, 4, 4, 5]
     path = located(tmp_path, [*locations[:3], locations[1]], kept)
     assert refusal(path) == f"{path}, row 3: repeats the document 'same' of row 1"
     path = located(tmp_path, locations, [*kept[:3], ("c", 0)])
@@ -123,5 +123,5 @@ def test_a_changed_byte_is_detected_or_harmless(tmp_path):
             noticed += 1
         else:
             assert found.ids == expected.ids
-            assert found.keepers.tolist() == [0, 0, 2, 2, 4, 5]
+            assert found.duplicate_of.tolist() == [0, 0, 2, 2, 4, 5]
     assert noticed > 10

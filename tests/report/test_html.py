@@ -94,10 +94,10 @@ def test_the_numbers_of_a_run():
         ["dropped: same text", "1", "14.3%", ""],
     ]
     assert rows(page, "Distances and similarities") == [
-        ["distance from the keeper in bits", "documents"],
+        ["distance from the kept document in bits", "documents"],
         ["0", "1"],
         ["2", "2"],
-        ["similarity to the keeper", "documents"],
+        ["similarity to the kept document", "documents"],
         ["0.85", "1"],
         ["1", "1"],
     ]

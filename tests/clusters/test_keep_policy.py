@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mr_dedup.clusters.keepers import KINDS, KeepPolicy, Preference
+from mr_dedup.clusters.keep_policy import KINDS, KeepPolicy, Preference
 from tests.clusters.clustered import Page, columns
 
 
