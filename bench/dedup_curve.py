@@ -134,11 +134,11 @@ def _keepers(
     documents = ClusteredDocuments(
         ids=pa.array(texts.ids, pa.large_string()).take(pa.array(rows)),
         files=np.zeros(rows.size, np.int64),
-        places=places,
+        positions=places,
         text_bytes=np.zeros(rows.size, np.int64),
         clusters=labels[rows],
         fingerprints=fingerprints.values[rows],
-        exist=np.ones(rows.size, bool),
+        has_fingerprint=np.ones(rows.size, bool),
         texts=numbers,
     )
     decisions = resolve(documents, places, sets)

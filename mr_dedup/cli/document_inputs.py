@@ -33,7 +33,7 @@ class DocumentWork:
     runner: str
     inputs: Sequence[Input]
     files: int
-    passed_over: int
+    skipped: int
     paths: Sequence[Path]
     remote: Sequence[RemoteFile] = ()
     content_bytes: int = 0
@@ -69,7 +69,7 @@ def prepare(
 
     here = [name for name in documents if not is_address(name)]
     there = [name for name in documents if is_address(name)]
-    files, passed_over = _found(here, arguments)
+    files, skipped = _found(here, arguments)
     paths = [file.path for file in files if file.path is not None]
     checksum_of_stdin = None
     if reads_again and any(file.path is None for file in files):
@@ -79,7 +79,7 @@ def prepare(
         inputs = _described(files, runner, arguments.cores, staging)
         size = content_bytes(files) if reads_again else 0
         return DocumentWork(
-            runner, inputs, len(files), passed_over, paths, content_bytes=size,
+            runner, inputs, len(files), skipped, paths, content_bytes=size,
             stdin=checksum_of_stdin,
         )  # fmt: skip
     _refuse_stdin(files, f"-r {arguments.runner}")
@@ -93,7 +93,7 @@ def prepare(
         arguments.runner,
         inputs,
         len(files) + len(remote),
-        passed_over + others,
+        skipped + others,
         paths,
         remote,
         stdin=checksum_of_stdin,

@@ -194,22 +194,24 @@ def table_writer(
 
 
 def _write_to_table(table: TableWriter, fields: list[str], rows: pa.Table) -> None:
-    values, exist = _fingerprints(rows)
+    values, has_fingerprint = _fingerprints(rows)
     lengths = rows["length"].to_numpy()
     kept = rows.select(fields) if fields else None
-    table.write(rows["id"].combine_chunks(), values, exist, lengths, kept)
+    table.write(rows["id"].combine_chunks(), values, has_fingerprint, lengths, kept)
 
 
 def _write_to_file(file: FingerprintWriter, with_ids: bool, rows: pa.Table) -> None:
-    values, exist = _fingerprints(rows)
+    values, has_fingerprint = _fingerprints(rows)
     if with_ids:
-        file.write_identified(values[exist], rows["id"].filter(exist).combine_chunks())
+        file.write_identified(
+            values[has_fingerprint], rows["id"].filter(has_fingerprint).combine_chunks()
+        )
     else:
-        file.write(values[exist])
+        file.write(values[has_fingerprint])
 
 
 def _fingerprints(rows: pa.Table) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
-    """Return the fingerprints of rows, and which of them exist."""
+    """Return the fingerprints of rows, and which of them has_fingerprint."""
     import numpy as np
 
     column = rows["fingerprint"]
@@ -235,8 +237,8 @@ def documents_read(counters: dict[str, int], work: DocumentWork, counts: ReadCou
     from mr_dedup.jobs.reading import SKIPPED
 
     said = [f"mr-dedup: files: {work.files:,}"]
-    if work.passed_over:
-        said[0] += f" ({work.passed_over:,} of other kinds skipped)"
+    if work.skipped:
+        said[0] += f" ({work.skipped:,} of other kinds skipped)"
     if counters:
         said[0] += (
             f", documents: {counters['documents']:,}, text: {counters['bytes of text'] / 1e6:,.1f} "

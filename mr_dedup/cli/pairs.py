@@ -146,9 +146,9 @@ class _Corpora:
 
     def fit(self, memory_bytes: int) -> bool:
         """Return whether all may be in memory, and made distinct there."""
-        from mr_dedup.hamming.planner import HELD_BYTES
+        from mr_dedup.hamming.planner import BUFFERED_BYTES
 
-        return self.size * HELD_BYTES <= memory_bytes
+        return self.size * BUFFERED_BYTES <= memory_bytes
 
 
 def _corpora_here(arguments: argparse.Namespace) -> _Corpora:
@@ -256,7 +256,7 @@ def _work_on_cluster(
 
 
 def _job(
-    planned: Plan, arguments: argparse.Namespace, others: range, bit_order: str = "dealt"
+    planned: Plan, arguments: argparse.Namespace, others: range, bit_order: str = "interleaved"
 ) -> JoinJob:
     """Return the job by a plan; raises MrDedupError for endless work.
 

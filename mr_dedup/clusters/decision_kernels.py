@@ -12,8 +12,8 @@ two sets have c hashes in common, the first of these has c - 1 common ones after
 n hashes it is among the first n - c + 1: the set's prefix. The order is by rarity, so that prefixes
 have few hashes in common by chance, then by the hashes. A set has two prefixes:
 
-- the long one, c = least_shared(n), is valid whatever the other's size is;
-- the short one, c = least_overlap(2 n), is valid if the other set is as large or larger.
+- the long one, c = min_shared(n), is valid whatever the other's size is;
+- the short one, c = min_overlap(2 n), is valid if the other set is as large or larger.
 
 So similar sets have a common hash in the short prefix of one and the long one of the other. For
 t = 0.8 these are 0.11 n and 0.2 n hashes. Hashes common to two long prefixes alone mean nothing:
@@ -38,7 +38,7 @@ import numpy as np
 from numba import int32, int64, uint8, uint32, uint64
 from numpy.typing import NDArray
 
-from mr_dedup.clusters.verification_kernels import least_overlap, similarity
+from mr_dedup.clusters.verification_kernels import min_overlap, similarity
 from mr_dedup.kernels.bits import population_count, trailing_zeros
 from mr_dedup.kernels.distances import GROUP, group_within
 from mr_dedup.kernels.jit import kernel
@@ -193,7 +193,7 @@ def classify(counts, rarities):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def least_shared(size, threshold):  # type: ignore[no-untyped-def]
+def min_shared(size, threshold):  # type: ignore[no-untyped-def]
     """Return the least o with o / ``size`` >= ``threshold``, as doubles divide.
 
     A set of ``size`` hashes shares so many with any that is similar enough: what both have
@@ -321,10 +321,10 @@ def add_entries(index, used, prefix, short, length, k):  # type: ignore[no-untyp
 
 
 @kernel
-def list_indexed(index, short, length, most_steps, scratch):  # type: ignore[no-untyped-def]
+def list_indexed(index, short, length, max_steps, scratch):  # type: ignore[no-untyped-def]
     """Write to scratch.candidates the kept texts that share an indexed key with scratch.prefix.
 
-    Returns how many, and how many steps it took; (0, ``most_steps`` + 1) if they would be more.
+    Returns how many, and how many steps it took; (0, ``max_steps`` + 1) if they would be more.
     """
     mask = uint64(index.heads.size) - U1
     prefix, seen, candidates = scratch.prefix, scratch.seen, scratch.candidates
@@ -332,8 +332,8 @@ def list_indexed(index, short, length, most_steps, scratch):  # type: ignore[no-
     for p in range(length + short):
         key = (prefix[p] if p < length else prefix[p - length] ^ _LONG) >> U32
         steps += uint64(index.lengths[key & mask])
-    if steps > most_steps:
-        return U0, most_steps + U1
+    if steps > max_steps:
+        return U0, max_steps + U1
     keys, kept, links = index.keys, index.kept, index.links
     listed = U0
     for p in range(length + short):
@@ -454,14 +454,14 @@ def decide_many(  # type: ignore[no-untyped-def]
         size = stop - start
         done += size
         whole = size == sizes[row]
-        length = size - least_shared(size, threshold) + U1
-        short = size - least_overlap(size + size, threshold) + U1 if whole else length
+        length = size - min_shared(size, threshold) + U1
+        short = size - min_overlap(size + size, threshold) + U1 if whole else length
         fill_prefix(hashes, start, stop, rarities, short, length, scratch.tallies, scratch.prefix)
         alone = fill_parity(hashes, start, stop, rarities, scratch.parity)
         if duplicate_of[i] < 0:
-            most_steps = indexed // _SCAN_GAIN + U64
-            listed, steps = list_indexed(index, short, length, most_steps, scratch)
-            begin = indexed if steps <= most_steps else U0
+            max_steps = indexed // _SCAN_GAIN + U64
+            listed, steps = list_indexed(index, short, length, max_steps, scratch)
+            begin = indexed if steps <= max_steps else U0
             limit = slack_of(size, alone, threshold)
             listed = scan(known, begin, count, whole, limit, scratch, listed)
             nearest, best, compared = most_similar_kept(

@@ -1,4 +1,4 @@
-"""Which document of a cluster is kept: orders of preference, read off columns."""
+"""Policies for which document of a cluster is kept: orders of preference by columns."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class Ranking:
 
 @dataclass(frozen=True)
 class KeepPolicy:
-    """Preferences, the first one first; what they leave equal goes by id, then file and place.
+    """Preferences, the first one first; what they leave equal goes by id, then file and position.
 
     So documents have one order, however they came and whatever their ids. ``first`` is the order
     in which documents are read; ``longest`` and ``shortest`` go by the bytes of the text;
@@ -134,7 +134,7 @@ class KeepPolicy:
             if step.kind in _READ:
                 unreadable[str(step)] = found[0][0].null_count - values.null_count
             keys += found
-        last = (documents.ids, documents.files, documents.places)
+        last = (documents.ids, documents.files, documents.positions)
         keys += [(pa.array(column), _UP) for column in last]
         table = pa.table([key for key, _ in keys], names=[str(i) for i in range(len(keys))])
         # nulls, values that cannot be used, come last whichever way a key goes
@@ -147,7 +147,7 @@ class KeepPolicy:
 
 def _keys_of_documents(kind: str, documents: ClusteredDocuments) -> list[tuple[pa.Array, str]]:
     if kind == "first":
-        return [(pa.array(documents.files), _UP), (pa.array(documents.places), _UP)]
+        return [(pa.array(documents.files), _UP), (pa.array(documents.positions), _UP)]
     return [(pa.array(documents.text_bytes), _DOWN if kind == "longest" else _UP)]
 
 

@@ -11,7 +11,7 @@ from typing import BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from mr_dedup.clusters.verification import MOST_SHINGLES, ShingleSets
+from mr_dedup.clusters.verification import MAX_SHINGLES, ShingleSets
 from mr_dedup.errors import MrDedupError
 
 
@@ -39,7 +39,7 @@ class StoredSets:
 
     def __init__(self, memory_bytes: int) -> None:
         self._memory_bytes = memory_bytes
-        self._most = MOST_SHINGLES
+        self._most = MAX_SHINGLES
         self._sizes: list[NDArray[np.int64]] = []
         self._hashes: list[NDArray[np.uint64]] = []
         self._bytes = 0

@@ -16,7 +16,7 @@ from mr_dedup.features.preparation import prepared_batch
 from mr_dedup.features.shingles import max_shingles, scratch_for, shingle_rule
 from mr_dedup.features.text_batch import TextBatch, text_batch
 
-MOST_SHINGLES = 1 << 14
+MAX_SHINGLES = 1 << 14
 """Shingles of a text from which on it is known by a sample of so many: 128 KB a text."""
 
 
@@ -140,7 +140,7 @@ def _offsets(sizes: NDArray[np.int64], most: int) -> NDArray[np.int64]:
 
 
 def shingle_sets(
-    texts: pa.LargeStringArray, options: FeatureOptions = SHINGLES, most: int = MOST_SHINGLES
+    texts: pa.LargeStringArray, options: FeatureOptions = SHINGLES, most: int = MAX_SHINGLES
 ) -> ShingleSets:
     """Return the set of shingles of every text; that of a null is empty.
 

@@ -108,7 +108,7 @@ def gather(offsets, hashes, rows, starts, out):  # type: ignore[no-untyped-def]
 
 
 @kernel(error_model="numpy")  # 1 / 0 is inf
-def least_overlap(total, threshold):  # type: ignore[no-untyped-def]
+def min_overlap(total, threshold):  # type: ignore[no-untyped-def]
     """Return the least o with o / (total - o) >= ``threshold``, as doubles divide.
 
     ``total`` is the sum of two sets' sizes, o what they have in common, so that is their
@@ -188,7 +188,7 @@ def similarity(offsets, sizes, hashes, a, b, least):  # type: ignore[no-untyped-
             limit = min(limit, hashes[j_end - U1])
         i_end, j_end = end_within(hashes, i, i_end, limit), end_within(hashes, j, j_end, limit)
     total = i_end - i + (j_end - j)
-    found = common(hashes, i, i_end, j, j_end, least_overlap(total, least))
+    found = common(hashes, i, i_end, j, j_end, min_overlap(total, least))
     value = min(np.float64(found) / np.float64(total - found), at_most)
     return value if value >= least else -1.0
 

@@ -53,10 +53,10 @@ MAX_MATCHES = 2 * 10**9
 DEFAULT_MEMORY_BYTES = 400 << 20
 """What the tables of one search may take: leaves a task of 700 MB room for Python and blocks."""
 
-HELD_BYTES = 32
-"""What a fingerprint takes while its partition is made distinct, or joined."""
+BUFFERED_BYTES = 32
+"""The memory of a fingerprint while its partition is made distinct or joined."""
 
-_LEAST_PARTS, _MOST_PARTS = 16, 1 << 16
+_MIN_PARTS, _MAX_PARTS = 16, 1 << 16
 """Partitions of a table: enough for even shares of the tasks, not so many that batches are tiny."""
 
 SAMPLE_SIZE = 1 << 13
@@ -221,7 +221,7 @@ def parts_for(size: int, memory_bytes: int) -> int:
 
     Of uniform ones a partition then takes half of a task's ``memory_bytes``, or less.
     """
-    return min(_MOST_PARTS, max(_LEAST_PARTS, math.ceil(2 * size * HELD_BYTES / memory_bytes)))
+    return min(_MAX_PARTS, max(_MIN_PARTS, math.ceil(2 * size * BUFFERED_BYTES / memory_bytes)))
 
 
 def spread_sample(fingerprints: Fingerprints, size: int = SAMPLE_SIZE) -> Fingerprints:
@@ -286,8 +286,8 @@ def _self_option(
     slices = 1 if copied_bytes <= memory_bytes else math.ceil(16 * size / memory_bytes)
     group = _FOLLOWING if design.k < WHOLE_FROM else 2 * _FOLLOWING
     # a directory of partitions has as many bits as there are
-    most_bits = BITS if partitioned else bits
-    following = [size * max(rate, 2.0**-most_bits) / 2 for rate in rates]
+    max_bits = BITS if partitioned else bits
+    following = [size * max(rate, 2.0**-max_bits) / 2 for rate in rates]
     join = sum(_JOIN + group * each / _GROUP_SIZE for each in following)
     moves = 0 if order.is_natural else 1
     if partitioned:

@@ -60,7 +60,7 @@ class JoinJob(Job, frozen=True, kw_only=True):
             one corpus.
         other_names: The same by what the inputs are called.
         design: The table design; ``auto`` for the planner's choice.
-        bit_order: ``natural``, ``dealt``, or 64 positions.
+        bit_order: ``natural``, ``interleaved``, or 64 positions.
         expected: About how many fingerprints there are.
         partitions: Partitions of each table; by default as many as ``expected`` asks for.
         ordered: Whether there is a step that orders the pairs; without it they are in no order.
@@ -76,7 +76,7 @@ class JoinJob(Job, frozen=True, kw_only=True):
     others: tuple[int, ...] | None = None
     other_names: tuple[str, ...] | None = None
     design: str = "auto"
-    bit_order: str = "dealt"
+    bit_order: str = "interleaved"
     expected: int = DEFAULT_EXPECTED
     partitions: int | None = None
     ordered: bool = True
@@ -181,7 +181,7 @@ class JoinJob(Job, frozen=True, kw_only=True):
         )
         add("-k", dest="k", type=int, default=3, help="largest Hamming distance (3)")
         add("--design", default="auto", help="the table design, as mr-dedup plan names it")
-        add("--bit-order", default="dealt", help="natural, dealt, or 64 positions")
+        add("--bit-order", default="interleaved", help="natural, interleaved, or 64 positions")
         add(
             "--expected",
             type=int,

@@ -25,7 +25,7 @@ from mr_dedup.clusters.documents import ClusteredDocuments
 from mr_dedup.clusters.keep_policy import KeepPolicy
 from mr_dedup.clusters.stored_sets import StoredSets
 from mr_dedup.clusters.verification import (
-    MOST_SHINGLES,
+    MAX_SHINGLES,
     ShingleSets,
     number_texts,
     shingle_sets,
@@ -246,7 +246,7 @@ class ResolveJob(DocumentJob, frozen=True, kw_only=True):
                 "cluster": documents.clusters,
                 "keeper": documents.ids.take(pa.array(decisions.duplicate_of)),
                 "keeper chunk": documents.files[decisions.duplicate_of],
-                "keeper row": documents.places[decisions.duplicate_of],
+                "keeper row": documents.positions[decisions.duplicate_of],
                 "distance": decisions.distances,
                 "similarity": decisions.similarities,
                 "reason": decisions.reasons,
@@ -280,11 +280,11 @@ class ResolveJob(DocumentJob, frozen=True, kw_only=True):
         documents = ClusteredDocuments(
             ids=one_array(table["id"]),
             files=table["chunk"].to_numpy(),
-            places=table["row"].to_numpy(),
+            positions=table["row"].to_numpy(),
             text_bytes=table["length"].to_numpy(),
             clusters=table["label"].to_numpy(),
             fingerprints=table["fingerprint"].to_numpy(),
-            exist=np.ones(len(table), bool),
+            has_fingerprint=np.ones(len(table), bool),
             texts=texts,
             fields=pa.table(columns) if columns else None,
         )
@@ -299,7 +299,7 @@ class ResolveJob(DocumentJob, frozen=True, kw_only=True):
         """
         order = self.policy.rank(documents).order
         before = np.flatnonzero(earlier)
-        before = before[np.argsort(documents.places[before])]
+        before = before[np.argsort(documents.positions[before])]
         return np.concatenate([before, order[~earlier[order]]])
 
 
@@ -318,7 +318,7 @@ def _sets_of(table: pa.Table) -> ShingleSets:
     """Return the sets of shingles in a table, as ``ResolveJob`` puts them there."""
     lists = one_array(table["shingles"])
     hashes = lists.flatten().to_numpy()
-    return ShingleSets.of_sizes(table["shingle count"].to_numpy(), hashes, MOST_SHINGLES)
+    return ShingleSets.of_sizes(table["shingle count"].to_numpy(), hashes, MAX_SHINGLES)
 
 
 def _located(table: pa.Table, chunk: int, rows: NDArray[np.int64]) -> pa.Table:

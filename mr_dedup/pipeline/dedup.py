@@ -47,18 +47,18 @@ from mr_dedup.jobs.method_options import SIMHASH
 from mr_dedup.jobs.reading import SKIPPED, is_rejects, reject_lines
 from mr_dedup.jobs.resolve import EARLIER, ResolveJob
 from mr_dedup.pipeline import results
-from mr_dedup.pipeline.decided import Decided
-from mr_dedup.pipeline.document_clusters import Signed, cluster_documents, method_names
+from mr_dedup.pipeline.document_clusters import MethodSignatures, cluster_documents, method_names
 from mr_dedup.pipeline.document_rows import Rows, rows_schema
 from mr_dedup.pipeline.earlier_texts import (
     as_documents,
     earlier_locations,
-    set_aside,
-    texts_set_aside,
+    read_earlier_texts,
+    write_earlier_texts,
 )
 from mr_dedup.pipeline.fingerprint_clusters import UNVERIFIED, VERIFIED, JoinSettings
 from mr_dedup.pipeline.kept_documents import KeptDocuments
 from mr_dedup.pipeline.results import EarlierResult, write_fingerprints, write_signatures
+from mr_dedup.pipeline.run_decisions import RunDecisions
 from mr_dedup.pipeline.signature_rows import read_signatures, signature_writer
 from mr_dedup.pipeline.stages import Stages
 from mr_dedup.signatures.protocol import SignatureMethod
@@ -102,7 +102,7 @@ FINGERPRINTS = f"{RESULT}/{results.FINGERPRINTS}"
 _GROUP_BYTES = 16 << 20
 """Bytes of text of the documents that are resolved together, about."""
 
-_MOST_REDUCE_KEYS = 4096
+_MAX_REDUCE_KEYS = 4096
 
 
 @dataclass(frozen=True)
@@ -270,9 +270,11 @@ def fingerprint_documents(folder: Path, options: DedupOptions, run_job: RunJob) 
     }
 
 
-def signed_documents(folder: Path, methods: Sequence[SignatureMethod]) -> Iterator[Signed]:
+def signed_documents(
+    folder: Path, methods: Sequence[SignatureMethod]
+) -> Iterator[MethodSignatures]:
     """Yield the signatures of all documents, one method after the other."""
-    yield from (Signed(*each) for each in read_signatures(folder / SIGNATURES, methods))
+    yield from (MethodSignatures(*each) for each in read_signatures(folder / SIGNATURES, methods))
 
 
 def _earlier_rows(batch: pa.RecordBatch, schema: pa.Schema) -> pa.Table:
@@ -289,17 +291,17 @@ def _earlier_rows(batch: pa.RecordBatch, schema: pa.Schema) -> pa.Table:
 def _cluster(folder: Path, options: DedupOptions, run_job: RunJob) -> dict[str, Any]:
     """Find which fingerprints of several documents are one cluster."""
     rows = Rows.read(folder / ROWS)
-    exist = np.flatnonzero(rows.exist)
+    numbers = np.flatnonzero(rows.has_fingerprint)
 
-    def signed() -> Iterator[Signed]:
+    def signed() -> Iterator[MethodSignatures]:
         for each in signed_documents(folder, options.methods):
             # a document without a fingerprint is no node
-            whole = exist.size == sum(map(len, each.parts))
-            yield each if whole else Signed(each.method, [each.signatures.take(exist)])
+            whole = numbers.size == sum(map(len, each.parts))
+            yield each if whole else MethodSignatures(each.method, [each.signatures.take(numbers)])
 
     with run_job.join_settings() as settings:
         labels, counts = cluster_documents(
-            rows.fingerprints[exist], rows.lengths[exist], options.k, signed, settings,
+            rows.fingerprints[numbers], rows.lengths[numbers], options.k, signed, settings,
             UNVERIFIED if options.verify is None else VERIFIED,
         )  # fmt: skip
     order = np.argsort(labels.nodes)
@@ -312,14 +314,14 @@ def _narrow_to_new(folder: Path) -> None:
     rows, labels = Rows.read(folder / ROWS), Labels.read(folder / LABELS)
     new = slice(rows.earlier, None)
     label, known = labels.of(rows.fingerprints[new])
-    wanted = np.isin(labels.labels, label[known & rows.exist[new]])
+    wanted = np.isin(labels.labels, label[known & rows.has_fingerprint[new]])
     Labels(labels.fingerprints[wanted], labels.labels[wanted]).write(folder / LABELS)
 
 
 def _earlier(folder: Path, options: DedupOptions, run_job: RunJob) -> list[str]:
     rows, labels = Rows.read(folder / ROWS), Labels.read(folder / LABELS)
     names = options.reading.id_names[0], options.reading.text_name
-    return set_aside(folder, rows, labels, options.against, names, run_job.here)
+    return write_earlier_texts(folder, rows, labels, options.against, names, run_job.here)
 
 
 def _resolve(
@@ -329,9 +331,9 @@ def _resolve(
     rows = Rows.read(folder / ROWS)
     labels = Labels.read(folder / LABELS)
     cluster, clustered = labels.of(rows.fingerprints)
-    clustered &= rows.exist
+    clustered &= rows.has_fingerprint
     keys = reduce_keys_for(int(rows.lengths[clustered].sum()))
-    found = Decided.unclustered(rows, cluster, clustered, options.earlier)
+    found = RunDecisions.unclustered(rows, cluster, clustered, options.earlier)
     if clustered.any():
         numbers = np.flatnonzero(clustered)
         ClusteredRows(
@@ -372,14 +374,14 @@ def _resolve(
 
 def reduce_keys_for(size_bytes: int) -> int:
     """Return how many reduce keys texts of ``size_bytes`` have that are in clusters."""
-    return min(_MOST_REDUCE_KEYS, 1 + size_bytes // _GROUP_BYTES)
+    return min(_MAX_REDUCE_KEYS, 1 + size_bytes // _GROUP_BYTES)
 
 
 def known_reduce_keys(folder: Path) -> int:
     """Return how many the resolve stage will have, from what the stages before it left."""
     rows = Rows.read(folder / ROWS)
     _, clustered = Labels.read(folder / LABELS).of(rows.fingerprints)
-    return reduce_keys_for(int(rows.lengths[clustered & rows.exist].sum()))
+    return reduce_keys_for(int(rows.lengths[clustered & rows.has_fingerprint].sum()))
 
 
 def _keep(folder: Path, options: DedupOptions, run_job: RunJob, parts: Sequence[str]) -> list[str]:
@@ -417,7 +419,7 @@ def _keep(folder: Path, options: DedupOptions, run_job: RunJob, parts: Sequence[
 def _earlier_shown(folder: Path, parts: Sequence[str]) -> dict[int, str]:
     """Return the texts of earlier documents that samples show, by their numbers."""
     pairs = json.loads((folder / SAMPLES).read_bytes())
-    return texts_set_aside(folder, parts, np.array([kept for _, kept in pairs], np.int64))
+    return read_earlier_texts(folder, parts, np.array([kept for _, kept in pairs], np.int64))
 
 
 def _write_json(path: Path, content: object) -> None:

@@ -131,16 +131,16 @@ def _clustered(
         for first, second in connecting_edges(each.parts, min_shared_keys):
             joined.add(first.astype(np.uint64), second.astype(np.uint64))
     if options.k is not None:
-        exist = np.flatnonzero(rows.exist)
-        values = rows.fingerprints[exist]
+        with_fingerprint = np.flatnonzero(rows.has_fingerprint)
+        values = rows.fingerprints[with_fingerprint]
         found = cluster_fingerprints(values, options.k, settings).labels
         order = np.argsort(found.nodes)
         nodes, labels = found.nodes[order], found.labels[order]
-        places = np.minimum(np.searchsorted(nodes, values), max(0, nodes.size - 1))
-        known = nodes[places] == values if nodes.size else np.zeros(values.size, bool)
-        members, their = exist[known].astype(np.uint64), labels[places[known]]
-        order = np.argsort(their, kind="stable")
-        same = their[order[1:]] == their[order[:-1]]
+        ranks = np.minimum(np.searchsorted(nodes, values), max(0, nodes.size - 1))
+        known = nodes[ranks] == values if nodes.size else np.zeros(values.size, bool)
+        members, labels = with_fingerprint[known].astype(np.uint64), labels[ranks[known]]
+        order = np.argsort(labels, kind="stable")
+        same = labels[order[1:]] == labels[order[:-1]]
         joined.add(members[order[:-1][same]], members[order[1:][same]])
     all_labels = joined.labels()
     return all_labels.nodes.astype(np.int64), all_labels.labels.astype(np.int64)

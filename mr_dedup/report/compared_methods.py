@@ -114,10 +114,14 @@ class SimhashMethod:
     def sign(self, texts: Texts) -> Signatures:
         """Return fingerprints as keys; a null has none."""
         parts = [simhash(part, self.features) for part in texts]
-        exist = np.concatenate([np.empty(0, bool), *(part.has_fingerprint for part in parts)])
+        has_fingerprint = np.concatenate(
+            [np.empty(0, bool), *(part.has_fingerprint for part in parts)]
+        )
         values = np.concatenate([np.empty(0, np.uint64), *(part.values for part in parts)])
-        offsets = np.append(0, np.cumsum(exist))
-        return Signatures(offsets, values[exist], np.empty((exist.size, 0), np.uint8))
+        offsets = np.append(0, np.cumsum(has_fingerprint))
+        return Signatures(
+            offsets, values[has_fingerprint], np.empty((has_fingerprint.size, 0), np.uint8)
+        )
 
     def stored_bytes(self, signatures: Signatures) -> int:
         """Return the bytes of the fingerprints."""

@@ -477,7 +477,7 @@ def test_decisions_that_cannot_be_told_of_end_the_run(tmp_path, capfd, monkeypat
         raise OSError(28, "No space left on device", "decisions.parquet")
 
     with monkeypatch.context() as patch:
-        patch.setattr(pipeline.Decided, "write", write)
+        patch.setattr(pipeline.RunDecisions, "write", write)
         assert "No space left on device" in mistake(capfd, path, "-o", out)
     assert not has_finished(tmp_path / ".out.unfinished", "resolve")
     assert not out.exists()

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from mr_dedup.clusters import verification
 from mr_dedup.clusters.verification import (
-    MOST_SHINGLES,
+    MAX_SHINGLES,
     ShingleSets,
     number_texts,
     shingle_sets,
@@ -43,7 +43,7 @@ def as_lists(sets):
     return [sets.hashes[start:stop].tolist() for start, stop in edges]
 
 
-def sets_of(lists, most=MOST_SHINGLES):
+def sets_of(lists, most=MAX_SHINGLES):
     """ShingleSets of lists of numbers, cut where they are longer than ``most``."""
     kept = [sorted(numbers)[:most] for numbers in lists]
     flat = [number for numbers in kept for number in numbers]
@@ -202,7 +202,7 @@ def test_long_texts_are_estimated_within_their_bound():
     sets = [set(text_oracle.shingles(text, "words", 3)) for text in pair]
     truth = len(sets[0] & sets[1]) / len(sets[0] | sets[1])
     cut = shingle_sets(array(pair))
-    assert np.diff(cut.offsets).tolist() == [MOST_SHINGLES] * 2
+    assert np.diff(cut.offsets).tolist() == [MAX_SHINGLES] * 2
     (found,) = cut.jaccard(np.array([0]), np.array([1]))
     assert 0 < abs(found - truth) < 0.02
     whole = shingle_sets(array(pair), SHINGLES, 1 << 20)

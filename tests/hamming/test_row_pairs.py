@@ -46,11 +46,11 @@ def test_rows_of_one_fingerprint_are_no_flood(monkeypatch, middle):
     for first, _ in near_rows(values, 1):
         assert first.size <= 1 << 12
         found += first.size
-    _, most_bytes = tracemalloc.get_traced_memory()
+    _, max_bytes = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert found == 64 * 20_000
     # all pairs of rows would be 20 MB, and the left ones of these with their places as much
-    assert most_bytes < 3 << 20
+    assert max_bytes < 3 << 20
 
 
 def test_no_rows():

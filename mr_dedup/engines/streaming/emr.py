@@ -130,7 +130,7 @@ class EmrRunner(ShippingRunner, EMRJobRunner):  # type: ignore[misc]
     """mrjob's runner, with our scripts, bar and errors, and few calls of the services."""
 
     # they are arguments of a step, which may have 10,280 characters together
-    most_split = 35
+    max_split = 35
 
     _fs: Any
 

@@ -106,7 +106,7 @@ class HadoopRunner(ShippingRunner, HadoopJobRunner):  # type: ignore[misc]
     """mrjob's runner, with few calls of the hadoop command, our scripts, bar and errors."""
 
     # tasks have their addresses in one variable, which may have 128 KB
-    most_split = 500
+    max_split = 500
 
     def __init__(self, **options: Any) -> None:
         self._both: CompositeFilesystem = None

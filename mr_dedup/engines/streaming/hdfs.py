@@ -216,21 +216,21 @@ def plain_reason(reason: str) -> str:
 
 
 def _is_in(name: str, uri: str) -> bool:
-    """Return whether a listed file is ``name``, or is in that folder and not to be passed over."""
+    """Return whether a listed file is ``name``, or is in that directory and not hidden."""
     folder = name.rstrip("/") + "/"
     inside = uri.removeprefix(folder).split("/")
-    return uri == name or (uri.startswith(folder) and not _any_passed_over(inside))
+    return uri == name or (uri.startswith(folder) and not _any_hidden(inside))
 
 
 def _hidden(glob: str, uri: str) -> bool:
-    """Return whether a file is matched by a glob, or in a folder that is, yet to be passed over."""
+    """Return whether a file is matched by a glob, or is in a directory that is, but is hidden."""
     # alternatives may hold slashes
     *above, last = re.sub(r"\{[^{}]*\}", "", glob.rstrip("/")).split("/")
     below = uri.split("/")[len(above) :]
-    return _any_passed_over(below[1:] if last.startswith((".", "_")) else below)
+    return _any_hidden(below[1:] if last.startswith((".", "_")) else below)
 
 
-def _any_passed_over(parts: Sequence[str]) -> bool:
+def _any_hidden(parts: Sequence[str]) -> bool:
     return any(part.startswith((".", "_")) for part in parts)
 
 

@@ -22,7 +22,7 @@ class ManifestRunner(MRJobBinRunner):  # type: ignore[misc]
     the others has a manifest of its own, which Hadoop takes for a small file of lines.
     """
 
-    most_split: int
+    max_split: int
     """How many inputs may be split."""
 
     _input_manifest_path: str | None
@@ -40,7 +40,7 @@ class ManifestRunner(MRJobBinRunner):  # type: ignore[misc]
         if self._input_manifest_path is not None or not self._uses_input_manifest():
             return
         addresses = [self._upload_mgr.uri(place) for place in self._get_input_paths()]
-        self._split = to_be_split(self.lines_bytes, self._split_bytes, self.most_split)
+        self._split = to_be_split(self.lines_bytes, self._split_bytes, self.max_split)
         split, whole = [], []
         for number, address in enumerate(addresses):
             line = f"{address}\t{number}\t{quoted_name(self.names.get(address, address))}"

@@ -23,7 +23,7 @@ _SAMPLES = 12
 
 
 @dataclass
-class Decided:
+class RunDecisions:
     """The decisions on all documents, aligned with them.
 
     ``duplicate_of`` is the number of the kept document that each duplicates, -1 for kept ones.
@@ -47,7 +47,7 @@ class Decided:
         cluster: NDArray[np.uint64],
         clustered: NDArray[np.bool_],
         earlier: Sequence[tuple[str, int]],
-    ) -> Decided:
+    ) -> RunDecisions:
         """Return the decisions on documents without a cluster; the others are ``waiting``."""
         reasons = np.full(len(cluster), Reason.ALONE, np.uint8)
         return cls(
@@ -157,18 +157,18 @@ class Decided:
                 start += len(batch)
                 dropped += count
         with whole_file(clusters, overwrite=True) as file:
-            table = self._clusters(rows.exist)
+            table = self._clusters(rows.has_fingerprint)
             pq.write_table(table, file, compression="zstd", write_page_checksum=True)
 
-    def _clusters(self, exist: NDArray[np.bool_]) -> pa.Table:
+    def _clusters(self, has_fingerprint: NDArray[np.bool_]) -> pa.Table:
         """Return the clusters of two documents and more of which this run read some."""
-        new = np.zeros(exist.size, bool)
+        new = np.zeros(has_fingerprint.size, bool)
         new[self.new] = True
         values, indices, sizes = np.unique(
-            self.clusters[exist].view(np.int64), return_inverse=True, return_counts=True
+            self.clusters[has_fingerprint].view(np.int64), return_inverse=True, return_counts=True
         )
-        documents = np.bincount(indices, new[exist], minlength=values.size)
-        kept = np.bincount(indices, (new & self.kept)[exist], minlength=values.size)
+        documents = np.bincount(indices, new[has_fingerprint], minlength=values.size)
+        kept = np.bincount(indices, (new & self.kept)[has_fingerprint], minlength=values.size)
         several = (sizes >= 2) & (documents >= 1)
         columns = {"documents": documents, "kept": kept, "earlier": sizes - documents}
         counts = {name: column[several].astype(np.int64) for name, column in columns.items()}
