@@ -38,7 +38,7 @@ from mr_dedup.cli.document_arguments import (
     read_options,
 )
 from mr_dedup.cli.document_inputs import DocumentWork, prepare, remote_identities
-from mr_dedup.cli.on_cluster import cluster_settings, is_address, refuse_cluster_arguments
+from mr_dedup.cli.on_cluster import cluster_settings, is_uri, refuse_cluster_arguments
 from mr_dedup.cli.result_folder import ResultFolder
 from mr_dedup.cli.runner_arguments import add_runner_arguments
 from mr_dedup.cli.streams import counted, printable
@@ -299,7 +299,7 @@ def chosen_methods(
     arguments.weights = arguments.weights or by_simhash[1]
     given = {k for k in distances if k >= 0} | ({arguments.k} - {None})
     if not distances and given:
-        raise MrDedupError(f"-k: means nothing to {', '.join(names)}; give --method {SIMHASH}")
+        raise MrDedupError(f"-k: not used by {', '.join(names)}; give --method {SIMHASH}")
     if len(given) > 1:
         raise MrDedupError(f"--method {SIMHASH}: is given several k, {sorted(given)}")
     return (*given, DEFAULT_K)[0] if distances else None, methods
@@ -362,9 +362,9 @@ def _earlier_results(
     from mr_dedup.pipeline.results import EarlierResult, followed, not_followed
 
     if arguments.follow and not arguments.against:
-        raise MrDedupError("--follow: means nothing without --against")
+        raise MrDedupError("--follow: needs --against")
     for name in arguments.against:
-        if is_address(name):
+        if is_uri(name):
             raise MrDedupError(f"--against {name}: expected a folder of this machine")
     named = [EarlierResult.read(name) for name in arguments.against]
     results = followed(named, further=arguments.follow)

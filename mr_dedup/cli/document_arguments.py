@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mr_dedup.cli.arguments import byte_size
-from mr_dedup.cli.on_cluster import is_address
+from mr_dedup.cli.on_cluster import is_uri
 from mr_dedup.formats.documents.rejects import MAX_REJECTED, ReadCounts
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ def document_frequencies(arguments: argparse.Namespace) -> DocumentFrequencies |
     from mr_dedup.errors import MrDedupError
     from mr_dedup.jobs.frequencies import read_frequencies
 
-    if arguments.idf and is_address(arguments.idf):
+    if arguments.idf and is_uri(arguments.idf):
         raise MrDedupError(f"--idf {arguments.idf}: expected a file here, which goes with the job")
     # usage errors come first
     features = feature_options(arguments)

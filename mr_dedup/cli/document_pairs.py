@@ -97,7 +97,7 @@ def refuse_document_arguments(arguments: argparse.Namespace) -> None:
 
     for attribute, option in arguments.document_options.items():
         if attribute in arguments:
-            raise MrDedupError(f"{option.name}: means nothing without --method, to fingerprints")
+            raise MrDedupError(f"{option.name}: needs --method, is not used for fingerprints")
 
 
 def find_document_pairs(arguments: argparse.Namespace) -> int:
@@ -137,12 +137,12 @@ def find_document_pairs(arguments: argparse.Namespace) -> int:
 
 
 def _of_documents(arguments: argparse.Namespace) -> argparse.Namespace:
-    """Return the arguments with what jobs of dedup look at; MrDedupError for what means nothing."""
+    """Return the arguments as jobs of dedup need them; MrDedupError for those without a use."""
     from mr_dedup.errors import MrDedupError
 
     for attribute, name in OF_FINGERPRINTS.items():
         if getattr(arguments, attribute) != arguments.fingerprint_defaults[attribute]:
-            raise MrDedupError(f"{name}: means nothing to documents")
+            raise MrDedupError(f"{name}: not used by documents")
     arguments = copy.copy(arguments)
     for attribute, option in arguments.document_options.items():
         if attribute not in arguments:

@@ -6,7 +6,8 @@ a row a document (id, fingerprint, length, and the fields that are kept), .tsv o
 fingerprint TAB id, .longs the fingerprints alone. A text without a letter or a digit, such as an
 empty one, has the fingerprint of the text as it is.
 
-Records that cannot be read are counted and kept in OUT.rejects.jsonl, with file, place and reason.
+Records that cannot be read are counted and written to OUT.rejects.jsonl, with file, position and
+reason.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from mr_dedup.cli.document_inputs import DocumentWork, prepare
 from mr_dedup.cli.on_cluster import (
     cluster_settings,
     delivered,
-    output_place,
+    output_name,
     refuse_cluster_arguments,
 )
 from mr_dedup.cli.rejects import RejectsOutput, rejects_beside, rejects_output
@@ -58,15 +59,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments to ``parser``."""
     parser.add_argument("documents", nargs="+", metavar="DOCS", help="files, globs or folders; -")
     parser.add_argument(
-        "-o", "--out", type=output_place, required=True, metavar="OUT",
-        help="write here; on a cluster it may be an address",
+        "-o", "--out", type=output_name, required=True, metavar="OUT",
+        help="write here; on a cluster it may be a URI",
     )  # fmt: skip
     parser.add_argument(
         "--keep-field", action="append", default=[], metavar="NAME",
         help="a field of the documents that OUT, a .parquet, has as well; may be repeated",
     )  # fmt: skip
     parser.add_argument(
-        "--rejects", type=output_place, metavar="FILE",
+        "--rejects", type=output_name, metavar="FILE",
         help="where records go that cannot be read (default: OUT.rejects.jsonl)",
     )  # fmt: skip
     parser.add_argument("--overwrite", action="store_true", help="replace OUT if it exists")
@@ -84,16 +85,16 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.runner in streaming.CLUSTER_RUNNERS:
         settings = cluster_settings(arguments)
     else:
-        outputs = [str(place) for place in (arguments.out, arguments.rejects) if place]
+        outputs = [str(name) for name in (arguments.out, arguments.rejects) if name]
         refuse_cluster_arguments(arguments, [*arguments.documents, *outputs])
-    place = arguments.out
-    format = _format_of(place, arguments.keep_field)
-    rejects_place = arguments.rejects or rejects_beside(place)
+    name = arguments.out
+    format = _format_of(name, arguments.keep_field)
+    rejects_name = arguments.rejects or rejects_beside(name)
     with (
         streaming.staging_folder() as staging,
-        delivered(place, arguments, staging, settings) as out,
-        delivered(rejects_place, arguments, staging, settings) as rejects_path,
-        rejects_output(rejects_path, arguments.overwrite, str(rejects_place)) as rejects,
+        delivered(name, arguments, staging, settings) as out,
+        delivered(rejects_name, arguments, staging, settings) as rejects_path,
+        rejects_output(rejects_path, arguments.overwrite, str(rejects_name)) as rejects,
     ):
         work = prepare(arguments.documents, arguments, staging, settings)
         with fingerprinted(arguments, work, staging, settings, arguments.keep_field) as result:
@@ -102,7 +103,7 @@ def run(arguments: argparse.Namespace) -> int:
                 copy_rows(result, write, rejects)
                 rejects.counts.files = work.files
                 judge_reading(arguments, rejects.counts)
-    _summarise(result.counters, work, rejects, time.perf_counter() - started, place)
+    _summarise(result.counters, work, rejects, time.perf_counter() - started, name)
     return 0
 
 

@@ -37,7 +37,7 @@ from mr_dedup.cli.fingerprint_inputs import (
 )
 from mr_dedup.cli.on_cluster import (
     cluster_settings,
-    is_address,
+    is_uri,
     refuse_cluster_arguments,
     remote_inputs,
     staged_files,
@@ -241,9 +241,9 @@ def _work_on_cluster(
     for name, names in (("corpus", arguments.corpus), ("others", arguments.others)):
         folder = staging / name
         folder.mkdir()
-        here = corpus_files([text for text in names if not is_address(text)], arguments)
+        here = corpus_files([text for text in names if not is_uri(text)], arguments)
         refuse_input_as_output(arguments.out, here)
-        there = [text for text in names if is_address(text)]
+        there = [text for text in names if is_uri(text)]
         remote, sizes = remote_inputs(there, arguments, settings)
         chunks = chunks_to_send(here, arguments.corpus_format)
         first_other = len(inputs)

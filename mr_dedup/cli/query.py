@@ -29,7 +29,7 @@ from mr_dedup.cli.identified import identified_lines
 from mr_dedup.cli.on_cluster import (
     cluster_settings,
     fetched,
-    is_address,
+    is_uri,
     refuse_cluster_arguments,
     remote_inputs,
     staged_files,
@@ -160,8 +160,8 @@ def _work_here(sides: Sides, staging: Path) -> _Work:
 def _work_on_cluster(sides: Sides, staging: Path, settings: ClusterSettings) -> _Work:
     """Prepare a run on a cluster: its files as they are, those of this machine to be sent."""
     arguments = sides.arguments
-    here = [name for name in arguments.corpus if not is_address(name)]
-    there = [name for name in arguments.corpus if is_address(name)]
+    here = [name for name in arguments.corpus if not is_uri(name)]
+    there = [name for name in arguments.corpus if is_uri(name)]
     queries_here = fetched(arguments.queries, staging, arguments.runner, settings)
     files, queries_file = _inputs(arguments, here, queries_here)
     remote, sizes = remote_inputs(there, arguments, settings)

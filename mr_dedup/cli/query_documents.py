@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal
 from mr_dedup.cli.document_arguments import described_features, judge_reading, read_options
 from mr_dedup.cli.document_inputs import prepare
 from mr_dedup.cli.fingerprint import copy_rows, documents_read, fingerprinted, table_writer
-from mr_dedup.cli.on_cluster import is_address, refuse_existing_output
+from mr_dedup.cli.on_cluster import is_uri, refuse_existing_output
 from mr_dedup.formats.documents.rejects import ReadCounts
 from mr_dedup.formats.inputs import expand
 
@@ -152,7 +152,7 @@ def _kinds(
     """Yield what the files are that a name stands for, and what they are called."""
     if name == "-":
         yield "documents", "standard input"
-    elif not is_address(name):
+    elif not is_uri(name):
         for path in expand([name]):
             yield _kind_here(path, arguments), str(path)
     elif kind := _kind_by_ending(name):
@@ -207,7 +207,7 @@ def _kind_by_ending(name: str) -> _Kind | None:
 def _has_ids(arguments: argparse.Namespace, side: str) -> bool:
     """Return whether all files of a side call their fingerprints by ids, and are at hand."""
     names = _names(arguments, side)
-    if any(map(is_address, names)):
+    if any(map(is_uri, names)):
         return False
     return len(list(_tables(arguments, side))) == sum(len(expand([name])) for name in names)
 
@@ -216,7 +216,7 @@ def _tables(arguments: argparse.Namespace, side: str) -> Iterator[Path]:
     """Yield the files of this machine that have fingerprints in Parquet."""
     format = getattr(arguments, f"{side}_format")
     for name in _names(arguments, side):
-        for path in () if is_address(name) else expand([name]):
+        for path in () if is_uri(name) else expand([name]):
             if format == "parquet" or (not format and path.suffix.lower() == ".parquet"):
                 yield path
 

@@ -99,6 +99,6 @@ def rejects_to(path: Path | None, overwrite: bool) -> Iterator[Rejects]:
 
 
 def rejects_beside(out: Place) -> Place:
-    """Return the name of the rejects of what is read for ``out``, a path or an address."""
+    """Return the name of the rejects of what is read for ``out``, a path or a URI."""
     name = f"{out}.rejects.jsonl"
     return Path(name) if isinstance(out, Path) else name

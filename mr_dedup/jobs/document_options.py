@@ -125,7 +125,7 @@ def feature_options(options: argparse.Namespace) -> FeatureOptions:
     if chosen.uses_idf and idf is None:
         raise ValueError(f"--weights {weights}: needs --idf, a file of mr-dedup idf")
     if idf is not None and not chosen.uses_idf:
-        raise ValueError(f"--idf: means nothing to --weights {weights}")
+        raise ValueError(f"--idf: not used by --weights {weights}")
     return chosen
 
 

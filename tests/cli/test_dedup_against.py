@@ -268,7 +268,7 @@ def test_earlier_results_that_cannot_be_are_one_line(tmp_path, capfd):
             "made from words:2, log-tf, normalize nfkc, those of this",
         ),
         (["--against", kept, "--max-record-size", 99], "99 is less than the 9,999 of"),
-        (["--follow"], "--follow: means nothing without --against"),
+        (["--follow"], "--follow: needs --against"),
     ]:
         for dry in ([], ["--dry-run"]):
             assert said in mistake(capfd, path, "-o", out, *arguments, *dry), arguments

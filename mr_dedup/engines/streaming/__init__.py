@@ -82,7 +82,7 @@ def run(
             yield result
         return
     arguments = ["-r", runner, "--no-conf", "--local-tmp-dir", str(staging), *options]
-    job = job_class([*arguments, *(item.place for item in named)])
+    job = job_class([*arguments, *(item.location for item in named)])
     engine = _local_engine(runner, job_class, job, named, cores)
     try:
         with engine.progress:
@@ -160,7 +160,7 @@ def _local_engine(
     options = {key: value for key, value in job._runner_kwargs().items() if key != "mrjob_cls"}
     options["num_cores"] = cores or len(os.sched_getaffinity(0))
     engine = runner_class(job_class, **options)
-    engine.names = {item.place: item.name for item in inputs}
+    engine.names = {item.location: item.name for item in inputs}
     return engine
 
 

@@ -1,8 +1,8 @@
 """Run a job on Amazon EMR: mrjob's emr runner, made plain to read and quick to say what failed.
 
 The client puts what is local into S3, starts a cluster (or uses the one that mrjob.conf names),
-follows the job, fetches its output and takes away what it put there. What a task cannot do it
-tells by a file in S3, at once; the logs, which EMR copies to S3 when a cluster ends, tell the rest.
+follows the job, fetches its output and removes its files. A failing task writes the reason to a
+file in S3 at once; other reasons are in the logs, which EMR copies to S3 when a cluster ends.
 
 Importing this needs boto3: see mr_dedup.engines.streaming.amazon.
 """
@@ -279,8 +279,8 @@ class EmrRunner(ShippingRunner, EMRJobRunner):  # type: ignore[misc]
         log = ClientLog(self.progress)
         log.job_failure = self._given_up(failures)
         if log.job_failure is None:
-            if told := self._cluster_failure():
-                return Explanation(told)
+            if reason := self._cluster_failure():
+                return Explanation(reason)
             if self._read_logs():
                 self._await_logs(self._step_ids[-1])
                 log, said = self._logs.client_log(self._step_ids[-1], self.progress)
@@ -288,7 +288,7 @@ class EmrRunner(ShippingRunner, EMRJobRunner):  # type: ignore[misc]
         return explain(log, failures)
 
     def _given_up(self, failures: Sequence[Failure]) -> str | None:
-        """Return a task that was given up, as its reports tell: one of its last attempt."""
+        """Return a task whose last attempt failed, by its reports."""
         for failure in failures:
             kind, number = failure.attempt.split("_")[-3::2]
             name = f"mapreduce.{'map' if kind == 'm' else 'reduce'}.maxattempts"
@@ -297,7 +297,7 @@ class EmrRunner(ShippingRunner, EMRJobRunner):  # type: ignore[misc]
         return None
 
     def _reports(self) -> str:
-        """Return what tasks that failed told."""
+        """Return the reports of failed tasks."""
         return "".join(self._files.read(uri) for uri in self._files.below(self._failures))
 
     def _cluster_failure(self) -> str | None:
@@ -391,7 +391,7 @@ class EmrRunner(ShippingRunner, EMRJobRunner):  # type: ignore[misc]
     def cleanup(self, mode: Any = None) -> None:
         """End what runs, and take away what was put into S3.
 
-        The logs of a job that failed stay, as do those that mrjob.conf gives a place.
+        The logs of a failed job stay, and those in a directory that mrjob.conf names.
         """
         with contextlib.suppress(MrDedupError), aws_errors("Amazon EMR"):
             self._end_work()

@@ -21,7 +21,7 @@ _EXIT_CODE = re.compile(r"subprocess failed with code (\d+)")
 
 
 class EmrLogs:
-    """The logs of one cluster, below ``folder``, an address in S3."""
+    """The logs of one cluster, below ``folder``, a URI in S3."""
 
     def __init__(self, files: S3Files, folder: str) -> None:
         self._files = files
@@ -71,8 +71,8 @@ class EmrLogs:
         logs = [uri for uri in self._files.below(folder) if "/stderr" in uri]
         said = "\n".join(self._files.read(uri) for uri in logs)
         lines = [line.strip() for line in said.splitlines() if line.strip()]
-        told = f"the cluster could not be set up: bootstrap action {number} failed on {node}"
-        return f"{told}: {lines[-1] if lines else 'it did not say why'}"
+        failure = f"the cluster could not be set up: bootstrap action {number} failed on {node}"
+        return f"{failure}: {lines[-1] if lines else 'it did not say why'}"
 
 
 def _failure(syslog: str, stderr: str) -> Failure | None:

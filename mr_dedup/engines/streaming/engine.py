@@ -131,7 +131,7 @@ def _linked(inputs: Sequence[Input], folder: Path) -> list[Input]:
     """Return inputs as links in ``folder``, one each: a file that is given twice is two."""
     (folder / "links").mkdir()
     return [
-        replace(item, place=str(_link(folder / "links" / f"{number:06}", item.place)))
+        replace(item, location=str(_link(folder / "links" / f"{number:06}", item.location)))
         for number, item in enumerate(inputs)
     ]
 
@@ -139,7 +139,7 @@ def _linked(inputs: Sequence[Input], folder: Path) -> list[Input]:
 def _written_names(inputs: Sequence[Input], folder: Path) -> Path:
     """Write what the user calls each input, by its path, in their order; return where."""
     path = folder / "names.json"
-    path.write_text(json.dumps({item.place: item.name for item in inputs}))
+    path.write_text(json.dumps({item.location: item.name for item in inputs}))
     return path
 
 

@@ -87,10 +87,10 @@ def explain(log: ClientLog, failures: Sequence[Failure]) -> Explanation:
     reports = [failure for failure in failures if _is_of(failure.attempt, task)]
     if reports:
         return _of_task(max(reports, key=lambda failure: failure.attempt))
-    told = [said for attempt, said in log.failed_attempts if _is_of(attempt, task)]
+    reasons = [said for attempt, said in log.failed_attempts if _is_of(attempt, task)]
     name = _task_name(task["kind"], task["number"])
-    if told:
-        return Explanation(_shortened(f"{name}: {_of_hadoop(told[-1])}"))
+    if reasons:
+        return Explanation(_shortened(f"{name}: {_of_hadoop(reasons[-1])}"))
     return Explanation(_shortened(f"{name} failed; why is in its log on the cluster only"))
 
 
@@ -106,7 +106,7 @@ def _of_task(failure: Failure) -> Explanation:
     said = failure.said
     if _TRACEBACK not in said:
         return Explanation(_shortened(f"{name}: {_without_traceback(failure)}"))
-    kind, message, place = _last_raised(said)
+    kind, message, location = _last_raised(said)
     if kind.startswith(_OUR_ERRORS):
         named = kind == f"{_OUR_ERRORS}FormatError"
         return Explanation(_shortened(message if named else f"{name}: {message}"))
@@ -118,7 +118,7 @@ def _of_task(failure: Failure) -> Explanation:
         return Explanation(f"{name}: memory was short; try a larger --task-memory")
     outage = kind in _OUTAGES
     where = f" on {failure.node}" if outage and failure.node else ""
-    return Explanation(_shortened(f"{name}{where}: {kind}: {message} ({place})"), not outage)
+    return Explanation(_shortened(f"{name}{where}: {kind}: {message} ({location})"), not outage)
 
 
 def _without_traceback(failure: Failure) -> str:
@@ -133,15 +133,15 @@ def _without_traceback(failure: Failure) -> str:
 
 
 def _last_raised(said: str) -> tuple[str, str, str]:
-    """Return type, message and place of the last exception."""
+    """Return type, message and location of the last exception."""
     lines = said[said.rindex(_TRACEBACK) :].splitlines()[1:]
     frames = [match for line in lines if (match := _FRAME.match(line))]
     start = next((n for n, line in enumerate(lines) if not line.startswith(" ")), len(lines))
     raised = _RAISED.fullmatch(" ".join(line.strip() for line in lines[start:]))
-    place = f"{frames[-1]['path'].rpartition('/')[2]}:{frames[-1]['line']}" if frames else ""
+    location = f"{frames[-1]['path'].rpartition('/')[2]}:{frames[-1]['line']}" if frames else ""
     if raised is None:
-        return "error", " ".join(lines[start:]), place
-    return raised["type"], raised["message"] or "", place
+        return "error", " ".join(lines[start:]), location
+    return raised["type"], raised["message"] or "", location
 
 
 def _of_hadoop(said: str) -> str:

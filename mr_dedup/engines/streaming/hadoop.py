@@ -1,7 +1,7 @@
 """Run a job on a Hadoop cluster: mrjob's hadoop runner, made quicker to start and plain to read.
 
 The client stages what is local in one go, ships this package, follows the job, fetches its output
-and takes away all it left on the cluster. What a task cannot do it tells by a file on the cluster,
+and removes its files from the cluster. A failing task writes the reason to a file on the cluster,
 which works whether or not the client may read the nodes' logs.
 """
 
@@ -105,7 +105,7 @@ def _filesystem(hadoop_bin: str | None) -> ClusterFilesystem:
 class HadoopRunner(ShippingRunner, HadoopJobRunner):  # type: ignore[misc]
     """mrjob's runner, with few calls of the hadoop command, our scripts, bar and errors."""
 
-    # tasks have their addresses in one variable, which may have 128 KB
+    # tasks have their URIs in one variable, which may have 128 KB
     max_split = 500
 
     def __init__(self, **options: Any) -> None:

@@ -1,6 +1,6 @@
 """Files of a cluster by the ``hadoop fs`` command, every failure of it as one line.
 
-Each call starts a Java that takes one or two seconds: what can be asked at once is.
+Each call starts a JVM, which takes one or two seconds, so requests are combined.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from mrjob.fs.hadoop import HadoopFilesystem
 from mr_dedup.engines.inputs import RemoteFile
 from mr_dedup.errors import MrDedupError
 
-# a host that does not answer at all is asked twice for 20 s each, not 45 times
+# a host that does not respond is tried twice for 20 s, not 45 times
 _GENERIC = ["-D", "ipc.client.connect.max.retries.on.timeouts=1"]
 
 # permissions, replication (or -), owner, group, size, date, time, path
@@ -100,8 +100,8 @@ class ClusterFilesystem(HadoopFilesystem):  # type: ignore[misc]
         """Return the files that ``names``, URIs of files, folders and globs, stand for.
 
         In the order given, those of a folder or glob by path. Folders stand for the files in them
-        and in their sub-folders; what is called ``.…`` or ``_…`` in one is passed over, as Hadoop
-        does with ``_SUCCESS``. Raises MrDedupError for a name that stands for no file.
+        and in their sub-folders; those named ``.…`` or ``_…`` are skipped, as
+        Hadoop skips ``_SUCCESS``. Raises MrDedupError for a name that stands for no file.
         """
         literal = [name for name in names if not _GLOB.search(name)]
         listed = self._listing(literal) if literal else []
@@ -155,7 +155,7 @@ class ClusterFilesystem(HadoopFilesystem):  # type: ignore[misc]
             try:
                 self.put(local, aside)
             except HadoopCommandError:
-                # asked for only now: mostly the folder is there
+                # only now, as the directory usually exists
                 self.mkdir(folder)
                 self.put(local, aside)
             if overwrite:
