@@ -75,9 +75,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("documents", nargs="+", metavar="DOCS", help="files, globs or folders; -")
     add("-o", "--out", type=Path, required=True, metavar="OUT", help="the folder to make")
     add("--method", action="append", metavar="NAME[:PARAMETER=VALUE,…]",
-        help="what calls documents alike, before their texts are compared: minhash, simhash, "
+        help="how candidates are found, before their texts are compared: minhash, simhash, "
         "super-shingles, segments, text-profile, keywords, abstract or exact, with parameters as "
-        "in minhash:bands=16,rows=5 or simhash:k=7; of several each counts "
+        "in minhash:bands=16,rows=5 or simhash:k=7; several methods may be given "
         "(default minhash)")  # fmt: skip
     add("-k", type=int, metavar="K",
         help="of simhash: the largest Hamming distance (default 10)")  # fmt: skip
@@ -105,9 +105,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "memory of this command, or by tasks of the runner; the result is the same (default: what "
         "takes less time; what compares more than keys is always done here)")  # fmt: skip
     add("--share-by", action="append", default=[], metavar="FIELD",
-        help="have the report tell how many near-duplicates each value of it has")  # fmt: skip
+        help="count near-duplicates by the values of this field in the report")  # fmt: skip
     add("--dry-run", action="store_true", help="print what would be done, and do nothing")
-    add("--resume", action="store_true", help="go on with a run that did not end")
+    add("--resume", action="store_true", help="resume an interrupted run")
     add("--overwrite", action="store_true", help="replace OUT, and forget an unfinished run")
     # pairs of words at 10 bits found more than single words at 7, as fast (docs/quality.md); and
     # single words join a million pages by chance
@@ -118,7 +118,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def verify_argument(text: str) -> float | None:
-    """Return the least similarity that an argument says, None for off."""
+    """Return the minimum similarity of an argument, None for off."""
     if text == "off":
         return None
     try:
@@ -126,7 +126,9 @@ def verify_argument(text: str) -> float | None:
     except ValueError:
         value = -1.0
     if not 0 < value <= 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is no similarity above 0 and up to 1, nor off")
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not a similarity above 0 and up to 1, or off"
+        )
     return value
 
 
@@ -145,7 +147,7 @@ def run(arguments: argparse.Namespace) -> int:
         refuse_cluster_arguments(arguments, arguments.documents)
     options = _options(arguments, *chosen)
     folder = ResultFolder(arguments.out)
-    # what only looks is in nobody's way
+    # a dry run needs no lock
     with contextlib.nullcontext() if arguments.dry_run else folder.locked():
         return _run_locked(arguments, options, folder, settings, started)
 
@@ -188,7 +190,7 @@ def _run_locked(
         run = _run_of(arguments, work, options)
         stages = Stages(folder.work, run, resume=arguments.resume)
         jobs = Jobs(arguments, work, staging, settings)
-        unfinished = f"{folder.work}: what is done so far; --resume goes on with it"
+        unfinished = f"{folder.work}: completed stages; --resume continues"
         try:
             with at_forced_end(lambda: _say(unfinished)):
                 summary = dedup(stages, options, jobs)
@@ -306,7 +308,7 @@ def chosen_methods(
 
 
 def expected_recalls(options: DedupOptions) -> dict[str, float]:
-    """Return with which probability each method finds the pairs asked for, where it is known.
+    """Return the probability of each method to find a pair at --verify, where it is known.
 
     Empty if texts are not compared.
     """
@@ -382,12 +384,12 @@ def _earlier_results(
                 f"of {result.name}"
             )
     for name, other in not_followed(results):
-        _say(f"{name} was made against {other}, which is not compared; --follow has it compared")
+        _say(f"{name} was made against {other}, which is not compared; --follow includes it")
     return results
 
 
 def _shown_options(arguments: argparse.Namespace, options: DedupOptions) -> list[tuple[str, str]]:
-    """Return what was run, as a report tells it."""
+    """Return the options of the run for the report."""
     from mr_dedup import __version__
 
     return [
@@ -405,7 +407,7 @@ def _shown_options(arguments: argparse.Namespace, options: DedupOptions) -> list
 def _run_of(
     arguments: argparse.Namespace, work: DocumentWork, options: DedupOptions
 ) -> dict[str, Any]:
-    """Return what tells one run from another."""
+    """Return what must be equal to resume a run."""
     import pyarrow
 
     from mr_dedup import __version__
@@ -472,7 +474,7 @@ def _finish_result(
     arguments: argparse.Namespace,
     options: DedupOptions,
 ) -> None:
-    """Write what tells of a run whose stages are done; ``summary`` becomes that of the result."""
+    """Write the report and ``summary`` of a run whose stages are done."""
     from mr_dedup.cli.dedup_report import write_dedup_report
     from mr_dedup.formats.outputs import whole_file
     from mr_dedup.jobs.document_options import reading_record

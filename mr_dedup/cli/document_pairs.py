@@ -1,4 +1,4 @@
-"""mr-dedup pairs of documents: what methods call alike, with ids and similarity."""
+"""mr-dedup pairs of documents: near-duplicates, with ids and similarity."""
 
 from __future__ import annotations
 
@@ -62,11 +62,10 @@ def add_document_pair_arguments(parser: argparse.ArgumentParser) -> None:
     before = len(parser._actions)
     add = parser.add_argument_group("documents", "with --method").add_argument
     add("--method", action="append", metavar="NAME[:PARAMETER=VALUE,…]",
-        help="what calls documents alike, as for mr-dedup dedup; of several "
-        "each counts")  # fmt: skip
+        help="how candidates are found, as for mr-dedup dedup; may be repeated")  # fmt: skip
     add("--verify", type=_verify, metavar="J",
-        help="print pairs whose shingles have at least this Jaccard similarity; off prints what "
-        "the method calls alike, with its own (default 0.8)")  # fmt: skip
+        help="print pairs whose shingles have at least this Jaccard similarity; off prints all "
+        "candidates, with the similarity by the method (default 0.8)")  # fmt: skip
     add("--shingles", metavar="words:N|characters:N|auto",
         help="what texts are compared by (default auto: words:3, or words:5 for texts of Chinese, "
         "Japanese, Thai or another script without spaces)")  # fmt: skip
@@ -87,7 +86,7 @@ def add_document_pair_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _verify(text: str) -> tuple[float | None]:
-    """Return the least similarity in a tuple, so that off is not what is not given."""
+    """Return the minimum similarity in a tuple, as off must differ from a missing option."""
     return (verify_argument(text),)
 
 
@@ -211,7 +210,7 @@ def _summarise(
     ]
     if counts["clusters sliced"]:
         said.append(
-            f"mr-dedup: clusters larger than a task holds, compared in slices: "
+            f"mr-dedup: clusters larger than the memory of a task, compared in slices: "
             f"{counts['clusters sliced']:,}"
         )
     said.append(

@@ -6,9 +6,9 @@ A line a pair of different fingerprints of CORPUS, the smaller first, left TAB r
 decimals, ascending, each pair once. With OTHER left is of CORPUS and right of OTHER, and
 fingerprints that both have are pairs too.
 
-With --method CORPUS are documents, as for mr-dedup dedup: a line a pair that the method calls alike
-and whose texts are as similar as --verify says, id TAB id TAB similarity, in the order of the
-documents. Records that cannot be read go to OUT.rejects.jsonl.
+With --method CORPUS are documents, as for mr-dedup dedup: a line for each candidate pair whose
+similarity is at least --verify, id TAB id TAB similarity, in the order of the documents.
+Records that cannot be read go to OUT.rejects.jsonl.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--with-distance", action="store_true", help="print left TAB right:bits")
     parser.add_argument("-o", "--out", type=Path, metavar="OUT", help="write here, not to stdout")
     parser.add_argument("--overwrite", action="store_true", help="replace OUT if it exists")
-    parser.add_argument("--corpus-format", choices=FORMATS, help="if the names do not say")
+    parser.add_argument("--corpus-format", choices=FORMATS, help="if names do not show it")
     parser.add_argument(
         "--byte-order", choices=BYTE_ORDERS, default="big", help="of longs (default big)"
     )

@@ -62,8 +62,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--with-distance", action="store_true", help="print near-duplicate:bits")
     parser.add_argument("-o", "--out", type=Path, metavar="OUT", help="write here, not to stdout")
     parser.add_argument("--overwrite", action="store_true", help="replace OUT if it exists")
-    parser.add_argument("--corpus-format", choices=FORMATS, help="if the names do not say")
-    parser.add_argument("--queries-format", choices=FORMATS, help="if the name does not say")
+    parser.add_argument("--corpus-format", choices=FORMATS, help="if names do not show it")
+    parser.add_argument("--queries-format", choices=FORMATS, help="if its name does not show it")
     parser.add_argument(
         "--byte-order", choices=BYTE_ORDERS, default="big", help="of longs (default big)"
     )
@@ -220,7 +220,7 @@ def _stage_queries(file: FingerprintFile, path: Path, byte_order: ByteOrder) -> 
 
     queries = distinct(file.read())
     if queries.size == 0:
-        raise FormatError(file.path, None, "holds no queries")
+        raise FormatError(file.path, None, "contains no queries")
     with create(path, byte_order=byte_order) as out:
         out.write(queries)
     return out.count

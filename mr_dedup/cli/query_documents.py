@@ -117,7 +117,7 @@ def _compute(
         rejects.counts.files = work.files
         judge_reading(arguments, rejects.counts)
     if side == "queries" and not found:
-        raise MrDedupError(f"{', '.join(names)}: holds no document that has a fingerprint")
+        raise MrDedupError(f"{', '.join(names)}: no document has a fingerprint")
     said = documents_read(result.counters, work, rejects.counts)
     return [line.replace("mr-dedup: ", f"mr-dedup: {side}: ", 1) for line in said]
 
@@ -140,8 +140,8 @@ def _kind_of_side(
             seen.setdefault(kind, file)
     if len(seen) > 1:
         raise MrDedupError(
-            f"{side}: holds documents, {seen['documents']}, and fingerprints, "
-            f"{seen['fingerprints']}; --format or --{side}-format says which they are"
+            f"{side}: contains documents, {seen['documents']}, and fingerprints, "
+            f"{seen['fingerprints']}; --format or --{side}-format states which they are"
         )
     return next(iter(seen), "fingerprints")
 

@@ -48,7 +48,7 @@ def add_reading_options(add: Add, size: Callable[[str], int] = int) -> None:
         help="the field that is its HTML, read where there is no text (default html)")  # fmt: skip
     add("--html", choices=("main", "page"), default="main",
         help="take the main content of HTML, or all of it (default main)")  # fmt: skip
-    add("--format", choices=FORMATS, help="of all files, if their names do not say")
+    add("--format", choices=FORMATS, help="of all files, if names do not show it")
     add("--max-record-size", type=size, metavar="SIZE", default=MAX_RECORD_BYTES,
         help="reject records that are larger (default 64MB)")  # fmt: skip
     add("--strict", action="store_true",

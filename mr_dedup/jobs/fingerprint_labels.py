@@ -30,7 +30,7 @@ class Labels:
             table = read_table(path)
             return cls(table["fingerprint"].to_numpy(), table["label"].to_numpy())
         except (pa.ArrowException, OSError, KeyError) as error:
-            raise FormatError(path, None, f"holds no labels: {error}") from error
+            raise FormatError(path, None, f"not a file of labels: {error}") from error
 
     def write(self, path: Path) -> None:
         """Write them to ``path``, Parquet with checksums."""

@@ -189,7 +189,7 @@ class JoinJob(Job, frozen=True, kw_only=True):
             help=f"about how many fingerprints there are ({DEFAULT_EXPECTED:,})",
         )
         add("--partitions", type=int, help="of each table (default: by --expected)")
-        add("--corpus-format", choices=FORMATS, help="if the names do not say")
+        add("--corpus-format", choices=FORMATS, help="if names do not show it")
         add("--byte-order", choices=BYTE_ORDERS, default="big", help="of longs (big)")
         add("--with-distance", action="store_true", help="print left TAB right:distance")
         add(

@@ -194,7 +194,7 @@ class Kept:
             ranges = json.loads(table.schema.metadata[_RANGES_KEY])
             kept, shown = table["kept"].to_numpy(), table["shown"].to_numpy()
         except (pa.ArrowException, OSError, KeyError, TypeError, ValueError) as error:
-            raise FormatError(path, None, f"does not say what is kept: {error}") from error
+            raise FormatError(path, None, f"not a file of kept documents: {error}") from error
         return cls(kept, shown, {int(chunk): tuple(range) for chunk, range in ranges.items()})
 
     def write(self, path: Path) -> None:

@@ -41,7 +41,7 @@ def parsed_methods(
     for name in names:
         title = name.partition(":")[0]
         if title not in METHODS:
-            raise ValueError(f"method {title!r} is none of {SIMHASH}, {', '.join(METHODS)}")
+            raise ValueError(f"method {title!r} is not one of {SIMHASH}, {', '.join(METHODS)}")
     parsed = [parse_method(name, frequencies, normalize, similarity, shingles) for name in names]
     return list({method.name: method for method in parsed}.values())
 

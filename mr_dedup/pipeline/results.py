@@ -106,7 +106,7 @@ class EarlierResult:
         try:
             content = (folder / SUMMARY).read_bytes()
         except FileNotFoundError as error:
-            raise MrDedupError(f"{name}: is no result of mr-dedup dedup: no {SUMMARY}") from error
+            raise MrDedupError(f"{name}: not a result of mr-dedup dedup: no {SUMMARY}") from error
         told = _parsed(folder / SUMMARY, content)
         if told["version"] != VERSION:
             raise MrDedupError(
@@ -199,9 +199,7 @@ class EarlierResult:
             raise MrDedupError(f"{name}: no such folder, and {self.name} was made against it")
         found = EarlierResult.read(name)
         if found.fingerprints != reference.fingerprints:
-            raise MrDedupError(
-                f"{name}: is another result than that which {self.name} was made against"
-            )
+            raise MrDedupError(f"{name}: not the result that {self.name} was made against")
         return found
 
     def reference_from(self, out: Path) -> Reference:
@@ -351,7 +349,7 @@ def _parsed(path: Path, content: bytes) -> dict[str, Any]:
         read_options(argparse.Namespace(**told["reading"], strict=True))
         DocumentFile(None, "", told["reading"]["format"] or "jsonl")
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        reason = f"does not tell what later runs need: {type(error).__name__}: {error}"
+        reason = f"lacks what later runs need: {type(error).__name__}: {error}"
         raise FormatError(path, None, reason) from error
     return told
 

@@ -270,7 +270,7 @@ class RunDecisions:
 
 def changed(source: str | None, id: str) -> MrDedupError:
     """Return the error of an earlier document that is no longer what was kept."""
-    return MrDedupError(f"{source}: document {id!r} is another one than when it was kept")
+    return MrDedupError(f"{source}: document {id!r} has changed since it was kept")
 
 
 class _OfDropped(NamedTuple):

@@ -41,7 +41,7 @@ class Stages:
             self._done = self._read()
             return
         if resume and not folder.exists():
-            raise MrDedupError(f"{folder}: holds no run to go on with")
+            raise MrDedupError(f"{folder}: contains no run to resume")
         if look:
             return
         # what was killed before it had a manifest has done nothing yet
@@ -100,7 +100,7 @@ class Stages:
             if before != now:
                 before, now = _first_difference(before, now)
                 raise MrDedupError(
-                    f"--resume: {name} was {_shown(before)}, is {_shown(now)}; that is another run"
+                    f"--resume: {name} was {_shown(before)}, is {_shown(now)}; start another run"
                 )
         return dict(done)
 

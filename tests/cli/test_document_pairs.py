@@ -176,7 +176,7 @@ def test_mistakes_are_one_line(tmp_path, capfd, corpus):
     out = tmp_path / "out.tsv"
     out.write_text("old")
     for arguments, said in [
-        (["--method", "magic"], "--method: method 'magic' is none of simhash, exact, "),
+        (["--method", "magic"], "--method: method 'magic' is not one of simhash, exact, "),
         (["--method", "minhash", "-k", 3], "-k: not used by minhash"),
         (["--method", "minhash", "--with", path], "--with: not used by documents"),
         (["--method", "minhash", "--design", "4-tables"], "--design: not used by documents"),

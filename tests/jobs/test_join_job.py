@@ -199,7 +199,7 @@ def test_mistakes_are_one_line_and_exit_with_2(corpus, run_alone):
     for arguments, said in (
         (["-k", 65, *corpus.split(1)], "error: k must be from 0 to 64, not 65"),
         (["--others", "missing.txt", "a.longs"], "missing.txt: cannot be read: No such file"),
-        (["-r", "spark", "a.longs"], "-r spark hands mappers lines"),
+        (["-r", "spark", "a.longs"], "-r spark passes lines to mappers"),
         ([], "error: no corpus files; standard input is read with --corpus-format text only"),
     ):
         done = run_alone(*arguments)

@@ -72,7 +72,7 @@ class EmrLogs:
         said = "\n".join(self._files.read(uri) for uri in logs)
         lines = [line.strip() for line in said.splitlines() if line.strip()]
         failure = f"the cluster could not be set up: bootstrap action {number} failed on {node}"
-        return f"{failure}: {lines[-1] if lines else 'it did not say why'}"
+        return f"{failure}: {lines[-1] if lines else 'no message'}"
 
 
 def _failure(syslog: str, stderr: str) -> Failure | None:

@@ -83,7 +83,7 @@ def explain(log: ClientLog, failures: Sequence[Failure]) -> Explanation:
         said = next((text for text in (log.job_failure, *log.errors) if text), None)
         if said is not None:
             return Explanation(_shortened(f"the job failed: {_of_hadoop(said)}"))
-        return Explanation("the job failed, and Hadoop did not say why; its own logs may")
+        return Explanation("the job failed, and Hadoop gave no reason; see its logs")
     reports = [failure for failure in failures if _is_of(failure.attempt, task)]
     if reports:
         return _of_task(max(reports, key=lambda failure: failure.attempt))
@@ -128,7 +128,7 @@ def _without_traceback(failure: Failure) -> str:
     if failure.code == 127:  # the shell's: command not found
         return f"{where}{last}; {_NODES_NEED}"
     if failure.code > 128:
-        return f"{where}ended by signal {failure.code - 128}; was memory short? try --task-memory"
+        return f"{where}ended by signal {failure.code - 128}; out of memory? try --task-memory"
     return f"{where}{plain_reason(last)}"
 
 

@@ -112,7 +112,7 @@ class ClusterFilesystem(HadoopFilesystem):  # type: ignore[misc]
             else:
                 of_name = [file for file in listed if _is_in(name, file.uri)]
             if not of_name:
-                raise MrDedupError(f"{name}: holds no files")
+                raise MrDedupError(f"{name}: contains no files")
             files += of_name
         return files
 
@@ -203,7 +203,7 @@ def reason_of(stderr: str) -> str:
     lines = [line.strip() for line in stderr.splitlines() if line.strip()]
     said = [match["reason"] for line in lines if (match := _COMMAND_SAYS.match(line))]
     telling = [line for line in lines if not line.startswith(("at ", "..."))]
-    reason = said[0] if said else (telling[-1] if telling else "failed without a word")
+    reason = said[0] if said else (telling[-1] if telling else "failed without a message")
     return plain_reason(reason)
 
 

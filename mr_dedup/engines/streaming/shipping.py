@@ -81,10 +81,10 @@ def conf_options(alias: str, conf: Path | None) -> dict[str, Any]:
     try:
         loaded = [found or {} for _, found in load_opts_from_mrjob_conf(alias, str(conf))]
         if not all(isinstance(found, dict) for found in loaded):
-            raise TypeError(f"what it says of {alias} is no mapping")
+            raise TypeError(f"what it says of {alias} is not a mapping")
         return dict(combine_opts({}, *loaded))
     except _NO_CONF as error:
-        raise MrDedupError(f"{conf}: is no mrjob.conf: {_one_line(error)}") from error
+        raise MrDedupError(f"{conf}: not an mrjob.conf: {_one_line(error)}") from error
 
 
 def _of_setting(error: Exception) -> str:

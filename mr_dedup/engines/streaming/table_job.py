@@ -161,7 +161,7 @@ class JobAlone(TableJob):
         self.options.as_lines = True
         if self.options.runner == "spark":
             self.arg_parser.error(
-                "-r spark hands mappers lines, and this job's read whole files; use -r hadoop"
+                "-r spark passes lines to mappers, and those of this job need files; use -r hadoop"
             )
         try:
             _ = self.job

@@ -42,7 +42,7 @@ def test_settings_that_cannot_be_meant_are_refused(client, folder, queries, tmp_
     for text in ("runners: {emr: {check_cluster_every: [}}", "runners: {emr: [1]}", "[]"):
         no_conf.write_text(text)
         said = client.mistake(folder, "--queries", queries, "-c", no_conf)
-        assert f"{no_conf}: is no mrjob.conf: " in said
+        assert f"{no_conf}: not an mrjob.conf: " in said
     said = client.mistake(folder, "--queries", queries, "--hadoop-bin", "hadoop")
     assert "--hadoop-bin: not used by EMR" in said
     said = client.mistake(folder, "--queries", queries, "--output-dir", "/found")

@@ -20,7 +20,7 @@ def test_inputs_that_are_not_there_are_named(client, queries):
     for name, reason in (
         ("nothing.longs", "no such file in the cluster"),
         ("nothing-*.longs", "no such file in the cluster"),
-        ("empty", "holds no files"),
+        ("empty", "contains no files"),
     ):
         error = client.mistake(f"{client.folder}/{name}", "--queries", queries)
         assert f"{client.folder}/{name}: {reason}" in error
