@@ -235,7 +235,7 @@ def _run(arguments: argparse.Namespace) -> int:
     except MemoryError as error:
         if arguments.debug:
             raise
-        _say(f"memory was short: {error}" if str(error) else "memory was short")
+        _say(f"out of memory: {error}" if str(error) else "out of memory")
         return EXIT_MISTAKE
     except Exception as error:
         if arguments.debug:

@@ -110,7 +110,7 @@ def run(arguments: argparse.Namespace) -> int:
             with output(arguments) as out:
                 out.writelines(_lines(found, work, sides))
             seconds = time.perf_counter() - started
-            for line in (*sides.said, *rejects.summary()):
+            for line in (*sides.messages, *rejects.summary()):
                 print(line, file=sys.stderr)
             _summarise(found.counters, work, seconds)
     return 0

@@ -30,13 +30,13 @@ _SIDES = ("corpus", "queries")
 class Sides:
     """The arguments of a search, documents replaced by files of their fingerprints.
 
-    ``have_ids`` tells whether either side calls its fingerprints by ids. ``said`` are lines on
-    what was read for them.
+    ``have_ids`` is whether either side has ids of its fingerprints. ``messages`` are lines on what
+    was read for them.
     """
 
     arguments: argparse.Namespace
     have_ids: bool
-    said: Sequence[str]
+    messages: Sequence[str]
 
 
 def with_fingerprints(
@@ -165,7 +165,7 @@ def _kinds(
 
 
 def _kind_here(path: Path, arguments: argparse.Namespace) -> _Kind:
-    """Return what a file of this machine is; fingerprints, to be refused, if nothing tells."""
+    """Return the kind of a local file; fingerprints, which are refused later, if unknown."""
     if path.suffix.lower() == ".parquet" and path.is_file():
         return _kind_of_table(path, arguments)
     return _kind_by_ending(path.name) or "fingerprints"
@@ -193,7 +193,7 @@ def _kind_of_table(path: Path, arguments: argparse.Namespace) -> _Kind:
 
 
 def _kind_by_ending(name: str) -> _Kind | None:
-    """Return what the ending of a name says; a text and a Parquet are fingerprints by theirs."""
+    """Return the kind by the ending of a name; text and Parquet are fingerprints."""
     from mr_dedup.formats.documents.files import format_by_ending as document_format
     from mr_dedup.formats.fingerprint_files import UnknownFormatError, format_by_ending
 
@@ -205,7 +205,7 @@ def _kind_by_ending(name: str) -> _Kind | None:
 
 
 def _has_ids(arguments: argparse.Namespace, side: str) -> bool:
-    """Return whether all files of a side call their fingerprints by ids, and are at hand."""
+    """Return whether all files of a side are local and have ids of fingerprints."""
     names = _names(arguments, side)
     if any(map(is_uri, names)):
         return False

@@ -171,7 +171,7 @@ def _written(urls: DistinctUrls, out: Path, remembering: Remembering, overwrite:
 
     counts = _Counts()
     with whole_file(out, overwrite) as file, compressing(file, compression_by_suffix(out)) as lines:
-        for rows in urls.by_place():
+        for rows in urls.by_position():
             are_new = remembering.are_new(rows)
             new = rows if are_new.all() else rows.take(np.flatnonzero(are_new))
             lines.write(format_lines(new))

@@ -200,7 +200,7 @@ def number_texts(
     ``hashes`` uint64[n, 2] are those of :func:`text_hashes`; equal ones have one number, from 0 on.
     """
     numbers = np.empty(len(hashes), np.int64)
-    # one half of each nearly always tells, and is sorted in less time
+    # one half of each nearly always suffices, and is sorted faster
     order = np.argsort(hashes[:, 0])
     changed = hashes[order[1:]] != hashes[order[:-1]]
     if (changed[:, 1] & ~changed[:, 0]).any():

@@ -1,8 +1,8 @@
 """Permutations of the bits of fingerprints, so that every block of a table design has varying bits.
 
-Distances do not change if the bits of all fingerprints are permuted alike. If fingerprints share
-their leading bits, the table of a block of leading bits has a single bucket; with the constant bits
-spread over all blocks, every table is a little less selective instead.
+Distances do not change if the bits of all fingerprints are permuted in the same way. If
+fingerprints share their leading bits, the table of a block of leading bits has a single bucket;
+with the constant bits spread over all blocks, every table is a little less selective instead.
 """
 
 from __future__ import annotations

@@ -140,7 +140,7 @@ def plan(
     if corpus_sample is None or query_sample is None:
         corpus_sample = query_sample = np.empty(0, dtype=np.uint64)
     elif _is_skewed(corpus_sample, query_sample):
-        for_tables = max(1, memory_bytes // 2)  # the other half is for heavy buckets' own
+        for_tables = max(1, memory_bytes // 2)  # the other half is for those of oversized buckets
         orders.append(BitOrder.spread(np.concatenate([corpus_sample, query_sample])))
     else:
         corpus_sample = query_sample = corpus_sample[:0]
@@ -151,8 +151,8 @@ def plan(
         pair = (order.apply(corpus_sample), order.apply(query_sample))
         for table_design in considered:
             # a rate takes a millisecond to sample: not for a design too dear with empty buckets
-            least = [_option(table_design, order, side, None, *sizes) for side in sides]
-            if corpus_sample.size and options and _cheapest(least) > _cheapest(options):
+            unsampled = [_option(table_design, order, side, None, *sizes) for side in sides]
+            if corpus_sample.size and options and _cheapest(unsampled) > _cheapest(options):
                 continue
             rates = [_shared_key_rate(mask, *pair) for mask in table_design.masks]
             options += [_option(table_design, order, side, rates, *sizes) for side in sides]
@@ -193,15 +193,15 @@ def plan_self(
     if sample is None or not _is_skewed(sample, sample):
         sample = np.empty(0, dtype=np.uint64)
     else:
-        memory_bytes = max(1, memory_bytes // 2)  # the other half is for heavy buckets' own
+        memory_bytes = max(1, memory_bytes // 2)  # the other half is for those of oversized buckets
         # first, as it is likely the better: then most designs in the other need no rates
         orders.insert(0, BitOrder.spread(sample))
     options: list[Option] = []
     for order in orders:
         moved = order.apply(sample)
         for table_design in considered:
-            least = _self_option(table_design, order, None, size, memory_bytes, partitioned)
-            if sample.size and options and least.nanoseconds > _cheapest(options):
+            unsampled = _self_option(table_design, order, None, size, memory_bytes, partitioned)
+            if sample.size and options and unsampled.nanoseconds > _cheapest(options):
                 continue
             rates = [_repeated_key_rate(mask, moved) for mask in table_design.masks]
             options.append(
@@ -336,7 +336,7 @@ def _shared_key_rate(mask: int, corpus_sample: Fingerprints, query_sample: Finge
     if corpus_sample.size == 0 or query_sample.size == 0 or mask == 0:
         return uniform
     shared = _equal_pairs(corpus_sample & np.uint64(mask), query_sample & np.uint64(mask))
-    # a fingerprint that is in both samples says nothing of how alike different ones are
+    # a fingerprint in both samples does not show how similar different ones are
     shared -= _equal_pairs(corpus_sample, query_sample)
     return max(uniform, shared / (corpus_sample.size * query_sample.size))
 

@@ -34,7 +34,7 @@ class DocumentJob(Job, frozen=True, kw_only=True):
         fields: Sequence[str] = (),
         keep_records: bool = False,
     ) -> DocumentReading:
-        """Return the documents of a task's input, with ``fields`` and, if asked, their records."""
+        """Return the documents of a task's input, with ``fields``, and records if wanted."""
         options = replace(self.reading, fields=tuple(fields), keep_records=keep_records)
         return DocumentReading(part, self.format, options, counters)
 

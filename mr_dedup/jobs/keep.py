@@ -129,14 +129,14 @@ def _divided(
 ) -> Iterator[tuple[DocumentPart, NDArray[np.int64]]]:
     """Yield the parts of a chunk, and the offsets at which its documents begin in each."""
     names: dict[str, int] = {}
-    numbers, places = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+    numbers, offsets = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
     for files, begin in documents:
         known = [names.setdefault(name, len(names)) for name in files.dictionary.to_pylist()]
         numbers.append(np.array(known, np.int64)[files.indices.to_numpy()])
-        places.append(begin)
-    number, place = np.concatenate(numbers), np.concatenate(places)
+        offsets.append(begin)
+    number, offset = np.concatenate(numbers), np.concatenate(offsets)
     # a file has its documents in order, so another begins where the name is another, or not so
-    new = np.append(True, (number[1:] != number[:-1]) | (place[1:] <= place[:-1]))[: number.size]
+    new = np.append(True, (number[1:] != number[:-1]) | (offset[1:] <= offset[:-1]))[: number.size]
     starts = np.append(np.flatnonzero(new), number.size).tolist()
     files_in_order = list(names)
     run = 0
@@ -145,12 +145,12 @@ def _divided(
         if run + 1 < len(starts) and files_in_order[int(number[begin])] == part.file.name:
             end = starts[run + 1]
             if part.stop is not None:
-                end = begin + int(np.searchsorted(place[begin:end], part.stop))
+                end = begin + int(np.searchsorted(offset[begin:end], part.stop))
             if end == starts[run + 1]:
                 run += 1
             else:
                 starts[run] = end
-        yield part, place[begin:end]
+        yield part, offset[begin:end]
 
 
 def _text_of(line: pa.LargeBinaryScalar, options: ReadOptions) -> pa.LargeStringArray | None:

@@ -142,7 +142,7 @@ class SimilarPairsJob(DocumentJob, frozen=True, kw_only=True):
     def _comparing(
         self, texts: pa.LargeStringArray
     ) -> Callable[..., tuple[NDArray[np.float64], NDArray[np.bool_]]]:
-        """Return what tells the similarity of pairs, and which of them are similar enough."""
+        """Return a function from pairs to the similarities of similar ones, and a mask of these."""
         threshold = self.verify
         if threshold is None:
             return lambda first, second, found: (found, np.ones(found.size, bool))
@@ -158,7 +158,7 @@ class SimilarPairsJob(DocumentJob, frozen=True, kw_only=True):
         return compare
 
     def _candidates(self, texts: pa.LargeStringArray) -> Pairs:
-        """Yield the pairs that any method calls alike, each once: by the first that does."""
+        """Yield the candidates of all methods, each once: by the first method that finds it."""
         before: list[Callable[[Rows, Rows], NDArray[np.bool_]]] = []
         is_scored = self.verify is None
         for rule in self.rules():
@@ -195,9 +195,10 @@ class SimilarPairsJob(DocumentJob, frozen=True, kw_only=True):
                 yield rows[one], rows[other], 1 - bits / _BITS
 
         def holds(first: Rows, second: Rows) -> NDArray[np.bool_]:
-            near = np.bitwise_count(made.values[first] ^ made.values[second]) <= k
-            both: NDArray[np.bool_] = near & known[first] & known[second]
-            return both
+            within: NDArray[np.bool_] = (
+                np.bitwise_count(made.values[first] ^ made.values[second]) <= k
+            )
+            return within & known[first] & known[second]
 
         return paired(), holds
 
@@ -205,9 +206,9 @@ class SimilarPairsJob(DocumentJob, frozen=True, kw_only=True):
 def _by(
     method: SignatureMethod, texts: pa.LargeStringArray, is_scored: bool
 ) -> tuple[Pairs, Callable[[Rows, Rows], NDArray[np.bool_]]]:
-    """Return the pairs by a method's whole rule, and what tells whether a pair is one.
+    """Return the pairs of a method, and a function from pairs to whether they are among these.
 
-    How similar they are only if it is asked for: MinHash's estimates take longer than all else.
+    With similarities only if ``is_scored``: MinHash's estimates take longer than all else.
     """
     from mr_dedup.signatures.candidates import candidates, match, matches
 

@@ -3,7 +3,7 @@
 Each stage is a job over the documents or a computation over their fingerprints, and leaves files:
 
 fingerprint  rows.parquet       a row a document: chunk, id, fingerprint, length; rejects.jsonl
-             signatures.arrow   a row a document, where methods by keys are asked for
+             signatures.arrow   a row a document, if there are methods by keys
 cluster      labels.parquet     the fingerprints that several documents or their neighbours have
 earlier      earlier-….parquet  texts of documents that earlier runs kept, in clusters with new ones
 resolve      kept.parquet       which are kept; decisions.parquet, clusters.parquet; samples.json
@@ -84,7 +84,7 @@ class RunJob(Protocol):
         """Run a job over chunks of this machine, and on it."""
 
     def join_settings(self) -> AbstractContextManager[JoinSettings]:
-        """Return how pairs of fingerprints are found."""
+        """Return the settings to find pairs of fingerprints with."""
 
 
 RESULT = "result"
@@ -140,13 +140,13 @@ class DedupOptions:
 
     @property
     def method_names(self) -> list[str]:
-        """What the methods are called."""
+        """The names of the methods."""
         names = [] if self.k is None else [f"{SIMHASH}:k={self.k}"]
         return names + [method.name for method in self.methods]
 
     @property
     def earlier(self) -> list[tuple[str, int]]:
-        """What the earlier results are called, and how many documents they have."""
+        """The names of the earlier results, and their numbers of documents."""
         return [(result.name, result.documents) for result in self.against]
 
     @property
@@ -179,17 +179,17 @@ def dedup(stages: Stages, options: DedupOptions, run_job: RunJob) -> dict[str, A
     folder = stages.folder
     (folder / RESULT).mkdir(exist_ok=True)
     for unfinished in (folder / RESULT).glob(".*"):
-        # files that were being written when a run was killed: they would be published
+        # files that a killed run was writing, which would become part of the result
         unfinished.unlink()
     if not stages.is_done("fingerprint"):
-        told = fingerprint_documents(folder, options, run_job)
+        counts = fingerprint_documents(folder, options, run_job)
         signatures = [SIGNATURES] if options.methods else []
-        stages.finish("fingerprint", [ROWS, REJECTS, *signatures], told)
+        stages.finish("fingerprint", [ROWS, REJECTS, *signatures], counts)
     if not stages.is_done("cluster"):
-        told = _cluster(folder, options, run_job)
+        counts = _cluster(folder, options, run_job)
         if options.against:
             _narrow_to_new(folder)
-        stages.finish("cluster", [LABELS], told)
+        stages.finish("cluster", [LABELS], counts)
     parts: list[str] = []
     if options.against:
         if not stages.is_done("earlier"):
@@ -278,7 +278,7 @@ def signed_documents(
 
 
 def _earlier_rows(batch: pa.RecordBatch, schema: pa.Schema) -> pa.Table:
-    """Return documents that an earlier run kept as rows; of the other fields nothing is known."""
+    """Return the rows of documents that an earlier run kept; other fields are null."""
     known = dict(zip(batch.schema.names, batch.columns, strict=True))
     known["chunk"] = pa.array(np.full(len(batch), EARLIER))
     columns = [
@@ -289,13 +289,13 @@ def _earlier_rows(batch: pa.RecordBatch, schema: pa.Schema) -> pa.Table:
 
 
 def _cluster(folder: Path, options: DedupOptions, run_job: RunJob) -> dict[str, Any]:
-    """Find which fingerprints of several documents are one cluster."""
+    """Compute and write the labels; return counts."""
     rows = Rows.read(folder / ROWS)
     numbers = np.flatnonzero(rows.has_fingerprint)
 
     def signed() -> Iterator[MethodSignatures]:
         for each in signed_documents(folder, options.methods):
-            # a document without a fingerprint is no node
+            # documents without a fingerprint are not nodes
             whole = numbers.size == sum(map(len, each.parts))
             yield each if whole else MethodSignatures(each.method, [each.signatures.take(numbers)])
 
@@ -310,7 +310,7 @@ def _cluster(folder: Path, options: DedupOptions, run_job: RunJob) -> dict[str, 
 
 
 def _narrow_to_new(folder: Path) -> None:
-    """Leave of the labels those of clusters that have a document of this run."""
+    """Remove the labels of clusters without a document of this run."""
     rows, labels = Rows.read(folder / ROWS), Labels.read(folder / LABELS)
     new = slice(rows.earlier, None)
     label, known = labels.of(rows.fingerprints[new])
@@ -373,21 +373,21 @@ def _resolve(
 
 
 def reduce_keys_for(size_bytes: int) -> int:
-    """Return how many reduce keys texts of ``size_bytes`` have that are in clusters."""
+    """Return the number of reduce keys for texts in clusters of ``size_bytes``."""
     return min(_MAX_REDUCE_KEYS, 1 + size_bytes // _GROUP_BYTES)
 
 
 def known_reduce_keys(folder: Path) -> int:
-    """Return how many the resolve stage will have, from what the stages before it left."""
+    """Return the number of reduce keys of the resolve stage, from the files of earlier stages."""
     rows = Rows.read(folder / ROWS)
     _, clustered = Labels.read(folder / LABELS).of(rows.fingerprints)
     return reduce_keys_for(int(rows.lengths[clustered & rows.has_fingerprint].sum()))
 
 
 def _keep(folder: Path, options: DedupOptions, run_job: RunJob, parts: Sequence[str]) -> list[str]:
-    """Write what is kept; return the names of files of documents."""
+    """Write the kept documents; return the names of their files."""
     documents = folder / DOCUMENTS
-    # what a killed run has begun
+    # of a killed run
     shutil.rmtree(documents, ignore_errors=True)
     documents.mkdir()
     rows = Rows.read(folder / ROWS)

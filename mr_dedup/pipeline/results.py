@@ -97,8 +97,8 @@ class EarlierResult:
     def read(cls, name: str) -> EarlierResult:
         """Return the result in the folder ``name``.
 
-        Raises MrDedupError if it is none, or of other fingerprints, and FormatError for damage of
-        what later runs are told; documents/ is not looked at. Reads fingerprints.parquet once.
+        Raises MrDedupError if it is not a result, or of other fingerprints, FormatError if files
+        for later runs are damaged; documents/ is not checked. Reads fingerprints.parquet once.
         """
         folder = Path(name)
         if not folder.is_dir():
@@ -107,28 +107,28 @@ class EarlierResult:
             content = (folder / SUMMARY).read_bytes()
         except FileNotFoundError as error:
             raise MrDedupError(f"{name}: not a result of mr-dedup dedup: no {SUMMARY}") from error
-        told = _parsed(folder / SUMMARY, content)
-        if told["version"] != VERSION:
+        known = _parsed(folder / SUMMARY, content)
+        if known["version"] != VERSION:
             raise MrDedupError(
-                f"{name}: its fingerprints are of version {told['version']}, those of this "
+                f"{name}: its fingerprints are of version {known['version']}, those of this "
                 f"mr_dedup of version {VERSION}; de-duplicate its documents again"
             )
-        if told["methods"] and told["signature_version"] != SIGNATURE_VERSION:
+        if known["methods"] and known["signature_version"] != SIGNATURE_VERSION:
             raise MrDedupError(
-                f"{name}: its signatures are of version {told['signature_version']}, those of this "
+                f"{name}: its signatures are of version {known['signature_version']}, those of this "
                 f"mr_dedup of version {SIGNATURE_VERSION}; de-duplicate its documents again"
             )
         table = folder / FINGERPRINTS
         if not table.is_file():
             raise MrDedupError(f"{table}: no such file")
-        sums = {table: told["fingerprints"]}
-        if told["methods"]:
-            sums[folder / SIGNATURES] = told["signatures_sum"]
+        sums = {table: known["fingerprints"]}
+        if known["methods"]:
+            sums[folder / SIGNATURES] = known["signatures_sum"]
         for file, expected in sums.items():
             if not file.is_file() or checksum(file) != expected:
                 raise FormatError(file, None, f"is not the file that {SUMMARY} was written for")
-        del told["version"], told["signature_version"]
-        return cls(name=name, folder=folder, files=tuple(_files_of(table)), **told)
+        del known["version"], known["signature_version"]
+        return cls(name=name, folder=folder, files=tuple(_files_of(table)), **known)
 
     @property
     def documents(self) -> int:
@@ -182,20 +182,20 @@ class EarlierResult:
         ]
 
     def read_options(self) -> ReadOptions:
-        """Return how they are read; what cannot be read is an error, as it could be before."""
+        """Return how they are read; what cannot be read is an error, as it was read before."""
         return read_options(argparse.Namespace(**self.reading, strict=True))
 
     def referred_to(self, reference: Reference) -> EarlierResult:
         """Return another result that this one was made against.
 
-        Raises MrDedupError if it is not there, or is another one by now, else as ``read``.
+        Raises MrDedupError if it does not exist or has changed, else as ``read``.
         """
         name = os.path.normpath(Path(self.name) / reference.folder)
-        place = self.folder.resolve() / reference.folder
-        if not (place.exists() and Path(name).exists() and place.samefile(name)):
-            # a link on the way: names and places part there
-            name = os.path.normpath(place)
-        if not place.is_dir():
+        path = self.folder.resolve() / reference.folder
+        if not (path.exists() and Path(name).exists() and path.samefile(name)):
+            # with symbolic links on the way names and paths differ
+            name = os.path.normpath(path)
+        if not path.is_dir():
             raise MrDedupError(f"{name}: no such folder, and {self.name} was made against it")
         found = EarlierResult.read(name)
         if found.fingerprints != reference.fingerprints:
@@ -203,9 +203,9 @@ class EarlierResult:
         return found
 
     def reference_from(self, out: Path) -> Reference:
-        """Return what the result ``out`` says of this one."""
-        place = os.path.relpath(self.folder.resolve(), out.parent.resolve() / out.name)
-        return Reference(place, self.documents, self.fingerprints)
+        """Return the reference to this result in that at ``out``."""
+        path = os.path.relpath(self.folder.resolve(), out.parent.resolve() / out.name)
+        return Reference(path, self.documents, self.fingerprints)
 
 
 def followed(results: Sequence[EarlierResult], *, further: bool) -> list[EarlierResult]:
@@ -216,15 +216,15 @@ def followed(results: Sequence[EarlierResult], *, further: bool) -> list[Earlier
     found: dict[Path, EarlierResult | None] = {}
 
     def visit(result: EarlierResult) -> None:
-        place = result.folder.resolve()
-        if place in found:
+        path = result.folder.resolve()
+        if path in found:
             return
-        found[place] = None
+        found[path] = None
         for reference in result.against if further else ():
             visit(result.referred_to(reference))
         # last, so that it comes after them
-        del found[place]
-        found[place] = result
+        del found[path]
+        found[path] = result
 
     for result in results:
         visit(result)
@@ -232,9 +232,9 @@ def followed(results: Sequence[EarlierResult], *, further: bool) -> list[Earlier
 
 
 def not_followed(results: Sequence[EarlierResult]) -> list[tuple[str, str]]:
-    """Return which others, by their places, ``results`` were made against and are not among them.
+    """Return the results that ``results`` were made against and that are not among them, by path.
 
-    Each after the name of the result that was made against it.
+    Each with the name of the result that was made against it.
     """
     known = {result.fingerprints for result in results}
     return [
@@ -252,7 +252,7 @@ def write_fingerprints(
     kept: NDArray[np.bool_],
     files: Sequence[tuple[str, int]],
 ) -> None:
-    """Write what later runs are told of the kept documents.
+    """Write the fingerprints of the kept documents for later runs.
 
     ``rows`` are id, fingerprint and length of all documents, ``kept`` bool[n] which of them are;
     ``files`` have these, so many each, in their order.
@@ -317,7 +317,7 @@ def record_for_later(
     against: Sequence[EarlierResult],
     methods: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """Return what a summary tells later runs of the ``result`` that is to be at ``out``."""
+    """Return the part of the summary for later runs, of the ``result`` that will be at ``out``."""
     return {
         "features": features,
         "fingerprint version": VERSION,
@@ -331,27 +331,27 @@ def record_for_later(
 
 
 def _parsed(path: Path, content: bytes) -> dict[str, Any]:
-    """Return what a summary tells later runs; FormatError if it does not."""
+    """Return the part of a summary for later runs; FormatError if it lacks any."""
     try:
         found = json.loads(content)
-        told = {
+        record = {
             "version": found["fingerprint version"],
             "signature_version": found.get("signature version", 1),
             "features": found["features"],
             "fingerprints": found["fingerprints"],
             "reading": found["reading"],
-            # what was made before there were methods has none
+            # results of earlier versions have no methods
             "methods": tuple(map(str, found.get("methods", ()))),
             "signatures_sum": found.get("signatures"),
             "against": tuple(Reference(**entry) for entry in found["against"]),
         }
-        # these say what is wrong with them
-        read_options(argparse.Namespace(**told["reading"], strict=True))
-        DocumentFile(None, "", told["reading"]["format"] or "jsonl")
+        # validate
+        read_options(argparse.Namespace(**record["reading"], strict=True))
+        DocumentFile(None, "", record["reading"]["format"] or "jsonl")
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         reason = f"lacks what later runs need: {type(error).__name__}: {error}"
         raise FormatError(path, None, reason) from error
-    return told
+    return record
 
 
 def _files_of(path: Path) -> Iterator[tuple[str, int]]:
@@ -366,7 +366,7 @@ def _files_of(path: Path) -> Iterator[tuple[str, int]]:
     # by where they begin, whatever order the dictionary has
     starts = np.flatnonzero(np.append(True, numbers[1:] != numbers[:-1]))
     for number in numbers[starts].tolist():
-        place = PurePosixPath(names[number])
-        if place.is_absolute() or ".." in place.parts:
-            raise FormatError(path, None, f"names a file that is not below {DOCUMENTS}: {place}")
+        file = PurePosixPath(names[number])
+        if file.is_absolute() or ".." in file.parts:
+            raise FormatError(path, None, f"names a file that is not below {DOCUMENTS}: {file}")
         yield names[number], int(counts[number])

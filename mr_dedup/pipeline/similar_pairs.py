@@ -1,8 +1,8 @@
-"""All pairs of documents that methods call alike: signatures, groups of documents, their pairs.
+"""All pairs of near-duplicate documents: signatures, groups of documents, their pairs.
 
-Chains of shared keys and of near fingerprints join documents to clusters; pairs are within such.
-Small clusters are compared together. A large one is cut into slices, and every two of these are
-compared by a task: none holds more than two, and no pair is missed.
+Pairs are within the connected components of shared keys and similar fingerprints. Small components
+are compared together. A large one is cut into slices, and every two of these are compared by a
+task, so that a task has at most two in memory, and no pair is missed.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ _DECIMALS = 6
 class SimilarPairs:
     """Pairs of documents: numbers first[m] < second[m], ascending, and their ``similarities``.
 
-    ``folder`` has the documents' rows, and their rejects; ``counts`` tells of the run. 24 bytes a
-    pair.
+    ``folder`` has the rows of the documents and the rejects; ``counts`` are those of the run. 24
+    bytes a pair.
     """
 
     folder: Path
@@ -90,17 +90,17 @@ class SimilarPairs:
 def similar_pairs(folder: Path, options: DedupOptions, run_job: RunJob) -> SimilarPairs:
     """Find the pairs in a folder of temporary files.
 
-    Of the options ``keep`` and ``against`` mean nothing. In memory: 40 bytes a document, the
+    ``keep`` and ``against`` of the options are not used. In memory: 40 bytes a document, the
     signatures of one method, and the pairs.
     """
     (folder / RESULT).mkdir()
-    told = fingerprint_documents(folder, options, run_job)
+    read = fingerprint_documents(folder, options, run_job)
     rows = Rows.read(folder / ROWS)
     with run_job.join_settings() as settings:
         numbers, labels = _clustered(folder, rows, options, settings)
     grouped, sliced = group_rows(numbers, labels, rows)
     parts: list[pa.Table] = []
-    counts = {**told, "clusters sliced": sliced, "documents compared": int(numbers.size)}
+    counts = {**read, "clusters sliced": sliced, "documents compared": int(numbers.size)}
     if numbers.size:
         grouped.write(folder / GROUPED)
         job = SimilarPairsJob(

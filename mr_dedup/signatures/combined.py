@@ -20,7 +20,7 @@ from mr_dedup.signatures.minwise import MinwiseHashes, empty_values, orders_of
 
 
 class Combined(NamedTuple):
-    """The results of ``simhash``, ``minwise_hashes`` and, if asked for, ``shingle_sets``."""
+    """The results of ``simhash``, ``minwise_hashes`` and, if wanted, ``shingle_sets``."""
 
     fingerprints: Fingerprints
     hashes: MinwiseHashes

@@ -115,7 +115,7 @@ def _of_task(failure: Failure) -> Explanation:
             _shortened(f"{name}: the Python of the node {failure.node}: {message}; {_NODES_NEED}")
         )
     if kind == "MemoryError":
-        return Explanation(f"{name}: memory was short; try a larger --task-memory")
+        return Explanation(f"{name}: out of memory; try a larger --task-memory")
     outage = kind in _OUTAGES
     where = f" on {failure.node}" if outage and failure.node else ""
     return Explanation(_shortened(f"{name}{where}: {kind}: {message} ({location})"), not outage)

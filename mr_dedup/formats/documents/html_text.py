@@ -1,9 +1,9 @@
 """The text of HTML, by Resiliparse: the main content, or the whole page.
 
 Main content is the default for what it does to near-duplicates. Of 250 pages of a library's
-reference in two releases, 99 % are alike by main content (Jaccard of word 3-grams from 0.8 up)
+reference in two releases, 99 % are similar by main content (Jaccard of word 3-grams from 0.8 up)
 and 89 % by the whole page; of 250 short ones 73 and 38 %; of two manuals 97 to 99 % by either.
-Different pages are alike as seldom by one as by the other. Main content takes two or three times
+Different pages are as rarely similar by either. Main content takes two or three times
 as long: 20 to 40 MB of HTML a second, a fifth to a half of it for furniture that is named as such,
 which without it was left in: ``python -m bench.boilerplate``.
 """

@@ -54,7 +54,7 @@ def test_reports_are_told_from_one_another():
          "hdfs:///c/x.longs, byte 8: is damaged", False),
         ("mr_dedup.errors.MrDedupError: will not",
          "map task 2 on hdfs:///c/x.longs: will not", False),
-        ("MemoryError", "map task 2 on hdfs:///c/x.longs: memory was short; try a larger", False),
+        ("MemoryError", "map task 2 on hdfs:///c/x.longs: out of memory; try a larger", False),
         ("numpy.exceptions.AxisError: two\nlines",
          "2 on hdfs:///c/x.longs: numpy.exceptions.AxisError: two lines (search.py:17)", True),
         ("OSError: [Errno 28] No space left on device",

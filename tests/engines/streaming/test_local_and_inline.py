@@ -156,7 +156,7 @@ def test_a_full_disk_in_a_task_is_told(tmp_path, runner):
 
 @LOCAL_AND_INLINE
 def test_a_task_short_of_memory_is_told(tmp_path, runner):
-    with pytest.raises(MrDedupError, match=r"map task 1 on .*in put #1: memory was short; try"):
+    with pytest.raises(MrDedupError, match=r"map task 1 on .*in put #1: out of memory; try"):
         act(tmp_path, runner, "a", "memory")
 
 
