@@ -115,8 +115,8 @@ class EarlierResult:
             )
         if known["methods"] and known["signature_version"] != SIGNATURE_VERSION:
             raise MrDedupError(
-                f"{name}: its signatures are of version {known['signature_version']}, those of this "
-                f"mr_dedup of version {SIGNATURE_VERSION}; de-duplicate its documents again"
+                f"{name}: its signatures are of version {known['signature_version']}, those "
+                f"of this mr_dedup of version {SIGNATURE_VERSION}; de-duplicate its documents again"
             )
         table = folder / FINGERPRINTS
         if not table.is_file():
