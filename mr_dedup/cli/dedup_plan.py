@@ -179,8 +179,8 @@ def _reduce_keys(work: DocumentWork, options: DedupOptions, stages: Stages) -> s
         return counted(keys, "reduce key")
     if len(work.paths) < work.files or options.against:
         return "a reduce key for each 16 MB of texts in clusters"
-    most = reduce_keys_for(sum(path.stat().st_size for path in work.paths))
-    return f"up to about {counted(most, 'reduce key')}"
+    keys = reduce_keys_for(sum(path.stat().st_size for path in work.paths))
+    return f"up to about {counted(keys, 'reduce key')}"
 
 
 def _cores(arguments: argparse.Namespace) -> int:

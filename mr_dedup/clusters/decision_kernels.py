@@ -194,7 +194,7 @@ def classify(counts, rarities):  # type: ignore[no-untyped-def]
 
 @kernel
 def min_shared(size, threshold):  # type: ignore[no-untyped-def]
-    """Return the least o with o / ``size`` >= ``threshold``, as doubles divide.
+    """Return the smallest o with o / ``size`` >= ``threshold``, as doubles divide.
 
     A set of ``size`` hashes shares so many with any that is similar enough: what both have
     together is ``size`` or more. That holds for cut sets too, as similarity compares them.
@@ -298,8 +298,8 @@ def slack_of(size, alone, threshold):  # type: ignore[no-untyped-def]
     Of two sets that are similar enough the parities differ in at most the sum of their shares. A
     share is rounded up, by more than a double is off.
     """
-    most = np.float64(size) * ((1.0 - threshold) / (1.0 + threshold))
-    return int64(np.floor(most)) + int64(2) - int64(alone)
+    limit = np.float64(size) * ((1.0 - threshold) / (1.0 + threshold))
+    return int64(np.floor(limit)) + int64(2) - int64(alone)
 
 
 @kernel
@@ -419,12 +419,12 @@ def most_similar_kept(  # type: ignore[no-untyped-def]
             best, nearest = value, first
     for c in range(listed):
         k = uint64(candidates[c])
-        least = max(threshold, best)
+        required = max(threshold, best)
         if whole and known.sizes[k] != U0:
             bound = most_similar(size, known.sizes[k], alone + differing(parity, known, k))
-            if bound < least or (bound == best and k >= nearest):
+            if bound < required or (bound == best and k >= nearest):
                 continue
-        value = similarity(offsets, sizes, hashes, row, rows[known.positions[k]], least)
+        value = similarity(offsets, sizes, hashes, row, rows[known.positions[k]], required)
         compared += U1
         if value > best or (value == best and value >= 0.0 and k < nearest):
             best, nearest = value, k

@@ -288,8 +288,8 @@ def _slices(ends: NDArray[np.uint64]) -> Iterator[slice]:
     """
     first = 0
     while first < ends.size - 1:
-        most = ends[first] + np.uint64(_SLICE_HASHES)
-        stop = max(int(np.searchsorted(ends, most, side="right")) - 1, first + 1)
+        limit = ends[first] + np.uint64(_SLICE_HASHES)
+        stop = max(int(np.searchsorted(ends, limit, side="right")) - 1, first + 1)
         yield slice(first, stop)
         first = stop
 

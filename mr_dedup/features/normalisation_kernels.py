@@ -166,12 +166,12 @@ def _max_size(content, begin, end, table):  # type: ignore[no-untyped-def]
 def max_sizes(batch, rows, table):  # type: ignore[no-untyped-def]
     """Return the bytes that the texts at ``rows`` become at most, and the characters of one."""
     content, starts, stops = batch
-    total, most = U0, U0
+    total, longest = U0, U0
     for row in rows:
         size, together = _max_size(content, starts[row], stops[row], table)
         total += size
-        most = max(most, together)
-    return total, most
+        longest = max(longest, together)
+    return total, longest
 
 
 @kernel

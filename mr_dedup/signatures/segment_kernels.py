@@ -126,14 +126,14 @@ def _hash_content(count, rule, scratch, keys, written):  # type: ignore[no-untyp
 
 
 @kernel
-def _lowest_hashes(hashes, windows, most, lowest):  # type: ignore[no-untyped-def]
-    """Return the highest of the ``most`` lowest hashes after the first, and how many equal it."""
+def _lowest_hashes(hashes, windows, size, lowest):  # type: ignore[no-untyped-def]
+    """Return the highest of the ``size`` lowest hashes after the first, and how many equal it."""
     kept = U0
     for i in range(U1, windows):
         value = hashes[i]
         hole = kept
-        if kept == most:
-            if most == U0 or value >= lowest[most - U1]:
+        if kept == size:
+            if size == U0 or value >= lowest[size - U1]:
                 continue
             hole -= U1
         kept = hole + U1

@@ -246,8 +246,8 @@ def test_misuse_is_named():
     sets = sets_of([[1, 2], [3]])
     with pytest.raises(ValueError, match="texts must be a pyarrow LargeStringArray"):
         shingle_sets(pa.array(["a"]))
-    with pytest.raises(ValueError, match="most must be at least 1, not 0"):
-        shingle_sets(array(["a"]), most=0)
+    with pytest.raises(ValueError, match="max_hashes must be at least 1, not 0"):
+        shingle_sets(array(["a"]), max_hashes=0)
     with pytest.raises(ValueError, match=r"parts: expected sets cut at one size, got \[5, 6\]"):
         ShingleSets.joined([sets_of([], 5), sets_of([], 6)])
     with pytest.raises(ValueError, match="second: expected rows from 0 to 1"):
@@ -265,8 +265,8 @@ def test_misuse_is_named():
         ("offsets", np.array([0, 2]), "offsets: expected sums of sizes"),
         ("sizes", np.array([2.0, 1.0]), r"sizes: expected int64\[n\], got float64"),
         ("hashes", np.zeros(2, np.uint64), "hashes: expected 3, got 2"),
-        ("most", 1, "offsets: expected sums of sizes"),
-        ("most", 0, "most must be at least 1, not 0"),
+        ("max_hashes", 1, "offsets: expected sums of sizes"),
+        ("max_hashes", 0, "max_hashes must be at least 1, not 0"),
     ],
 )
 def test_columns_that_do_not_fit_are_refused(name, value, reason):

@@ -58,7 +58,7 @@ def test_sets_of_large_texts_are_cut(monkeypatch):
     monkeypatch.setattr(module, "MAX_SHINGLES", 1000)
     found = combined(array, 32, options, sets=True)
     same(found, array, 32, options)
-    expected = shingle_sets(array, options, most=1000)
+    expected = shingle_sets(array, options, max_hashes=1000)
     assert np.array_equal(found.sets.hashes, expected.hashes)
     assert found.sets.sizes.tolist() == expected.sizes.tolist()
     assert verification.MAX_SHINGLES > 1000
