@@ -195,24 +195,22 @@ def table_writer(
 
 
 def _write_to_table(table: TableWriter, fields: list[str], rows: pa.Table) -> None:
-    values, has_fingerprint = _fingerprints(rows)
+    values, known = _fingerprints(rows)
     lengths = rows["length"].to_numpy()
     kept = rows.select(fields) if fields else None
-    table.write(rows["id"].combine_chunks(), values, has_fingerprint, lengths, kept)
+    table.write(rows["id"].combine_chunks(), values, known, lengths, kept)
 
 
 def _write_to_file(file: FingerprintWriter, with_ids: bool, rows: pa.Table) -> None:
-    values, has_fingerprint = _fingerprints(rows)
+    values, known = _fingerprints(rows)
     if with_ids:
-        file.write_identified(
-            values[has_fingerprint], rows["id"].filter(has_fingerprint).combine_chunks()
-        )
+        file.write_identified(values[known], rows["id"].filter(known).combine_chunks())
     else:
-        file.write(values[has_fingerprint])
+        file.write(values[known])
 
 
 def _fingerprints(rows: pa.Table) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
-    """Return the fingerprints of rows, and which of them has_fingerprint."""
+    """Return the fingerprints of rows, and which rows have one."""
     import numpy as np
 
     column = rows["fingerprint"]

@@ -261,10 +261,8 @@ def _decided(
     """Do the same for texts of which none repeats in its cluster."""
     starts = np.append(_runs(clusters)[0], texts.size).astype(np.uint64)
     stops = np.empty(starts.size - 1, np.uint64)
-    duplicate_of, similarities = (
-        np.where(fixed, np.arange(texts.size), -1),
-        np.full(texts.size, -1.0),
-    )
+    duplicate_of = np.where(fixed, np.arange(texts.size), -1)
+    similarities = np.full(texts.size, -1.0)
     rows = texts.view(np.uint64)
     lengths = sets.arrays[0][rows + np.uint64(1)] - sets.arrays[0][rows]
     hashes = np.append(np.uint64(0), np.cumsum(lengths))[starts]

@@ -39,7 +39,7 @@ class StoredSets:
 
     def __init__(self, memory_bytes: int) -> None:
         self._memory_bytes = memory_bytes
-        self._max_hashes = MAX_SHINGLES
+        self._limit = MAX_SHINGLES
         self._sizes: list[NDArray[np.int64]] = []
         self._hashes: list[NDArray[np.uint64]] = []
         self._bytes = 0
@@ -59,11 +59,9 @@ class StoredSets:
 
     def append(self, sets: ShingleSets) -> None:
         """Add sets after those that are there; ValueError if they are cut at another size."""
-        if self._sizes and sets.max_hashes != self._max_hashes:
-            raise ValueError(
-                f"sets: expected sets cut at {self._max_hashes}, got {sets.max_hashes}"
-            )
-        self._max_hashes = sets.max_hashes
+        if self._sizes and sets.max_hashes != self._limit:
+            raise ValueError(f"sets: expected sets cut at {self._limit}, got {sets.max_hashes}")
+        self._limit = sets.max_hashes
         self._sizes.append(sets.sizes)
         self._hashes.append(sets.hashes)
         self._bytes += sets.hashes.nbytes
@@ -76,13 +74,11 @@ class StoredSets:
         if self._file is None:
             hashes = np.concatenate([np.empty(0, np.uint64), *self._hashes])
             self._hashes.clear()
-            return ShingleSets.of_sizes(sizes, hashes, self._max_hashes)
+            return ShingleSets.of_sizes(sizes, hashes, self._limit)
         mapped = mmap.mmap(self._file.fileno(), 0, access=mmap.ACCESS_READ)
         offsets = np.zeros(sizes.size + 1, np.int64)
-        np.cumsum(np.minimum(sizes, self._max_hashes), out=offsets[1:])
-        return MappedSets(
-            offsets, sizes, np.frombuffer(mapped, np.uint64), self._max_hashes, mapped
-        )
+        np.cumsum(np.minimum(sizes, self._limit), out=offsets[1:])
+        return MappedSets(offsets, sizes, np.frombuffer(mapped, np.uint64), self._limit, mapped)
 
     def _write(self) -> None:
         """Write the hashes that are in memory to the file."""

@@ -200,11 +200,9 @@ def _edges(
 def _is_for_jobs(signed: MethodSignatures, settings: JoinSettings) -> bool:
     """Return whether jobs link documents with equal keys; not if pairs need verification."""
     method, parts = signed.method, signed.parts
-    if (
-        settings.join == "memory"
-        or method.needs_verification
-        or not can_be_connected(parts, method.min_shared_keys)
-    ):
+    if settings.join == "memory" or method.needs_verification:
+        return False
+    if not can_be_connected(parts, method.min_shared_keys):
         return False
     return settings.join == "tasks" or sum(part.keys.size for part in parts) > _MAX_KEYS
 
@@ -213,11 +211,10 @@ def _by_jobs(signed: MethodSignatures, values: Fingerprints, engine: Engine) -> 
     """Return the labels of documents that share enough keys with others, and how many links."""
     from mr_dedup.pipeline.components import connect
 
-    min_shared_keys = signed.method.min_shared_keys
-    keys = key_rows(signed.signatures, min_shared_keys)[0].size
-    job = SignaturesJob(
-        min_shared_keys=min_shared_keys, partitions=max(engine.tasks, keys // _PARTITION_KEYS)
-    )
+    minimum = signed.method.min_shared_keys
+    keys = key_rows(signed.signatures, minimum)[0].size
+    partitions = max(engine.tasks, keys // _PARTITION_KEYS)
+    job = SignaturesJob(min_shared_keys=minimum, partitions=partitions)
     with (
         engine.stored(_tables(signed.signatures, values, engine.tasks)) as tables,
         engine.run(job, tables) as output,

@@ -114,14 +114,10 @@ class SimhashMethod:
     def sign(self, texts: Texts) -> Signatures:
         """Return fingerprints as keys; a null has none."""
         parts = [simhash(part, self.features) for part in texts]
-        has_fingerprint = np.concatenate(
-            [np.empty(0, bool), *(part.has_fingerprint for part in parts)]
-        )
+        known = np.concatenate([np.empty(0, bool), *(part.has_fingerprint for part in parts)])
         values = np.concatenate([np.empty(0, np.uint64), *(part.values for part in parts)])
-        offsets = np.append(0, np.cumsum(has_fingerprint))
-        return Signatures(
-            offsets, values[has_fingerprint], np.empty((has_fingerprint.size, 0), np.uint8)
-        )
+        offsets = np.append(0, np.cumsum(known))
+        return Signatures(offsets, values[known], np.empty((known.size, 0), np.uint8))
 
     def stored_bytes(self, signatures: Signatures) -> int:
         """Return the bytes of the fingerprints."""

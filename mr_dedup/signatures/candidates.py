@@ -217,14 +217,8 @@ def match(
 ) -> NDArray[np.bool_]:
     """Return which pairs of texts first[m] and second[m] match by all of a method's rules."""
     enough = np.empty(first.size, np.uint8)
-    kernels.share_enough(
-        signatures.offsets,
-        signatures.keys,
-        first,
-        second,
-        np.uint64(method.min_shared_keys),
-        enough,
-    )
+    min_keys = np.uint64(method.min_shared_keys)
+    kernels.share_enough(signatures.offsets, signatures.keys, first, second, min_keys, enough)
     found = enough.astype(bool)
     if method.needs_verification:
         sketches = signatures.sketches

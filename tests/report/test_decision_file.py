@@ -96,7 +96,7 @@ def test_documents_with_the_same_id_are_identified_by_position(tmp_path):
     path = located(tmp_path, [*locations[:3], locations[1]], kept)
     assert refusal(path) == f"{path}, row 3: repeats the document 'same' of row 1"
     path = located(tmp_path, locations, [*kept[:3], ("c", 0)])
-    assert "row 3: its keeper 'same' is not in the file" in refusal(path)
+    assert "row 3: it duplicates 'same', which is not in the file" in refusal(path)
 
 
 def test_other_files(tmp_path):

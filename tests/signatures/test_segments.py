@@ -60,14 +60,10 @@ def test_by_lines_and_sentences_what_is_before_an_insertion_stays(by):
     end = "\n" if by == "lines" else ". "
     units = [" ".join(words(rng, 9)) for _ in range(40)]
     edited = [*units[:20], "new", *units[20:]]
-    signed = Segments(by, length=4, min_shared_keys=1).sign(
-        array([end.join(units), end.join(edited)])
-    )
+    signed = Segments(by, None, 4, 1).sign(array([end.join(units), end.join(edited)]))
     assert shared(signed, 0, 1) == 5
     again = [*units[:17], "new", *units[18:]]
-    signed = Segments(by, length=4, min_shared_keys=1).sign(
-        array([end.join(units), end.join(again)])
-    )
+    signed = Segments(by, None, 4, 1).sign(array([end.join(units), end.join(again)]))
     assert shared(signed, 0, 1) == 9
     signed = Segments(by, count=8).sign(array([end.join(units), end.join(again)]))
     assert shared(signed, 0, 1) == 7
