@@ -1,13 +1,11 @@
 """Compute the simhash fingerprints of documents.
 
 DOCS are files, globs or folders of JSON lines (.jsonl), Parquet, WARC, text (.txt, .md) or HTML,
-each but Parquet also as .gz or .zst; - is standard input. OUT is what its ending says: .parquet has
-a row a document (id, fingerprint, length, and the fields that are kept), .tsv or .txt lines of
+each but Parquet also as .gz or .zst; - is standard input. The ending of OUT is its format:
+.parquet has a row a document (id, fingerprint, length, and --keep-field), .tsv or .txt lines of
 fingerprint TAB id, .longs the fingerprints alone. A text without a letter or a digit, such as an
-empty one, has the fingerprint of the text as it is.
-
-Records that cannot be read are counted and written to OUT.rejects.jsonl, with file, position and
-reason.
+empty one, has the fingerprint of the text as it is. Records that cannot be read are counted and
+written to OUT.rejects.jsonl, with file, position and reason.
 """
 
 from __future__ import annotations
@@ -115,7 +113,7 @@ def fingerprinted(
     settings: ClusterSettings | None,
     fields: Sequence[str] = (),
 ) -> Iterator[JobOutput]:
-    """Compute the fingerprints of documents as the arguments say; yield what the tasks left."""
+    """Compute the fingerprints of documents; yield the result of the job."""
     from mr_dedup.cli.engine import engine_of
     from mr_dedup.jobs.fingerprint import FingerprintJob
 
@@ -232,7 +230,7 @@ def _summarise(
 
 
 def documents_read(counters: dict[str, int], work: DocumentWork, counts: ReadCounts) -> list[str]:
-    """Return lines that say what was read; less where the counters of a cluster are not known."""
+    """Return lines on what was read; fewer if the counters of a cluster are unknown."""
     from mr_dedup.jobs.reading import SKIPPED
 
     said = [f"mr-dedup: files: {work.files:,}"]

@@ -5,8 +5,7 @@ each but Parquet also as .gz or .zst; - is standard input. OUT, a .parquet, is f
 other commands, whose features must be the same. A feature that fewer documents have than
 --min-documents is excluded, and weighted like the most frequent of the excluded ones.
 
-Records that cannot be read are counted and written to OUT.rejects.jsonl, with file, position and
-reason.
+Records that cannot be read are counted and written with a reason to OUT.rejects.jsonl.
 """
 
 from __future__ import annotations
@@ -99,7 +98,7 @@ def _counted(
     staging: Path,
     settings: ClusterSettings | None,
 ) -> Iterator[JobOutput]:
-    """Count features as the arguments say; yield what the reducers left."""
+    """Count features; yield the result of the job."""
     from mr_dedup.cli.engine import engine_of
     from mr_dedup.jobs.document_frequencies import DocumentFrequenciesJob
 

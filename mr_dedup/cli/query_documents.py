@@ -222,7 +222,7 @@ def _tables(arguments: argparse.Namespace, side: str) -> Iterator[Path]:
 
 
 def _check_features(resolved: argparse.Namespace, arguments: argparse.Namespace) -> None:
-    """Raise MrDedupError if files say that their fingerprints come from different features."""
+    """Raise MrDedupError if files state different features of their fingerprints."""
     from mr_dedup.errors import MrDedupError
     from mr_dedup.formats.fingerprint_parquet import open_table
 

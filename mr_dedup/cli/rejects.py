@@ -54,7 +54,7 @@ class RejectsOutput:
         self._file.write(lines)
 
     def summary(self, noun: str = "record", problem: str = "could not be read") -> list[str]:
-        """Return a line that says how many there were, and where they are; none if none."""
+        """Return a line with their number and file; none if there are none."""
         if not self.count:
             return []
         where = "give --rejects FILE to write them with the reason"

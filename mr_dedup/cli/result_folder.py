@@ -83,7 +83,7 @@ class ResultFolder:
 def locked(out: Path) -> Iterator[None]:
     """Keep other commands from making the folder ``out`` in the block, by a file beside it.
 
-    Where the file system has no locks, says so on standard error, once. Raises MrDedupError if
+    Where the file system has no locks, warns on standard error, once. Raises MrDedupError if
     another command does, if its folder does not exist, and if the lock cannot be taken.
     """
     from mr_dedup.formats.file_lock import FileLock

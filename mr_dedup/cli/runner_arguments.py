@@ -1,4 +1,4 @@
-"""The arguments that say where a command's jobs run."""
+"""The arguments for the runner of a command's jobs."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ class Labels:
 def components(left: Fingerprints, right: Fingerprints) -> Labels:
     """Return the components of the graph whose edges are ``left[i]`` to ``right[i]``, uint64[m].
 
-    An edge from a node to itself says that the node is there; edges may repeat. Union-find with
+    An edge from a node to itself adds the node; edges may repeat. Union-find with
     path halving, over the ranks of nodes. Nearly linear, 110 ns an edge at a million edges, 160 at
     16 million; in memory, beside the arguments, 18 bytes an edge or 36 a node. Raises ValueError
     for arrays of other types or lengths, and for 2**32 - 1 nodes or more.

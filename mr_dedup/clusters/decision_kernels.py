@@ -197,7 +197,7 @@ def min_shared(size, threshold):  # type: ignore[no-untyped-def]
     """Return the smallest o with o / ``size`` >= ``threshold``, as doubles divide.
 
     A set of ``size`` hashes shares so many with any that is similar enough: what both have
-    together is ``size`` or more. That holds for cut sets too, as similarity compares them.
+    together is ``size`` or more. That is true of cut sets too, as similarity compares them.
     """
     whole = np.float64(size)
     shared = max(np.floor(whole * threshold) - 1.0, 0.0)

@@ -14,10 +14,10 @@ from mr_dedup.clusters.documents import ClusteredDocuments
 _UP, _DOWN = "ascending", "descending"
 
 _READ = {"newest": _DOWN, "oldest": _UP, "highest": _DOWN, "lowest": _UP}
-"""What reads a field's values, and which way their sort keys go."""
+"""The preferences by the values of a field, and the order of their sort keys."""
 
 _TIMES = ("newest", "oldest")
-"""Those of them that read values as times, not as numbers."""
+"""Those of them whose values are times, not numbers."""
 
 KINDS = ("first", "longest", "shortest", *_READ, "prefer")
 """The kinds of preferences."""
@@ -66,10 +66,10 @@ class Preference:
 
 @dataclass(frozen=True)
 class Ranking:
-    """Documents by a policy: ``order`` int64[n] are their positions, best first.
+    """Documents by a policy: ``order`` int64[n] are their rows, best first.
 
-    ``missing`` and ``unreadable`` say, for each preference by a field, how many documents do not
-    have it, and how many have what is no time or number: they come after all others.
+    ``missing`` and ``unreadable`` are, for each preference by a field, the numbers of documents
+    without it, and with what is not a time or number: these come after all others.
     """
 
     order: NDArray[np.int64]
@@ -94,7 +94,7 @@ class KeepPolicy:
     def parse(cls, texts: Sequence[str]) -> KeepPolicy:
         """Return the policy that ``texts`` name, such as ["newest:date", "longest"].
 
-        Raises ValueError for what is no preference, and for no preference at all.
+        Raises ValueError for an unknown preference, and for none.
         """
         if isinstance(texts, str) or not texts:
             raise ValueError(f"policy: expected one preference or more, got {texts!r}")

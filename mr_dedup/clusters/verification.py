@@ -85,14 +85,12 @@ class ShingleSets:
         max_hashes = _one_limit(parts)
         sizes = np.empty(rows.size, np.int64)
         chosen = [np.flatnonzero(which == number) for number in range(len(parts))]
-        for part, places in zip(parts, chosen, strict=True):
-            sizes[places] = part.sizes[rows[places]]
+        for part, at in zip(parts, chosen, strict=True):
+            sizes[at] = part.sizes[rows[at]]
         offsets = _offsets(sizes, max_hashes)
         hashes = np.empty(int(offsets[-1]), np.uint64)
-        for part, places in zip(parts, chosen, strict=True):
-            kernels.gather(
-                part.arrays[0], part.arrays[2], rows[places], offsets[:-1][places], hashes
-            )
+        for part, at in zip(parts, chosen, strict=True):
+            kernels.gather(part.arrays[0], part.arrays[2], rows[at], offsets[:-1][at], hashes)
         return cls(offsets, sizes, hashes, max_hashes)
 
     def release(self) -> None:

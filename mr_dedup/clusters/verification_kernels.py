@@ -1,7 +1,7 @@
 """The loops of verification: sets of shingles from texts, and what two sets have in common.
 
 A set is a slice of ``hashes`` uint64[m], ascending, each hash once: those from offsets[i] to
-offsets[i + 1], ``offsets`` uint64[n + 1]. ``sizes`` uint64[n] says how many it had before only the
+offsets[i + 1], ``offsets`` uint64[n + 1]. ``sizes`` uint64[n] is how many it had before only the
 smallest were kept. Nothing is validated or allocated here: verification.py does both.
 """
 

@@ -52,7 +52,7 @@ class RemoteFile:
 
     @property
     def identity(self) -> list[str | int]:
-        """What differs from a file of other content, as far as a listing says: JSON types."""
+        """What identifies the file and its version in a listing, as JSON types."""
         return [self.uri, self.size_bytes, self.version]
 
 

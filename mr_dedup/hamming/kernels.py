@@ -85,7 +85,7 @@ def bucket_of(x, hashing):  # type: ignore[no-untyped-def]
 
 @kernel
 def _folded(mixed, fold, second):  # type: ignore[no-untyped-def]
-    # an argument, for numba knows at compile time that one is None, and of a field it does not
+    # an argument, as numba knows at compile time whether it is None, but not of a field
     return mixed if fold is None else (mixed ^ (mixed >> fold)) * second
 
 

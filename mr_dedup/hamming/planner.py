@@ -230,10 +230,10 @@ def spread_sample(fingerprints: Fingerprints, size: int = SAMPLE_SIZE) -> Finger
 
 
 def directory_bits_for(size: int, order: BitOrder) -> int:
-    """Return the bits of a directory whose buckets hold about 16 of ``size`` fingerprints.
+    """Return the bits of a directory whose buckets have about 16 of ``size`` fingerprints.
 
-    Two more where an order says that values are skewed: their keys are fewer and fuller, two in a
-    bucket crowd it. With 24 shared leading bits that saved a sixth of the time.
+    Two more where bits are permuted, since values are skewed: keys have more fingerprints, and
+    two in one bucket make it too large. With 24 shared leading bits that saved a sixth of the time.
     """
     bits = round(math.log2(max(1, size) / _BUCKET)) + (0 if order.is_natural else 2)
     return min(_MAX_DIRECTORY_BITS, max(1, bits))
@@ -390,5 +390,5 @@ def _live_bits(sample: Fingerprints) -> int:
 
 
 def _ball(k: int, bits: int) -> float:
-    """Return the share of all ``bits``-bit numbers that lie within k of one of them."""
+    """Return the share of all ``bits``-bit numbers within k bits of one of them."""
     return sum(math.comb(bits, distance) for distance in range(min(k, bits) + 1)) / 2.0**bits

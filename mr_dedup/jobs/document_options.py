@@ -77,12 +77,12 @@ def add_feature_options(
         help="cut Chinese, zh, into its words (default: into characters)")  # fmt: skip
 
     add("--normalize", choices=("nfkc", "nfc", "none"), default="nfkc",
-        help="how texts are normalised before: nfkc, with case folded and what does not show "
-        "dropped; nfc; or not at all (default nfkc)")  # fmt: skip
+        help="how texts are normalised before: nfkc, with case folded and invisible characters "
+        "removed; nfc; or none (default nfkc)")  # fmt: skip
 
 
 def _add_weights(add: Add, add_file: Add) -> None:
-    # no choices: to know them takes numba, which takes half a second
+    # no choices, as importing them would import numba, which takes half a second
     add("--weights", default="log-tf", metavar="WEIGHTING",
         help="what a feature that occurs t times weighs: binary, 1; tf, t; log-tf, 1 + ln t; "
         "tf-idf and log-tf-idf, these times its rarity (default log-tf)")  # fmt: skip
@@ -94,7 +94,7 @@ def _add_weights(add: Add, add_file: Add) -> None:
 def read_options(
     options: argparse.Namespace, fields: Sequence[str] = (), keep_records: bool = False
 ) -> ReadOptions:
-    """Return how the options say that documents are read; ValueError if they cannot be."""
+    """Return the options of reading documents; ValueError for values out of range."""
     return ReadOptions(
         id_names=options.id_field or ReadOptions.id_names,
         text_name=options.text_field,

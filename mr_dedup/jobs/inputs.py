@@ -81,7 +81,7 @@ def lines_of_part(uri: str) -> HadoopSplit:
 def fetched(uri: str) -> Path:
     """Return a copy in the task's folder of a file on the cluster; MrDedupError if there is none.
 
-    Not of one whose name holds what the hadoop command takes for a glob.
+    Not of one whose name has characters of globs.
     """
     path = Path.cwd() / "whole-input"
     done = subprocess.run(

@@ -62,10 +62,10 @@ class JoinJob(Job, frozen=True, kw_only=True):
         design: The table design; ``auto`` for the planner's choice.
         bit_order: ``natural``, ``interleaved``, or 64 positions.
         expected: About how many fingerprints there are.
-        partitions: Partitions of each table; by default as many as ``expected`` asks for.
+        partitions: Partitions of each table; by default chosen by ``expected``.
         ordered: Whether there is a step that orders the pairs; without it they are in no order.
         with_distance: Whether lines have the distance after each pair.
-        corpus_format: The format of inputs that are files; by default their names say it.
+        corpus_format: The format of inputs that are files; by default by their names.
         byte_order: That of longs.
         table_bytes: Memory for a partition, and for the pairs of a range; what needs more goes
             through temporary files.

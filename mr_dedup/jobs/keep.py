@@ -34,7 +34,7 @@ from mr_dedup.jobs.document_job import DocumentJob
 from mr_dedup.jobs.reading import chunk_of
 
 FILE_KEY = b"mr_dedup.file"
-"""Where rows of Parquet say which file they came from; other records have a column for it."""
+"""The metadata of Parquet rows with their file; other records have a column for it."""
 
 _SHOWN = ["row", "text", "place"]
 """Columns of texts that are to be shown."""
@@ -59,7 +59,7 @@ class KeepJob(DocumentJob, frozen=True, kw_only=True):
         return Kept.read(Path(self.kept))
 
     def map(self, part: TaskInput, counters: Counters) -> Iterator[Keyed]:
-        """Yield the kept records of one chunk, in order, and what is to be shown of it."""
+        """Yield the kept records of one chunk, in order, and the texts to be shown."""
         chunk = chunk_of(part, self.format)
         kept, shown = self.flags.of(chunk.number)
         offsets = CachedOffsets.take(part.cache, chunk.number)

@@ -31,10 +31,9 @@ def parsed_methods(
     similarity: float | None = None,
     shingles: str | None = None,
 ) -> list[SignatureMethod]:
-    """Return the methods that ``names`` stand for, each once; as ``parse_method``.
+    """Return the methods of ``names``, each once; as ``parse_method``.
 
-    ``normalize`` is how texts are normalised, and ``shingles`` are what of, for those that do not
-    say it themselves.
+    ``normalize`` and ``shingles`` are defaults for methods whose names do not state them.
     """
     from mr_dedup.signatures.methods import METHODS, parse_method
 

@@ -66,8 +66,8 @@ class QueryJob(Job, frozen=True, kw_only=True):
         index: The side whose tables are built; ``auto`` for the planner's choice.
         design: The table design; ``auto`` for the planner's choice.
         with_distance: Whether lines have the distance after each near-duplicate.
-        corpus_format: The format of inputs that are files; by default their names say it.
-        queries_format: That of ``queries``; by default the name says it.
+        corpus_format: The format of inputs that are files; by default by their names.
+        queries_format: That of ``queries``; by default by the name.
         byte_order: That of longs.
         table_bytes: Memory for a task's tables; larger tables are built and probed in slices.
         queries_per_key: Queries of a reduce key, so that their matches fit in memory.

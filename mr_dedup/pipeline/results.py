@@ -44,7 +44,7 @@ REJECTS = "rejects.jsonl"
 _BATCH_ROWS = 1 << 15
 
 _FILE = "file"
-"""The column of fingerprints.parquet that says which file below documents/ a document is in."""
+"""The column of fingerprints.parquet with the file of a document below documents/."""
 
 
 @dataclass(frozen=True)

@@ -80,7 +80,7 @@ class ParameterisedMethod(ABC):
 
 @dataclass(frozen=True)
 class MethodOfWords(ParameterisedMethod):
-    """A method that prepares texts and splits them into words, as ``FeatureOptions`` says.
+    """A method that prepares texts and splits them into words, as by ``FeatureOptions``.
 
     Args:
         stop_words, stem, segment, normalize: As in ``FeatureOptions``, with its defaults; None of

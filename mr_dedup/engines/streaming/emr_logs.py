@@ -32,7 +32,7 @@ class EmrLogs:
         return bool(self._step_logs(step_id))
 
     def client_log(self, step_id: str, progress: Progress) -> tuple[ClientLog, dict[str, Any]]:
-        """Return what the streaming client of a step said: as records, and as mrjob reads it."""
+        """Return the log of the streaming client of a step, and what mrjob reads in it."""
         log = ClientLog(progress)
         lines = [
             line for uri in self._step_logs(step_id) for line in self._files.read(uri).splitlines()
@@ -62,7 +62,7 @@ class EmrLogs:
         return found
 
     def bootstrap_failure(self, reason: str) -> str:
-        """Return what the bootstrap action said for which, EMR's words, a cluster was given up."""
+        """Return the message of the failed bootstrap action that EMR names in ``reason``."""
         failed = _BOOTSTRAP_FAILED.search(reason)
         if failed is None:
             return f"the cluster could not be set up: {reason}"

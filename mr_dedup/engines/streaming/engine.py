@@ -146,7 +146,7 @@ def _written_names(inputs: Sequence[Input], folder: Path) -> Path:
 def _link(path: Path, target: str) -> Path:
     """Make ``path``, with the endings of the target's name, a link to ``target``; return it.
 
-    mrjob could misread the rest of the name; the endings may say what is in the file.
+    mrjob could misread the rest of the name; the endings may state the format.
     """
     endings = re.search(r"(\.[A-Za-z0-9]+){0,2}$", Path(target).name)
     link = path.with_name(path.name + (endings[0] if endings else ""))

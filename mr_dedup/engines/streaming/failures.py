@@ -1,4 +1,4 @@
-"""Why a job failed on a cluster: what its tasks reported, and what Hadoop said, in one line."""
+"""Why a job failed on a cluster, in one line, by reports of its tasks and messages of Hadoop."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def read_failures(reports: str) -> list[Failure]:
 
 
 def explain(log: ClientLog, failures: Sequence[Failure]) -> Explanation:
-    """Return why the job failed: what the task said for which it was given up, else Hadoop."""
+    """Return why the job failed: the report of the failed task, else the message of Hadoop."""
     task = _TASK.search(log.job_failure or "")
     if task is None:
         said = next((text for text in (log.job_failure, *log.errors) if text), None)
@@ -145,7 +145,7 @@ def _last_raised(said: str) -> tuple[str, str, str]:
 
 
 def _of_hadoop(said: str) -> str:
-    """Return the part of a Java error or diagnosis that says what happened."""
+    """Return the reason in a Java error or diagnosis."""
     outgrown = _OUTGROWN.search(said)
     if outgrown:
         return f"used {outgrown[1]} and was killed for it; try a larger --task-memory"

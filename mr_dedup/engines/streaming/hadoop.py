@@ -91,7 +91,7 @@ def remove(uri: str, settings: ClusterSettings) -> None:
 
 @contextlib.contextmanager
 def _errors_naming(uri: str) -> Iterator[None]:
-    """Raise what the hadoop command says in the block as MrDedupError, naming ``uri``."""
+    """Raise errors of the hadoop command in the block as MrDedupError, naming ``uri``."""
     try:
         yield
     except HadoopCommandError as error:
@@ -167,9 +167,9 @@ class HadoopRunner(ShippingRunner, HadoopJobRunner):  # type: ignore[misc]
     def _run_hadoop(
         self, hadoop_args: Sequence[str], env: Mapping[str, str], record_callback: object
     ) -> tuple[int, dict[str, Any]]:
-        """Run the streaming command and follow it; return its exit code and what it said.
+        """Run the streaming command and follow it; return its exit code and output.
 
-        A job goes on without its client: whatever ends us ends it first.
+        A job continues without its client, so an interrupt ends the job first.
         """
         try:
             # a session of its own: a Ctrl-C at the terminal is for us to pass on, in order

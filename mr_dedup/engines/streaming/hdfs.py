@@ -54,7 +54,7 @@ def utf8_locale(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 class HadoopCommandError(MrDedupError):
-    """The hadoop command failed; ``reason`` is what it said, in one line."""
+    """The hadoop command failed; ``reason`` is its message, in one line."""
 
     def __init__(self, message: str, reason: str) -> None:
         super().__init__(message)
@@ -199,7 +199,7 @@ def no_command(name: str, error: OSError) -> MrDedupError:
 
 
 def reason_of(stderr: str) -> str:
-    """Return in one line what a failed ``hadoop`` command said on its stderr."""
+    """Return the reason in the stderr of a failed ``hadoop`` command, in one line."""
     lines = [line.strip() for line in stderr.splitlines() if line.strip()]
     said = [match["reason"] for line in lines if (match := _COMMAND_SAYS.match(line))]
     telling = [line for line in lines if not line.startswith(("at ", "..."))]
@@ -208,7 +208,7 @@ def reason_of(stderr: str) -> str:
 
 
 def plain_reason(reason: str) -> str:
-    """Return a reason of Hadoop's without what helps nobody."""
+    """Return a reason of Hadoop's, shortened."""
     refused = _REFUSED.search(reason)
     if refused:
         return f"the cluster cannot be reached at {refused['address']}: {refused['reason'].strip()}"

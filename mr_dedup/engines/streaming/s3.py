@@ -39,7 +39,7 @@ _NO_CREDENTIALS = (
 def aws_errors(uri: str) -> Iterator[None]:
     """Raise what goes wrong with Amazon's services in the block as MrDedupError, naming ``uri``.
 
-    The messages never hold credentials: of those only what kind was looked for is said.
+    Messages never contain credentials, only their kind.
     """
     try:
         yield

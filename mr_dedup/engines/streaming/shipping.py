@@ -73,7 +73,7 @@ def check_settings(alias: str, settings: ClusterSettings) -> None:
 
 
 def conf_options(alias: str, conf: Path | None) -> dict[str, Any]:
-    """Return what an mrjob.conf says of a runner; raises MrDedupError if it cannot be read."""
+    """Return the options of a runner in an mrjob.conf; raises MrDedupError if it cannot be read."""
     if conf is None:
         return {}
     if not conf.is_file():
@@ -81,7 +81,7 @@ def conf_options(alias: str, conf: Path | None) -> dict[str, Any]:
     try:
         loaded = [found or {} for _, found in load_opts_from_mrjob_conf(alias, str(conf))]
         if not all(isinstance(found, dict) for found in loaded):
-            raise TypeError(f"what it says of {alias} is not a mapping")
+            raise TypeError(f"its options of {alias} are not a mapping")
         return dict(combine_opts({}, *loaded))
     except _NO_CONF as error:
         raise MrDedupError(f"{conf}: not an mrjob.conf: {_one_line(error)}") from error
@@ -137,7 +137,7 @@ def _properties(settings: ClusterSettings) -> Iterator[str]:
         memory_mb = -(-settings.task_memory_bytes // (1 << 20))
         yield f"mapreduce.map.memory.mb={memory_mb}"
         yield f"mapreduce.reduce.memory.mb={memory_mb}"
-    # the last one counts: what is said in full beats what is said in short
+    # the last one counts, so -D overrides the other options
     yield from settings.properties
 
 
@@ -259,6 +259,6 @@ class ShippingRunner(ManifestRunner):
     def _jobconf_for_step(self, step_num: int) -> dict[str, str]:
         properties = {"mapreduce.job.name": self._job_key, **super()._jobconf_for_step(step_num)}
         if not self._get_step(step_num).get("reducer"):
-            # what is said for all jobs of a command would give this one reducers that do nothing
+            # the number for all jobs of a command would give this one reducers without input
             properties.pop("mapreduce.job.reduces", None)
         return properties

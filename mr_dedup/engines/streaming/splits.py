@@ -1,7 +1,7 @@
 """Large files of lines, which Hadoop splits among map tasks itself.
 
-A task is handed the lines of a part by TextInputFormat, which reads it where its blocks lie. For
-an input that is not split there is a file with one line, its URI: one job takes both kinds.
+TextInputFormat passes the lines of a part to a task, near the blocks of the part. For an
+input that is not split there is a file with one line, its URI: one job takes both kinds.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from mr_dedup.errors import MrDedupError
 from mr_dedup.jobs.inputs import LONGEST_LINE_BYTES
 
 SPLIT_BYTES = 128 << 20
-"""What a part has unless the job says: a block, where the cluster does not say otherwise."""
+"""The default size of a part: the default block size of HDFS."""
 
 INPUT_FORMAT = "org.apache.hadoop.mapred.TextInputFormat"
 

@@ -198,8 +198,8 @@ class JobAlone(TableJob):
 def run_alone(job_class: type[Job]) -> None:
     """Run a job as a program: by the user, or by mrjob one of its tasks.
 
-    A user's mistake is one line and exit code 2; a reader of standard output that left early is
-    none. A task fails with a traceback, by which mrjob finds the reason in the logs of a cluster.
+    A usage error is one line and exit code 2; a closed pipe at standard output is no error.
+    A task fails with a traceback, by which mrjob finds the reason in the logs of a cluster.
     """
     alone: type[JobAlone] = type(job_class.__name__, (JobAlone,), {"job_class": job_class})
     program = alone()

@@ -2,7 +2,7 @@
 
 mrjob's own leave a URI unquoted, a lock file on each node, and the reason of a failure where
 only the node's own log has it. These set up the node, fetch the task's input, run its command and,
-if that failed, write what it said into a folder of the job's on the cluster, for the client.
+if it failed, write its message to a directory of the job on the cluster, for the client.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ case ${mapreduce_map_input_file:-} in
         line=$(while IFS= read -r line; do
             uri=${line%%$TAB*}
             uri=${uri#*://}
-            # it has the host only if that was said
+            # with the host only if the input has one
             case $path in "$uri" | "${path%%/*}$uri") printf '\t%s' "$line" ;; esac
         done <$SPLIT_INPUTS)
         if [ -z "$line" ]; then
@@ -104,7 +104,7 @@ printf '%s\n' "$INPUT_URI" >task-input
 echo "reporter:status:reading $INPUT_URI" >&2
 [ -z "$INPUT_PATH" ] || exec "$@" "$INPUT_PATH" "$INPUT_URI"
 name=${INPUT_URI##*/}
-# its endings say what is in it
+# its endings state the format
 case $name in
     *.*) INPUT_PATH=$PWD/input.${name#*.} ;;
     *) INPUT_PATH=$PWD/input ;;

@@ -102,8 +102,8 @@ class HtmlError(ValueError):
 def text_of_html(html: str, extent: HtmlText) -> str:
     """Return the text of ``html`` on one line; scripts and styles are not text.
 
-    Main content is what Resiliparse takes for it, without the elements that say by their class, id
-    or role that they are adverts, notices of cookies, related pages, or for sharing. Where it is
+    Main content is that of Resiliparse, without the elements whose class, id or role marks adverts,
+    notices of cookies, related pages, or links for sharing. Where it is
     empty, or the page nested more than a thousand deep, it is the text of the whole page. Raises
     HtmlError for more than 500,000 tags or a tag of thousands of attributes.
     """
