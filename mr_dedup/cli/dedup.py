@@ -230,7 +230,7 @@ def _judge_result(arguments: argparse.Namespace, out: Path) -> None:
 def _options(
     arguments: argparse.Namespace, k: int | None, methods: Sequence[SignatureMethod]
 ) -> DedupOptions:
-    """Return the options of the run; raises MrDedupError for those that cannot be."""
+    """Return the options of the run; raises MrDedupError for invalid ones."""
     from mr_dedup.clusters.keep_policy import KeepPolicy
     from mr_dedup.errors import MrDedupError
     from mr_dedup.features.options import FeatureOptions

@@ -152,7 +152,7 @@ def _of_documents(arguments: argparse.Namespace) -> argparse.Namespace:
 
 
 def _options(arguments: argparse.Namespace) -> DedupOptions:
-    """Return the options of the run; raises MrDedupError for those that cannot be."""
+    """Return the options of the run; raises MrDedupError for invalid ones."""
     from mr_dedup.errors import MrDedupError
     from mr_dedup.features.options import FeatureOptions
     from mr_dedup.hamming.planner import plan_self

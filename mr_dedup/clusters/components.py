@@ -75,7 +75,7 @@ class Ranks:
         self._shift, self._table = _table_of(self._nodes)
 
     def of(self, values: Fingerprints) -> NDArray[np.int64]:
-        """Return the index of each of ``values`` uint64[m], int64[m]; -1 if it is no node."""
+        """Return the index of each of ``values`` uint64[m], int64[m]; -1 if it is not a node."""
         ranks = np.empty(values.size, np.int64)
         kernels.look_up(_read_only(values), self._nodes, self._shift, self._table, ranks)
         return ranks

@@ -368,10 +368,10 @@ def scan(known, begin, count, whole, limit, scratch, listed):  # type: ignore[no
     parities, slack, words = known.parities, known.slack, uint64(parity.size)
     k = begin - (begin & (_LANES - U1))
     while k < count:
-        near = uint32(group_within(parities, k * words, parity, slack, k, limit))
-        while near != uint32(0):
-            lane = uint64(trailing_zeros(near))
-            near &= near - uint32(1)
+        within = uint32(group_within(parities, k * words, parity, slack, k, limit))
+        while within != uint32(0):
+            lane = uint64(trailing_zeros(within))
+            within &= within - uint32(1)
             if begin <= k + lane < count:
                 candidates[listed] = uint32(k + lane)
                 listed += U1

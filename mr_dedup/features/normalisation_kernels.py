@@ -362,7 +362,7 @@ def _composite(first, second, table):  # type: ignore[no-untyped-def]
     if first - _LEADING < _LEADING_COUNT and second - _VOWELS < _VOWEL_COUNT:
         others = (first - _LEADING) * _VOWEL_COUNT + second - _VOWELS
         return _HANGUL + others * _TRAILING_COUNT
-    # TRAILING itself is none of these letters
+    # TRAILING itself is not one of these letters
     is_trailing = second - _TRAILING - U1 < _TRAILING_COUNT - U1
     syllable = first - _HANGUL
     if is_trailing and syllable < _HANGUL_SYLLABLES and syllable % _TRAILING_COUNT == U0:

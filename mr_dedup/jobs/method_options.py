@@ -18,7 +18,7 @@ SIMHASH = "simhash"
 def methods_of(options: argparse.Namespace) -> list[SignatureMethod]:
     """Return the methods by exact keys that ``options.method`` names, each once.
 
-    Raises ValueError for what is no method, and MrDedupError for document frequencies that cannot
+    Raises ValueError for an unknown method, and MrDedupError for document frequencies that cannot
     be read.
     """
     return parsed_methods(options.method or (), keyword_frequencies(options), options.normalize)

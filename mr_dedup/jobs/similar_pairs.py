@@ -176,7 +176,7 @@ class SimilarPairsJob(DocumentJob, frozen=True, kw_only=True):
     def _by_simhash(
         self, texts: pa.LargeStringArray, k: int
     ) -> tuple[Pairs, Callable[[Rows, Rows], NDArray[np.bool_]]]:
-        from mr_dedup.hamming.row_pairs import near_rows
+        from mr_dedup.hamming.row_pairs import row_pairs_within
         from mr_dedup.signatures.candidates import candidates
         from mr_dedup.signatures.protocol import Signatures
 
@@ -190,7 +190,7 @@ class SimilarPairsJob(DocumentJob, frozen=True, kw_only=True):
         def paired() -> Pairs:
             for first, second in candidates(keys, 1):
                 yield first, second, np.ones(first.size)
-            for one, other in near_rows(values, k):
+            for one, other in row_pairs_within(values, k):
                 bits = np.bitwise_count(values[one] ^ values[other])
                 yield rows[one], rows[other], 1 - bits / _BITS
 

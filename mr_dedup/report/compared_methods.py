@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from mr_dedup.features.options import FeatureOptions
 from mr_dedup.fingerprints.simhash import simhash
-from mr_dedup.hamming.row_pairs import near_rows
+from mr_dedup.hamming.row_pairs import row_pairs_within
 from mr_dedup.signatures.candidates import candidates
 from mr_dedup.signatures.protocol import SignatureMethod, Signatures
 
@@ -128,7 +128,7 @@ class SimhashMethod:
         for first, second in candidates(signatures, 1, max_texts):
             yield PairBatch(first.size, first, second)
         rows = np.flatnonzero(signatures.has_keys)
-        for first, second in near_rows(signatures.keys, self.k):
+        for first, second in row_pairs_within(signatures.keys, self.k):
             yield PairBatch(first.size, rows[first], rows[second])
 
 

@@ -189,7 +189,7 @@ class S3Files(S3Filesystem):  # type: ignore[misc]
 
 
 def split_uri(uri: str) -> tuple[str, str]:
-    """Return bucket and key of ``uri``; raises MrDedupError if it is none of S3's."""
+    """Return bucket and key of ``uri``; raises MrDedupError if it is not one of S3."""
     match = _URI.fullmatch(uri)
     if match is None:
         raise MrDedupError(f"{uri}: expected a URI such as s3://bucket/folder")

@@ -240,7 +240,7 @@ class _NoTextError(ValueError):
 
 
 def _spread(line: bytes) -> str | None:
-    """Return the reason to reject a file that is no JSON Lines but other JSON, else None."""
+    """Return the reason to reject a file that is not JSON Lines but other JSON, else None."""
     line = line.removeprefix(codecs.BOM_UTF8).strip(_BLANKS)
     if line.startswith(b"["):
         return "is a JSON array, not a record a line; jq -c '.[]' writes its records as lines"
