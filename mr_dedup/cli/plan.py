@@ -2,7 +2,7 @@
 
 Without --queries: of a search for all pairs of a corpus, as by mr-dedup pairs. Sizes may be far
 larger than this machine: 8e9 is the corpus of the paper. Times are for one core of the machine that
-the cost model was fitted on: their ratios hold on others, the seconds only roughly.
+the cost model was fitted on: their ratios are valid on others, the seconds only roughly.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ _SELECT = 2.5  # a fingerprint, table and slice of a self-join: is it of the sli
 _MOVE = 4.0  # to bring a fingerprint's bits into an order
 
 _GROUP_SIZE = 32
-_BUCKET = 16  # fingerprints a bucket of a directory should hold: half a group
+_BUCKET = 16  # fingerprints a bucket of a directory should have: half a group
 _MAX_DIRECTORY_BITS = 24  # 64 MB of starts a table
 
 WHOLE_FROM = 6

@@ -130,6 +130,6 @@ def feature_options(options: argparse.Namespace) -> FeatureOptions:
 
 
 def reading_record(options: argparse.Namespace) -> dict[str, Any]:
-    """Return how documents are read, by the names of options, as JSON can hold it."""
+    """Return how documents are read, by the names of options, as JSON types."""
     names = ("id_field", "text_field", "html_field", "html", "max_record_size", "format")
     return {name: getattr(options, name) for name in names}

@@ -163,15 +163,15 @@ class SimilarPairsJob(DocumentJob, frozen=True, kw_only=True):
         is_scored = self.verify is None
         for rule in self.rules():
             if isinstance(rule, int):
-                paired, holds = self._by_simhash(texts, rule)
+                paired, is_pair = self._by_simhash(texts, rule)
             else:
-                paired, holds = _by(rule, texts, is_scored)
+                paired, is_pair = _by(rule, texts, is_scored)
             for first, second, similarities in paired:
                 new = np.ones(first.size, bool)
                 for earlier in before:
                     new &= ~earlier(first, second)
                 yield first[new], second[new], similarities[new]
-            before.append(holds)
+            before.append(is_pair)
 
     def _by_simhash(
         self, texts: pa.LargeStringArray, k: int
@@ -194,13 +194,13 @@ class SimilarPairsJob(DocumentJob, frozen=True, kw_only=True):
                 bits = np.bitwise_count(values[one] ^ values[other])
                 yield rows[one], rows[other], 1 - bits / _BITS
 
-        def holds(first: Rows, second: Rows) -> NDArray[np.bool_]:
+        def is_pair(first: Rows, second: Rows) -> NDArray[np.bool_]:
             within: NDArray[np.bool_] = (
                 np.bitwise_count(made.values[first] ^ made.values[second]) <= k
             )
             return within & known[first] & known[second]
 
-        return paired(), holds
+        return paired(), is_pair
 
 
 def _by(

@@ -51,7 +51,7 @@ _FILE = "file"
 class Reference:
     """Another result that one was made against: where it is, from this one, and what it was.
 
-    Raises TypeError for other types, which a summary may hold.
+    Raises TypeError for other types, which a summary may contain.
     """
 
     folder: str

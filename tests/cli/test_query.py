@@ -205,7 +205,7 @@ def test_a_cluster_is_sent_what_is_told_to_be_parquet_whole(
     sent = []
 
     def noting(engine, job, inputs):
-        sent.append(sorted(Path(each.place).name for each in inputs))
+        sent.append(sorted(Path(each.location).name for each in inputs))
         raise MrDedupError("this far")
 
     monkeypatch.setattr(StreamingEngine, "run", noting)

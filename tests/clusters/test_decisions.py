@@ -346,7 +346,7 @@ def by_comparing_all(sets, most, threshold):
 
 @pytest.mark.parametrize("name", CROWDS)
 @pytest.mark.parametrize("threshold", [0.3, 0.8, 1.0])
-def test_crowded_clusters_are_decided_on_as_by_comparing_all(name, threshold, monkeypatch):
+def test_large_clusters_are_decided_on_as_by_comparing_all(name, threshold, monkeypatch):
     sets = [frozenset(numbers) for numbers in CROWDS[name]]
     random.Random(name).shuffle(sets)
     sets = list(dict.fromkeys(sets))
@@ -364,7 +364,7 @@ def test_crowded_clusters_are_decided_on_as_by_comparing_all(name, threshold, mo
         monkeypatch.undo()
 
 
-def test_crowded_clusters_are_decided_on_beside_others():
+def test_large_clusters_are_decided_on_beside_others():
     sets = [numbers for name in ("unlike", "few phrases") for numbers in CROWDS[name]]
     sets += [CROWDS["unlike"][0], CROWDS["few phrases"][0][:-1]]
     n = len(sets)

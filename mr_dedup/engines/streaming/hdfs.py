@@ -224,7 +224,7 @@ def _is_in(name: str, uri: str) -> bool:
 
 def _hidden(glob: str, uri: str) -> bool:
     """Return whether a file is matched by a glob, or is in a directory that is, but is hidden."""
-    # alternatives may hold slashes
+    # alternatives may contain slashes
     *above, last = re.sub(r"\{[^{}]*\}", "", glob.rstrip("/")).split("/")
     below = uri.split("/")[len(above) :]
     return _any_hidden(below[1:] if last.startswith((".", "_")) else below)

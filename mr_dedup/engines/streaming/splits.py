@@ -23,7 +23,7 @@ _SIZE = "mapreduce.input.fileinputformat.split.maxsize"
 _PLAIN = re.compile(r"[\w./:@%+=~ -]{1,200}", re.ASCII)
 """URIs that are the same as arguments, in the job's configuration and in its environment.
 
-Others hold globs or commas there, or what a node may have no characters for; and together they must
+Others contain globs or commas there, or what a node may have no characters for; and together they must
 not be too long.
 """
 
