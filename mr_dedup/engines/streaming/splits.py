@@ -23,7 +23,7 @@ _SIZE = "mapreduce.input.fileinputformat.split.maxsize"
 _PLAIN = re.compile(r"[\w./:@%+=~ -]{1,200}", re.ASCII)
 """URIs that are the same as arguments, in the job's configuration and in its environment.
 
-Others contain globs or commas there, or what a node may have no characters for; and together they must
+Other URIs contain globs or commas there, or characters that a node may not have; together they must
 not be too long.
 """
 
