@@ -123,7 +123,7 @@ def _labels(fingerprints: Fingerprints, k: int) -> tuple[NDArray[np.uint64], int
 def _keepers(
     texts: Texts, fingerprints: Fingerprints, labels: NDArray[np.uint64]
 ) -> tuple[dict[str, str], int]:
-    """Return the keeper of each document, and how many documents were compared."""
+    """Return the kept document that each duplicates, and how many documents were compared."""
     _, inverse, counts = np.unique(labels, return_inverse=True, return_counts=True)
     rows = np.flatnonzero((counts[inverse] > 1) & fingerprints.has_fingerprint)
     chosen = texts.texts.take(pa.array(rows))
@@ -134,11 +134,11 @@ def _keepers(
     documents = ClusteredDocuments(
         ids=pa.array(texts.ids, pa.large_string()).take(pa.array(rows)),
         files=np.zeros(rows.size, np.int64),
-        places=places,
+        positions=places,
         text_bytes=np.zeros(rows.size, np.int64),
         clusters=labels[rows],
         fingerprints=fingerprints.values[rows],
-        exist=np.ones(rows.size, bool),
+        has_fingerprint=np.ones(rows.size, bool),
         texts=numbers,
     )
     decisions = resolve(documents, places, sets)

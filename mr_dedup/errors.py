@@ -48,7 +48,7 @@ class TooManyRejectedError(MrDedupError):
 
 
 class FormatError(MrDedupError):
-    """Data that is not what its file claims to be: names the file, the place and the reason.
+    """Data that is not what its file claims to be: names the file, the position and the reason.
 
     ``offset`` is a phrase that fits the format: ``"byte 4096"``, ``"line 17"``, ``"block 3"``;
     None where the file as a whole is wrong.
@@ -58,8 +58,8 @@ class FormatError(MrDedupError):
         self.path = os.fspath(path)
         self.offset = offset
         self.reason = reason
-        place = self.path if offset is None else f"{self.path}, {offset}"
-        super().__init__(f"{place}: {reason}")
+        where = self.path if offset is None else f"{self.path}, {offset}"
+        super().__init__(f"{where}: {reason}")
 
 
 @contextlib.contextmanager

@@ -40,9 +40,9 @@ _patient: set[int] = set()
 
 
 @contextlib.contextmanager
-def at_forced_end(say: Callable[[], None]) -> Iterator[None]:
-    """Have ``say`` called, in another thread, if the process is ended by force in the block."""
-    with _listed(_messages, say):
+def at_forced_end(report: Callable[[], None]) -> Iterator[None]:
+    """Call ``report`` in another thread if the process is ended by force in the block."""
+    with _listed(_messages, report):
         yield
 
 
@@ -158,7 +158,7 @@ class Watcher:
 
     def _end_by_force(self) -> None:
         if not self._ending.acquire(blocking=False):
-            # the main thread ends it, and is about to say so
+            # the main thread ends it, and is about to report it
             time.sleep(CLEANUP_SECONDS)
             os._exit(self._exit_code)
         cleaning = threading.Thread(target=_clean_up, daemon=True)
@@ -185,16 +185,16 @@ def unwatched() -> Iterator[None]:
 
 
 def claim_end() -> None:
-    """Have the calling thread say that the process is interrupted, unless it is ended by force."""
+    """Let the calling thread report the interrupt, unless the process is ended by force."""
     if Watcher.current is not None:
         Watcher.current.claim_end()
 
 
 def _clean_up() -> None:
-    """Call what is to be called, the innermost first, and remove what is temporary."""
-    for say in reversed(list(_messages.values())):
+    """Call the reports, the innermost first, and remove temporary files."""
+    for report in reversed(list(_messages.values())):
         with contextlib.suppress(Exception):
-            say()
+            report()
     for path, remove in reversed(list(_temporary.values())):
         with contextlib.suppress(Exception):
             remove(path)

@@ -13,11 +13,11 @@ BOM = b"\xef\xbb\xbf"
 
 
 def splits(
-    sizes: list[int], maps: int, least_bytes: int, block_bytes: int
+    sizes: list[int], maps: int, min_bytes: int, block_bytes: int
 ) -> list[list[tuple[int, int]]]:
     """Return start and length of the parts of each file: ``FileInputFormat.getSplits``."""
     goal = sum(sizes) // max(maps, 1)
-    part = max(least_bytes, min(goal, block_bytes))
+    part = max(min_bytes, min(goal, block_bytes))
     cut = []
     for size in sizes:
         parts, left = [], size

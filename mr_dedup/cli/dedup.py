@@ -1,18 +1,17 @@
 """De-duplicate documents: keep one of each cluster of near-duplicates.
 
-DOCS are as for mr-dedup fingerprint. OUT becomes a folder with documents/, the kept ones in the
-format and with every field they came in; decisions.parquet, why each document was kept or dropped,
-and for whom; clusters.parquet; fingerprints.parquet, those of the kept ones; summary.json;
-report.html, to look at; and rejects.jsonl, records that could not be read.
+DOCS are as for mr-dedup fingerprint. OUT becomes a directory with documents/, the kept ones in
+their format and with all their fields; decisions.parquet, why each document was kept or dropped,
+and which kept document it duplicates; clusters.parquet; fingerprints.parquet of the kept ones;
+summary.json; report.html; and rejects.jsonl, records that could not be read.
 
-Documents that a method calls alike, directly or over others, are a cluster: those that share a band
-of min-wise hashes of their shingles (minhash), or with --method simhash, whose fingerprints are
-within k bits of one another; there are more. Of each cluster its keeper is chosen by --keep;
-another document is dropped only if its own text is as similar to a keeper's as --verify says, else
-it is kept as well.
+A method finds candidates: pairs of documents that share a band of min-wise hashes of their shingles
+(minhash), whose fingerprints are within k bits (simhash), and others. Documents that candidate
+pairs connect are a cluster. --keep chooses which document of a cluster is kept first; another one
+is dropped only if the similarity of its text and a kept one is at least --verify.
 
-With --against DIR, the OUT of an earlier run, what that kept stays kept, and OUT gets of DOCS only
-what is like none of it. --dry-run prints what would be done.
+With --against DIR, the OUT of an earlier run, the documents kept there stay kept, and a document of
+DOCS that duplicates one of them is dropped. --dry-run prints what would be done.
 """
 
 from __future__ import annotations
@@ -78,9 +77,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("documents", nargs="+", metavar="DOCS", help="files, globs or folders; -")
     add("-o", "--out", type=Path, required=True, metavar="OUT", help="the folder to make")
     add("--method", action="append", metavar="NAME[:PARAMETER=VALUE,…]",
-        help="what calls documents alike, before their texts are compared: minhash, simhash, "
+        help="how candidates are found, before their texts are compared: minhash, simhash, "
         "super-shingles, segments, text-profile, keywords, abstract or exact, with parameters as "
-        "in minhash:bands=16,rows=5 or simhash:k=7; of several each counts "
+        "in minhash:bands=16,rows=5 or simhash:k=7; several methods may be given "
         "(default minhash)")  # fmt: skip
     add("-k", type=int, metavar="K",
         help="of simhash: the largest Hamming distance (default 10)")  # fmt: skip
@@ -88,12 +87,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="of keywords: in how many documents each word occurs, as mr-dedup idf "
         "writes it")  # fmt: skip
     add("--keep", action="append", metavar="POLICY",
-        help="whom to keep of a cluster: first, longest, shortest, newest:FIELD, oldest:FIELD, "
-        "highest:FIELD, lowest:FIELD, prefer:FIELD=VALUE,…; given several times, the next ones "
-        "decide between equals (default first)")  # fmt: skip
+        help="which document of a cluster to keep: first, longest, shortest, newest:FIELD, "
+        "oldest:FIELD, highest:FIELD, lowest:FIELD, prefer:FIELD=VALUE,…; given several times, "
+        "the next ones decide between equals (default first)")  # fmt: skip
     add("--verify", type=verify_argument, default=DEFAULT_VERIFY, metavar="J",
         help="drop a document only if the shingles of its text have at least this Jaccard "
-        "similarity to a keeper's; minhash has the bands that find such pairs, from 0.5 up; off "
+        "similarity to a kept one's; minhash has the bands that find such pairs, from 0.5 up; off "
         "drops all but one of a cluster, of parts of one of over 64 MB (default 0.8)")  # fmt: skip
     add("--shingles", default=AUTO_SHINGLES, metavar="words:N|characters:N|auto",
         help="what texts are compared by (default auto: words:3, or words:5 for texts of Chinese, "
@@ -108,9 +107,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "memory of this command, or by tasks of the runner; the result is the same (default: what "
         "takes less time; what compares more than keys is always done here)")  # fmt: skip
     add("--share-by", action="append", default=[], metavar="FIELD",
-        help="have the report tell how many near-duplicates each value of it has")  # fmt: skip
+        help="count near-duplicates by the values of this field in the report")  # fmt: skip
     add("--dry-run", action="store_true", help="print what would be done, and do nothing")
-    add("--resume", action="store_true", help="go on with a run that did not end")
+    add("--resume", action="store_true", help="resume an interrupted run")
     add("--overwrite", action="store_true", help="replace OUT, and forget an unfinished run")
     # pairs of words at 10 bits found more than single words at 7, as fast (docs/quality.md); and
     # single words join a million pages by chance
@@ -121,7 +120,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def verify_argument(text: str) -> float | None:
-    """Return the least similarity that an argument says, None for off."""
+    """Return the minimum similarity of an argument, None for off."""
     if text == "off":
         return None
     try:
@@ -129,7 +128,9 @@ def verify_argument(text: str) -> float | None:
     except ValueError:
         value = -1.0
     if not 0 < value <= 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is no similarity above 0 and up to 1, nor off")
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not a similarity above 0 and up to 1, or off"
+        )
     return value
 
 
@@ -148,7 +149,7 @@ def run(arguments: argparse.Namespace) -> int:
         refuse_cluster_arguments(arguments, arguments.documents)
     options = _options(arguments, *chosen)
     folder = ResultFolder(arguments.out)
-    # what only looks is in nobody's way
+    # a dry run needs no lock
     with contextlib.nullcontext() if arguments.dry_run else folder.locked():
         return _run_locked(arguments, options, folder, settings, started)
 
@@ -191,7 +192,7 @@ def _run_locked(
         run = _run_of(arguments, work, options)
         stages = Stages(folder.work, run, resume=arguments.resume)
         jobs = Jobs(arguments, work, staging, settings)
-        unfinished = f"{folder.work}: what is done so far; --resume goes on with it"
+        unfinished = f"{folder.work}: completed stages; --resume continues"
         try:
             with at_forced_end(lambda: _say(unfinished)):
                 summary = dedup(stages, options, jobs)
@@ -231,8 +232,8 @@ def _judge_result(arguments: argparse.Namespace, out: Path) -> None:
 def _options(
     arguments: argparse.Namespace, k: int | None, methods: Sequence[SignatureMethod]
 ) -> DedupOptions:
-    """Return the options of the run; raises MrDedupError for those that cannot be."""
-    from mr_dedup.clusters.keepers import KeepPolicy
+    """Return the options of the run; raises MrDedupError for invalid ones."""
+    from mr_dedup.clusters.keep_policy import KeepPolicy
     from mr_dedup.errors import MrDedupError
     from mr_dedup.features.options import FeatureOptions
     from mr_dedup.jobs.fingerprint import check_fields
@@ -302,14 +303,14 @@ def chosen_methods(
     arguments.weights = arguments.weights or by_simhash[1]
     given = {k for k in distances if k >= 0} | ({arguments.k} - {None})
     if not distances and given:
-        raise MrDedupError(f"-k: means nothing to {', '.join(names)}; give --method {SIMHASH}")
+        raise MrDedupError(f"-k: not used by {', '.join(names)}; give --method {SIMHASH}")
     if len(given) > 1:
         raise MrDedupError(f"--method {SIMHASH}: is given several k, {sorted(given)}")
     return (*given, DEFAULT_K)[0] if distances else None, methods
 
 
 def expected_recalls(options: DedupOptions) -> dict[str, float]:
-    """Return with which probability each method finds the pairs asked for, where it is known.
+    """Return the probability of each method to find a pair at --verify, where it is known.
 
     Empty if texts are not compared.
     """
@@ -365,9 +366,9 @@ def _earlier_results(
     from mr_dedup.pipeline.results import EarlierResult, followed, not_followed
 
     if arguments.follow and not arguments.against:
-        raise MrDedupError("--follow: means nothing without --against")
+        raise MrDedupError("--follow: needs --against")
     for name in arguments.against:
-        if is_address(name):
+        if is_uri(name):
             raise MrDedupError(f"--against {name}: expected a folder of this machine")
     named = [EarlierResult.read(name) for name in arguments.against]
     results = followed(named, further=arguments.follow)
@@ -385,12 +386,12 @@ def _earlier_results(
                 f"of {result.name}"
             )
     for name, other in not_followed(results):
-        _say(f"{name} was made against {other}, which is not compared; --follow has it compared")
+        _say(f"{name} was made against {other}, which is not compared; --follow includes it")
     return results
 
 
 def _shown_options(arguments: argparse.Namespace, options: DedupOptions) -> list[tuple[str, str]]:
-    """Return what was run, as a report tells it."""
+    """Return the options of the run for the report."""
     from mr_dedup import __version__
 
     return [
@@ -408,7 +409,7 @@ def _shown_options(arguments: argparse.Namespace, options: DedupOptions) -> list
 def _run_of(
     arguments: argparse.Namespace, work: DocumentWork, options: DedupOptions
 ) -> dict[str, Any]:
-    """Return what tells one run from another."""
+    """Return what must be equal to resume a run."""
     import pyarrow
 
     from mr_dedup import __version__

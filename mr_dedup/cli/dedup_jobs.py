@@ -94,7 +94,7 @@ class Jobs:
     def _inputs_of(self, files: Sequence[DocumentFile], folder: Path) -> tuple[int, list[Input]]:
         """Return what the number of the first chunk will be, and an input for each file.
 
-        They go to clusters in bundles, which say what they are, whatever the other files are.
+        They are sent to clusters in bundles, which state their format.
         """
         from mr_dedup.formats.documents.chunks import DocumentChunk
         from mr_dedup.jobs.inputs import order_of

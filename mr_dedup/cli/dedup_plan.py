@@ -17,21 +17,21 @@ if TYPE_CHECKING:
     from mr_dedup.pipeline.stages import Stages
 
 _TASK_BYTES = 320_000_000
-"""What a task that reads documents has taken: Python, its libraries, batches of 8 MB of text."""
+"""Memory of a task that reads documents: Python, its libraries, batches of 8 MB of text."""
 
 _DOCUMENT_BYTES = 53
-"""What the command holds of each document."""
+"""Memory of the command for each document."""
 
 _CACHED_FACTOR = 2
-"""Bytes of memory for each byte of documents, as long as what is cached of them fits."""
+"""Bytes of memory for each byte of documents, as long as the cache has room."""
 
-_TELLS = "{:<12} {}"
+_LINE = "{:<12} {}"
 
 
 def print_plan(
     arguments: argparse.Namespace, work: DocumentWork, options: DedupOptions, stages: Stages
 ) -> None:
-    """Print what a run would do."""
+    """Print the plan of a run."""
     lines = [
         *_inputs(work, options),
         *_methods(options),
@@ -48,19 +48,19 @@ def _inputs(work: DocumentWork, options: DedupOptions) -> Iterator[str]:
     line = counted(work.files, "file")
     if work.paths:
         line += f", {sum(path.stat().st_size for path in work.paths):,} bytes here"
-    if work.passed_over:
-        line += f"; {work.passed_over:,} of other kinds are skipped"
-    yield _TELLS.format("documents", line)
+    if work.skipped:
+        line += f"; {work.skipped:,} of other kinds are skipped"
+    yield _LINE.format("documents", line)
     for name, count in options.earlier:
-        yield _TELLS.format("against", f"{name}, {counted(count, 'document')}")
+        yield _LINE.format("against", f"{name}, {counted(count, 'document')}")
 
 
 def _methods(options: DedupOptions) -> Iterator[str]:
     from mr_dedup.cli.dedup import recall_lines
 
-    yield _TELLS.format("methods", "; ".join(options.method_names))
+    yield _LINE.format("methods", "; ".join(options.method_names))
     for line in recall_lines(options):
-        yield _TELLS.format("", line)
+        yield _LINE.format("", line)
 
 
 def _engine(arguments: argparse.Namespace, work: DocumentWork) -> Iterator[str]:
@@ -68,8 +68,8 @@ def _engine(arguments: argparse.Namespace, work: DocumentWork) -> Iterator[str]:
         "memory": f"memory, {counted(_cores(arguments), 'thread')}",
         "inline": "inline, one process",
         "local": f"local, {counted(_cores(arguments), 'task')} at a time",
-    }.get(work.runner, f"{work.runner}, as many tasks at a time as the cluster has room for")
-    yield _TELLS.format("runner", how)
+    }.get(work.runner, f"{work.runner}, as many tasks at a time as fit on the cluster")
+    yield _LINE.format("runner", how)
 
 
 def _memory(
@@ -77,24 +77,24 @@ def _memory(
 ) -> Iterator[str]:
     if work.runner == "memory":
         size = min(_CACHED_FACTOR * work.content_bytes, memory_bytes(arguments))
-        yield _TELLS.format("memory", f"up to about {_megabytes(_TASK_BYTES + size)}")
+        yield _LINE.format("memory", f"up to about {_megabytes(_TASK_BYTES + size)}")
         return
     here = {"inline": 1, "local": min(_cores(arguments), len(work.inputs))}.get(work.runner, 0)
-    told = f"about {_megabytes(_TASK_BYTES)} a task"
+    tasks = f"about {_megabytes(_TASK_BYTES)} a task"
     if here:
-        told += f", {_megabytes(here * _TASK_BYTES)} in all"
+        tasks += f", {_megabytes(here * _TASK_BYTES)} in all"
     count = _documents(options, stages)
     if count is None:
-        held = f"{_DOCUMENT_BYTES} bytes a document"
+        here_bytes = f"{_DOCUMENT_BYTES} bytes a document"
     else:
-        held = f"{_megabytes(_DOCUMENT_BYTES * count)} for {count:,} documents"
+        here_bytes = f"{_megabytes(_DOCUMENT_BYTES * count)} for {count:,} documents"
     if options.methods:
-        held += ", and their signatures by one method"
-    yield _TELLS.format("memory", f"{told}; this command holds {held}")
+        here_bytes += ", and their signatures by one method"
+    yield _LINE.format("memory", f"{tasks}; this command takes {here_bytes}")
 
 
 def _documents(options: DedupOptions, stages: Stages) -> int | None:
-    """Return how many documents there are, earlier ones too; None if nobody counted them yet."""
+    """Return how many documents there are, earlier ones too; None if they are not counted yet."""
     if not stages.is_done("fingerprint"):
         return None
     read: int = stages.values("fingerprint")["documents_read"]
@@ -103,10 +103,10 @@ def _documents(options: DedupOptions, stages: Stages) -> int | None:
 
 def _outputs(arguments: argparse.Namespace, stages: Stages) -> Iterator[str]:
     out = arguments.out
-    yield _TELLS.format("result", f"{out}{', replaced' if out.exists() else ''}")
+    yield _LINE.format("result", f"{out}{', replaced' if out.exists() else ''}")
     unfinished = stages.folder.exists() and not arguments.resume
-    forgotten = "; the unfinished run there is forgotten" if unfinished else ""
-    yield _TELLS.format("until then", f"{stages.folder}{forgotten}")
+    removed = "; the unfinished run there is removed" if unfinished else ""
+    yield _LINE.format("until then", f"{stages.folder}{removed}")
 
 
 _JOINED = {
@@ -114,7 +114,7 @@ _JOINED = {
     "tasks": "tasks over fingerprints",
     "auto": "in this command, or tasks over fingerprints where they take less time",
 }
-"""Who finds pairs of fingerprints, as --join says."""
+"""What finds pairs of fingerprints, by the value of --join."""
 
 
 def _stages(
@@ -127,12 +127,12 @@ def _stages(
     documents = "the documents"
     signatures = ", signatures.parquet" if options.methods else ""
     joined = "in this command" if options.k is None else _JOINED[arguments.join]
-    told = {
+    described = {
         "fingerprint": (maps, documents, f"rows.parquet{signatures}, rejects.jsonl"),
         "cluster": (joined, f"rows.parquet{signatures}", "labels.parquet"),
         "earlier": (
             "map tasks here, of whole files",
-            "earlier documents near new ones",
+            "earlier documents in clusters with new ones",
             "earlier-….parquet",
         ),
         "resolve": (
@@ -143,18 +143,18 @@ def _stages(
         "keep": (maps, documents, f"documents/, fingerprints.parquet{signatures}"),
     }
     if options.against:
-        told["resolve"] = (
+        described["resolve"] = (
             f"{maps} and one for each 16 MB of earlier texts, "
             f"{_reduce_keys(work, options, stages)}",
             f"{documents}, labels.parquet, earlier-….parquet",
-            told["resolve"][2],
+            described["resolve"][2],
         )
     resumed = True
     for stage in STAGES:
         if stage == "earlier" and not options.against:
             continue
         resumed = resumed and stages.is_done(stage)
-        runs, reads, leaves = told[stage]
+        runs, reads, leaves = described[stage]
         yield f"{stage}: {'done, is not run again' if resumed else runs}"
         yield f"  reads   {reads}"
         yield f"  writes  {leaves}"
@@ -179,8 +179,8 @@ def _reduce_keys(work: DocumentWork, options: DedupOptions, stages: Stages) -> s
         return counted(keys, "reduce key")
     if len(work.paths) < work.files or options.against:
         return "a reduce key for each 16 MB of texts in clusters"
-    most = reduce_keys_for(sum(path.stat().st_size for path in work.paths))
-    return f"up to about {counted(most, 'reduce key')}"
+    keys = reduce_keys_for(sum(path.stat().st_size for path in work.paths))
+    return f"up to about {counted(keys, 'reduce key')}"
 
 
 def _cores(arguments: argparse.Namespace) -> int:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mr_dedup.cli.arguments import byte_size
-from mr_dedup.cli.on_cluster import is_address
+from mr_dedup.cli.on_cluster import is_uri
 from mr_dedup.formats.documents.rejects import MAX_REJECTED, ReadCounts
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def add_reading_arguments(parser: argparse.ArgumentParser, *, judged: bool = True) -> None:
-    """Add the arguments that say how documents are read, as a group of their own.
+    """Add the arguments on reading documents, as a group.
 
     And how many may be rejected, if that is ``judged``.
     """
@@ -38,7 +38,7 @@ def add_reading_arguments(parser: argparse.ArgumentParser, *, judged: bool = Tru
 
 
 def _share(text: str) -> float:
-    """Return the share that an argument says, as a number to 1 or a percentage."""
+    """Return the share of an argument, a number up to 1 or a percentage."""
     number, percent, rest = text.partition("%")
     try:
         share = float(number) / (100 if percent else 1)
@@ -50,7 +50,7 @@ def _share(text: str) -> float:
 
 
 def judge_reading(arguments: argparse.Namespace, counts: ReadCounts) -> None:
-    """Judge what a command has read, before it makes a result of it.
+    """Check what a command has read, before it writes a result.
 
     ``counts`` has the number of files. Raises NothingReadError if all records were rejected. If too
     many were, the command ends with an error when its result is there, see ``main``.
@@ -60,29 +60,29 @@ def judge_reading(arguments: argparse.Namespace, counts: ReadCounts) -> None:
 
 
 def incomplete_files(count: int) -> str:
-    """Return what a summary says of files that could not be read to their end; "" if of none."""
+    """Return the text on files that could not be read to their end; "" if there are none."""
     return f", files not read to the end: {count:,}" if count else ""
 
 
 def read_options(
     arguments: argparse.Namespace, fields: Sequence[str] = (), keep_records: bool = False
 ) -> ReadOptions:
-    """Return how the arguments say that documents are read; MrDedupError if they cannot be."""
+    """Return the options of reading documents; MrDedupError for values out of range."""
     from mr_dedup.jobs import document_options
 
     try:
         return document_options.read_options(arguments, fields, keep_records)
     except ValueError as error:
         parameters, colon, reason = str(error).partition(": ")
-        raise _mistake(parameters.split(", "), colon + reason) from error
+        raise _usage_error(parameters.split(", "), colon + reason) from error
 
 
 def add_feature_arguments(
     parser: argparse.ArgumentParser, *, weights: bool = True, features: str = "words:1"
 ) -> None:
-    """Add the arguments that say which features a text has, as a group of their own.
+    """Add the arguments on the features of texts, as a group.
 
-    With what they weigh, unless it does not matter; ``features`` are the default.
+    With their weights if ``weights``; ``features`` are the default.
     """
     from mr_dedup.jobs.document_options import add_feature_options
 
@@ -100,7 +100,7 @@ def feature_options(arguments: argparse.Namespace) -> FeatureOptions:
         return document_options.feature_options(arguments)
     except ValueError as error:
         parameter, space, reason = str(error).partition(" ")
-        raise _mistake([parameter], space + reason) from error
+        raise _usage_error([parameter], space + reason) from error
 
 
 def document_frequencies(arguments: argparse.Namespace) -> DocumentFrequencies | None:
@@ -111,7 +111,7 @@ def document_frequencies(arguments: argparse.Namespace) -> DocumentFrequencies |
     from mr_dedup.errors import MrDedupError
     from mr_dedup.jobs.frequencies import read_frequencies
 
-    if arguments.idf and is_address(arguments.idf):
+    if arguments.idf and is_uri(arguments.idf):
         raise MrDedupError(f"--idf {arguments.idf}: expected a file here, which goes with the job")
     # usage errors come first
     features = feature_options(arguments)
@@ -140,7 +140,7 @@ def checked_idf(arguments: argparse.Namespace) -> str | None:
     return str(arguments.idf)
 
 
-def _mistake(parameters: Sequence[str], reason: str) -> Exception:
+def _usage_error(parameters: Sequence[str], reason: str) -> Exception:
     """Return the error of the library, in which parameters are called by their options."""
     from mr_dedup.errors import MrDedupError
     from mr_dedup.jobs.document_options import OPTION_OF_PARAMETER

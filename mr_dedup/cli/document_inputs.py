@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mr_dedup.cli.on_cluster import is_address
+from mr_dedup.cli.on_cluster import is_uri
 
 if TYPE_CHECKING:
     from mr_dedup.engines.streaming import ClusterSettings, Input, RemoteFile
@@ -33,7 +33,7 @@ class DocumentWork:
     runner: str
     inputs: Sequence[Input]
     files: int
-    passed_over: int
+    skipped: int
     paths: Sequence[Path]
     remote: Sequence[RemoteFile] = ()
     content_bytes: int = 0
@@ -52,7 +52,7 @@ def prepare(
     """Return what a run over ``documents`` takes; write what it needs into ``staging``.
 
     Args:
-        documents: Files, globs, folders and addresses.
+        documents: Files, globs, folders and URIs.
         arguments: Those of the command.
         staging: The folder of the run; None to write nothing and only count inputs.
         settings: Those of a cluster, whose tasks read the documents of this machine first; None
@@ -67,9 +67,9 @@ def prepare(
     from mr_dedup.engines.inputs import Input
     from mr_dedup.formats.documents.chunks import content_bytes
 
-    here = [name for name in documents if not is_address(name)]
-    there = [name for name in documents if is_address(name)]
-    files, passed_over = _found(here, arguments)
+    here = [name for name in documents if not is_uri(name)]
+    there = [name for name in documents if is_uri(name)]
+    files, skipped = _found(here, arguments)
     paths = [file.path for file in files if file.path is not None]
     checksum_of_stdin = None
     if reads_again and any(file.path is None for file in files):
@@ -79,7 +79,7 @@ def prepare(
         inputs = _described(files, runner, arguments.cores, staging)
         size = content_bytes(files) if reads_again else 0
         return DocumentWork(
-            runner, inputs, len(files), passed_over, paths, content_bytes=size,
+            runner, inputs, len(files), skipped, paths, content_bytes=size,
             stdin=checksum_of_stdin,
         )  # fmt: skip
     _refuse_stdin(files, f"-r {arguments.runner}")
@@ -93,7 +93,7 @@ def prepare(
         arguments.runner,
         inputs,
         len(files) + len(remote),
-        passed_over + others,
+        skipped + others,
         paths,
         remote,
         stdin=checksum_of_stdin,
@@ -220,7 +220,7 @@ def _shipped(
 
 
 def _goes_as_it_is(chunk: DocumentChunk, arguments: argparse.Namespace) -> bool:
-    """Return whether its only file tells by itself, or is told by an option, what it is."""
+    """Return whether the chunk is one file whose format its ending or an option states."""
     from mr_dedup.formats.documents.files import format_by_ending
 
     file = chunk.parts[0].file
@@ -233,16 +233,16 @@ def remote_identities(
     documents: Sequence[str], arguments: argparse.Namespace, settings: ClusterSettings
 ) -> list[list[str | int]]:
     """Return the identities of the files on the cluster as they are now, by another listing."""
-    there = [name for name in documents if is_address(name)]
+    there = [name for name in documents if is_uri(name)]
     return [file.identity for file in _remote_files(there, arguments, settings)[0]]
 
 
 def _remote_files(
     names: Sequence[str], arguments: argparse.Namespace, settings: ClusterSettings
 ) -> tuple[list[RemoteFile], int]:
-    """Return the files of documents that addresses stand for, and how many of other kinds.
+    """Return the files of documents that URIs stand for, and how many of other kinds.
 
-    Raises MrDedupError for addresses that stand for none.
+    Raises MrDedupError for URIs that stand for none.
     """
     from mr_dedup.engines.streaming import list_files
     from mr_dedup.errors import MrDedupError

@@ -1,4 +1,4 @@
-"""mr-dedup pairs of documents: what methods call alike, with ids and similarity."""
+"""mr-dedup pairs of documents: near-duplicates, with ids and similarity."""
 
 from __future__ import annotations
 
@@ -62,11 +62,10 @@ def add_document_pair_arguments(parser: argparse.ArgumentParser) -> None:
     before = len(parser._actions)
     add = parser.add_argument_group("documents", "with --method").add_argument
     add("--method", action="append", metavar="NAME[:PARAMETER=VALUE,…]",
-        help="what calls documents alike, as for mr-dedup dedup; of several "
-        "each counts")  # fmt: skip
+        help="how candidates are found, as for mr-dedup dedup; may be repeated")  # fmt: skip
     add("--verify", type=_verify, metavar="J",
-        help="print pairs whose shingles have at least this Jaccard similarity; off prints what "
-        "the method calls alike, with its own (default 0.8)")  # fmt: skip
+        help="print pairs whose shingles have at least this Jaccard similarity; off prints all "
+        "candidates, with the similarity by the method (default 0.8)")  # fmt: skip
     add("--shingles", metavar="words:N|characters:N|auto",
         help="what texts are compared by (default auto: words:3, or words:5 for texts of Chinese, "
         "Japanese, Thai or another script without spaces)")  # fmt: skip
@@ -87,7 +86,7 @@ def add_document_pair_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _verify(text: str) -> tuple[float | None]:
-    """Return the least similarity in a tuple, so that off is not what is not given."""
+    """Return the minimum similarity in a tuple, as off must differ from a missing option."""
     return (verify_argument(text),)
 
 
@@ -97,7 +96,7 @@ def refuse_document_arguments(arguments: argparse.Namespace) -> None:
 
     for attribute, option in arguments.document_options.items():
         if attribute in arguments:
-            raise MrDedupError(f"{option.name}: means nothing without --method, to fingerprints")
+            raise MrDedupError(f"{option.name}: needs --method, is not used for fingerprints")
 
 
 def find_document_pairs(arguments: argparse.Namespace) -> int:
@@ -137,12 +136,12 @@ def find_document_pairs(arguments: argparse.Namespace) -> int:
 
 
 def _of_documents(arguments: argparse.Namespace) -> argparse.Namespace:
-    """Return the arguments with what jobs of dedup look at; MrDedupError for what means nothing."""
+    """Return the arguments as jobs of dedup need them; MrDedupError for those without a use."""
     from mr_dedup.errors import MrDedupError
 
     for attribute, name in OF_FINGERPRINTS.items():
         if getattr(arguments, attribute) != arguments.fingerprint_defaults[attribute]:
-            raise MrDedupError(f"{name}: means nothing to documents")
+            raise MrDedupError(f"{name}: not used by documents")
     arguments = copy.copy(arguments)
     for attribute, option in arguments.document_options.items():
         if attribute not in arguments:
@@ -153,7 +152,7 @@ def _of_documents(arguments: argparse.Namespace) -> argparse.Namespace:
 
 
 def _options(arguments: argparse.Namespace) -> DedupOptions:
-    """Return the options of the run; raises MrDedupError for those that cannot be."""
+    """Return the options of the run; raises MrDedupError for invalid ones."""
     from mr_dedup.errors import MrDedupError
     from mr_dedup.features.options import FeatureOptions
     from mr_dedup.hamming.planner import plan_self

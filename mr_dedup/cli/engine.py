@@ -50,7 +50,7 @@ def memory_bytes(arguments: argparse.Namespace) -> int:
 
 
 def free_bytes() -> int:
-    """Return how many bytes of memory the system says are available to this process."""
+    """Return the bytes of memory that are available to this process."""
     lines = Path("/proc/meminfo").read_text().splitlines()
     fields = (line.partition(":") for line in lines)
     sizes = {name: int(rest.split()[0]) << 10 for name, _, rest in fields}

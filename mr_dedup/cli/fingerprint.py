@@ -1,12 +1,11 @@
 """Compute the simhash fingerprints of documents.
 
 DOCS are files, globs or folders of JSON lines (.jsonl), Parquet, WARC, text (.txt, .md) or HTML,
-each but Parquet also as .gz or .zst; - is standard input. OUT is what its ending says: .parquet has
-a row a document (id, fingerprint, length, and the fields that are kept), .tsv or .txt lines of
+each but Parquet also as .gz or .zst; - is standard input. The ending of OUT is its format:
+.parquet has a row a document (id, fingerprint, length, and --keep-field), .tsv or .txt lines of
 fingerprint TAB id, .longs the fingerprints alone. A text without a letter or a digit, such as an
-empty one, has the fingerprint of the text as it is.
-
-Records that cannot be read are counted and kept in OUT.rejects.jsonl, with file, place and reason.
+empty one, has the fingerprint of the text as it is. Records that cannot be read are counted and
+written to OUT.rejects.jsonl, with file, position and reason.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ from mr_dedup.cli.document_inputs import DocumentWork, prepare
 from mr_dedup.cli.on_cluster import (
     cluster_settings,
     delivered,
-    output_place,
+    output_name,
     refuse_cluster_arguments,
 )
 from mr_dedup.cli.rejects import RejectsOutput, rejects_beside, rejects_output, skipped_lines
@@ -58,15 +57,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments to ``parser``."""
     parser.add_argument("documents", nargs="+", metavar="DOCS", help="files, globs or folders; -")
     parser.add_argument(
-        "-o", "--out", type=output_place, required=True, metavar="OUT",
-        help="write here; on a cluster it may be an address",
+        "-o", "--out", type=output_name, required=True, metavar="OUT",
+        help="write here; on a cluster it may be a URI",
     )  # fmt: skip
     parser.add_argument(
         "--keep-field", action="append", default=[], metavar="NAME",
         help="a field of the documents that OUT, a .parquet, has as well; may be repeated",
     )  # fmt: skip
     parser.add_argument(
-        "--rejects", type=output_place, metavar="FILE",
+        "--rejects", type=output_name, metavar="FILE",
         help="where records go that cannot be read (default: OUT.rejects.jsonl)",
     )  # fmt: skip
     parser.add_argument("--overwrite", action="store_true", help="replace OUT if it exists")
@@ -84,16 +83,16 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.runner in streaming.CLUSTER_RUNNERS:
         settings = cluster_settings(arguments)
     else:
-        outputs = [str(place) for place in (arguments.out, arguments.rejects) if place]
+        outputs = [str(name) for name in (arguments.out, arguments.rejects) if name]
         refuse_cluster_arguments(arguments, [*arguments.documents, *outputs])
-    place = arguments.out
-    format = _format_of(place, arguments.keep_field)
-    rejects_place = arguments.rejects or rejects_beside(place)
+    name = arguments.out
+    format = _format_of(name, arguments.keep_field)
+    rejects_name = arguments.rejects or rejects_beside(name)
     with (
         streaming.staging_folder() as staging,
-        delivered(place, arguments, staging, settings) as out,
-        delivered(rejects_place, arguments, staging, settings) as rejects_path,
-        rejects_output(rejects_path, arguments.overwrite, str(rejects_place)) as rejects,
+        delivered(name, arguments, staging, settings) as out,
+        delivered(rejects_name, arguments, staging, settings) as rejects_path,
+        rejects_output(rejects_path, arguments.overwrite, str(rejects_name)) as rejects,
     ):
         work = prepare(arguments.documents, arguments, staging, settings)
         with fingerprinted(arguments, work, staging, settings, arguments.keep_field) as result:
@@ -102,7 +101,7 @@ def run(arguments: argparse.Namespace) -> int:
                 copy_rows(result, write, rejects)
                 rejects.counts.files = work.files
                 judge_reading(arguments, rejects.counts)
-    _summarise(result.counters, work, rejects, time.perf_counter() - started, place)
+    _summarise(result.counters, work, rejects, time.perf_counter() - started, name)
     return 0
 
 
@@ -114,7 +113,7 @@ def fingerprinted(
     settings: ClusterSettings | None,
     fields: Sequence[str] = (),
 ) -> Iterator[JobOutput]:
-    """Compute the fingerprints of documents as the arguments say; yield what the tasks left."""
+    """Compute the fingerprints of documents; yield the result of the job."""
     from mr_dedup.cli.engine import engine_of
     from mr_dedup.jobs.fingerprint import FingerprintJob
 
@@ -194,22 +193,22 @@ def table_writer(
 
 
 def _write_to_table(table: TableWriter, fields: list[str], rows: pa.Table) -> None:
-    values, exist = _fingerprints(rows)
+    values, known = _fingerprints(rows)
     lengths = rows["length"].to_numpy()
     kept = rows.select(fields) if fields else None
-    table.write(rows["id"].combine_chunks(), values, exist, lengths, kept)
+    table.write(rows["id"].combine_chunks(), values, known, lengths, kept)
 
 
 def _write_to_file(file: FingerprintWriter, with_ids: bool, rows: pa.Table) -> None:
-    values, exist = _fingerprints(rows)
+    values, known = _fingerprints(rows)
     if with_ids:
-        file.write_identified(values[exist], rows["id"].filter(exist).combine_chunks())
+        file.write_identified(values[known], rows["id"].filter(known).combine_chunks())
     else:
-        file.write(values[exist])
+        file.write(values[known])
 
 
 def _fingerprints(rows: pa.Table) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
-    """Return the fingerprints of rows, and which of them exist."""
+    """Return the fingerprints of rows, and which rows have one."""
     import numpy as np
 
     column = rows["fingerprint"]
@@ -237,8 +236,8 @@ def documents_read(counters: dict[str, int], work: DocumentWork, counts: ReadCou
     from mr_dedup.jobs.reading import DOCUMENTS, TEXT_BYTES, skipped_records
 
     said = [f"mr-dedup: files: {work.files:,}"]
-    if work.passed_over:
-        said[0] += f" ({work.passed_over:,} of other kinds skipped)"
+    if work.skipped:
+        said[0] += f" ({work.skipped:,} of other kinds skipped)"
     if counters:
         said[0] += (
             f", documents: {counters[DOCUMENTS]:,}, text: {counters[TEXT_BYTES] / 1e6:,.1f} MB, "

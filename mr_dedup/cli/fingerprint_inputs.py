@@ -58,7 +58,7 @@ def chunks_to_send(files: Sequence[FingerprintFile], format: str | None) -> list
 
     parts = [FingerprintPart.whole(file) for file in files]
     if format == "parquet":
-        # what is told to be Parquet is sent whole: of a part there is only a copy as longs
+        # Parquet is sent whole, as a copy of a part would be longs
         return [FingerprintChunk(number, (part,)) for number, part in enumerate(parts)]
     # of one format files stay apart: packed ones do not follow one another
     runs = [[part] for part in parts] if format else [parts]

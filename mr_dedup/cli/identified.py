@@ -101,9 +101,9 @@ def _named(
     for file in files:
         batches = file.identified() if file.has_ids else _without_ids(file)
         for values, ids in batches:
-            places = wanted.searchsorted(values)
-            places[places == wanted.size] = 0
-            chosen = wanted[places] == values if wanted.size else values < 0
+            indices = wanted.searchsorted(values)
+            indices[indices == wanted.size] = 0
+            chosen = wanted[indices] == values if wanted.size else values < 0
             for value, id in zip(
                 values[chosen], ids.filter(pa.array(chosen)).to_pylist(), strict=True
             ):

@@ -3,9 +3,9 @@
 DOCS are files, globs or folders of JSON lines (.jsonl), Parquet, WARC, text (.txt, .md) or HTML,
 each but Parquet also as .gz or .zst; - is standard input. OUT, a .parquet, is for the --idf of
 other commands, whose features must be the same. A feature that fewer documents have than
---min-documents is left out, and taken for one of the most frequent that were.
+--min-documents is excluded, and weighted like the most frequent of the excluded ones.
 
-Records that cannot be read are counted and kept in OUT.rejects.jsonl, with file, place and reason.
+Records that cannot be read are counted and written with a reason to OUT.rejects.jsonl.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from mr_dedup.cli.document_arguments import (
 )
 from mr_dedup.cli.document_inputs import DocumentWork, prepare
 from mr_dedup.cli.fingerprint import documents_read
-from mr_dedup.cli.on_cluster import cluster_settings, output_place, refuse_cluster_arguments
+from mr_dedup.cli.on_cluster import cluster_settings, output_name, refuse_cluster_arguments
 from mr_dedup.cli.rejects import RejectsOutput, rejects_beside, rejects_output
 from mr_dedup.cli.runner_arguments import add_runner_arguments
 from mr_dedup.cli.streams import printable
@@ -43,7 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments to ``parser``."""
     parser.add_argument("documents", nargs="+", metavar="DOCS", help="files, globs or folders; -")
     parser.add_argument(
-        "-o", "--out", type=output_place, required=True, metavar="OUT", help="write here"
+        "-o", "--out", type=output_name, required=True, metavar="OUT", help="write here"
     )
     parser.add_argument(
         "--min-documents", type=positive, default=2, metavar="N",
@@ -98,7 +98,7 @@ def _counted(
     staging: Path,
     settings: ClusterSettings | None,
 ) -> Iterator[JobOutput]:
-    """Count features as the arguments say; yield what the reducers left."""
+    """Count features; yield the result of the job."""
     from mr_dedup.cli.engine import engine_of
     from mr_dedup.jobs.document_frequencies import DocumentFrequenciesJob
 
@@ -115,7 +115,7 @@ def _counted(
 
 
 def _check_out(out: Path | str) -> None:
-    """Raise MrDedupError for a place where no other command would look for it."""
+    """Raise MrDedupError for a name that --idf of other commands does not accept."""
     from mr_dedup.errors import MrDedupError
 
     if isinstance(out, str):

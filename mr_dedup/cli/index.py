@@ -230,7 +230,7 @@ def _made_whole(folder: Path, temporary: bool) -> Iterator[Path]:
         except MrDedupError as error:
             if str(made) not in str(error):
                 raise
-            # the user does not know the temporary folder
+            # the message names the user's folder, not the temporary one
             reason = str(error).replace(str(made / "index"), str(folder))
             raise MrDedupError(reason) from error
         (made / "index").rename(folder)

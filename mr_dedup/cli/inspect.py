@@ -4,7 +4,7 @@ For each FILE (or glob, or folder): the format, the number of fingerprints, thei
 numbers, the number of distinct ones if they are sorted, the size, the smallest and the largest
 fingerprint, and the distribution of their leading bits (uniform for good simhashes). Reads every
 byte; of Parquet the column 'fingerprint'. If a file is damaged, the report covers what precedes the
-damage, says what it is and where, and the exit code is 1.
+damage, reports what it is and where, and the exit code is 1.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The mr-dedup command: parses arguments, runs a subcommand, maps errors to exit codes.
 
-Exit codes: 0 done, 1 the data was examined and found damaged (inspect), 2 a mistake in the
-arguments or the input, 70 a bug of ours, 130 interrupted.
+Exit codes: 0 done, 1 the data was examined and found damaged (inspect), 2 a usage
+error or invalid input, 70 a bug of ours, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -198,7 +198,7 @@ def _complete(argv: Sequence[str]) -> int:
         try:
             return _finish(_run(build_parser(argv).parse_args(argv)))
         except SystemExit as ended:
-            # argparse has printed help, the version or a mistake
+            # argparse has printed help, the version or a usage error
             raise SystemExit(_finish(int(ended.code or EXIT_OK))) from None
     except KeyboardInterrupt:
         # one that went through source that was executed, as that of dataclasses is when they are
@@ -235,7 +235,7 @@ def _run(arguments: argparse.Namespace) -> int:
     except MemoryError as error:
         if arguments.debug:
             raise
-        _say(f"memory was short: {error}" if str(error) else "memory was short")
+        _say(f"out of memory: {error}" if str(error) else "out of memory")
         return EXIT_MISTAKE
     except Exception as error:
         if arguments.debug:
@@ -260,7 +260,7 @@ def _called(arguments: argparse.Namespace) -> int:
 
 
 def _hint(error: MrDedupError, arguments: argparse.Namespace) -> str:
-    """Return what the command offers against ``error``: the library knows no options."""
+    """Return the option to use after ``error``, as the library has no options."""
     from mr_dedup.formats.fingerprint_files import UnknownFormatError
 
     if isinstance(error, NothingReadError) and error.text_field is not None:
@@ -273,7 +273,7 @@ def _hint(error: MrDedupError, arguments: argparse.Namespace) -> str:
 
 
 def _finish(code: int) -> int:
-    """Write out what was printed; return ``code``, or that of a mistake if this fails."""
+    """Flush standard output; return ``code``, or that of an error if this fails."""
     try:
         sys.stdout.flush()
     except OSError as error:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from mr_dedup.formats.fingerprint_chunks import FingerprintChunk
 
 _EXAMPLES = {"hadoop": "hdfs:///found", "emr": "s3://bucket/found"}
-"""An address that each runner of clusters knows."""
+"""An example of a URI for each runner of clusters."""
 
 _COPIED_AT_ONCE = 1 << 20
 """Fingerprints that are in memory of a chunk that is written to a file."""
@@ -27,15 +27,14 @@ _COPIED_AT_ONCE = 1 << 20
 def add_cluster_arguments(
     parser: argparse.ArgumentParser, *, reduces: bool = True, leaves: bool = True
 ) -> None:
-    """Add the arguments that only runners of clusters have a use for, as a group of their own.
+    """Add the arguments that only runners of clusters use, as a group.
 
-    Those of reducers only where jobs have such, an address for the output only where it may be
-    left on the cluster.
+    With ``reduces`` those of reducers, with ``leaves`` a URI to leave the output at.
     """
     parser.set_defaults(output_dir=None, reducers=None)
     group = parser.add_argument_group(
         "clusters",
-        "with -r hadoop or -r emr; what is read may then have addresses, as hdfs:///crawl/*.longs "
+        "with -r hadoop or -r emr; inputs may then be URIs, such as hdfs:///crawl/*.longs "
         "or s3://crawl/*.longs",
     )
     add = group.add_argument
@@ -48,8 +47,8 @@ def add_cluster_arguments(
     add("-D", dest="properties", action="append", type=_property, metavar="NAME=VALUE",
         help="a property of the job, such as mapreduce.job.queuename=crawl")  # fmt: skip
     add("--archive", metavar="FILE",
-        help="a packed environment for the tasks, .tar.gz, .tgz, .tar or .zip, here or an address; "
-        "it becomes the folder 'environment' of each task, and is on its PYTHONPATH")  # fmt: skip
+        help="a packed environment for the tasks, .tar.gz, .tgz, .tar or .zip, here or a URI; "
+        "it becomes the directory 'environment' of each task, on its PYTHONPATH")  # fmt: skip
     add("--python-bin", metavar="COMMAND",
         help="the tasks' Python (default python3; on EMR python3.11)")  # fmt: skip
     add("--hadoop-bin", metavar="COMMAND",
@@ -59,7 +58,7 @@ def add_cluster_arguments(
 
 
 def cluster_settings(arguments: argparse.Namespace) -> ClusterSettings:
-    """Return what the arguments say of the cluster; raises MrDedupError if they disagree.
+    """Return the settings of the cluster; raises MrDedupError if arguments conflict.
 
     ``output_dir`` is not among the settings: it is of one job of a command, see ``with_output``.
     """
@@ -67,18 +66,18 @@ def cluster_settings(arguments: argparse.Namespace) -> ClusterSettings:
     from mr_dedup.errors import MrDedupError
 
     if arguments.runner == "emr" and arguments.hadoop_bin is not None:
-        raise MrDedupError("--hadoop-bin: means nothing to EMR, which needs no such command here")
+        raise MrDedupError("--hadoop-bin: not used by EMR")
     if arguments.output_dir is not None:
-        if not is_address(arguments.output_dir):
+        if not is_uri(arguments.output_dir):
             raise MrDedupError(
-                f"--output-dir {arguments.output_dir}: expected an address such as "
+                f"--output-dir {arguments.output_dir}: expected a URI such as "
                 f"{_EXAMPLES[arguments.runner]}"
             )
         _check_output(arguments.output_dir.rstrip("/"), MrDedupError)
         if arguments.out:
             raise MrDedupError("--output-dir, -o: a result goes to one of them, not to both")
     if arguments.cores is not None:
-        raise MrDedupError("--cores: means nothing to a cluster; see --reducers and -D")
+        raise MrDedupError("--cores: not used by a cluster; see --reducers and -D")
     return ClusterSettings(
         overwrite=arguments.overwrite,
         reducers=arguments.reducers,
@@ -114,7 +113,7 @@ def _refuse_existing(uri: str, arguments: argparse.Namespace, settings: ClusterS
 
 
 def refuse_cluster_arguments(arguments: argparse.Namespace, names: Iterable[str]) -> None:
-    """Raise MrDedupError for an argument, or an address in ``names``, that needs a cluster."""
+    """Raise MrDedupError for an argument, or a URI in ``names``, that needs a cluster."""
     from mr_dedup.errors import MrDedupError
 
     for name, action in arguments.cluster_arguments.items():
@@ -122,20 +121,20 @@ def refuse_cluster_arguments(arguments: argparse.Namespace, names: Iterable[str]
             needed = "-r hadoop" if name == "hadoop_bin" else "-r hadoop or -r emr"
             raise MrDedupError(f"{action.option_strings[-1]}: needs {needed}")
     for text in names:
-        if is_address(text):
+        if is_uri(text):
             raise MrDedupError(f"{text}: is on a cluster; give -r hadoop or -r emr")
 
 
-def is_address(text: str) -> bool:
-    """Return whether ``text`` is an address on a cluster, as ``hdfs://…`` or ``s3://…``."""
-    from mr_dedup.engines.streaming import is_uri
+def is_uri(text: str) -> bool:
+    """Return whether ``text`` is a URI such as ``hdfs://…`` or ``s3://…``."""
+    from mr_dedup.engines import inputs
 
-    return is_uri(text)
+    return inputs.is_uri(text)
 
 
-def output_place(text: str) -> Path | str:
-    """Return ``text``, the name of an output, as a path here, or as it is if it is an address."""
-    if not is_address(text):
+def output_name(text: str) -> Path | str:
+    """Return the name of an output as a path, or unchanged if it is a URI."""
+    if not is_uri(text):
         return Path(text)
     _check_output(text, argparse.ArgumentTypeError)
     return text
@@ -143,42 +142,42 @@ def output_place(text: str) -> Path | str:
 
 @contextlib.contextmanager
 def delivered(
-    place: Path | str,
+    destination: Path | str,
     arguments: argparse.Namespace,
     staging: Path,
     settings: ClusterSettings | None,
 ) -> Iterator[Path]:
-    """Yield where to write an output, which is then put to ``place`` if that is on the cluster.
+    """Yield the path to write an output to, which is copied to ``destination`` if that is a URI.
 
-    It appears there whole when the block ends without an error. If nothing was written, one of an
-    earlier run goes if it may be overwritten. Raises MrDedupError if it may not, before the block.
+    It appears there whole when the block ends without an error. If nothing was written, an existing
+    file is removed. Raises MrDedupError before the block if one exists and must not be replaced.
     """
     from mr_dedup.engines import streaming
     from mr_dedup.formats.outputs import refuse_existing
 
-    if isinstance(place, Path):
-        refuse_existing(place, arguments.overwrite)
-        yield place
+    if isinstance(destination, Path):
+        refuse_existing(destination, arguments.overwrite)
+        yield destination
         return
     assert settings is not None
-    _refuse_existing(place, arguments, settings)
-    path = Path(tempfile.mkdtemp(dir=staging)) / place.rpartition("/")[2]
+    _refuse_existing(destination, arguments, settings)
+    path = Path(tempfile.mkdtemp(dir=staging)) / destination.rpartition("/")[2]
     yield path
     if path.exists():
-        streaming.put(path, place, arguments.runner, settings)
+        streaming.put(path, destination, arguments.runner, settings)
     elif settings.overwrite:
-        streaming.remove_file(place, arguments.runner, settings)
+        streaming.remove_file(destination, arguments.runner, settings)
 
 
-def _check_output(address: str, error: Callable[[str], Exception]) -> None:
-    """Raise an error for an output that Hadoop's commands would take for several, or for none."""
-    if re.search(r"[*?\[\]{}\\\t\n]", address) or not address.rpartition("/")[2]:
-        raise error(f"{address}: is no plain name of an output")
+def _check_output(uri: str, error: Callable[[str], Exception]) -> None:
+    """Raise an error for an output that Hadoop's commands would take for several files or none."""
+    if re.search(r"[*?\[\]{}\\\t\n]", uri) or not uri.rpartition("/")[2]:
+        raise error(f"{uri}: not a plain name of a file")
 
 
 def fetched(name: str, staging: Path, runner: str, settings: ClusterSettings) -> str:
     """Return a copy here of the file ``name`` if it is on the cluster, or ``name``."""
-    if not is_address(name):
+    if not is_uri(name):
         return name
     from mr_dedup.engines.streaming import fetch
 
@@ -192,10 +191,10 @@ def fetched(name: str, staging: Path, runner: str, settings: ClusterSettings) ->
 def remote_inputs(
     names: Sequence[str], arguments: argparse.Namespace, settings: ClusterSettings
 ) -> tuple[list[Input], list[int]]:
-    """Return the files that addresses stand for, and how many fingerprints each may have.
+    """Return the files that URIs stand for, and how many fingerprints each may have.
 
-    A task each, whatever their size. Raises MrDedupError for an address that stands for no file,
-    UnknownFormatError for a file whose format nobody says.
+    A task each, whatever their size. Raises MrDedupError for a URI that stands for no file,
+    UnknownFormatError for a file of unknown format.
     """
     from mr_dedup.engines.streaming import Input, list_files
     from mr_dedup.formats.fingerprint_files import format_by_ending
@@ -222,7 +221,7 @@ def staged_files(
             inputs.append(Input(str(part.file.path), chunk.name))
             continue
         path = staging / f"{number:06}.longs"
-        # the job takes all its files to be in the format that it is told, if any
+        # the job reads all its files in the format that is given, if any
         with create(
             path, format=arguments.corpus_format or "longs", byte_order=arguments.byte_order
         ) as file:
@@ -234,5 +233,5 @@ def staged_files(
 
 def _property(text: str) -> str:
     if not re.fullmatch(r"[^=\s]+=.*", text, re.S):
-        raise argparse.ArgumentTypeError(f"{text!r} is no NAME=VALUE")
+        raise argparse.ArgumentTypeError(f"{text!r} expected NAME=VALUE")
     return text

@@ -6,9 +6,9 @@ A line a pair of different fingerprints of CORPUS, the smaller first, left TAB r
 decimals, ascending, each pair once. With OTHER left is of CORPUS and right of OTHER, and
 fingerprints that both have are pairs too.
 
-With --method CORPUS are documents, as for mr-dedup dedup: a line a pair that the method calls alike
-and whose texts are as similar as --verify says, id TAB id TAB similarity, in the order of the
-documents. Records that cannot be read go to OUT.rejects.jsonl.
+With --method CORPUS are documents, as for mr-dedup dedup: a line for each candidate pair whose
+similarity is at least --verify, id TAB id TAB similarity, in the order of the documents.
+Records that cannot be read go to OUT.rejects.jsonl.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from mr_dedup.cli.fingerprint_inputs import (
 )
 from mr_dedup.cli.on_cluster import (
     cluster_settings,
-    is_address,
+    is_uri,
     refuse_cluster_arguments,
     remote_inputs,
     staged_files,
@@ -76,7 +76,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--with-distance", action="store_true", help="print left TAB right:bits")
     parser.add_argument("-o", "--out", type=Path, metavar="OUT", help="write here, not to stdout")
     parser.add_argument("--overwrite", action="store_true", help="replace OUT if it exists")
-    parser.add_argument("--corpus-format", choices=FORMATS, help="if the names do not say")
+    parser.add_argument("--corpus-format", choices=FORMATS, help="if names do not show it")
     parser.add_argument(
         "--byte-order", choices=BYTE_ORDERS, default="big", help="of longs (default big)"
     )
@@ -146,9 +146,9 @@ class _Corpora:
 
     def fit(self, memory_bytes: int) -> bool:
         """Return whether all may be in memory, and made distinct there."""
-        from mr_dedup.hamming.planner import HELD_BYTES
+        from mr_dedup.hamming.planner import BUFFERED_BYTES
 
-        return self.size * HELD_BYTES <= memory_bytes
+        return self.size * BUFFERED_BYTES <= memory_bytes
 
 
 def _corpora_here(arguments: argparse.Namespace) -> _Corpora:
@@ -240,9 +240,9 @@ def _work_on_cluster(
     for name, names in (("corpus", arguments.corpus), ("others", arguments.others)):
         folder = staging / name
         folder.mkdir()
-        here = corpus_files([text for text in names if not is_address(text)], arguments)
+        here = corpus_files([text for text in names if not is_uri(text)], arguments)
         refuse_input_as_output(arguments.out, here)
-        there = [text for text in names if is_address(text)]
+        there = [text for text in names if is_uri(text)]
         remote, sizes = remote_inputs(there, arguments, settings)
         chunks = chunks_to_send(here, arguments.corpus_format)
         first_other = len(inputs)
@@ -255,7 +255,7 @@ def _work_on_cluster(
 
 
 def _job(
-    planned: Plan, arguments: argparse.Namespace, others: range, bit_order: str = "dealt"
+    planned: Plan, arguments: argparse.Namespace, others: range, bit_order: str = "interleaved"
 ) -> JoinJob:
     """Return the job by a plan; raises MrDedupError for endless work.
 

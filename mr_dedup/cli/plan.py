@@ -2,7 +2,7 @@
 
 Without --queries: of a search for all pairs of a corpus, as by mr-dedup pairs. Sizes may be far
 larger than this machine: 8e9 is the corpus of the paper. Times are for one core of the machine that
-the cost model was fitted on: their ratios hold on others, the seconds only roughly.
+the cost model was fitted on: their ratios are valid on others, the seconds only roughly.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from mr_dedup.cli.arguments import (
     planned_for_pairs,
 )
 from mr_dedup.errors import MrDedupError
-from mr_dedup.hamming.planner import HELD_BYTES, Option, Plan, parts_for
+from mr_dedup.hamming.planner import BUFFERED_BYTES, Option, Plan, parts_for
 
 _FINGERPRINT_BYTES = 8
 
@@ -72,7 +72,7 @@ def _plan_pairs(arguments: argparse.Namespace, chunk: int) -> None:
         f"{sent / (1 << 30):,.1f} GB between map and reduce\n"
         f"  time: {partitioned.chosen.nanoseconds / 3.6e12:,.2f} core hours in total"
     )
-    if size * HELD_BYTES <= arguments.table_memory:
+    if size * BUFFERED_BYTES <= arguments.table_memory:
         planned.refuse_explosion()
     else:
         partitioned.refuse_explosion(tasks=partitions)

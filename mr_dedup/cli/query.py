@@ -29,7 +29,7 @@ from mr_dedup.cli.identified import identified_lines
 from mr_dedup.cli.on_cluster import (
     cluster_settings,
     fetched,
-    is_address,
+    is_uri,
     refuse_cluster_arguments,
     remote_inputs,
     staged_files,
@@ -62,8 +62,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--with-distance", action="store_true", help="print near-duplicate:bits")
     parser.add_argument("-o", "--out", type=Path, metavar="OUT", help="write here, not to stdout")
     parser.add_argument("--overwrite", action="store_true", help="replace OUT if it exists")
-    parser.add_argument("--corpus-format", choices=FORMATS, help="if the names do not say")
-    parser.add_argument("--queries-format", choices=FORMATS, help="if the name does not say")
+    parser.add_argument("--corpus-format", choices=FORMATS, help="if names do not show it")
+    parser.add_argument("--queries-format", choices=FORMATS, help="if its name does not show it")
     parser.add_argument(
         "--byte-order", choices=BYTE_ORDERS, default="big", help="of longs (default big)"
     )
@@ -110,7 +110,7 @@ def run(arguments: argparse.Namespace) -> int:
             with output(arguments) as out:
                 out.writelines(_lines(found, work, sides))
             seconds = time.perf_counter() - started
-            for line in (*sides.said, *rejects.summary()):
+            for line in (*sides.messages, *rejects.summary()):
                 print(line, file=sys.stderr)
             _summarise(found.counters, work, seconds)
     return 0
@@ -160,8 +160,8 @@ def _work_here(sides: Sides, staging: Path) -> _Work:
 def _work_on_cluster(sides: Sides, staging: Path, settings: ClusterSettings) -> _Work:
     """Prepare a run on a cluster: its files as they are, those of this machine to be sent."""
     arguments = sides.arguments
-    here = [name for name in arguments.corpus if not is_address(name)]
-    there = [name for name in arguments.corpus if is_address(name)]
+    here = [name for name in arguments.corpus if not is_uri(name)]
+    there = [name for name in arguments.corpus if is_uri(name)]
     queries_here = fetched(arguments.queries, staging, arguments.runner, settings)
     files, queries_file = _inputs(arguments, here, queries_here)
     remote, sizes = remote_inputs(there, arguments, settings)
@@ -220,7 +220,7 @@ def _stage_queries(file: FingerprintFile, path: Path, byte_order: ByteOrder) -> 
 
     queries = distinct(file.read())
     if queries.size == 0:
-        raise FormatError(file.path, None, "holds no queries")
+        raise FormatError(file.path, None, "contains no queries")
     with create(path, byte_order=byte_order) as out:
         out.write(queries)
     return out.count

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal
 from mr_dedup.cli.document_arguments import described_features, judge_reading, read_options
 from mr_dedup.cli.document_inputs import prepare
 from mr_dedup.cli.fingerprint import copy_rows, documents_read, fingerprinted, table_writer
-from mr_dedup.cli.on_cluster import is_address, refuse_existing_output
+from mr_dedup.cli.on_cluster import is_uri, refuse_existing_output
 from mr_dedup.formats.documents.rejects import ReadCounts
 from mr_dedup.formats.inputs import expand
 
@@ -30,13 +30,13 @@ _SIDES = ("corpus", "queries")
 class Sides:
     """The arguments of a search, documents replaced by files of their fingerprints.
 
-    ``have_ids`` tells whether either side calls its fingerprints by ids. ``said`` are lines on
-    what was read for them.
+    ``have_ids`` is whether either side has ids of its fingerprints. ``messages`` are lines on what
+    was read for them.
     """
 
     arguments: argparse.Namespace
     have_ids: bool
-    said: Sequence[str]
+    messages: Sequence[str]
 
 
 def with_fingerprints(
@@ -117,7 +117,7 @@ def _compute(
         rejects.counts.files = work.files
         judge_reading(arguments, rejects.counts)
     if side == "queries" and not found:
-        raise MrDedupError(f"{', '.join(names)}: holds no document that has a fingerprint")
+        raise MrDedupError(f"{', '.join(names)}: no document has a fingerprint")
     said = documents_read(result.counters, work, rejects.counts)
     return [line.replace("mr-dedup: ", f"mr-dedup: {side}: ", 1) for line in said]
 
@@ -140,8 +140,8 @@ def _kind_of_side(
             seen.setdefault(kind, file)
     if len(seen) > 1:
         raise MrDedupError(
-            f"{side}: holds documents, {seen['documents']}, and fingerprints, "
-            f"{seen['fingerprints']}; --format or --{side}-format says which they are"
+            f"{side}: contains documents, {seen['documents']}, and fingerprints, "
+            f"{seen['fingerprints']}; --format or --{side}-format states which they are"
         )
     return next(iter(seen), "fingerprints")
 
@@ -152,7 +152,7 @@ def _kinds(
     """Yield what the files are that a name stands for, and what they are called."""
     if name == "-":
         yield "documents", "standard input"
-    elif not is_address(name):
+    elif not is_uri(name):
         for path in expand([name]):
             yield _kind_here(path, arguments), str(path)
     elif kind := _kind_by_ending(name):
@@ -165,7 +165,7 @@ def _kinds(
 
 
 def _kind_here(path: Path, arguments: argparse.Namespace) -> _Kind:
-    """Return what a file of this machine is; fingerprints, to be refused, if nothing tells."""
+    """Return the kind of a local file; fingerprints, which are refused later, if unknown."""
     if path.suffix.lower() == ".parquet" and path.is_file():
         return _kind_of_table(path, arguments)
     return _kind_by_ending(path.name) or "fingerprints"
@@ -193,7 +193,7 @@ def _kind_of_table(path: Path, arguments: argparse.Namespace) -> _Kind:
 
 
 def _kind_by_ending(name: str) -> _Kind | None:
-    """Return what the ending of a name says; a text and a Parquet are fingerprints by theirs."""
+    """Return the kind by the ending of a name; text and Parquet are fingerprints."""
     from mr_dedup.formats.documents.files import format_by_ending as document_format
     from mr_dedup.formats.fingerprint_files import UnknownFormatError, format_by_ending
 
@@ -205,9 +205,9 @@ def _kind_by_ending(name: str) -> _Kind | None:
 
 
 def _has_ids(arguments: argparse.Namespace, side: str) -> bool:
-    """Return whether all files of a side call their fingerprints by ids, and are at hand."""
+    """Return whether all files of a side are local and have ids of fingerprints."""
     names = _names(arguments, side)
-    if any(map(is_address, names)):
+    if any(map(is_uri, names)):
         return False
     return len(list(_tables(arguments, side))) == sum(len(expand([name])) for name in names)
 
@@ -216,13 +216,13 @@ def _tables(arguments: argparse.Namespace, side: str) -> Iterator[Path]:
     """Yield the files of this machine that have fingerprints in Parquet."""
     format = getattr(arguments, f"{side}_format")
     for name in _names(arguments, side):
-        for path in () if is_address(name) else expand([name]):
+        for path in () if is_uri(name) else expand([name]):
             if format == "parquet" or (not format and path.suffix.lower() == ".parquet"):
                 yield path
 
 
 def _check_features(resolved: argparse.Namespace, arguments: argparse.Namespace) -> None:
-    """Raise MrDedupError if files say that their fingerprints come from different features."""
+    """Raise MrDedupError if files state different features of their fingerprints."""
     from mr_dedup.errors import MrDedupError
     from mr_dedup.formats.fingerprint_parquet import open_table
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from mr_dedup.formats.documents.rejects import Rejects, SkipReason
 
-Place = TypeVar("Place", Path, str)
+Name = TypeVar("Name", Path, str)
 
 
 class RejectsOutput:
@@ -27,7 +27,7 @@ class RejectsOutput:
 
         self.count = 0
         self.counts = ReadCounts()
-        """Of what is read now; its documents are counted by whoever reads them."""
+        """Of this run; the caller counts its documents."""
         self._name = name
         self._path = path
         self._overwrite = overwrite
@@ -54,10 +54,10 @@ class RejectsOutput:
         self._file.write(lines)
 
     def summary(self, noun: str = "record", problem: str = "could not be read") -> list[str]:
-        """Return a line that says how many there were, and where they are; none if none."""
+        """Return a line with their number and file; none if there are none."""
         if not self.count:
             return []
-        where = "give --rejects FILE to keep them, and why"
+        where = "give --rejects FILE to write them with the reason"
         if self._path is not None:
             where = f"{printable(self._name)} says why"
         return [f"mr-dedup: {counted(self.count, noun)} {problem}; {where}"]
@@ -69,8 +69,8 @@ def rejects_output(
 ) -> Iterator[RejectsOutput]:
     """Yield what writes rejected records to ``path``, which appears whole when the block ends.
 
-    Without a path they are counted only; ``name`` is what the user calls it, if not so. One of an
-    earlier run goes if it may be overwritten and there are none now. Raises MrDedupError as
+    Without a path they are counted only; ``name`` is what the user calls it. With ``overwrite`` an
+    existing file is removed if there are none now. Raises MrDedupError as
     ``outputs.refuse_existing``.
     """
     from mr_dedup.formats.outputs import refuse_existing
@@ -86,7 +86,7 @@ def rejects_output(
 
 @contextlib.contextmanager
 def rejects_to(path: Path | None, overwrite: bool) -> Iterator[Rejects]:
-    """Yield Rejects that also go to the file ``path``, which is there if there were any."""
+    """Yield Rejects that are also written to the file ``path``, if there are any."""
     from mr_dedup.formats.documents.rejects import Rejects, rejects_file
 
     if path is None:

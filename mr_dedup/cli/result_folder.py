@@ -1,4 +1,4 @@
-"""The folder that a command makes: it appears whole; a killed de-duplication goes on beside it."""
+"""The result directory of a command, which appears whole, and the working directory beside it."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from mr_dedup.cli.streams import printable
 
 
 class ResultFolder:
-    """Where a result is to appear, ``out``, and beside it the folder ``work`` that it is made in.
+    """The directory ``out`` of a result, and beside it the working directory ``work``.
 
-    At every moment these two tell how far a run has come: when the result has appeared, what it
-    was made in is put aside as a whole before any of it is removed.
+    Which of them exist shows how far a run got: when the result has appeared, the working directory
+    is renamed before its files are removed.
     """
 
     def __init__(self, out: Path) -> None:
@@ -35,7 +35,7 @@ class ResultFolder:
             yield
 
     def check(self, *, resume: bool, overwrite: bool, read: Iterable[Path]) -> None:
-        """Raise MrDedupError for what is in the way, and for a result that is ``read`` as well."""
+        """Raise MrDedupError if ``out`` or ``work`` exists, and if ``out`` is among the inputs."""
         from mr_dedup.errors import MrDedupError
         from mr_dedup.pipeline.results import SUMMARY
 
@@ -46,14 +46,14 @@ class ResultFolder:
         if out.exists() and not overwrite:
             raise MrDedupError(f"{out}: exists; give --overwrite to replace it")
         if out.exists() and not (out / SUMMARY).is_file() and not is_empty(out):
-            raise MrDedupError(f"{out}: is no result of mr-dedup dedup, and is not replaced")
+            raise MrDedupError(f"{out}: not a result of mr-dedup dedup, and is not replaced")
         if self.work.exists() and not resume and not overwrite:
             raise MrDedupError(
-                f"{out}: a run for it did not end; --resume goes on with it, --overwrite forgets it"
+                f"{out}: a run was interrupted; --resume continues it, --overwrite discards it"
             )
 
     def was_published(self) -> bool:
-        """Return whether a run was killed when nothing but its traces were left to remove."""
+        """Return whether a run was killed after its result had appeared."""
         from mr_dedup.pipeline.dedup import RESULT
         from mr_dedup.pipeline.stages import has_finished
 
@@ -64,14 +64,14 @@ class ResultFolder:
         return has_finished(self.work, "keep") and not (self.work / RESULT).exists()
 
     def publish(self) -> None:
-        """Have the result appear as a whole, and end what it was made in."""
+        """Rename the result to ``out``, and remove the working directory."""
         from mr_dedup.pipeline.dedup import RESULT
 
         put_in_place(self.work / RESULT, self.out, self._replaced)
         self.end()
 
     def end(self) -> None:
-        """Remove all but the result."""
+        """Remove everything but the result."""
         if self.work.exists():
             shutil.rmtree(self._ended, ignore_errors=True)
             os.rename(self.work, self._ended)  # noqa: PTH104 (a folder onto nothing)
@@ -83,7 +83,7 @@ class ResultFolder:
 def locked(out: Path) -> Iterator[None]:
     """Keep other commands from making the folder ``out`` in the block, by a file beside it.
 
-    Where the file system has no locks, says so on standard error, once. Raises MrDedupError if
+    Where the file system has no locks, warns on standard error, once. Raises MrDedupError if
     another command does, if its folder does not exist, and if the lock cannot be taken.
     """
     from mr_dedup.formats.file_lock import FileLock
@@ -106,15 +106,15 @@ def _require_parent(out: Path) -> None:
 
 
 def aside_for(out: Path) -> Path:
-    """Return where the folder that ``out`` replaces is until the new one is there."""
+    """Return the name to which an existing ``out`` is renamed while it is replaced."""
     return out.parent / f".{out.name}.old"
 
 
 def put_in_place(made: Path, out: Path, replaced: Path) -> None:
-    """Rename the folder ``made`` to ``out``, and what ``out`` was before, if anything, aside.
+    """Rename ``made`` to ``out``, and an existing ``out`` to ``replaced``.
 
-    What is ``replaced`` goes back if the other does not get there, and is the caller's to remove
-    if it does. A process that is killed leaves both, under one name or another.
+    On failure the old one is renamed back, else the caller removes it. If the process is killed,
+    both still exist.
     """
     try:
         if out.exists():
@@ -128,5 +128,5 @@ def put_in_place(made: Path, out: Path, replaced: Path) -> None:
 
 
 def is_empty(folder: Path) -> bool:
-    """Return whether ``folder`` is one, with nothing in it."""
+    """Return whether ``folder`` is an empty directory."""
     return folder.is_dir() and not any(folder.iterdir())

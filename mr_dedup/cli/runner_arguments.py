@@ -1,4 +1,4 @@
-"""The arguments that say where a command's jobs run."""
+"""The arguments for the runner of a command's jobs."""
 
 from __future__ import annotations
 
@@ -58,9 +58,9 @@ def add_runner_arguments(
 def _runner_name(command: str, runners: tuple[str, ...], text: str) -> str:
     if text in ("dataproc", "spark"):
         raise argparse.ArgumentTypeError(
-            f"mr-dedup {command} does not run on {text}; of mrjob's runners it knows "
+            f"mr-dedup {command} does not run on {text}; of mrjob's runners it supports "
             f"{', '.join(RUNNERS[1:])}"
         )
     if text not in runners:
-        raise argparse.ArgumentTypeError(f"{text!r} is none of {', '.join(runners)}")
+        raise argparse.ArgumentTypeError(f"{text!r} is not one of {', '.join(runners)}")
     return text

@@ -6,7 +6,7 @@ writing while it is served; other processes may read it.
 
 Without a token the server only answers requests from this machine. The token is read from
 --token-file, or from the environment variable MR_DEDUP_TOKEN; every request must then have the
-header Authorization: Bearer TOKEN. SIGTERM or Ctrl-C stops the server once it has answered the
+header Authorization: Bearer TOKEN. SIGTERM or Ctrl-C stops the server once it has responded to the
 requests in progress.
 """
 
@@ -119,7 +119,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise MrDedupError(f"{error}{hint}") from error
     folder = printable(str(arguments.folder))
     with (
-        # requests in progress are answered
+        # requests in progress are completed
         no_forced_end(),
         sock,
         HammingIndex.open(

@@ -48,7 +48,7 @@ def open_closed_streams() -> None:
 
 
 def abandon(stream: TextIO) -> None:
-    """Drop what ``stream`` still holds and all it is given: its file becomes the null device."""
+    """Discard what ``stream`` has buffered and will get: its file becomes the null device."""
     null = os.open(os.devnull, os.O_WRONLY)
     os.dup2(null, stream.fileno())
     os.close(null)
@@ -80,7 +80,7 @@ def counted(count: int, noun: str) -> str:
 
 
 class _Unfailing:
-    """A text stream whose failures stop nobody: after the first it is abandoned."""
+    """A text stream whose errors are ignored: after the first it is abandoned."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream

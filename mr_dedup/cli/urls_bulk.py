@@ -15,8 +15,8 @@ from mr_dedup.cli.document_inputs import DocumentWork, prepare
 from mr_dedup.cli.on_cluster import (
     cluster_settings,
     delivered,
-    is_address,
-    output_place,
+    is_uri,
+    output_name,
     refuse_cluster_arguments,
 )
 from mr_dedup.cli.rejects import rejects_beside, rejects_output
@@ -51,7 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
     parser.add_argument("lists", nargs="+", metavar="LISTS", help="files, globs or folders; -")
     parser.add_argument(
-        "-o", "--out", type=output_place, required=True, metavar="OUT",
+        "-o", "--out", type=output_name, required=True, metavar="OUT",
         help="write here; on a cluster it may be a URI",
     )  # fmt: skip
     parser.add_argument(
@@ -61,7 +61,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="skip the URLs in it, and add the others",
     )
     parser.add_argument(
-        "--rejects", type=output_place, metavar="FILE",
+        "--rejects", type=output_name, metavar="FILE",
         help="write lines that are not a URL here, with the reason (default: OUT.rejects.jsonl)",
     )  # fmt: skip
     parser.add_argument("--overwrite", action="store_true", help="replace OUT if it exists")
@@ -171,7 +171,7 @@ def _written(urls: DistinctUrls, out: Path, remembering: Remembering, overwrite:
 
     counts = _Counts()
     with whole_file(out, overwrite) as file, compressing(file, compression_by_suffix(out)) as lines:
-        for rows in urls.by_place():
+        for rows in urls.by_position():
             are_new = remembering.are_new(rows)
             new = rows if are_new.all() else rows.take(np.flatnonzero(are_new))
             lines.write(format_lines(new))
@@ -182,7 +182,7 @@ def _written(urls: DistinctUrls, out: Path, remembering: Remembering, overwrite:
 
 
 def _folder(text: str) -> Path:
-    if is_address(text):
+    if is_uri(text):
         raise argparse.ArgumentTypeError(
             f"{text}: not a folder; URLs are added as one change, which others would wait for"
         )

@@ -40,7 +40,7 @@ class Labels:
 def components(left: Fingerprints, right: Fingerprints) -> Labels:
     """Return the components of the graph whose edges are ``left[i]`` to ``right[i]``, uint64[m].
 
-    An edge from a node to itself says that the node is there; edges may repeat. Union-find with
+    An edge from a node to itself adds the node; edges may repeat. Union-find with
     path halving, over the ranks of nodes. Nearly linear, 110 ns an edge at a million edges, 160 at
     16 million; in memory, beside the arguments, 18 bytes an edge or 36 a node. Raises ValueError
     for arrays of other types or lengths, and for 2**32 - 1 nodes or more.
@@ -75,7 +75,7 @@ class Ranks:
         self._shift, self._table = _table_of(self._nodes)
 
     def of(self, values: Fingerprints) -> NDArray[np.int64]:
-        """Return the index of each of ``values`` uint64[m], int64[m]; -1 if it is no node."""
+        """Return the index of each of ``values`` uint64[m], int64[m]; -1 if it is not a node."""
         ranks = np.empty(values.size, np.int64)
         kernels.look_up(_read_only(values), self._nodes, self._shift, self._table, ranks)
         return ranks

@@ -66,7 +66,7 @@ def find_ranks(values, nodes, shift, table, ranks, misplaced):  # type: ignore[n
 
 @kernel
 def look_up(values, nodes, shift, table, ranks):  # type: ignore[no-untyped-def]
-    """Write the rank of each of ``values`` uint64[m] to ``ranks`` int64[m]; -1 if it is no node."""
+    """Write the rank of each of ``values`` uint64[m] to ``ranks`` int64[m]; -1 if not a node."""
     last = uint64(table.size) - U1
     for i in range(values.size):
         slot = find_row_slot(table, last, slot_of(values[i], shift), nodes, values[i])

@@ -12,8 +12,8 @@ two sets have c hashes in common, the first of these has c - 1 common ones after
 n hashes it is among the first n - c + 1: the set's prefix. The order is by rarity, so that prefixes
 have few hashes in common by chance, then by the hashes. A set has two prefixes:
 
-- the long one, c = least_shared(n), is valid whatever the other's size is;
-- the short one, c = least_overlap(2 n), is valid if the other set is as large or larger.
+- the long one, c = min_shared(n), is valid whatever the other's size is;
+- the short one, c = min_overlap(2 n), is valid if the other set is as large or larger.
 
 So similar sets have a common hash in the short prefix of one and the long one of the other. For
 t = 0.8 these are 0.11 n and 0.2 n hashes. Hashes common to two long prefixes alone mean nothing:
@@ -38,7 +38,7 @@ import numpy as np
 from numba import int32, int64, uint8, uint32, uint64
 from numpy.typing import NDArray
 
-from mr_dedup.clusters.verification_kernels import least_overlap, similarity
+from mr_dedup.clusters.verification_kernels import min_overlap, similarity
 from mr_dedup.kernels.bits import population_count, trailing_zeros
 from mr_dedup.kernels.distances import GROUP, group_within
 from mr_dedup.kernels.jit import kernel
@@ -193,11 +193,11 @@ def classify(counts, rarities):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def least_shared(size, threshold):  # type: ignore[no-untyped-def]
-    """Return the least o with o / ``size`` >= ``threshold``, as doubles divide.
+def min_shared(size, threshold):  # type: ignore[no-untyped-def]
+    """Return the smallest o with o / ``size`` >= ``threshold``, as doubles divide.
 
     A set of ``size`` hashes shares so many with any that is similar enough: what both have
-    together is ``size`` or more. That holds for cut sets too, as similarity compares them.
+    together is ``size`` or more. That is true of cut sets too, as similarity compares them.
     """
     whole = np.float64(size)
     shared = max(np.floor(whole * threshold) - 1.0, 0.0)
@@ -298,8 +298,8 @@ def slack_of(size, alone, threshold):  # type: ignore[no-untyped-def]
     Of two sets that are similar enough the parities differ in at most the sum of their shares. A
     share is rounded up, by more than a double is off.
     """
-    most = np.float64(size) * ((1.0 - threshold) / (1.0 + threshold))
-    return int64(np.floor(most)) + int64(2) - int64(alone)
+    limit = np.float64(size) * ((1.0 - threshold) / (1.0 + threshold))
+    return int64(np.floor(limit)) + int64(2) - int64(alone)
 
 
 @kernel
@@ -321,10 +321,10 @@ def add_entries(index, used, prefix, short, length, k):  # type: ignore[no-untyp
 
 
 @kernel
-def list_indexed(index, short, length, most_steps, scratch):  # type: ignore[no-untyped-def]
+def list_indexed(index, short, length, max_steps, scratch):  # type: ignore[no-untyped-def]
     """Write to scratch.candidates the kept texts that share an indexed key with scratch.prefix.
 
-    Returns how many, and how many steps it took; (0, ``most_steps`` + 1) if they would be more.
+    Returns how many, and how many steps it took; (0, ``max_steps`` + 1) if they would be more.
     """
     mask = uint64(index.heads.size) - U1
     prefix, seen, candidates = scratch.prefix, scratch.seen, scratch.candidates
@@ -368,10 +368,10 @@ def scan(known, begin, count, whole, limit, scratch, listed):  # type: ignore[no
     parities, slack, words = known.parities, known.slack, uint64(parity.size)
     k = begin - (begin & (_LANES - U1))
     while k < count:
-        near = uint32(group_within(parities, k * words, parity, slack, k, limit))
-        while near != uint32(0):
-            lane = uint64(trailing_zeros(near))
-            near &= near - uint32(1)
+        within = uint32(group_within(parities, k * words, parity, slack, k, limit))
+        while within != uint32(0):
+            lane = uint64(trailing_zeros(within))
+            within &= within - uint32(1)
             if begin <= k + lane < count:
                 candidates[listed] = uint32(k + lane)
                 listed += U1
@@ -419,12 +419,12 @@ def most_similar_kept(  # type: ignore[no-untyped-def]
             best, nearest = value, first
     for c in range(listed):
         k = uint64(candidates[c])
-        least = max(threshold, best)
+        required = max(threshold, best)
         if whole and known.sizes[k] != U0:
             bound = most_similar(size, known.sizes[k], alone + differing(parity, known, k))
-            if bound < least or (bound == best and k >= nearest):
+            if bound < required or (bound == best and k >= nearest):
                 continue
-        value = similarity(offsets, sizes, hashes, row, rows[known.positions[k]], least)
+        value = similarity(offsets, sizes, hashes, row, rows[known.positions[k]], required)
         compared += U1
         if value > best or (value == best and value >= 0.0 and k < nearest):
             best, nearest = value, k
@@ -454,8 +454,8 @@ def decide_many(  # type: ignore[no-untyped-def]
         size = stop - start
         done += size
         whole = size == sizes[row]
-        length = size - least_shared(size, threshold) + U1
-        short = size - least_overlap(size + size, threshold) + U1 if whole else length
+        length = size - min_shared(size, threshold) + U1
+        short = size - min_overlap(size + size, threshold) + U1 if whole else length
         fill_prefix(hashes, start, stop, rarities, short, length, scratch.tallies, scratch.prefix)
         alone = fill_parity(hashes, start, stop, rarities, scratch.parity)
         if kept_rows[i] < 0:

@@ -175,11 +175,11 @@ def resolve(
     if fixed.dtype != bool or fixed.shape != (n,):
         raise ValueError(f"fixed: expected bool[{n}], got {fixed.dtype}{list(fixed.shape)}")
     order = order[np.argsort(~fixed[order], kind="stable")]
-    exist = documents.exist
+    used = documents.has_fingerprint
     if threshold is not None:
         texts, checked = _checked(documents, sets, threshold)
-        exist = exist & (checked.sizes[texts] > 0)
-    members = order[exist[order]]
+        used = used & (checked.sizes[texts] > 0)
+    members = order[used[order]]
     members = members[np.argsort(documents.clusters[members], kind="stable")]
     starts, clusters = _runs(documents.clusters[members])
     kept_rows, similarities = np.arange(n), np.full(n, np.nan)
@@ -212,11 +212,11 @@ def warm_up() -> None:
     documents = ClusteredDocuments(
         ids=pa.array([""] * n, pa.large_string()),
         files=numbers,
-        places=numbers,
+        positions=numbers,
         text_bytes=numbers,
         clusters=zeros,
         fingerprints=zeros,
-        exist=np.ones(n, bool),
+        has_fingerprint=np.ones(n, bool),
         texts=numbers,
     )
     resolve(documents, numbers, sets)
@@ -304,8 +304,8 @@ def _slices(ends: NDArray[np.uint64]) -> Iterator[slice]:
     """
     first = 0
     while first < ends.size - 1:
-        most = ends[first] + np.uint64(_SLICE_HASHES)
-        stop = max(int(np.searchsorted(ends, most, side="right")) - 1, first + 1)
+        limit = ends[first] + np.uint64(_SLICE_HASHES)
+        stop = max(int(np.searchsorted(ends, limit, side="right")) - 1, first + 1)
         yield slice(first, stop)
         first = stop
 
@@ -379,13 +379,13 @@ def _kept_texts(texts: int, words: int) -> kernels.KeptTexts:
     )
 
 
-def _index(lengths: NDArray[np.uint64], threshold: float, most_entries: int) -> kernels.PrefixIndex:
-    """Return room to index the prefixes of sets of these lengths, up to ``most_entries``.
+def _index(lengths: NDArray[np.uint64], threshold: float, max_entries: int) -> kernels.PrefixIndex:
+    """Return room to index the prefixes of sets of these lengths, up to ``max_entries``.
 
     Unused memory is not touched.
     """
     # a prefix has 2 more than this share, at most
     wanted = int(lengths.sum() * (1 - threshold)) + 2 * lengths.size
-    entries = min(wanted, most_entries)
+    entries = min(wanted, max_entries)
     slots = 1 << (entries - 1).bit_length()
     return kernels.PrefixIndex(*np.zeros((2, slots), np.uint32), *np.empty((3, entries), np.uint32))

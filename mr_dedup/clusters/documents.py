@@ -1,4 +1,4 @@
-"""What is known of the documents of some clusters: aligned columns."""
+"""The documents of clusters, as aligned columns."""
 
 from __future__ import annotations
 
@@ -13,27 +13,29 @@ from numpy.typing import NDArray
 class ClusteredDocuments:
     """The n documents of some whole clusters, in any order; every column has one entry each.
 
-    ``ids`` is a LargeStringArray without nulls; ids may repeat. ``files`` int64[n], the number of
-    a document's file in the order in which files are read, and ``places`` int64[n], as in
-    DocumentBatch, name a document for good. ``text_bytes`` int64[n] are the sizes of the texts.
+    Attributes:
+        ids: Ids without nulls; they may repeat.
+        files, positions: int64[n], which identify a document: the number of its file in the order
+            in which files are read, and its position in the file.
+        text_bytes: int64[n], the sizes of the texts.
+        clusters: uint64[n], equal for documents of one cluster.
+        fingerprints: uint64[n].
+        has_fingerprint: bool[n]; a document without one, whose text is null, is in no cluster,
+            whatever ``clusters`` is.
+        texts: int64[n], equal for equal texts; None if texts are not compared.
+        fields: Columns of large_string, or None.
 
-    ``clusters`` uint64[n]: documents with equal ones are a cluster. ``fingerprints`` uint64[n];
-    ``exist`` bool[n] says which documents have one: the others, whose text is null, are in no
-    cluster whatever ``clusters`` says.
-
-    ``texts`` int64[n] is the number of each document's text: where it is the same, so is the
-    text. None if nothing is known of texts. ``fields`` is a Table of large_string columns, or None.
-
-    Raises ValueError for columns of another type or length.
+    Raises:
+        ValueError: For columns of another type or length.
     """
 
     ids: pa.LargeStringArray
     files: NDArray[np.int64]
-    places: NDArray[np.int64]
+    positions: NDArray[np.int64]
     text_bytes: NDArray[np.int64]
     clusters: NDArray[np.uint64]
     fingerprints: NDArray[np.uint64]
-    exist: NDArray[np.bool_]
+    has_fingerprint: NDArray[np.bool_]
     texts: NDArray[np.int64] | None = None
     fields: pa.Table | None = None
 
@@ -58,10 +60,10 @@ class ClusteredDocuments:
 
 _DTYPES = {
     "files": np.dtype(np.int64),
-    "places": np.dtype(np.int64),
+    "positions": np.dtype(np.int64),
     "text_bytes": np.dtype(np.int64),
     "clusters": np.dtype(np.uint64),
     "fingerprints": np.dtype(np.uint64),
-    "exist": np.dtype(np.bool_),
+    "has_fingerprint": np.dtype(np.bool_),
     "texts": np.dtype(np.int64),
 }

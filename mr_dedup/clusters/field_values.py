@@ -39,8 +39,8 @@ def numbers(column: pa.LargeStringArray) -> list[pa.Array]:
     doubles = _cast_where(_NUMBER, trimmed, pa.float64())
     doubles = pc.if_else(pc.is_finite(doubles), doubles, None)
     whole = _cast_where(_WHOLE, trimmed, pa.int64())
-    near = pc.cast(pc.if_else(pc.is_valid(whole), doubles, None), pa.int64())
-    return [doubles, pc.fill_null(pc.subtract(whole, near), 0)]
+    rounded = pc.cast(pc.if_else(pc.is_valid(whole), doubles, None), pa.int64())
+    return [doubles, pc.fill_null(pc.subtract(whole, rounded), 0)]
 
 
 def times(column: pa.LargeStringArray) -> list[pa.Array]:

@@ -11,7 +11,7 @@ from typing import BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from mr_dedup.clusters.verification import MOST_SHINGLES, ShingleSets
+from mr_dedup.clusters.verification import MAX_SHINGLES, ShingleSets
 from mr_dedup.errors import MrDedupError
 
 
@@ -39,7 +39,7 @@ class StoredSets:
 
     def __init__(self, memory_bytes: int) -> None:
         self._memory_bytes = memory_bytes
-        self._most = MOST_SHINGLES
+        self._limit = MAX_SHINGLES
         self._sizes: list[NDArray[np.int64]] = []
         self._hashes: list[NDArray[np.uint64]] = []
         self._bytes = 0
@@ -59,9 +59,9 @@ class StoredSets:
 
     def append(self, sets: ShingleSets) -> None:
         """Add sets after those that are there; ValueError if they are cut at another size."""
-        if self._sizes and sets.most != self._most:
-            raise ValueError(f"sets: expected sets cut at {self._most}, got {sets.most}")
-        self._most = sets.most
+        if self._sizes and sets.max_hashes != self._limit:
+            raise ValueError(f"sets: expected sets cut at {self._limit}, got {sets.max_hashes}")
+        self._limit = sets.max_hashes
         self._sizes.append(sets.sizes)
         self._hashes.append(sets.hashes)
         self._bytes += sets.hashes.nbytes
@@ -74,11 +74,11 @@ class StoredSets:
         if self._file is None:
             hashes = np.concatenate([np.empty(0, np.uint64), *self._hashes])
             self._hashes.clear()
-            return ShingleSets.of_sizes(sizes, hashes, self._most)
+            return ShingleSets.of_sizes(sizes, hashes, self._limit)
         mapped = mmap.mmap(self._file.fileno(), 0, access=mmap.ACCESS_READ)
         offsets = np.zeros(sizes.size + 1, np.int64)
-        np.cumsum(np.minimum(sizes, self._most), out=offsets[1:])
-        return MappedSets(offsets, sizes, np.frombuffer(mapped, np.uint64), self._most, mapped)
+        np.cumsum(np.minimum(sizes, self._limit), out=offsets[1:])
+        return MappedSets(offsets, sizes, np.frombuffer(mapped, np.uint64), self._limit, mapped)
 
     def _write(self) -> None:
         """Write the hashes that are in memory to the file."""

@@ -16,8 +16,8 @@ from mr_dedup.features.preparation import prepared_batch
 from mr_dedup.features.shingles import max_shingles, scratch_for, shingle_rule
 from mr_dedup.features.text_batch import TextBatch, text_batch
 
-MOST_SHINGLES = 1 << 14
-"""Shingles of a text from which on it is known by a sample of so many: 128 KB a text."""
+MAX_SHINGLES = 1 << 14
+"""Shingles of a text up to which all are stored; of more a sample of so many, 128 KB."""
 
 
 @dataclass(frozen=True)
@@ -26,14 +26,14 @@ class ShingleSets:
 
     Set i is ``hashes[offsets[i]:offsets[i + 1]]``, ascending, each hash once: ``offsets``
     int64[n + 1] from 0 on, ``hashes`` uint64[m]. ``sizes`` int64[n] is how many shingles a text
-    has; if more than ``most``, its set is cut to the ``most`` smallest. 8 bytes a hash.
+    has; if more than ``max_hashes``, its set is cut to the ``max_hashes`` smallest. 8 bytes a hash.
 
     Similarity is exact between whole sets. The smallest hashes of two sets together are a random
     sample, without repeats, of all their shingles (k minimum values: Beyer and others, SIGMOD
-    2007), so where a set was cut, similarity is the share of ``most`` of these or more. It is off
-    by e or more with a probability of at most 2 exp(-2 most e**2) (Hoeffding, for draws without
-    replacement): 0.02 in 4 of a million pairs. The standard error is about
-    sqrt(J (1 - J) / most), 0.003 at J = 0.8.
+    2007), so where a set was cut, similarity is the share of ``max_hashes`` of these or more. With
+    n = max_hashes it is off by e or more with a probability of at most 2 exp(-2 n e**2) (Hoeffding,
+    for draws without replacement): 0.02 in 4 of a million pairs. The standard error is about
+    sqrt(J (1 - J) / n), 0.003 at J = 0.8.
 
     Raises ValueError for columns of other types or lengths.
     """
@@ -41,18 +41,18 @@ class ShingleSets:
     offsets: NDArray[np.int64]
     sizes: NDArray[np.int64]
     hashes: NDArray[np.uint64]
-    most: int
+    max_hashes: int
 
     def __post_init__(self) -> None:
         for name, dtype in (("offsets", np.int64), ("sizes", np.int64), ("hashes", np.uint64)):
             column = getattr(self, name)
             if column.dtype != dtype or column.ndim != 1:
                 raise ValueError(f"{name}: expected {np.dtype(dtype)}[n], got {column.dtype}")
-        if self.most < 1:
-            raise ValueError(f"most must be at least 1, not {self.most}")
-        ends = np.minimum(self.sizes, self.most).cumsum()
+        if self.max_hashes < 1:
+            raise ValueError(f"max_hashes must be at least 1, not {self.max_hashes}")
+        ends = np.minimum(self.sizes, self.max_hashes).cumsum()
         if not np.array_equal(self.offsets, np.append(0, ends)):
-            raise ValueError("offsets: expected sums of sizes, each at most most")
+            raise ValueError("offsets: expected sums of sizes, each at most max_hashes")
         if self.hashes.size != self.offsets[-1]:
             raise ValueError(f"hashes: expected {self.offsets[-1]}, got {self.hashes.size}")
 
@@ -61,19 +61,18 @@ class ShingleSets:
 
     @classmethod
     def joined(cls, parts: Sequence[ShingleSets]) -> ShingleSets:
-        """Return the sets of all ``parts``, in their order; ValueError if ``most`` differs."""
-        most = _one_limit(parts)
+        """Return the sets of all ``parts``, in order; ValueError if ``max_hashes`` differs."""
+        max_hashes = _one_limit(parts)
         sizes = np.concatenate([part.sizes for part in parts])
-        return cls(
-            _offsets(sizes, most), sizes, np.concatenate([part.hashes for part in parts]), most
-        )
+        hashes = np.concatenate([part.hashes for part in parts])
+        return cls(_offsets(sizes, max_hashes), sizes, hashes, max_hashes)
 
     @classmethod
     def of_sizes(
-        cls, sizes: NDArray[np.int64], hashes: NDArray[np.uint64], most: int
+        cls, sizes: NDArray[np.int64], hashes: NDArray[np.uint64], max_hashes: int
     ) -> ShingleSets:
         """Return the sets of texts with ``sizes`` shingles, whose hashes follow one another."""
-        return cls(_offsets(sizes, most), sizes, hashes, most)
+        return cls(_offsets(sizes, max_hashes), sizes, hashes, max_hashes)
 
     @classmethod
     def gathered(
@@ -81,20 +80,18 @@ class ShingleSets:
     ) -> ShingleSets:
         """Return the sets rows[i] of parts[which[i]], int64[m], in their order; a copy.
 
-        Raises ValueError if ``most`` of the parts differs.
+        Raises ValueError if ``max_hashes`` of the parts differs.
         """
-        most = _one_limit(parts)
+        max_hashes = _one_limit(parts)
         sizes = np.empty(rows.size, np.int64)
         chosen = [np.flatnonzero(which == number) for number in range(len(parts))]
-        for part, places in zip(parts, chosen, strict=True):
-            sizes[places] = part.sizes[rows[places]]
-        offsets = _offsets(sizes, most)
+        for part, at in zip(parts, chosen, strict=True):
+            sizes[at] = part.sizes[rows[at]]
+        offsets = _offsets(sizes, max_hashes)
         hashes = np.empty(int(offsets[-1]), np.uint64)
-        for part, places in zip(parts, chosen, strict=True):
-            kernels.gather(
-                part.arrays[0], part.arrays[2], rows[places], offsets[:-1][places], hashes
-            )
-        return cls(offsets, sizes, hashes, most)
+        for part, at in zip(parts, chosen, strict=True):
+            kernels.gather(part.arrays[0], part.arrays[2], rows[at], offsets[:-1][at], hashes)
+        return cls(offsets, sizes, hashes, max_hashes)
 
     def release(self) -> None:
         """Let go of memory that need not be kept between calls of a kernel; here there is none."""
@@ -103,7 +100,7 @@ class ShingleSets:
         """Return the similarity of sets first[p] and second[p], float64[m]; 0 to an empty set.
 
         1.3 ns for each hash of either, 0.1 to 0.5 microseconds a pair of 100 to 300 words. Raises
-        ValueError for rows that are no int64[m], or not there.
+        ValueError for rows that are not int64[m], or out of range.
         """
         for name, rows in (("first", first), ("second", second)):
             if rows.dtype != np.int64 or rows.shape != first.shape or rows.ndim != 1:
@@ -127,47 +124,49 @@ class ShingleSets:
 
 
 def _one_limit(parts: Sequence[ShingleSets]) -> int:
-    limits = {part.most for part in parts}
+    limits = {part.max_hashes for part in parts}
     if len(limits) != 1:
         raise ValueError(f"parts: expected sets cut at one size, got {sorted(limits)}")
     return limits.pop()
 
 
-def _offsets(sizes: NDArray[np.int64], most: int) -> NDArray[np.int64]:
+def _offsets(sizes: NDArray[np.int64], max_hashes: int) -> NDArray[np.int64]:
     offsets = np.zeros(sizes.size + 1, np.int64)
-    np.cumsum(np.minimum(sizes, most), out=offsets[1:])
+    np.cumsum(np.minimum(sizes, max_hashes), out=offsets[1:])
     return offsets
 
 
 def shingle_sets(
-    texts: pa.LargeStringArray, options: FeatureOptions = SHINGLES, most: int = MOST_SHINGLES
+    texts: pa.LargeStringArray, options: FeatureOptions = SHINGLES, max_hashes: int = MAX_SHINGLES
 ) -> ShingleSets:
     """Return the set of shingles of every text; that of a null is empty.
 
     The weighting of ``options`` does not matter. Texts of fewer tokens than a shingle has are one
     shingle. Memory: the sets, and the longest text's scratch.
-    Raises ValueError for another type of array, and for a ``most`` below 1.
+    Raises ValueError for another type of array, and for a ``max_hashes`` below 1.
     """
-    if most < 1:
-        raise ValueError(f"most must be at least 1, not {most}")
+    if max_hashes < 1:
+        raise ValueError(f"max_hashes must be at least 1, not {max_hashes}")
     batch = prepared_batch(texts, options)
     sizes = np.empty(len(texts), np.uint64)
-    hashes = space_for_sets(batch, options, most)
+    hashes = space_for_sets(batch, options, max_hashes)
     written = kernels.fill_sets(
         batch, shingle_rule(options, weighted=False), scratch_for(batch.longest, options),
-        np.uint64(most), sizes, hashes,
+        np.uint64(max_hashes), sizes, hashes,
     )  # fmt: skip
     hashes.resize(written, refcheck=False)
-    return ShingleSets.of_sizes(sizes.view(np.int64), hashes, most)
+    return ShingleSets.of_sizes(sizes.view(np.int64), hashes, max_hashes)
 
 
-def space_for_sets(batch: TextBatch, options: FeatureOptions, most: int) -> NDArray[np.uint64]:
-    """Return space for the sets of texts, each cut to ``most`` hashes.
+def space_for_sets(
+    batch: TextBatch, options: FeatureOptions, max_hashes: int
+) -> NDArray[np.uint64]:
+    """Return space for the sets of texts, each cut to ``max_hashes`` hashes.
 
     To be resized to what is written: what is not touched takes addresses, no memory.
     """
     shingles = max_shingles(batch.sizes.astype(np.int64), options)
-    return np.empty(int(np.minimum(shingles, most).sum()), np.uint64)
+    return np.empty(int(np.minimum(shingles, max_hashes).sum()), np.uint64)
 
 
 def text_hashes(
@@ -200,7 +199,7 @@ def number_texts(
     ``hashes`` uint64[n, 2] are those of :func:`text_hashes`; equal ones have one number, from 0 on.
     """
     numbers = np.empty(len(hashes), np.int64)
-    # one half of each nearly always tells, and is sorted in less time
+    # one half of each nearly always suffices, and is sorted faster
     order = np.argsort(hashes[:, 0])
     changed = hashes[order[1:]] != hashes[order[:-1]]
     if (changed[:, 1] & ~changed[:, 0]).any():

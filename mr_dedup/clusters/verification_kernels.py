@@ -1,7 +1,7 @@
 """The loops of verification: sets of shingles from texts, and what two sets have in common.
 
 A set is a slice of ``hashes`` uint64[m], ascending, each hash once: those from offsets[i] to
-offsets[i + 1], ``offsets`` uint64[n + 1]. ``sizes`` uint64[n] says how many it had before only the
+offsets[i + 1], ``offsets`` uint64[n + 1]. ``sizes`` uint64[n] is how many it had before only the
 smallest were kept. Nothing is validated or allocated here: verification.py does both.
 """
 
@@ -22,34 +22,34 @@ _STRIDE = U(4)
 
 
 @kernel
-def fill_sets(batch, rule, scratch, most, sizes, hashes):  # type: ignore[no-untyped-def]
+def fill_sets(batch, rule, scratch, max_hashes, sizes, hashes):  # type: ignore[no-untyped-def]
     """Write the set of each text to ``hashes``; return the number of hashes written.
 
-    A set is cut at ``most`` hashes; ``sizes`` uint64[n] are the sizes before. ``rule`` must give
-    all shingles one weight: then the hash table of ``scratch`` is free to sort in.
+    A set is cut at ``max_hashes`` hashes; ``sizes`` uint64[n] are the sizes before. ``rule`` must
+    give all shingles one weight: then the hash table of ``scratch`` is free to sort in.
     """
     content, starts, stops = batch
     written = U0
     for i in range(starts.size):
         count, _ = find_features(content, starts[i], stops[i], rule, scratch)
-        sizes[i] = write_set(scratch, count, most, written, hashes)
-        written += min(sizes[i], most)
+        sizes[i] = write_set(scratch, count, max_hashes, written, hashes)
+        written += min(sizes[i], max_hashes)
     return written
 
 
 @kernel
-def write_set(scratch, count, most, begin, hashes):  # type: ignore[no-untyped-def]
+def write_set(scratch, count, max_hashes, begin, hashes):  # type: ignore[no-untyped-def]
     """Write the distinct ones of ``count`` scratch.hashes to ``hashes`` from ``begin`` on.
 
-    Ascending, and up to ``most``; returns how many there are. scratch.keys and scratch.times are to
-    sort in.
+    Ascending, and up to ``max_hashes``; returns how many there are. scratch.keys and scratch.times
+    are to sort in.
     """
     sort_hashes(scratch.hashes, count, scratch.keys, scratch.times)
     size, last = U0, U0
     for j in range(count):
         if size == U0 or scratch.keys[j] != last:
             last = scratch.keys[j]
-            if size < most:
+            if size < max_hashes:
                 hashes[begin + size] = last
             size += U1
     return size
@@ -108,8 +108,8 @@ def gather(offsets, hashes, rows, starts, out):  # type: ignore[no-untyped-def]
 
 
 @kernel(error_model="numpy")  # 1 / 0 is inf
-def least_overlap(total, threshold):  # type: ignore[no-untyped-def]
-    """Return the least o with o / (total - o) >= ``threshold``, as doubles divide.
+def min_overlap(total, threshold):  # type: ignore[no-untyped-def]
+    """Return the smallest o with o / (total - o) >= ``threshold``, as doubles divide.
 
     ``total`` is the sum of two sets' sizes, o what they have in common, so that is their
     similarity. Found from one below the rounded value on: a bound that is off by one would lose
@@ -167,16 +167,16 @@ def end_within(hashes, begin, end, limit):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def similarity(offsets, sizes, hashes, a, b, least):  # type: ignore[no-untyped-def]
-    """Return the Jaccard similarity of sets ``a`` and ``b``, or -1 if it is below ``least``.
+def similarity(offsets, sizes, hashes, a, b, min_similarity):  # type: ignore[no-untyped-def]
+    """Return the Jaccard similarity of sets ``a`` and ``b``, or -1 below ``min_similarity``.
 
     A set that was cut is complete up to its last hash: the two are compared up to there.
     """
     size_a, size_b = sizes[a], sizes[b]
     if size_a == U0 or size_b == U0:
-        return 0.0 if least <= 0.0 else -1.0
+        return 0.0 if min_similarity <= 0.0 else -1.0
     at_most = np.float64(min(size_a, size_b)) / np.float64(max(size_a, size_b))
-    if at_most < least:
+    if at_most < min_similarity:
         return -1.0
     i, i_end, j, j_end = offsets[a], offsets[a + U1], offsets[b], offsets[b + U1]
     cut_a, cut_b = i_end - i < size_a, j_end - j < size_b
@@ -188,9 +188,9 @@ def similarity(offsets, sizes, hashes, a, b, least):  # type: ignore[no-untyped-
             limit = min(limit, hashes[j_end - U1])
         i_end, j_end = end_within(hashes, i, i_end, limit), end_within(hashes, j, j_end, limit)
     total = i_end - i + (j_end - j)
-    found = common(hashes, i, i_end, j, j_end, least_overlap(total, least))
+    found = common(hashes, i, i_end, j, j_end, min_overlap(total, min_similarity))
     value = min(np.float64(found) / np.float64(total - found), at_most)
-    return value if value >= least else -1.0
+    return value if value >= min_similarity else -1.0
 
 
 @kernel

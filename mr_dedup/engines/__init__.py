@@ -1,1 +1,1 @@
-"""Engines run jobs over the parts of a dataset; jobs know none of them."""
+"""Engines run jobs over the parts of a dataset; jobs are independent of them."""

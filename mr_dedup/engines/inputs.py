@@ -1,4 +1,4 @@
-"""What goes into a run of a job, and what comes out of it."""
+"""Inputs, settings and results of a run of a job."""
 
 from __future__ import annotations
 
@@ -9,20 +9,22 @@ from pathlib import Path
 _URI = re.compile(r"(?!file:)[A-Za-z][A-Za-z0-9+.-]*://")
 
 
-def is_uri(place: str) -> bool:
-    """Return whether ``place`` is an address such as hdfs://…, which no local file has."""
-    return _URI.match(place) is not None
+def is_uri(text: str) -> bool:
+    """Return whether ``text`` is a URI such as hdfs://…, not the path of a local file."""
+    return _URI.match(text) is not None
 
 
 @dataclass(frozen=True)
 class Input:
-    """What one map task reads: its path or URI, and what the user calls it in an error.
+    """The input of a map task.
 
-    ``lines_bytes`` is the size of a file of lines that several tasks may share: a cluster hands
-    each of them the lines of a part, if it is large. 0 for all else.
+    Attributes:
+        location: Its path or URI.
+        name: What the user calls it, for messages.
+        lines_bytes: The size of a file of lines, which a cluster may split among tasks; else 0.
     """
 
-    place: str
+    location: str
     name: str
     lines_bytes: int = 0
 
@@ -33,8 +35,8 @@ class Input:
 
     @property
     def is_remote(self) -> bool:
-        """Whether the cluster reads it where it is."""
-        return is_uri(self.place)
+        """Whether the location is a URI."""
+        return is_uri(self.location)
 
 
 @dataclass(frozen=True)
@@ -50,15 +52,15 @@ class RemoteFile:
 
     @property
     def identity(self) -> list[str | int]:
-        """What differs from a file of other content, as far as a listing says: JSON types."""
+        """What identifies the file and its version in a listing, as JSON types."""
         return [self.uri, self.size_bytes, self.version]
 
 
 @dataclass(frozen=True)
 class JobResult:
-    """What a finished job left: its output files, in order, and its counters by name.
+    """The output files of a finished job, in order, and its counters by name.
 
-    A job that was told where on a cluster to leave its output has no files here.
+    A job with an output directory on a cluster has no files here.
     """
 
     parts: tuple[Path, ...]
@@ -67,11 +69,11 @@ class JobResult:
 
 @dataclass(frozen=True)
 class ClusterSettings:
-    """How to run on a cluster; what is not said is left to mrjob.conf and to the cluster.
+    """How to run on a cluster; None leaves a setting to mrjob.conf and to the cluster.
 
     ``output_dir`` is a URI for the result, fetched into JobResult.parts otherwise; it is replaced
     only if ``overwrite``. ``properties`` are Hadoop's, ``NAME=VALUE``. ``archive`` is a packed
-    environment, a .tar.gz, .tgz, .tar or .zip here or on the cluster, unpacked as the folder
+    environment, a .tar.gz, .tgz, .tar or .zip here or on the cluster, unpacked as the directory
     ``environment`` in the working folder of each task and put on its PYTHONPATH. ``python_bin`` is
     the tasks' Python, ``hadoop_bin`` the client's command, which EMR needs none of, ``conf`` an
     mrjob.conf.

@@ -101,7 +101,7 @@ class MemoryEngine:
     def _task_inputs(self, inputs: Sequence[Input] | Dataset) -> Iterator[TaskInput]:
         if isinstance(inputs, Sequence):
             for number, item in enumerate(inputs):
-                yield TaskInput(Path(item.place), item.name, number, cache=self._cache)
+                yield TaskInput(Path(item.location), item.name, number, cache=self._cache)
             return
         assert isinstance(inputs, TableStore)
         for number, key in enumerate(inputs.sorted_keys()):

@@ -53,12 +53,12 @@ class Progress:
 def expected_reason(error: BaseException) -> str:
     """Return the error of a task as a line or two, of at most ``MAX_MESSAGE`` characters."""
     if isinstance(error, MemoryError):
-        return "memory was short; try fewer --cores or a smaller --table-memory"
+        return "out of memory; try fewer --cores or a smaller --table-memory"
     return shortened(os_reason(error) if isinstance(error, OSError) else _one_line(error))
 
 
 def os_reason(error: OSError) -> str:
-    """Return what the system said, and of which file."""
+    """Return the message of the system, with the file."""
     named = f"{error.filename}: " if error.filename else ""
     return f"{named}{error.strerror or error}"
 
@@ -68,5 +68,5 @@ def _one_line(error: BaseException) -> str:
     if isinstance(error, MrDedupError):
         return str(error)
     frame = traceback.extract_tb(error.__traceback__)[-1]
-    place = f"{Path(frame.filename).name}:{frame.lineno}"
-    return f"{type(error).__name__}: {error} ({place})"
+    location = f"{Path(frame.filename).name}:{frame.lineno}"
+    return f"{type(error).__name__}: {error} ({location})"

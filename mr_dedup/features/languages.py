@@ -1,4 +1,4 @@
-"""The languages that texts can be prepared in, and the optional packages that know them.
+"""The languages that texts can be prepared in, and the optional packages for them.
 
 The packages are rjieba (Chinese words), stopwordsiso and PyStemmer, which the extra ``words``
 installs.
@@ -35,7 +35,7 @@ def load_package(name: str) -> Any:
 
 
 def check_language(parameter: str, language: str | None) -> None:
-    """Check that a language is one that the package for ``parameter`` knows.
+    """Check that the package for ``parameter`` supports a language.
 
     Args:
         parameter: ``stop_words``, ``stem`` or ``segment``.

@@ -166,12 +166,12 @@ def _max_size(content, begin, end, table):  # type: ignore[no-untyped-def]
 def max_sizes(batch, rows, table):  # type: ignore[no-untyped-def]
     """Return the bytes that the texts at ``rows`` become at most, and the characters of one."""
     content, starts, stops = batch
-    total, most = U0, U0
+    total, longest = U0, U0
     for row in rows:
         size, together = _max_size(content, starts[row], stops[row], table)
         total += size
-        most = max(most, together)
-    return total, most
+        longest = max(longest, together)
+    return total, longest
 
 
 @kernel
@@ -362,7 +362,7 @@ def _composite(first, second, table):  # type: ignore[no-untyped-def]
     if first - _LEADING < _LEADING_COUNT and second - _VOWELS < _VOWEL_COUNT:
         others = (first - _LEADING) * _VOWEL_COUNT + second - _VOWELS
         return _HANGUL + others * _TRAILING_COUNT
-    # TRAILING itself is none of these letters
+    # TRAILING itself is not one of these letters
     is_trailing = second - _TRAILING - U1 < _TRAILING_COUNT - U1
     syllable = first - _HANGUL
     if is_trailing and syllable < _HANGUL_SYLLABLES and syllable % _TRAILING_COUNT == U0:

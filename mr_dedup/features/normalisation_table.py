@@ -131,7 +131,7 @@ def _compositions() -> dict[tuple[str, str], str]:
 
 def _generate() -> None:
     if unicodedata.unidata_version != UNICODE_VERSION:
-        sys.exit(f"this Python knows Unicode {unicodedata.unidata_version}, not {UNICODE_VERSION}")
+        sys.exit(f"this Python has Unicode {unicodedata.unidata_version}, not {UNICODE_VERSION}")
     compositions = _compositions()
     for (first, second), composite in compositions.items():
         # a text never becomes longer where characters are composed

@@ -42,7 +42,7 @@ def prepared_batch(texts: pa.LargeStringArray, options: FeatureOptions) -> TextB
 
 
 def prepare(texts: pa.LargeStringArray, options: FeatureOptions) -> pa.LargeStringArray:
-    """Return the texts prepared as ``options`` say; the same array if nothing changes.
+    """Return the texts prepared by ``options``; the same array if nothing changes.
 
     Texts are normalised, then Chinese is segmented, stop words are removed, and words are stemmed.
     Nulls stay null. A text that would become empty stays as it is.
@@ -174,7 +174,7 @@ class _Stems(dict[bytes, bytes]):
 def _segmented(text: str) -> str:
     """Return ``text`` with spaces around the words in its runs of CJK characters.
 
-    Only these are segmented: besides them, rjieba knows ASCII letters alone.
+    Only these are segmented: besides them, rjieba supports ASCII letters alone.
     """
     cut = load_package("rjieba").cut
     return _cjk_run().sub(lambda run: f" {' '.join(cut(run[0]))} ", text)

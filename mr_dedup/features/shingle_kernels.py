@@ -35,7 +35,7 @@ SPAN = 512
 
 
 class ShingleRule(NamedTuple):
-    """What ``FeatureOptions`` say about shingles, as kernels take it.
+    """The fields of ``FeatureOptions`` about shingles, as kernels take them.
 
     Attributes:
         table: The character table for prepared texts.

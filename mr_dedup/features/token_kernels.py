@@ -47,11 +47,11 @@ class Tokens(NamedTuple):
     @classmethod
     def allocate(cls, size_bytes: int) -> Tokens:
         """Return space for texts of up to ``size_bytes``."""
-        most = size_bytes // 2 + 2
+        max_tokens = size_bytes // 2 + 2
         return cls(
             np.empty(2 * size_bytes + 2 * COPY_BYTES, np.uint8),
-            np.empty(most, np.uint32),
-            np.empty(most, np.uint32),
+            np.empty(max_tokens, np.uint32),
+            np.empty(max_tokens, np.uint32),
         )
 
 

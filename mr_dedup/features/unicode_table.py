@@ -126,7 +126,7 @@ def _is_in(code: int, runs: Sequence[tuple[int, int]]) -> bool:
 
 def _generate() -> None:
     if unicodedata.unidata_version != UNICODE_VERSION:
-        sys.exit(f"this Python knows Unicode {unicodedata.unidata_version}, not {UNICODE_VERSION}")
+        sys.exit(f"this Python has Unicode {unicodedata.unidata_version}, not {UNICODE_VERSION}")
     entries = np.array(
         [ord(folded(chr(c))) - c << 2 | kind_of(chr(c)) for c in range(_CHARACTERS)], np.int32
     )

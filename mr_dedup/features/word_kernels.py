@@ -109,18 +109,18 @@ def word_scratch_for(size_bytes: int) -> WordScratch:
     sixth where most words are rare, and loses as much where few are: the common words are then far
     apart.
     """
-    most = size_bytes // 2 + 1
-    size = 4 * (most + int(_MAX_WORDS) + 2)
+    max_tokens = size_bytes // 2 + 1
+    size = 4 * (max_tokens + int(_MAX_WORDS) + 2)
     words = np.empty(size, np.uint64)
     slots = np.empty(1 << (size - 1).bit_length(), np.uint32)
     words[:4] = 0
     slots[:_FIRST_SLOTS] = 0
     return WordScratch(
         np.empty(2 * size_bytes + BLOCK_BYTES, np.uint8),
-        np.empty(2 * most + 9, np.uint32),
-        np.empty(most + 1, np.uint32),
-        np.empty(most + 8, np.uint64),
-        np.empty(most + 8, np.int32),
+        np.empty(2 * max_tokens + 9, np.uint32),
+        np.empty(max_tokens + 1, np.uint32),
+        np.empty(max_tokens + 8, np.uint64),
+        np.empty(max_tokens + 8, np.int32),
         words,
         slots,
         np.array([4, _FIRST_SLOTS], np.uint64),

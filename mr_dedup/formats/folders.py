@@ -2,7 +2,7 @@
 
 A path may lead to another directory later, if the first was moved. Files are read and removed by
 the descriptor of their directory, wherever it was moved. New files are created by its path, and
-refused if that leads to another directory: nobody would look for them elsewhere.
+refused if that leads to another directory: they would not be expected elsewhere.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ _FREE_BYTES = 1 << 20
 """How much of a small file may be decompressed twice."""
 
 _FIRST_BYTES = 1 << 12
-"""What is read first of a member: little, as the next damage may be near."""
+"""The first read of a member, small as the next damage may be close."""
 
 _TRIED_BYTES, _TRIED_OUT_BYTES = 1 << 10, 1 << 6
 """How much of a possible member is decompressed, and to how much, to see how it begins."""

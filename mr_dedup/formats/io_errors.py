@@ -13,7 +13,7 @@ from mr_dedup.errors import MrDedupError
 def reading(name: str | os.PathLike[str]) -> Iterator[None]:
     """Raise MrDedupError, ``NAME: cannot be read: REASON``, for an OSError of the block.
 
-    Not FormatError: that says that the content is damaged, and readers count it as rejected
+    Not FormatError, which is for damaged content, and which readers count as rejected
     records. A file that cannot be read ends a run.
 
     >>> from pathlib import Path
@@ -48,5 +48,5 @@ def cannot_be_written(name: str | os.PathLike[str], error: OSError) -> MrDedupEr
 
 
 def reason_of(error: OSError) -> str:
-    """Return what the system says of an error, without the path."""
+    """Return the message of an error, without the path."""
     return error.strerror or str(error)

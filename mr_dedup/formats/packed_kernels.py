@@ -147,7 +147,7 @@ def decode_blocks(
     which is ``padded_words`` long, and that no block is longer than ``max_block_words``.
     ``positions`` is a ``position_scratch``, ``fingerprints`` of ``decoded_length``: what stands
     after the first ``count`` is undefined. A block is bad if it does not contain its number of
-    fingerprints, strictly ascending, the last being the one ``lasts`` says. Nothing outside the
+    fingerprints, strictly ascending, the last as in ``lasts``. Nothing outside the
     arrays is read or written, whatever the words are.
     """
     first = _U(0)

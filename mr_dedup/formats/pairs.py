@@ -70,7 +70,7 @@ def _without_distances(lines: bytes) -> bytes:
 
 
 def _fingerprints(plain: bytes, name: str) -> NDArray[np.uint64]:
-    """Return the fingerprints of lines without distances, TABs and line ends alike."""
+    """Return the fingerprints of lines without distances, separated by TABs or line ends."""
     fields = io.BytesIO(plain.replace(b"\t", b"\n"))
     return np.concatenate([np.empty(0, np.uint64), *text.read(fields, name)])
 

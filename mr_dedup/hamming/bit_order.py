@@ -1,8 +1,8 @@
-"""Orders of the bits of a fingerprint, so that every block of a table design has live bits.
+"""Permutations of the bits of fingerprints, so that every block of a table design has varying bits.
 
-Distances do not change when the same permutation moves the bits of all fingerprints. Where
-fingerprints share their leading bits, a block of leading bits tells nothing apart and its table
-holds everything in one bucket; spread over all blocks, the idle bits weaken each a little.
+Distances do not change if the bits of all fingerprints are permuted in the same way. If
+fingerprints share their leading bits, the table of a block of leading bits has a single bucket;
+with the constant bits spread over all blocks, every table is a little less selective instead.
 """
 
 from __future__ import annotations
@@ -32,22 +32,22 @@ class BitOrder:
 
     @classmethod
     def natural(cls) -> BitOrder:
-        """Return the order that moves nothing."""
+        """Return the identity."""
         return cls(tuple(range(BITS)))
 
     @classmethod
     def spread(cls, fingerprints: Fingerprints) -> BitOrder:
-        """Return the order that spreads the idle bits of ``fingerprints`` uint64[n] evenly.
+        """Return the order that spreads the constant bits of ``fingerprints`` uint64[n] evenly.
 
-        Bits are ranked by how near half of the fingerprints have them set; rank r goes to the
-        position whose six binary digits are those of r reversed, so that any run of positions
-        takes its ranks from all over the ranking. O(64 n): meant for a sample.
+        Bits are ranked by how close to a half of the fingerprints have them set; rank r moves to
+        the position with the six binary digits of r reversed (bit-reversal permutation), so that
+        every run of positions has bits of all ranks. O(64 n), so pass a sample.
         """
         ones = np.array(
             [np.count_nonzero(fingerprints >> np.uint64(b) & np.uint64(1)) for b in range(BITS)]
         )
         share = ones / max(1, fingerprints.size)
-        # in tenths, so that noise among live bits leaves them in their own order
+        # in tenths, so that noise does not reorder the varying bits
         balance = np.round(20 * np.minimum(share, 1 - share))
         ranked = sorted(range(BITS), key=lambda bit: (-balance[bit], -bit))
         positions = [int(f"{rank:06b}"[::-1], 2) for rank in range(BITS)]
@@ -57,27 +57,27 @@ class BitOrder:
         return cls(tuple(sources))
 
     @classmethod
-    def dealt(cls) -> BitOrder:
-        """Return the order that deals all bits out, for values that nobody has a sample of.
+    def interleaved(cls) -> BitOrder:
+        """Return the order for values without a sample: the bit-reversal permutation.
 
-        Any run of positions has bits from all over a fingerprint: leading bits that all share
-        weaken each block a little, and none entirely.
+        Every run of positions has leading and trailing bits of a fingerprint, so that leading bits
+        that all fingerprints share do not fill a block.
         """
         return cls.spread(np.empty(0, dtype=np.uint64))
 
     @classmethod
     def parse(cls, text: str) -> BitOrder:
-        """Return the order that ``str`` wrote, or one of the names ``natural`` and ``dealt``.
+        """Return the order of a text by ``str``, or ``natural`` or ``interleaved``.
 
-        Raises ValueError for what is none.
+        Raises ValueError for another text.
         """
-        if text in ("natural", "dealt"):
-            return cls.natural() if text == "natural" else cls.dealt()
+        if text in ("natural", "interleaved"):
+            return cls.natural() if text == "natural" else cls.interleaved()
         try:
             return cls(tuple(map(int, text.split(","))))
         except ValueError as error:
             raise ValueError(
-                f"bit order must be natural, dealt or 64 positions from 0 to 63, not {text!r}"
+                f"bit order must be natural, interleaved or 64 positions from 0 to 63, not {text!r}"
             ) from error
 
     def __str__(self) -> str:
@@ -85,11 +85,11 @@ class BitOrder:
 
     @property
     def is_natural(self) -> bool:
-        """Whether nothing moves."""
+        """Whether this is the identity."""
         return self.sources == tuple(range(BITS))
 
     def apply(self, fingerprints: Fingerprints) -> Fingerprints:
-        """Return ``fingerprints`` uint64[n] with their bits moved; itself if nothing moves.
+        """Return ``fingerprints`` uint64[n] with their bits permuted; itself for the identity.
 
         About 4 ns a fingerprint.
         """

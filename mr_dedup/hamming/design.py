@@ -2,7 +2,7 @@
 
 Manku, Jain, Das Sarma (WWW 2007), section 3: cut the 64 bits into r blocks; two fingerprints
 within k bits of one another agree in at least r - k whole blocks; so with a table for every
-choice of r - k blocks, keyed by their bits, some table holds the two under one key. Choosing
+choice of r - k blocks, keyed by their bits, some table has the two under one key. Choosing
 again among the bits that a table leaves free (nesting) trades tables for key width.
 """
 

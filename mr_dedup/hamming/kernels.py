@@ -15,7 +15,7 @@ from numba import uint32, uint64
 from numpy.typing import NDArray
 
 from mr_dedup.kernels.bits import population_count, trailing_zeros
-from mr_dedup.kernels.distances import ALL_PAIRS, LANES, PROBES, lanes_within, near_pairs
+from mr_dedup.kernels.distances import ALL_PAIRS, LANES, PROBES, lanes_within, probes_within
 from mr_dedup.kernels.jit import kernel
 from mr_dedup.kernels.memory import prefetch
 from mr_dedup.kernels.unsigned import U0, U1, U2, U8, U16, U31, U32, U
@@ -26,7 +26,7 @@ _LINE = U8
 """Fingerprints in a line of the cache."""
 
 _SPAN = 1024
-"""Stream fingerprints filtered before the near ones are verified: they stay in the cache."""
+"""Stream fingerprints filtered before those listed are verified: they stay in the cache."""
 
 _REST = U16
 """Spans that are not filtered after one of which the filter let more than half pass."""
@@ -85,7 +85,7 @@ def bucket_of(x, hashing):  # type: ignore[no-untyped-def]
 
 @kernel
 def _folded(mixed, fold, second):  # type: ignore[no-untyped-def]
-    # an argument, for numba knows at compile time that one is None, and of a field it does not
+    # an argument, as numba knows at compile time whether it is None, but not of a field
     return mixed if fold is None else (mixed ^ (mixed >> fold)) * second
 
 
@@ -158,10 +158,10 @@ def scan_table(stream, begin, hashing, table, k, groups):  # type: ignore[no-unt
     groups may not fit is left for the next call as a whole. Returns (written, begin): how many
     groups, and where to continue, stream.size at the end.
 
-    A span is filtered without a branch, eight fingerprints at a time, and those with a near
-    signature are listed; then the list is processed. Where most are near (large buckets, a corpus
-    of near-duplicates) the next spans are not filtered. Verification is another loop: with it
-    inside, this one took 2.5 times as long.
+    A span is filtered without a branch, eight fingerprints at a time, and those with a similar
+    signature are listed; then the list is processed. Where most are similar (large buckets, a
+    corpus of near-duplicates) the next spans are not filtered. Verification is another loop: with
+    it inside, this one took 2.5 times as long.
     """
     starts, signatures = table.starts, table.signatures
     found, bases, lanes = groups.probes, groups.bases, groups.lanes
@@ -179,10 +179,10 @@ def scan_table(stream, begin, hashing, table, k, groups):  # type: ignore[no-unt
             resting -= U1
         else:
             while i + _PROBES <= span_end:
-                near = near_pairs(stream, i, hashing, starts, signatures, k)
+                mask = probes_within(stream, i, hashing, starts, signatures, k)
                 at[listed] = i
-                pairs[listed] = near
-                listed += uint64(near != uint32(0))
+                pairs[listed] = mask
+                listed += uint64(mask != uint32(0))
                 i += _PROBES
             if listed > uint64(_SPAN // PROBES // 2):
                 resting = _REST
@@ -192,10 +192,10 @@ def scan_table(stream, begin, hashing, table, k, groups):  # type: ignore[no-unt
             listed += U1
             i += _PROBES
         for entry in range(listed):
-            near = pairs[entry]
-            while near != uint32(0):
-                one = at[entry] + U2 * uint64(trailing_zeros(near))
-                near &= near - uint32(1)
+            mask = pairs[entry]
+            while mask != uint32(0):
+                one = at[entry] + U2 * uint64(trailing_zeros(mask))
+                mask &= mask - uint32(1)
                 for i in range(one, min(one + U2, size)):
                     x = stream[i]
                     bucket = bucket_of(x, hashing)

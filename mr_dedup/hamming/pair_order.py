@@ -1,4 +1,4 @@
-"""Order more pairs than fit the memory: set aside by ranges, each merged by itself."""
+"""Sort pairs that do not fit the memory: spilled by ranges, each of which is merged."""
 
 from __future__ import annotations
 
@@ -11,44 +11,43 @@ from mr_dedup.formats.spill import Spill
 from mr_dedup.hamming.pairs import Pairs
 
 _PAIR_BYTES = 40
-"""What a pair takes while pairs are merged."""
+"""The memory of a pair while pairs are merged."""
 
 _RANGES = 64
-"""Ranges that pairs are set aside in."""
+"""Ranges that pairs are spilled in."""
 
 
 def in_order(parts: Iterable[Pairs], memory_bytes: int) -> Iterator[Pairs]:
     """Yield the pairs of all parts ascending by left, then right (signed), each once, in parts.
 
-    What does not fit ``memory_bytes`` goes to temporary files, in ranges that the pairs held till
-    then halve and halve again, so that no distribution of the values makes one of them much larger
-    than the others; a range that is too large still is cut again. A fingerprint's own pairs fit
-    always.
+    What does not fit ``memory_bytes`` is spilled to temporary files, in ranges that have the same
+    number of the pairs buffered so far, so that skew makes none much larger than others; a range
+    that is still too large is split again. The pairs of one fingerprint always fit.
     """
     limit = max(1, memory_bytes // _PAIR_BYTES)
     parts = iter(parts)
-    held: list[Pairs] = []
+    buffered: list[Pairs] = []
     size = 0
     for part in parts:
-        held.append(part)
+        buffered.append(part)
         size += len(part)
         if size > limit:
-            held = [Pairs.merged(held)]
-            size = len(held[0])
-            if size > limit // 2 and held[0].left[0] != held[0].left[-1]:
-                yield from _by_ranges(held[0], parts, memory_bytes)
+            buffered = [Pairs.merged(buffered)]
+            size = len(buffered[0])
+            if size > limit // 2 and buffered[0].left[0] != buffered[0].left[-1]:
+                yield from _by_ranges(buffered[0], parts, memory_bytes)
                 return
     if size:
-        yield Pairs.merged(held)
+        yield Pairs.merged(buffered)
 
 
-def _by_ranges(held: Pairs, parts: Iterator[Pairs], memory_bytes: int) -> Iterator[Pairs]:
-    """Yield the pairs of ``held``, which are ascending, and of ``parts``, range by range."""
-    lefts = held.left.view(np.int64)
+def _by_ranges(buffered: Pairs, parts: Iterator[Pairs], memory_bytes: int) -> Iterator[Pairs]:
+    """Yield the pairs of ``buffered``, which are ascending, and of ``parts``, range by range."""
+    lefts = buffered.left.view(np.int64)
     # each the first of a range but for the first, so that at least two ranges have pairs
     edges = np.unique(lefts[np.linspace(0, lefts.size - 1, _RANGES + 1).astype(np.intp)])[1:]
     with Spill(columns=2) as spill:
-        for part in itertools.chain([held], parts):
+        for part in itertools.chain([buffered], parts):
             ranges = np.searchsorted(edges, part.left.view(np.int64), side="right")
             order = np.argsort(ranges, kind="stable")
             cuts = np.searchsorted(ranges[order], np.arange(edges.size + 2))

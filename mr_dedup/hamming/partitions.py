@@ -1,8 +1,8 @@
-"""A join of more fingerprints than one task holds: dealt to partitions, each joined by itself.
+"""A partitioned join of fingerprints that one task has no memory for.
 
-A partition is a table of a design and a range of its buckets. Fingerprints that agree in the
-table's masked bits are in the same one, and a pair is kept by the first table in which it does: so
-all partitions together find every pair exactly once, with no second pass.
+A partition is a range of buckets of one table of a design. Fingerprints that agree in the masked
+bits of the table are in one partition, and a pair is reported by the first table in whose masked
+bits it agrees: so all partitions together find every pair exactly once, without a second pass.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from mr_dedup.hamming.design import BITS, Hashing, TableDesign
 from mr_dedup.hamming.distinct import distinct
 from mr_dedup.hamming.pairs import Pairs
 from mr_dedup.hamming.planner import (
+    BUFFERED_BYTES,
     DEFAULT_MEMORY_BYTES,
-    HELD_BYTES,
     Plan,
     plan,
     plan_self,
@@ -35,17 +35,17 @@ from mr_dedup.hamming.self_join import Buffer, Found, join_table, own_pairs, pai
 Fingerprints = NDArray[np.uint64]
 
 _FINER_BITS = 4
-"""Bits more than it takes to number the partitions: then they differ by a sixteenth at most."""
+"""Extra bits of a partition number, so that sizes of partitions differ by a sixteenth at most."""
 
 _SPLIT_BITS = 6
-"""Bits by which a partition is split that does not fit: into 64 parts."""
+"""Bits by which a partition that does not fit is split: into 64 parts."""
 
 _SLICE_BITS = 8
 """Bits by which a hot key's fingerprints are sliced, fewer slices where these are small."""
 
 
-_CROWD = 1 << 12
-"""Fingerprints of each of two corpora from which it pays to plan how to compare them."""
+_MIN_PLANNED = 1 << 12
+"""Fingerprints of the smaller of two corpora from which planning the comparison pays."""
 
 
 class Side(IntEnum):
@@ -60,10 +60,10 @@ Sided = tuple[Side, Fingerprints]
 
 @dataclass(frozen=True)
 class Partitioning:
-    """How fingerprints are dealt to partitions: ``parts`` of them for each table of a design.
+    """How fingerprints are partitioned: into ``parts`` ranges of each table of a design.
 
-    All tasks of a join need the same. A partition's key is its table's number times ``parts`` and
-    the number of its range. Raises ValueError for fewer parts than 1.
+    All tasks of a join need the same. The key of a partition is the number of its table times
+    ``parts``, plus that of its range. Raises ValueError for fewer parts than 1.
     """
 
     design: TableDesign
@@ -75,11 +75,10 @@ class Partitioning:
             raise ValueError(f"parts must be at least 1, not {self.parts}")
 
     def partition(self, fingerprints: Fingerprints) -> Iterator[tuple[int, Fingerprints]]:
-        """Yield (key, fingerprints) for each partition that some of ``fingerprints`` belong to.
+        """Yield (key, fingerprints) for each partition with any of ``fingerprints`` uint64[n].
 
-        ``fingerprints`` uint64[n] come out once for each table, their bits in the order. About 4
-        ns a fingerprint and table, 16 bytes a fingerprint; what is yielded are parts of an array
-        that stays as it is.
+        Each fingerprint is in one partition a table, its bits permuted. About 4 ns a fingerprint
+        and table, 16 bytes a fingerprint. Yields views of arrays that are not changed later.
         """
         moved = self.order.apply(np.ascontiguousarray(fingerprints))
         for number in range(len(self.design.masks)):
@@ -93,16 +92,16 @@ class Partitioning:
 
     @property
     def taken_bits(self) -> int:
-        """How many leading bits of their buckets the fingerprints of a partition mostly share."""
+        """The number of leading bits of buckets that most fingerprints of a partition share."""
         return self.parts.bit_length() - 1
 
 
 class PartitionJoin:
     """Joins partitions, one after the other, each within ``memory_bytes``.
 
-    A partition that does not fit goes to temporary files, split by more bits of its keys; one key
-    that has too many still, by all bits, and every two parts of it are joined. ``splits`` and
-    ``hot_keys`` count how often that was needed.
+    A partition that does not fit is spilled to temporary files, split by more bits of its keys; the
+    fingerprints of an oversized key by a hash of all bits, and every two slices are joined.
+    ``splits`` and ``hot_keys`` count both.
     """
 
     def __init__(
@@ -116,16 +115,16 @@ class PartitionJoin:
         self.hot_keys = 0
         self._partitioning = partitioning
         self._two_corpora = two_corpora
-        self._memory_bytes = max(2 * HELD_BYTES, memory_bytes)
-        self._limit = self._memory_bytes // HELD_BYTES
+        self._memory_bytes = max(2 * BUFFERED_BYTES, memory_bytes)
+        self._limit = self._memory_bytes // BUFFERED_BYTES
         self._buffer = Buffer()
 
     def join(self, key: int, batches: Iterable[Sided]) -> Iterator[Pairs]:
-        """Yield the pairs that belong to partition ``key``, in no order, each once.
+        """Yield the pairs of partition ``key``, each once, in any order.
 
-        ``batches`` are its fingerprints, each array with its side, as Partitioning.partition yields
-        them, in any order, repeated or not. Of two corpora a pair has the left one's fingerprint
-        first, and equal ones are a pair.
+        ``batches`` are its fingerprints as Partitioning.partition yields them, each array with its
+        side, in any order; they may repeat. Of two corpora the left fingerprint is first, and equal
+        ones are a pair.
         """
         order = self._partitioning.order
         number = key // self._partitioning.parts
@@ -134,43 +133,43 @@ class PartitionJoin:
             yield Pairs(one, other) if self._two_corpora else Pairs.unordered(one, other)
 
     def _pairs(self, number: int, batches: Iterator[Sided], taken: int) -> Iterator[Found]:
-        """Yield a table's pairs of fingerprints that share ``taken`` bits of their buckets."""
-        held = _Held()
+        """Yield the pairs of fingerprints that share ``taken`` leading bits of their buckets."""
+        buffered = _Buffered()
         for side, fingerprints in batches:
-            held.add(side, fingerprints)
-            if held.size > self._limit:
-                held.collapse()
-            if held.size > self._limit // 2 and held.is_collapsed:
-                hot = _share(self._partitioning.design.masks[number], *held.arrays())
-                everything = itertools.chain(held.drain(), batches)
+            buffered.add(side, fingerprints)
+            if buffered.size > self._limit:
+                buffered.collapse()
+            if buffered.size > self._limit // 2 and buffered.is_collapsed:
+                hot = _share(self._partitioning.design.masks[number], *buffered.arrays())
+                everything = itertools.chain(buffered.drain(), batches)
                 if hot:
                     yield from self._hot_pairs(number, everything)
                 else:
                     yield from self._split_pairs(number, everything, taken)
                 return
-        held.collapse()
+        buffered.collapse()
         if self._two_corpora:
-            yield from self._held_pairs_of_two(number, *held.of_sides(), taken)
+            yield from self._buffered_pairs_of_two(number, *buffered.of_sides(), taken)
         else:
-            yield from self._held_pairs(number, held.of_sides()[0], taken)
+            yield from self._buffered_pairs(number, buffered.of_sides()[0], taken)
 
-    def _held_pairs(self, number: int, held: Fingerprints, taken: int) -> Iterator[Found]:
+    def _buffered_pairs(self, number: int, buffered: Fingerprints, taken: int) -> Iterator[Found]:
         """Yield the pairs of one corpus's fingerprints in memory."""
         return join_table(
-            lambda: [held], held.size, self._partitioning.design, number, self._memory_bytes // 4,
-            self._buffer, taken,
+            lambda: [buffered], buffered.size, self._partitioning.design, number,
+            self._memory_bytes // 4, self._buffer, taken,
         )  # fmt: skip
 
-    def _held_pairs_of_two(
+    def _buffered_pairs_of_two(
         self, number: int, left: Fingerprints, right: Fingerprints, taken: int
     ) -> Iterator[Found]:
         """Yield the pairs of two corpora's fingerprints in memory: the fewer are indexed."""
         design = self._partitioning.design
         if left.size == 0 or right.size == 0:
             return
-        crowded = min(left.size, right.size) > _CROWD
-        if crowded and _share(design.masks[number], left, right):
-            # a table of one bucket has nothing to split it by
+        is_large = min(left.size, right.size) > _MIN_PLANNED
+        if is_large and _share(design.masks[number], left, right):
+            # all are in one bucket of this table
             yield from self._slices_pairs(number, left, right, self._plan_across(left, right))
             return
         one_table = _PartTable(design.name, design.k, (design.masks[number],), taken)
@@ -181,11 +180,11 @@ class PartitionJoin:
             yield own_pairs(*pair, design, number)
 
     def _split_pairs(self, number: int, batches: Iterator[Sided], taken: int) -> Iterator[Found]:
-        """Yield the pairs of more than fits, split by the bits that follow the ``taken`` ones."""
+        """Yield the pairs of a partition that does not fit, split by bits after ``taken`` ones."""
         self.splits += 1
         hashing = self._partitioning.design.hashing(number, BITS).digits(taken, _SPLIT_BITS)
         with Spill() as spill:
-            _set_aside(batches, hashing, spill)
+            _scatter(batches, hashing, spill)
             for part in sorted({file // len(Side) for file in spill.rows}):
                 sided = (
                     (side, rows[0]) for side in Side for rows in spill.read(part * len(Side) + side)
@@ -195,15 +194,15 @@ class PartitionJoin:
                     spill.remove(part * len(Side) + side)
 
     def _hot_pairs(self, number: int, batches: Iterator[Sided]) -> Iterator[Found]:
-        """Yield the pairs of more than fits, whose keys tell none apart: slice by slice.
+        """Yield the pairs of fingerprints with one key that do not fit, slice by slice.
 
-        A fingerprint is in one slice, wherever and how often it came from. Slices are alike, so
-        that one plan is good for all.
+        Equal fingerprints are in one slice. Slices have the same distribution, so one plan is good
+        for all.
         """
         self.hot_keys += 1
         within = across = None
         with Spill() as spill:
-            _set_aside(batches, TableDesign.choose(0, 1).hashing(0, _SLICE_BITS), spill)
+            _scatter(batches, TableDesign.choose(0, 1).hashing(0, _SLICE_BITS), spill)
             lefts = self._slices(spill, Side.LEFT)
             rights = self._slices(spill, Side.RIGHT)
             for position, files in enumerate(lefts):
@@ -218,22 +217,22 @@ class PartitionJoin:
                     yield from self._slices_pairs(number, left, right, across)
 
     def _slices(self, spill: Spill, side: Side) -> list[list[int]]:
-        """Return groups of a side's files that fit beside one another and their tables."""
+        """Return groups of a side's files; two groups and their tables fit the memory."""
         groups: list[list[int]] = []
-        held = 0
+        buffered = 0
         for file, rows in spill.rows.items():
             if file % len(Side) == side:
-                if not groups or held + rows > self._limit // 2:
+                if not groups or buffered + rows > self._limit // 2:
                     groups.append([])
-                    held = 0
+                    buffered = 0
                 groups[-1].append(file)
-                held += rows
+                buffered += rows
         return groups
 
-    def _plan_within(self, held: Fingerprints) -> Plan:
+    def _plan_within(self, buffered: Fingerprints) -> Plan:
         return plan_self(
-            held.size, self._partitioning.design.k, memory_bytes=self._memory_bytes // 2,
-            sample=spread_sample(held),
+            buffered.size, self._partitioning.design.k, memory_bytes=self._memory_bytes // 2,
+            sample=spread_sample(buffered),
         )  # fmt: skip
 
     def _plan_across(self, left: Fingerprints, right: Fingerprints) -> Plan:
@@ -243,9 +242,9 @@ class PartitionJoin:
             corpus_sample=spread_sample(left), query_sample=spread_sample(right),
         )  # fmt: skip
 
-    def _slice_pairs(self, number: int, held: Fingerprints, planned: Plan) -> Iterator[Found]:
+    def _slice_pairs(self, number: int, buffered: Fingerprints, planned: Plan) -> Iterator[Found]:
         """Yield those pairs of a slice that belong to a table."""
-        for pairs in pairs_within(held, planned):
+        for pairs in pairs_within(buffered, planned):
             yield own_pairs(pairs.left, pairs.right, self._partitioning.design, number)
 
     def _slices_pairs(
@@ -259,7 +258,7 @@ class PartitionJoin:
             yield own_pairs(matches.right, matches.left, self._partitioning.design, number)
 
 
-class _Held:
+class _Buffered:
     """The fingerprints of a partition that are in memory."""
 
     def __init__(self) -> None:
@@ -268,28 +267,28 @@ class _Held:
         self._arrays: dict[Side, list[Fingerprints]] = {side: [] for side in Side}
 
     def add(self, side: Side, fingerprints: Fingerprints) -> None:
-        """Hold an array."""
+        """Add an array."""
         self._arrays[side].append(fingerprints)
         self.size += fingerprints.size
         self.is_collapsed = False
 
     def collapse(self) -> None:
-        """Keep one of each."""
+        """Remove repeated fingerprints."""
         for side, arrays in self._arrays.items():
             self._arrays[side] = [distinct(_joined(arrays))]
         self.size = sum(array.size for array in self.arrays())
         self.is_collapsed = True
 
     def of_sides(self) -> tuple[Fingerprints, Fingerprints]:
-        """Return what is held of each side."""
+        """Return the fingerprints of each side."""
         return _joined(self._arrays[Side.LEFT]), _joined(self._arrays[Side.RIGHT])
 
     def arrays(self) -> list[Fingerprints]:
-        """Return all that is held."""
+        """Return all arrays."""
         return list(itertools.chain.from_iterable(self._arrays.values()))
 
     def drain(self) -> Iterator[Sided]:
-        """Yield all that is held, and hold it no longer."""
+        """Yield and remove all arrays."""
         for side, arrays in self._arrays.items():
             while arrays:
                 yield side, arrays.pop()
@@ -302,7 +301,7 @@ class _PartTable(TableDesign):
     taken: int = 0
 
     def hashing(self, table: int, directory_bits: int) -> Hashing:
-        """Return how the table places a fingerprint, by the bits that follow."""
+        """Return the hashing of a fingerprint to a bucket, by the bits after ``taken`` ones."""
         left = max(1, self.key_widths[table] - self.taken)
         return super().hashing(table, BITS).digits(self.taken, min(directory_bits, left))
 
@@ -314,8 +313,8 @@ def _share(mask: int, *arrays: Fingerprints) -> bool:
     return not any(((array ^ first) & np.uint64(mask)).any() for array in filled)
 
 
-def _set_aside(batches: Iterable[Sided], hashing: Hashing, spill: Spill) -> None:
-    """Deal fingerprints to files: that of bucket b and side s has number 2 b + s."""
+def _scatter(batches: Iterable[Sided], hashing: Hashing, spill: Spill) -> None:
+    """Scatter fingerprints to files: that of bucket b and side s has number 2 b + s."""
     for side, fingerprints in batches:
         grouped, ends = _grouped(fingerprints, hashing)
         for bucket, (start, stop) in enumerate(itertools.pairwise([0, *ends.tolist()])):
@@ -324,7 +323,7 @@ def _set_aside(batches: Iterable[Sided], hashing: Hashing, spill: Spill) -> None
 
 
 def _loaded(spill: Spill, files: Iterable[int]) -> Fingerprints:
-    """Return the fingerprints of some files, each once."""
+    """Return the distinct fingerprints of files."""
     return distinct(_joined([rows[0] for file in files for rows in spill.read(file)]))
 
 

@@ -35,7 +35,7 @@ _SELECT = 2.5  # a fingerprint, table and slice of a self-join: is it of the sli
 _MOVE = 4.0  # to bring a fingerprint's bits into an order
 
 _GROUP_SIZE = 32
-_BUCKET = 16  # fingerprints a bucket of a directory should hold: half a group
+_BUCKET = 16  # fingerprints a bucket of a directory should have: half a group
 _MAX_DIRECTORY_BITS = 24  # 64 MB of starts a table
 
 WHOLE_FROM = 6
@@ -53,10 +53,10 @@ MAX_MATCHES = 2 * 10**9
 DEFAULT_MEMORY_BYTES = 400 << 20
 """What the tables of one search may take: leaves a task of 700 MB room for Python and blocks."""
 
-HELD_BYTES = 32
-"""What a fingerprint takes while its partition is made distinct, or joined."""
+BUFFERED_BYTES = 32
+"""The memory of a fingerprint while its partition is made distinct or joined."""
 
-_LEAST_PARTS, _MOST_PARTS = 16, 1 << 16
+_MIN_PARTS, _MAX_PARTS = 16, 1 << 16
 """Partitions of a table: enough for even shares of the tasks, not so many that batches are tiny."""
 
 SAMPLE_SIZE = 1 << 13
@@ -140,7 +140,7 @@ def plan(
     if corpus_sample is None or query_sample is None:
         corpus_sample = query_sample = np.empty(0, dtype=np.uint64)
     elif _is_skewed(corpus_sample, query_sample):
-        for_tables = max(1, memory_bytes // 2)  # the other half is for heavy buckets' own
+        for_tables = max(1, memory_bytes // 2)  # the other half is for those of oversized buckets
         orders.append(BitOrder.spread(np.concatenate([corpus_sample, query_sample])))
     else:
         corpus_sample = query_sample = corpus_sample[:0]
@@ -151,8 +151,8 @@ def plan(
         pair = (order.apply(corpus_sample), order.apply(query_sample))
         for table_design in considered:
             # a rate takes a millisecond to sample: not for a design too dear with empty buckets
-            least = [_option(table_design, order, side, None, *sizes) for side in sides]
-            if corpus_sample.size and options and _cheapest(least) > _cheapest(options):
+            unsampled = [_option(table_design, order, side, None, *sizes) for side in sides]
+            if corpus_sample.size and options and _cheapest(unsampled) > _cheapest(options):
                 continue
             rates = [_shared_key_rate(mask, *pair) for mask in table_design.masks]
             options += [_option(table_design, order, side, rates, *sizes) for side in sides]
@@ -193,15 +193,15 @@ def plan_self(
     if sample is None or not _is_skewed(sample, sample):
         sample = np.empty(0, dtype=np.uint64)
     else:
-        memory_bytes = max(1, memory_bytes // 2)  # the other half is for heavy buckets' own
+        memory_bytes = max(1, memory_bytes // 2)  # the other half is for those of oversized buckets
         # first, as it is likely the better: then most designs in the other need no rates
         orders.insert(0, BitOrder.spread(sample))
     options: list[Option] = []
     for order in orders:
         moved = order.apply(sample)
         for table_design in considered:
-            least = _self_option(table_design, order, None, size, memory_bytes, partitioned)
-            if sample.size and options and least.nanoseconds > _cheapest(options):
+            unsampled = _self_option(table_design, order, None, size, memory_bytes, partitioned)
+            if sample.size and options and unsampled.nanoseconds > _cheapest(options):
                 continue
             rates = [_repeated_key_rate(mask, moved) for mask in table_design.masks]
             options.append(
@@ -221,7 +221,7 @@ def parts_for(size: int, memory_bytes: int) -> int:
 
     Of uniform ones a partition then takes half of a task's ``memory_bytes``, or less.
     """
-    return min(_MOST_PARTS, max(_LEAST_PARTS, math.ceil(2 * size * HELD_BYTES / memory_bytes)))
+    return min(_MAX_PARTS, max(_MIN_PARTS, math.ceil(2 * size * BUFFERED_BYTES / memory_bytes)))
 
 
 def spread_sample(fingerprints: Fingerprints, size: int = SAMPLE_SIZE) -> Fingerprints:
@@ -230,10 +230,10 @@ def spread_sample(fingerprints: Fingerprints, size: int = SAMPLE_SIZE) -> Finger
 
 
 def directory_bits_for(size: int, order: BitOrder) -> int:
-    """Return the bits of a directory whose buckets hold about 16 of ``size`` fingerprints.
+    """Return the bits of a directory whose buckets have about 16 of ``size`` fingerprints.
 
-    Two more where an order says that values are skewed: their keys are fewer and fuller, two in a
-    bucket crowd it. With 24 shared leading bits that saved a sixth of the time.
+    Two more where bits are permuted, since values are skewed: keys have more fingerprints, and
+    two in one bucket make it too large. With 24 shared leading bits that saved a sixth of the time.
     """
     bits = round(math.log2(max(1, size) / _BUCKET)) + (0 if order.is_natural else 2)
     return min(_MAX_DIRECTORY_BITS, max(1, bits))
@@ -286,8 +286,8 @@ def _self_option(
     slices = 1 if copied_bytes <= memory_bytes else math.ceil(16 * size / memory_bytes)
     group = _FOLLOWING if design.k < WHOLE_FROM else 2 * _FOLLOWING
     # a directory of partitions has as many bits as there are
-    most_bits = BITS if partitioned else bits
-    following = [size * max(rate, 2.0**-most_bits) / 2 for rate in rates]
+    max_bits = BITS if partitioned else bits
+    following = [size * max(rate, 2.0**-max_bits) / 2 for rate in rates]
     join = sum(_JOIN + group * each / _GROUP_SIZE for each in following)
     moves = 0 if order.is_natural else 1
     if partitioned:
@@ -336,7 +336,7 @@ def _shared_key_rate(mask: int, corpus_sample: Fingerprints, query_sample: Finge
     if corpus_sample.size == 0 or query_sample.size == 0 or mask == 0:
         return uniform
     shared = _equal_pairs(corpus_sample & np.uint64(mask), query_sample & np.uint64(mask))
-    # a fingerprint that is in both samples says nothing of how alike different ones are
+    # a fingerprint in both samples does not show how similar different ones are
     shared -= _equal_pairs(corpus_sample, query_sample)
     return max(uniform, shared / (corpus_sample.size * query_sample.size))
 
@@ -390,5 +390,5 @@ def _live_bits(sample: Fingerprints) -> int:
 
 
 def _ball(k: int, bits: int) -> float:
-    """Return the share of all ``bits``-bit numbers that lie within k of one of them."""
+    """Return the share of all ``bits``-bit numbers within k bits of one of them."""
     return sum(math.comb(bits, distance) for distance in range(min(k, bits) + 1)) / 2.0**bits

@@ -18,7 +18,7 @@ _TOGETHER = 1 << 20
 """Pairs of rows made at a time from pairs of fingerprints, at most."""
 
 
-def near_rows(values: NDArray[np.uint64], k: int) -> Iterator[tuple[Rows, Rows]]:
+def row_pairs_within(values: NDArray[np.uint64], k: int) -> Iterator[tuple[Rows, Rows]]:
     """Yield rows first[m] < second[m] of ``values`` uint64[n] that differ in 1 to ``k`` bits.
 
     Each pair once, in no order; those of equal values are not among them. In memory 24 bytes a row,
@@ -30,8 +30,8 @@ def near_rows(values: NDArray[np.uint64], k: int) -> Iterator[tuple[Rows, Rows]]
     planned.refuse_explosion()
     rows = np.argsort(values, kind="stable")
     ordered = values[rows]
-    for near in pairs_within(nodes, planned):
-        yield from _expanded(rows, *(_runs(ordered, side) for side in (near.left, near.right)))
+    for pairs in pairs_within(nodes, planned):
+        yield from _expanded(rows, *(_runs(ordered, side) for side in (pairs.left, pairs.right)))
 
 
 class _Runs(NamedTuple):

@@ -288,5 +288,5 @@ def warm_up() -> None:
             design = TableDesign.choose(k, chosen)
             for number in range(len(design.masks)):
                 list(join_table(lambda: [values], values.size, design, number, 1 << 20, Buffer()))
-    BitOrder.dealt().apply(values)
+    BitOrder.interleaved().apply(values)
     Pairs.merged([Pairs(values, values)])

@@ -10,7 +10,7 @@ from numba import uint32, uint64
 
 from mr_dedup.hamming.kernels import bucket_of, build_table
 from mr_dedup.kernels.bits import trailing_zeros
-from mr_dedup.kernels.distances import LANES, ROWS, lanes_within, rows_near
+from mr_dedup.kernels.distances import LANES, ROWS, lanes_within, rows_within
 from mr_dedup.kernels.jit import kernel
 from mr_dedup.kernels.memory import prefetch
 from mr_dedup.kernels.unsigned import U0, U1, U8, U
@@ -69,7 +69,7 @@ def join_parts(  # type: ignore[no-untyped-def]
     only where the part's table is to be built. At the end its first element is the number of parts.
 
     Blocks of ROWS rows are compared with what follows them, LANES at a time, to the end of the
-    last row's bucket; where there is a near one, row by row.
+    last row's bucket; where one is similar, row by row.
     """
     starts, signatures, slots = table.starts, table.signatures, table.slots
     part, row, offset = position[0], position[1], position[2]
@@ -87,7 +87,7 @@ def join_parts(  # type: ignore[no-untyped-def]
                 bucket += U1
             end = uint64(starts[bucket + U1])
             while row + offset < end:
-                if rows_near(signatures, row, offset, k) != _NONE:
+                if rows_within(signatures, row, offset, k) != _NONE:
                     if written + _BLOCK_PAIRS > uint64(left.size):
                         position[0], position[1], position[2] = part, row, offset
                         return written

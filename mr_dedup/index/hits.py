@@ -1,4 +1,4 @@
-"""From hits, fingerprints near queries, to the matches of each query, nearest first."""
+"""The matches of each query, closest first, from hits: fingerprints within k bits of queries."""
 
 from __future__ import annotations
 

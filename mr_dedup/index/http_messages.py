@@ -196,7 +196,7 @@ def parse_fingerprint(given: int | str) -> int:
         value = int(given, 16)
     if not -(1 << 63) <= value < 1 << 64:
         shown = repr(given) if len(repr(given)) <= 60 else f"{repr(given)[:60]}…"
-        raise ValueError(f"fingerprint: {shown} is no number of 64 bits")
+        raise ValueError(f"fingerprint: {shown} is not a number of 64 bits")
     return value & (1 << 64) - 1
 
 

@@ -170,7 +170,7 @@ def probe(  # type: ignore[no-untyped-def]
     written = uint64(0)
     size = uint64(queries.size)
     room = uint64(out.shape[1])
-    near = uint32(k)
+    limit = uint32(k)
     q = uint64(begin)
     while q < size:
         x = queries[q]
@@ -201,7 +201,7 @@ def probe(  # type: ignore[no-untyped-def]
                 return before, q, missing
             shift = _64 - tables[table, BITS]
             while base < end:
-                within = lanes_within(words, low + base, uint32(y), near)
+                within = lanes_within(words, low + base, uint32(y), limit)
                 while within != uint32(0):
                     slot = base + uint64(trailing_zeros(within))
                     within &= within - uint32(1)

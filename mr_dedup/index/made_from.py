@@ -84,7 +84,7 @@ class MadeFrom(msgspec.Struct, frozen=True):
             frequencies = DocumentFrequencies.read(Path(self.idf))
             frequencies.check_features(options)
         elif self.idf is not None:
-            raise ValueError(f"--idf: means nothing to --weights {self.weights}")
+            raise ValueError(f"--idf: not used by --weights {self.weights}")
         return FingerprintMaker(options, frequencies)
 
 

@@ -142,22 +142,22 @@ class NearDuplicatePipeline:
             return item
         assert self._index is not None
         try:
-            near = await maybe_deferred_to_future(
+            matches = await maybe_deferred_to_future(
                 deferToThread(self._index.check_and_add, text, id, self._action == DROP)
             )
         except (MrDedupError, ValueError) as error:
             _logger.error("%s was not compared: %s", id, error)
             self._count("near_duplicates/failed")
             return item
-        if not near:
+        if not matches:
             self._count("near_duplicates/new")
         elif self._action == DROP:
             self._count("near_duplicates/dropped")
-            raise DropItem(f"{id} is a near-duplicate of {near[0]}", log_level="DEBUG")
+            raise DropItem(f"{id} is a near-duplicate of {matches[0]}", log_level="DEBUG")
         else:
             self._count("near_duplicates/tagged")
         if self._action == TAG:
-            adapter[fields.tag] = near
+            adapter[fields.tag] = matches
         return item
 
     def close_spider(self, spider: Spider | None = None) -> None:

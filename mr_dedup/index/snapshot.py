@@ -1,7 +1,7 @@
 """Snapshots: the documents of an index at one moment, to be queried while the index changes.
 
 Removed documents stay where they are, marked as dead from the change that removed them on; a
-snapshot is of the changes up to a number. So to take one costs nothing, and nobody waits.
+snapshot is of the changes up to a number. So taking one costs nothing and never waits.
 """
 
 from __future__ import annotations

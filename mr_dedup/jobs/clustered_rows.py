@@ -1,4 +1,4 @@
-"""Which documents are in clusters, by their places: what the resolve job is told of each chunk."""
+"""The documents that are in clusters, as the resolve job needs them for each chunk."""
 
 from __future__ import annotations
 
@@ -13,11 +13,13 @@ from mr_dedup.formats.tables import read_side_file, write_side_file
 
 @dataclass(frozen=True)
 class ClusteredRows:
-    """Documents of clusters: n of them, ``numbers`` int64[n] their places among all, ascending.
+    """The n documents that are in clusters.
 
-    Aligned with these ``fingerprints`` and ``labels``, uint64[n], of their clusters, and
-    ``lengths`` int64[n] of their texts in bytes. ``ranges`` are where the documents of each chunk
-    start and stop.
+    Attributes:
+        numbers: int64[n], among all documents, ascending.
+        fingerprints, labels: uint64[n]; the label of the cluster.
+        lengths: int64[n], of texts in bytes.
+        ranges: The number of the first document of each chunk, and the one after its last.
     """
 
     numbers: NDArray[np.int64]
@@ -27,13 +29,13 @@ class ClusteredRows:
     ranges: dict[int, tuple[int, int]]
 
     def of(self, chunk: int) -> tuple[ClusteredRows, int]:
-        """Return those of a chunk, numbered from its first document, and how many this has."""
+        """Return the rows of a chunk, numbered from its first document, and how many it has."""
         start, stop = self.ranges.get(chunk, (0, 0))
         rows = self.between(start, stop)
         return rows, stop - start
 
     def take(self, order: NDArray[np.int64]) -> ClusteredRows:
-        """Return those at the places ``order``, in that order."""
+        """Return the rows ``order``, in that order."""
         return ClusteredRows(
             self.numbers[order],
             self.fingerprints[order],
@@ -43,7 +45,7 @@ class ClusteredRows:
         )
 
     def between(self, start: int, stop: int) -> ClusteredRows:
-        """Return those whose numbers are from ``start`` to ``stop``, numbered from ``start``."""
+        """Return the rows of documents ``start`` to ``stop``, numbered from ``start``."""
         these = slice(*np.searchsorted(self.numbers, [start, stop]).tolist())
         return ClusteredRows(
             self.numbers[these] - start,

@@ -190,7 +190,7 @@ def unsettled_labels(counters: Mapping[str, int]) -> int:
     """
     if EDGES not in counters:
         raise MrDedupError(
-            "the counters of the job were not read, and only they say whether labels are final"
+            "the counters of the job were not read, and only they show whether labels are final"
         )
     return counters.get(UNSETTLED, 0)
 

@@ -1,6 +1,6 @@
-"""What a job is: typed options, a map over the parts of an input, and reduces over keys.
+"""The contract of jobs: typed options, a map over the parts of an input, and reduces over keys.
 
-A job knows no engine, and an engine no job. Between tasks go Arrow tables, each under a key, an
+Jobs and engines are independent of each other. Between tasks go Arrow tables, each under a key, an
 int from 0. An engine passes them on as objects or as bytes, whichever it needs; what a job returns
 does not depend on it.
 """

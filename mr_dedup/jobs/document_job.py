@@ -20,7 +20,7 @@ class DocumentJob(Job, frozen=True, kw_only=True):
 
     Attributes:
         reading: What of each record is read.
-        format: Of the files, where their names do not say it.
+        format: Of the files; None for that of their names.
     """
 
     reading: ReadOptions = ReadOptions()
@@ -34,7 +34,7 @@ class DocumentJob(Job, frozen=True, kw_only=True):
         fields: Sequence[str] = (),
         keep_records: bool = False,
     ) -> DocumentReading:
-        """Return the documents of a task's input, with ``fields`` and, if asked, their records."""
+        """Return the documents of a task's input, with ``fields``, and records if wanted."""
         options = replace(self.reading, fields=tuple(fields), keep_records=keep_records)
         return DocumentReading(part, self.format, options, counters)
 
@@ -45,7 +45,7 @@ class DocumentJob(Job, frozen=True, kw_only=True):
 
     @staticmethod
     def reading_arguments(arguments: argparse.Namespace) -> dict[str, Any]:
-        """Return the fields of the job that say how documents are read, by its arguments."""
+        """Return the fields of the job on reading documents, by its arguments."""
         return {"reading": read_options(arguments), "format": arguments.format}
 
     @classmethod

@@ -48,7 +48,7 @@ def add_reading_options(add: Add, size: Callable[[str], int] = int) -> None:
         help="the field that is its HTML, read where there is no text (default html)")  # fmt: skip
     add("--html", choices=("main", "page"), default="main",
         help="take the main content of HTML, or all of it (default main)")  # fmt: skip
-    add("--format", choices=FORMATS, help="of all files, if their names do not say")
+    add("--format", choices=FORMATS, help="of all files, if names do not show it")
     add("--max-record-size", type=size, metavar="SIZE", default=MAX_RECORD_BYTES,
         help="reject records that are larger (default 64MB)")  # fmt: skip
     add("--strict", action="store_true",
@@ -77,12 +77,12 @@ def add_feature_options(
         help="cut Chinese, zh, into its words (default: into characters)")  # fmt: skip
 
     add("--normalize", choices=("nfkc", "nfc", "none"), default="nfkc",
-        help="how texts are normalised before: nfkc, with case folded and what does not show "
-        "dropped; nfc; or not at all (default nfkc)")  # fmt: skip
+        help="how texts are normalised before: nfkc, with case folded and invisible characters "
+        "removed; nfc; or none (default nfkc)")  # fmt: skip
 
 
 def _add_weights(add: Add, add_file: Add) -> None:
-    # no choices: to know them takes numba, which takes half a second
+    # no choices, as importing them would import numba, which takes half a second
     add("--weights", default="log-tf", metavar="WEIGHTING",
         help="what a feature that occurs t times weighs: binary, 1; tf, t; log-tf, 1 + ln t; "
         "tf-idf and log-tf-idf, these times its rarity (default log-tf)")  # fmt: skip
@@ -94,7 +94,7 @@ def _add_weights(add: Add, add_file: Add) -> None:
 def read_options(
     options: argparse.Namespace, fields: Sequence[str] = (), keep_records: bool = False
 ) -> ReadOptions:
-    """Return how the options say that documents are read; ValueError if they cannot be."""
+    """Return the options of reading documents; ValueError for values out of range."""
     return ReadOptions(
         id_names=options.id_field or ReadOptions.id_names,
         text_name=options.text_field,
@@ -125,11 +125,11 @@ def feature_options(options: argparse.Namespace) -> FeatureOptions:
     if chosen.uses_idf and idf is None:
         raise ValueError(f"--weights {weights}: needs --idf, a file of mr-dedup idf")
     if idf is not None and not chosen.uses_idf:
-        raise ValueError(f"--idf: means nothing to --weights {weights}")
+        raise ValueError(f"--idf: not used by --weights {weights}")
     return chosen
 
 
 def reading_record(options: argparse.Namespace) -> dict[str, Any]:
-    """Return how documents are read, by the names of options, as JSON can hold it."""
+    """Return how documents are read, by the names of options, as JSON types."""
     names = ("id_field", "text_field", "html_field", "html", "max_record_size", "format")
     return {name: getattr(options, name) for name in names}

@@ -17,7 +17,7 @@ def chunk_of(part: TaskInput, format: Format | None, byte_order: ByteOrder) -> F
 
     Args:
         part: The input of the task: the description of a chunk, or a file of fingerprints.
-        format: The format of such a file; by default its name says it.
+        format: The format of such a file; by default by its name.
         byte_order: That of longs in such a file.
 
     Raises:

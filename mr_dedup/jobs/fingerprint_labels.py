@@ -1,4 +1,4 @@
-"""The fingerprints that are in clusters, and the clusters they are in, in a file."""
+"""The labels of fingerprints that are in clusters, and their file."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from mr_dedup.formats.tables import read_table
 
 
 class Labels:
-    """The fingerprints that are in clusters of several documents, and their clusters."""
+    """The fingerprints that are in clusters of several documents, and their labels."""
 
     def __init__(self, fingerprints: NDArray[np.uint64], labels: NDArray[np.uint64]) -> None:
         """Take aligned arrays; ``fingerprints`` strictly ascending."""
@@ -30,7 +30,7 @@ class Labels:
             table = read_table(path)
             return cls(table["fingerprint"].to_numpy(), table["label"].to_numpy())
         except (pa.ArrowException, OSError, KeyError) as error:
-            raise FormatError(path, None, f"holds no labels: {error}") from error
+            raise FormatError(path, None, f"not a file of labels: {error}") from error
 
     def write(self, path: Path) -> None:
         """Write them to ``path``, Parquet with checksums."""
@@ -43,5 +43,5 @@ class Labels:
             return np.zeros(fingerprints.size, np.uint64), np.zeros(fingerprints.size, bool)
         if self._ranks is None:
             self._ranks = Ranks(self.fingerprints)
-        places = self._ranks.of(fingerprints)
-        return self.labels[places], places >= 0
+        ranks = self._ranks.of(fingerprints)
+        return self.labels[ranks], ranks >= 0

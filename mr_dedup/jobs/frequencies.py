@@ -25,7 +25,7 @@ def read_frequencies(
         status = Path(path).stat()
         file = (path, status.st_dev, status.st_ino, status.st_mtime_ns)
     except OSError:
-        # to read it will say what is wrong
+        # reading it raises the error
         file = (path, 0, 0, 0)
     found = _last_read.get(file)
     if found is None:

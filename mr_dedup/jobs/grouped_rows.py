@@ -1,4 +1,4 @@
-"""Which documents are compared with which, by their places: what a job of pairs is told of each."""
+"""The groups of documents that a job of pairs compares."""
 
 from __future__ import annotations
 
@@ -11,18 +11,21 @@ from numpy.typing import NDArray
 from mr_dedup.formats.tables import read_side_file, write_side_file
 
 WHOLE = 2
-"""The side of documents all of whose pairs count; those of sides 0 and 1 make pairs across."""
+"""The side of documents that are paired with all; those of sides 0 and 1 only with the other."""
 
 _COLUMNS = ("numbers", "keys", "sides", "lengths")
 
 
 @dataclass(frozen=True)
 class GroupedRows:
-    """What goes where: n rows, as many of a document as it goes to reduce keys.
+    """A row for each document and group that it is in.
 
-    ``numbers`` int64[n] are places among all documents, ascending, ``keys`` int64[n] reduce keys,
-    ``sides`` int64[n] 0, 1 or WHOLE, and ``lengths`` int64[n] those of texts in bytes. ``ranges``
-    are where the documents of each chunk start and stop.
+    Attributes:
+        numbers: int64[n], of documents, ascending.
+        keys: int64[n], the reduce keys of groups.
+        sides: int64[n], 0, 1 or WHOLE.
+        lengths: int64[n], of texts in bytes.
+        ranges: The number of the first document of each chunk, and the one after its last.
     """
 
     numbers: NDArray[np.int64]
@@ -32,7 +35,7 @@ class GroupedRows:
     ranges: dict[int, tuple[int, int]]
 
     def between(self, start: int, stop: int) -> GroupedRows:
-        """Return those whose numbers are from ``start`` to ``stop``."""
+        """Return the rows of documents ``start`` to ``stop``."""
         these = slice(*np.searchsorted(self.numbers, [start, stop]).tolist())
         columns = {name: getattr(self, name)[these] for name in _COLUMNS}
         return GroupedRows(**columns, ranges=self.ranges)

@@ -1,4 +1,4 @@
-"""What a task on a cluster is told of its input, besides the address: in its environment."""
+"""The input of a task on a cluster: environment variables beside its URI."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ NUMBER_VARIABLE = "MR_DEDUP_INPUT_NUMBER"
 NAME_VARIABLE = "MR_DEDUP_INPUT_NAME"
 
 BYTES_VARIABLE = "MR_DEDUP_INPUT_BYTES"
-"""Of an input that is split."""
+"""The size of an input that is split."""
 
 HADOOP_VARIABLE = "MR_DEDUP_HADOOP"
 """The hadoop command on the nodes, for a shell."""
 
 START_VARIABLE = "mapreduce_map_input_start"
 LENGTH_VARIABLE = "mapreduce_map_input_length"
-"""Which bytes of its input a task has: Hadoop's own."""
+"""The range of bytes of a split, set by Hadoop."""
 
 LINES = "-"
-"""What a task is told in place of a path where lines of its input come by standard input."""
+"""The path of an input whose lines come by standard input."""
 
 LONGEST_LINE_BYTES = 64 << 20
-"""Lines that are as long do not come so: the Java beside a task has little memory."""
+"""Longer lines are not sent by standard input, as the JVM of a task has little memory."""
 
 _START_BITS = 42
 """Of a byte in a file, of up to 4 TB; with two million inputs numbers still have 63."""
@@ -44,18 +44,18 @@ def quoted_name(name: str) -> str:
 
 
 def input_name(uri: str) -> str:
-    """Return what the user calls the input of this task; its address if nobody said."""
+    """Return what the user calls the input of this task, by default its URI."""
     name = os.environ.get(NAME_VARIABLE)
     return unquote(name, errors="surrogateescape") if name else uri
 
 
 def input_number() -> int:
-    """Return which of the job's inputs this task's is, from 0; 0 if nobody said."""
+    """Return the number of this task's input, from 0; by default 0."""
     return int(os.environ.get(NUMBER_VARIABLE) or 0)
 
 
 def input_order(start: int = 0) -> int:
-    """Return a number that sorts what tasks leave: by their inputs, parts of one by ``start``."""
+    """Return a number that sorts the output of tasks: by input, parts of one by ``start``."""
     return order_of(input_number()) + start
 
 
@@ -81,7 +81,7 @@ def lines_of_part(uri: str) -> HadoopSplit:
 def fetched(uri: str) -> Path:
     """Return a copy in the task's folder of a file on the cluster; MrDedupError if there is none.
 
-    Not of one whose name holds what the hadoop command takes for a glob.
+    Not of one whose name has characters of globs.
     """
     path = Path.cwd() / "whole-input"
     done = subprocess.run(

@@ -60,12 +60,12 @@ class JoinJob(Job, frozen=True, kw_only=True):
             one corpus.
         other_names: The same by what the inputs are called.
         design: The table design; ``auto`` for the planner's choice.
-        bit_order: ``natural``, ``dealt``, or 64 positions.
+        bit_order: ``natural``, ``interleaved``, or 64 positions.
         expected: About how many fingerprints there are.
-        partitions: Partitions of each table; by default as many as ``expected`` asks for.
+        partitions: Partitions of each table; by default chosen by ``expected``.
         ordered: Whether there is a step that orders the pairs; without it they are in no order.
         with_distance: Whether lines have the distance after each pair.
-        corpus_format: The format of inputs that are files; by default their names say it.
+        corpus_format: The format of inputs that are files; by default by their names.
         byte_order: That of longs.
         table_bytes: Memory for a partition, and for the pairs of a range; what needs more goes
             through temporary files.
@@ -76,7 +76,7 @@ class JoinJob(Job, frozen=True, kw_only=True):
     others: tuple[int, ...] | None = None
     other_names: tuple[str, ...] | None = None
     design: str = "auto"
-    bit_order: str = "dealt"
+    bit_order: str = "interleaved"
     expected: int = DEFAULT_EXPECTED
     partitions: int | None = None
     ordered: bool = True
@@ -181,7 +181,7 @@ class JoinJob(Job, frozen=True, kw_only=True):
         )
         add("-k", dest="k", type=int, default=3, help="largest Hamming distance (3)")
         add("--design", default="auto", help="the table design, as mr-dedup plan names it")
-        add("--bit-order", default="dealt", help="natural, dealt, or 64 positions")
+        add("--bit-order", default="interleaved", help="natural, interleaved, or 64 positions")
         add(
             "--expected",
             type=int,
@@ -189,7 +189,7 @@ class JoinJob(Job, frozen=True, kw_only=True):
             help=f"about how many fingerprints there are ({DEFAULT_EXPECTED:,})",
         )
         add("--partitions", type=int, help="of each table (default: by --expected)")
-        add("--corpus-format", choices=FORMATS, help="if the names do not say")
+        add("--corpus-format", choices=FORMATS, help="if names do not show it")
         add("--byte-order", choices=BYTE_ORDERS, default="big", help="of longs (big)")
         add("--with-distance", action="store_true", help="print left TAB right:distance")
         add(

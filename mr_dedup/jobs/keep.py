@@ -34,7 +34,7 @@ from mr_dedup.jobs.document_job import DocumentJob
 from mr_dedup.jobs.reading import chunk_of
 
 FILE_KEY = b"mr_dedup.file"
-"""Where rows of Parquet say which file they came from; other records have a column for it."""
+"""The metadata of Parquet rows with their file; other records have a column for it."""
 
 _SHOWN = ["row", "text", "position"]
 """Columns of texts that are to be shown."""
@@ -59,7 +59,7 @@ class KeepJob(DocumentJob, frozen=True, kw_only=True):
         return Kept.read(Path(self.kept))
 
     def map(self, part: TaskInput, counters: Counters) -> Iterator[Keyed]:
-        """Yield the kept records of one chunk, in order, and what is to be shown of it."""
+        """Yield the kept records of one chunk, in order, and the texts to be shown."""
         chunk = chunk_of(part, self.format)
         kept, shown = self.flags.of(chunk.number)
         offsets = CachedOffsets.take(part.cache, chunk.number)
@@ -133,14 +133,14 @@ def _divided(
 ) -> Iterator[tuple[DocumentPart, NDArray[np.int64]]]:
     """Yield the parts of a chunk, and the offsets at which its documents begin in each."""
     names: dict[str, int] = {}
-    numbers, places = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+    numbers, offsets = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
     for files, begin in documents:
         known = [names.setdefault(name, len(names)) for name in files.dictionary.to_pylist()]
         numbers.append(np.array(known, np.int64)[files.indices.to_numpy()])
-        places.append(begin)
-    number, place = np.concatenate(numbers), np.concatenate(places)
+        offsets.append(begin)
+    number, offset = np.concatenate(numbers), np.concatenate(offsets)
     # a file has its documents in order, so another begins where the name is another, or not so
-    new = np.append(True, (number[1:] != number[:-1]) | (place[1:] <= place[:-1]))[: number.size]
+    new = np.append(True, (number[1:] != number[:-1]) | (offset[1:] <= offset[:-1]))[: number.size]
     starts = np.append(np.flatnonzero(new), number.size).tolist()
     files_in_order = list(names)
     run = 0
@@ -149,12 +149,12 @@ def _divided(
         if run + 1 < len(starts) and files_in_order[int(number[begin])] == part.file.name:
             end = starts[run + 1]
             if part.stop is not None:
-                end = begin + int(np.searchsorted(place[begin:end], part.stop))
+                end = begin + int(np.searchsorted(offset[begin:end], part.stop))
             if end == starts[run + 1]:
                 run += 1
             else:
                 starts[run] = end
-        yield part, place[begin:end]
+        yield part, offset[begin:end]
 
 
 def _text_of(line: pa.LargeBinaryScalar, options: ReadOptions) -> pa.LargeStringArray | None:
@@ -198,7 +198,7 @@ class Kept:
             ranges = json.loads(table.schema.metadata[_RANGES_KEY])
             kept, shown = table["kept"].to_numpy(), table["shown"].to_numpy()
         except (pa.ArrowException, OSError, KeyError, TypeError, ValueError) as error:
-            raise FormatError(path, None, f"does not say what is kept: {error}") from error
+            raise FormatError(path, None, f"not a file of kept documents: {error}") from error
         return cls(kept, shown, {int(chunk): tuple(range) for chunk, range in ranges.items()})
 
     def write(self, path: Path) -> None:

@@ -18,7 +18,7 @@ SIMHASH = "simhash"
 def methods_of(options: argparse.Namespace) -> list[SignatureMethod]:
     """Return the methods by exact keys that ``options.method`` names, each once.
 
-    Raises ValueError for what is no method, and MrDedupError for document frequencies that cannot
+    Raises ValueError for an unknown method, and MrDedupError for document frequencies that cannot
     be read.
     """
     return parsed_methods(options.method or (), keyword_frequencies(options), options.normalize)
@@ -31,17 +31,16 @@ def parsed_methods(
     similarity: float | None = None,
     shingles: str | None = None,
 ) -> list[SignatureMethod]:
-    """Return the methods that ``names`` stand for, each once; as ``parse_method``.
+    """Return the methods of ``names``, each once; as ``parse_method``.
 
-    ``normalize`` is how texts are normalised, and ``shingles`` are what of, for those that do not
-    say it themselves.
+    ``normalize`` and ``shingles`` are defaults for methods whose names do not state them.
     """
     from mr_dedup.signatures.methods import METHODS, parse_method
 
     for name in names:
         title = name.partition(":")[0]
         if title not in METHODS:
-            raise ValueError(f"method {title!r} is none of {SIMHASH}, {', '.join(METHODS)}")
+            raise ValueError(f"method {title!r} is not one of {SIMHASH}, {', '.join(METHODS)}")
     parsed = [parse_method(name, frequencies, normalize, similarity, shingles) for name in names]
     return list({method.name: method for method in parsed}.values())
 

@@ -66,8 +66,8 @@ class QueryJob(Job, frozen=True, kw_only=True):
         index: The side whose tables are built; ``auto`` for the planner's choice.
         design: The table design; ``auto`` for the planner's choice.
         with_distance: Whether lines have the distance after each near-duplicate.
-        corpus_format: The format of inputs that are files; by default their names say it.
-        queries_format: That of ``queries``; by default the name says it.
+        corpus_format: The format of inputs that are files; by default by their names.
+        queries_format: That of ``queries``; by default by the name.
         byte_order: That of longs.
         table_bytes: Memory for a task's tables; larger tables are built and probed in slices.
         queries_per_key: Queries of a reduce key, so that their matches fit in memory.
@@ -104,7 +104,7 @@ class QueryJob(Job, frozen=True, kw_only=True):
     def _matches_of(self, chunk: FingerprintChunk, counters: Counters) -> Iterator[Keyed]:
         queries = distinct(self._queries_file().read())
         if queries.size == 0:
-            raise FormatError(self.queries, None, "holds no queries")
+            raise FormatError(self.queries, None, "contains no queries")
         planned = self._plan(
             chunk.size, queries.size, chunk.sample(SAMPLE_SIZE), spread_sample(queries)
         )
@@ -196,8 +196,8 @@ class QueryJob(Job, frozen=True, kw_only=True):
         add("--index", choices=["auto", *SIDES], default="auto", help="the side to index")
         add("--design", default="auto", help="the table design, as mr-dedup plan names it")
         add("--with-distance", action="store_true", help="print near-duplicate:distance")
-        add("--corpus-format", choices=FORMATS, help="if the names do not say")
-        add("--queries-format", choices=FORMATS, help="if the name does not say")
+        add("--corpus-format", choices=FORMATS, help="if names do not show it")
+        add("--queries-format", choices=FORMATS, help="if its name does not show it")
         add("--byte-order", choices=BYTE_ORDERS, default="big", help="of longs (big)")
         add(
             "--table-bytes",

@@ -51,7 +51,7 @@ def chunk_of(part: TaskInput, format: DocumentFormat | None) -> DocumentChunk:
     """Return the chunk of documents that a task reads.
 
     The input is the description of a chunk, a bundle of files, lines of a file that Hadoop split,
-    or a file as it is, of ``format`` or what its name says. Numbers of chunks ascend in the order
+    or a plain file, of ``format`` or that of its name. Numbers of chunks ascend in the order
     of the documents.
     """
     with errors_naming(part.name, part.path):
@@ -112,7 +112,7 @@ class DocumentReading:
 
     Args:
         part: What the task reads.
-        format: Of the files, where their names do not say it.
+        format: Of the files; None for that of their names.
         options: What of each record is read.
         counters: Counts documents, bytes of text, rejected and skipped records, once ``batches``
             has ended.

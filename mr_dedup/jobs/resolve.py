@@ -22,10 +22,10 @@ from numpy.typing import NDArray
 
 from mr_dedup.clusters.decisions import resolve, warm_up
 from mr_dedup.clusters.documents import ClusteredDocuments
-from mr_dedup.clusters.keepers import KeepPolicy
+from mr_dedup.clusters.keep_policy import KeepPolicy
 from mr_dedup.clusters.stored_sets import StoredSets
 from mr_dedup.clusters.verification import (
-    MOST_SHINGLES,
+    MAX_SHINGLES,
     ShingleSets,
     number_texts,
     shingle_sets,
@@ -280,11 +280,11 @@ class ResolveJob(DocumentJob, frozen=True, kw_only=True):
         documents = ClusteredDocuments(
             ids=one_array(table["id"]),
             files=table["chunk"].to_numpy(),
-            places=table["row"].to_numpy(),
+            positions=table["row"].to_numpy(),
             text_bytes=table["length"].to_numpy(),
             clusters=table["label"].to_numpy(),
             fingerprints=table["fingerprint"].to_numpy(),
-            exist=np.ones(len(table), bool),
+            has_fingerprint=np.ones(len(table), bool),
             texts=texts,
             fields=pa.table(columns) if columns else None,
         )
@@ -299,7 +299,7 @@ class ResolveJob(DocumentJob, frozen=True, kw_only=True):
         """
         order = self.policy.rank(documents).order
         before = np.flatnonzero(earlier)
-        before = before[np.argsort(documents.places[before])]
+        before = before[np.argsort(documents.positions[before])]
         return np.concatenate([before, order[~earlier[order]]])
 
 

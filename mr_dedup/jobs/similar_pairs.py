@@ -142,7 +142,7 @@ class SimilarPairsJob(DocumentJob, frozen=True, kw_only=True):
     def _comparing(
         self, texts: pa.LargeStringArray
     ) -> Callable[..., tuple[NDArray[np.float64], NDArray[np.bool_]]]:
-        """Return what tells the similarity of pairs, and which of them are similar enough."""
+        """Return a function from pairs to the similarities of similar ones, and a mask of these."""
         threshold = self.verify
         if threshold is None:
             return lambda first, second, found: (found, np.ones(found.size, bool))
@@ -158,25 +158,25 @@ class SimilarPairsJob(DocumentJob, frozen=True, kw_only=True):
         return compare
 
     def _candidates(self, texts: pa.LargeStringArray) -> Pairs:
-        """Yield the pairs that any method calls alike, each once: by the first that does."""
+        """Yield the candidates of all methods, each once: by the first method that finds it."""
         before: list[Callable[[Rows, Rows], NDArray[np.bool_]]] = []
         is_scored = self.verify is None
         for rule in self.rules():
             if isinstance(rule, int):
-                paired, holds = self._by_simhash(texts, rule)
+                paired, is_pair = self._by_simhash(texts, rule)
             else:
-                paired, holds = _by(rule, texts, is_scored)
+                paired, is_pair = _by(rule, texts, is_scored)
             for first, second, similarities in paired:
                 new = np.ones(first.size, bool)
                 for earlier in before:
                     new &= ~earlier(first, second)
                 yield first[new], second[new], similarities[new]
-            before.append(holds)
+            before.append(is_pair)
 
     def _by_simhash(
         self, texts: pa.LargeStringArray, k: int
     ) -> tuple[Pairs, Callable[[Rows, Rows], NDArray[np.bool_]]]:
-        from mr_dedup.hamming.row_pairs import near_rows
+        from mr_dedup.hamming.row_pairs import row_pairs_within
         from mr_dedup.signatures.candidates import candidates
         from mr_dedup.signatures.protocol import Signatures
 
@@ -190,24 +190,25 @@ class SimilarPairsJob(DocumentJob, frozen=True, kw_only=True):
         def paired() -> Pairs:
             for first, second in candidates(keys, 1):
                 yield first, second, np.ones(first.size)
-            for one, other in near_rows(values, k):
+            for one, other in row_pairs_within(values, k):
                 bits = np.bitwise_count(values[one] ^ values[other])
                 yield rows[one], rows[other], 1 - bits / _BITS
 
-        def holds(first: Rows, second: Rows) -> NDArray[np.bool_]:
-            near = np.bitwise_count(made.values[first] ^ made.values[second]) <= k
-            both: NDArray[np.bool_] = near & known[first] & known[second]
-            return both
+        def is_pair(first: Rows, second: Rows) -> NDArray[np.bool_]:
+            within: NDArray[np.bool_] = (
+                np.bitwise_count(made.values[first] ^ made.values[second]) <= k
+            )
+            return within & known[first] & known[second]
 
-        return paired(), holds
+        return paired(), is_pair
 
 
 def _by(
     method: SignatureMethod, texts: pa.LargeStringArray, is_scored: bool
 ) -> tuple[Pairs, Callable[[Rows, Rows], NDArray[np.bool_]]]:
-    """Return the pairs by a method's whole rule, and what tells whether a pair is one.
+    """Return the pairs of a method, and a function from pairs to whether they are among these.
 
-    How similar they are only if it is asked for: MinHash's estimates take longer than all else.
+    With similarities only if ``is_scored``: MinHash's estimates take longer than all else.
     """
     from mr_dedup.signatures.candidates import candidates, match, matches
 
@@ -216,6 +217,6 @@ def _by(
     if is_scored or method.needs_verification:
         paired = matches(method, signatures)
     else:
-        found = candidates(signatures, method.least)
+        found = candidates(signatures, method.min_shared_keys)
         paired = ((first, second, np.ones(first.size)) for first, second in found)
     return paired, lambda first, second: match(method, signatures, first, second)

@@ -44,7 +44,7 @@ class UrlsJob(Job, frozen=True, kw_only=True):
 
     Attributes:
         form: The form that URLs are brought to.
-        keeps_rejects: Whether lines that are no URLs are in the result as well.
+        keeps_rejects: Whether lines that are not URLs are in the result as well.
         buffered_urls: URLs that a map task merges before it yields them; some 140 bytes each.
         yielded_urls: URLs of a table that a map task yields.
         left_urls: URLs of a table of the result; a reader of it buffers one of each range.

@@ -142,7 +142,7 @@ def _digest(*parts: bytes) -> str:
 
 
 def _temporary_folder() -> Path | None:
-    """Return a folder that nobody else can write to, since its content is executed."""
+    """Return a folder that only this user can write to, since its content is executed."""
     import tempfile
 
     try:

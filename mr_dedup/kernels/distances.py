@@ -20,15 +20,15 @@ LANES = 32
 """Signatures tested by one call of :func:`lanes_within`; arrays carry this much padding."""
 
 PROBES = 8
-"""Fingerprints tested by one call of :func:`near_pairs`: one 512-bit register."""
+"""Fingerprints tested by one call of :func:`probes_within`: one 512-bit register."""
 
 _PAIRS = PROBES // 2
 
 ALL_PAIRS = (1 << _PAIRS) - 1
-"""The result of :func:`near_pairs` that rules out no fingerprint."""
+"""The result of :func:`probes_within` that rules out no fingerprint."""
 
 ROWS = 8
-"""Neighbouring signatures tested by one call of :func:`rows_near`."""
+"""Neighbouring signatures tested by one call of :func:`rows_within`."""
 
 GROUP = 8
 """Rows of bits compared by one call of :func:`group_within`, each a lane of a 512-bit register."""
@@ -56,14 +56,14 @@ def lanes_within(
         group = load(builder, builder.gep(data, [start_value]), vector, align=4)
         xored = builder.xor(group, broadcast(builder, probe_value, vector))
         distance = call(builder, f"llvm.ctpop.v{LANES}i{number.bitwidth}", xored)
-        near = builder.icmp_unsigned("<=", distance, broadcast(builder, k_value, vector))
-        return builder.bitcast(near, mask)
+        within = builder.icmp_unsigned("<=", distance, broadcast(builder, k_value, vector))
+        return builder.bitcast(within, mask)
 
     return signature, codegen
 
 
 @intrinsic
-def near_pairs(
+def probes_within(
     typing_context: Any,
     stream: Any,
     start: Any,
@@ -72,9 +72,9 @@ def near_pairs(
     signatures: Any,
     k: Any,
 ) -> tuple[Any, Any]:
-    """Return a uint32 whose bit p is set if stream[start + 2p] or the one after it is near.
+    """Return a uint32 whose bit p is set if stream[start + 2p] or the next one may match.
 
-    A fingerprint is near if one of the LANES signatures from its bucket's start on is within k
+    A fingerprint may match if one of the LANES signatures from its bucket's start on is within k
     bits of its own. All _PAIRS bits are set if one of the PROBES buckets has more than LANES
     fingerprints. Reads stream[start : start + PROBES]; ``hashing`` is hamming.design.Hashing, and
     buckets and signatures are those of hamming.kernels.bucket_of and signature_of.
@@ -132,8 +132,8 @@ def near_pairs(
         limit = broadcast(builder, arguments[5], vector)
         for pair, distance in enumerate(nearest):
             lanes = builder.bitcast(builder.icmp_unsigned("<=", distance, limit), INT32)
-            near = builder.icmp_unsigned("!=", lanes, ir.Constant(INT32, 0))
-            bit = builder.shl(builder.zext(near, INT32), ir.Constant(INT32, pair))
+            within = builder.icmp_unsigned("!=", lanes, ir.Constant(INT32, 0))
+            bit = builder.shl(builder.zext(within, INT32), ir.Constant(INT32, pair))
             pairs = builder.or_(pairs, bit)
         too_long = builder.icmp_unsigned(">", longest, ir.Constant(INT32, LANES))
         return builder.select(too_long, ir.Constant(INT32, ALL_PAIRS), pairs)
@@ -142,7 +142,7 @@ def near_pairs(
 
 
 @intrinsic
-def rows_near(
+def rows_within(
     typing_context: Any, signatures: Any, row: Any, offset: Any, k: Any
 ) -> tuple[Any, Any]:
     """Return a uint32 that is not 0 if one of ROWS signatures is within k bits of a later one.
@@ -171,8 +171,8 @@ def rows_near(
                 distance = call(builder, f"llvm.umin.{kind}", nearest.pop(), distance)
             nearest.append(distance)
             own = builder.gep(own, [ir.Constant(INT64, 1)])
-        near = builder.icmp_unsigned("<=", nearest.pop(), broadcast(builder, k_value, vector))
-        return builder.bitcast(near, mask)
+        within = builder.icmp_unsigned("<=", nearest.pop(), broadcast(builder, k_value, vector))
+        return builder.bitcast(within, mask)
 
     return signature, codegen
 
@@ -210,7 +210,7 @@ def group_within(
         bound = builder.add(
             builder.sext(own_limits, vector), broadcast(builder, limit_value, vector)
         )
-        near = builder.icmp_signed("<=", builder.load(total), bound)
-        return builder.bitcast(near, ir.IntType(GROUP))
+        within = builder.icmp_signed("<=", builder.load(total), bound)
+        return builder.bitcast(within, ir.IntType(GROUP))
 
     return signature, codegen

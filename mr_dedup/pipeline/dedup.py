@@ -3,7 +3,7 @@
 Each stage is a job over the documents or a computation over their fingerprints, and leaves files:
 
 fingerprint  rows.parquet       a row a document: chunk, id, fingerprint, length; rejects.jsonl
-             signatures.arrow   a row a document, where methods by keys are asked for
+             signatures.arrow   a row a document, if there are methods by keys
 cluster      labels.parquet     the fingerprints that several documents or their neighbours have
 earlier      earlier-….parquet  texts of documents that earlier runs kept, in clusters with new ones
 resolve      kept.parquet       which are kept; decisions.parquet, clusters.parquet; samples.json
@@ -29,7 +29,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from mr_dedup.clusters.keepers import KeepPolicy
+from mr_dedup.clusters.keep_policy import KeepPolicy
 from mr_dedup.engines.engine import JobOutput
 from mr_dedup.features.options import FeatureOptions
 from mr_dedup.formats.documents.chunks import DocumentChunk
@@ -47,18 +47,18 @@ from mr_dedup.jobs.method_options import SIMHASH
 from mr_dedup.jobs.reading import is_rejects, reject_lines, skipped_records
 from mr_dedup.jobs.resolve import EARLIER, ResolveJob
 from mr_dedup.pipeline import results
-from mr_dedup.pipeline.decided import Decided
-from mr_dedup.pipeline.document_clusters import Signed, cluster_documents, method_names
+from mr_dedup.pipeline.document_clusters import MethodSignatures, cluster_documents, method_names
 from mr_dedup.pipeline.document_rows import Rows, rows_schema
 from mr_dedup.pipeline.earlier_texts import (
     as_documents,
     earlier_locations,
-    set_aside,
-    texts_set_aside,
+    read_earlier_texts,
+    write_earlier_texts,
 )
 from mr_dedup.pipeline.fingerprint_clusters import UNVERIFIED, VERIFIED, JoinSettings
 from mr_dedup.pipeline.kept_documents import KeptDocuments
 from mr_dedup.pipeline.results import EarlierResult, write_fingerprints, write_signatures
+from mr_dedup.pipeline.run_decisions import RunDecisions
 from mr_dedup.pipeline.signature_rows import read_signatures, signature_writer
 from mr_dedup.pipeline.stages import Stages
 from mr_dedup.pipeline.summary import (
@@ -90,7 +90,7 @@ class RunJob(Protocol):
         """Run a job over chunks of this machine, and on it."""
 
     def join_settings(self) -> AbstractContextManager[JoinSettings]:
-        """Return how pairs of fingerprints are found."""
+        """Return the settings to find pairs of fingerprints with."""
 
 
 RESULT = "result"
@@ -108,7 +108,7 @@ FINGERPRINTS = f"{RESULT}/{results.FINGERPRINTS}"
 _GROUP_BYTES = 16 << 20
 """Bytes of text of the documents that are resolved together, about."""
 
-_MOST_REDUCE_KEYS = 4096
+_MAX_REDUCE_KEYS = 4096
 
 
 @dataclass(frozen=True)
@@ -139,13 +139,13 @@ class DedupOptions:
 
     @property
     def method_names(self) -> list[str]:
-        """What the methods are called."""
+        """The names of the methods."""
         names = [] if self.k is None else [f"{SIMHASH}:k={self.k}"]
         return names + [method.name for method in self.methods]
 
     @property
     def earlier(self) -> list[tuple[str, int]]:
-        """What the earlier results are called, and how many documents they have."""
+        """The names of the earlier results, and their numbers of documents."""
         return [(result.name, result.documents) for result in self.against]
 
     @property
@@ -178,7 +178,7 @@ def dedup(stages: Stages, options: DedupOptions, run_job: RunJob) -> StageSummar
     folder = stages.folder
     (folder / RESULT).mkdir(exist_ok=True)
     for unfinished in (folder / RESULT).glob(".*"):
-        # files that were being written when a run was killed: they would be published
+        # files that a killed run was writing, which would become part of the result
         unfinished.unlink()
     if not stages.is_done("fingerprint"):
         reading = fingerprint_documents(folder, options, run_job)
@@ -265,13 +265,15 @@ def fingerprint_documents(folder: Path, options: DedupOptions, run_job: RunJob) 
     }
 
 
-def signed_documents(folder: Path, methods: Sequence[SignatureMethod]) -> Iterator[Signed]:
+def signed_documents(
+    folder: Path, methods: Sequence[SignatureMethod]
+) -> Iterator[MethodSignatures]:
     """Yield the signatures of all documents, one method after the other."""
-    yield from (Signed(*each) for each in read_signatures(folder / SIGNATURES, methods))
+    yield from (MethodSignatures(*each) for each in read_signatures(folder / SIGNATURES, methods))
 
 
 def _earlier_rows(batch: pa.RecordBatch, schema: pa.Schema) -> pa.Table:
-    """Return documents that an earlier run kept as rows; of the other fields nothing is known."""
+    """Return the rows of documents that an earlier run kept; other fields are null."""
     known = dict(zip(batch.schema.names, batch.columns, strict=True))
     known["chunk"] = pa.array(np.full(len(batch), EARLIER))
     columns = [
@@ -284,17 +286,17 @@ def _earlier_rows(batch: pa.RecordBatch, schema: pa.Schema) -> pa.Table:
 def _cluster(folder: Path, options: DedupOptions, run_job: RunJob) -> ClusterSummary:
     """Find which fingerprints of several documents are one cluster."""
     rows = Rows.read(folder / ROWS)
-    exist = np.flatnonzero(rows.exist)
+    numbers = np.flatnonzero(rows.has_fingerprint)
 
-    def signed() -> Iterator[Signed]:
+    def signed() -> Iterator[MethodSignatures]:
         for each in signed_documents(folder, options.methods):
-            # a document without a fingerprint is no node
-            whole = exist.size == sum(map(len, each.parts))
-            yield each if whole else Signed(each.method, [each.signatures.take(exist)])
+            # documents without a fingerprint are not nodes
+            whole = numbers.size == sum(map(len, each.parts))
+            yield each if whole else MethodSignatures(each.method, [each.signatures.take(numbers)])
 
     with run_job.join_settings() as settings:
         labels, counts = cluster_documents(
-            rows.fingerprints[exist], rows.lengths[exist], options.k, signed, settings,
+            rows.fingerprints[numbers], rows.lengths[numbers], options.k, signed, settings,
             UNVERIFIED if options.verify is None else VERIFIED,
         )  # fmt: skip
     order = np.argsort(labels.nodes)
@@ -303,18 +305,18 @@ def _cluster(folder: Path, options: DedupOptions, run_job: RunJob) -> ClusterSum
 
 
 def _narrow_to_new(folder: Path) -> None:
-    """Leave of the labels those of clusters that have a document of this run."""
+    """Remove the labels of clusters without a document of this run."""
     rows, labels = Rows.read(folder / ROWS), Labels.read(folder / LABELS)
     new = slice(rows.earlier, None)
     label, known = labels.of(rows.fingerprints[new])
-    wanted = np.isin(labels.labels, label[known & rows.exist[new]])
+    wanted = np.isin(labels.labels, label[known & rows.has_fingerprint[new]])
     Labels(labels.fingerprints[wanted], labels.labels[wanted]).write(folder / LABELS)
 
 
 def _earlier(folder: Path, options: DedupOptions, run_job: RunJob) -> list[str]:
     rows, labels = Rows.read(folder / ROWS), Labels.read(folder / LABELS)
     names = options.reading.id_names[0], options.reading.text_name
-    return set_aside(folder, rows, labels, options.against, names, run_job.here)
+    return write_earlier_texts(folder, rows, labels, options.against, names, run_job.here)
 
 
 def _resolve(
@@ -324,9 +326,9 @@ def _resolve(
     rows = Rows.read(folder / ROWS)
     labels = Labels.read(folder / LABELS)
     cluster, clustered = labels.of(rows.fingerprints)
-    clustered &= rows.exist
+    clustered &= rows.has_fingerprint
     keys = reduce_keys_for(int(rows.lengths[clustered].sum()))
-    found = Decided.unclustered(rows, cluster, clustered, options.earlier)
+    found = RunDecisions.unclustered(rows, cluster, clustered, options.earlier)
     if clustered.any():
         numbers = np.flatnonzero(clustered)
         ClusteredRows(
@@ -366,21 +368,21 @@ def _resolve(
 
 
 def reduce_keys_for(size_bytes: int) -> int:
-    """Return how many reduce keys texts of ``size_bytes`` have that are in clusters."""
-    return min(_MOST_REDUCE_KEYS, 1 + size_bytes // _GROUP_BYTES)
+    """Return the number of reduce keys for texts in clusters of ``size_bytes``."""
+    return min(_MAX_REDUCE_KEYS, 1 + size_bytes // _GROUP_BYTES)
 
 
 def known_reduce_keys(folder: Path) -> int:
-    """Return how many the resolve stage will have, from what the stages before it left."""
+    """Return the number of reduce keys of the resolve stage, from the files of earlier stages."""
     rows = Rows.read(folder / ROWS)
     _, clustered = Labels.read(folder / LABELS).of(rows.fingerprints)
-    return reduce_keys_for(int(rows.lengths[clustered & rows.exist].sum()))
+    return reduce_keys_for(int(rows.lengths[clustered & rows.has_fingerprint].sum()))
 
 
 def _keep(folder: Path, options: DedupOptions, run_job: RunJob, parts: Sequence[str]) -> list[str]:
-    """Write what is kept; return the names of files of documents."""
+    """Write the kept documents; return the names of their files."""
     documents = folder / DOCUMENTS
-    # what a killed run has begun
+    # of a killed run
     shutil.rmtree(documents, ignore_errors=True)
     documents.mkdir()
     rows = Rows.read(folder / ROWS)

@@ -1,4 +1,4 @@
-"""What the URLs job left, put in the order in which the URLs were first seen, and remembered."""
+"""The result of the URLs job in the order in which URLs were first seen, and the store of URLs."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class DistinctUrls:
     """
 
     def __init__(self, tables: Iterable[Keyed], memory_bytes: int = 256 << 20) -> None:
-        """Read ``tables``, what the job left."""
+        """Read ``tables``, the output of the job."""
         self._store = TableStore(memory_bytes)
         for key, table in tables:
             self._store.add(key, table)
@@ -48,7 +48,7 @@ class DistinctUrls:
             if key >= REJECTS_KEY:
                 yield from self._store.take(key)
 
-    def by_place(self) -> Iterator[UrlRows]:
+    def by_position(self) -> Iterator[UrlRows]:
         """Yield all rows in the order in which their URLs were first seen, some thousands a time.
 
         In memory besides: a table of each range of digests, 256 of them, some 150 MB.
@@ -58,18 +58,18 @@ class DistinctUrls:
         while ranges := [each for each in ranges if each.begin()]:
             # no URL that is still to be read was seen before the last of any batch
             horizon = min(each.last for each in ranges)
-            yield joined([each.take_to(horizon) for each in ranges]).by_place()
+            yield joined([each.take_to(horizon) for each in ranges]).by_position()
 
 
 class _Range:
-    """The URLs of a range of digests, ascending by place; the rest of a table is buffered."""
+    """The URLs of a range of digests, ascending by position; the rest of a table is buffered."""
 
     def __init__(self, tables: Iterator[pa.Table]) -> None:
         self._tables = tables
         self._rows: UrlRows | None = None
 
     def begin(self) -> bool:
-        """Buffer some rows; return False if there are none any more."""
+        """Buffer rows; return False at the end."""
         if self._rows is None:
             table = next(self._tables, None)
             self._rows = None if table is None else from_table(table)
@@ -77,32 +77,32 @@ class _Range:
 
     @property
     def last(self) -> tuple[int, int]:
-        """The place of the last row that is buffered."""
+        """The position of the last buffered row."""
         assert self._rows is not None
-        chunk, number = self._rows.places[-1].tolist()
+        chunk, number = self._rows.positions[-1].tolist()
         return chunk, number
 
     def take_to(self, horizon: tuple[int, int]) -> UrlRows:
-        """Return the rows up to a place, which are not buffered any more."""
+        """Remove and return the buffered rows up to a position."""
         assert self._rows is not None
         rows, (chunk, number) = self._rows, horizon
-        chunks = rows.places[:, 0]
+        chunks = rows.positions[:, 0]
         first, end = (int(np.searchsorted(chunks, np.uint64(chunk), side)) for side in _SIDES)
-        of_chunk = rows.places[first:end, 1]
+        of_chunk = rows.positions[first:end, 1]
         stop = first + int(np.searchsorted(of_chunk, np.uint64(number), "right"))
         self._rows = rows.between(stop, len(rows)) if stop < len(rows) else None
         return rows.between(0, stop)
 
 
 class Remembering:
-    """The store in a folder, which URLs are held against, and which they are then added to.
+    """The store that URLs are looked up in, and then added to.
 
-    Without a folder nothing is remembered. In memory: 20 bytes a URL, besides the filter. While
-    URLs are held against it the store is open, and others cannot write to it.
+    Without a folder all URLs are new. In memory: 20 bytes a URL, besides the filter. The store is
+    open from the first lookup on, and other processes cannot write to it.
     """
 
     def __init__(self, folder: Path | None, form: UrlForm) -> None:
-        """Be about the store in ``folder``, which need not be there yet, of URLs of ``form``."""
+        """Use the store in ``folder``, which need not exist yet, for URLs of ``form``."""
         self._folder = folder
         self._form = form
         self._filter: UrlFilter | None = None
@@ -117,7 +117,7 @@ class Remembering:
             self._filter.close()
 
     def are_new(self, rows: UrlRows) -> Flags:
-        """Return for each of ``rows`` whether the store does not have it; nothing is added yet."""
+        """Return for each of ``rows`` whether it is not in the store; adds nothing."""
         if self._folder is None:
             return np.ones(len(rows), dtype=bool)
         self._digests.append(rows.digests)
@@ -130,9 +130,9 @@ class Remembering:
         return are_new
 
     def add(self) -> int:
-        """Add all rows as one change, those that are new and those that are not.
+        """Add all rows that were looked up as one change.
 
-        Returns how many URLs the store has then, 0 if nothing is remembered. Raises as
+        Returns the number of URLs in the store, 0 without a folder. Raises as
         ``UrlFilter.add_whole``.
         """
         if self._folder is None:

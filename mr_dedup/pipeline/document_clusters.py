@@ -1,7 +1,7 @@
-"""Clusters of documents: which ones chains of pairs join that some method calls alike.
+"""Clusters of documents: the connected components of the candidate pairs of all methods.
 
-The nodes are the documents' fingerprints, whichever the methods are: so documents of one
-fingerprint are one, and what clusters are and how they are told stays the same.
+Nodes are the fingerprints of documents, whatever the methods are, so documents with one fingerprint
+are one node, and a cluster has the same label by all methods.
 """
 
 from __future__ import annotations
@@ -39,19 +39,19 @@ from mr_dedup.signatures.candidates import (
 )
 from mr_dedup.signatures.protocol import SignatureMethod, Signatures
 
-MOST_MEMBERS = 1 << 12
-"""Texts of one key that are all compared with one another; of more, those of a slice."""
+MAX_MEMBERS = 1 << 12
+"""Texts of one key up to which all are compared with one another; more are cut into slices."""
 
 
-_MOST_KEYS = 1 << 27
-"""Keys up to which this process links them, in some 3 s; they take 3 GB with their signatures."""
+_MAX_KEYS = 1 << 27
+"""Keys up to which this process links documents, in some 3 s and, with signatures, 3 GB."""
 
 _TASK_KEYS, _PARTITION_KEYS = 1 << 23, 1 << 22
 """Keys that a map task reads, 64 MB, and that a reducer sorts at a time."""
 
 
 @dataclass(frozen=True)
-class Signed:
+class MethodSignatures:
     """The signatures of all documents by one method, in parts, one at least, in their order."""
 
     method: SignatureMethod
@@ -59,7 +59,7 @@ class Signed:
 
     @functools.cached_property
     def signatures(self) -> Signatures:
-        """All in one: a copy, if there are several parts."""
+        """The parts joined; a copy, if there are several."""
         return Signatures.joined(self.parts)
 
 
@@ -67,16 +67,22 @@ def cluster_documents(
     values: Fingerprints,
     lengths: NDArray[np.int64],
     k: int | None,
-    signed: Callable[[], Iterator[Signed]],
+    signed: Callable[[], Iterator[MethodSignatures]],
     settings: JoinSettings,
     limit: ClusterLimit = VERIFIED,
 ) -> tuple[Labels, ClusterSummary]:
     """Return the clusters of documents by all methods, those of several documents, and counts.
 
-    ``values`` uint64[n] are the documents' fingerprints, with ``lengths`` int64[n] of their texts
-    in bytes; pairs within ``k`` bits count, if it is not None, and what each of ``signed`` says.
-    Clusters of more than ``limit`` are split, as ``split_large``. In memory what
-    ``cluster_fingerprints`` takes, the signatures of one method, and 110 bytes a clustered one.
+    In memory: what ``cluster_fingerprints`` takes, the signatures of one method, and 110 bytes a
+    clustered document.
+
+    Args:
+        values: uint64[n], the fingerprints of the documents.
+        lengths: int64[n], the sizes of the texts in bytes.
+        k: The largest distance of candidates; None without simhash.
+        signed: Yields the signatures of each other method.
+        settings: How pairs of fingerprints are found.
+        limit: The size of a cluster above which it is split, as by ``split_large``.
     """
     joined = UnionFind()
     counts: FingerprintSummary
@@ -98,12 +104,12 @@ def cluster_documents(
             joined.add(labels.nodes, labels.labels)
             links += found_links
             continue
-        for first, second in _edges(each, each.method.least, settings.threads):
+        for first, second in _edges(each, each.method.min_shared_keys, settings.threads):
             joined.add(values[first], values[second])
             links += first.size
     labels = joined.labels()
     labels, split = split_large(
-        labels, values, lengths, _Stricter(values, k, signed, settings.threads), limit
+        labels, values, lengths, _StricterJoin(values, k, signed, settings.threads), limit
     )
     return labels, {
         **counts,
@@ -119,32 +125,32 @@ def method_names(
     names: Sequence[str],
     distances: NDArray[np.uint8],
     k: int | None,
-    signed: Callable[[], Iterator[Signed]],
+    signed: Callable[[], Iterator[MethodSignatures]],
     first: NDArray[np.int64],
     second: NDArray[np.int64],
 ) -> pa.StringArray:
-    """Return by which methods documents first[m] and second[m] are alike; null if over others."""
+    """Return the methods by which first[m] and second[m] are candidates; null for none."""
     rules = [] if k is None else [distances <= k]
     rules += [match(each.method, each.signatures, first, second) for each in signed()]
-    places = np.zeros(first.size, np.int64)
+    indices = np.zeros(first.size, np.int64)
     texts = [""]
     for name, rule in zip(names, rules, strict=True):
-        # what was found so far, and what with this one
+        # combinations of the methods so far, without and with this one
         texts += [f"{text}; {name}" if text else name for text in texts]
-        places[rule] += len(texts) // 2
-        used, places = np.unique(places, return_inverse=True)
-        texts = [texts[place] for place in used.tolist()]
-    return pa.array([text or None for text in texts], pa.string()).take(pa.array(places))
+        indices[rule] += len(texts) // 2
+        used, indices = np.unique(indices, return_inverse=True)
+        texts = [texts[index] for index in used.tolist()]
+    return pa.array([text or None for text in texts], pa.string()).take(pa.array(indices))
 
 
-class _Stricter:
-    """Joins documents by stricter rules than the methods': fewer bits, more keys."""
+class _StricterJoin:
+    """A ``StricterJoin``: fewer bits and more shared keys than the methods."""
 
     def __init__(
         self,
         values: Fingerprints,
         k: int | None,
-        signed: Callable[[], Iterator[Signed]],
+        signed: Callable[[], Iterator[MethodSignatures]],
         threads: int,
     ) -> None:
         self._values = values
@@ -153,66 +159,63 @@ class _Stricter:
         self._threads = threads
 
     def __call__(self, nodes: Fingerprints, step: int) -> tuple[Fingerprints, Fingerprints] | None:
-        """Return pairs of ``nodes`` by rules so many steps stricter, None if there are no such."""
+        """Return pairs of ``nodes`` by rules ``step`` steps stricter; None if there are none."""
         left, right = [nodes], [nodes]
         any_rule = False
         if self._k is not None and self._k >= step:
             any_rule = True
             from mr_dedup.hamming.self_join import self_join
 
-            near = self_join(nodes, self._k - step)
-            left.append(near.left)
-            right.append(near.right)
+            pairs = self_join(nodes, self._k - step)
+            left.append(pairs.left)
+            right.append(pairs.right)
         rows = None
         for each in self._signed():
-            least = each.method.least + step
-            if max_keys(each.parts) < least:
+            min_shared_keys = each.method.min_shared_keys + step
+            if max_keys(each.parts) < min_shared_keys:
                 continue
             any_rule = True
             if rows is None:
                 rows = np.flatnonzero(np.isin(self._values, nodes))
-            some = Signed(each.method, [each.signatures.take(rows)])
-            for first, second in _edges(some, least, self._threads):
+            some = MethodSignatures(each.method, [each.signatures.take(rows)])
+            for first, second in _edges(some, min_shared_keys, self._threads):
                 left.append(self._values[rows[first]])
                 right.append(self._values[rows[second]])
         return (np.concatenate(left), np.concatenate(right)) if any_rule else None
 
 
 def _edges(
-    signed: Signed, least: int, threads: int
+    signed: MethodSignatures, min_shared_keys: int, threads: int
 ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-    """Yield pairs of texts that connect all that share ``least`` keys and pass the check."""
+    """Yield pairs of texts that connect all that share enough keys and pass the check."""
     method = signed.method
     if method.needs_verification:
-        found = matches(method, signed.signatures, least, MOST_MEMBERS)
+        found = matches(method, signed.signatures, min_shared_keys, MAX_MEMBERS)
         yield from ((first, second) for first, second, _ in found)
-    elif can_be_connected(signed.parts, least):
-        yield from connecting_edges(signed.parts, least, threads=threads)
+    elif can_be_connected(signed.parts, min_shared_keys):
+        yield from connecting_edges(signed.parts, min_shared_keys, threads=threads)
     else:
-        yield from candidates(signed.signatures, least, MOST_MEMBERS)
+        yield from candidates(signed.signatures, min_shared_keys, MAX_MEMBERS)
 
 
-def _is_for_jobs(signed: Signed, settings: JoinSettings) -> bool:
-    """Return whether jobs bring equal keys together: only where pairs need no verification."""
+def _is_for_jobs(signed: MethodSignatures, settings: JoinSettings) -> bool:
+    """Return whether jobs link documents with equal keys; not if pairs need verification."""
     method, parts = signed.method, signed.parts
-    if (
-        settings.join == "memory"
-        or method.needs_verification
-        or not can_be_connected(parts, method.least)
-    ):
+    if settings.join == "memory" or method.needs_verification:
         return False
-    return settings.join == "tasks" or sum(part.keys.size for part in parts) > _MOST_KEYS
+    if not can_be_connected(parts, method.min_shared_keys):
+        return False
+    return settings.join == "tasks" or sum(part.keys.size for part in parts) > _MAX_KEYS
 
 
-def _by_jobs(signed: Signed, values: Fingerprints, engine: Engine) -> tuple[Labels, int]:
+def _by_jobs(signed: MethodSignatures, values: Fingerprints, engine: Engine) -> tuple[Labels, int]:
     """Return the labels of documents that share enough keys with others, and how many links."""
     from mr_dedup.pipeline.components import connect
 
-    least = signed.method.least
-    keys = key_rows(signed.signatures, least)[0].size
-    job = SignaturesJob(
-        min_shared_keys=least, partitions=max(engine.tasks, keys // _PARTITION_KEYS)
-    )
+    minimum = signed.method.min_shared_keys
+    keys = key_rows(signed.signatures, minimum)[0].size
+    partitions = max(engine.tasks, keys // _PARTITION_KEYS)
+    job = SignaturesJob(min_shared_keys=minimum, partitions=partitions)
     with (
         engine.stored(_tables(signed.signatures, values, engine.tasks)) as tables,
         engine.run(job, tables) as output,
@@ -233,6 +236,6 @@ def _tables(signatures: Signatures, values: Fingerprints, tasks: int) -> Iterato
 def _oversized_keys(signed: Signed) -> int:
     """Return how many keys have more texts than are compared with one another."""
     method = signed.method
-    if not method.needs_verification and can_be_connected(signed.parts, method.least):
+    if not method.needs_verification and can_be_connected(signed.parts, method.min_shared_keys):
         return 0
-    return count_oversized_keys(signed.signatures, MOST_MEMBERS)
+    return count_oversized_keys(signed.signatures, MAX_MEMBERS)

@@ -1,4 +1,4 @@
-"""What stages know of all documents: a row each, earlier ones first, in Parquet."""
+"""The rows of all documents, earlier ones first, which the stages share as Parquet."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def rows_schema(fields: Sequence[str]) -> pa.Schema:
 
 
 class Locations(NamedTuple):
-    """Where n documents are: a dictionary of the files' names, and positions in them, int64."""
+    """The files of n documents, dictionary-encoded, and their positions in these, int64."""
 
     files: pa.DictionaryArray
     positions: pa.Int64Array
@@ -43,16 +43,20 @@ _FILES = pa.dictionary(pa.int32(), pa.large_string())
 
 @dataclass(frozen=True)
 class Rows:
-    """All documents, in order; their numbers are their places in it.
+    """The n documents of a run, in order; the number of a document is its row.
 
-    ``fingerprints`` uint64[n] where they ``exist`` bool[n], ``lengths`` int64[n] in bytes;
-    ``ranges`` are where those of each chunk start and stop. The first, those of chunk EARLIER, are
-    documents that earlier runs kept. 17 bytes a document; ids are read when they are asked for.
+    The first ones, those of chunk EARLIER, are documents that earlier runs kept. 17 bytes a
+    document in memory; ids are read when they are needed.
+
+    Attributes:
+        fingerprints: uint64[n]; undefined without ``has_fingerprint`` bool[n].
+        lengths: int64[n], of the texts in bytes.
+        ranges: The first row of each chunk, and the one after its last.
     """
 
     path: Path
     fingerprints: NDArray[np.uint64]
-    exist: NDArray[np.bool_]
+    has_fingerprint: NDArray[np.bool_]
     lengths: NDArray[np.int64]
     ranges: dict[int, tuple[int, int]]
 
@@ -74,11 +78,11 @@ class Rows:
 
     @property
     def earlier(self) -> int:
-        """How many documents earlier runs kept."""
+        """The number of documents that earlier runs kept."""
         return self.ranges.get(EARLIER, (0, 0))[1]
 
     def numbers_of(self, table: pa.Table) -> NDArray[np.int64]:
-        """Return which of all documents rows of the resolve job are."""
+        """Return the numbers of the documents of the resolve job, given as chunk and row."""
         starts = {chunk: start for chunk, (start, _) in self.ranges.items()}
         chunks, inverse = np.unique(table["chunk"].to_numpy(), return_inverse=True)
         first = np.array([starts[chunk] for chunk in chunks.tolist()], np.int64)
@@ -90,7 +94,7 @@ class Rows:
         return row_batches(self.path, columns, self.earlier)
 
     def locations_of(self, numbers: NDArray[np.int64]) -> Locations:
-        """Return where some documents of this run are, by their numbers, strictly ascending.
+        """Return the locations of documents of this run, by their numbers, strictly ascending.
 
         In memory: 12 bytes for each of them, and the names of files.
         """

@@ -1,8 +1,7 @@
-"""The stage of earlier documents: texts of those that are in one cluster with new ones.
+"""The stage of earlier documents: the texts of those that are in a cluster with a new document.
 
-They are read where earlier runs kept them, on this machine whichever runner the others use, by the
-keep job, and written to files for the resolve job: of all that earlier runs kept, what is near
-something new is little.
+The keep job reads them from earlier results, on this machine whatever the runner, and they are
+written to files for the resolve job. Usually few documents of earlier results are concerned.
 """
 
 from __future__ import annotations
@@ -26,21 +25,21 @@ from mr_dedup.formats.tables import read_table
 from mr_dedup.jobs.contract import Job
 from mr_dedup.jobs.fingerprint_labels import Labels
 from mr_dedup.jobs.keep import KeepJob, Kept
-from mr_dedup.pipeline.decided import changed
 from mr_dedup.pipeline.document_rows import Locations, Rows
 from mr_dedup.pipeline.results import EarlierResult
+from mr_dedup.pipeline.run_decisions import changed
 
 RunHere = Callable[[Job, str, Sequence[DocumentChunk]], AbstractContextManager[JobOutput]]
-"""Runs a job over chunks of this machine, given the name of its temporary folder."""
+"""Runs a job over chunks of this machine, given the name of its temporary directory."""
 
 _CHUNK_BYTES = 16 << 20
-"""Of files that share a task; a file is read by one, for what is known of it is their order."""
+"""The size of the files that share a task. A file is read by one, as its documents are counted."""
 
 _PART_BYTES = 16 << 20
-"""Of texts in a file for the resolve job, about: a task each."""
+"""The approximate size of the texts in a file for the resolve job, which is a task."""
 
 
-def set_aside(
+def write_earlier_texts(
     folder: Path,
     rows: Rows,
     labels: Labels,
@@ -50,12 +49,12 @@ def set_aside(
 ) -> list[str]:
     """Write the texts of the earlier documents that have ``labels``; return the files' names.
 
-    Their columns are a document's number, instead of its id, its text, and its position in its
-    file; ``names`` are those of the first two. In memory: a file of them. Raises FormatError and
-    MrDedupError for documents that are missing, damaged, or others than those that were kept.
+    Columns are the number of a document instead of its id, its text, and its position in its file;
+    the first two are called ``names``. One such file is in memory. Raises FormatError and
+    MrDedupError if documents are missing, damaged, or not those that were kept.
     """
     _, wanted = labels.of(rows.fingerprints[: rows.earlier])
-    wanted &= rows.exist[: rows.earlier]
+    wanted &= rows.has_fingerprint[: rows.earlier]
     parts: list[str] = []
     first = 0
     for count, result in enumerate(results):
@@ -67,7 +66,7 @@ def set_aside(
         Kept(np.zeros_like(needed.wanted), needed.wanted, dict(needed.ranges)).write(kept)
         job = KeepJob(reading=result.read_options(), kept=str(kept))
         with run_here(job, f"earlier-{count}", needed.chunks) as output:
-            for table in _gathered(_texts(output, needed)):
+            for table in _batched(_texts(output, needed)):
                 _check(table, rows, result)
                 parts.append(f"earlier-{len(parts):06}.parquet")
                 columns = [
@@ -97,9 +96,9 @@ def earlier_locations(
     results: Sequence[EarlierResult],
     numbers: NDArray[np.int64],
 ) -> Locations:
-    """Return where some earlier documents are in files, by their numbers, ascending.
+    """Return the locations of earlier documents, by their numbers, ascending.
 
-    Files are below documents/ of the result that they are of.
+    Files are named relative to documents/ of their result.
     """
     positions = np.zeros(len(numbers), np.int64)
     for name in parts:
@@ -116,26 +115,26 @@ def earlier_locations(
     return Locations(files, pa.array(positions))
 
 
-def texts_set_aside(
+def read_earlier_texts(
     folder: Path, parts: Sequence[str], numbers: NDArray[np.int64]
 ) -> dict[int, str]:
-    """Return the texts of some documents in files, by their numbers."""
+    """Return the texts of those of ``numbers`` that are in files, by number."""
     found: dict[int, str] = {}
     for name in parts:
         table = read_table(folder / name)
         here = table.column(0).cast(pa.int64()).to_numpy()
-        places = np.flatnonzero(np.isin(here, numbers))
-        texts = table.column(1).take(pa.array(places)).to_pylist()
-        found.update(zip(here[places].tolist(), texts, strict=True))
+        rows = np.flatnonzero(np.isin(here, numbers))
+        texts = table.column(1).take(pa.array(rows)).to_pylist()
+        found.update(zip(here[rows].tolist(), texts, strict=True))
     return found
 
 
 @dataclass(frozen=True)
 class _Needed:
-    """The files of one result that hold something wanted, as chunks of whole files.
+    """The files of one result with documents whose texts are needed, as chunks of whole files.
 
-    ``numbers`` int64[m] are those of all their documents, ``wanted`` bool[m] says which texts are;
-    ``ranges`` are where those of each chunk start and stop.
+    ``numbers`` int64[m] are those of all their documents, ``wanted`` bool[m] marks the needed ones;
+    ``ranges`` are the start and stop of each chunk in both.
     """
 
     chunks: Sequence[DocumentChunk]
@@ -145,7 +144,7 @@ class _Needed:
 
     @classmethod
     def of(cls, result: EarlierResult, first: int, wanted: NDArray[np.bool_]) -> _Needed:
-        """Return those of a result whose documents have the numbers from ``first`` on."""
+        """Return the needed files of a result whose first document has the number ``first``."""
         files, counts, numbers = [], {}, [np.empty(0, np.int64)]
         for file, (_, count) in zip(result.document_files(), result.files, strict=True):
             if wanted[first : first + count].any():
@@ -157,27 +156,27 @@ class _Needed:
         sizes = [sum(counts[part.file.name] for part in chunk.parts) for chunk in chunks]
         edges = [0, *itertools.accumulate(sizes)]
         ranges = dict(enumerate(itertools.pairwise(edges)))
-        held = np.concatenate(numbers)
-        return cls(chunks, ranges, held, wanted[held])
+        joined = np.concatenate(numbers)
+        return cls(chunks, ranges, joined, wanted[joined])
 
 
 def _texts(output: JobOutput, needed: _Needed) -> Iterator[pa.Table]:
-    """Yield numbers and texts of what a job found, in order."""
+    """Yield the numbers, texts and positions of the documents of a job's output, in order."""
     for chunk, table in output:
         numbers = needed.numbers[needed.ranges[chunk][0] + table["row"].to_numpy()]
         yield pa.table({"number": numbers, "text": table["text"], "position": table["position"]})
 
 
-def _gathered(tables: Iterator[pa.Table]) -> Iterator[pa.Table]:
-    """Yield tables put together to about the size of a file."""
-    held: list[pa.Table] = []
+def _batched(tables: Iterator[pa.Table]) -> Iterator[pa.Table]:
+    """Yield tables concatenated to about _PART_BYTES."""
+    buffered: list[pa.Table] = []
     for table in tables:
-        held.append(table)
-        if sum(part.nbytes for part in held) >= _PART_BYTES:
-            yield pa.concat_tables(held)
-            held = []
-    if held:
-        yield pa.concat_tables(held)
+        buffered.append(table)
+        if sum(part.nbytes for part in buffered) >= _PART_BYTES:
+            yield pa.concat_tables(buffered)
+            buffered = []
+    if buffered:
+        yield pa.concat_tables(buffered)
 
 
 def _check(table: pa.Table, rows: Rows, result: EarlierResult) -> None:

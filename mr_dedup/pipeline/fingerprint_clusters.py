@@ -1,7 +1,7 @@
-"""Clusters of fingerprints: which ones chains of pairs within k bits join.
+"""Clusters of fingerprints: the connected components of all pairs within k bits.
 
-By one process, or spread over tasks: the join job finds the pairs, rounds of the components job
-their labels. The result is the same; what differs is how long it takes, and whose memory.
+They are found in memory, or by jobs: the join job finds the pairs, rounds of the components job the
+labels. The result is the same.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from mr_dedup.engines.engine import Engine
 from mr_dedup.jobs.contract import Keyed
 from mr_dedup.pipeline.summary import FingerprintSummary
 
-# what joins fingerprints is imported where they are joined: not all methods have them joined
+# imported where fingerprints are joined, as only simhash needs it
 if TYPE_CHECKING:
     from mr_dedup.hamming.planner import Plan
     from mr_dedup.jobs.join import JoinJob
 
 Fingerprints = NDArray[np.uint64]
 
-_PATIENCE_SECONDS = 60
-"""Up to which nothing is sent about; 10 million fingerprints at k = 10 take 38 s by the plan."""
+_MAX_LOCAL_SECONDS = 60
+"""The planned time up to which no job is run; 10 million fingerprints at k = 10 take 38 s."""
 
 _TASK_FINGERPRINTS = 1 << 23
 """Fingerprints a map task reads, at most: 64 MB."""
@@ -55,7 +55,7 @@ class JoinSettings:
 
     @property
     def threads(self) -> int:
-        """How many threads of this process may run at a time."""
+        """The number of threads of this process."""
         return self.cores or len(os.sched_getaffinity(0))
 
     def by_jobs(self, size: int, k: int, sample: Fingerprints) -> bool:
@@ -65,21 +65,21 @@ class JoinSettings:
         from mr_dedup.hamming.planner import plan_self
 
         here = plan_self(size, k, sample=sample).chosen.nanoseconds
-        if here <= _PATIENCE_SECONDS * 1e9:
+        if here <= _MAX_LOCAL_SECONDS * 1e9:
             return False
         spread = plan_self(size, k, sample=sample, partitioned=True).chosen.nanoseconds
         return spread / self.engine.tasks < here
 
 
-Stricter = Callable[[Fingerprints, int], tuple[Fingerprints, Fingerprints] | None]
-"""Returns pairs of some nodes by rules so many steps stricter, with each and itself among them.
+StricterJoin = Callable[[Fingerprints, int], tuple[Fingerprints, Fingerprints] | None]
+"""Returns the pairs of nodes by rules that are a number of steps stricter; None if there are none.
 
-None if there are no such rules.
+Each node is paired with itself too.
 """
 
 
 class ClusterLimit(NamedTuple):
-    """How large a cluster may be before it is split: ``bytes`` of different texts together.
+    """The size up to which a cluster is not split: the ``bytes`` of its different texts.
 
     A text counts as at least ``text_bytes``.
     """
@@ -97,13 +97,13 @@ where they are many.
 """
 
 UNVERIFIED = ClusterLimit(64 << 20)
-"""Of clusters of which all but one document are dropped, whatever their texts are.
+"""Of clusters of which all but one document are dropped without comparing texts.
 
-The larger one is, the likelier pages are in it that are near by chance alone.
+The larger a cluster, the likelier it has pages that are similar by chance.
 """
 
 _KNOWN_BYTES = 1 << 17
-"""Bytes up to which a text is held whole; of longer ones there is a sample of their shingles."""
+"""The size up to which all shingles of a text are stored; of longer ones a sample is."""
 
 
 @dataclass(frozen=True)
@@ -127,7 +127,7 @@ class FingerprintClusters:
 def cluster_fingerprints(
     values: Fingerprints, k: int, settings: JoinSettings
 ) -> FingerprintClusters:
-    """Return the clusters of fingerprints within ``k`` bits of one another, uint64[n], repeated.
+    """Return the clusters of fingerprints uint64[n], which may repeat, by pairs within ``k`` bits.
 
     In memory 32 bytes a fingerprint, and 60 a pair, or where tasks find these, 36 a clustered
     fingerprint. Raises MrDedupError as ``streaming.run``, and for a ``k`` that matches too much.
@@ -153,7 +153,7 @@ def cluster_fingerprints(
 
 
 class Split(NamedTuple):
-    """How many clusters were split, and how many documents these have."""
+    """The numbers of clusters that were split, and of their documents."""
 
     clusters: int
     documents: int
@@ -163,27 +163,31 @@ def split_large(
     labels: Labels,
     values: Fingerprints,
     lengths: NDArray[np.int64],
-    stricter: Stricter,
+    stricter: StricterJoin,
     limit: ClusterLimit = VERIFIED,
 ) -> tuple[Labels, Split]:
-    """Return labels of clusters of up to ``limit``, and what was split for it.
+    """Return the labels of clusters of up to ``limit``, and how many clusters were split.
 
-    ``values`` uint64[n] and ``lengths`` int64[n], in bytes, are those of all documents; of two with
-    the same fingerprint and length the texts are taken to be equal, as nearly all are. Of a larger
-    cluster only pairs count that ``stricter`` finds one step stricter, of what is too large then
-    only those two steps, and so on; where there are no stricter rules it may stay larger.
+    In a larger cluster only the pairs count that ``stricter`` finds one step stricter, if that is
+    not enough two steps, and so on; without stricter rules a cluster may stay larger. Documents in
+    different parts of a split cluster are not compared, so near-duplicates may be kept.
 
-    Documents of a cluster that was split are compared within the parts only, so near-duplicates may
-    be kept.
+    Args:
+        labels: Those of clusters of any size.
+        values: uint64[n], the fingerprints of all documents.
+        lengths: int64[n], their texts in bytes. Texts of the same length and fingerprint are taken
+            to be equal, as nearly all are.
+        stricter: Finds pairs by stricter rules.
+        limit: The largest size of a cluster.
     """
     lengths = np.maximum(lengths, limit.text_bytes)
-    places = Ranks(labels.nodes).of(values)
-    known = places >= 0
-    sizes = np.bincount(places[known], lengths[known], len(labels))
+    ranks = Ranks(labels.nodes).of(values)
+    known = ranks >= 0
+    sizes = np.bincount(ranks[known], lengths[known], len(labels))
     if not _large(labels.labels, sizes, limit.bytes)[0].any():
         return labels, Split(0, 0)
-    # of all texts, equal ones too, it was more
-    sizes = _text_bytes(places, lengths, len(labels))
+    # so far equal texts were counted repeatedly
+    sizes = _text_bytes(ranks, lengths, len(labels))
     changed = labels.labels.copy()
     split = Split(0, 0)
     for step in itertools.count(1):
@@ -194,37 +198,37 @@ def split_large(
         pairs = stricter(labels.nodes[members], step)
         if pairs is None:
             break
-        # each is there, with itself, in the order of nodes
+        # all nodes are in the pairs, so labels are aligned with them
         changed[members] = components(*pairs).labels
         if not split.clusters:
-            split = Split(int(large.sum()), int(np.isin(places, members).sum()))
+            split = Split(int(large.sum()), int(np.isin(ranks, members).sum()))
     if not split.clusters:
         return labels, split
     _, clusters = np.unique(changed, return_inverse=True)
-    documents = np.bincount(clusters[places[known]], minlength=len(labels))
+    documents = np.bincount(clusters[ranks[known]], minlength=len(labels))
     several = documents[clusters] > 1
     return Labels(labels.nodes[several], changed[several]), split
 
 
 def _large(
-    labels: Fingerprints, sizes: NDArray[np.float64] | NDArray[np.int64], most_bytes: int
+    labels: Fingerprints, sizes: NDArray[np.float64] | NDArray[np.int64], max_bytes: int
 ) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
-    """Return which clusters of several nodes, of these sizes, are too large; and each node's."""
+    """Return which clusters of several nodes exceed ``max_bytes``, and the cluster of each node."""
     roots, clusters, counts = np.unique(labels, return_inverse=True, return_counts=True)
-    return (np.bincount(clusters, sizes, roots.size) > most_bytes) & (counts > 1), clusters
+    return (np.bincount(clusters, sizes, roots.size) > max_bytes) & (counts > 1), clusters
 
 
 def _text_bytes(
-    places: NDArray[np.int64], lengths: NDArray[np.int64], count: int
+    ranks: NDArray[np.int64], lengths: NDArray[np.int64], count: int
 ) -> NDArray[np.int64]:
-    """Return how many bytes the different texts at each of ``count`` places have."""
-    order = np.lexsort((lengths, places))
-    order = order[np.searchsorted(places[order], 0) :]
-    places, lengths = places[order], np.minimum(lengths[order], _KNOWN_BYTES)
+    """Return the bytes of the different texts of each of ``count`` nodes; of rank -1 are none."""
+    order = np.lexsort((lengths, ranks))
+    order = order[np.searchsorted(ranks[order], 0) :]
+    ranks, lengths = ranks[order], np.minimum(lengths[order], _KNOWN_BYTES)
     new = np.ones(order.size, bool)
-    new[1:] = (places[1:] != places[:-1]) | (lengths[1:] != lengths[:-1])
+    new[1:] = (ranks[1:] != ranks[:-1]) | (lengths[1:] != lengths[:-1])
     sizes = np.zeros(count, np.int64)
-    np.add.at(sizes, places[new], lengths[new])
+    np.add.at(sizes, ranks[new], lengths[new])
     return sizes
 
 
@@ -271,7 +275,7 @@ def _tables(distinct: Fingerprints, tasks: int) -> Iterator[Keyed]:
 
 
 def _with_single(labels: Labels, nodes: Fingerprints) -> Labels:
-    """Return labels with those of more nodes, which have no neighbours if they are not there."""
+    """Return labels with more nodes; those that are new have no neighbours."""
     more = nodes[~np.isin(nodes, labels.nodes)]
     joined = np.concatenate([labels.nodes, more])
     order = np.argsort(joined.view(np.int64))

@@ -106,13 +106,13 @@ class KeptDocuments:
 
 @contextlib.contextmanager
 def _packing(path: Path) -> Iterator[BinaryIO]:
-    """Yield what writes ``path``, compressed as its ending says; equal content, equal bytes."""
+    """Yield a writer to ``path``, compressed by its ending; equal content gives equal bytes."""
     with path.open("wb") as file, compressing(file, compression_by_suffix(path)) as stream:
         yield stream
 
 
 def _bytes_of(records: pa.LargeBinaryArray) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
-    """Return where records start and stop, int64[n + 1], in bytes that they lie in, uint8[m]."""
+    """Return the offsets of records, int64[n + 1], and their bytes, uint8[m]."""
     _, offsets, content = records.buffers()
     edges = np.frombuffer(offsets, np.int64, len(records) + 1, 8 * records.offset)
     return edges, np.frombuffer(content, np.uint8)

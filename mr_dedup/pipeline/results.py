@@ -50,14 +50,14 @@ REJECTS = "rejects.jsonl"
 _BATCH_ROWS = 1 << 15
 
 _FILE = "file"
-"""The column of fingerprints.parquet that says which file below documents/ a document is in."""
+"""The column of fingerprints.parquet with the file of a document below documents/."""
 
 
 @dataclass(frozen=True)
 class Reference:
     """Another result that one was made against: where it is, from this one, and what it was.
 
-    Raises TypeError for other types, which a summary may hold.
+    Raises TypeError for other types, which a summary may contain.
     """
 
     folder: str
@@ -120,10 +120,10 @@ class EarlierResult:
                 f"{name}: its fingerprints are of version {told['fingerprint_version']}, those of "
                 f"this mr_dedup of version {VERSION}; de-duplicate its documents again"
             )
-        if told["methods"] and told["signature_version"] != SIGNATURE_VERSION:
+        if known["methods"] and known["signature_version"] != SIGNATURE_VERSION:
             raise MrDedupError(
-                f"{name}: its signatures are of version {told['signature_version']}, those of this "
-                f"mr_dedup of version {SIGNATURE_VERSION}; de-duplicate its documents again"
+                f"{name}: its signatures are of version {known['signature_version']}, those "
+                f"of this mr_dedup of version {SIGNATURE_VERSION}; de-duplicate its documents again"
             )
         table = folder / FINGERPRINTS
         if not table.is_file():
@@ -189,20 +189,20 @@ class EarlierResult:
         ]
 
     def read_options(self) -> ReadOptions:
-        """Return how they are read; what cannot be read is an error, as it could be before."""
+        """Return how they are read; what cannot be read is an error, as it was read before."""
         return read_options(argparse.Namespace(**self.reading, strict=True))
 
     def referred_to(self, reference: Reference) -> EarlierResult:
         """Return another result that this one was made against.
 
-        Raises MrDedupError if it is not there, or is another one by now, else as ``read``.
+        Raises MrDedupError if it does not exist or has changed, else as ``read``.
         """
         name = os.path.normpath(Path(self.name) / reference.folder)
-        place = self.folder.resolve() / reference.folder
-        if not (place.exists() and Path(name).exists() and place.samefile(name)):
-            # a link on the way: names and places part there
-            name = os.path.normpath(place)
-        if not place.is_dir():
+        path = self.folder.resolve() / reference.folder
+        if not (path.exists() and Path(name).exists() and path.samefile(name)):
+            # with symbolic links on the way names and paths differ
+            name = os.path.normpath(path)
+        if not path.is_dir():
             raise MrDedupError(f"{name}: no such folder, and {self.name} was made against it")
         found = EarlierResult.read(name)
         if found.fingerprints_checksum != reference.fingerprints_checksum:
@@ -225,15 +225,15 @@ def followed(results: Sequence[EarlierResult], *, further: bool) -> list[Earlier
     found: dict[Path, EarlierResult | None] = {}
 
     def visit(result: EarlierResult) -> None:
-        place = result.folder.resolve()
-        if place in found:
+        path = result.folder.resolve()
+        if path in found:
             return
-        found[place] = None
+        found[path] = None
         for reference in result.against if further else ():
             visit(result.referred_to(reference))
         # last, so that it comes after them
-        del found[place]
-        found[place] = result
+        del found[path]
+        found[path] = result
 
     for result in results:
         visit(result)
@@ -241,9 +241,9 @@ def followed(results: Sequence[EarlierResult], *, further: bool) -> list[Earlier
 
 
 def not_followed(results: Sequence[EarlierResult]) -> list[tuple[str, str]]:
-    """Return which others, by their places, ``results`` were made against and are not among them.
+    """Return the results that ``results`` were made against and that are not among them, by path.
 
-    Each after the name of the result that was made against it.
+    Each with the name of the result that was made against it.
     """
     known = {result.fingerprints_checksum for result in results}
     return [
@@ -261,7 +261,7 @@ def write_fingerprints(
     kept: NDArray[np.bool_],
     files: Sequence[tuple[str, int]],
 ) -> None:
-    """Write what later runs are told of the kept documents.
+    """Write the fingerprints of the kept documents for later runs.
 
     ``rows`` are id, fingerprint and length of all documents, ``kept`` bool[n] which of them are;
     ``files`` have these, so many each, in their order.
@@ -359,13 +359,13 @@ def _parsed(name: str, path: Path, content: bytes) -> dict[str, Any]:
             "signatures_checksum": found["signatures_checksum"],
             "against": tuple(Reference(**entry) for entry in found["against"]),
         }
-        # these say what is wrong with them
-        read_options(argparse.Namespace(**told["reading"], strict=True))
-        DocumentFile(None, "", told["reading"]["format"] or "jsonl")
+        # validate
+        read_options(argparse.Namespace(**record["reading"], strict=True))
+        DocumentFile(None, "", record["reading"]["format"] or "jsonl")
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        reason = f"does not tell what later runs need: {type(error).__name__}: {error}"
+        reason = f"lacks what later runs need: {type(error).__name__}: {error}"
         raise FormatError(path, None, reason) from error
-    return told
+    return record
 
 
 def _files_of(path: Path) -> Iterator[tuple[str, int]]:
@@ -380,7 +380,7 @@ def _files_of(path: Path) -> Iterator[tuple[str, int]]:
     # by where they begin, whatever order the dictionary has
     starts = np.flatnonzero(np.append(True, numbers[1:] != numbers[:-1]))
     for number in numbers[starts].tolist():
-        place = PurePosixPath(names[number])
-        if place.is_absolute() or ".." in place.parts:
-            raise FormatError(path, None, f"names a file that is not below {DOCUMENTS}: {place}")
+        file = PurePosixPath(names[number])
+        if file.is_absolute() or ".." in file.parts:
+            raise FormatError(path, None, f"names a file that is not below {DOCUMENTS}: {file}")
         yield names[number], int(counts[number])

@@ -67,4 +67,4 @@ def _reader(path: Path, fields: list[int] | None) -> Iterator[pa.ipc.RecordBatch
         with pa.memory_map(str(path)) as source:
             yield pa.ipc.open_file(source, options=pa.ipc.IpcReadOptions(included_fields=fields))
     except pa.ArrowException as error:
-        raise FormatError(path, None, f"holds no signatures: {error}") from error
+        raise FormatError(path, None, f"not a file of signatures: {error}") from error

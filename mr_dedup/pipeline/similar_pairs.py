@@ -1,8 +1,8 @@
-"""All pairs of documents that methods call alike: signatures, groups of documents, their pairs.
+"""All pairs of near-duplicate documents: signatures, groups of documents, their pairs.
 
-Chains of shared keys and of near fingerprints join documents to clusters; pairs are within such.
-Small clusters are compared together. A large one is cut into slices, and every two of these are
-compared by a task: none holds more than two, and no pair is missed.
+Pairs are within the connected components of shared keys and similar fingerprints. Small components
+are compared together. A large one is cut into slices, and every two of these are compared by a
+task, so that a task has at most two in memory, and no pair is missed.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ _DECIMALS = 6
 class SimilarPairs:
     """Pairs of documents: numbers first[m] < second[m], ascending, and their ``similarities``.
 
-    ``folder`` has the documents' rows, and their rejects; ``counts`` tells of the run. 24 bytes a
-    pair.
+    ``folder`` has the rows of the documents and the rejects; ``counts`` are those of the run. 24
+    bytes a pair.
     """
 
     folder: Path
@@ -90,11 +90,11 @@ class SimilarPairs:
 def similar_pairs(folder: Path, options: DedupOptions, run_job: RunJob) -> SimilarPairs:
     """Find the pairs in a folder of temporary files.
 
-    Of the options ``keep`` and ``against`` mean nothing. In memory: 40 bytes a document, the
+    ``keep`` and ``against`` of the options are not used. In memory: 40 bytes a document, the
     signatures of one method, and the pairs.
     """
     (folder / RESULT).mkdir()
-    told = fingerprint_documents(folder, options, run_job)
+    read = fingerprint_documents(folder, options, run_job)
     rows = Rows.read(folder / ROWS)
     with run_job.join_settings() as settings:
         numbers, labels = _clustered(folder, rows, options, settings)
@@ -127,20 +127,20 @@ def _clustered(
     """Return the numbers of documents in clusters of several, ascending, and their labels."""
     joined = UnionFind()
     for each in signed_documents(folder, options.methods):
-        least = _chainable(each.method, each.parts)
-        for first, second in connecting_edges(each.parts, least):
+        min_shared_keys = _chainable(each.method, each.parts)
+        for first, second in connecting_edges(each.parts, min_shared_keys):
             joined.add(first.astype(np.uint64), second.astype(np.uint64))
     if options.k is not None:
-        exist = np.flatnonzero(rows.exist)
-        values = rows.fingerprints[exist]
+        with_fingerprint = np.flatnonzero(rows.has_fingerprint)
+        values = rows.fingerprints[with_fingerprint]
         found = cluster_fingerprints(values, options.k, settings).labels
         order = np.argsort(found.nodes)
         nodes, labels = found.nodes[order], found.labels[order]
-        places = np.minimum(np.searchsorted(nodes, values), max(0, nodes.size - 1))
-        known = nodes[places] == values if nodes.size else np.zeros(values.size, bool)
-        members, their = exist[known].astype(np.uint64), labels[places[known]]
-        order = np.argsort(their, kind="stable")
-        same = their[order[1:]] == their[order[:-1]]
+        ranks = np.minimum(np.searchsorted(nodes, values), max(0, nodes.size - 1))
+        known = nodes[ranks] == values if nodes.size else np.zeros(values.size, bool)
+        members, labels = with_fingerprint[known].astype(np.uint64), labels[ranks[known]]
+        order = np.argsort(labels, kind="stable")
+        same = labels[order[1:]] == labels[order[:-1]]
         joined.add(members[order[:-1][same]], members[order[1:][same]])
     all_labels = joined.labels()
     return all_labels.nodes.astype(np.int64), all_labels.labels.astype(np.int64)
@@ -151,10 +151,10 @@ def _chainable(method: SignatureMethod, signatures: Sequence[Signatures]) -> int
 
     Fewer if texts have too many subsets of so many keys; clusters are then larger than necessary.
     """
-    least = method.least
-    while not can_be_connected(signatures, least):
-        least -= 1
-    return least
+    min_shared_keys = method.min_shared_keys
+    while not can_be_connected(signatures, min_shared_keys):
+        min_shared_keys -= 1
+    return min_shared_keys
 
 
 def group_rows(

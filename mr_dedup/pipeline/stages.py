@@ -23,11 +23,11 @@ _READ_BYTES = 1 << 20
 
 
 class Stages:
-    """The stages of a run in a folder of its own.
+    """The stages of a run in its working directory.
 
-    ``run`` says what is run, by names that a user knows; JSON types only. An unfinished run in the
-    folder goes on if ``resume``. Raises MrDedupError if it is of something else, FormatError if its
-    manifest is damaged. With ``look`` nothing is written, and no stage can be finished.
+    ``run`` are inputs and options under the names users know, as JSON types. With ``resume`` an
+    interrupted run continues. Raises MrDedupError if its inputs or options differ, FormatError if
+    its manifest is damaged. With ``look`` nothing is written, and no stage can be finished.
     """
 
     def __init__(
@@ -41,15 +41,15 @@ class Stages:
             self._done = self._read()
             return
         if resume and not folder.exists():
-            raise MrDedupError(f"{folder}: holds no run to go on with")
+            raise MrDedupError(f"{folder}: contains no run to resume")
         if look:
             return
-        # what was killed before it had a manifest has done nothing yet
+        # a run that was killed before it had a manifest
         folder.mkdir(exist_ok=resume)
         self._write()
 
     def is_done(self, stage: str) -> bool:
-        """Return whether a stage was finished, and all it left is still as it was."""
+        """Return whether a stage was finished, and its files are unchanged."""
         entry = self._done.get(stage)
         if entry is None:
             return False
@@ -59,19 +59,19 @@ class Stages:
         )
 
     def values(self, stage: str) -> dict[str, Any]:
-        """Return what a finished stage had to tell."""
+        """Return the values of a finished stage."""
         values: dict[str, Any] = self._done[stage]["values"]
         return values
 
     def begin(self, stage: str) -> None:
-        """Note that a stage is to be done, again perhaps, and then all later ones."""
+        """Record that a stage and all later ones must run."""
         if self._strike(stage):
             self._write()
 
     def finish(self, stage: str, files: Sequence[str], values: Mapping[str, Any]) -> None:
-        """Note that a stage is done, which files of the folder it left, and what it tells.
+        """Record that a stage is done, with its files and values.
 
-        Later stages are to be done again: they were made from what was there before.
+        Later stages must run again, as they were made from its previous files.
         """
         self._strike(stage)
         sums = {name: checksum(self.folder / name) for name in files}
@@ -79,7 +79,7 @@ class Stages:
         self._write()
 
     def _strike(self, stage: str) -> bool:
-        """Forget that a stage, and those behind it, were done; return whether it had been."""
+        """Remove the records of a stage and all later ones; return whether there was one."""
         names = list(self._done)
         if stage not in names:
             return False
@@ -115,7 +115,7 @@ class Stages:
 
 
 def has_finished(folder: Path, stage: str) -> bool:
-    """Return whether a run in ``folder`` finished a stage, whatever became of its files."""
+    """Return whether a run in ``folder`` finished a stage; its files may be gone."""
     try:
         return stage in json.loads((folder / _MANIFEST).read_bytes())["done"]
     except (OSError, ValueError, KeyError, TypeError):
@@ -132,7 +132,7 @@ def checksum(path: Path) -> str:
 
 
 def identity(path: Path) -> list[Any]:
-    """Return what tells a file from a changed one without reading it: name, size, time."""
+    """Return what identifies a file without reading it: name, size and time of change."""
     status = os.stat(path)  # noqa: PTH116 (nanoseconds)
     return [str(path), status.st_size, status.st_mtime_ns]
 

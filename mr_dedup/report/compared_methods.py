@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from mr_dedup.features.options import FeatureOptions
 from mr_dedup.fingerprints.simhash import simhash
-from mr_dedup.hamming.row_pairs import near_rows
+from mr_dedup.hamming.row_pairs import row_pairs_within
 from mr_dedup.signatures.candidates import candidates
 from mr_dedup.signatures.protocol import SignatureMethod, Signatures
 
@@ -85,7 +85,7 @@ class KeyMethod:
 
     def pairs(self, signatures: Signatures, max_texts: int | None) -> Iterator[PairBatch]:
         """Yield the pairs that the method matches."""
-        for first, second in candidates(signatures, self.method.least, max_texts):
+        for first, second in candidates(signatures, self.method.min_shared_keys, max_texts):
             count = first.size
             if self.method.needs_verification:
                 sketches = signatures.sketches
@@ -114,10 +114,10 @@ class SimhashMethod:
     def sign(self, texts: Texts) -> Signatures:
         """Return fingerprints as keys; a null has none."""
         parts = [simhash(part, self.features) for part in texts]
-        exist = np.concatenate([np.empty(0, bool), *(part.has_fingerprint for part in parts)])
+        known = np.concatenate([np.empty(0, bool), *(part.has_fingerprint for part in parts)])
         values = np.concatenate([np.empty(0, np.uint64), *(part.values for part in parts)])
-        offsets = np.append(0, np.cumsum(exist))
-        return Signatures(offsets, values[exist], np.empty((exist.size, 0), np.uint8))
+        offsets = np.append(0, np.cumsum(known))
+        return Signatures(offsets, values[known], np.empty((known.size, 0), np.uint8))
 
     def stored_bytes(self, signatures: Signatures) -> int:
         """Return the bytes of the fingerprints."""
@@ -128,7 +128,7 @@ class SimhashMethod:
         for first, second in candidates(signatures, 1, max_texts):
             yield PairBatch(first.size, first, second)
         rows = np.flatnonzero(signatures.has_keys)
-        for first, second in near_rows(signatures.keys, self.k):
+        for first, second in row_pairs_within(signatures.keys, self.k):
             yield PairBatch(first.size, rows[first], rows[second])
 
 

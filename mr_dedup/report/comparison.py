@@ -219,7 +219,7 @@ class Comparison:
         Raises:
             MrDedupError: if simhash has too many candidates for its k.
         """
-        warm_up(method, self.sets.most)
+        warm_up(method, self.sets.max_hashes)
         signing, pairing, verifying = Stopwatch(), Stopwatch(), Stopwatch()
         with signing:
             signatures = method.sign(self.texts)
@@ -258,9 +258,9 @@ class Comparison:
         )
 
 
-def warm_up(method: ComparedMethod, most: int) -> None:
+def warm_up(method: ComparedMethod, max_hashes: int) -> None:
     """Run a method on three texts, so that kernels and libraries are loaded before it is timed."""
     texts = [pa.array(["one text", "one text", "another"], pa.large_string())]
-    sets = shingle_sets(texts[0], most=most)
+    sets = shingle_sets(texts[0], max_hashes=max_hashes)
     for batch in method.pairs(method.sign(texts), None):
         sets.jaccard(batch.first, batch.second)

@@ -9,7 +9,7 @@ it duplicates; true positives are those that are truly similar. False negatives 
 that should have been dropped as well: the kept documents, in their order, that are truly similar to
 one kept before them. So it makes no difference which of several similar documents is kept, and in a
 chain of which only neighbours are similar not all documents must be dropped. Two documents of the
-same cluster are not a predicted pair: decisions do not say that they are similar.
+same cluster are not a predicted pair: decisions do not state that they are similar.
 """
 
 from __future__ import annotations

@@ -65,7 +65,7 @@ def create_app(
     Args:
         service: performs the operations.
         token: the bearer token that requests need. With None only requests to localhost are
-            answered, so the server must listen at a loopback address.
+            served, so the server must listen at a loopback address.
         workers: runs the operations in threads.
         drop_slow_request: closes a connection whose request body arrives too slowly, and returns
             whether there was one.

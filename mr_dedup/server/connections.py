@@ -132,7 +132,7 @@ class Connections:
     def drop_slow_request(self) -> bool:
         """Close the connection whose request body is slowest to arrive; return whether one is slow.
 
-        Requests that were already answered do not matter: they do not count as in progress.
+        Requests that have a response do not count as in progress.
         """
         slow = [
             each for each in self._open if each.phase() == Phase.BODY and not each.is_answered()
@@ -174,7 +174,7 @@ class Connection(H11Protocol):
         self.is_lingering = False
         """Whether it accepts no more requests, and discards what still arrives."""
         self.responses = 0
-        """How many requests were answered."""
+        """The number of responses sent."""
         self.since = 0.0
         """When the current phase started, by the clock of the event loop."""
 

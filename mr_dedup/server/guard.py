@@ -65,10 +65,10 @@ class Guard:
             app: the application.
             token: the bearer token that requests need, except at OPEN_PATHS; None for none.
             max_calls: the most requests in progress. Those at OPEN_PATHS need no thread and no
-                body, and are always answered.
+                body, and are never refused.
             metrics: counts the requests.
             endpoint_paths: the path of each endpoint of ``app``, for the metrics.
-            abandoned_count: returns how many answered requests still occupy a thread.
+            abandoned_count: returns how many requests with a response still occupy a thread.
             drop_slow_request: closes a connection whose request body arrives too slowly, and
                 returns whether there was one.
         """

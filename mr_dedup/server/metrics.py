@@ -18,7 +18,7 @@ class Metrics:
         """Start at zero."""
         self._registry = CollectorRegistry()
         self._requests = Counter(
-            "mr_dedup_http_requests", "requests answered", ("path", "method", "status"),
+            "mr_dedup_http_requests", "responses sent", ("path", "method", "status"),
             registry=self._registry,
         )  # fmt: skip
         self._seconds = Histogram(
@@ -41,7 +41,7 @@ class Metrics:
         }
 
     def count_request(self, path: str, method: str, status: int, seconds: float) -> None:
-        """Count a request that was answered."""
+        """Count a response."""
         self._requests.labels(path, method, str(status)).inc()
         self._seconds.labels(path).observe(seconds)
 

@@ -100,7 +100,7 @@ class Service:
         if self._maker is not None:
             self._maker.of(pa.array(["a text"], pa.large_string()))
         # only segments of skewed values have their bits permuted
-        BitOrder.dealt().apply(fingerprints)
+        BitOrder.interleaved().apply(fingerprints)
         try:
             with (
                 temporary_folder() as folder,

@@ -108,7 +108,7 @@ class Workers:
                 self._abandoned.append(task)
 
     def abandoned_count(self) -> int:
-        """Return how many tasks are still running after their requests were answered."""
+        """Return how many tasks are still running after the response was sent."""
         self._abandoned = [task for task in self._abandoned if not task.done()]
         return len(self._abandoned)
 

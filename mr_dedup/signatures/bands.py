@@ -45,21 +45,23 @@ class Bands(NamedTuple):
     rows: int
 
 
-def expected_recall(similarity: float, bands: int, rows: int, least: int = 1) -> float:
+def expected_recall(similarity: float, bands: int, rows: int, min_shared_bands: int = 1) -> float:
     """Return the probability that texts of a similarity share enough bands.
 
     Args:
         similarity: The Jaccard index of their sets of shingles, from 0 to 1.
         bands: The number of bands.
         rows: Min-wise hashes a band.
-        least: The number of bands that are shared at least.
+        min_shared_bands: The number of bands that must be shared.
 
     Example:
         >>> round(expected_recall(0.8, 20, 5), 4)
         0.9996
     """
     one = similarity**rows
-    fewer = sum(math.comb(bands, n) * one**n * (1 - one) ** (bands - n) for n in range(least))
+    fewer = sum(
+        math.comb(bands, n) * one**n * (1 - one) ** (bands - n) for n in range(min_shared_bands)
+    )
     return 1 - fewer
 
 

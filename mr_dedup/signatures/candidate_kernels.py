@@ -46,39 +46,39 @@ class KeyedTexts(NamedTuple):
 
 
 @kernel
-def write_subsets(offsets, keys, least, chosen, starts, out):  # type: ignore[no-untyped-def]
-    """Write a hash of each subset of ``least`` keys of text i to out[starts[i]:starts[i + 1]].
+def write_subsets(offsets, keys, size, chosen, starts, out):  # type: ignore[no-untyped-def]
+    """Write a hash of each subset of ``size`` keys of text i to out[starts[i]:starts[i + 1]].
 
-    Keys of a text ascend. ``chosen`` uint64[least] is scratch.
+    Keys of a text ascend. ``chosen`` uint64[size] is scratch.
     """
     for i in range(offsets.size - 1):
         first = uint64(offsets[i])
         count = uint64(offsets[i + 1]) - first
-        if count < least:
+        if count < size:
             continue
-        for j in range(least):
+        for j in range(size):
             chosen[j] = uint64(j)
         written = uint64(starts[i])
         while True:
-            key = uint64(least)
-            for j in range(least):
+            key = uint64(size)
+            for j in range(size):
                 key = folded_product(key ^ keys[first + chosen[j]] ^ _FACTORS[0], _FACTORS[1])
             out[written] = key
             written += U1
             # the next subset: the last of its members that can move moves on by one
-            j = least
-            while j > U0 and chosen[j - U1] == count - least + j - U1:
+            j = size
+            while j > U0 and chosen[j - U1] == count - size + j - U1:
                 j -= U1
             if j == U0:
                 break
             chosen[j - U1] += U1
-            for k in range(j, least):
+            for k in range(j, size):
                 chosen[k] = chosen[k - U1] + U1
 
 
 @kernel
-def count_shared(begin, least, offsets, groups, counts, touched, first, second):  # type: ignore[no-untyped-def]
-    """Write the pairs of a text, from ``begin`` on, and a later one that share ``least`` keys.
+def count_shared(begin, min_keys, offsets, groups, counts, touched, first, second):  # type: ignore[no-untyped-def]
+    """Write the pairs of a text, from ``begin`` on, and a later one that share ``min_keys`` keys.
 
     Stops when ``first`` and ``second`` may not have space for the pairs of another text. ``counts``
     uint64[n] is 0, before and after; ``touched`` uint64[n] is scratch. Returns the next text to
@@ -99,7 +99,7 @@ def count_shared(begin, least, offsets, groups, counts, touched, first, second):
                 counts[other] += U1
         for j in range(size):
             other = touched[j]
-            if counts[other] >= least:
+            if counts[other] >= min_keys:
                 first[written] = i
                 second[written] = other
                 written += U1
@@ -109,8 +109,8 @@ def count_shared(begin, least, offsets, groups, counts, touched, first, second):
 
 
 @kernel
-def share_enough(offsets, keys, first, second, least, out):  # type: ignore[no-untyped-def]
-    """Write to out[p] whether texts first[p] and second[p] share ``least`` keys.
+def share_enough(offsets, keys, first, second, min_keys, out):  # type: ignore[no-untyped-def]
+    """Write to out[p] whether texts first[p] and second[p] share ``min_keys`` keys.
 
     Compares all keys with all: of some tens that is fast.
     """
@@ -121,7 +121,7 @@ def share_enough(offsets, keys, first, second, least, out):  # type: ignore[no-u
             key = keys[one]
             for other in range(begin, end):
                 shared += uint64(keys[other] == key)
-        out[p] = uint8(shared >= least)
+        out[p] = uint8(shared >= min_keys)
 
 
 @kernel

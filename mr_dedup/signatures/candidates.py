@@ -204,8 +204,8 @@ def matches(
         min_shared_keys: The number of keys that a pair shares at least; by default the method's.
         max_members: As in :func:`candidates`.
     """
-    least = min_shared_keys or method.least
-    for first, second in candidates(signatures, least, max_members):
+    min_shared_keys = min_shared_keys or method.min_shared_keys
+    for first, second in candidates(signatures, min_shared_keys, max_members):
         found = method.similarity(signatures.sketches[first], signatures.sketches[second])
         kept = ~np.isnan(found)
         if kept.any():
@@ -217,9 +217,8 @@ def match(
 ) -> NDArray[np.bool_]:
     """Return which pairs of texts first[m] and second[m] match by all of a method's rules."""
     enough = np.empty(first.size, np.uint8)
-    kernels.share_enough(
-        signatures.offsets, signatures.keys, first, second, np.uint64(method.least), enough
-    )
+    min_keys = np.uint64(method.min_shared_keys)
+    kernels.share_enough(signatures.offsets, signatures.keys, first, second, min_keys, enough)
     found = enough.astype(bool)
     if method.needs_verification:
         sketches = signatures.sketches
@@ -253,22 +252,22 @@ def _ascending(signatures: Signatures) -> tuple[Rows, NDArray[np.uint64]]:
     return signatures.offsets, signatures.keys[np.lexsort((signatures.keys, texts))]
 
 
-def _subsets(signatures: Signatures, least: int) -> tuple[Rows, NDArray[np.uint64]]:
-    """Return the offsets of texts, and a hash of each subset of ``least`` of their keys."""
-    if least == 1:
+def _subsets(signatures: Signatures, size: int) -> tuple[Rows, NDArray[np.uint64]]:
+    """Return the offsets of texts, and a hash of each subset of ``size`` of their keys."""
+    if size == 1:
         return signatures.offsets, signatures.keys
     sizes = np.diff(signatures.offsets)
-    if not can_be_connected(signatures, least):
-        size = sizes.max()
+    if not can_be_connected(signatures, size):
         raise ValueError(
-            f"signatures: {size} keys of a text have more than {MAX_SUBSETS} subsets of {least}"
+            f"signatures: {sizes.max()} keys of a text have more than "
+            f"{MAX_SUBSETS} subsets of {size}"
         )
-    combinations = np.array([math.comb(n, least) for n in range(int(sizes.max(initial=0)) + 1)])
+    combinations = np.array([math.comb(n, size) for n in range(int(sizes.max(initial=0)) + 1)])
     starts = np.zeros(sizes.size + 1, np.int64)
     np.cumsum(combinations[sizes], out=starts[1:])
     out = np.empty(int(starts[-1]), np.uint64)
     offsets, keys = _ascending(signatures)
     kernels.write_subsets(
-        offsets, keys, np.uint64(least), np.empty(least, np.uint64), starts, out
+        offsets, keys, np.uint64(size), np.empty(size, np.uint64), starts, out
     )  # fmt: skip
     return starts, out

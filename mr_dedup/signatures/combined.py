@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from mr_dedup.clusters.verification import MOST_SHINGLES, ShingleSets, space_for_sets
+from mr_dedup.clusters.verification import MAX_SHINGLES, ShingleSets, space_for_sets
 from mr_dedup.features.options import FeatureOptions
 from mr_dedup.features.preparation import prepared_batch
 from mr_dedup.features.shingles import scratch_for, shingle_rule
@@ -20,7 +20,7 @@ from mr_dedup.signatures.minwise import MinwiseHashes, empty_values, orders_of
 
 
 class Combined(NamedTuple):
-    """The results of ``simhash``, ``minwise_hashes`` and, if asked for, ``shingle_sets``."""
+    """The results of ``simhash``, ``minwise_hashes`` and, if wanted, ``shingle_sets``."""
 
     fingerprints: Fingerprints
     hashes: MinwiseHashes
@@ -57,7 +57,7 @@ def combined(
     orders = orders_of(permutations)
     batch = prepared_batch(texts, options)
     fingerprints, occurrences, sizes = np.zeros((3, len(texts)), np.uint64)
-    max_hashes = MOST_SHINGLES if sets else 0
+    max_hashes = MAX_SHINGLES if sets else 0
     hashes = space_for_sets(batch, options, max_hashes)
     values = empty_values(len(texts), permutations)
     written = kernels.sign_texts(

@@ -20,7 +20,7 @@ from mr_dedup.signatures.protocol import Signatures
 
 @dataclass(frozen=True)
 class Exact(MethodOfWords):
-    """One key: the MD5 of the tokens of a text, joined as ``FeatureOptions`` says.
+    """One key: the MD5 of the tokens of a text, joined as by ``FeatureOptions``.
 
     A text without words, such as an empty one or ``-----``, has the MD5 of its bytes.
 

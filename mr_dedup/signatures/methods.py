@@ -63,7 +63,7 @@ def parse_method(
     """
     title, colon, rest = text.partition(":")
     if title not in METHODS:
-        raise ValueError(f"method {title!r} is none of {', '.join(METHODS)}")
+        raise ValueError(f"method {title!r} is not one of {', '.join(METHODS)}")
     kind = method_class(title)
     try:
         given = _parameters(rest) if colon else {}
@@ -97,14 +97,14 @@ def _values(
     frequencies: DocumentFrequencies | None,
 ) -> dict[str, Any]:
     """Return the arguments of the class."""
-    known = [each.name for each in fields(kind)]
+    known = {kind.SPELLINGS.get(each.name, each.name): each.name for each in fields(kind)}
     hints = get_type_hints(kind)
     values: dict[str, Any] = {}
     for key, value in given.items():
         if key not in known:
-            raise ValueError(f"it has no {key!r}, but {', '.join(known)}")
+            raise ValueError(f"it has no parameter {key!r}, only {', '.join(known)}")
         if key != "frequencies":
-            values[key] = _read(key, value, hints[key])
+            values[known[key]] = _read(key, value, hints[known[key]])
         elif frequencies is None or frequencies.digest != value:
             raise ValueError(f"needs the document frequencies {value}")
     weighed = given.get("weighting", "-idf").endswith("-idf")

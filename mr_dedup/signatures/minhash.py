@@ -36,7 +36,7 @@ class MinHash(MethodOfWords):
     Args:
         bands: The number of keys of a text.
         rows: Min-wise hashes a band; ``bands * rows`` is at most 4096.
-        least: The number of bands that a candidate pair shares at least.
+        min_shared_keys: The number of bands that a candidate pair must share; ``least`` in names.
         shingles: ``words:N``, ``characters:N`` or ``auto``, as ``FeatureOptions.parse`` reads it.
         estimate: The smallest estimated similarity of a match, from 0 to 1; None to accept every
             candidate.
@@ -55,7 +55,7 @@ class MinHash(MethodOfWords):
 
     bands: int = 20
     rows: int = 5
-    least: int = 1
+    min_shared_keys: int = 1
     shingles: str = "auto"
     estimate: float | None = None
 
@@ -65,7 +65,7 @@ class MinHash(MethodOfWords):
         object.__setattr__(self, "shingles", options.shingles)
         check_range("bands", self.bands, 1, MAX_PERMUTATIONS)
         check_range("rows", self.rows, 1, MAX_PERMUTATIONS // self.bands)
-        check_range("least", self.least, 1, self.bands)
+        check_range("least", self.min_shared_keys, 1, self.bands)
         if self.estimate is not None:
             check_range("estimate", self.estimate, 0, 1)
 
@@ -78,7 +78,7 @@ class MinHash(MethodOfWords):
     def defaults_for(cls, similarity: float) -> dict[str, int]:
         """Return the bands and rows to find pairs of a similarity by; see ``choose_bands``."""
         bands, rows = choose_bands(similarity)
-        return {"bands": bands, "rows": rows, "least": 1}
+        return {"bands": bands, "rows": rows, "min_shared_keys": 1}
 
     def expected_recall(self, similarity: float, shingles: FeatureOptions) -> float | None:
         """Return the probability that texts of a similarity share enough bands.
@@ -88,7 +88,7 @@ class MinHash(MethodOfWords):
         """
         if self.estimate is not None or shingles.unweighted != self.options.unweighted:
             return None
-        return expected_recall(similarity, self.bands, self.rows, self.least)
+        return expected_recall(similarity, self.bands, self.rows, self.min_shared_keys)
 
     @property
     def sketch_bytes(self) -> int:
@@ -139,7 +139,7 @@ class SuperShingles(MinHash):
 
     bands: int = 6
     rows: int = 14
-    least: int = 2
+    min_shared_keys: int = 2
 
     @classmethod
     def defaults_for(cls, similarity: float) -> dict[str, int]:

@@ -97,10 +97,10 @@ def minwise_hashes(
     u and a low half h. The shingle is in bin ``m * (u * c mod 2**32) / 2**32`` of the group, c = 1
     for the first group, other constants for the next. The value of order i is, in this sequence,
 
-    1. the least ``(h ^ flip) * factor`` of the shingles in bin i, with the flip and the odd factor
+    1. the lowest ``(h ^ flip) * factor`` of the shingles in bin i, with the flip and the odd factor
        of the group's first order, by which the product permutes the 32-bit numbers;
     2. if bin i is empty, the complement of the greatest such product in bin i by the next c;
-    3. if that is empty, the least product of all shingles, with the flip and factor of order i.
+    3. if that is empty, the lowest product of all shingles, with the flip and factor of order i.
 
     Its upper 30 bits are stored, plus 0, 2**30 or 2**31 by the case. Constants are fixed: the same
     text has the same values on every machine, but others with another number of permutations.

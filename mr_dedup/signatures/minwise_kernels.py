@@ -63,7 +63,7 @@ def _take_lowest(
     hashes: Any,
     start: Any,
 ) -> tuple[Any, Any]:
-    """Lower lowest[i] to the least of (h ^ flips[i]) * factors[i] over eight h.
+    """Lower lowest[i] to the smallest of (h ^ flips[i]) * factors[i] over eight h.
 
     For i from ``first`` to ``first`` + LANES; h are the low halves of hashes[start : start + 8].
     Arrays are uint32 but for ``hashes`` uint64.
@@ -75,15 +75,15 @@ def _take_lowest(
                 context, builder, sig.args[array], arguments[array], arguments[index]
             )
 
-        least = load(builder, at(0, 3), _VECTOR)
+        minimum = load(builder, at(0, 3), _VECTOR)
         flip, factor = (load(builder, at(array, 3), _VECTOR) for array in (1, 2))
         for j in range(_TOGETHER):
             pointer = builder.gep(at(4, 5), [ir.Constant(INT32, j)])
             low = builder.trunc(builder.load(pointer), INT32)
             image = builder.mul(builder.xor(broadcast(builder, low, _VECTOR), flip), factor)
-            smaller = builder.icmp_unsigned("<", image, least)
-            least = builder.select(smaller, image, least)
-        store(builder, least, at(0, 3))
+            smaller = builder.icmp_unsigned("<", image, minimum)
+            minimum = builder.select(smaller, image, minimum)
+        store(builder, minimum, at(0, 3))
         return context.get_dummy_value()
 
     arguments = (lowest, flips, factors, types.uint64, hashes, types.uint64)

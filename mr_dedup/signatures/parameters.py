@@ -26,12 +26,15 @@ class ParameterisedMethod(ABC):
     TITLE: ClassVar[str]
     """The name of the method without parameters."""
 
+    SPELLINGS: ClassVar[dict[str, str]] = {"min_shared_keys": "least"}
+    """The parameters whose name differs from that of the field."""
+
     @property
     def name(self) -> str:
         """The title and the parameters, as ``parse_method`` reads them."""
         # parameters of all methods of words last
-        ordered = sorted(fields(self), key=lambda each: each.kw_only is True)
-        values = {each.name: getattr(self, each.name) for each in ordered}
+        ordered = [each.name for each in sorted(fields(self), key=lambda it: it.kw_only is True)]
+        values = {self.SPELLINGS.get(name, name): getattr(self, name) for name in ordered}
         stated = ",".join(f"{key}={_text(it)}" for key, it in values.items() if it is not None)
         return f"{self.TITLE}:{stated}" if stated else self.TITLE
 
@@ -50,8 +53,8 @@ class ParameterisedMethod(ABC):
         return None
 
     @property
-    def least(self) -> int:
-        """The number of keys that a candidate pair shares at least."""
+    def min_shared_keys(self) -> int:
+        """The number of keys that the two texts of a candidate pair must share."""
         return 1
 
     @property
@@ -77,7 +80,7 @@ class ParameterisedMethod(ABC):
 
 @dataclass(frozen=True)
 class MethodOfWords(ParameterisedMethod):
-    """A method that prepares texts and splits them into words, as ``FeatureOptions`` says.
+    """A method that prepares texts and splits them into words, as by ``FeatureOptions``.
 
     Args:
         stop_words, stem, segment, normalize: As in ``FeatureOptions``, with its defaults; None of
@@ -106,10 +109,10 @@ class MethodOfWords(ParameterisedMethod):
         )  # fmt: skip
 
 
-def check_range(name: str, value: float, least: float, most: float) -> None:
+def check_range(name: str, value: float, low: float, high: float) -> None:
     """Raise ValueError, naming the parameter, for a value out of range."""
-    if not least <= value <= most:
-        raise ValueError(f"{name} must be from {least} to {most}, not {value}")
+    if not low <= value <= high:
+        raise ValueError(f"{name} must be from {low} to {high}, not {value}")
 
 
 def _text(value: object) -> str:

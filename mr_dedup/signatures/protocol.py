@@ -93,8 +93,8 @@ class SignatureMethod(Protocol):
         """The name with all parameters, such as ``segments:count=8,least=4``."""
 
     @property
-    def least(self) -> int:
-        """The number of keys that a candidate pair shares at least."""
+    def min_shared_keys(self) -> int:
+        """The number of keys that the two texts of a candidate pair must share."""
 
     @property
     def sketch_bytes(self) -> int:

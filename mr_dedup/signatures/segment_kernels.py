@@ -37,13 +37,13 @@ class SegmentRule(NamedTuple):
         by: LINES, SENTENCES or CONTENT.
         segments: The number of segments of a text; not used with a length.
         length: The lines, sentences or, on average, words of a segment; 0 to use the number.
-        least: The number of keys that a text with words has at least.
+        min_keys: The number of keys that a text with words has at least.
     """
 
     by: int
     segments: np.uint64
     length: np.uint64
-    least: np.uint64
+    min_keys: np.uint64
 
 
 class SegmentScratch(NamedTuple):
@@ -86,9 +86,9 @@ def sign_segments(batch, table, rule, scratch, keys, ends):  # type: ignore[no-u
             written = _hash_units(size, rule, scratch, keys, written)
             end = uint64(scratch.unit_stops[size - U1]) if size != U0 else U0
         written = _keep_distinct(keys, begin, written)
-        if size != U0 and written < begin + rule.least:
+        if size != U0 and written < begin + rule.min_keys:
             whole = xxh3_64(tokens.text, U0, end)
-            for more in range(begin + rule.least - written):
+            for more in range(begin + rule.min_keys - written):
                 keys[written] = folded_product(whole ^ _FACTORS[0], uint64(more) + _FACTORS[1])
                 written += U1
         ends[i + 1] = written
@@ -126,14 +126,14 @@ def _hash_content(count, rule, scratch, keys, written):  # type: ignore[no-untyp
 
 
 @kernel
-def _lowest_hashes(hashes, windows, most, lowest):  # type: ignore[no-untyped-def]
-    """Return the highest of the ``most`` lowest hashes after the first, and how many equal it."""
+def _lowest_hashes(hashes, windows, size, lowest):  # type: ignore[no-untyped-def]
+    """Return the highest of the ``size`` lowest hashes after the first, and how many equal it."""
     kept = U0
     for i in range(U1, windows):
         value = hashes[i]
         hole = kept
-        if kept == most:
-            if most == U0 or value >= lowest[most - U1]:
+        if kept == size:
+            if size == U0 or value >= lowest[size - U1]:
                 continue
             hole -= U1
         kept = hole + U1

@@ -40,14 +40,15 @@ class Segments(MethodOfWords):
 
     Sentences end with one of .!? before white space, with one of 。！？, and at an empty line.
     Lines and sentences without words are skipped. A text with fewer distinct segments than
-    ``least`` gets further keys, which only texts of the same words, in the same lines or sentences,
-    share.
+    ``min_shared_keys`` gets further keys, which only texts of the same words, in the same lines or
+    sentences, share.
 
     Args:
         by: ``lines``, ``sentences`` or ``content``.
         count: The number of segments of a text, 8 if neither this nor ``length`` is given.
         length: The lines, sentences or words of a segment, in place of ``count``.
-        least: The number of distinct segments that near-duplicates share.
+        min_shared_keys: The number of distinct segments that near-duplicates share; ``least`` in
+            names.
         stop_words, stem, segment, normalize: As in ``FeatureOptions``; stop words and stems with
             ``content`` alone.
 
@@ -55,7 +56,7 @@ class Segments(MethodOfWords):
         ValueError: For a parameter out of range, or that cannot be combined with another.
 
     Example:
-        >>> Segments(by="lines", length=2, least=1).name
+        >>> Segments(by="lines", length=2, min_shared_keys=1).name
         'segments:by=lines,length=2,least=1'
     """
 
@@ -64,7 +65,7 @@ class Segments(MethodOfWords):
     by: Cut = "content"
     count: int | None = None
     length: int | None = None
-    least: int = 4
+    min_shared_keys: int = 4
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -76,12 +77,12 @@ class Segments(MethodOfWords):
             if self.count is None:
                 object.__setattr__(self, "count", COUNT)
             check_range("count", self._count, 1, MAX_SEGMENTS)
-            check_range("least", self.least, 1, self._count)
+            check_range("least", self.min_shared_keys, 1, self._count)
             return
         if self.count is not None:
             raise ValueError(f"count and length cannot both be given: {self.count}, {self.length}")
         check_range("length", self.length, 1, MAX_LENGTH)
-        check_range("least", self.least, 1, MAX_SEGMENTS)
+        check_range("least", self.min_shared_keys, 1, MAX_SEGMENTS)
 
     @property
     def _count(self) -> int:
@@ -99,10 +100,11 @@ class Segments(MethodOfWords):
         batch = prepared_batch(texts, options)
         # no text has more segments than words; what is not written takes no memory
         max_segments = np.minimum(batch.sizes // 2 + 1, self._count or MAX_LENGTH * MAX_SEGMENTS)
-        keys = np.empty(int(max_segments.sum()) + self.least * len(texts), np.uint64)
+        keys = np.empty(int(max_segments.sum()) + self.min_shared_keys * len(texts), np.uint64)
         ends = np.zeros(len(texts) + 1, np.uint64)
         rule = kernels.SegmentRule(
-            _KERNEL_CUTS[self.by], *map(np.uint64, (self._count, self.length or 0, self.least))
+            _KERNEL_CUTS[self.by],
+            *map(np.uint64, (self._count, self.length or 0, self.min_shared_keys)),
         )
         kernels.sign_segments(
             batch, table_for(options), rule, self._scratch(batch.longest), keys, ends

@@ -39,14 +39,14 @@ class KeywordRule(NamedTuple):
         totals: uint64[s]; a word that occurs t times weighs totals[t], and beyond the end as much
             more for each occurrence as the last two differ.
         idf_table: Their idfs.
-        most: The number of keywords of a text at most.
+        max_words: The largest number of keywords of a text.
         by_weight: Whether they are written in the order of their weights, else of their bytes.
     """
 
     table: UnicodeTable
     totals: NDArray[np.uint64]
     idf_table: IdfTable
-    most: np.uint64
+    max_words: np.uint64
     by_weight: bool
 
 
@@ -90,8 +90,8 @@ def write_keywords(batch, rule, scratch, chosen, sketches, out, edges):  # type:
     """Write the keywords of each text, with a space between two, which no word has.
 
     The heaviest words, those of equal weight in the order of their bytes. ``chosen``
-    uint32[most + 1] is scratch. ``sketches`` are words uint32[n, most] and weights
-    float32[n, most]: row i gets the low halves of the keywords' hashes, ascending, and their
+    uint32[max_words + 1] is scratch. ``sketches`` are words uint32[n, max_words] and weights
+    float32[n, max_words]: row i gets the low halves of the keywords' hashes, ascending, and their
     weights, at its end; nothing if there are no columns.
     """
     content, starts, stops = batch
@@ -112,7 +112,7 @@ def write_keywords(batch, rule, scratch, chosen, sketches, out, edges):  # type:
             multiply_by_idf(scratch.hashes, idfs, distinct, rule.idf_table)
             for word in range(distinct):
                 weight[word] *= uint64(idfs[word])
-        kept = _choose_heaviest(tokens, weight, distinct, rule.most, chosen)
+        kept = _choose_heaviest(tokens, weight, distinct, rule.max_words, chosen)
         if words.shape[1]:
             _write_sketch(scratch.hashes, weight, chosen[:kept], words[i], weights[i])
         if not rule.by_weight:
@@ -195,8 +195,8 @@ def count_words(content, begin, end, table, scratch):  # type: ignore[no-untyped
 
 
 @kernel
-def _choose_heaviest(tokens, weight, count, most, chosen):  # type: ignore[no-untyped-def]
-    """Write the ``most`` heaviest of ``count`` words, in order; return their number."""
+def _choose_heaviest(tokens, weight, count, max_words, chosen):  # type: ignore[no-untyped-def]
+    """Write the ``max_words`` heaviest of ``count`` words, in order; return their number."""
     _write_prefixes(tokens, count, weight)
     kept, lightest = U0, U0
     for i in range(count):
@@ -214,9 +214,9 @@ def _choose_heaviest(tokens, weight, count, most, chosen):  # type: ignore[no-un
             chosen[hole] = uint32(other)
             hole -= U1
         chosen[hole] = uint32(word)
-        kept = min(kept + U1, most)
-        if kept == most:
-            lightest = weight[uint64(chosen[most - U1])]
+        kept = min(kept + U1, max_words)
+        if kept == max_words:
+            lightest = weight[uint64(chosen[max_words - U1])]
     return kept
 
 

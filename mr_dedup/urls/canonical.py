@@ -98,7 +98,7 @@ class UrlForm:
             prepared = self._prepared(parts, self._canonical_hosts.get(host, host), port)
             form = canonicalize_url(urlunsplit(prepared), keep_fragments=self.keep_fragments)
         except ValueError as error:
-            raise NotAUrlError(f"is no URL: {error}") from error
+            raise NotAUrlError(f"not a URL: {error}") from error
         return form.encode()
 
     def of_each(self, urls: list[bytes]) -> list[bytes]:
@@ -191,7 +191,7 @@ def _host(name: str) -> str:
         try:
             name = idna.encode(name, uts46=True).decode().rstrip(".")
         except idna.IDNAError as error:
-            raise ValueError(f"{name!r} is no host: {error}") from error
+            raise ValueError(f"{name!r} is not a host: {error}") from error
     if len(name) > _MAX_HOST:
         raise ValueError(f"a host has at most {_MAX_HOST} characters")
     return name

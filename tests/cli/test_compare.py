@@ -340,7 +340,7 @@ def test_usage_errors_are_one_line(capfd, tmp_path, corpus, monkeypatch):
     for more, said in [
         (["--truth", tmp_path / "none.tsv"], f"{tmp_path / 'none.tsv'}: "),
         (["--truth", bad], f"{bad}, line 1: 'very' is not a similarity from 0 to 1"),
-        (["--method", "magic"], "--method: method 'magic' is none of simhash, exact, "),
+        (["--method", "magic"], "--method: method 'magic' is not one of simhash, exact, "),
         (["--method", "minhash:rows=0"], "rows must be from 1 to "),
         (["--method", "simhash:k=65"], "--method: "),
         (["--method", "keywords:stop_words=en"], "words:1"),

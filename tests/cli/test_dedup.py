@@ -206,7 +206,7 @@ def by_length(documents):
         (["lowest:id"], by_id),
     ],
 )
-def test_keepers_are_chosen_by_policy(tmp_path, capfd, runner, policies, rank):
+def test_kept_documents_are_chosen_by_policy(tmp_path, capfd, runner, policies, rank):
     documents = made_up_documents(5)
     for document in documents:
         # a field that only a policy reads
@@ -313,11 +313,11 @@ def test_what_cannot_be_is_one_line(tmp_path, capfd):
         ([tmp_path / "no.jsonl", "-o", out], "no.jsonl: no such file"),
         ([path, "-o", tmp_path / "no" / "out"], "its folder"),
         ([path, "-o", tmp_path / "full"], "exists; give --overwrite"),
-        ([path, "-o", tmp_path / "full", "--overwrite"], "is no result of mr-dedup dedup"),
+        ([path, "-o", tmp_path / "full", "--overwrite"], "not a result of mr-dedup dedup"),
         ([path, "-o", out, "--keep", "best"], "best"),
         ([path, "-o", out, "-k", "65"], "65"),
         ([path, "-o", out, "--shingles", "words:0"], "0"),
-        ([path, "-o", out, "--resume"], "holds no run to go on with"),
+        ([path, "-o", out, "--resume"], "contains no run to resume"),
     ]:
         assert said in mistake(capfd, *arguments), arguments
         assert not out.exists()
@@ -484,7 +484,7 @@ def test_decisions_that_cannot_be_told_of_end_the_run(tmp_path, capfd, monkeypat
         raise OSError(28, "No space left on device", "decisions.parquet")
 
     with monkeypatch.context() as patch:
-        patch.setattr(pipeline.Decided, "write", write)
+        patch.setattr(pipeline.RunDecisions, "write", write)
         assert "No space left on device" in mistake(capfd, path, "-o", out)
     assert not has_finished(tmp_path / ".out.unfinished", "resolve")
     assert not out.exists()
@@ -517,7 +517,7 @@ def stopped_after(stage, path, out, monkeypatch, capfd, *arguments):
         patch.setattr(Stages, "finish", finish)
         code, _, err = dedup(capfd, path, "-o", out, *arguments)
     assert code == 130
-    assert "--resume goes on with it" in err
+    assert "--resume continues" in err
     assert not out.exists()
 
 
@@ -530,13 +530,13 @@ def test_a_changed_option_input_or_intermediate_is_noticed(tmp_path, capfd, monk
     assert "--resume: verify was 0.8, is 0.5" in mistake(
         capfd, path, "-o", out, "--resume", "--verify", 0.5
     )
-    assert "a run for it did not end; --resume" in mistake(capfd, path, "-o", out)
+    assert "a run was interrupted; --resume" in mistake(capfd, path, "-o", out)
     # those of another mr_dedup may be others of the same documents
     for module, name in [(simhash, "fingerprint version"), (columns, "signature version")]:
         with monkeypatch.context() as patch:
             patch.setattr(module, "VERSION", 99)
             said = mistake(capfd, path, "-o", out, "--resume")
-        assert f"--resume: {name} was {module.VERSION}, is 99; that is another run" in said
+        assert f"--resume: {name} was {module.VERSION}, is 99; start another run" in said
     # a damaged intermediate is made again
     for name in ("rows.parquet", "labels.parquet", "result/decisions.parquet", "kept.parquet"):
         content = bytearray((unfinished / name).read_bytes())

@@ -263,11 +263,11 @@ def test_mistakes_are_one_line(tmp_path, capfd):
     old = tmp_path / "old"
     done(capfd, path, "-o", old, "--method", "exact")
     for arguments, said in [
-        (["--method", "magic"], "--method: method 'magic' is none of simhash, exact, "),
+        (["--method", "magic"], "--method: method 'magic' is not one of simhash, exact, "),
         (["--method", "minhash:rows=0"], "rows must be from 1 to "),
-        (["--method", "minhash:size=1"], "it has no 'size', but stop_words"),
+        (["--method", "minhash:size=1"], "it has no parameter 'size', only stop_words"),
         (["--method", "simhash:rows=1"], "simhash has one parameter, as in simhash:k=3"),
-        (["--method", "minhash", "-k", 3], "-k: means nothing to minhash; give --method simhash"),
+        (["--method", "minhash", "-k", 3], "-k: not used by minhash; give --method simhash"),
         (["--method", "simhash:k=3", "-k", 4], "is given several k, [3, 4]"),
         (["--method", "keywords:weighting=tf-idf"], "needs document frequencies"),
         (["--method", "keywords", "--keyword-idf", path], f"{path}"),

@@ -134,7 +134,7 @@ def test_an_unfinished_run_is_not_forgotten_by_a_plan(tree, capfd, monkeypatch):
     stopped_after("resolve", path, tree / "out", monkeypatch, capfd)
     before = files_of(tree)
     told = plan(capfd, path, "-o", tree / "out", "--overwrite")
-    assert told["until"].endswith("; the unfinished run there is forgotten")
+    assert told["until"].endswith("; the unfinished run there is removed")
     assert told["fingerprint:"] != "done, is not run again"
     assert files_of(tree) == before
     done(capfd, path, "-o", tree / "out", "--resume")

@@ -176,22 +176,22 @@ def test_mistakes_are_one_line(tmp_path, capfd, corpus):
     out = tmp_path / "out.tsv"
     out.write_text("old")
     for arguments, said in [
-        (["--method", "magic"], "--method: method 'magic' is none of simhash, exact, "),
-        (["--method", "minhash", "-k", 3], "-k: means nothing to minhash"),
-        (["--method", "minhash", "--with", path], "--with: means nothing to documents"),
-        (["--method", "minhash", "--design", "4-tables"], "--design: means nothing to documents"),
+        (["--method", "magic"], "--method: method 'magic' is not one of simhash, exact, "),
+        (["--method", "minhash", "-k", 3], "-k: not used by minhash"),
+        (["--method", "minhash", "--with", path], "--with: not used by documents"),
+        (["--method", "minhash", "--design", "4-tables"], "--design: not used by documents"),
         (["--method", "minhash", "--shingles", "words:0"], "length must be from 1 to "),
         (["--method", "minhash", "-o", out], "exists; give --overwrite to replace it"),
         (["--method", "minhash", "--reducers", 2], "--reducers: needs -r hadoop or -r emr"),
-        (["--verify", "0.8"], "--verify: means nothing without --method, to fingerprints"),
-        (["--features", "words:1"], "--features: means nothing without --method"),
-        (["--text-field", "text"], "--text-field: means nothing without --method"),
-        (["--html", "page"], "--html: means nothing without --method"),
-        (["--html-field", "page"], "--html-field: means nothing without --method"),
-        (["--max-record-size", "1MB"], "--max-record-size: means nothing without --method"),
-        (["--strict"], "--strict: means nothing without --method"),
-        (["--method", "minhash", "--byte-order", "little"], "--byte-order: means nothing to doc"),
-        (["--method", "minhash", "--table-memory", "1MB"], "--table-memory: means nothing to doc"),
+        (["--verify", "0.8"], "--verify: needs --method, is not used for fingerprints"),
+        (["--features", "words:1"], "--features: needs --method"),
+        (["--text-field", "text"], "--text-field: needs --method"),
+        (["--html", "page"], "--html: needs --method"),
+        (["--html-field", "page"], "--html-field: needs --method"),
+        (["--max-record-size", "1MB"], "--max-record-size: needs --method"),
+        (["--strict"], "--strict: needs --method"),
+        (["--method", "minhash", "--byte-order", "little"], "--byte-order: not used by doc"),
+        (["--method", "minhash", "--table-memory", "1MB"], "--table-memory: not used by doc"),
     ]:
         assert said in mistake(capfd, path, *arguments)
     assert out.read_text() == "old"

@@ -268,7 +268,7 @@ def test_weights_and_frequencies_that_do_not_fit_are_one_line(tmp_path, capfd, c
     uses_idf = ["--weights", "tf-idf"]
     for arguments, said in [
         (uses_idf, "--weights tf-idf: needs --idf, a file of mr-dedup idf"),
-        (["--idf", table], "--idf: means nothing to --weights "),
+        (["--idf", table], "--idf: not used by --weights "),
         ([*uses_idf, "--idf", "no.parquet"], "no.parquet: cannot be read: No such file"),
         ([*uses_idf, "--idf", tmp_path], "cannot be read: Is a directory"),
         ([*uses_idf, "--idf", path], "docs.jsonl: "),

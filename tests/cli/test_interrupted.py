@@ -51,7 +51,7 @@ def test_dedup_ends_in_a_kernel_and_is_resumed(tmp_path, number, runner):
     _, said = process.communicate(timeout=60)
     assert (process.returncode, said) == (
         130,
-        f"mr-dedup: {tmp_path / '.out.unfinished'}: what is done so far; --resume goes on with it\n"
+        f"mr-dedup: {tmp_path / '.out.unfinished'}: completed stages; --resume continues\n"
         "mr-dedup: error: interrupted\n",
     )
     assert list(temporary.iterdir()) == []

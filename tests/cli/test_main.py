@@ -122,8 +122,8 @@ def test_an_unknown_ending_is_answered_with_options_the_command_has(
     ("error", "code", "said"),
     [
         (ZeroDivisionError("a\nb"), 70, "a bug in mr-dedup: ZeroDivisionError: a\\nb (--debug "),
-        (MemoryError("no 8 TiB"), 2, "memory was short: no 8 TiB"),
-        (MemoryError(), 2, "memory was short"),
+        (MemoryError("no 8 TiB"), 2, "out of memory: no 8 TiB"),
+        (MemoryError(), 2, "out of memory"),
         (OSError(5, "Input/output error", "x"), 2, "x: Input/output error"),
         (KeyboardInterrupt(), 130, "interrupted"),
     ],

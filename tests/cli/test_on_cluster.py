@@ -5,17 +5,17 @@ from pathlib import Path
 
 import pytest
 
-from mr_dedup.cli.on_cluster import delivered, output_place
+from mr_dedup.cli.on_cluster import delivered, output_name
 from mr_dedup.errors import MrDedupError
 
 
 def test_an_output_is_a_path_or_one_address():
-    assert output_place("a/b*.tsv") == Path("a/b*.tsv")
+    assert output_name("a/b*.tsv") == Path("a/b*.tsv")
     for address in ("hdfs:///a b/c.parquet", "s3://bucket/x#1.tsv"):
-        assert output_place(address) == address
+        assert output_name(address) == address
     for odd in ("*", "?", "[a]", "{a,b}", "\\", "a\tb", "a\nb", "folder/"):
-        with pytest.raises(argparse.ArgumentTypeError, match="is no plain name of an output"):
-            output_place(f"hdfs:///found/{odd}")
+        with pytest.raises(argparse.ArgumentTypeError, match="not a plain name of a file"):
+            output_name(f"hdfs:///found/{odd}")
 
 
 def test_an_output_here_is_written_where_it_is_to_be(tmp_path):

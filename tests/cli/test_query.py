@@ -205,7 +205,7 @@ def test_a_cluster_is_sent_what_is_told_to_be_parquet_whole(
     sent = []
 
     def noting(engine, job, inputs):
-        sent.append(sorted(Path(each.place).name for each in inputs))
+        sent.append(sorted(Path(each.location).name for each in inputs))
         raise MrDedupError("this far")
 
     monkeypatch.setattr(StreamingEngine, "run", noting)
@@ -330,7 +330,7 @@ def test_other_mistakes_are_one_line(corpus, queries, capfd, tmp_path):
         ([tmp_path / "nothing", *good], "nothing: contains no files"),
         ([tmp_path / "what.dat", *good], "--"),
         (["file://elsewhere/x.longs", *good], "another host"),
-        ([good[0], "--queries", tmp_path / "empty.longs"], "holds no queries"),
+        ([good[0], "--queries", tmp_path / "empty.longs"], "contains no queries"),
         ([good[0], "--queries", tmp_path / "missing.longs"], "missing.longs"),
         ([good[0], "--queries", tmp_path], "is a directory"),
         ([*good, "-k", "-1"], "k must be from 0 to 64, not -1"),

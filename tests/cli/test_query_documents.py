@@ -152,10 +152,10 @@ def test_what_cannot_be_is_one_line(corpus_file, queries_file, tmp_path, capfd):
     (tmp_path / "x.longs").write_bytes(bytes(8))
     write(tmp_path / "empty.jsonl", [])
     for arguments, said in [
-        ([corpus_file, tmp_path / "x.longs", "--queries", queries_file], "corpus: holds documents"),
+        ([corpus_file, tmp_path / "x.longs", "--queries", queries_file], "corpus: contains doc"),
         (
             [corpus_file, "--queries", tmp_path / "empty.jsonl"],
-            "holds no document",
+            "no document has",
         ),
         ([corpus_file, "--queries", tmp_path / "none.jsonl"], "none.jsonl: no such file"),
         ([corpus_file, "--queries", queries_file, "--features", "x"], "--features"),

@@ -37,11 +37,11 @@ def columns(pages):
     documents = ClusteredDocuments(
         ids=pa.array([page.id for page in pages], pa.large_string()),
         files=whole("file"),
-        places=whole("place"),
+        positions=whole("place"),
         text_bytes=np.array([len(page.text.encode()) for page in pages], np.int64),
         clusters=whole("cluster", np.uint64),
         fingerprints=whole("fingerprint", np.uint64),
-        exist=whole("exists", np.bool_),
+        has_fingerprint=whole("exists", np.bool_),
         texts=numbers,
         fields=pa.table(fields) if names else None,
     )

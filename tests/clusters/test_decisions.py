@@ -14,8 +14,8 @@ from mr_dedup.clusters import decision_kernels, verification_kernels
 from mr_dedup.clusters import decisions as decisions_module
 from mr_dedup.clusters.decisions import THRESHOLD, Limits, Reason, resolve
 from mr_dedup.clusters.documents import ClusteredDocuments
-from mr_dedup.clusters.keepers import KeepPolicy
-from mr_dedup.clusters.verification import MOST_SHINGLES, ShingleSets, shingle_sets
+from mr_dedup.clusters.keep_policy import KeepPolicy
+from mr_dedup.clusters.verification import MAX_SHINGLES, ShingleSets, shingle_sets
 from mr_dedup.features.options import FeatureOptions
 from tests.clusters.clustered import Page, columns
 from tests.clusters.sketch_oracle import estimate
@@ -262,16 +262,16 @@ def documents_of(clusters, texts):
     return ClusteredDocuments(
         ids=pa.array(map(str, range(n)), pa.large_string()),
         files=np.zeros(n, np.int64),
-        places=np.arange(n),
+        positions=np.arange(n),
         text_bytes=np.zeros(n, np.int64),
         clusters=np.array(clusters, np.uint64),
         fingerprints=np.zeros(n, np.uint64),
-        exist=np.ones(n, np.bool_),
+        has_fingerprint=np.ones(n, np.bool_),
         texts=np.array(texts, np.int64),
     )
 
 
-def sets_of(lists, most=MOST_SHINGLES):
+def sets_of(lists, most=MAX_SHINGLES):
     kept = [sorted(numbers)[:most] for numbers in lists]
     sizes = np.array([len(numbers) for numbers in lists], np.int64)
     offsets = np.append(0, np.minimum(sizes, most).cumsum())
@@ -347,13 +347,13 @@ def by_comparing_all(sets, most, threshold):
 
 @pytest.mark.parametrize("name", CROWDS)
 @pytest.mark.parametrize("threshold", [0.3, 0.8, 1.0])
-def test_crowded_clusters_are_decided_on_as_by_comparing_all(name, threshold, monkeypatch):
+def test_large_clusters_are_decided_on_as_by_comparing_all(name, threshold, monkeypatch):
     sets = [frozenset(numbers) for numbers in CROWDS[name]]
     random.Random(name).shuffle(sets)
     sets = list(dict.fromkeys(sets))
     n = len(sets)
     documents, order = documents_of([0] * n, range(n)), np.arange(n)
-    for most in (MOST_SHINGLES, 35):  # 35: many sets are cut
+    for most in (MAX_SHINGLES, 35):  # 35: many sets are cut
         expected = by_comparing_all(sets, most, threshold)
         for limits in LIMITS:
             found = resolve(documents, order, sets_of(sets, most), threshold, limits=limits)
@@ -365,7 +365,7 @@ def test_crowded_clusters_are_decided_on_as_by_comparing_all(name, threshold, mo
         monkeypatch.undo()
 
 
-def test_crowded_clusters_are_decided_on_beside_others():
+def test_large_clusters_are_decided_on_beside_others():
     sets = [numbers for name in ("unlike", "few phrases") for numbers in CROWDS[name]]
     sets += [CROWDS["unlike"][0], CROWDS["few phrases"][0][:-1]]
     n = len(sets)
@@ -375,7 +375,7 @@ def test_crowded_clusters_are_decided_on_beside_others():
     for cluster in range(3):
         members = [place for place in order if clusters[place] == cluster]
         alone = by_comparing_all(
-            [frozenset(sets[place]) for place in members], MOST_SHINGLES, THRESHOLD
+            [frozenset(sets[place]) for place in members], MAX_SHINGLES, THRESHOLD
         )
         assert found.kept_rows[members].tolist() == [members[keeper] for keeper in alone]
 
@@ -388,7 +388,7 @@ def test_the_order_and_the_parts_in_which_documents_come_do_not_matter():
     rng = np.random.default_rng(2)
     for parts in (1, 2, 7):
         came = rng.permutation(n)
-        documents = dataclasses.replace(documents_of([0] * n, places), places=came)
+        documents = dataclasses.replace(documents_of([0] * n, places), positions=came)
         joined = ShingleSets.joined(
             [sets_of([sets[i] for i in part], 50) for part in np.array_split(came, parts)]
         )
@@ -421,7 +421,7 @@ def test_a_hundred_thousand_copies_and_ten_thousand_unlike_texts():
     rng = np.random.default_rng(7)
     sizes = np.full(10_000, 50)
     hashes = np.sort(rng.integers(0, 2**64, (10_000, 50), dtype=np.uint64), axis=1).ravel()
-    sets = ShingleSets(np.arange(10_001) * 50, sizes, hashes, MOST_SHINGLES)
+    sets = ShingleSets(np.arange(10_001) * 50, sizes, hashes, MAX_SHINGLES)
     texts = np.concatenate([np.zeros(100_000, np.int64), np.arange(10_000)])
     n = texts.size
     found = resolve(documents_of([3] * n, texts), np.arange(n), sets)

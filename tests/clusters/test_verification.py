@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from mr_dedup.clusters import verification
 from mr_dedup.clusters.verification import (
-    MOST_SHINGLES,
+    MAX_SHINGLES,
     ShingleSets,
     number_texts,
     shingle_sets,
@@ -43,7 +43,7 @@ def as_lists(sets):
     return [sets.hashes[start:stop].tolist() for start, stop in edges]
 
 
-def sets_of(lists, most=MOST_SHINGLES):
+def sets_of(lists, most=MAX_SHINGLES):
     """ShingleSets of lists of numbers, cut where they are longer than ``most``."""
     kept = [sorted(numbers)[:most] for numbers in lists]
     flat = [number for numbers in kept for number in numbers]
@@ -202,7 +202,7 @@ def test_long_texts_are_estimated_within_their_bound():
     sets = [set(text_oracle.shingles(text, "words", 3)) for text in pair]
     truth = len(sets[0] & sets[1]) / len(sets[0] | sets[1])
     cut = shingle_sets(array(pair))
-    assert np.diff(cut.offsets).tolist() == [MOST_SHINGLES] * 2
+    assert np.diff(cut.offsets).tolist() == [MAX_SHINGLES] * 2
     (found,) = cut.jaccard(np.array([0]), np.array([1]))
     assert 0 < abs(found - truth) < 0.02
     whole = shingle_sets(array(pair), SHINGLES, 1 << 20)
@@ -246,8 +246,8 @@ def test_misuse_is_named():
     sets = sets_of([[1, 2], [3]])
     with pytest.raises(ValueError, match="texts must be a pyarrow LargeStringArray"):
         shingle_sets(pa.array(["a"]))
-    with pytest.raises(ValueError, match="most must be at least 1, not 0"):
-        shingle_sets(array(["a"]), most=0)
+    with pytest.raises(ValueError, match="max_hashes must be at least 1, not 0"):
+        shingle_sets(array(["a"]), max_hashes=0)
     with pytest.raises(ValueError, match=r"parts: expected sets cut at one size, got \[5, 6\]"):
         ShingleSets.joined([sets_of([], 5), sets_of([], 6)])
     with pytest.raises(ValueError, match="second: expected rows from 0 to 1"):
@@ -265,8 +265,8 @@ def test_misuse_is_named():
         ("offsets", np.array([0, 2]), "offsets: expected sums of sizes"),
         ("sizes", np.array([2.0, 1.0]), r"sizes: expected int64\[n\], got float64"),
         ("hashes", np.zeros(2, np.uint64), "hashes: expected 3, got 2"),
-        ("most", 1, "offsets: expected sums of sizes"),
-        ("most", 0, "most must be at least 1, not 0"),
+        ("max_hashes", 1, "offsets: expected sums of sizes"),
+        ("max_hashes", 0, "max_hashes must be at least 1, not 0"),
     ],
 )
 def test_columns_that_do_not_fit_are_refused(name, value, reason):

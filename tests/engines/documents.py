@@ -54,7 +54,7 @@ def write_documents(folder: Path) -> list[Path]:
     return sorted(path for path in folder.iterdir())
 
 
-def awkward_lines(least_bytes: int) -> bytes:
+def awkward_lines(min_bytes: int) -> bytes:
     """Lines that begin with a mark, end in every way, hold CRs and tabs, or are no documents."""
     rng = random.Random(7)
     odd = [
@@ -63,10 +63,10 @@ def awkward_lines(least_bytes: int) -> bytes:
         b'{"id": "long", "text": "' + b"y" * 300_000 + b'"}\n',
     ]  # fmt: skip
     lines, size = [b"\xef\xbb\xbf"], 0
-    for number, line in enumerate(json_lines(least_bytes // 300, 8)):
+    for number, line in enumerate(json_lines(min_bytes // 300, 8)):
         lines.append(line if number % 20 else rng.choice(odd))
         size += len(lines[-1])
-        if size >= least_bytes:
+        if size >= min_bytes:
             break
     return b"".join(lines).removesuffix(b"\n")
 

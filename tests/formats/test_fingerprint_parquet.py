@@ -216,9 +216,7 @@ def read_identified(path):
     group_rows=st.integers(1, 50),
 )
 @costly
-def test_ranges_are_of_rows_and_nulls_are_passed_over(
-    tmp_path_factory, rows, start, stop, group_rows
-):
+def test_ranges_are_of_rows_and_nulls_are_skipped(tmp_path_factory, rows, start, stop, group_rows):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(fingerprint_parquet, "_GROUP_ROWS", group_rows)
         path = table(tmp_path_factory.getbasetemp() / "x.parquet", rows)

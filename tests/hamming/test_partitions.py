@@ -35,7 +35,7 @@ def shuffled(seed, k, count=40, others=300):
 
 
 def joined(partitioning, tasks, memory=1 << 30, two_corpora=False):
-    """Deal (side, fingerprints) of map tasks, join each partition; return pairs and the join."""
+    """Partition (side, fingerprints) of map tasks and join; return the pairs and the join."""
     partitions = {}
     for side, fingerprints in tasks:
         for key, part in partitioning.partition(fingerprints):
@@ -65,7 +65,7 @@ def of_two(left, right, splits):
 ORDERS = {
     "natural": BitOrder.natural(),
     "reversed": BitOrder(tuple(reversed(range(64)))),
-    "dealt": BitOrder.spread(np.empty(0, dtype=np.uint64)),
+    "interleaved": BitOrder.spread(np.empty(0, dtype=np.uint64)),
 }
 
 
@@ -140,12 +140,12 @@ def test_partitions_have_equal_shares_and_the_keys_of_their_tables():
     values = np.random.default_rng(1).integers(0, 2**64, 70_000, dtype=np.uint64)
     design = TableDesign.paper_4()
     for parts in (1, 2, 7, 64):
-        partitioning = Partitioning(design, ORDERS["dealt"], parts)
-        dealt = [(key, part.copy()) for key, part in partitioning.partition(values)]
-        assert [key for key, _ in dealt] == list(range(4 * parts))
+        partitioning = Partitioning(design, ORDERS["interleaved"], parts)
+        partitions = [(key, part.copy()) for key, part in partitioning.partition(values)]
+        assert [key for key, _ in partitions] == list(range(4 * parts))
         for table in range(4):
-            mine = [part for key, part in dealt if key // parts == table]
-            moved = np.sort(ORDERS["dealt"].apply(values))
+            mine = [part for key, part in partitions if key // parts == table]
+            moved = np.sort(ORDERS["interleaved"].apply(values))
             assert np.array_equal(np.sort(np.concatenate(mine)), moved)
             keys = [set((part & np.uint64(design.masks[table])).tolist()) for part in mine]
             assert not any(a & b for a, b in itertools.combinations(keys, 2))

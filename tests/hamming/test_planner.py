@@ -46,7 +46,7 @@ def test_the_smaller_side_is_indexed():
     assert plan(1_000_000, 50_000_000, 3).chosen.index == "corpus"
 
 
-def test_few_tables_until_buckets_are_too_crowded():
+def test_few_tables_until_buckets_are_too_large():
     assert plan(8_388_608, 1_000_000, 3).chosen.design.name == "4-tables"
     roomy = {"memory_bytes": 1 << 40}
     assert plan(100_000_000, 100_000_000, 3, **roomy).chosen.design.name == "6-tables-in-2"

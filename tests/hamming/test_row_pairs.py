@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from mr_dedup.hamming import row_pairs
-from mr_dedup.hamming.row_pairs import near_rows
+from mr_dedup.hamming.row_pairs import row_pairs_within
 from tests.oracles import neighbour
 
 
@@ -23,7 +23,7 @@ def test_rows_equal_brute_force(monkeypatch, together, k):
     rng.shuffle(values)
     found = [
         pair
-        for first, second in near_rows(np.array(values, np.uint64), k)
+        for first, second in row_pairs_within(np.array(values, np.uint64), k)
         for pair in zip(first.tolist(), second.tolist(), strict=True)
     ]
     assert len(found) == len(set(found))
@@ -40,18 +40,18 @@ def test_rows_of_one_fingerprint_are_no_flood(monkeypatch, middle):
     monkeypatch.setattr(row_pairs, "_TOGETHER", 1 << 12)
     values = np.repeat(np.uint64(middle), 20_000)
     values = np.append(values, np.uint64(middle) ^ (np.uint64(1) << np.arange(64, dtype=np.uint64)))
-    list(near_rows(values[-64:], 1))
+    list(row_pairs_within(values[-64:], 1))
     found = 0
     tracemalloc.start()
-    for first, _ in near_rows(values, 1):
+    for first, _ in row_pairs_within(values, 1):
         assert first.size <= 1 << 12
         found += first.size
-    _, most_bytes = tracemalloc.get_traced_memory()
+    _, max_bytes = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert found == 64 * 20_000
     # all pairs of rows would be 20 MB, and the left ones of these with their places as much
-    assert most_bytes < 3 << 20
+    assert max_bytes < 3 << 20
 
 
 def test_no_rows():
-    assert list(near_rows(np.empty(0, np.uint64), 3)) == []
+    assert list(row_pairs_within(np.empty(0, np.uint64), 3)) == []

@@ -155,7 +155,7 @@ def test_a_hub_costs_its_partition_a_link_a_task_and_a_request_a_partition(which
 
 
 def test_without_counters_labels_are_not_taken_for_final():
-    with pytest.raises(MrDedupError, match="only they say whether labels are final"):
+    with pytest.raises(MrDedupError, match="only they show whether labels are final"):
         unsettled_labels({})
     assert unsettled_labels({"edges": 0}) == 0
     assert unsettled_labels({"edges": 3, "unsettled_labels": 2}) == 2

@@ -48,7 +48,7 @@ def test_every_design_and_split_gives_one_answer(corpus, k):
     expected = pair_lines(pairs_among(corpus.corpus, k))
     for number, design in enumerate(list(designs_for(k))[:5]):
         splits, partitions = [(1, 1), (3, 2), (7, 7), (2, 64)][number % 4]
-        order = ["natural", "dealt", str(BitOrder(tuple(reversed(range(64)))))][number % 3]
+        order = ["natural", "interleaved", str(BitOrder(tuple(reversed(range(64)))))][number % 3]
         job = JoinJob(k=k, design=design, partitions=partitions, bit_order=order)
         lines, counters = lines_of(job, corpus.split(splits))
         assert lines == expected
@@ -183,8 +183,8 @@ def test_a_design_and_one_partition_give_the_same(corpus, run_alone):
     [
         ({"k": -1}, "k must be from 0 to 64, not -1"),
         ({"design": "5-tables"}, "design for k = 3 must be one of all-pairs, 4-tables"),
-        ({"bit_order": "1,2"}, "bit order must be natural, dealt or 64 positions"),
-        ({"bit_order": "best"}, "bit order must be natural, dealt or 64 positions"),
+        ({"bit_order": "1,2"}, "bit order must be natural, interleaved or 64 positions"),
+        ({"bit_order": "best"}, "bit order must be natural, interleaved or 64 positions"),
         ({"table_bytes": 0}, "--table-bytes must be at least 1, not 0"),
         ({"partitions": 0}, "--partitions must be at least 1, not 0"),
         ({"expected": -5}, "--expected must be at least 1, not -5"),
@@ -199,7 +199,7 @@ def test_mistakes_are_one_line_and_exit_with_2(corpus, run_alone):
     for arguments, said in (
         (["-k", 65, *corpus.split(1)], "error: k must be from 0 to 64, not 65"),
         (["--others", "missing.txt", "a.longs"], "missing.txt: cannot be read: No such file"),
-        (["-r", "spark", "a.longs"], "-r spark hands mappers lines"),
+        (["-r", "spark", "a.longs"], "-r spark passes lines to mappers"),
         ([], "error: no corpus files; standard input is read with --corpus-format text only"),
     ):
         done = run_alone(*arguments)

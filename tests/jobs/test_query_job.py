@@ -102,7 +102,7 @@ def test_text_is_read_from_standard_input(corpus, run_alone, tmp_path):
         (["--queries", "queries.dat"], "queries.dat: the format is not known by its ending"),
         (["--queries", "hdfs:///queries.dat"], "hdfs:///queries.dat: the format is not known"),
         (["missing.longs"], "missing.longs does not exist"),
-        (["-r", "spark"], "-r spark hands mappers lines, and this job's read whole files"),
+        (["-r", "spark"], "-r spark passes lines to mappers, and those of this job"),
     ],
 )
 def test_mistakes_in_the_options_are_told_before_anything_starts(

@@ -27,7 +27,7 @@ def rows_of(seen):
 
 def as_dict(rows):
     """By digest: visits, place, URL."""
-    columns = rows.visits.tolist(), rows.places.tolist(), rows.urls.to_pylist()
+    columns = rows.visits.tolist(), rows.positions.tolist(), rows.urls.to_pylist()
     digests = map(tuple, rows.digests.tolist())
     return {digest: (v, tuple(p), u) for digest, v, p, u in zip(digests, *columns, strict=True)}
 
@@ -55,7 +55,7 @@ def test_merging_keeps_what_came_first_and_adds_up(seen, parts):
     found = merged([merged([rows_of(seen[at::parts])]) for at in range(parts)])
     assert as_dict(found) == wanted
     assert list(map(tuple, found.digests.tolist())) == sorted(wanted)
-    places = found.by_place().places.tolist()
+    places = found.by_position().positions.tolist()
     assert places == sorted(places)
 
 
@@ -77,7 +77,7 @@ def test_what_is_yielded_early_is_merged_again(tmp_path, buffered, memory_bytes)
         DistinctUrls(output, memory_bytes) as urls,
     ):
         rejects = [reject_lines(table) for table in urls.rejects()]
-        rows = list(urls.by_place())
+        rows = list(urls.by_position())
     assert b"".join(map(format_lines, rows)) == expected
     assert output.counters["distinct_urls"] == expected.count(b"\n")
     assert b"".join(rejects).count(b"\n") == output.counters["rejected_records"] == bad

@@ -55,7 +55,7 @@ def test_invalid_decisions(tmp_path, ids, keepers, reason):
     assert refusal(path) in (f"{path}, {reason}", f"{path}: {reason}")
 
 
-def test_keepers_of_earlier_runs_are_documents_too(tmp_path):
+def test_kept_documents_of_earlier_runs_are_documents_too(tmp_path):
     none = pa.array([None] * 4, pa.large_string())
     earlier = pa.array([None, "one", "one", "two"], pa.large_string())
     decided = read_decisions(written(tmp_path, list("abcd"), list("axxy"), earlier_result=earlier))

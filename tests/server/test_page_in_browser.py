@@ -133,7 +133,7 @@ def test_bits_tables_and_neighbours_are_those_of_the_index(show):
 def test_failures_are_shown(show):
     seen, _ = show()
     seen.compare("12", "twelve")
-    assert "'twelve' is no number of 64 bits" in seen.page.locator("#failure").inner_text()
+    assert "'twelve' is not a number of 64 bits" in seen.page.locator("#failure").inner_text()
     assert not seen.page.locator("#result").is_visible()
 
 

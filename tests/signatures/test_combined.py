@@ -55,13 +55,13 @@ def test_sets_of_large_texts_are_cut(monkeypatch):
     texts = [" ".join(map(str, rng.integers(0, 1 << 40, n))) for n in (10, 700, 3000, 0, 5)]
     array = pa.array(texts, pa.large_string())
     options = FeatureOptions("words", 3, "tf")
-    monkeypatch.setattr(module, "MOST_SHINGLES", 1000)
+    monkeypatch.setattr(module, "MAX_SHINGLES", 1000)
     found = combined(array, 32, options, sets=True)
     same(found, array, 32, options)
-    expected = shingle_sets(array, options, most=1000)
+    expected = shingle_sets(array, options, max_hashes=1000)
     assert np.array_equal(found.sets.hashes, expected.hashes)
     assert found.sets.sizes.tolist() == expected.sizes.tolist()
-    assert verification.MOST_SHINGLES > 1000
+    assert verification.MAX_SHINGLES > 1000
 
 
 def test_features_that_weigh_repeats_otherwise_are_refused():

@@ -70,17 +70,17 @@ def test_frequencies_are_those_of_keywords():
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("", "method '' is none of exact, abstract, keywords, text-profile, segments, minhash, "
+        ("", "method '' is not one of exact, abstract, keywords, text-profile, segments, minhash, "
          "super-shingles"),
-        ("simhash:k=3", "method 'simhash' is none of exact, "),
-        ("Exact", "method 'Exact' is none of "),
+        ("simhash:k=3", "method 'simhash' is not one of exact, "),
+        ("Exact", "method 'Exact' is not one of "),
         ("segments:", "method 'segments:': expected parameter=value, not ''"),
         ("segments:count", "expected parameter=value, not 'count'"),
         ("segments:count=", "expected parameter=value, not 'count='"),
         ("segments:count=8,", "expected parameter=value, not ''"),
         ("segments:count=8,count=8", "count is given twice"),
-        ("segments:size=8", "method 'segments:size=8': it has no 'size', but "),
-        ("segments:TITLE=8", "it has no 'TITLE', but "),
+        ("segments:size=8", "method 'segments:size=8': it has no parameter 'size', only "),
+        ("segments:TITLE=8", "it has no parameter 'TITLE', only "),
         ("segments:count=many", "count must be a whole number, not 'many'"),
         ("segments:count=-1", "count must be a whole number, not '-1'"),
         ("segments:count=８", "count must be a whole number, not '８'"),
@@ -98,10 +98,10 @@ def test_names_that_mean_nothing(text, said):
     assert "\n" not in str(error.value)
 
 
-def test_what_there_is_is_told():
+def test_parameters_are_listed():
     with pytest.raises(ValueError) as error:
         parse_method("segments:cuts=lines")
-    told = str(error.value).partition("but ")[2]
+    told = str(error.value).partition("only ")[2]
     assert set(told.split(", ")) == {
         "by", "count", "length", "least", "stop_words", "stem", "segment", "normalize",
     }  # fmt: skip

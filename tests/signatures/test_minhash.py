@@ -43,9 +43,11 @@ def test_texts_share_a_key_for_each_band_of_equal_hashes(texts, bands, rows, shi
 
 def test_defaults():
     method = MinHash()
-    assert (method.bands, method.rows, method.least, method.sketch_bytes) == (20, 5, 1, 100)
+    assert (method.bands, method.rows, method.sketch_bytes) == (20, 5, 100)
+    assert method.min_shared_keys == 1
     method = SuperShingles()
-    assert (method.bands, method.rows, method.least, method.sketch_bytes) == (6, 14, 2, 84)
+    assert (method.bands, method.rows, method.sketch_bytes) == (6, 14, 84)
+    assert method.min_shared_keys == 2
     assert MinHash(shingles="words").shingles == "words:1"
 
 
@@ -86,7 +88,7 @@ def test_words_are_prepared_first():
         ({"bands": 0}, "bands must be from 1 to 4096, not 0"),
         ({"bands": 64, "rows": 65}, "rows must be from 1 to 64, not 65"),
         ({"rows": 0}, "rows must be from 1 to 204, not 0"),
-        ({"least": 21}, "least must be from 1 to 20, not 21"),
+        ({"min_shared_keys": 21}, "least must be from 1 to 20, not 21"),
         ({"estimate": 1.5}, "estimate must be from 0 to 1"),
         ({"shingles": "lines:3"}, "unit must be one of"),
         ({"shingles": "words:x"}, "features are words:N, characters:N or auto"),

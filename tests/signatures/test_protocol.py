@@ -55,7 +55,7 @@ def test_keys_and_sketches_have_the_form_they_should(method, texts):
         assert len(set(of)) == len(of)
         if text is None:
             assert not of
-    assert method.least >= 1
+    assert method.min_shared_keys >= 1
 
 
 @every_method
@@ -99,7 +99,7 @@ def test_equal_texts_match(method, text):
     found = keys(signed)
     assert found[0] == found[2]
     if found[0]:
-        assert shared(signed, 0, 2) >= method.least
+        assert shared(signed, 0, 2) >= method.min_shared_keys
         assert method.similarity(signed.sketches[:1], signed.sketches[2:]).tolist() == [1]
 
 

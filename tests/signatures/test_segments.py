@@ -42,7 +42,7 @@ def words(rng, count):
 @pytest.mark.parametrize("count", [2, 8, 30])
 def test_by_content_an_inserted_word_changes_the_segment_it_is_in(count):
     rng = random.Random(count)
-    method = Segments("content", count, least=1)
+    method = Segments("content", count, min_shared_keys=1)
     kept = 0
     for _ in range(50):
         text = words(rng, 400)
@@ -60,10 +60,10 @@ def test_by_lines_and_sentences_what_is_before_an_insertion_stays(by):
     end = "\n" if by == "lines" else ". "
     units = [" ".join(words(rng, 9)) for _ in range(40)]
     edited = [*units[:20], "new", *units[20:]]
-    signed = Segments(by, length=4, least=1).sign(array([end.join(units), end.join(edited)]))
+    signed = Segments(by, None, 4, 1).sign(array([end.join(units), end.join(edited)]))
     assert shared(signed, 0, 1) == 5
     again = [*units[:17], "new", *units[18:]]
-    signed = Segments(by, length=4, least=1).sign(array([end.join(units), end.join(again)]))
+    signed = Segments(by, None, 4, 1).sign(array([end.join(units), end.join(again)]))
     assert shared(signed, 0, 1) == 9
     signed = Segments(by, count=8).sign(array([end.join(units), end.join(again)]))
     assert shared(signed, 0, 1) == 7
@@ -71,7 +71,7 @@ def test_by_lines_and_sentences_what_is_before_an_insertion_stays(by):
 
 def test_lengths_by_content_are_those_asked_for_on_average():
     text = " ".join(words(random.Random(2), 60_000))
-    signed = Segments(length=30, least=1).sign(array([text]))
+    signed = Segments(length=30, min_shared_keys=1).sign(array([text]))
     # 2,000 cuts; five standard deviations
     assert abs(signed.keys.size - 2000) < 5 * 2000**0.5
 
@@ -83,13 +83,13 @@ def test_sentences():
     found = ["one two", "three e g", "four", "五六", "七", "八", "v1 2 is out", "head line",
              "end at 3 5"]  # fmt: skip
     assert oracle.units(text, "sentences") == found
-    signed = Segments("sentences", length=1, least=1).sign(array([text]))
+    signed = Segments("sentences", length=1, min_shared_keys=1).sign(array([text]))
     assert sorted(signed.keys.tolist()) == sorted(map(oracle.xxh3, found))
 
 
 def test_texts_of_few_segments_are_shared_by_their_copies_alone():
     texts = ["one\ntwo", "One,\n\ntwo!", "one\ntwo\nthree", "one two", "one\none\ntwo"]
-    signed = Segments("lines", length=1, least=4).sign(array(texts))
+    signed = Segments("lines", length=1, min_shared_keys=4).sign(array(texts))
     assert [len(of) for of in keys(signed)] == [4] * 5
     assert [shared(signed, 0, other) for other in range(5)] == [4, 4, 2, 2, 2]
 
@@ -100,10 +100,10 @@ def test_texts_of_few_segments_are_shared_by_their_copies_alone():
         ({"by": "words"}, "by must be one of lines, sentences, content, not 'words'"),
         ({"count": 0}, "count must be from 1 to 4096, not 0"),
         ({"count": 3}, "least must be from 1 to 3, not 4"),
-        ({"least": 0}, "least must be from 1 to 8, not 0"),
-        ({"least": 9}, "least must be from 1 to 8, not 9"),
+        ({"min_shared_keys": 0}, "least must be from 1 to 8, not 0"),
+        ({"min_shared_keys": 9}, "least must be from 1 to 8, not 9"),
         ({"length": 0}, "length must be from 1 to"),
-        ({"length": 5, "least": 5000}, "least must be from 1 to 4096, not 5000"),
+        ({"length": 5, "min_shared_keys": 5000}, "least must be from 1 to 4096, not 5000"),
         ({"length": 5, "count": 8}, "count and length cannot both be given: 8, 5"),
         ({"by": "lines", "stem": "english"}, "by must be content with stop_words or stem"),
         ({"stem": "klingon"}, "stem must be one of"),

@@ -145,7 +145,7 @@ def test_a_file_of_mirrors(tmp_path):
     assert read_mirrors(path) == MIRRORS
     for content, message in (
         (b"a.org b.org\nc.org A.org\n", "line 2: names a.org a second time"),
-        (b"a.org b..org\n", "line 1: 'b..org' is no host"),
+        (b"a.org b..org\n", "line 1: 'b..org' is not a host"),
         (b"a.org \xff\n", "byte 6: is not UTF-8"),
     ):
         path.write_bytes(content)

@@ -2,8 +2,7 @@
 
 ``inline`` runs every task in this process. ``local`` forks a process a task: mrjob's own local
 runner starts a Python for each, which costs more than a 64 MB chunk takes to search. ``hadoop``
-hands the job to a cluster, ``emr`` to one that it starts. This package is the one place that knows
-mrjob's ways.
+submits the job to a cluster, ``emr`` to one that it starts. Only this package depends on mrjob.
 """
 
 from __future__ import annotations
@@ -62,12 +61,12 @@ def run(
     cores: int | None = None,
     cluster: ClusterSettings | None = None,
 ) -> Iterator[JobResult]:
-    """Run a job over ``inputs``, a map task each; yield what it left.
+    """Run a job over ``inputs``, a map task each; yield its result.
 
     The result's files live until the block ends. ``cores`` bounds the tasks at a time of a runner
-    of this machine (all that this process may use); ``cluster`` says more to the runners of
+    of this machine (all that this process may use); ``cluster`` are settings for the runners of
     clusters. Shows progress on a terminal. Raises MrDedupError for every failure of a task that is
-    not a bug, naming the task's input, and for a cluster that cannot be had.
+    not a bug, naming the task's input, and if a cluster is not available.
     """
     known = (*RUNNERS, *CLUSTER_RUNNERS)
     if runner not in known:
@@ -82,7 +81,7 @@ def run(
             yield result
         return
     arguments = ["-r", runner, "--no-conf", "--local-tmp-dir", str(staging), *options]
-    job = job_class([*arguments, *(item.place for item in named)])
+    job = job_class([*arguments, *(item.location for item in named)])
     engine = _local_engine(runner, job_class, job, named, cores)
     try:
         with engine.progress:
@@ -160,7 +159,7 @@ def _local_engine(
     options = {key: value for key, value in job._runner_kwargs().items() if key != "mrjob_cls"}
     options["num_cores"] = cores or len(os.sched_getaffinity(0))
     engine = runner_class(job_class, **options)
-    engine.names = {item.place: item.name for item in inputs}
+    engine.names = {item.location: item.name for item in inputs}
     return engine
 
 

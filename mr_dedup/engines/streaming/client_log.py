@@ -1,4 +1,4 @@
-"""What the streaming client says of its job: ids, progress, attempts that failed, errors."""
+"""The log of the streaming client: ids, progress, failed attempts, errors."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class ClientLog:
     def __init__(self, progress: Progress) -> None:
         self.job_id: str | None = None
         self.failed_attempts: list[tuple[str, str]] = []
-        """Each attempt that failed, with what Hadoop says of it, in the order they did."""
+        """The failed attempts with their messages, in order."""
         self.job_failure: str | None = None
         self.errors: list[str] = []
         self._progress = progress

@@ -1,8 +1,8 @@
-"""Run a job on Amazon EMR: mrjob's emr runner, made plain to read and quick to say what failed.
+"""Run a job on Amazon EMR: mrjob's emr runner, with plain progress and early reasons of failures.
 
 The client puts what is local into S3, starts a cluster (or uses the one that mrjob.conf names),
-follows the job, fetches its output and takes away what it put there. What a task cannot do it
-tells by a file in S3, at once; the logs, which EMR copies to S3 when a cluster ends, tell the rest.
+follows the job, fetches its output and removes its files. A failing task writes the reason to a
+file in S3 at once; other reasons are in the logs, which EMR copies to S3 when a cluster ends.
 
 Importing this needs boto3: see mr_dedup.engines.streaming.amazon.
 """
@@ -43,7 +43,7 @@ _DEFAULTS = {
     # made once an account, by aws emr create-default-roles; mrjob would make roles of its own
     "iam_instance_profile": "EMR_EC2_DefaultRole",
     "iam_service_role": "EMR_DefaultRole",
-    # a cluster ends with the last step it knows of
+    # a cluster ends with the last step that was added
     "add_steps_in_batch": True,
     # S3 shows at once what was written to it
     "cloud_fs_sync_secs": 0,
@@ -59,7 +59,7 @@ _PART_BYTES = 100 << 20
 _ENDED = ("TERMINATED", "TERMINATED_WITH_ERRORS")
 _ENDING = ("TERMINATING", *_ENDED)
 
-# the reasons for a cluster's end that lie in its steps
+# the reasons for a cluster's end that are its steps
 _OF_STEPS = ("STEP_FAILURE", "ALL_STEPS_COMPLETED")
 
 _LOG_SECONDS = 900
@@ -75,7 +75,7 @@ def run_on(
     settings: ClusterSettings,
 ) -> Iterator[JobResult]:
     """Run a job on EMR; see mr_dedup.engines.streaming.run."""
-    # starting asks S3 for a folder if mrjob.conf names none
+    # without a folder in mrjob.conf starting lists the buckets of S3
     with aws_errors("Amazon EMR"):
         engine = engine_for(EmrRunner, job_class, options, inputs, staging, settings)
         with engine.result(staging / "output", settings.overwrite) as result:
@@ -117,7 +117,7 @@ def remove(uri: str, settings: ClusterSettings) -> None:
 
 
 def _files(conf: Path | None) -> S3Files:
-    """Return the files in S3, which is reached as an mrjob.conf may say."""
+    """Return the files in S3, with the settings of an mrjob.conf."""
     wanted = conf_options(EmrRunner.alias, conf)
     names = ("aws_access_key_id", "aws_secret_access_key", "aws_session_token", "s3_endpoint")
     region = wanted.get("region") or default_region()
@@ -130,7 +130,7 @@ class EmrRunner(ShippingRunner, EMRJobRunner):  # type: ignore[misc]
     """mrjob's runner, with our scripts, bar and errors, and few calls of the services."""
 
     # they are arguments of a step, which may have 10,280 characters together
-    most_split = 35
+    max_split = 35
 
     _fs: Any
 
@@ -162,7 +162,7 @@ class EmrRunner(ShippingRunner, EMRJobRunner):  # type: ignore[misc]
         for name in ("cloud_tmp_dir", "cloud_log_dir"):
             folder = self._opts[name]
             if folder and not is_s3_uri(folder):
-                # mrjob says which value is wrong, not of which option
+                # mrjob reports the value, not the option
                 raise ValueError(
                     f"{name}: expected a folder in S3 such as s3://bucket/folder/, not {folder}"
                 )
@@ -171,7 +171,7 @@ class EmrRunner(ShippingRunner, EMRJobRunner):  # type: ignore[misc]
     def get_hadoop_version(self) -> str:
         """Return the Hadoop of the cluster; of one that is still to be started, of any EMR 7.
 
-        mrjob asks for it to know what properties are called, and has no answer before the start.
+        mrjob needs it for the names of properties, and it is unknown before the start.
         """
         return super().get_hadoop_version() or "3"
 
@@ -220,7 +220,7 @@ class EmrRunner(ShippingRunner, EMRJobRunner):  # type: ignore[misc]
     # the job
 
     def _add_tags(self, tags: Mapping[str, str], cluster_id: str) -> None:
-        """Tag a new cluster, but first know of it, so as to end it whatever comes."""
+        """Tag a new cluster, but first record it, so that it is ended in any case."""
         self._cluster_id, self._created_cluster = cluster_id, True
         super()._add_tags(tags, cluster_id)
 
@@ -254,7 +254,7 @@ class EmrRunner(ShippingRunner, EMRJobRunner):  # type: ignore[misc]
         self.progress.start(phase, 100)
 
     def totals(self) -> dict[str, int]:
-        """Return the job's own counters by name, or none if nobody is to read the logs.
+        """Return the job's own counters by name, or none if logs are not read.
 
         They are in the logs, for which this waits: ends the cluster, if it is the job's alone.
         """
@@ -279,8 +279,8 @@ class EmrRunner(ShippingRunner, EMRJobRunner):  # type: ignore[misc]
         log = ClientLog(self.progress)
         log.job_failure = self._given_up(failures)
         if log.job_failure is None:
-            if told := self._cluster_failure():
-                return Explanation(told)
+            if reason := self._cluster_failure():
+                return Explanation(reason)
             if self._read_logs():
                 self._await_logs(self._step_ids[-1])
                 log, said = self._logs.client_log(self._step_ids[-1], self.progress)
@@ -288,7 +288,7 @@ class EmrRunner(ShippingRunner, EMRJobRunner):  # type: ignore[misc]
         return explain(log, failures)
 
     def _given_up(self, failures: Sequence[Failure]) -> str | None:
-        """Return a task that was given up, as its reports tell: one of its last attempt."""
+        """Return a task whose last attempt failed, by its reports."""
         for failure in failures:
             kind, number = failure.attempt.split("_")[-3::2]
             name = f"mapreduce.{'map' if kind == 'm' else 'reduce'}.maxattempts"
@@ -297,7 +297,7 @@ class EmrRunner(ShippingRunner, EMRJobRunner):  # type: ignore[misc]
         return None
 
     def _reports(self) -> str:
-        """Return what tasks that failed told."""
+        """Return the reports of failed tasks."""
         return "".join(self._files.read(uri) for uri in self._files.below(self._failures))
 
     def _cluster_failure(self) -> str | None:
@@ -391,7 +391,7 @@ class EmrRunner(ShippingRunner, EMRJobRunner):  # type: ignore[misc]
     def cleanup(self, mode: Any = None) -> None:
         """End what runs, and take away what was put into S3.
 
-        The logs of a job that failed stay, as do those that mrjob.conf gives a place.
+        The logs of a failed job stay, and those in a directory that mrjob.conf names.
         """
         with contextlib.suppress(MrDedupError), aws_errors("Amazon EMR"):
             self._end_work()

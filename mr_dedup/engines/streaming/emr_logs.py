@@ -21,7 +21,7 @@ _EXIT_CODE = re.compile(r"subprocess failed with code (\d+)")
 
 
 class EmrLogs:
-    """The logs of one cluster, below ``folder``, an address in S3."""
+    """The logs of one cluster, below ``folder``, a URI in S3."""
 
     def __init__(self, files: S3Files, folder: str) -> None:
         self._files = files
@@ -32,7 +32,7 @@ class EmrLogs:
         return bool(self._step_logs(step_id))
 
     def client_log(self, step_id: str, progress: Progress) -> tuple[ClientLog, dict[str, Any]]:
-        """Return what the streaming client of a step said: as records, and as mrjob reads it."""
+        """Return the log of the streaming client of a step, and what mrjob reads in it."""
         log = ClientLog(progress)
         lines = [
             line for uri in self._step_logs(step_id) for line in self._files.read(uri).splitlines()
@@ -62,7 +62,7 @@ class EmrLogs:
         return found
 
     def bootstrap_failure(self, reason: str) -> str:
-        """Return what the bootstrap action said for which, EMR's words, a cluster was given up."""
+        """Return the message of the failed bootstrap action that EMR names in ``reason``."""
         failed = _BOOTSTRAP_FAILED.search(reason)
         if failed is None:
             return f"the cluster could not be set up: {reason}"
@@ -71,8 +71,8 @@ class EmrLogs:
         logs = [uri for uri in self._files.below(folder) if "/stderr" in uri]
         said = "\n".join(self._files.read(uri) for uri in logs)
         lines = [line.strip() for line in said.splitlines() if line.strip()]
-        told = f"the cluster could not be set up: bootstrap action {number} failed on {node}"
-        return f"{told}: {lines[-1] if lines else 'it did not say why'}"
+        failure = f"the cluster could not be set up: bootstrap action {number} failed on {node}"
+        return f"{failure}: {lines[-1] if lines else 'no message'}"
 
 
 def _failure(syslog: str, stderr: str) -> Failure | None:

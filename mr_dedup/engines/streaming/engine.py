@@ -131,7 +131,7 @@ def _linked(inputs: Sequence[Input], folder: Path) -> list[Input]:
     """Return inputs as links in ``folder``, one each: a file that is given twice is two."""
     (folder / "links").mkdir()
     return [
-        replace(item, place=str(_link(folder / "links" / f"{number:06}", item.place)))
+        replace(item, location=str(_link(folder / "links" / f"{number:06}", item.location)))
         for number, item in enumerate(inputs)
     ]
 
@@ -139,14 +139,14 @@ def _linked(inputs: Sequence[Input], folder: Path) -> list[Input]:
 def _written_names(inputs: Sequence[Input], folder: Path) -> Path:
     """Write what the user calls each input, by its path, in their order; return where."""
     path = folder / "names.json"
-    path.write_text(json.dumps({item.place: item.name for item in inputs}))
+    path.write_text(json.dumps({item.location: item.name for item in inputs}))
     return path
 
 
 def _link(path: Path, target: str) -> Path:
     """Make ``path``, with the endings of the target's name, a link to ``target``; return it.
 
-    mrjob could misread the rest of the name; the endings may say what is in the file.
+    mrjob could misread the rest of the name; the endings may state the format.
     """
     endings = re.search(r"(\.[A-Za-z0-9]+){0,2}$", Path(target).name)
     link = path.with_name(path.name + (endings[0] if endings else ""))

@@ -1,4 +1,4 @@
-"""Why a job failed on a cluster: what its tasks reported, and what Hadoop said, in one line."""
+"""Why a job failed on a cluster, in one line, by reports of its tasks and messages of Hadoop."""
 
 from __future__ import annotations
 
@@ -77,20 +77,20 @@ def read_failures(reports: str) -> list[Failure]:
 
 
 def explain(log: ClientLog, failures: Sequence[Failure]) -> Explanation:
-    """Return why the job failed: what the task said for which it was given up, else Hadoop."""
+    """Return why the job failed: the report of the failed task, else the message of Hadoop."""
     task = _TASK.search(log.job_failure or "")
     if task is None:
         said = next((text for text in (log.job_failure, *log.errors) if text), None)
         if said is not None:
             return Explanation(_shortened(f"the job failed: {_of_hadoop(said)}"))
-        return Explanation("the job failed, and Hadoop did not say why; its own logs may")
+        return Explanation("the job failed, and Hadoop gave no reason; see its logs")
     reports = [failure for failure in failures if _is_of(failure.attempt, task)]
     if reports:
         return _of_task(max(reports, key=lambda failure: failure.attempt))
-    told = [said for attempt, said in log.failed_attempts if _is_of(attempt, task)]
+    reasons = [said for attempt, said in log.failed_attempts if _is_of(attempt, task)]
     name = _task_name(task["kind"], task["number"])
-    if told:
-        return Explanation(_shortened(f"{name}: {_of_hadoop(told[-1])}"))
+    if reasons:
+        return Explanation(_shortened(f"{name}: {_of_hadoop(reasons[-1])}"))
     return Explanation(_shortened(f"{name} failed; why is in its log on the cluster only"))
 
 
@@ -106,7 +106,7 @@ def _of_task(failure: Failure) -> Explanation:
     said = failure.said
     if _TRACEBACK not in said:
         return Explanation(_shortened(f"{name}: {_without_traceback(failure)}"))
-    kind, message, place = _last_raised(said)
+    kind, message, location = _last_raised(said)
     if kind.startswith(_OUR_ERRORS):
         named = kind == f"{_OUR_ERRORS}FormatError"
         return Explanation(_shortened(message if named else f"{name}: {message}"))
@@ -115,10 +115,10 @@ def _of_task(failure: Failure) -> Explanation:
             _shortened(f"{name}: the Python of the node {failure.node}: {message}; {_NODES_NEED}")
         )
     if kind == "MemoryError":
-        return Explanation(f"{name}: memory was short; try a larger --task-memory")
+        return Explanation(f"{name}: out of memory; try a larger --task-memory")
     outage = kind in _OUTAGES
     where = f" on {failure.node}" if outage and failure.node else ""
-    return Explanation(_shortened(f"{name}{where}: {kind}: {message} ({place})"), not outage)
+    return Explanation(_shortened(f"{name}{where}: {kind}: {message} ({location})"), not outage)
 
 
 def _without_traceback(failure: Failure) -> str:
@@ -128,24 +128,24 @@ def _without_traceback(failure: Failure) -> str:
     if failure.code == 127:  # the shell's: command not found
         return f"{where}{last}; {_NODES_NEED}"
     if failure.code > 128:
-        return f"{where}ended by signal {failure.code - 128}; was memory short? try --task-memory"
+        return f"{where}ended by signal {failure.code - 128}; out of memory? try --task-memory"
     return f"{where}{plain_reason(last)}"
 
 
 def _last_raised(said: str) -> tuple[str, str, str]:
-    """Return type, message and place of the last exception."""
+    """Return type, message and location of the last exception."""
     lines = said[said.rindex(_TRACEBACK) :].splitlines()[1:]
     frames = [match for line in lines if (match := _FRAME.match(line))]
     start = next((n for n, line in enumerate(lines) if not line.startswith(" ")), len(lines))
     raised = _RAISED.fullmatch(" ".join(line.strip() for line in lines[start:]))
-    place = f"{frames[-1]['path'].rpartition('/')[2]}:{frames[-1]['line']}" if frames else ""
+    location = f"{frames[-1]['path'].rpartition('/')[2]}:{frames[-1]['line']}" if frames else ""
     if raised is None:
-        return "error", " ".join(lines[start:]), place
-    return raised["type"], raised["message"] or "", place
+        return "error", " ".join(lines[start:]), location
+    return raised["type"], raised["message"] or "", location
 
 
 def _of_hadoop(said: str) -> str:
-    """Return the part of a Java error or diagnosis that says what happened."""
+    """Return the reason in a Java error or diagnosis."""
     outgrown = _OUTGROWN.search(said)
     if outgrown:
         return f"used {outgrown[1]} and was killed for it; try a larger --task-memory"

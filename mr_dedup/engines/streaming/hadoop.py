@@ -1,7 +1,7 @@
 """Run a job on a Hadoop cluster: mrjob's hadoop runner, made quicker to start and plain to read.
 
 The client stages what is local in one go, ships this package, follows the job, fetches its output
-and takes away all it left on the cluster. What a task cannot do it tells by a file on the cluster,
+and removes its files from the cluster. A failing task writes the reason to a file on the cluster,
 which works whether or not the client may read the nodes' logs.
 """
 
@@ -91,7 +91,7 @@ def remove(uri: str, settings: ClusterSettings) -> None:
 
 @contextlib.contextmanager
 def _errors_naming(uri: str) -> Iterator[None]:
-    """Raise what the hadoop command says in the block as MrDedupError, naming ``uri``."""
+    """Raise errors of the hadoop command in the block as MrDedupError, naming ``uri``."""
     try:
         yield
     except HadoopCommandError as error:
@@ -105,8 +105,8 @@ def _filesystem(hadoop_bin: str | None) -> ClusterFilesystem:
 class HadoopRunner(ShippingRunner, HadoopJobRunner):  # type: ignore[misc]
     """mrjob's runner, with few calls of the hadoop command, our scripts, bar and errors."""
 
-    # tasks have their addresses in one variable, which may have 128 KB
-    most_split = 500
+    # tasks have their URIs in one variable, which may have 128 KB
+    max_split = 500
 
     def __init__(self, **options: Any) -> None:
         self._both: CompositeFilesystem = None
@@ -167,9 +167,9 @@ class HadoopRunner(ShippingRunner, HadoopJobRunner):  # type: ignore[misc]
     def _run_hadoop(
         self, hadoop_args: Sequence[str], env: Mapping[str, str], record_callback: object
     ) -> tuple[int, dict[str, Any]]:
-        """Run the streaming command and follow it; return its exit code and what it said.
+        """Run the streaming command and follow it; return its exit code and output.
 
-        A job goes on without its client: whatever ends us ends it first.
+        A job continues without its client, so an interrupt ends the job first.
         """
         try:
             # a session of its own: a Ctrl-C at the terminal is for us to pass on, in order

@@ -1,6 +1,6 @@
 """Files of a cluster by the ``hadoop fs`` command, every failure of it as one line.
 
-Each call starts a Java that takes one or two seconds: what can be asked at once is.
+Each call starts a JVM, which takes one or two seconds, so requests are combined.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from mrjob.fs.hadoop import HadoopFilesystem
 from mr_dedup.engines.inputs import RemoteFile
 from mr_dedup.errors import MrDedupError
 
-# a host that does not answer at all is asked twice for 20 s each, not 45 times
+# a host that does not respond is tried twice for 20 s, not 45 times
 _GENERIC = ["-D", "ipc.client.connect.max.retries.on.timeouts=1"]
 
 # permissions, replication (or -), owner, group, size, date, time, path
@@ -54,7 +54,7 @@ def utf8_locale(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 class HadoopCommandError(MrDedupError):
-    """The hadoop command failed; ``reason`` is what it said, in one line."""
+    """The hadoop command failed; ``reason`` is its message, in one line."""
 
     def __init__(self, message: str, reason: str) -> None:
         super().__init__(message)
@@ -100,8 +100,8 @@ class ClusterFilesystem(HadoopFilesystem):  # type: ignore[misc]
         """Return the files that ``names``, URIs of files, folders and globs, stand for.
 
         In the order given, those of a folder or glob by path. Folders stand for the files in them
-        and in their sub-folders; what is called ``.…`` or ``_…`` in one is passed over, as Hadoop
-        does with ``_SUCCESS``. Raises MrDedupError for a name that stands for no file.
+        and in their sub-folders; those named ``.…`` or ``_…`` are skipped, as
+        Hadoop skips ``_SUCCESS``. Raises MrDedupError for a name that stands for no file.
         """
         literal = [name for name in names if not _GLOB.search(name)]
         listed = self._listing(literal) if literal else []
@@ -112,7 +112,7 @@ class ClusterFilesystem(HadoopFilesystem):  # type: ignore[misc]
             else:
                 of_name = [file for file in listed if _is_in(name, file.uri)]
             if not of_name:
-                raise MrDedupError(f"{name}: holds no files")
+                raise MrDedupError(f"{name}: contains no files")
             files += of_name
         return files
 
@@ -155,7 +155,7 @@ class ClusterFilesystem(HadoopFilesystem):  # type: ignore[misc]
             try:
                 self.put(local, aside)
             except HadoopCommandError:
-                # asked for only now: mostly the folder is there
+                # only now, as the directory usually exists
                 self.mkdir(folder)
                 self.put(local, aside)
             if overwrite:
@@ -199,16 +199,16 @@ def no_command(name: str, error: OSError) -> MrDedupError:
 
 
 def reason_of(stderr: str) -> str:
-    """Return in one line what a failed ``hadoop`` command said on its stderr."""
+    """Return the reason in the stderr of a failed ``hadoop`` command, in one line."""
     lines = [line.strip() for line in stderr.splitlines() if line.strip()]
     said = [match["reason"] for line in lines if (match := _COMMAND_SAYS.match(line))]
     telling = [line for line in lines if not line.startswith(("at ", "..."))]
-    reason = said[0] if said else (telling[-1] if telling else "failed without a word")
+    reason = said[0] if said else (telling[-1] if telling else "failed without a message")
     return plain_reason(reason)
 
 
 def plain_reason(reason: str) -> str:
-    """Return a reason of Hadoop's without what helps nobody."""
+    """Return a reason of Hadoop's, shortened."""
     refused = _REFUSED.search(reason)
     if refused:
         return f"the cluster cannot be reached at {refused['address']}: {refused['reason'].strip()}"
@@ -216,21 +216,21 @@ def plain_reason(reason: str) -> str:
 
 
 def _is_in(name: str, uri: str) -> bool:
-    """Return whether a listed file is ``name``, or is in that folder and not to be passed over."""
+    """Return whether a listed file is ``name``, or is in that directory and not hidden."""
     folder = name.rstrip("/") + "/"
     inside = uri.removeprefix(folder).split("/")
-    return uri == name or (uri.startswith(folder) and not _any_passed_over(inside))
+    return uri == name or (uri.startswith(folder) and not _any_hidden(inside))
 
 
 def _hidden(glob: str, uri: str) -> bool:
-    """Return whether a file is matched by a glob, or in a folder that is, yet to be passed over."""
-    # alternatives may hold slashes
+    """Return whether a file is matched by a glob, or is in a directory that is, but is hidden."""
+    # alternatives may contain slashes
     *above, last = re.sub(r"\{[^{}]*\}", "", glob.rstrip("/")).split("/")
     below = uri.split("/")[len(above) :]
-    return _any_passed_over(below[1:] if last.startswith((".", "_")) else below)
+    return _any_hidden(below[1:] if last.startswith((".", "_")) else below)
 
 
-def _any_passed_over(parts: Sequence[str]) -> bool:
+def _any_hidden(parts: Sequence[str]) -> bool:
     return any(part.startswith((".", "_")) for part in parts)
 
 

@@ -83,7 +83,7 @@ class ForkingRunner(ReportingRunner, LocalMRJobRunner):  # type: ignore[misc]
         name = self._task_name(number)
         if code < 0:
             name_of_signal = signal.Signals(-code).name
-            hint = "; was memory short?" if -code == signal.SIGKILL else ""
+            hint = "; out of memory?" if -code == signal.SIGKILL else ""
             raise MrDedupError(f"{name}: killed by the system ({name_of_signal}){hint}")
         if report.get("expected"):
             message = str(report["message"])

@@ -1,4 +1,4 @@
-"""What map tasks on clusters are told of their inputs: by manifests, or by Hadoop's splits."""
+"""The inputs of map tasks on clusters: as lines of manifests, or as Hadoop's splits."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class ManifestRunner(MRJobBinRunner):  # type: ignore[misc]
     the others has a manifest of its own, which Hadoop takes for a small file of lines.
     """
 
-    most_split: int
+    max_split: int
     """How many inputs may be split."""
 
     _input_manifest_path: str | None
@@ -30,22 +30,22 @@ class ManifestRunner(MRJobBinRunner):  # type: ignore[misc]
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
         self.names: Mapping[str, str] = {}
-        """What the user calls each staged input, by its address."""
+        """What the user calls each staged input, by its URI."""
         self.lines_bytes: dict[str, int] = {}
-        """The size of each input that may be split, by its address; 0 of others."""
+        """The size of each input that may be split, by its URI; 0 of others."""
         self._split: list[str] = []
 
     def _create_input_manifest_if_needed(self) -> None:
-        """Write the inputs' addresses, numbers and names; mrjob would list each of them again."""
+        """Write the inputs' URIs, numbers and names; mrjob would list each of them again."""
         if self._input_manifest_path is not None or not self._uses_input_manifest():
             return
-        addresses = [self._upload_mgr.uri(place) for place in self._get_input_paths()]
-        self._split = to_be_split(self.lines_bytes, self._split_bytes, self.most_split)
+        uris = [self._upload_mgr.uri(path) for path in self._get_input_paths()]
+        self._split = to_be_split(self.lines_bytes, self._split_bytes, self.max_split)
         split, whole = [], []
-        for number, address in enumerate(addresses):
-            line = f"{address}\t{number}\t{quoted_name(self.names.get(address, address))}"
-            if address in self._split:
-                split.append(f"{line}\t{self.lines_bytes[address]}\n")
+        for number, uri in enumerate(uris):
+            line = f"{uri}\t{number}\t{quoted_name(self.names.get(uri, uri))}"
+            if uri in self._split:
+                split.append(f"{line}\t{self.lines_bytes[uri]}\n")
             else:
                 whole.append(f"{line}\n")
         if not split:
@@ -83,8 +83,8 @@ class ManifestRunner(MRJobBinRunner):  # type: ignore[misc]
         return arguments
 
     def _jobconf_for_step(self, step_num: int) -> dict[str, str]:
-        told: dict[str, str] = super()._jobconf_for_step(step_num)
+        properties: dict[str, str] = super()._jobconf_for_step(step_num)
         if step_num == 0 and self._split:
-            total_bytes = sum(self.lines_bytes[address] for address in self._split)
-            told |= job_properties(total_bytes, self._split_bytes)
-        return told
+            total_bytes = sum(self.lines_bytes[uri] for uri in self._split)
+            properties |= job_properties(total_bytes, self._split_bytes)
+        return properties

@@ -27,7 +27,7 @@ class ReportingRunner:
         super()._run_reducers(step_num, num_reducer_tasks)  # type: ignore[misc]
 
     def _sort_reducer_input(self, step_num: int, num_map_tasks: int) -> None:
-        """Leave it to what splits it."""
+        """Do nothing, as ``_split_reducer_input`` sorts."""
         self._map_outputs = [
             Path(self._task_output_path("mapper", step_num, number))  # type: ignore[attr-defined]
             for number in range(num_map_tasks)
@@ -38,12 +38,12 @@ class ReportingRunner:
         size_bytes = sum(path.stat().st_size for path in self._map_outputs)
         files = 2 * self._num_reducers(step_num)  # type: ignore[attr-defined]
 
-        def place(number: int) -> Path:
+        def path_of(number: int) -> Path:
             path = Path(self._task_input_path("reducer", step_num, number))  # type: ignore[attr-defined]
             path.parent.mkdir(parents=True, exist_ok=True)
             return path
 
-        return shuffle(self._map_outputs, place, size_bytes // files)
+        return shuffle(self._map_outputs, path_of, size_bytes // files)
 
     def _task_name(self, number: int) -> str:
         """Return what an error calls a task of the running phase: with the file it reads."""

@@ -36,23 +36,23 @@ _NO_CREDENTIALS = (
 
 
 @contextlib.contextmanager
-def aws_errors(place: str) -> Iterator[None]:
-    """Raise what goes wrong with Amazon's services in the block as MrDedupError, naming ``place``.
+def aws_errors(uri: str) -> Iterator[None]:
+    """Raise what goes wrong with Amazon's services in the block as MrDedupError, naming ``uri``.
 
-    The messages never hold credentials: of those only what kind was looked for is said.
+    Messages never contain credentials, only their kind.
     """
     try:
         yield
     except _NO_CREDENTIALS as error:
         reason = str(error).rstrip(".")
         raise MrDedupError(
-            f"{place}: no credentials for AWS: {reason}; they come from AWS_ACCESS_KEY_ID and "
+            f"{uri}: no credentials for AWS: {reason}; they come from AWS_ACCESS_KEY_ID and "
             "AWS_SECRET_ACCESS_KEY, from AWS_PROFILE, or from the role of this machine"
         ) from error
     except aws.ClientError as error:
-        raise MrDedupError(f"{place}: {_client_reason(error)}") from error
+        raise MrDedupError(f"{uri}: {_client_reason(error)}") from error
     except aws.BotoCoreError as error:
-        raise MrDedupError(f"{place}: {' '.join(str(error).split())}") from error
+        raise MrDedupError(f"{uri}: {' '.join(str(error).split())}") from error
 
 
 def _client_reason(error: aws.ClientError) -> str:
@@ -69,7 +69,7 @@ def _client_reason(error: aws.ClientError) -> str:
 class S3Files(S3Filesystem):  # type: ignore[misc]
     """mrjob's S3 file system, with errors for users, and one connection instead of one a call.
 
-    Methods raise MrDedupError naming the address for whatever S3 refuses.
+    Methods raise MrDedupError naming the URI for whatever S3 refuses.
     """
 
     def __init__(self, **options: Any) -> None:
@@ -100,8 +100,8 @@ class S3Files(S3Filesystem):  # type: ignore[misc]
         """Return the files that ``names``, URIs of files, folders and globs, stand for.
 
         In the order given, those of a folder or glob by path. Folders stand for the files in them
-        and in their sub-folders; what is called ``.…`` or ``_…`` in one is passed over, as Hadoop
-        does with ``_SUCCESS``. Raises MrDedupError for a name that stands for no file.
+        and in their sub-folders; those named ``.…`` or ``_…`` are skipped, as
+        Hadoop skips ``_SUCCESS``. Raises MrDedupError for a name that stands for no file.
         """
         found = []
         for name in names:
@@ -189,10 +189,10 @@ class S3Files(S3Filesystem):  # type: ignore[misc]
 
 
 def split_uri(uri: str) -> tuple[str, str]:
-    """Return bucket and key of ``uri``; raises MrDedupError if it is none of S3's."""
+    """Return bucket and key of ``uri``; raises MrDedupError if it is not one of S3."""
     match = _URI.fullmatch(uri)
     if match is None:
-        raise MrDedupError(f"{uri}: expected an address such as s3://bucket/folder")
+        raise MrDedupError(f"{uri}: expected a URI such as s3://bucket/folder")
     return match["bucket"], match["key"] or ""
 
 

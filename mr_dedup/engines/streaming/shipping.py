@@ -53,13 +53,13 @@ def engine_for(
             raise
         raise MrDedupError(f"{settings.conf}: {_of_setting(error)}") from error
     engine.output = settings.output_dir
-    for place, item in zip(staged, inputs, strict=True):
-        address = engine.staged_uri(place)
+    for name, item in zip(staged, inputs, strict=True):
+        uri = engine.staged_uri(name)
         # a file that is named twice is read twice, by a task each
-        engine.lines_bytes[address] = 0 if address in engine.lines_bytes else item.lines_bytes
+        engine.lines_bytes[uri] = 0 if uri in engine.lines_bytes else item.lines_bytes
     engine.names = {
-        engine.staged_uri(place): item.name
-        for place, item in zip(staged, inputs, strict=True)
+        engine.staged_uri(name): item.name
+        for name, item in zip(staged, inputs, strict=True)
         if not item.is_remote
     }
     return engine
@@ -73,7 +73,7 @@ def check_settings(alias: str, settings: ClusterSettings) -> None:
 
 
 def conf_options(alias: str, conf: Path | None) -> dict[str, Any]:
-    """Return what an mrjob.conf says of a runner; raises MrDedupError if it cannot be read."""
+    """Return the options of a runner in an mrjob.conf; raises MrDedupError if it cannot be read."""
     if conf is None:
         return {}
     if not conf.is_file():
@@ -81,10 +81,10 @@ def conf_options(alias: str, conf: Path | None) -> dict[str, Any]:
     try:
         loaded = [found or {} for _, found in load_opts_from_mrjob_conf(alias, str(conf))]
         if not all(isinstance(found, dict) for found in loaded):
-            raise TypeError(f"what it says of {alias} is no mapping")
+            raise TypeError(f"its options of {alias} are not a mapping")
         return dict(combine_opts({}, *loaded))
     except _NO_CONF as error:
-        raise MrDedupError(f"{conf}: is no mrjob.conf: {_one_line(error)}") from error
+        raise MrDedupError(f"{conf}: not an mrjob.conf: {_one_line(error)}") from error
 
 
 def _of_setting(error: Exception) -> str:
@@ -101,25 +101,25 @@ def _stage_inputs(inputs: Sequence[Input], staging: Path) -> list[str]:
     """Return the inputs' URIs, and plain links to those that are local, in their order."""
     folder = staging / "inputs"
     folder.mkdir()
-    places = []
+    names = []
     for number, item in enumerate(inputs):
-        if "\n" in item.place or (item.is_remote and "\t" in item.place):
+        if "\n" in item.location or (item.is_remote and "\t" in item.location):
             raise MrDedupError(
                 f"{item.name!r}: a name with a line end or a tab cannot be used on a cluster"
             )
         if item.is_remote:
-            places.append(item.place)
+            names.append(item.location)
         else:
-            # only what tells the format is kept of the name
-            endings = re.search(r"(\.[A-Za-z0-9]+){0,2}$", Path(item.place).name)
+            # of the name only the endings, which state the format, are kept
+            endings = re.search(r"(\.[A-Za-z0-9]+){0,2}$", Path(item.location).name)
             link = folder / f"{number:06}{endings[0] if endings else ''}"
-            link.symlink_to(Path(item.place).absolute())
-            places.append(str(link))
-    return places
+            link.symlink_to(Path(item.location).absolute())
+            names.append(str(link))
+    return names
 
 
 def _job_arguments(settings: ClusterSettings, staging: Path) -> list[str]:
-    """Return what mrjob is to be told of the settings; MrDedupError for an archive that is none."""
+    """Return mrjob's arguments for the settings; MrDedupError for what is not an archive."""
     arguments = ["--conf-path", str(settings.conf)] if settings.conf else ["--no-conf"]
     if settings.python_bin:
         arguments += ["--python-bin", settings.python_bin]
@@ -137,7 +137,7 @@ def _properties(settings: ClusterSettings) -> Iterator[str]:
         memory_mb = -(-settings.task_memory_bytes // (1 << 20))
         yield f"mapreduce.map.memory.mb={memory_mb}"
         yield f"mapreduce.reduce.memory.mb={memory_mb}"
-    # the last one counts: what is said in full beats what is said in short
+    # the last one counts, so -D overrides the other options
     yield from settings.properties
 
 
@@ -168,7 +168,7 @@ class ShippingRunner(ManifestRunner):
         super().__init__(**options)
         self.progress = Progress("%")
         self.output: str | None = None
-        """The address that the result is to have, if it is to stay on the cluster."""
+        """The URI that the result is to have, if it is to stay on the cluster."""
         self._digest = ""
 
     # what a runner has of its own
@@ -257,8 +257,8 @@ class ShippingRunner(ManifestRunner):
         )
 
     def _jobconf_for_step(self, step_num: int) -> dict[str, str]:
-        told = {"mapreduce.job.name": self._job_key, **super()._jobconf_for_step(step_num)}
+        properties = {"mapreduce.job.name": self._job_key, **super()._jobconf_for_step(step_num)}
         if not self._get_step(step_num).get("reducer"):
-            # what is said for all jobs of a command would give this one reducers that do nothing
-            told.pop("mapreduce.job.reduces", None)
-        return told
+            # the number for all jobs of a command would give this one reducers without input
+            properties.pop("mapreduce.job.reduces", None)
+        return properties

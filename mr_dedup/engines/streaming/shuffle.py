@@ -1,4 +1,4 @@
-"""From map to reduce on this machine: lines by key, dealt to files of about one size.
+"""From map to reduce on this machine: lines by key, in files of about one size.
 
 mrjob has sort(1) do it, or Python's memory, and then copies everything once more. Our lines are
 few and large, batches of some kilobytes to megabytes: so only their keys are sorted.

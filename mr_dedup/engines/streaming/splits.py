@@ -1,7 +1,7 @@
 """Large files of lines, which Hadoop splits among map tasks itself.
 
-A task is handed the lines of a part by TextInputFormat, which reads it where its blocks lie. For
-an input that is not split there is a file with one line, its address: one job takes both kinds.
+TextInputFormat passes the lines of a part to a task, near the blocks of the part. For an
+input that is not split there is a file with one line, its URI: one job takes both kinds.
 """
 
 from __future__ import annotations
@@ -14,48 +14,48 @@ from mr_dedup.errors import MrDedupError
 from mr_dedup.jobs.inputs import LONGEST_LINE_BYTES
 
 SPLIT_BYTES = 128 << 20
-"""What a part has unless the job says: a block, where the cluster does not say otherwise."""
+"""The default size of a part: the default block size of HDFS."""
 
 INPUT_FORMAT = "org.apache.hadoop.mapred.TextInputFormat"
 
 _SIZE = "mapreduce.input.fileinputformat.split.maxsize"
 
 _PLAIN = re.compile(r"[\w./:@%+=~ -]{1,200}", re.ASCII)
-"""Addresses that are the same as arguments, in the job's configuration and in its environment.
+"""URIs that are the same as arguments, in the job's configuration and in its environment.
 
-Others hold globs or commas there, or what a node may have no characters for; and together they must
+Other URIs contain globs or commas there, or characters that a node may not have; together they must
 not be too long.
 """
 
 
 def split_bytes(properties: Mapping[str, str]) -> int:
     """Return the size of parts that a job's properties ask for; MrDedupError if it is none."""
-    told = str(properties.get(_SIZE, SPLIT_BYTES))
-    if not re.fullmatch(r"[1-9][0-9]*", told, re.ASCII):
-        raise MrDedupError(f"{_SIZE}={told}: expected a number of bytes")
-    return int(told)
+    size = str(properties.get(_SIZE, SPLIT_BYTES))
+    if not re.fullmatch(r"[1-9][0-9]*", size, re.ASCII):
+        raise MrDedupError(f"{_SIZE}={size}: expected a number of bytes")
+    return int(size)
 
 
-def to_be_split(sizes: Mapping[str, int], size_bytes: int, most: int) -> list[str]:
-    """Return the addresses of the files that have more than ``size_bytes``, in their order.
+def to_be_split(sizes: Mapping[str, int], size_bytes: int, max_files: int) -> list[str]:
+    """Return the URIs of the files that have more than ``size_bytes``, in their order.
 
-    ``sizes`` has all inputs, with 0 for what cannot be split. Left out are files whose addresses
-    Hadoop may take for others, and all but the ``most`` largest.
+    ``sizes`` has all inputs, with 0 for what cannot be split. Excluded are files whose URIs
+    Hadoop may take for others, and all but the ``max_files`` largest.
     """
     paths = Counter(map(_path, sizes))
     large = [
-        address
-        for address, size in sizes.items()
-        if size > size_bytes and _is_plain(address) and paths[_path(address)] == 1
+        uri
+        for uri, size in sizes.items()
+        if size > size_bytes and _is_plain(uri) and paths[_path(uri)] == 1
     ]
-    chosen = set(sorted(large, key=sizes.__getitem__, reverse=True)[:most])
-    return [address for address in large if address in chosen]
+    chosen = set(sorted(large, key=sizes.__getitem__, reverse=True)[:max_files])
+    return [uri for uri in large if uri in chosen]
 
 
 def job_properties(total_bytes: int, size_bytes: int) -> dict[str, str]:
     """Return what makes Hadoop cut files of ``total_bytes`` together into parts of ``size_bytes``.
 
-    And hand their lines to tasks, each after its place; a CR does not end one.
+    Tasks get their lines, each after its offset; a CR does not end one.
     """
     return {
         # more than there will be: by less Hadoop would be free to make larger parts
@@ -67,12 +67,12 @@ def job_properties(total_bytes: int, size_bytes: int) -> dict[str, str]:
     }
 
 
-def _is_plain(address: str) -> bool:
-    # Hadoop passes over files whose names begin so, even if it is told of them
-    hidden = address.rpartition("/")[2].startswith((".", "_"))
-    return not hidden and _PLAIN.fullmatch(address) is not None
+def _is_plain(uri: str) -> bool:
+    # Hadoop skips files whose names begin so, even if they are listed
+    hidden = uri.rpartition("/")[2].startswith((".", "_"))
+    return not hidden and _PLAIN.fullmatch(uri) is not None
 
 
-def _path(address: str) -> str:
-    """Return the address without file system and host."""
-    return address.partition("://")[2].partition("/")[2]
+def _path(uri: str) -> str:
+    """Return the URI without file system and host."""
+    return uri.partition("://")[2].partition("/")[2]

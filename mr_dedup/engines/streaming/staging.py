@@ -33,10 +33,10 @@ def staging_folder() -> Iterator[Path]:
 
 @contextlib.contextmanager
 def _link_to(folder: Path) -> Iterator[Path]:
-    for place in _PLAIN_FOLDERS:
+    for parent in _PLAIN_FOLDERS:
         with contextlib.ExitStack() as stack:
             try:
-                link = stack.enter_context(temporary_folder(place)) / "files"
+                link = stack.enter_context(temporary_folder(parent)) / "files"
                 link.symlink_to(folder)
             except (MrDedupError, OSError):
                 continue

@@ -161,7 +161,7 @@ class JobAlone(TableJob):
         self.options.as_lines = True
         if self.options.runner == "spark":
             self.arg_parser.error(
-                "-r spark hands mappers lines, and this job's read whole files; use -r hadoop"
+                "-r spark passes lines to mappers, and those of this job need files; use -r hadoop"
             )
         try:
             _ = self.job
@@ -198,8 +198,8 @@ class JobAlone(TableJob):
 def run_alone(job_class: type[Job]) -> None:
     """Run a job as a program: by the user, or by mrjob one of its tasks.
 
-    A user's mistake is one line and exit code 2; a reader of standard output that left early is
-    none. A task fails with a traceback, by which mrjob finds the reason in the logs of a cluster.
+    A usage error is one line and exit code 2; a closed pipe at standard output is no error.
+    A task fails with a traceback, by which mrjob finds the reason in the logs of a cluster.
     """
     alone: type[JobAlone] = type(job_class.__name__, (JobAlone,), {"job_class": job_class})
     program = alone()

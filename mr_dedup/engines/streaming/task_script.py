@@ -1,8 +1,8 @@
 """The shell scripts that stand between Hadoop streaming and the Python of a task.
 
-mrjob's own leave an address unquoted, a lock file on each node, and the reason of a failure where
+mrjob's own leave a URI unquoted, a lock file on each node, and the reason of a failure where
 only the node's own log has it. These set up the node, fetch the task's input, run its command and,
-if that failed, write what it said into a folder of the job's on the cluster, for the client.
+if it failed, write its message to a directory of the job on the cluster, for the client.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from mr_dedup.jobs.inputs import (
 )
 
 MANIFEST = ".manifest"
-"""What names of files end with that name inputs, a line each: address TAB number TAB name."""
+"""What names of files end with that name inputs, a line each: URI TAB number TAB name."""
 
 SPLIT_INPUTS = "split-inputs.tsv"
 """The file, in the folder of a task, with such lines for the inputs that are split, TAB size."""
@@ -83,20 +83,20 @@ case ${mapreduce_map_input_file:-} in
         line=$(cat)
         INPUT_PATH= ;;
     *)
-        place=${mapreduce_map_input_file#*://}
+        path=${mapreduce_map_input_file#*://}
         line=$(while IFS= read -r line; do
-            address=${line%%$TAB*}
-            address=${address#*://}
-            # it has the host only if that was said
-            case $place in "$address" | "${place%%/*}$address") printf '\t%s' "$line" ;; esac
+            uri=${line%%$TAB*}
+            uri=${uri#*://}
+            # with the host only if the input has one
+            case $path in "$uri" | "${path%%/*}$uri") printf '\t%s' "$line" ;; esac
         done <$SPLIT_INPUTS)
         if [ -z "$line" ]; then
-            echo "no input has the address $mapreduce_map_input_file" >&2
+            echo "no input has the URI $mapreduce_map_input_file" >&2
             exit 1
         fi
         INPUT_PATH=$LINES ;;
 esac
-# offset TAB address TAB number TAB name, and TAB size of what is split
+# offset TAB URI TAB number TAB name, and TAB size of what is split
 INPUT_URI=$(printf %s "$line" | cut -f 2)
 export $NUMBER="$(printf %s "$line" | cut -f 3)" $NAME="$(printf %s "$line" | cut -f 4)"
 export $BYTES="$(printf %s "$line" | cut -f 5)"
@@ -104,7 +104,7 @@ printf '%s\n' "$INPUT_URI" >task-input
 echo "reporter:status:reading $INPUT_URI" >&2
 [ -z "$INPUT_PATH" ] || exec "$@" "$INPUT_PATH" "$INPUT_URI"
 name=${INPUT_URI##*/}
-# its endings say what is in it
+# its endings state the format
 case $name in
     *.*) INPUT_PATH=$PWD/input.${name#*.} ;;
     *) INPUT_PATH=$PWD/input ;;
@@ -130,8 +130,8 @@ def task_script(
 ) -> list[str]:
     """Return the lines of a script that runs its arguments as a task.
 
-    ``hadoop`` is the command on the nodes, ``failures`` the folder for reports, ``digest`` tells
-    one shipped package from another, ``setup`` are lines of the user's.
+    ``hadoop`` is the command on the nodes, ``failures`` the folder for reports, ``digest`` is
+    that of the shipped package, ``setup`` are lines of the user's.
     """
     settings = [
         f'hadoop_command() {{ {shlex.join(hadoop)} "$@"; }}',

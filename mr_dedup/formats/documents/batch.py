@@ -110,7 +110,7 @@ class BatchBuilder:
         if self._single_bytes >= _CHUNK_BYTES:
             self._flush_singles()
         self._singles.append((self._number(file), id, text, offset, fields, record))
-        # characters, not bytes: it only says when to stop
+        # characters, not bytes, which is enough to decide when to stop
         self._single_bytes += len(id) + len(text) + _DOCUMENT_BYTES
         self._single_bytes += sum(len(value or "") for value in fields)
         self._single_bytes += len(record) if self._options.keep_records else 0

@@ -1,6 +1,6 @@
 """The character encoding of a page, and its text.
 
-Servers declare their default, and pages what their template says: a declaration is used only if
+Servers declare their default, and pages that of their template: a declaration is used only if
 the bytes agree with it.
 """
 
@@ -106,7 +106,7 @@ def _meta(data: bytes) -> str | None:
     """
     found = _META.search(_COMMENT.sub(b"", data[:_META_BYTES]))
     encoding = _python_name(found.group(1).decode("latin-1")) if found else None
-    # a meta element that could be read is not in UTF-16, whatever it says
+    # a meta element that could be read is not in UTF-16, whatever it declares
     return "utf-8" if encoding and encoding.startswith("utf-16") else encoding
 
 

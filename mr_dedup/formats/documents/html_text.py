@@ -1,9 +1,9 @@
 """The text of HTML, by Resiliparse: the main content, or the whole page.
 
 Main content is the default for what it does to near-duplicates. Of 250 pages of a library's
-reference in two releases, 99 % are alike by main content (Jaccard of word 3-grams from 0.8 up)
+reference in two releases, 99 % are similar by main content (Jaccard of word 3-grams from 0.8 up)
 and 89 % by the whole page; of 250 short ones 73 and 38 %; of two manuals 97 to 99 % by either.
-Different pages are alike as seldom by one as by the other. Main content takes two or three times
+Different pages are as rarely similar by either. Main content takes two or three times
 as long: 20 to 40 MB of HTML a second, a fifth to a half of it for furniture that is named as such,
 which without it was left in: ``python -m bench.boilerplate``.
 """
@@ -102,8 +102,8 @@ class HtmlError(ValueError):
 def text_of_html(html: str, extent: HtmlText) -> str:
     """Return the text of ``html`` on one line; scripts and styles are not text.
 
-    Main content is what Resiliparse takes for it, without the elements that say by their class, id
-    or role that they are adverts, notices of cookies, related pages, or for sharing. Where it is
+    Main content is that of Resiliparse, without the elements whose class, id or role marks adverts,
+    notices of cookies, related pages, or links for sharing. Where it is
     empty, or the page nested more than a thousand deep, it is the text of the whole page. Raises
     HtmlError for more than 500,000 tags or a tag of thousands of attributes.
     """

@@ -112,7 +112,7 @@ def _tokens(header: str) -> list[str]:
 def _dechunked(body: bytes, is_declared: bool) -> bytes:
     """Return the content of a body in chunks; the body as it is where it is not in chunks.
 
-    Where one that is said to be in chunks is damaged further on, what follows is taken as it is.
+    Where one that is declared as chunks is damaged further on, what follows is taken as it is.
     """
     content = bytearray()
     at = 0

@@ -206,7 +206,7 @@ class _Reader:
         self._report.reject(offset, reason, self._line, text_field, rest_of_file)
 
     def _reject_without_text(self, line: bytes, offset: int, reason: str) -> None:
-        """Reject a record that has no text, and say what fields it has."""
+        """Reject a record without a text, and list its fields."""
         try:
             record = msgspec.json.decode(line, type=dict[str, msgspec.Raw])
         except (ValueError, RecursionError):  # in what is not read of it
@@ -240,7 +240,7 @@ class _NoTextError(ValueError):
 
 
 def _spread(line: bytes) -> str | None:
-    """Return the reason to reject a file that is no JSON Lines but other JSON, else None."""
+    """Return the reason to reject a file that is not JSON Lines but other JSON, else None."""
     line = line.removeprefix(codecs.BOM_UTF8).strip(_BLANKS)
     if line.startswith(b"["):
         return "is a JSON array, not a record a line; jq -c '.[]' writes its records as lines"

@@ -165,7 +165,7 @@ def _measured(
 ) -> Record:
     """Read the record at the position, the length of which is wrong, up to the next record.
 
-    It is taken up to there if it has as many bytes as its length says when its line ends, or its
+    It is taken up to there if it has as many bytes as its length when its line ends, or its
     characters beyond ASCII, are counted otherwise; or else rejected.
     """
     begin = len(header)

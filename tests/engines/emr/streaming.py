@@ -288,7 +288,7 @@ def _now() -> str:
 
 
 def _hash(key: bytes) -> int:
-    """Return Hadoop's hash of a Text, without its sign, by which keys are dealt to reducers."""
+    """Return Hadoop's hash of a Text, without its sign, by which keys are partitioned."""
     value = 1
     for byte in key:
         value = (31 * value + (byte if byte < 128 else byte - 256)) & 0xFFFFFFFF

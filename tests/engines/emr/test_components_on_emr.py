@@ -40,5 +40,5 @@ def test_labels_that_may_not_be_final_are_an_error(client, staging, kept_cluster
     """Without logs there are no counters."""
     conf = client.conf(cluster_id=kept_cluster, read_logs=False)
     engine = StreamingEngine("emr", staging, cluster=ClusterSettings(conf=conf, reducers=1))
-    with pytest.raises(MrDedupError, match="only they say whether labels are final"):
+    with pytest.raises(MrDedupError, match="only they show whether labels are final"):
         connected_by(engine, PAIRS, 2)

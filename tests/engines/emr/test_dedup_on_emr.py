@@ -40,7 +40,7 @@ def test_a_run_is_resumed_over_the_same_files_alone(client, interrupted):
     code, _, err = resumed()
     assert code == 2
     assert err.startswith(f'mr-dedup: error: --resume: files was ["{pages}/b.jsonl", ')
-    assert err.endswith("; that is another run\n")
+    assert err.endswith("; start another run\n")
     assert client.clusters == []
 
 

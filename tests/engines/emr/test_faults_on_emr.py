@@ -23,7 +23,7 @@ def test_what_is_not_in_s3_is_named(client, folder, queries, parts):
         (f"s3://{bucket}/corpus/none.longs", "no such file in S3"),
         (f"s3://{bucket}/corpus/*.fpz", "no such file in S3"),
         (f"s3://{bucket}-none/corpus", f"there is no bucket {bucket}-none"),
-        ("hdfs:///corpus", "expected an address such as s3://bucket/folder"),
+        ("hdfs:///corpus", "expected a URI such as s3://bucket/folder"),
     ):
         said = client.mistake(folder, name, "--queries", queries)
         assert said == f"mr-dedup: error: {name}: {reason}\n"
@@ -42,13 +42,13 @@ def test_settings_that_cannot_be_meant_are_refused(client, folder, queries, tmp_
     for text in ("runners: {emr: {check_cluster_every: [}}", "runners: {emr: [1]}", "[]"):
         no_conf.write_text(text)
         said = client.mistake(folder, "--queries", queries, "-c", no_conf)
-        assert f"{no_conf}: is no mrjob.conf: " in said
+        assert f"{no_conf}: not an mrjob.conf: " in said
     said = client.mistake(folder, "--queries", queries, "--hadoop-bin", "hadoop")
-    assert "--hadoop-bin: means nothing to EMR" in said
+    assert "--hadoop-bin: not used by EMR" in said
     said = client.mistake(folder, "--queries", queries, "--output-dir", "/found")
-    assert "--output-dir /found: expected an address such as s3://bucket/found" in said
+    assert "--output-dir /found: expected a URI such as s3://bucket/found" in said
     said = client.mistake(folder, "--queries", queries, "--output-dir", "hdfs:///found")
-    assert "hdfs:///found: expected an address such as s3://bucket/folder" in said
+    assert "hdfs:///found: expected a URI such as s3://bucket/folder" in said
     for name, place in (("cloud_tmp_dir", "/tmp"), ("cloud_log_dir", "s3://bucket")):
         conf = client.conf(**{name: place})
         said = client.mistake(folder, "--queries", queries, "-c", conf)

@@ -85,5 +85,5 @@ def test_a_file_is_put_if_it_may_be(client, tmp_path):
     streaming.remove_file(uri, "emr", kept)
     streaming.remove_file(uri, "emr", kept)
     assert client.service.files.below(f"s3://{client.bucket}/") == []
-    with pytest.raises(MrDedupError, match=r"^hdfs:///a: expected an address such as s3://"):
+    with pytest.raises(MrDedupError, match=r"^hdfs:///a: expected a URI such as s3://"):
         streaming.put(path, "hdfs:///a", "emr", kept)

@@ -20,7 +20,7 @@ def test_inputs_that_are_not_there_are_named(client, queries):
     for name, reason in (
         ("nothing.longs", "no such file in the cluster"),
         ("nothing-*.longs", "no such file in the cluster"),
-        ("empty", "holds no files"),
+        ("empty", "contains no files"),
     ):
         error = client.mistake(f"{client.folder}/{name}", "--queries", queries)
         assert f"{client.folder}/{name}: {reason}" in error
@@ -40,9 +40,9 @@ def test_a_format_that_no_name_tells_is_asked_for(client, parts, queries):
 def test_arguments_that_disagree_are_named(client, parts, queries, tmp_path):
     wanted = (*parts, "--queries", queries)
     for options, reason in (
-        (("--output-dir", "/found"), "--output-dir /found: expected an address"),
+        (("--output-dir", "/found"), "--output-dir /found: expected a URI"),
         (("--output-dir", "hdfs:///x", "-o", tmp_path / "x"), "--output-dir, -o: a result goes"),
-        (("--cores", 2), "--cores: means nothing to a cluster"),
+        (("--cores", 2), "--cores: not used by a cluster"),
         (("--archive", tmp_path / "env.rar"), "env.rar: expected an archive, .tar.gz, .tgz"),
         (("--archive", tmp_path / "env.zip"), "env.zip: no such file"),
         (("-c", tmp_path / "mrjob.conf"), "mrjob.conf: no such file"),

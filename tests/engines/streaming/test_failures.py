@@ -54,7 +54,7 @@ def test_reports_are_told_from_one_another():
          "hdfs:///c/x.longs, byte 8: is damaged", False),
         ("mr_dedup.errors.MrDedupError: will not",
          "map task 2 on hdfs:///c/x.longs: will not", False),
-        ("MemoryError", "map task 2 on hdfs:///c/x.longs: memory was short; try a larger", False),
+        ("MemoryError", "map task 2 on hdfs:///c/x.longs: out of memory; try a larger", False),
         ("numpy.exceptions.AxisError: two\nlines",
          "2 on hdfs:///c/x.longs: numpy.exceptions.AxisError: two lines (search.py:17)", True),
         ("OSError: [Errno 28] No space left on device",
@@ -80,7 +80,7 @@ def test_the_last_of_chained_exceptions_counts():
     ("said", "code", "message"),
     [
         ("task.sh: 49: exec: py: not found", 127, "on the node node-7: task.sh: 49: exec: py: not"),
-        ("", 137, "on the node node-7: ended by signal 9; was memory short? try --task-memory"),
+        ("", 137, "on the node node-7: ended by signal 9; out of memory? try --task-memory"),
         ("", 3, "map task 2 on hdfs:///c/x.longs: on the node node-7: exit code 3"),
         ("copyToLocal: Call From a/1 to b:8020 failed on connection exception: "
          "java.net.ConnectException: Connection refused; For more details see: x", 1,
@@ -124,5 +124,5 @@ def test_what_hadoop_says_of_the_job_is_told_where_no_task_failed():
     assert explain(log_of(failed), []).message == "the job failed: no capacity"
     log = log_of("Error Launching job : unknown queue: nix", level="ERROR")
     assert explain(log, []).message == "the job failed: Error Launching job : unknown queue: nix"
-    assert "did not say why" in explain(log_of(), []).message
+    assert "gave no reason" in explain(log_of(), []).message
     assert "in its log on the cluster" in explain(log_of(GIVEN_UP), []).message

@@ -104,7 +104,7 @@ def test_names_without_globs_are_asked_for_at_once(saying, tmp_path):
     ("out", "err", "code", "reason"),
     [
         ("", "ls: `hdfs:///c': No such file or directory\n", 1, "hdfs:///c: no such file in the"),
-        (LISTING.splitlines()[2], "", 0, "hdfs:///c: holds no files"),
+        (LISTING.splitlines()[2], "", 0, "hdfs:///c: contains no files"),
         ("what?", "", 0, "hdfs:///c: cannot read its listing: 'what?'"),
         ("", "ls: Permission denied: user=x\n", 1, "hdfs:///c: Permission denied: user=x"),
     ],
@@ -129,7 +129,7 @@ def test_a_failure_says_which_command_and_why(saying, tmp_path):
 
 def test_reasons_are_found_among_what_java_prints():
     assert reason_of("ERROR: JAVA_HOME is not set.\n") == "ERROR: JAVA_HOME is not set."
-    assert reason_of("") == "failed without a word"
+    assert reason_of("") == "failed without a message"
     refused = (
         "ls: Call From vm/127.0.0.1 to localhost:9 failed on connection exception: "
         "java.net.ConnectException: Connection refused; For more details see:  http://x"

@@ -157,7 +157,7 @@ def test_a_full_disk_in_a_task_is_told(tmp_path, runner):
 
 @LOCAL_AND_INLINE
 def test_a_task_short_of_memory_is_told(tmp_path, runner):
-    with pytest.raises(MrDedupError, match=r"map task 1 on .*in put #1: memory was short; try"):
+    with pytest.raises(MrDedupError, match=r"map task 1 on .*in put #1: out of memory; try"):
         act(tmp_path, runner, "a", "memory")
 
 
@@ -205,7 +205,7 @@ def test_a_long_bug_in_a_task_is_reported(tmp_path, text):
 
 
 def test_a_task_killed_by_the_system_is_told_with_its_input(tmp_path):
-    expected = r"map task 2 on .*in put #2: killed by the system \(SIGKILL\); was memory short\?"
+    expected = r"map task 2 on .*in put #2: killed by the system \(SIGKILL\); out of memory\?"
     with pytest.raises(MrDedupError, match=expected):
         act(tmp_path, "local", "a", "b", "killed", "slow", cores=2)
 

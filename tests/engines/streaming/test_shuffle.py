@@ -22,7 +22,7 @@ def key_of(line):
 
 
 @given(st.lists(LINES, max_size=4), st.integers(0, 40), st.booleans())
-def test_lines_are_sorted_and_dealt(files, size_bytes, unended):
+def test_lines_are_sorted_and_partitioned(files, size_bytes, unended):
     with tempfile.TemporaryDirectory() as folder:
         paths, lines = [], []
         for number, file in enumerate(files):

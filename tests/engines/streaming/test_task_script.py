@@ -171,7 +171,7 @@ def test_lines_of_a_file_that_nobody_knows_are_reported(node):
     address = "hdfs://other:1/x.jsonl"
     assert run(node, "true", manifest="0	{}\n", mapreduce_map_input_file=address).returncode == 1
     [failure] = read_failures((node / "failures" / "attempt_1_2_m_000003_0").read_text())
-    assert failure.said.endswith(f"no input has the address {address}")
+    assert failure.said.endswith(f"no input has the URI {address}")
 
 
 def test_a_file_that_is_split_can_be_had_as_a_whole(node):

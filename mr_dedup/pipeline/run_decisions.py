@@ -68,7 +68,7 @@ class Decided:
 
     @property
     def new(self) -> slice:
-        """Where the documents of this run are among all."""
+        """The documents of this run among all."""
         return slice(sum(count for _, count in self.earlier), None)
 
     def take(self, rows: Rows, table: pa.Table) -> None:
@@ -158,18 +158,18 @@ class Decided:
                 start += len(batch)
                 dropped += count
         with whole_file(clusters, overwrite=True) as file:
-            table = self._clusters(rows.exist)
+            table = self._clusters(rows.has_fingerprint)
             pq.write_table(table, file, compression="zstd", write_page_checksum=True)
 
-    def _clusters(self, exist: NDArray[np.bool_]) -> pa.Table:
+    def _clusters(self, has_fingerprint: NDArray[np.bool_]) -> pa.Table:
         """Return the clusters of two documents and more of which this run read some."""
-        new = np.zeros(exist.size, bool)
+        new = np.zeros(has_fingerprint.size, bool)
         new[self.new] = True
-        values, places, sizes = np.unique(
-            self.clusters[exist].view(np.int64), return_inverse=True, return_counts=True
+        values, indices, sizes = np.unique(
+            self.clusters[has_fingerprint].view(np.int64), return_inverse=True, return_counts=True
         )
-        documents = np.bincount(places, new[exist], minlength=values.size)
-        kept = np.bincount(places, (new & self.kept)[exist], minlength=values.size)
+        documents = np.bincount(indices, new[has_fingerprint], minlength=values.size)
+        kept = np.bincount(indices, (new & self.kept)[has_fingerprint], minlength=values.size)
         several = (sizes >= 2) & (documents >= 1)
         columns = {
             "documents": documents,
@@ -195,7 +195,7 @@ class Decided:
 
             wanted, places = np.unique(kept_rows[earlier], return_inverse=True)
             ids = pa.array(rows.ids_of(wanted).values(), pa.large_string())
-            names = pc.replace_with_mask(names, pa.array(earlier), ids.take(pa.array(places)))
+            names = pc.replace_with_mask(names, pa.array(earlier), ids.take(pa.array(indices)))
         return names
 
     def _kept_locations(
@@ -213,7 +213,7 @@ class Decided:
         return indices, Locations(pa.concat_arrays(files.chunks), positions)
 
     def _source_of(self, number: int) -> str | None:
-        """Return which earlier result a document is of; None if it is of this run."""
+        """Return the earlier result of a document; None for one of this run."""
         for name, count in self.earlier:
             if number < count:
                 return name
@@ -278,7 +278,7 @@ class Decided:
 
 def changed(source: str | None, id: str) -> MrDedupError:
     """Return the error of an earlier document that is no longer what was kept."""
-    return MrDedupError(f"{source}: document {id!r} is another one than when it was kept")
+    return MrDedupError(f"{source}: document {id!r} has changed since it was kept")
 
 
 class _OfDropped(NamedTuple):

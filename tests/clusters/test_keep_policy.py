@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mr_dedup.clusters.keepers import KINDS, KeepPolicy, Preference
+from mr_dedup.clusters.keep_policy import KINDS, KeepPolicy, Preference
 from tests.clusters.clustered import Page, columns
 
 
@@ -191,7 +191,7 @@ def test_thirty_thousand_documents():
         ("ids", pa.array(["a", "b"]), "ids: expected a pyarrow LargeStringArray without nulls"),
         ("ids", pa.array(["a", None], pa.large_string()), "without nulls"),
         ("clusters", np.zeros(2, np.int64), r"clusters: expected uint64\[n\], got int64"),
-        ("places", np.zeros(3, np.int64), "places: expected 2 entries, got 3"),
+        ("positions", np.zeros(3, np.int64), "positions: expected 2 entries, got 3"),
         ("fields", pa.table({"f": pa.array(["x"], pa.large_string())}), "fields: expected 2"),
         ("fields", pa.table({"f": [1, 2]}), "fields: 'f' is int64, not large_string"),
     ],

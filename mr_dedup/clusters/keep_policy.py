@@ -1,4 +1,4 @@
-"""Which document of a cluster is kept: orders of preference, read off columns."""
+"""Policies for which document of a cluster is kept: orders of preference by columns."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from mr_dedup.clusters.documents import ClusteredDocuments
 _UP, _DOWN = "ascending", "descending"
 
 _READ = {"newest": _DOWN, "oldest": _UP, "highest": _DOWN, "lowest": _UP}
-"""What reads a field's values, and which way their sort keys go."""
+"""The preferences by the values of a field, and the order of their sort keys."""
 
 _TIMES = ("newest", "oldest")
-"""Those of them that read values as times, not as numbers."""
+"""Those of them whose values are times, not numbers."""
 
 KINDS = ("first", "longest", "shortest", *_READ, "prefer")
 """The kinds of preferences."""
@@ -66,10 +66,10 @@ class Preference:
 
 @dataclass(frozen=True)
 class Ranking:
-    """Documents by a policy: ``order`` int64[n] are their positions, best first.
+    """Documents by a policy: ``order`` int64[n] are their rows, best first.
 
-    ``missing`` and ``unreadable`` say, for each preference by a field, how many documents do not
-    have it, and how many have what is no time or number: they come after all others.
+    ``missing`` and ``unreadable`` are, for each preference by a field, the numbers of documents
+    without it, and with what is not a time or number: these come after all others.
     """
 
     order: NDArray[np.int64]
@@ -79,7 +79,7 @@ class Ranking:
 
 @dataclass(frozen=True)
 class KeepPolicy:
-    """Preferences, the first one first; what they leave equal goes by id, then file and place.
+    """Preferences, the first one first; what they leave equal goes by id, then file and position.
 
     So documents have one order, however they came and whatever their ids. ``first`` is the order
     in which documents are read; ``longest`` and ``shortest`` go by the bytes of the text;
@@ -94,7 +94,7 @@ class KeepPolicy:
     def parse(cls, texts: Sequence[str]) -> KeepPolicy:
         """Return the policy that ``texts`` name, such as ["newest:date", "longest"].
 
-        Raises ValueError for what is no preference, and for no preference at all.
+        Raises ValueError for an unknown preference, and for none.
         """
         if isinstance(texts, str) or not texts:
             raise ValueError(f"policy: expected one preference or more, got {texts!r}")
@@ -134,7 +134,7 @@ class KeepPolicy:
             if step.kind in _READ:
                 unreadable[str(step)] = found[0][0].null_count - values.null_count
             keys += found
-        last = (documents.ids, documents.files, documents.places)
+        last = (documents.ids, documents.files, documents.positions)
         keys += [(pa.array(column), _UP) for column in last]
         table = pa.table([key for key, _ in keys], names=[str(i) for i in range(len(keys))])
         # nulls, values that cannot be used, come last whichever way a key goes
@@ -147,7 +147,7 @@ class KeepPolicy:
 
 def _keys_of_documents(kind: str, documents: ClusteredDocuments) -> list[tuple[pa.Array, str]]:
     if kind == "first":
-        return [(pa.array(documents.files), _UP), (pa.array(documents.places), _UP)]
+        return [(pa.array(documents.files), _UP), (pa.array(documents.positions), _UP)]
     return [(pa.array(documents.text_bytes), _DOWN if kind == "longest" else _UP)]
 
 
