@@ -38,7 +38,7 @@ from mr_dedup.cli.document_arguments import (
     read_options,
 )
 from mr_dedup.cli.document_inputs import DocumentWork, prepare, remote_identities
-from mr_dedup.cli.on_cluster import cluster_settings, is_address, refuse_cluster_arguments
+from mr_dedup.cli.on_cluster import cluster_settings, is_uri, refuse_cluster_arguments
 from mr_dedup.cli.rejects import skipped_lines
 from mr_dedup.cli.result_folder import ResultFolder
 from mr_dedup.cli.runner_arguments import add_runner_arguments

@@ -108,7 +108,7 @@ def skipped_lines(skipped: Mapping[SkipReason, int]) -> list[str]:
     ]
 
 
-def rejects_beside(out: Place) -> Place:
-    """Return the name of the rejects of what is read for ``out``, a path or an address."""
+def rejects_beside(out: Name) -> Name:
+    """Return the name of the rejects of what is read for ``out``, a path or a URI."""
     name = f"{out}.rejects.jsonl"
     return Path(name) if isinstance(out, Path) else name

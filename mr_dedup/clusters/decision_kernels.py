@@ -332,8 +332,8 @@ def list_indexed(index, short, length, max_steps, scratch):  # type: ignore[no-u
     for p in range(length + short):
         key = (prefix[p] if p < length else prefix[p - length] ^ _LONG) >> U32
         steps += uint64(index.lengths[key & mask])
-    if steps > most_steps:
-        return U0, most_steps + U1
+    if steps > max_steps:
+        return U0, max_steps + U1
     keys, kept_rows, links = index.keys, index.kept_rows, index.links
     listed = U0
     for p in range(length + short):
@@ -459,9 +459,9 @@ def decide_many(  # type: ignore[no-untyped-def]
         fill_prefix(hashes, start, stop, rarities, short, length, scratch.tallies, scratch.prefix)
         alone = fill_parity(hashes, start, stop, rarities, scratch.parity)
         if kept_rows[i] < 0:
-            most_steps = indexed // _SCAN_GAIN + U64
-            listed, steps = list_indexed(index, short, length, most_steps, scratch)
-            begin = indexed if steps <= most_steps else U0
+            max_steps = indexed // _SCAN_GAIN + U64
+            listed, steps = list_indexed(index, short, length, max_steps, scratch)
+            begin = indexed if steps <= max_steps else U0
             limit = slack_of(size, alone, threshold)
             listed = scan(known, begin, count, whole, limit, scratch, listed)
             nearest, best, compared = most_similar_kept(

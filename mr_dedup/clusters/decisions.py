@@ -129,7 +129,7 @@ class Decisions:
         return pa.table(
             {
                 "id": documents.ids,
-                "cluster": pa.array(documents.clusters, mask=~documents.exist),
+                "cluster": pa.array(documents.clusters, mask=~documents.has_fingerprint),
                 "kept_id": documents.ids.take(pa.array(self.kept_rows)),
                 "distance_bits": pa.array(self.distances, mask=kept),
                 "similarity": pa.array(self.similarities, mask=np.isnan(self.similarities)),

@@ -246,7 +246,7 @@ class ResolveJob(DocumentJob, frozen=True, kw_only=True):
                 "cluster": documents.clusters,
                 "kept_id": documents.ids.take(pa.array(decisions.kept_rows)),
                 "kept_chunk": documents.files[decisions.kept_rows],
-                "kept_row": documents.places[decisions.kept_rows],
+                "kept_row": documents.positions[decisions.kept_rows],
                 "distance_bits": decisions.distances,
                 "similarity": decisions.similarities,
                 "reason": decisions.reasons,
@@ -318,7 +318,7 @@ def _sets_of(table: pa.Table) -> ShingleSets:
     """Return the sets of shingles in a table, as ``ResolveJob`` puts them there."""
     lists = one_array(table["shingles"])
     hashes = lists.flatten().to_numpy()
-    return ShingleSets.of_sizes(table["shingle_count"].to_numpy(), hashes, MOST_SHINGLES)
+    return ShingleSets.of_sizes(table["shingle_count"].to_numpy(), hashes, MAX_SHINGLES)
 
 
 def _located(table: pa.Table, chunk: int, rows: NDArray[np.int64]) -> pa.Table:

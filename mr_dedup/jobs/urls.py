@@ -79,7 +79,7 @@ class UrlsJob(Job, frozen=True, kw_only=True):
                 for table in tables:
                     yield key, table
                 continue
-            rows = self._merged_tables(tables).by_place()
+            rows = self._merged_tables(tables).by_position()
             counters["distinct_urls"] += len(rows)
             for table in _tables(rows, self.left_urls):
                 yield key, table

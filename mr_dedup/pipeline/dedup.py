@@ -414,7 +414,7 @@ def _keep(folder: Path, options: DedupOptions, run_job: RunJob, parts: Sequence[
 def _earlier_shown(folder: Path, parts: Sequence[str]) -> dict[int, str]:
     """Return the texts of earlier documents that samples show, by their numbers."""
     pairs = json.loads((folder / SAMPLES).read_bytes())
-    return texts_set_aside(folder, parts, np.array([kept for _, kept in pairs], np.int64))
+    return read_earlier_texts(folder, parts, np.array([kept for _, kept in pairs], np.int64))
 
 
 def _write_json(path: Path, content: object) -> None:

@@ -233,7 +233,7 @@ def _tables(signatures: Signatures, values: Fingerprints, tasks: int) -> Iterato
         yield number, pa.table({"node": values[rows], "keys": lists})
 
 
-def _oversized_keys(signed: Signed) -> int:
+def _oversized_keys(signed: MethodSignatures) -> int:
     """Return how many keys have more texts than are compared with one another."""
     method = signed.method
     if not method.needs_verification and can_be_connected(signed.parts, method.min_shared_keys):

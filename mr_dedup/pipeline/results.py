@@ -113,11 +113,11 @@ class EarlierResult:
         try:
             content = (folder / SUMMARY).read_bytes()
         except FileNotFoundError as error:
-            raise MrDedupError(f"{name}: is no result of mr-dedup dedup: no {SUMMARY}") from error
-        told = _parsed(name, folder / SUMMARY, content)
-        if told["fingerprint_version"] != VERSION:
+            raise MrDedupError(f"{name}: not a result of mr-dedup dedup: no {SUMMARY}") from error
+        known = _parsed(name, folder / SUMMARY, content)
+        if known["fingerprint_version"] != VERSION:
             raise MrDedupError(
-                f"{name}: its fingerprints are of version {told['fingerprint_version']}, those of "
+                f"{name}: its fingerprints are of version {known['fingerprint_version']}, those of "
                 f"this mr_dedup of version {VERSION}; de-duplicate its documents again"
             )
         if known["methods"] and known["signature_version"] != SIGNATURE_VERSION:
@@ -128,14 +128,14 @@ class EarlierResult:
         table = folder / FINGERPRINTS
         if not table.is_file():
             raise MrDedupError(f"{table}: no such file")
-        sums = {table: told["fingerprints_checksum"]}
-        if told["methods"]:
-            sums[folder / SIGNATURES] = told["signatures_checksum"]
+        sums = {table: known["fingerprints_checksum"]}
+        if known["methods"]:
+            sums[folder / SIGNATURES] = known["signatures_checksum"]
         for file, expected in sums.items():
             if not file.is_file() or checksum(file) != expected:
                 raise FormatError(file, None, f"is not the file that {SUMMARY} was written for")
-        del told["fingerprint_version"], told["signature_version"]
-        return cls(name=name, folder=folder, files=tuple(_files_of(table)), **told)
+        del known["fingerprint_version"], known["signature_version"]
+        return cls(name=name, folder=folder, files=tuple(_files_of(table)), **known)
 
     @property
     def documents(self) -> int:
@@ -349,7 +349,7 @@ def _parsed(name: str, path: Path, content: bytes) -> dict[str, Any]:
     try:
         found = json.loads(content)
         require_version(name, found)
-        told = {
+        record = {
             "fingerprint_version": found["fingerprint_version"],
             "signature_version": found["signature_version"],
             "features": found["features"],

@@ -24,7 +24,7 @@ _SAMPLES = 12
 
 
 @dataclass
-class Decided:
+class RunDecisions:
     """The decisions on all documents, aligned with them.
 
     ``kept_rows`` are the numbers of the kept documents that dropped ones duplicate, -1 for others.
@@ -48,7 +48,7 @@ class Decided:
         cluster: NDArray[np.uint64],
         clustered: NDArray[np.bool_],
         earlier: Sequence[tuple[str, int]],
-    ) -> Decided:
+    ) -> RunDecisions:
         """Return the decisions on what is in no cluster; the others are waited for."""
         reasons = np.full(len(cluster), Reason.UNCLUSTERED, np.uint8)
         return cls(
@@ -193,7 +193,7 @@ class Decided:
         if earlier.any():
             import pyarrow.compute as pc
 
-            wanted, places = np.unique(kept_rows[earlier], return_inverse=True)
+            wanted, indices = np.unique(kept_rows[earlier], return_inverse=True)
             ids = pa.array(rows.ids_of(wanted).values(), pa.large_string())
             names = pc.replace_with_mask(names, pa.array(earlier), ids.take(pa.array(indices)))
         return names

@@ -100,7 +100,7 @@ def similar_pairs(folder: Path, options: DedupOptions, run_job: RunJob) -> Simil
         numbers, labels = _clustered(folder, rows, options, settings)
     grouped, sliced = group_rows(numbers, labels, rows)
     parts: list[pa.Table] = []
-    counts = {**told, "clusters_sliced": sliced, "documents_compared": int(numbers.size)}
+    counts = {**read, "clusters_sliced": sliced, "documents_compared": int(numbers.size)}
     if numbers.size:
         grouped.write(folder / GROUPED)
         job = SimilarPairsJob(
