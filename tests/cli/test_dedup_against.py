@@ -177,7 +177,7 @@ def test_splits_files_and_the_chain_make_no_difference(tmp_path, capfd, small_pa
         ["--against", "kept2", "--against", "kept1", "--against", "kept2", "--follow"],
     ]):  # fmt: skip
         out = tmp_path / f"out{number}"
-        assert "--follow has it" not in done(capfd, "3.jsonl", "-o", out, *options)
+        assert "--follow includes it" not in done(capfd, "3.jsonl", "-o", out, *options)
         files = files_of(out)
         found.add(tuple(sorted(files.items())))
     assert len(found) == 1
@@ -297,14 +297,14 @@ def test_earlier_results_that_cannot_be_are_one_line(tmp_path, capfd):
             {"fingerprints_checksum": None},
             "fingerprints.parquet: is not the file that summary.json",
         ),
-        ({"reading": {}}, "summary.json: does not tell what later runs need"),
-        ({"reading": {**old["reading"], "html": "none"}}, "summary.json: does not tell what"),
-        ({"reading": {**old["reading"], "format": "pdf"}}, "summary.json: does not tell what"),
+        ({"reading": {}}, "summary.json: lacks what later runs need"),
+        ({"reading": {**old["reading"], "html": "none"}}, "summary.json: lacks what"),
+        ({"reading": {**old["reading"], "format": "pdf"}}, "summary.json: lacks what"),
         (
             {"against": [{"folder": 1, "documents": 1, "fingerprints_checksum": ""}]},
             "TypeError: folder",
         ),
-        ({"against": [{"folder": "x"}]}, "summary.json: does not tell what later runs need"),
+        ({"against": [{"folder": "x"}]}, "summary.json: lacks what later runs need"),
     ]:
         (kept / "summary.json").write_text(json.dumps(old | changes))
         assert said in mistake(capfd, path, "-o", out, "--against", kept), changes

@@ -52,9 +52,9 @@ def test_without_methods_nothing_is_written(tmp_path):
 def test_a_damaged_file_is_named(tmp_path, cut):
     path = written(tmp_path / "signatures.arrow", [0, 61])
     path.write_bytes(path.read_bytes()[:cut])
-    with pytest.raises(FormatError, match=r"signatures.arrow: .*no signatures"):
+    with pytest.raises(FormatError, match=r"signatures.arrow: not a file of signatures"):
         list(read_signatures(path, METHODS))
-    with pytest.raises(FormatError, match=r"signatures.arrow: .*no signatures"):
+    with pytest.raises(FormatError, match=r"signatures.arrow: not a file of signatures"):
         list(signature_batches(path))
 
 

@@ -133,7 +133,7 @@ def test_a_damaged_bundle_is_named_after_what_is_in_it(client, in_this_process, 
         ),
     ):
         raise AssertionError("it ran")
-    assert str(raised.value).startswith(f"{files[0].name} and 1 more: is no bundle of documents")
+    assert str(raised.value).startswith(f"{files[0].name} and 1 more: not a bundle of documents")
 
 
 def test_the_result_goes_to_the_cluster(client, tmp_path):
