@@ -20,7 +20,7 @@ setup: $(READY) ## make the virtual environment .venv with everything in it
 demo: $(READY) ## generate data, find its near-duplicates, compare with what was planted
 	@PATH="$(abspath $(BIN)):$$PATH" sh examples/find_near_duplicates.sh
 
-test: $(READY) ## run all tests but those on Hadoop, in a browser, and of minutes
+test: $(READY) ## run all tests but those on Hadoop, of minutes on EMR, in a browser, and others of minutes
 	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile
 
 thorough-test: $(READY) ## the same with ten times as many random examples, other ones each time
@@ -57,6 +57,9 @@ hadoop-down: $(READY) ## end it, and remove all it left
 hadoop-test: $(READY) ## run the tests on Hadoop, on the one that is up or on their own
 	$(BIN)/python -m pytest -m hadoop
 
+emr-test: $(READY) ## run the tests on a simulated EMR that take long
+	$(BIN)/python -m pytest -m emr -n auto --maxprocesses 4 --dist loadfile
+
 hadoop-smoke: $(READY) ## run one job on Hadoop
 	$(BIN)/python -m pytest -m "hadoop and smoke" --durations=3
 
@@ -89,4 +92,4 @@ clean: ## remove what these commands made
 	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -prune -exec rm -rf {} +
 
-.PHONY: help setup demo test thorough-test smoke-setup smoke kill-test browser-setup browser-test hadoop-up hadoop-down hadoop-test hadoop-smoke lint examples bench-setup bench bench-quick clean
+.PHONY: help setup demo test thorough-test smoke-setup smoke kill-test browser-setup browser-test hadoop-up hadoop-down hadoop-test emr-test hadoop-smoke lint examples bench-setup bench bench-quick clean

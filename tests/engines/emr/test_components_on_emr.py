@@ -11,6 +11,8 @@ from mr_dedup.errors import MrDedupError
 from tests.clusters.graphs import shapes
 from tests.pipeline.test_connect import check, connected_by
 
+pytestmark = pytest.mark.emr
+
 PAIRS = shapes(random.Random(61))["stars of stars"]
 
 

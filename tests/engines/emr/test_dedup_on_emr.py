@@ -12,6 +12,8 @@ from mr_dedup.errors import MrDedupError
 from tests.cli.documents import files_of, made_up_documents, write_jsonl
 from tests.engines.documents import json_lines
 
+pytestmark = pytest.mark.emr
+
 
 @pytest.fixture
 def interrupted(client, tmp_path):

@@ -8,6 +8,8 @@ import pytest
 from mr_dedup.cli.main import main
 from tests.engines.documents import json_lines, rejects_of
 
+pytestmark = pytest.mark.emr
+
 
 def run(client, *arguments):
     """Run a command in this process; return what it says."""

@@ -6,6 +6,7 @@ import tarfile
 from pathlib import Path
 
 import numpy as np
+import pytest
 from mrjob.conf import load_opts_from_mrjob_conf
 from mrjob.emr import EMRJobRunner
 from mrjob.hadoop import HadoopJobRunner
@@ -18,6 +19,8 @@ from mr_dedup.formats import fingerprint_writer
 from tests.engines.documents import fingerprints_inline, json_lines
 from tests.engines.emr.chain_job import ChainJob
 from tests.engines.emr.service import CREDENTIALS
+
+pytestmark = pytest.mark.emr
 
 
 def containers(cluster) -> int:
