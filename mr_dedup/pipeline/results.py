@@ -206,9 +206,7 @@ class EarlierResult:
             raise MrDedupError(f"{name}: no such folder, and {self.name} was made against it")
         found = EarlierResult.read(name)
         if found.fingerprints_checksum != reference.fingerprints_checksum:
-            raise MrDedupError(
-                f"{name}: is another result than that which {self.name} was made against"
-            )
+            raise MrDedupError(f"{name}: is not the result that {self.name} was made against")
         return found
 
     def reference_from(self, out: Path) -> Reference:

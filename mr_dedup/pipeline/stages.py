@@ -104,7 +104,7 @@ class Stages:
                 before, now = _first_difference(before, now)
                 shown = name.replace("_", " ")
                 raise MrDedupError(
-                    f"--resume: {shown} was {_shown(before)}, is {_shown(now)}; that is another run"
+                    f"--resume: {shown} was {_shown(before)}, is {_shown(now)}; start another run"
                 )
         return dict(done)
 

@@ -145,7 +145,7 @@ def test_records_that_cannot_be_read_are_kept(corpus_file, queries_file, tmp_pat
     assert f"2 records could not be read; {out}.rejects.jsonl says why" in err
     code, _, err = query(capfd, corpus_file, "--queries", queries_file)
     assert code == 0
-    assert "2 records could not be read; give --rejects FILE to keep them, and why" in err
+    assert "2 records could not be read; give --rejects FILE to write them with the reason" in err
 
 
 def test_what_cannot_be_is_one_line(corpus_file, queries_file, tmp_path, capfd):

@@ -260,7 +260,7 @@ def test_rows_of_damaged_row_groups_count(folder, capfd, runner):
     assert code == 2
     assert "900 of 1,000 records could not be read, more than 10 %" in error(captured)
     assert "rejected: 900\n" in captured.err
-    assert summary_of(folder)["rejected"] == 900
+    assert summary_of(folder)["rejected_records"] == 900
     lines = (folder / "OUT" / "rejects.jsonl").read_text().splitlines()
     assert [json.loads(line)["records"] for line in lines] == [100] * 9
     damaged_groups(folder / "x.parquet", 10, [3])
@@ -277,7 +277,7 @@ def test_rows_of_a_file_without_texts_count(folder, capfd, runner, kind):
     code, captured = run(capfd, "dedup", "x.jsonl y.parquet", runner)
     assert code == 2
     assert "900 of 910 records could not be read, more than 10 %" in error(captured)
-    assert summary_of(folder)["rejected"] == 900
+    assert summary_of(folder)["rejected_records"] == 900
 
 
 @pytest.mark.parametrize(

@@ -50,7 +50,7 @@ def test_the_job_runs_alone(folder, run_alone):
     assert done.returncode == 0, done.stderr
     expected = frequency_oracle.frequencies(EVERY, "words", 1)
     assert sorted(done.stdout.splitlines()) == lines_of(expected, 9)
-    for counter in ("documents=9", "rejected records=6", f"features kept={len(expected)}"):
+    for counter in ("documents_read=9", "rejected_records=6", f"features_kept={len(expected)}"):
         assert counter in done.stderr
 
 

@@ -49,7 +49,7 @@ def test_the_job_runs_alone(folder, run_alone):
             if value is not None:
                 expected.append(f"{value - (value >> 63 << 64)}\t{number}-{place}\\t")
     assert sorted(done.stdout.splitlines()) == sorted(expected)
-    for counter in ("documents=12", "rejected records=3"):
+    for counter in ("documents_read=12", "rejected_records=3"):
         assert counter in done.stderr
 
 

@@ -172,7 +172,7 @@ def test_oversized_keys_are_taken_in_slices_and_counted(sets, least, most):
 class Close:
     """Shares two keys, and sketches within 3 of one another."""
 
-    least = 2
+    min_shared_keys = 2
     needs_verification = True
 
     def similarity(self, first, second):
