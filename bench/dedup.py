@@ -26,6 +26,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -226,7 +227,7 @@ def _programs(corpus: Corpus, scratch: Path, text_dedup: str | None) -> dict[str
             continue
         path = scratch / f"{name}.tsv"
         command = [sys.executable, "-m", "bench.dedup_rivals", name, str(corpus.tokens), str(path)]
-        programs[name] = Program([*command, *files], lambda path=path: _listed(path))
+        programs[name] = Program([*command, *files], partial(_listed, path))
     if text_dedup:
         programs[_TEXT_DEDUP] = _text_dedup(text_dedup, corpus, scratch)
     return programs

@@ -14,6 +14,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -101,6 +102,11 @@ def _latencies(case: str, seconds: NDArray[np.float64], note: str = "") -> Row:
     return Row(_NAME, case, float(median), note=f"{latencies}{note}")
 
 
+def _query_each(query: Callable[[Fingerprints], Fingerprints], queries: Fingerprints) -> None:
+    for one in queries:
+        query(one)
+
+
 def _beside_rivals(
     index: HammingIndex, indexed: Fingerprints, queries: Fingerprints, rounds: int
 ) -> Iterator[Row]:
@@ -118,7 +124,7 @@ def _beside_rivals(
             if not np.array_equal(np.sort(query(one)), np.sort(cases["ours"](one))):
                 raise Mismatch(f"{name} has other results than the index")
     timings = interleaved(
-        {name: lambda query=query: [query(one) for one in some] for name, query in cases.items()},
+        {name: partial(_query_each, query, some) for name, query in cases.items()},
         rounds,
         _NAME,
         wall_clock,

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -135,14 +136,14 @@ def _shingles(text: str) -> list[str]:
     return list(map(" ".join, zip(found, found[1:], found[2:], strict=False)))
 
 
-def _datasketch() -> Callable[[list[str] | list[bytes], int], object] | None:
+def _datasketch() -> Callable[[list[str] | list[bytes], int], Any] | None:
     try:
         from datasketch import MinHash
     except ImportError:
         return None
-    empty: dict[int, object] = {}
+    empty: dict[int, Any] = {}
 
-    def sketch(shingles: list[str] | list[bytes], permutations: int) -> object:
+    def sketch(shingles: list[str] | list[bytes], permutations: int) -> Any:
         # drawing permutations again for each text would take as long as the rest
         if permutations not in empty:
             empty[permutations] = MinHash(num_perm=permutations)
@@ -153,7 +154,7 @@ def _datasketch() -> Callable[[list[str] | list[bytes], int], object] | None:
     return sketch
 
 
-def _rensa() -> Callable[[list[list[str]], int], list[object]] | None:
+def _rensa() -> Callable[[list[list[str]], int], list[Any]] | None:
     try:
         from rensa import RMinHash
     except ImportError:

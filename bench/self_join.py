@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from bench.inputs import SEED, Fingerprints
 from bench.measure import (
     Mismatch,
-    Pairs,
+    PairArrays,
     Row,
     case_row,
     interleaved,
@@ -39,7 +39,7 @@ from bench.measure import (
 from data_gen.distributions import Clustered, Distribution, Prefix, Uniform
 from data_gen.streams import Stream
 from mr_dedup.hamming.distinct import distinct
-from mr_dedup.hamming.pairs import Pairs as FoundPairs
+from mr_dedup.hamming.pairs import Pairs
 from mr_dedup.hamming.planner import plan_self, spread_sample
 from mr_dedup.hamming.self_join import self_join, warm_up
 
@@ -101,7 +101,7 @@ def _distributions(quick: bool, rounds: int) -> Iterator[Row]:
 
 
 def _rows(
-    benchmark: str, inputs: dict[str, tuple[Fingerprints, FoundPairs]], rounds: int
+    benchmark: str, inputs: dict[str, tuple[Fingerprints, Pairs]], rounds: int
 ) -> Iterator[Row]:
     counts, cases = {}, {}
     for name, (values, planted) in inputs.items():
@@ -134,7 +134,7 @@ def _joining(values: Fingerprints) -> Callable[[], object]:
     return lambda: self_join(values, K, memory_bytes=_MEMORY_BYTES)
 
 
-def _planted(distribution: Distribution, size: int) -> tuple[Fingerprints, FoundPairs]:
+def _planted(distribution: Distribution, size: int) -> tuple[Fingerprints, Pairs]:
     """Return about ``size`` distinct fingerprints in random order, and planted pairs of them."""
     stream = Stream(SEED, "self-join")
     values = distribution.prepare(SEED)(stream, size)
@@ -146,20 +146,20 @@ def _planted(distribution: Distribution, size: int) -> tuple[Fingerprints, Found
     values = distinct(np.concatenate([values[near.size :], near, duplicates]))
     np.random.default_rng(SEED).shuffle(values)
     apart = near != duplicates
-    return values, FoundPairs.unordered(near[apart], duplicates[apart])
+    return values, Pairs.unordered(near[apart], duplicates[apart])
 
 
-def _require_found(planted: FoundPairs, found: FoundPairs) -> None:
-    if len(FoundPairs.merged([planted, found])) != len(found):
+def _require_found(planted: Pairs, found: Pairs) -> None:
+    if len(Pairs.merged([planted, found])) != len(found):
         raise Mismatch("a planted near-duplicate was not found")
 
 
-def search(fingerprints: Fingerprints) -> Pairs:
+def search(fingerprints: Fingerprints) -> PairArrays:
     """Return every pair of distinct fingerprints within K bits, ascending (signed), by NumPy.
 
     Memory: 20 bytes a fingerprint.
     """
-    found: list[Pairs] = []
+    found: list[PairArrays] = []
     earlier: list[np.uint64] = []
     halves = fingerprints.astype("<u8", copy=False).view("<u4").reshape(-1, 2)
     words = np.empty_like(fingerprints)
@@ -181,10 +181,10 @@ def search(fingerprints: Fingerprints) -> Pairs:
     return _ordered(found)
 
 
-def _near_neighbours(words: Fingerprints) -> Pairs:
+def _near_neighbours(words: Fingerprints) -> PairArrays:
     """Return the pairs within K bits of ascending words that share their 24 leading bits."""
     limit = np.uint64(1 << 64 - 24)
-    found: list[Pairs] = []
+    found: list[PairArrays] = []
     difference, bits = np.empty(_BLOCK, np.uint64), np.empty(_BLOCK, np.uint8)
     for start in range(0, words.size, _BLOCK):
         count = min(_BLOCK, words.size - start - 1)
@@ -221,7 +221,7 @@ def _restored(words: Fingerprints, half: int, shift: int) -> Fingerprints:
     return own << np.uint64(32) | others if half else others << np.uint64(32) | own
 
 
-def _ordered(found: list[Pairs]) -> Pairs:
+def _ordered(found: list[PairArrays]) -> PairArrays:
     """Return the pairs with the smaller one left, ascending, both as signed numbers."""
     one, other = (np.concatenate(side).view(np.int64) for side in zip(*found, strict=True))
     left, right = np.minimum(one, other), np.maximum(one, other)

@@ -47,7 +47,7 @@ def run(quick: bool, rounds: int, seeds: Path | None = None) -> Iterator[Row]:
     for size in _QUICK_SIZES if quick else _SIZES:
         # other sizes of counters and Bloom filters take minutes each at the largest size
         few = (_OURS, _STORE, "Python set", *_INEXACT)
-        methods = few if size == max(_SIZES) else (*_EXACT, *_INEXACT)
+        methods: tuple[str, ...] = few if size == max(_SIZES) else (*_EXACT, *_INEXACT)
         found = {method: _measured(method, size) for method in methods}
         yield from _rows(found, size, "cpu_seconds", "")
         found = {method: _measured(method, size, visits=1) for method in (_OURS, _STORE)}

@@ -233,5 +233,5 @@ def staged_files(
 
 def _property(text: str) -> str:
     if not re.fullmatch(r"[^=\s]+=.*", text, re.S):
-        raise argparse.ArgumentTypeError(f"{text!r} expected NAME=VALUE")
+        raise argparse.ArgumentTypeError(f"expected NAME=VALUE, got {text!r}")
     return text

@@ -81,14 +81,14 @@ class PrefixIndex(NamedTuple):
     """The kept texts that have a key in their prefix, as chains of entries.
 
     Chain s starts at entry heads[s] - 1 and has lengths[s] entries, both uint32[h], zeros at first,
-    h a power of 2. Entry e is of key keys[e] and kept text number kept_rows[e]; the next one of
+    h a power of 2. Entry e is of key keys[e] and kept text number kept[e]; the next one of
     its chain is links[e] - 1; 0 ends it. All uint32[entries].
     """
 
     heads: NDArray[np.uint32]
     lengths: NDArray[np.uint32]
     keys: NDArray[np.uint32]
-    kept_rows: NDArray[np.uint32]
+    kept: NDArray[np.uint32]
     links: NDArray[np.uint32]
 
 
@@ -312,7 +312,7 @@ def add_entries(index, used, prefix, short, length, k):  # type: ignore[no-untyp
     for p in range(length):
         key = (prefix[p] if p < short else prefix[p] ^ _LONG) >> U32
         slot = key & mask
-        index.keys[used], index.kept_rows[used] = uint32(key), uint32(k)
+        index.keys[used], index.kept[used] = uint32(key), uint32(k)
         index.links[used] = index.heads[slot]
         used += U1
         index.heads[slot] = uint32(used)
@@ -334,7 +334,7 @@ def list_indexed(index, short, length, max_steps, scratch):  # type: ignore[no-u
         steps += uint64(index.lengths[key & mask])
     if steps > max_steps:
         return U0, max_steps + U1
-    keys, kept_rows, links = index.keys, index.kept_rows, index.links
+    keys, kept, links = index.keys, index.kept, index.links
     listed = U0
     for p in range(length + short):
         key = (prefix[p] if p < length else prefix[p - length] ^ _LONG) >> U32
@@ -342,7 +342,7 @@ def list_indexed(index, short, length, max_steps, scratch):  # type: ignore[no-u
         while entry != uint32(0):
             at = entry - uint32(1)
             if keys[at] == uint32(key):
-                k = kept_rows[at]
+                k = kept[at]
                 candidates[listed] = k
                 listed += uint64(seen[k] == uint8(0))
                 seen[k] = uint8(1)

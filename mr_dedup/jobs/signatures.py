@@ -26,8 +26,8 @@ _PARTITION_SHIFT = np.uint64(32)
 class SignaturesJob(Job, frozen=True, kw_only=True):
     """The edges: tables with columns left and right, uint64, without order.
 
-    Counts the ``signatures`` read, and the ``links`` between them. Inputs are tables with the
-    columns node, uint64, and keys, lists of uint64.
+    Counts the ``signatures`` read, and the ``shared_key_links`` between nodes. Inputs are tables
+    with the columns node, uint64, and keys, lists of uint64.
 
     Attributes:
         min_shared_keys: Keys that documents must share.

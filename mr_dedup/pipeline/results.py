@@ -340,9 +340,9 @@ def record_for_later(
 
 
 def _parsed(name: str, path: Path, content: bytes) -> dict[str, Any]:
-    """Return what the summary of the result ``name`` tells later runs; FormatError if it does not.
+    """Return what later runs need of the summary of the result ``name``.
 
-    Raises MrDedupError if the format has another version.
+    Raises FormatError if it is not there, MrDedupError if the format has another version.
     """
     try:
         found = json.loads(content)
