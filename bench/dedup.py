@@ -12,7 +12,7 @@ old urllib3, 1.3 GB together.
 Accuracy is by all pairs with a Jaccard similarity of shingles of at least 0.8. *Drops*: a dropped
 document that is similar to any kept one is a true positive, a kept one that is similar to one kept
 before it a false negative. *Pairs*: precision is the share of dropped documents that are similar
-to the keeper named for them, recall the share of true pairs of which a document is dropped.
+to the original named for them, recall the share of true pairs of which a document is dropped.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _TEXT_DEDUP = "text-dedup"
 _MAX_ROUNDS = 3
 _MIN_PRECISION = 0.999  # similarities of very long texts are estimated
 
-Keepers = dict[str, str]
+Originals = dict[str, str]
 """The kept document that each one duplicates: itself if it is kept, "" if it is unknown."""
 
 
@@ -97,20 +97,20 @@ class Accuracy:
     pair_recall: float | None
 
     @classmethod
-    def of(cls, keepers: Keepers, truth: Truth) -> Accuracy:
+    def of(cls, originals: Originals, truth: Truth) -> Accuracy:
         """Evaluate decisions, in the order of the documents."""
-        kept = {name for name, keeper in keepers.items() if name == keeper}
-        dropped = [name for name in keepers if name not in kept]
+        kept = {name for name, original in originals.items() if name == original}
+        dropped = [name for name in originals if name not in kept]
         positives = sum(not truth.of(name).isdisjoint(kept) for name in dropped)
         before: set[str] = set()
         negatives = 0
-        for name in keepers:
+        for name in originals:
             if name in kept and truth.of(name).isdisjoint(before):
                 before.add(name)
             elif name in kept:
                 negatives += 1
-        named = [name for name in dropped if keepers[name]]
-        similar = sum(keepers[name] in truth.of(name) for name in named)
+        named = [name for name in dropped if originals[name]]
+        similar = sum(originals[name] in truth.of(name) for name in named)
         # both counts have each pair twice
         pairs = sum(map(len, truth.neighbours.values()))
         both_kept = sum(len(truth.of(name) & kept) for name in kept)
@@ -176,7 +176,7 @@ class Program:
     """
 
     command: list[str]
-    read: Callable[[], Keepers]
+    read: Callable[[], Originals]
     cache: Path | None = None
     usages: list[processes.Usage] = field(default_factory=list)
 
@@ -191,7 +191,7 @@ class Program:
 def measure(
     corpus: Corpus, rounds: int, scratch: Path, text_dedup: str | None = None
 ) -> Iterator[Row]:
-    """Yield the rows of a corpus; raise Mismatch if we drop a document unlike its keeper."""
+    """Yield the rows of a corpus; raise Mismatch if we drop a document unlike its original."""
     programs = _programs(corpus, scratch, text_dedup)
     cases = {name: program.run for name, program in programs.items()}
     timings = interleaved(cases, rounds, f"{_NAME}, {corpus.name}", wall_clock)
@@ -244,7 +244,7 @@ def _text_dedup(python: str, corpus: Corpus, scratch: Path) -> Program:
     command += ["--batch_size", "10000", "--threshold", str(THRESHOLD)]
     command += ["--ngram", str(corpus.tokens)]
 
-    def read() -> Keepers:
+    def read() -> Originals:
         import pyarrow as pa
 
         kept: set[str] = set()
@@ -264,15 +264,15 @@ def _ids(corpus: Corpus) -> Iterator[str]:
             yield from (orjson.loads(line)["id"] for line in lines)
 
 
-def _decisions(out: Path) -> Keepers:
+def _decisions(out: Path) -> Originals:
     table = pq.read_table(out / "decisions.parquet", columns=["id", "kept_id"])
     return dict(zip(table["id"].to_pylist(), table["kept_id"].to_pylist(), strict=True))
 
 
-def _listed(path: Path) -> Keepers:
+def _listed(path: Path) -> Originals:
     with path.open(encoding="utf-8") as lines:
         rows = (line.rstrip("\n").partition("\t") for line in lines)
-        return {name: keeper for name, _, keeper in rows}
+        return {name: original for name, _, original in rows}
 
 
 def main(argv: Sequence[str] | None = None) -> int:

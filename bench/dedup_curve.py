@@ -92,8 +92,8 @@ def curve(texts: Texts, features: FeatureOptions) -> Iterator[Point]:
     for k in range(_FIRST_K, _LAST_K + 1):
         (labels, pairs), join_seconds = _timed(partial(_labels, fingerprints, k))
         decide = partial(_keepers, texts, fingerprints, labels)
-        (keepers, clustered), resolve_seconds = _timed(decide)
-        accuracy = Accuracy.of(keepers, texts.corpus.truth)
+        (originals, clustered), resolve_seconds = _timed(decide)
+        accuracy = Accuracy.of(originals, texts.corpus.truth)
         yield Point(
             features, k, accuracy, pairs, clustered,
             fingerprint_seconds, join_seconds, resolve_seconds,
@@ -142,10 +142,10 @@ def _keepers(
         texts=numbers,
     )
     decisions = resolve(documents, places, sets)
-    keepers = {name: name for name in texts.ids}
-    for row, keeper in zip(rows.tolist(), rows[decisions.kept_rows].tolist(), strict=True):
-        keepers[texts.ids[row]] = texts.ids[keeper]
-    return keepers, int(rows.size)
+    originals = {name: name for name in texts.ids}
+    for row, original in zip(rows.tolist(), rows[decisions.kept_rows].tolist(), strict=True):
+        originals[texts.ids[row]] = texts.ids[original]
+    return originals, int(rows.size)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

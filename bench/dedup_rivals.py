@@ -53,10 +53,10 @@ def datasketch(texts: Texts, tokens: int) -> Decided:
     for name, text in texts:
         sketch = empty.copy()
         sketch.update_batch([shingle.encode() for shingle in _shingles(text, tokens)])
-        keepers = index.query(sketch)
-        if not keepers:
+        originals = index.query(sketch)
+        if not originals:
             index.insert(name, sketch)
-        yield name, keepers[0] if keepers else name
+        yield name, originals[0] if originals else name
 
 
 def rensa(texts: Texts, tokens: int) -> Decided:
@@ -103,10 +103,10 @@ def rensa_pairs(texts: Texts, tokens: int) -> Decided:
     for number, found in enumerate(index.query_all(sketches)):
         sketch = sketches[number]
         matches = (other for other in sorted(found) if other < number and other in kept)
-        keeper = next((o for o in matches if sketch.jaccard(sketches[o]) >= THRESHOLD), number)
-        if keeper == number:
+        original = next((o for o in matches if sketch.jaccard(sketches[o]) >= THRESHOLD), number)
+        if original == number:
             kept.add(number)
-        yield names[number], names[keeper]
+        yield names[number], names[original]
 
 
 def gaoya(texts: Texts, tokens: int) -> Decided:
@@ -119,11 +119,11 @@ def gaoya(texts: Texts, tokens: int) -> Decided:
     )  # fmt: skip
     names: list[str] = []
     for number, (name, text) in enumerate(texts):
-        keepers = index.query(text)
-        if not keepers:
+        originals = index.query(text)
+        if not originals:
             index.insert_document(number, text)
         names.append(name)
-        yield name, names[keepers[0]] if keepers else name
+        yield name, names[originals[0]] if originals else name
 
 
 RIVALS = {
@@ -139,8 +139,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the rival that ``argv`` names; return the exit code."""
     rival, tokens, out, *paths = sys.argv[1:] if argv is None else argv
     with open(out, "w", encoding="utf-8") as file:  # noqa: PTH123
-        for name, keeper in RIVALS[rival](_texts(paths), int(tokens)):
-            file.write(f"{name}\t{keeper}\n")
+        for name, original in RIVALS[rival](_texts(paths), int(tokens)):
+            file.write(f"{name}\t{original}\n")
     return 0
 
 

@@ -66,12 +66,12 @@ def corpus(tmp_path_factory) -> Corpus:
     """3,000 fingerprints, 200 queries, neighbours of each at 0 to 5 bits, and repeats."""
     rng = random.Random(42)
     queries = [rng.getrandbits(64) for _ in range(200)] + [0, (1 << 64) - 1, 1 << 63]
-    held = [rng.getrandbits(64) for _ in range(1500)]
-    held += [neighbour(rng, query, distance) for query in queries for distance in range(6)]
-    held += held[:200]
-    rng.shuffle(held)
+    corpus = [rng.getrandbits(64) for _ in range(1500)]
+    corpus += [neighbour(rng, query, distance) for query in queries for distance in range(6)]
+    corpus += corpus[:200]
+    rng.shuffle(corpus)
     folder = tmp_path_factory.mktemp("corpus")
-    for name, values in (("queries", queries), ("corpus", held)):
+    for name, values in (("queries", queries), ("corpus", corpus)):
         longs = np.array(values, dtype=np.uint64).astype(">u8").tobytes()
         (folder / f"{name}.longs").write_bytes(longs)
-    return Corpus(folder, held, queries)
+    return Corpus(folder, corpus, queries)

@@ -8,8 +8,6 @@ import graphlib
 from functools import cache
 from pathlib import Path
 
-import pytest
-
 import mr_dedup
 
 PACKAGE = Path(mr_dedup.__file__).parent
@@ -30,11 +28,6 @@ LAYERS = (
     {"cli"},
     {"__main__"},
 )
-
-# imports that break the rules, each to be removed from here once it is gone
-EXCEPTIONS = {
-    ("mr_dedup.cli.dedup_plan", "mr_dedup.cli.dedup"),
-}
 
 
 def is_program(node):
@@ -104,8 +97,8 @@ def cycle(edges):
     return []
 
 
-def edges(without=frozenset()):
-    return {(one, other) for one, others in graph().items() for other in others} - without
+def edges():
+    return {(one, other) for one, others in graph().items() for other in others}
 
 
 def test_every_module_is_on_a_layer():
@@ -115,18 +108,11 @@ def test_every_module_is_on_a_layer():
 
 def test_no_import_goes_up():
     # so no package imports itself in a circle either
-    assert arrows_up(edges(EXCEPTIONS)) == set()
+    assert arrows_up(edges()) == set()
 
 
 def test_no_module_imports_itself_in_a_circle():
-    assert cycle(edges(EXCEPTIONS)) == []
-
-
-@pytest.mark.parametrize("exception", sorted(EXCEPTIONS))
-def test_each_exception_is_still_needed(exception):
-    assert exception in edges()
-    rest = edges(EXCEPTIONS - {exception})
-    assert arrows_up(rest) or cycle(rest)
+    assert cycle(edges()) == []
 
 
 def test_imports_are_found_wherever_they_stand():

@@ -21,7 +21,6 @@ from __future__ import annotations
 import argparse
 import os
 import shutil
-import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -30,11 +29,11 @@ import numpy as np
 import pyarrow as pa
 from tqdm import tqdm
 
-from mr_dedup.cli.dedup import DEFAULT_K
 from mr_dedup.cli.document_arguments import add_reading_arguments, judge_reading, read_options
 from mr_dedup.cli.evaluate import all_bands, bands_argument, similarity_argument
+from mr_dedup.cli.method_arguments import DEFAULT_K
 from mr_dedup.cli.result_folder import aside_for, is_empty, locked, put_in_place
-from mr_dedup.cli.streams import counted, printable
+from mr_dedup.cli.streams import counted, print_message
 from mr_dedup.clusters.verification import ShingleSets, shingle_sets
 from mr_dedup.errors import MrDedupError
 from mr_dedup.features.document_frequencies import DocumentFrequencies
@@ -66,12 +65,12 @@ DEFAULT_METHODS = (
     *(f"minhash:bands={each},shingles={{shingles}}" for each in _BANDS),
     *(f"minhash:bands={each},shingles={{shingles}},estimate=0.8" for each in _BANDS),
     "super-shingles:shingles={shingles}",
-    "segments:count=8,least=4",
-    "segments:count=16,least=8",
-    "segments:by=lines,count=8,least=4",
-    "segments:by=lines,count=16,least=8",
-    "segments:by=sentences,count=8,least=4",
-    "segments:by=sentences,count=16,least=8",
+    "segments:count=8,min_shared_keys=4",
+    "segments:count=16,min_shared_keys=8",
+    "segments:by=lines,count=8,min_shared_keys=4",
+    "segments:by=lines,count=16,min_shared_keys=8",
+    "segments:by=sentences,count=8,min_shared_keys=4",
+    "segments:by=sentences,count=16,min_shared_keys=8",
     "exact",
     "abstract",
     "keywords:order=weight",
@@ -126,7 +125,7 @@ def run(arguments: argparse.Namespace) -> int:
         ]
         _write(arguments.out, measurements, bands, overwrite=arguments.overwrite)
     print("\n".join(to_markdown(measurements, bands, arguments.verify)))
-    _log(
+    print_message(
         f"compared {len(measurements):,} methods in {time.perf_counter() - started:.1f} s: "
         f"{arguments.out}"
     )
@@ -189,13 +188,13 @@ def _prepare(
     ids, texts = read_texts(arguments)
     true_pairs, ignored = Truth.of(truth, ids)
     if ignored:
-        _log(f"ignored: {ignored:,} true pairs of other documents")
+        print_message(f"ignored: {ignored:,} true pairs of other documents")
     shingles = arguments.shingles
     options = FeatureOptions.parse(shingles, "binary")
     sets = ShingleSets.joined([shingle_sets(part, options) for part in texts])
     frequencies = document_frequencies(texts, FeatureOptions.parse(_KEYWORDS))
     comparison = Comparison(texts, sets, true_pairs, bands, arguments.verify)
-    _log(
+    print_message(
         f"documents: {len(ids):,}, text: {comparison.text_bytes / 1e6:,.1f} MB, "
         f"true pairs: {true_pairs.keys.size:,}; shingles: {shingles}"
     )
@@ -230,7 +229,7 @@ def read_texts(
             bar.update(len(batch))
     judge_reading(arguments, rejects.counts)
     if rejects.count:
-        _log(f"{counted(rejects.counts.rejected, 'record')} could not be read")
+        print_message(f"{counted(rejects.counts.rejected, 'record')} could not be read")
     return pa.concat_arrays(ids), texts
 
 
@@ -275,7 +274,3 @@ def _write(
         replaced = aside_for(out)
         put_in_place(made, out, replaced)
         shutil.rmtree(replaced, ignore_errors=True)
-
-
-def _log(message: str) -> None:
-    print(f"mr-dedup: {printable(message)}", file=sys.stderr)

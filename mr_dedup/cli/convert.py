@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import sys
 from collections.abc import Generator
 from pathlib import Path
 
@@ -20,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from tqdm import tqdm
 
-from mr_dedup.cli.streams import counted, printable
+from mr_dedup.cli.streams import counted, print_message
 from mr_dedup.formats.fingerprint_files import (
     BYTE_ORDERS,
     FORMATS,
@@ -70,10 +69,9 @@ def run(arguments: argparse.Namespace) -> int:
                 writer.write(batch)
     kind = "distinct fingerprints" if to_format == "packed" else "fingerprints"
     each = f", {out.stat().st_size / writer.count:.3f} bytes each" if writer.count else ""
-    print(
-        f"mr-dedup: read {reader.count:,} fingerprints from {counted(len(files), 'file')}; "
-        f"wrote {writer.count:,} {kind} to {printable(str(out))}{each}",
-        file=sys.stderr,
+    print_message(
+        f"read {reader.count:,} fingerprints from {counted(len(files), 'file')}; "
+        f"wrote {writer.count:,} {kind} to {out}{each}"
     )
     return 0
 

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 
 from mr_dedup.cli.document_inputs import DocumentWork
 from mr_dedup.cli.engine import memory_bytes
+from mr_dedup.cli.method_arguments import recall_lines
 from mr_dedup.cli.streams import counted, printable
 
 if TYPE_CHECKING:
-    from mr_dedup.pipeline.dedup import DedupOptions
+    from mr_dedup.pipeline.dedup_stages.contract import DedupOptions
     from mr_dedup.pipeline.stages import Stages
 
 _TASK_BYTES = 320_000_000
@@ -56,8 +57,6 @@ def _inputs(work: DocumentWork, options: DedupOptions) -> Iterator[str]:
 
 
 def _methods(options: DedupOptions) -> Iterator[str]:
-    from mr_dedup.cli.dedup import recall_lines
-
     yield _LINE.format("methods", "; ".join(options.method_names))
     for line in recall_lines(options):
         yield _LINE.format("", line)
@@ -121,7 +120,7 @@ def _stages(
     arguments: argparse.Namespace, work: DocumentWork, options: DedupOptions, stages: Stages
 ) -> Iterator[str]:
     """Yield a line a stage: whether it is done, what it runs, reads and leaves."""
-    from mr_dedup.pipeline.dedup import STAGES
+    from mr_dedup.pipeline.dedup import stages_of
 
     maps = counted(_map_tasks(arguments, work), "map task")
     documents = "the documents"
@@ -150,9 +149,7 @@ def _stages(
             described["resolve"][2],
         )
     resumed = True
-    for stage in STAGES:
-        if stage == "earlier" and not options.against:
-            continue
+    for stage in stages_of(options):
         resumed = resumed and stages.is_done(stage)
         runs, reads, leaves = described[stage]
         yield f"{stage}: {'done, is not run again' if resumed else runs}"
@@ -172,7 +169,7 @@ def _map_tasks(arguments: argparse.Namespace, work: DocumentWork) -> int:
 
 def _reduce_keys(work: DocumentWork, options: DedupOptions, stages: Stages) -> str:
     """Return how many reduce keys there are: of the texts in clusters, if these are known."""
-    from mr_dedup.pipeline.dedup import known_reduce_keys, reduce_keys_for
+    from mr_dedup.pipeline.dedup_stages.resolve import known_reduce_keys, reduce_keys_for
 
     if stages.is_done("fingerprint") and stages.is_done("cluster"):
         keys = known_reduce_keys(stages.folder)

@@ -54,7 +54,7 @@ def report_data(
 
     from mr_dedup.clusters.decisions import Reason
     from mr_dedup.formats.tables import read_table
-    from mr_dedup.pipeline.dedup import CLUSTERS, DECISIONS, ROWS, SAMPLES, SHOWN
+    from mr_dedup.pipeline.dedup_stages.files import CLUSTERS, DECISIONS, ROWS, SAMPLES, SHOWN
     from mr_dedup.pipeline.document_rows import row_batches
     from mr_dedup.report.data import ReportData, Totals
 

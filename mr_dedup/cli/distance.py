@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
-import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -27,7 +26,7 @@ from mr_dedup.cli.document_arguments import (
     feature_options,
     read_options,
 )
-from mr_dedup.cli.streams import counted, printable
+from mr_dedup.cli.streams import counted, print_message, printable
 from mr_dedup.errors import MrDedupError
 from mr_dedup.features.document_frequencies import DocumentFrequencies, feature_description
 from mr_dedup.features.options import FeatureOptions
@@ -139,10 +138,8 @@ def _report_rejects(rejects: Rejects) -> None:
     for first in rejects.listed[:1]:
         location = "" if first.position is None else f", {first.position}"
         count = counted(rejects.counts.rejected, "record")
-        print(
-            f"mr-dedup: {count} could not be read, the first: "
-            f"{printable(first.file)}{location}: {printable(first.reason)}",
-            file=sys.stderr,
+        print_message(
+            f"{count} could not be read, the first: {first.file}{location}: {first.reason}"
         )
 
 

@@ -4,18 +4,10 @@ from __future__ import annotations
 
 import argparse
 import copy
-import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from mr_dedup.cli.dedup import (
-    AUTO_SHINGLES,
-    DEFAULT_VERIFY,
-    chosen_methods,
-    recall_lines,
-    verify_argument,
-)
 from mr_dedup.cli.document_arguments import (
     add_feature_arguments,
     add_reading_arguments,
@@ -28,13 +20,20 @@ from mr_dedup.cli.document_arguments import (
     read_options,
 )
 from mr_dedup.cli.document_inputs import DocumentWork, prepare
+from mr_dedup.cli.method_arguments import (
+    AUTO_SHINGLES,
+    DEFAULT_VERIFY,
+    chosen_methods,
+    recall_lines,
+    verify_argument,
+)
 from mr_dedup.cli.on_cluster import cluster_settings, refuse_cluster_arguments
 from mr_dedup.cli.rejects import RejectsOutput, rejects_beside, rejects_output, skipped_lines
-from mr_dedup.cli.streams import output
+from mr_dedup.cli.streams import output, print_message
 
 if TYPE_CHECKING:
     from mr_dedup.engines.streaming import ClusterSettings
-    from mr_dedup.pipeline.dedup import DedupOptions
+    from mr_dedup.pipeline.dedup_stages.contract import DedupOptions
     from mr_dedup.pipeline.similar_pairs import SimilarPairs
 
 _REJECTS_AT_ONCE = 1 << 22
@@ -156,7 +155,7 @@ def _options(arguments: argparse.Namespace) -> DedupOptions:
     from mr_dedup.errors import MrDedupError
     from mr_dedup.features.options import FeatureOptions
     from mr_dedup.hamming.planner import plan_self
-    from mr_dedup.pipeline.dedup import DedupOptions
+    from mr_dedup.pipeline.dedup_stages.contract import DedupOptions
 
     k, methods = chosen_methods(arguments, arguments.similarity[0])
     shingles = arguments.shingles or AUTO_SHINGLES
@@ -169,16 +168,15 @@ def _options(arguments: argparse.Namespace) -> DedupOptions:
     read_options(arguments)
     document_frequencies(arguments)
     return DedupOptions(
-        k,
-        (),
-        arguments.similarity[0],
-        shingles,
+        k=k,
+        methods=methods,
+        verify=arguments.similarity[0],
+        shingles=shingles,
         reading=read_options(arguments),
         format=arguments.format,
         features=feature_options(arguments),
         idf=checked_idf(arguments),
         made_from=described_features(arguments),
-        methods=methods,
         keyword_idf=None if arguments.keyword_idf is None else Path(arguments.keyword_idf),
     )
 
@@ -198,20 +196,20 @@ def _summarise(
 ) -> None:
     counts = found.counts
     said = [
-        f"mr-dedup: files: {work.files:,}, documents: {counts['documents_read']:,}, "
+        f"files: {work.files:,}, documents: {counts['documents_read']:,}, "
         f"rejected: {rejects.count:,}{incomplete_files(counts['incomplete_files'])}, "
         f"{'; '.join(options.method_names)}",
-        *(f"mr-dedup: {line}" for line in skipped_lines(counts["skipped_records"])),
-        *(f"mr-dedup: {line}" for line in recall_lines(options)),
+        *skipped_lines(counts["skipped_records"]),
+        *recall_lines(options),
         *rejects.summary(),
     ]
     if counts["clusters_sliced"]:
         said.append(
-            f"mr-dedup: clusters larger than a task holds, compared in slices: "
+            f"clusters larger than the memory of a task, compared in slices: "
             f"{counts['clusters_sliced']:,}"
         )
     said.append(
-        f"mr-dedup: {len(found):,} pairs, {counts['documents_compared']:,} documents compared, "
+        f"{len(found):,} pairs, {counts['documents_compared']:,} documents compared, "
         f"in {seconds:.1f} s"
     )
-    print("\n".join(said), file=sys.stderr)
+    print_message(*said)

@@ -26,7 +26,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -36,7 +35,7 @@ from numpy.typing import NDArray
 from tqdm import tqdm
 
 from mr_dedup.cli.document_arguments import add_reading_arguments, judge_reading, read_options
-from mr_dedup.cli.streams import counted
+from mr_dedup.cli.streams import counted, print_message
 from mr_dedup.errors import MrDedupError
 from mr_dedup.formats.documents.files import find_documents
 from mr_dedup.formats.documents.read import read_documents
@@ -143,8 +142,7 @@ def _read_lengths(arguments: argparse.Namespace) -> Iterator[Lengths]:
             yield ids, lengths
     judge_reading(arguments, rejects.counts)
     if rejects.count:
-        message = f"mr-dedup: {counted(rejects.counts.rejected, 'record')} could not be read"
-        print(message, file=sys.stderr)
+        print_message(f"{counted(rejects.counts.rejected, 'record')} could not be read")
 
 
 def _report(

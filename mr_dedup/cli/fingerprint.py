@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -39,7 +38,7 @@ from mr_dedup.cli.on_cluster import (
 )
 from mr_dedup.cli.rejects import RejectsOutput, rejects_beside, rejects_output, skipped_lines
 from mr_dedup.cli.runner_arguments import add_runner_arguments
-from mr_dedup.cli.streams import printable
+from mr_dedup.cli.streams import print_message
 
 if TYPE_CHECKING:
     import numpy as np
@@ -225,17 +224,17 @@ def _summarise(
     from mr_dedup.jobs.reading import TEXT_BYTES
 
     said = documents_read(counters, work, rejects.counts) + rejects.summary()
-    said.append(f"mr-dedup: wrote {printable(str(out))} in {seconds:.1f} s")
+    said.append(f"wrote {out} in {seconds:.1f} s")
     if counters:
         said[-1] += f", {counters[TEXT_BYTES] / seconds / 1e6:,.1f} MB of text a second"
-    print("\n".join(said), file=sys.stderr)
+    print_message(*said)
 
 
 def documents_read(counters: dict[str, int], work: DocumentWork, counts: ReadCounts) -> list[str]:
     """Return lines that say what was read; less where the counters of a cluster are not known."""
     from mr_dedup.jobs.reading import DOCUMENTS, TEXT_BYTES, skipped_records
 
-    said = [f"mr-dedup: files: {work.files:,}"]
+    said = [f"files: {work.files:,}"]
     if work.skipped:
         said[0] += f" ({work.skipped:,} of other kinds skipped)"
     if counters:
@@ -243,5 +242,5 @@ def documents_read(counters: dict[str, int], work: DocumentWork, counts: ReadCou
             f", documents: {counters[DOCUMENTS]:,}, text: {counters[TEXT_BYTES] / 1e6:,.1f} MB, "
             f"rejected: {counts.rejected:,}{incomplete_files(counts.incomplete_files)}"
         )
-        said += [f"mr-dedup: {line}" for line in skipped_lines(skipped_records(counters))]
+        said += skipped_lines(skipped_records(counters))
     return said

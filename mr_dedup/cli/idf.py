@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -31,7 +30,7 @@ from mr_dedup.cli.fingerprint import documents_read
 from mr_dedup.cli.on_cluster import cluster_settings, output_name, refuse_cluster_arguments
 from mr_dedup.cli.rejects import RejectsOutput, rejects_beside, rejects_output
 from mr_dedup.cli.runner_arguments import add_runner_arguments
-from mr_dedup.cli.streams import printable
+from mr_dedup.cli.streams import print_message
 
 if TYPE_CHECKING:
     from mr_dedup.engines.engine import JobOutput
@@ -86,8 +85,8 @@ def run(arguments: argparse.Namespace) -> int:
     said = documents_read(result.counters, work, rejects.counts) + rejects.summary()
     said.append(_features_kept(found, result.counters))
     seconds = time.perf_counter() - started
-    said.append(f"mr-dedup: wrote {printable(str(arguments.out))} in {seconds:.1f} s")
-    print("\n".join(said), file=sys.stderr)
+    said.append(f"wrote {arguments.out} in {seconds:.1f} s")
+    print_message(*said)
     return 0
 
 
@@ -153,6 +152,6 @@ def _features_kept(found: DocumentFrequencies, counters: dict[str, int]) -> str:
     """Return a line on them, without how many there were if the cluster did not tell."""
     counted = f" of {counters['features']:,}" if counters else ""
     return (
-        f"mr-dedup: {found.hashes.size:,}{counted} features are in {found.minimum:,} or more of "
+        f"{found.hashes.size:,}{counted} features are in {found.minimum:,} or more of "
         f"{found.documents:,} documents"
     )

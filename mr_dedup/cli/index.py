@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -33,7 +32,7 @@ from mr_dedup.cli.document_arguments import (
     add_reading_arguments,
     judge_reading,
 )
-from mr_dedup.cli.streams import printable
+from mr_dedup.cli.streams import print_message, printable
 
 if TYPE_CHECKING:
     from mr_dedup.cli.index_inputs import IndexInput
@@ -268,7 +267,9 @@ def _add_files(
             new += index.add(fingerprints, ids)
         judge_reading(arguments, rejects.counts)
     seconds = time.perf_counter() - started
-    _say(f"{count:,} documents, {new:,} of them new, {len(index):,} in the index; {seconds:.1f} s")
+    print_message(
+        f"{count:,} documents, {new:,} of them new, {len(index):,} in the index; {seconds:.1f} s"
+    )
 
 
 def _remove(arguments: argparse.Namespace) -> int:
@@ -298,10 +299,10 @@ def _compact(arguments: argparse.Namespace) -> int:
 
     started = time.perf_counter()
     with HammingIndex.open(arguments.folder, background=False) as index:
-        _say_cut(index)
+        _report_cut(index)
         index.compact(arguments.design)
         stats = index.stats()
-    _say(
+    print_message(
         f"{stats.documents:,} documents in {stats.disk_bytes:,} bytes; "
         f"{time.perf_counter() - started:.1f} s"
     )
@@ -354,17 +355,15 @@ def _opened(arguments: argparse.Namespace) -> HammingIndex:
     index = HammingIndex.open(
         arguments.folder, relaxed=arguments.relaxed, check=not arguments.no_check
     )
-    _say_cut(index)
+    _report_cut(index)
     return index
 
 
-def _say_cut(index: HammingIndex) -> None:
+def _report_cut(index: HammingIndex) -> None:
     if index.cut_bytes:
-        _say(f"cut {index.cut_bytes:,} bytes of incomplete, unacknowledged changes off the log")
-
-
-def _say(message: str) -> None:
-    print(f"mr-dedup: {message}", file=sys.stderr)
+        print_message(
+            f"cut {index.cut_bytes:,} bytes of incomplete, unacknowledged changes off the log"
+        )
 
 
 _RUN: dict[str, Callable[[argparse.Namespace], int]] = {

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from mr_dedup.cli.rejects import rejects_to
-from mr_dedup.cli.streams import counted, printable
+from mr_dedup.cli.streams import counted, print_message, printable
 
 if TYPE_CHECKING:
     import numpy as np
@@ -283,8 +282,7 @@ def reported_rejects(arguments: argparse.Namespace) -> Iterator[Rejects]:
         yield rejects
     if rejects.count:
         first = rejects.listed[0]
-        print(
-            f"mr-dedup: {counted(rejects.counts.rejected, 'record')} could not be read, "
-            f"the first in {printable(first.file)}, {first.position}: {printable(first.reason)}",
-            file=sys.stderr,
+        print_message(
+            f"{counted(rejects.counts.rejected, 'record')} could not be read, "
+            f"the first in {first.file}, {first.position}: {first.reason}"
         )

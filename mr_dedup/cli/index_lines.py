@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
-from mr_dedup.cli.streams import printable
+from mr_dedup.cli.streams import print_message, printable
 from mr_dedup.formats.documents.options import MAX_RECORD_BYTES
 from mr_dedup.formats.documents.rejects import Rejects, Report, bounded
 from mr_dedup.formats.id_text import escape_id, unescape_id
@@ -109,10 +109,7 @@ def remove_lines(index: HammingIndex, arguments: argparse.Namespace) -> None:
             count += len(lines)
             if name == "-":
                 _write(output)
-    print(
-        f"mr-dedup: {count:,} ids, {removed:,} of them removed, {len(index):,} in the index",
-        file=sys.stderr,
-    )
+    print_message(f"{count:,} ids, {removed:,} of them removed, {len(index):,} in the index")
 
 
 def _id_fault(line: str, named: bool) -> str | None:

@@ -22,7 +22,12 @@ from typing import NoReturn
 
 from mr_dedup import __version__
 from mr_dedup.cli.parser import CommandParser
-from mr_dedup.cli.streams import abandon, dependable_streams, open_closed_streams, printable
+from mr_dedup.cli.streams import (
+    abandon,
+    dependable_streams,
+    open_closed_streams,
+    print_message,
+)
 from mr_dedup.errors import MrDedupError, NothingReadError, TooManyRejectedError
 from mr_dedup.interrupts import INTERRUPTS, Watcher, at_forced_end, claim_end
 
@@ -169,7 +174,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if handler is not signal.SIG_IGN:
             signal.signal(number, _interrupt)
     try:
-        with dependable_streams(), at_forced_end(_say_interrupted), _interrupts_not_lost():
+        with dependable_streams(), at_forced_end(_report_interrupt), _interrupts_not_lost():
             return _complete(sys.argv[1:] if argv is None else argv)
     finally:
         for number, handler in usual.items():
@@ -205,7 +210,7 @@ def _complete(argv: Sequence[str]) -> int:
         # imported, makes python -m end by a signal, caught or not, unless more source is executed
         exec("")
         claim_end()
-        _say_interrupted()
+        _report_interrupt()
         return EXIT_INTERRUPTED
 
 
@@ -215,14 +220,14 @@ def _run(arguments: argparse.Namespace) -> int:
         read_counts = getattr(arguments, "read_counts", ())
         for counts, _ in read_counts:
             if warning := counts.describe_incomplete():
-                print(f"mr-dedup: warning: {printable(warning)}", file=sys.stderr)
+                print_message(f"warning: {warning}")
         for counts, max_rejected in read_counts:
             counts.require_few_rejected(max_rejected)
         return code
     except MrDedupError as error:
         if arguments.debug:
             raise
-        _say(f"{error}{_hint(error, arguments)}")
+        _print_error(f"{error}{_hint(error, arguments)}")
         return EXIT_MISTAKE
     except BrokenPipeError:
         # the reader of our output left, which is no error
@@ -230,17 +235,17 @@ def _run(arguments: argparse.Namespace) -> int:
     except OSError as error:
         if arguments.debug:
             raise
-        _say(f"{error.filename or 'standard output'}: {error.strerror or error}")
+        _print_error(f"{error.filename or 'standard output'}: {error.strerror or error}")
         return EXIT_MISTAKE
     except MemoryError as error:
         if arguments.debug:
             raise
-        _say(f"out of memory: {error}" if str(error) else "out of memory")
+        _print_error(f"out of memory: {error}" if str(error) else "out of memory")
         return EXIT_MISTAKE
     except Exception as error:
         if arguments.debug:
             raise
-        _say(f"a bug in mr-dedup: {type(error).__name__}: {error} (--debug shows where)")
+        _print_error(f"a bug in mr-dedup: {type(error).__name__}: {error} (--debug shows where)")
         return EXIT_BUG
 
 
@@ -281,14 +286,14 @@ def _finish(code: int) -> int:
         abandon(sys.stdout)
         has_reader = not isinstance(error, BrokenPipeError)
         if has_reader and code not in (EXIT_MISTAKE, EXIT_BUG):
-            _say(f"standard output: {error.strerror}")
+            _print_error(f"standard output: {error.strerror}")
             return EXIT_MISTAKE
     return code
 
 
-def _say_interrupted() -> None:
-    _say("interrupted")
+def _report_interrupt() -> None:
+    _print_error("interrupted")
 
 
-def _say(message: str) -> None:
-    print(f"mr-dedup: error: {printable(message)}", file=sys.stderr)
+def _print_error(message: str) -> None:
+    print_message(f"error: {message}")

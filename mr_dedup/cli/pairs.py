@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -44,7 +43,7 @@ from mr_dedup.cli.on_cluster import (
     with_output,
 )
 from mr_dedup.cli.runner_arguments import add_runner_arguments
-from mr_dedup.cli.streams import output
+from mr_dedup.cli.streams import output, print_message
 
 if TYPE_CHECKING:
     import numpy as np
@@ -308,32 +307,29 @@ def _summarise(
     started: float,
 ) -> None:
     seconds = time.perf_counter() - started
-    said = f"mr-dedup: files: {files:,}"
+    said = f"files: {files:,}"
     if not counters:
-        print(
+        print_message(
             f"{said}, k = {arguments.k}, {how}, in {seconds:.1f} s; the logs of the cluster, "
             "which have the counts, were not read",
-            file=sys.stderr,
         )
         return
     fingerprints, others = counters.get("fingerprints", 0), counters.get("others", 0)
     if fingerprints == 0:
-        print("mr-dedup: the corpus is empty", file=sys.stderr)
+        print_message("the corpus is empty")
     if arguments.others and others == 0:
-        print("mr-dedup: the other corpus is empty", file=sys.stderr)
+        print_message("the other corpus is empty")
     counted = f"fingerprints: {fingerprints:,}"
     if arguments.others:
         counted += f" and {others:,}"
-    print(f"{said}, {counted}, k = {arguments.k}, {how}", file=sys.stderr)
+    print_message(f"{said}, {counted}, k = {arguments.k}, {how}")
     if counters.get("partitions_split") or counters.get("keys_sliced"):
-        print(
-            f"mr-dedup: more than fitted the memory: {counters.get('partitions_split', 0):,} "
+        print_message(
+            f"more than fitted the memory: {counters.get('partitions_split', 0):,} "
             f"partitions were split, {counters.get('keys_sliced', 0):,} keys joined in slices",
-            file=sys.stderr,
         )
     rate = (fingerprints + others) / seconds / 1e6
-    print(
-        f"mr-dedup: {counters.get('pairs', 0):,} pairs in {seconds:.1f} s, "
+    print_message(
+        f"{counters.get('pairs', 0):,} pairs in {seconds:.1f} s, "
         f"{rate:.1f} million fingerprints a second",
-        file=sys.stderr,
     )

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -38,7 +37,7 @@ from mr_dedup.cli.on_cluster import (
 from mr_dedup.cli.query_documents import Sides, with_fingerprints
 from mr_dedup.cli.rejects import rejects_beside, rejects_output
 from mr_dedup.cli.runner_arguments import add_runner_arguments
-from mr_dedup.cli.streams import output
+from mr_dedup.cli.streams import output, print_message
 
 if TYPE_CHECKING:
     from mr_dedup.engines.engine import JobOutput
@@ -110,8 +109,7 @@ def run(arguments: argparse.Namespace) -> int:
             with output(arguments) as out:
                 out.writelines(_lines(found, work, sides))
             seconds = time.perf_counter() - started
-            for line in (*sides.messages, *rejects.summary()):
-                print(line, file=sys.stderr)
+            print_message(*sides.messages, *rejects.summary())
             _summarise(found.counters, work, seconds)
     return 0
 
@@ -245,22 +243,20 @@ def _summarise(counters: Mapping[str, int], work: _Work, seconds: float) -> None
     files = f"files: {len(work.corpus) + work.remote_files:,}"
     queries = f"distinct queries: {work.queries:,}, k = {work.job.k}"
     if not counters:
-        print(
-            f"mr-dedup: {files}, {queries}, in {seconds:.1f} s; the logs of the cluster, which "
-            "have the counts, were not read",
-            file=sys.stderr,
+        print_message(
+            f"{files}, {queries}, in {seconds:.1f} s; the logs of the cluster, which have the "
+            "counts, were not read"
         )
         return
     fingerprints = counters.get("fingerprints", 0)
     if fingerprints == 0:
-        print("mr-dedup: the corpus is empty", file=sys.stderr)
+        print_message("the corpus is empty")
     rate = fingerprints / seconds / 1e6
-    print(
-        f"mr-dedup: {files}, fingerprints: {fingerprints:,}, {queries}, {_plans_used(counters)}\n"
-        f"mr-dedup: {counters.get('matches', 0):,} matches of "
+    print_message(
+        f"{files}, fingerprints: {fingerprints:,}, {queries}, {_plans_used(counters)}",
+        f"{counters.get('matches', 0):,} matches of "
         f"{counters.get('queries_matched', 0):,} queries in {seconds:.1f} s, "
         f"{rate:.1f} million fingerprints a second",
-        file=sys.stderr,
     )
 
 

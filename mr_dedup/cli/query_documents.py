@@ -118,8 +118,8 @@ def _compute(
         judge_reading(arguments, rejects.counts)
     if side == "queries" and not found:
         raise MrDedupError(f"{', '.join(names)}: no document has a fingerprint")
-    said = documents_read(result.counters, work, rejects.counts)
-    return [line.replace("mr-dedup: ", f"mr-dedup: {side}: ", 1) for line in said]
+    read = documents_read(result.counters, work, rejects.counts)
+    return [f"{side}: {line}" for line in read]
 
 
 def _kind_of_side(

@@ -60,7 +60,7 @@ class RejectsOutput:
         where = "give --rejects FILE to write them with the reason"
         if self._path is not None:
             where = f"{printable(self._name)} says why"
-        return [f"mr-dedup: {counted(self.count, noun)} {problem}; {where}"]
+        return [f"{counted(self.count, noun)} {problem}; {where}"]
 
 
 @contextlib.contextmanager

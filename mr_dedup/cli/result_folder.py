@@ -5,11 +5,10 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from mr_dedup.cli.streams import printable
+from mr_dedup.cli.streams import print_message
 
 
 class ResultFolder:
@@ -54,7 +53,7 @@ class ResultFolder:
 
     def was_published(self) -> bool:
         """Return whether a run was killed after its result had appeared."""
-        from mr_dedup.pipeline.dedup import RESULT
+        from mr_dedup.pipeline.dedup_stages.files import RESULT
         from mr_dedup.pipeline.stages import has_finished
 
         if not self.out.exists():
@@ -65,7 +64,7 @@ class ResultFolder:
 
     def publish(self) -> None:
         """Rename the result to ``out``, and remove the working directory."""
-        from mr_dedup.pipeline.dedup import RESULT
+        from mr_dedup.pipeline.dedup_stages.files import RESULT
 
         put_in_place(self.work / RESULT, self.out, self._replaced)
         self.end()
@@ -89,12 +88,8 @@ def locked(out: Path) -> Iterator[None]:
     from mr_dedup.formats.file_lock import FileLock
 
     _require_parent(out)
-    with FileLock(out.parent / f".{out.name}.lock", str(out), _warn):
+    with FileLock(out.parent / f".{out.name}.lock", str(out), print_message):
         yield
-
-
-def _warn(message: str) -> None:
-    print(f"mr-dedup: {printable(message)}", file=sys.stderr)
 
 
 def _require_parent(out: Path) -> None:

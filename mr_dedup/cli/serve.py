@@ -13,11 +13,10 @@ requests in progress.
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 
 from mr_dedup.cli.arguments import byte_size, positive
-from mr_dedup.cli.streams import printable
+from mr_dedup.cli.streams import print_message, printable
 from mr_dedup.errors import MrDedupError
 from mr_dedup.index.http_token import VARIABLE, read_token
 from mr_dedup.interrupts import no_forced_end
@@ -130,18 +129,14 @@ def run(arguments: argparse.Namespace) -> int:
         try:
             service.warm_up()
         except WarmUpError as error:
-            _log(printable(str(error)))
+            print_message(printable(str(error)))
         server = IndexServer(service, token, sock)
-        _log(f"serving {folder} at {_url(sock.getsockname())}")
+        print_message(f"serving {folder} at {_url(sock.getsockname())}")
         server.serve_until_stopped()
-    _log(f"stopped; {folder} is closed")
+    print_message(f"stopped; {folder} is closed")
     return 0
 
 
 def _url(address: tuple[str, int]) -> str:
     host, port = address[:2]
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
-
-
-def _log(message: str) -> None:
-    print(f"mr-dedup: {message}", file=sys.stderr, flush=True)

@@ -74,6 +74,12 @@ def printable(text: str) -> str:
     )
 
 
+def print_message(*lines: str) -> None:
+    """Print lines for the user to standard error, each as ``printable`` has it."""
+    for line in lines:
+        print(f"mr-dedup: {printable(line)}", file=sys.stderr, flush=True)
+
+
 def counted(count: int, noun: str) -> str:
     """Return a number of things with their name: ``1 file``, ``2,000 files``."""
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING
 from mr_dedup.cli import urls_bulk
 from mr_dedup.cli.arguments import count, positive
 from mr_dedup.cli.rejects import rejects_to
-from mr_dedup.cli.streams import printable
+from mr_dedup.cli.streams import print_message, printable
 
 if TYPE_CHECKING:
     from mr_dedup.formats.documents.rejects import Rejects
@@ -145,7 +145,7 @@ def run(arguments: argparse.Namespace) -> int:
         create=arguments.action in _ADDING,
     ) as url_filter:
         if url_filter.rebuilt:
-            _say(f"{url_filter.rebuilt}: the counters were rebuilt")
+            print_message(f"{url_filter.rebuilt}: the counters were rebuilt")
         if arguments.action == "stats":
             print("\n".join(_stats(url_filter, arguments.store)))
         elif arguments.action == "rebuild":
@@ -175,11 +175,11 @@ def _work(url_filter: UrlFilter, arguments: argparse.Namespace) -> None:
             chosen += int(flags.sum())
     seconds = time.perf_counter() - started
     what = "removed" if arguments.action == "remove" else "new"
-    _say(
+    print_message(
         f"{urls:,} URLs, {chosen:,} {what}, {len(url_filter):,} in the store; "
         f"{urls / seconds:,.0f} URLs a second in {seconds:.1f} s"
     )
-    _say_rejected(rejects, arguments)
+    _report_rejected(rejects, arguments)
 
 
 def _folds(arguments: argparse.Namespace) -> None:
@@ -206,17 +206,17 @@ def _folds(arguments: argparse.Namespace) -> None:
         print("other spellings of the same URL, by their difference")
         width = max(map(len, folds.reasons))
         print("\n".join(f"  {why:{width}}  {count:,}" for why, count in folds.reasons.items()))
-    _say_rejected(rejects, arguments)
+    _report_rejected(rejects, arguments)
 
 
-def _say_rejected(rejects: Rejects, arguments: argparse.Namespace) -> None:
+def _report_rejected(rejects: Rejects, arguments: argparse.Namespace) -> None:
     if not rejects.count:
         return
     first = rejects.listed[0]
     where = "give --rejects FILE to keep them, and why"
     if arguments.rejects is not None:
         where = f"{printable(str(arguments.rejects))} says why"
-    _say(
+    print_message(
         f"lines that are not a URL: {rejects.count:,}, the first in {printable(first.file)}, "
         f"{first.position}: {printable(first.reason)}; {where}"
     )
@@ -271,7 +271,7 @@ def _rebuild(url_filter: UrlFilter, arguments: argparse.Namespace) -> None:
     started = time.perf_counter()
     url_filter.rebuild(_shape(arguments))
     shape = url_filter.bloom.shape
-    _say(
+    print_message(
         f"{len(url_filter):,} URLs counted in {time.perf_counter() - started:.1f} s, in "
         f"{shape.nbytes:,} bytes for {shape.capacity:,}"
     )
@@ -295,7 +295,3 @@ def _stats(url_filter: UrlFilter, location: str) -> list[str]:
     }
     width = max(map(len, rows))
     return [printable(location), *(f"  {name:{width}}  {value}" for name, value in rows.items())]
-
-
-def _say(message: str) -> None:
-    print(f"mr-dedup: {message}", file=sys.stderr)

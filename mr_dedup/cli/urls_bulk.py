@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -21,7 +20,7 @@ from mr_dedup.cli.on_cluster import (
 )
 from mr_dedup.cli.rejects import rejects_beside, rejects_output
 from mr_dedup.cli.runner_arguments import add_runner_arguments
-from mr_dedup.cli.streams import printable
+from mr_dedup.cli.streams import print_message
 
 if TYPE_CHECKING:
     from mr_dedup.engines.streaming import ClusterSettings
@@ -99,19 +98,18 @@ def run(arguments: argparse.Namespace) -> int:
                 counts = _written(urls, out, remembering, arguments.overwrite)
         # not before OUT is there: if the command is killed in between, the store is as it was
         size = remembering.add()
-    summary = [f"mr-dedup: files: {work.files:,}, {counts.describe()}, rejected: {rejects.count:,}"]
+    summary = [f"files: {work.files:,}, {counts.describe()}, rejected: {rejects.count:,}"]
     if arguments.store is not None:
         summary.append(
-            f"mr-dedup: {counts.distinct - counts.new:,} were in {printable(str(arguments.store))} "
+            f"{counts.distinct - counts.new:,} were in {arguments.store} "
             f"already, {counts.new:,} are new, {size:,} in it now"
         )
     summary += rejects.summary("line", "could not be read as a URL")
     seconds = time.perf_counter() - started
     summary.append(
-        f"mr-dedup: wrote {printable(str(arguments.out))} in {seconds:.1f} s, "
-        f"{counts.urls / seconds:,.0f} URLs a second"
+        f"wrote {arguments.out} in {seconds:.1f} s, {counts.urls / seconds:,.0f} URLs a second"
     )
-    print("\n".join(summary), file=sys.stderr)
+    print_message(*summary)
     return 0
 
 

@@ -211,8 +211,8 @@ class EarlierResult:
 
     def reference_from(self, out: Path) -> Reference:
         """Return what the result ``out`` says of this one."""
-        place = os.path.relpath(self.folder.resolve(), out.parent.resolve() / out.name)
-        return Reference(place, self.documents, self.fingerprints_checksum)
+        relative = os.path.relpath(self.folder.resolve(), out.parent.resolve() / out.name)
+        return Reference(relative, self.documents, self.fingerprints_checksum)
 
 
 def followed(results: Sequence[EarlierResult], *, further: bool) -> list[EarlierResult]:

@@ -22,15 +22,9 @@ from mr_dedup.formats.id_text import escape_ids
 from mr_dedup.formats.tables import read_table
 from mr_dedup.jobs.grouped_rows import WHOLE, GroupedRows
 from mr_dedup.jobs.similar_pairs import SimilarPairsJob
-from mr_dedup.pipeline.dedup import (
-    REJECTS,
-    RESULT,
-    ROWS,
-    DedupOptions,
-    RunJob,
-    fingerprint_documents,
-    signed_documents,
-)
+from mr_dedup.pipeline.dedup_stages.contract import DedupOptions, RunJob
+from mr_dedup.pipeline.dedup_stages.files import REJECTS, RESULT, ROWS
+from mr_dedup.pipeline.dedup_stages.fingerprint import fingerprint_documents, signed_documents
 from mr_dedup.pipeline.document_rows import Rows
 from mr_dedup.pipeline.fingerprint_clusters import JoinSettings, cluster_fingerprints
 from mr_dedup.signatures.candidates import can_be_connected, connecting_edges
@@ -94,7 +88,7 @@ def similar_pairs(folder: Path, options: DedupOptions, run_job: RunJob) -> Simil
     signatures of one method, and the pairs.
     """
     (folder / RESULT).mkdir()
-    read = fingerprint_documents(folder, options, run_job)
+    read = fingerprint_documents(folder, options, run_job).counts
     rows = Rows.read(folder / ROWS)
     with run_job.join_settings() as settings:
         numbers, labels = _clustered(folder, rows, options, settings)

@@ -58,7 +58,7 @@ class StageSummary(ReadingSummary, ClusterSummary, DecisionSummary):
 
 
 class ExpectedRecall(TypedDict):
-    """With which probability a method finds a pair of the smallest similarity asked for."""
+    """The probability that a method finds a pair of the similarity ``verify``."""
 
     method: str
     recall: float

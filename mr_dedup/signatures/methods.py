@@ -59,7 +59,7 @@ def parse_method(
 
     Example:
         >>> parse_method("minhash", similarity=0.9).name
-        'minhash:bands=9,rows=5,least=1,shingles=auto'
+        'minhash:bands=9,rows=5,min_shared_keys=1,shingles=auto'
     """
     title, colon, rest = text.partition(":")
     if title not in METHODS:
@@ -97,14 +97,14 @@ def _values(
     frequencies: DocumentFrequencies | None,
 ) -> dict[str, Any]:
     """Return the arguments of the class."""
-    known = {kind.SPELLINGS.get(each.name, each.name): each.name for each in fields(kind)}
+    known = [each.name for each in fields(kind)]
     hints = get_type_hints(kind)
     values: dict[str, Any] = {}
     for key, value in given.items():
         if key not in known:
             raise ValueError(f"it has no parameter {key!r}, only {', '.join(known)}")
         if key != "frequencies":
-            values[known[key]] = _read(key, value, hints[known[key]])
+            values[key] = _read(key, value, hints[key])
         elif frequencies is None or frequencies.digest != value:
             raise ValueError(f"needs the document frequencies {value}")
     weighed = given.get("weighting", "-idf").endswith("-idf")

@@ -36,7 +36,7 @@ class MinHash(MethodOfWords):
     Args:
         bands: The number of keys of a text.
         rows: Min-wise hashes a band; ``bands * rows`` is at most 4096.
-        min_shared_keys: The number of bands that a candidate pair must share; ``least`` in names.
+        min_shared_keys: The number of bands that a candidate pair must share.
         shingles: ``words:N``, ``characters:N`` or ``auto``, as ``FeatureOptions.parse`` reads it.
         estimate: The smallest estimated similarity of a match, from 0 to 1; None to accept every
             candidate.
@@ -65,7 +65,7 @@ class MinHash(MethodOfWords):
         object.__setattr__(self, "shingles", options.shingles)
         check_range("bands", self.bands, 1, MAX_PERMUTATIONS)
         check_range("rows", self.rows, 1, MAX_PERMUTATIONS // self.bands)
-        check_range("least", self.min_shared_keys, 1, self.bands)
+        check_range("min_shared_keys", self.min_shared_keys, 1, self.bands)
         if self.estimate is not None:
             check_range("estimate", self.estimate, 0, 1)
 

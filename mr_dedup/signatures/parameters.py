@@ -26,15 +26,12 @@ class ParameterisedMethod(ABC):
     TITLE: ClassVar[str]
     """The name of the method without parameters."""
 
-    SPELLINGS: ClassVar[dict[str, str]] = {"min_shared_keys": "least"}
-    """The parameters whose name differs from that of the field."""
-
     @property
     def name(self) -> str:
         """The title and the parameters, as ``parse_method`` reads them."""
         # parameters of all methods of words last
-        ordered = [each.name for each in sorted(fields(self), key=lambda it: it.kw_only is True)]
-        values = {self.SPELLINGS.get(name, name): getattr(self, name) for name in ordered}
+        ordered = sorted(fields(self), key=lambda it: it.kw_only is True)
+        values = {each.name: getattr(self, each.name) for each in ordered}
         stated = ",".join(f"{key}={_text(it)}" for key, it in values.items() if it is not None)
         return f"{self.TITLE}:{stated}" if stated else self.TITLE
 

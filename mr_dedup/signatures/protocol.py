@@ -90,7 +90,7 @@ class SignatureMethod(Protocol):
 
     @property
     def name(self) -> str:
-        """The name with all parameters, such as ``segments:count=8,least=4``."""
+        """The name with all parameters, such as ``segments:count=8,min_shared_keys=4``."""
 
     @property
     def min_shared_keys(self) -> int:

@@ -47,8 +47,7 @@ class Segments(MethodOfWords):
         by: ``lines``, ``sentences`` or ``content``.
         count: The number of segments of a text, 8 if neither this nor ``length`` is given.
         length: The lines, sentences or words of a segment, in place of ``count``.
-        min_shared_keys: The number of distinct segments that near-duplicates share; ``least`` in
-            names.
+        min_shared_keys: The number of distinct segments that near-duplicates share.
         stop_words, stem, segment, normalize: As in ``FeatureOptions``; stop words and stems with
             ``content`` alone.
 
@@ -57,7 +56,7 @@ class Segments(MethodOfWords):
 
     Example:
         >>> Segments(by="lines", length=2, min_shared_keys=1).name
-        'segments:by=lines,length=2,least=1'
+        'segments:by=lines,length=2,min_shared_keys=1'
     """
 
     TITLE: ClassVar[str] = "segments"
@@ -77,12 +76,12 @@ class Segments(MethodOfWords):
             if self.count is None:
                 object.__setattr__(self, "count", COUNT)
             check_range("count", self._count, 1, MAX_SEGMENTS)
-            check_range("least", self.min_shared_keys, 1, self._count)
+            check_range("min_shared_keys", self.min_shared_keys, 1, self._count)
             return
         if self.count is not None:
             raise ValueError(f"count and length cannot both be given: {self.count}, {self.length}")
         check_range("length", self.length, 1, MAX_LENGTH)
-        check_range("least", self.min_shared_keys, 1, MAX_SEGMENTS)
+        check_range("min_shared_keys", self.min_shared_keys, 1, MAX_SEGMENTS)
 
     @property
     def _count(self) -> int:

@@ -165,13 +165,13 @@ RULES = {
     "simhash:k=3,features=words:1": near(3, "words:1"),
     "simhash:k=10,features=words:1": near(10, "words:1"),
     "simhash:k=10,features=words:2": near(10, "words:2"),
-    "minhash:bands=20,rows=5,least=1,shingles=auto": sharing(bands),
-    "minhash:bands=20,rows=5,least=1,shingles=auto,estimate=0.8": estimated,
-    "super-shingles:bands=6,rows=14,least=2,shingles=auto": sharing(
+    "minhash:bands=20,rows=5,min_shared_keys=1,shingles=auto": sharing(bands),
+    "minhash:bands=20,rows=5,min_shared_keys=1,shingles=auto,estimate=0.8": estimated,
+    "super-shingles:bands=6,rows=14,min_shared_keys=2,shingles=auto": sharing(
         lambda text: bands(text, 6, 14), 2
     ),
-    "segments:by=content,count=8,least=4": sharing(signature_oracle.segments, 4),
-    "segments:by=lines,count=8,least=4": sharing(
+    "segments:by=content,count=8,min_shared_keys=4": sharing(signature_oracle.segments, 4),
+    "segments:by=lines,count=8,min_shared_keys=4": sharing(
         lambda text: signature_oracle.segments(text, by="lines"), 4
     ),
     "exact": sharing(signature_oracle.exact),
@@ -227,12 +227,17 @@ def test_figures_equal_sets_of_pairs(capfd, corpus):
         candidates = sharing(bands)(documents) if "estimate" in name else pairs
         if "sim=" not in name:
             assert int(row["candidates"]) == len(candidates)
-    assert len(found["minhash:bands=20,rows=5,least=1,shingles=auto"]) > 100
+    assert len(found["minhash:bands=20,rows=5,min_shared_keys=1,shingles=auto"]) > 100
 
 
 def test_methods_shingles_and_bands(capfd, corpus):
     _, _, arguments = corpus
-    options = ["--method", "minhash:bands=4,rows=2", "--method", "minhash:bands=4,rows=2,least=1"]
+    options = [
+        "--method",
+        "minhash:bands=4,rows=2",
+        "--method",
+        "minhash:bands=4,rows=2,min_shared_keys=1",
+    ]
     options += ["--method", "simhash", "--simhash-features", "characters:4", "--method", "exact"]
     done(capfd, *arguments, *options, "--shingles", "words:5", "--bands", 1)
     rows = results(arguments[-1])
@@ -240,7 +245,7 @@ def test_methods_shingles_and_bands(capfd, corpus):
     # each once, simhash first
     assert list(stored) == [
         "simhash:k=10,features=characters:4",
-        "minhash:bands=4,rows=2,least=1,shingles=auto",
+        "minhash:bands=4,rows=2,min_shared_keys=1,shingles=auto",
         "exact",
     ]
     assert list(stored.values()) == pytest.approx([8, 32, 8], abs=1e-3)
@@ -257,7 +262,7 @@ def test_by_default_shingles_are_by_script(capfd, tmp_path):
     _, said = done(capfd, path, "--truth", pairs, "-o", tmp_path / "out")
     assert "shingles: auto" in said
     names = {row["method"] for row in results(tmp_path / "out")}
-    assert "minhash:bands=20,rows=5,least=1,shingles=auto" in names
+    assert "minhash:bands=20,rows=5,min_shared_keys=1,shingles=auto" in names
 
 
 def test_files_of_many_kinds_and_a_truth_that_is_packed(capfd, tmp_path, corpus):

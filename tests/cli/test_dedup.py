@@ -19,6 +19,7 @@ from mr_dedup.engines.streaming import RUNNERS
 from mr_dedup.features.options import FeatureOptions
 from mr_dedup.fingerprints import simhash
 from mr_dedup.pipeline import dedup as pipeline
+from mr_dedup.pipeline.run_decisions import RunDecisions
 from mr_dedup.pipeline.stages import Stages, has_finished
 from mr_dedup.report.decision_file import read_decisions
 from mr_dedup.signatures import columns
@@ -58,17 +59,17 @@ def mistake(capfd, *arguments):
     return err.splitlines()[-1]
 
 
-def expected(documents, k, threshold=0.8, rank=None, alike=None, features=DEFAULTS):
-    """Return for each document its keeper and why, by brute force; ``rank`` sorts documents.
+def expected(documents, k, threshold=0.8, rank=None, similar=None, features=DEFAULTS):
+    """Return for each document its original and why, by brute force; ``rank`` sorts documents.
 
-    Those are neighbours that ``alike`` says by their numbers, else by their fingerprints.
+    Those are neighbours that ``similar`` says by their numbers, else by their fingerprints.
     """
     values = [oracle(document["text"], features) for document in documents]
     numbers = [n for n, value in enumerate(values) if value is not None]
     cluster = {n: n for n in numbers}
     for n in numbers:
         for m in numbers:
-            near = alike(n, m) if alike else (values[n] ^ values[m]).bit_count() <= k
+            near = similar(n, m) if similar else (values[n] ^ values[m]).bit_count() <= k
             # those of one fingerprint are one
             if (near or values[n] == values[m]) and cluster[n] != cluster[m]:
                 old, new = cluster[m], cluster[n]
@@ -77,23 +78,25 @@ def expected(documents, k, threshold=0.8, rank=None, alike=None, features=DEFAUL
     key = rank or (lambda n: n)
     for label in set(cluster.values()):
         members = sorted((n for n in numbers if cluster[n] == label), key=key)
-        keepers = []
+        originals = []
         for n in members:
             text = documents[n]["text"]
-            found = [(-similarity(text, documents[m]["text"]), i, m) for i, m in enumerate(keepers)]
+            found = [
+                (-similarity(text, documents[m]["text"]), i, m) for i, m in enumerate(originals)
+            ]
             best = min(found, default=(0, 0, n))
-            if threshold is None and keepers:
+            if threshold is None and originals:
                 decided[n] = (members[0], "same_cluster")
                 continue
             if -best[0] >= (threshold or 2):
                 exact = text == documents[best[2]]["text"]
                 decided[n] = (best[2], "exact_duplicate" if exact else "near_duplicate")
                 continue
-            keepers.append(n)
+            originals.append(n)
             reason = "dissimilar"
             if len(members) == 1:
                 reason = "unclustered"
-            elif len(keepers) == 1:
+            elif len(originals) == 1:
                 reason = "first_of_cluster"
             decided[n] = (n, reason)
     return decided
@@ -103,21 +106,21 @@ def check(out, documents, decided, features=DEFAULTS):
     """Assert that a result is what was expected of it."""
     table = pq.read_table(out / "decisions.parquet")
     assert table["id"].to_pylist() == [document["id"] for document in documents]
-    assert table["kept_id"].to_pylist() == [documents[keeper]["id"] for keeper, _ in decided]
+    assert table["kept_id"].to_pylist() == [documents[original]["id"] for original, _ in decided]
     assert table["reason"].to_pylist() == [reason for _, reason in decided]
-    for n, (keeper, _) in enumerate(decided):
+    for n, (original, _) in enumerate(decided):
         row = table.slice(n, 1).to_pylist()[0]
         assert record_at(row["file"], row["position"]) == documents[n]
-        assert record_at(row["kept_file"], row["kept_position"]) == documents[keeper]
-    for n, (keeper, reason) in enumerate(decided):
-        values = [oracle(documents[m]["text"], features) for m in (n, keeper)]
+        assert record_at(row["kept_file"], row["kept_position"]) == documents[original]
+    for n, (original, reason) in enumerate(decided):
+        values = [oracle(documents[m]["text"], features) for m in (n, original)]
         row = table.slice(n, 1).to_pylist()[0]
         if reason in KEPT:
             assert (row["distance_bits"], row["similarity"]) == (None, None)
             continue
         assert row["distance_bits"] == (values[0] ^ values[1]).bit_count()
         if row["similarity"] is not None:
-            both = similarity(documents[n]["text"], documents[keeper]["text"])
+            both = similarity(documents[n]["text"], documents[original]["text"])
             assert row["similarity"] == pytest.approx(both)
     summary = json.loads((out / "summary.json").read_text())
     kept = [n for n, (_, reason) in enumerate(decided) if reason in KEPT]
@@ -361,9 +364,9 @@ from mr_dedup.engines.streaming import local
 moment, name = sys.argv[1:3]
 finish, run_task = Stages.finish, local._run_task
 
-def killed_at_the_end_of_a_stage(self, stage, *told):
+def killed_at_the_end_of_a_stage(self, stage, *completed):
     if stage != name or moment == "after":
-        finish(self, stage, *told)
+        finish(self, stage, *completed)
     if stage == name:
         os.killpg(0, signal.SIGKILL)
 
@@ -402,9 +405,9 @@ def test_a_killed_run_goes_on(many, tmp_path, capfd, monkeypatch, moment, name, 
     assert list(manifest["done"]) == STAGES[:done_before]
     finished, finish = [], Stages.finish
 
-    def noted(self, stage, *told):
+    def noted(self, stage, *completed):
         finished.append(stage)
-        finish(self, stage, *told)
+        finish(self, stage, *completed)
 
     monkeypatch.setattr(Stages, "finish", noted)
     assert main([*map(str, words), "--resume"]) == 0, capfd.readouterr().err
@@ -476,7 +479,7 @@ def test_what_was_decided_is_mended_when_all_was_done(tmp_path, capfd, monkeypat
 
 
 def test_decisions_that_cannot_be_told_of_end_the_run(tmp_path, capfd, monkeypatch):
-    """They are told of by a thread, while documents are kept."""
+    """A thread writes them while documents are kept."""
     path = write_jsonl(tmp_path / "docs.jsonl", made_up_documents(9))
     out = tmp_path / "out"
 
@@ -484,7 +487,7 @@ def test_decisions_that_cannot_be_told_of_end_the_run(tmp_path, capfd, monkeypat
         raise OSError(28, "No space left on device", "decisions.parquet")
 
     with monkeypatch.context() as patch:
-        patch.setattr(pipeline.RunDecisions, "write", write)
+        patch.setattr(RunDecisions, "write", write)
         assert "No space left on device" in mistake(capfd, path, "-o", out)
     assert not has_finished(tmp_path / ".out.unfinished", "resolve")
     assert not out.exists()
@@ -508,8 +511,8 @@ def stopped_after(stage, path, out, monkeypatch, capfd, *arguments):
 
     usual = Stages.finish
 
-    def finish(self, name, *told):
-        usual(self, name, *told)
+    def finish(self, name, *completed):
+        usual(self, name, *completed)
         if name == stage:
             raise KeyboardInterrupt
 
@@ -567,8 +570,8 @@ def test_texts_without_words_are_compared_as_they_are(tmp_path, capfd, runner, m
     options = ["--method", method, "-r", runner, "--verify", verify]
     done(capfd, path, "-o", tmp_path / "out", *options)
     rows = pq.read_table(tmp_path / "out" / "decisions.parquet").to_pylist()
-    keepers = {row["id"]: row["kept_id"] for row in rows}
-    assert keepers == {
+    originals = {row["id"]: row["kept_id"] for row in rows}
+    assert originals == {
         str(n): str(texts.index(equal.get(text, text))) for n, text in enumerate(texts)
     }
     dropped = [row["reason"] for row in rows if row["id"] != row["kept_id"]]
@@ -586,9 +589,9 @@ def test_boilerplate_does_not_join_what_is_unlike(tmp_path, capfd):
     done(capfd, path, "-o", tmp_path / "out", "-k", 20)
     decided = expected(documents, 20)
     check(tmp_path / "out", documents, decided)
-    for n, (keeper, reason) in enumerate(decided):
+    for n, (original, reason) in enumerate(decided):
         if reason not in KEPT:
-            assert similarity(documents[n]["text"], documents[keeper]["text"]) >= 0.8
+            assert similarity(documents[n]["text"], documents[original]["text"]) >= 0.8
 
 
 def test_a_short_text_matches_only_its_like(tmp_path, capfd):
@@ -665,7 +668,7 @@ def test_documents_that_change_between_stages_are_noticed(
     lines = [json.dumps({"id": str(n), "text": text}) + "\n" for n in range(3)]
     path = tmp_path / "pages.jsonl"
     path.write_text("".join(lines))
-    resolve = pipeline._resolve
+    resolve = pipeline.STAGES["resolve"]
 
     def changed(*arguments):
         new = {
@@ -678,7 +681,7 @@ def test_documents_that_change_between_stages_are_noticed(
         path.write_text("".join(new.get(change, [*lines, lines[0]])))
         return resolve(*arguments)
 
-    monkeypatch.setattr(pipeline, "_resolve", changed)
+    monkeypatch.setitem(pipeline.STAGES, "resolve", changed)
     arguments = "--max-record-size", 2000, "-r", runner, "--method", method
     said = mistake(capfd, path, "-o", tmp_path / "out", *arguments)
     assert re.search(r"pages\.jsonl(, byte \d+)?: has other documents than when it was first", said)

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from mr_dedup.formats.documents import chunks
-from mr_dedup.pipeline import earlier_texts
+from mr_dedup.pipeline.dedup_stages import earlier
 from mr_dedup.pipeline.stages import checksum
 from tests.cli.documents import (
     KEPT,
@@ -33,12 +33,12 @@ def small_parts(monkeypatch):
     monkeypatch.setattr(chunks, "CHUNK_BYTES", 3000)
     monkeypatch.setattr(chunks, "_MIN_BYTES", 3000)
     monkeypatch.setattr(chunks, "_FILE_BYTES", 10)
-    monkeypatch.setattr(earlier_texts, "_CHUNK_BYTES", 3000)
-    monkeypatch.setattr(earlier_texts, "_PART_BYTES", 1000)
+    monkeypatch.setattr(earlier, "_CHUNK_BYTES", 3000)
+    monkeypatch.setattr(earlier, "_PART_BYTES", 1000)
 
 
 def decided_by_hand(earlier, documents, k, threshold=0.8, key=None):
-    """Return for each of ``documents`` its keeper, whether that is an earlier one, and if it stays.
+    """Return for each of ``documents`` its original, if that is an earlier one, and if it is kept.
 
     ``earlier`` are kept documents in their order. Both are joined into clusters by looking at every
     two; then all are looked at in their order.
@@ -62,21 +62,25 @@ def decided_by_hand(earlier, documents, k, threshold=0.8, key=None):
             break
     found = {n: n for n in range(len(everyone))}
     for cluster in clusters:
-        keepers = sorted(n for n in cluster if n < len(earlier))
+        originals = sorted(n for n in cluster if n < len(earlier))
         new = [n for n in cluster if n >= len(earlier)]
         for n in sorted(new, key=lambda n: (key or (lambda m: m))(n - len(earlier))):
-            alike = {m: similarity(everyone[n]["text"], everyone[m]["text"]) for m in keepers}
-            best = max(keepers, key=lambda m: (alike[m], -keepers.index(m)), default=None)
+            similarities = {
+                m: similarity(everyone[n]["text"], everyone[m]["text"]) for m in originals
+            }
+            best = max(
+                originals, key=lambda m: (similarities[m], -originals.index(m)), default=None
+            )
             if threshold is None:
-                best = keepers[0] if keepers else None
-            if best is None or alike[best] < (threshold or 0):
-                keepers.append(n)
+                best = originals[0] if originals else None
+            if best is None or similarities[best] < (threshold or 0):
+                originals.append(n)
             else:
                 found[n] = best
     return [found[len(earlier) + n] for n in range(len(documents))]
 
 
-def check(out, earlier, documents, keepers):
+def check(out, earlier, documents, originals):
     """Assert that a result is what was expected of it; return the documents that it keeps.
 
     ``earlier`` are pairs of the name of a result and a document that it keeps.
@@ -85,17 +89,17 @@ def check(out, earlier, documents, keepers):
     everyone = [*earlier, *((None, document) for document in documents)]
     rows = pq.read_table(out / "decisions.parquet").to_pylist()
     assert [row["id"] for row in rows] == [document["id"] for document in documents]
-    for n, (row, keeper) in enumerate(zip(rows, keepers, strict=True)):
-        source, document = everyone[keeper]
+    for n, (row, original) in enumerate(zip(rows, originals, strict=True)):
+        source, document = everyone[original]
         assert (row["kept_id"], row["earlier_result"]) == (document["id"], source)
         assert record_at(row["file"], row["position"]) == documents[n]
         folder = Path() if source is None else Path(source, "documents")
         assert record_at(folder / row["kept_file"], row["kept_position"]) == document
-        assert (row["reason"] in KEPT) == (keeper == first + n)
-        if keeper != first + n and row["similarity"] is not None:
+        assert (row["reason"] in KEPT) == (original == first + n)
+        if original != first + n and row["similarity"] is not None:
             both = similarity(documents[n]["text"], document["text"])
             assert row["similarity"] == pytest.approx(both)
-    kept = [document for n, document in enumerate(documents) if keepers[n] == first + n]
+    kept = [document for n, document in enumerate(documents) if originals[n] == first + n]
     summary = json.loads((out / "summary.json").read_text())
     assert (
         summary["documents_read"]
@@ -104,7 +108,9 @@ def check(out, earlier, documents, keepers):
     )
     assert summary["documents_kept"] == len(kept)
     assert summary["earlier_documents"] == first
-    assert summary["documents_dropped_for_earlier"] == sum(keeper < first for keeper in keepers)
+    assert summary["documents_dropped_for_earlier"] == sum(
+        original < first for original in originals
+    )
     written = [
         json.loads(line)
         for path in sorted((out / "documents").glob("*.jsonl"))
@@ -150,12 +156,12 @@ def test_weeks_equal_brute_force(tmp_path, capfd, small_parts, runner, seed, pol
         assert ("compared against" in said) == bool(against)
         rank = {"longest": by_length, "highest:score": by_score}.get(policy)
         key = rank(documents) if rank else None
-        keepers = decided_by_hand([d for _, d in earlier], documents, k, verify, key)
-        kept = check(out, earlier, documents, keepers)
+        originals = decided_by_hand([d for _, d in earlier], documents, k, verify, key)
+        kept = check(out, earlier, documents, originals)
         # earlier results name themselves, and are named by where they are
         earlier += [(str(out), document) for document in kept]
         against += ["--against", out]
-    assert any(keeper < len(earlier) - len(kept) for keeper in keepers)
+    assert any(original < len(earlier) - len(kept) for original in originals)
 
 
 def test_splits_files_and_the_chain_make_no_difference(tmp_path, capfd, small_parts, monkeypatch):
@@ -312,8 +318,8 @@ def test_earlier_results_that_cannot_be_are_one_line(tmp_path, capfd):
     for name in ("../../secret.jsonl", "/etc/secret.jsonl"):
         names = pa.array([name] * len(table), pa.large_string())
         pq.write_table(table.set_column(3, "file", names), kept / "fingerprints.parquet")
-        told = {"fingerprints_checksum": checksum(kept / "fingerprints.parquet")}
-        (kept / "summary.json").write_text(json.dumps(old | told))
+        updated = {"fingerprints_checksum": checksum(kept / "fingerprints.parquet")}
+        (kept / "summary.json").write_text(json.dumps(old | updated))
         said = mistake(capfd, path, "-o", out, "--against", kept)
         assert "names a file that is not below documents" in said
     (kept / "summary.json").write_bytes(json.dumps(old).encode()[:-9])

@@ -113,16 +113,16 @@ def killed_and_gone_on(words, staging, folder, rng, times, number):
     moments = [rng.uniform(0, rest)]
     time.sleep(moments[0])
     kill(process, whole_group=number % 2 == 0)
-    told = [(moments[0], state(folder))]
+    kills = [(moments[0], state(folder))]
     if number % 3 == 2 and state(folder) != "complete":
         moments.append(rng.uniform(0, before + rest))
         process = run([*words, "--resume"], staging, subprocess.DEVNULL)
         time.sleep(moments[1])
         kill(process, whole_group=number % 2 == 0)
-        told.append((moments[1], state(folder)))
+        kills.append((moments[1], state(folder)))
     if any((folder / f".out.{name}").exists() for name in ("unfinished", "ended")):
         finished([*words, "--resume"], staging)
-    return told
+    return kills
 
 
 @pytest.mark.parametrize("against", [False, True], ids=["alone", "against"])
@@ -147,9 +147,9 @@ def test_runs_killed_at_random_moments_go_on(corpora, tmp_path, runner, against)
         folder = corpora / f"{runner}-{against}-{number}"
         folder.mkdir()
         these = command(corpora, runner, against, folder / "out")
-        told = killed_and_gone_on(these, tmp_path, folder, rng, times, number)
-        states.update(found for _, found in told)
-        moments = ", again at ".join(f"{moment:.3f} s ({found})" for moment, found in told)
+        kills = killed_and_gone_on(these, tmp_path, folder, rng, times, number)
+        states.update(found for _, found in kills)
+        moments = ", again at ".join(f"{moment:.3f} s ({found})" for moment, found in kills)
         print(f"  killed at {moments}", flush=True)
         assert files_of(folder / "out") == expected
         assert [path.name for path in folder.iterdir()] == ["out"]

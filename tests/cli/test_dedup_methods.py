@@ -10,7 +10,7 @@ import pytest
 from mr_dedup.engines.streaming import RUNNERS
 from mr_dedup.features.options import FeatureOptions
 from mr_dedup.jobs.resolve import ResolveJob
-from mr_dedup.pipeline import dedup as pipeline
+from mr_dedup.pipeline.dedup_stages import cluster
 from mr_dedup.pipeline.fingerprint_clusters import ClusterLimit
 from tests.cli.documents import KEPT, files_of, made_up_documents, write_jsonl
 from tests.cli.running import by_turns
@@ -40,11 +40,11 @@ def segment_keys(text):
 
 KEYS = {
     "minhash": (bands, 1),
-    "minhash:bands=8,rows=3,least=2": (lambda text: bands(text, 8, 3), 2),
+    "minhash:bands=8,rows=3,min_shared_keys=2": (lambda text: bands(text, 8, 3), 2),
     "super-shingles": (lambda text: bands(text, 6, 14), 2),
     "exact": (lambda text: set(signature_oracle.exact(text)), 1),
     "keywords:n=4,order=alphabet": (keyword_keys, 1),
-    "segments:count=6,least=3": (segment_keys, 3),
+    "segments:count=6,min_shared_keys=3": (segment_keys, 3),
 }
 
 
@@ -61,17 +61,17 @@ def named(out):
 @by_turns(("method",), KEYS)
 def test_decisions_equal_brute_force(tmp_path, capfd, small_chunks, runner, method):
     documents = made_up_documents(3)
-    alike = shares(documents, method)
+    similar = shares(documents, method)
     path = write_jsonl(tmp_path / "docs.jsonl", documents)
     out = tmp_path / "out"
     done(capfd, path, "-o", out, "--method", method, "-r", runner, "--cores", 3)
-    decided = expected(documents, None, alike=alike, features=NODES)
+    decided = expected(documents, None, similar=similar, features=NODES)
     kept = check(out, documents, decided, NODES)
     assert len(kept) < 60
     name = json.loads((out / "summary.json").read_text())["methods"][0]
     assert named(out) == [
-        name if reason not in KEPT and alike(n, keeper) else None
-        for n, (keeper, reason) in enumerate(decided)
+        name if reason not in KEPT and similar(n, original) else None
+        for n, (original, reason) in enumerate(decided)
     ]
 
 
@@ -88,17 +88,17 @@ def test_methods_combine_and_each_is_named(tmp_path, capfd, small_chunks, runner
     out = tmp_path / "out"
     asked = ["--method", "minhash", "--method", "simhash:k=4"]
     done(capfd, path, "-o", out, *asked, "-r", runner, "--cores", 2)
-    decided = expected(documents, None, alike=lambda n, m: near(n, m) or by_keys(n, m))
+    decided = expected(documents, None, similar=lambda n, m: near(n, m) or by_keys(n, m))
     check(out, documents, decided)
-    minhash = "minhash:bands=20,rows=5,least=1,shingles=auto"
-    told = set()
-    for n, ((keeper, reason), name) in enumerate(zip(decided, named(out), strict=True)):
+    minhash = "minhash:bands=20,rows=5,min_shared_keys=1,shingles=auto"
+    names = set()
+    for n, ((original, reason), name) in enumerate(zip(decided, named(out), strict=True)):
         rules = [("simhash:k=4", near), (minhash, by_keys)]
         if reason in KEPT:
             rules = []
-        assert name == ("; ".join(rule for rule, holds in rules if holds(n, keeper)) or None)
-        told.add(name)
-    assert len(told) > 2
+        assert name == ("; ".join(rule for rule, holds in rules if holds(n, original)) or None)
+        names.add(name)
+    assert len(names) > 2
 
 
 def test_the_default_is_minhash(tmp_path, capfd):
@@ -119,7 +119,7 @@ def test_the_threshold_chooses_the_bands(tmp_path, capfd, verify, bands, recall)
     path = write_jsonl(tmp_path / "docs.jsonl", made_up_documents(1))
     out = tmp_path / "out"
     arguments = [path, "-o", out, "--method", "minhash", "--verify", verify]
-    name = f"minhash:bands={bands},least=1,shingles=auto"
+    name = f"minhash:bands={bands},min_shared_keys=1,shingles=auto"
     line = f"{name}: finds pairs of similarity {verify} with probability {recall}\n"
     code, plan, _ = dedup(capfd, *arguments, "--dry-run")
     assert code == 0
@@ -159,7 +159,9 @@ def test_bands_that_miss_pairs_are_warned_of(tmp_path, capfd):
     assert "minhash without parameters has 55 bands of 4 rows for it" in warned
     assert "warning" in said("--method", "super-shingles")
     below = said("--method", "minhash", "--verify", 0.3)
-    assert "bands=57,rows=3,least=1,shingles=auto: finds pairs of similarity 0.3 " in below
+    assert (
+        "bands=57,rows=3,min_shared_keys=1,shingles=auto: finds pairs of similarity 0.3 " in below
+    )
     assert "with probability 0.7899\n" in below
     assert "no bands are chosen for less than 0.5" in below
     # what others find is not known, and one that finds enough is enough
@@ -170,14 +172,14 @@ def test_bands_that_miss_pairs_are_warned_of(tmp_path, capfd):
 
 
 def test_clusters_too_large_are_split_by_more_keys(tmp_path, capfd, monkeypatch):
-    """Of chains of pages in which neighbours are alike, what shares little is parted."""
+    """Of chains of pages in which neighbours are similar, what shares little is parted."""
     words = [f"w{n}" for n in range(400)]
     documents = [{"id": str(n), "text": " ".join(words[4 * n : 4 * n + 40])} for n in range(60)]
     path = write_jsonl(tmp_path / "docs.jsonl", documents)
     out = tmp_path / "out"
     done(capfd, path, "-o", out, "--method", "minhash")
     whole = json.loads((out / "summary.json").read_text())
-    monkeypatch.setattr(pipeline, "VERIFIED", ClusterLimit(2000))
+    monkeypatch.setattr(cluster, "VERIFIED", ClusterLimit(2000))
     said = done(capfd, path, "-o", tmp_path / "split", "--method", "minhash")
     split = json.loads((tmp_path / "split" / "summary.json").read_text())
     assert (whole["clusters_split"], whole["documents_in_split_clusters"]) == (0, 0)
@@ -215,7 +217,7 @@ def test_a_killed_run_goes_on_with_its_signatures(tmp_path, capfd, monkeypatch):
 
     out = tmp_path / "out"
     with monkeypatch.context() as patched:
-        patched.setattr(pipeline, "cluster_documents", killed)
+        patched.setattr(cluster, "cluster_documents", killed)
         from mr_dedup.cli.main import main
 
         assert main(["dedup", str(path), "-o", str(out), "--method", "minhash"]) == 130
@@ -238,11 +240,11 @@ def test_a_week_later_with_signatures(tmp_path, capfd):
     done(capfd, first, "-o", tmp_path / "old", *asked)
     done(capfd, both, "-o", tmp_path / "once", *asked)
     summary = tmp_path / "old" / "summary.json"
-    told = summary.read_text()
-    summary.write_text(re.sub(r'"signature_version": \d+', '"signature_version": 0', told))
+    content = summary.read_text()
+    summary.write_text(re.sub(r'"signature_version": \d+', '"signature_version": 0', content))
     arguments = [second, "-o", tmp_path / "refused", *asked, "--against", tmp_path / "old"]
     assert "old: its signatures are of version 0" in mistake(capfd, *arguments)
-    summary.write_text(told)
+    summary.write_text(content)
     # the methods of the earlier one in another order, or some of them
     for name, methods in [("new", asked[2:] + asked[:2]), ("one", asked[:2])]:
         done(capfd, second, "-o", tmp_path / name, *methods, "--against", tmp_path / "old")
@@ -331,7 +333,7 @@ def decisions_of(out):
         ["minhash"],
         ["super-shingles"],
         ["minhash:estimate=0.7"],
-        ["minhash", "minhash:bands=8,rows=3,least=2"],
+        ["minhash", "minhash:bands=8,rows=3,min_shared_keys=2"],
     ],
 )
 def test_the_result_is_the_same_if_tasks_bring_keys_together(tmp_path, capfd, runner, methods):
@@ -365,7 +367,7 @@ def test_methods_go_by_the_shingles_that_texts_are_compared_by(capfd, tmp_path):
     said = done(
         capfd, path, "-o", tmp_path / "out", "--shingles", "characters:5", "--method", "minhash"
     )
-    name = "minhash:bands=20,rows=5,least=1,shingles=characters:5"
+    name = "minhash:bands=20,rows=5,min_shared_keys=1,shingles=characters:5"
     assert f"{name}: finds pairs of similarity 0.8 with probability 0.9996" in said
     assert json.loads((tmp_path / "out" / "summary.json").read_text())["documents_dropped"] == 60
     said = done(
@@ -373,5 +375,5 @@ def test_methods_go_by_the_shingles_that_texts_are_compared_by(capfd, tmp_path):
         "--method", "minhash:shingles=words:3",
     )  # fmt: skip
     assert "with probability" not in said
-    name = "minhash:bands=20,rows=5,least=1,shingles=words:3"
+    name = "minhash:bands=20,rows=5,min_shared_keys=1,shingles=words:3"
     assert f"warning: how many near-duplicates {name} finds is not known" in said

@@ -11,7 +11,7 @@ from mr_dedup.cli import engine
 from mr_dedup.engines.engine import JobOutput
 from mr_dedup.engines.streaming.engine import StreamingEngine
 from mr_dedup.formats.documents import chunks
-from mr_dedup.pipeline import dedup as pipeline
+from mr_dedup.pipeline.dedup_stages import resolve
 from tests.cli.documents import files_of, made_up_documents, write_jsonl
 from tests.cli.test_dedup import dedup, done, mistake, stopped_after
 
@@ -36,18 +36,18 @@ def test_the_plan_is_what_a_run_does(tree, capfd, monkeypatch):
     monkeypatch.setattr(chunks, "CHUNK_BYTES", 2000)
     monkeypatch.setattr(chunks, "_MIN_BYTES", 2000)
     monkeypatch.setattr(chunks, "_FILE_BYTES", 10)
-    monkeypatch.setattr(pipeline, "_GROUP_BYTES", 1000)
+    monkeypatch.setattr(resolve, "_GROUP_BYTES", 1000)
     path = write_jsonl(tree / "docs.jsonl", made_up_documents(1))
     arguments = [path, "-o", tree / "out", "-r", "local", "--cores", 2]
     before = files_of(tree)
-    told = plan(capfd, *arguments)
+    printed = plan(capfd, *arguments)
     assert files_of(tree) == before
     assert list((tree / "tmp").iterdir()) == []
     assert not (tree / ".out.unfinished").exists()
-    assert told["documents"] == f"1 file, {path.stat().st_size:,} bytes here"
-    assert told["runner"] == "local, 2 tasks at a time"
-    assert told["result"] == str(tree / "out")
-    assert told["cluster:"].startswith("in this command, or tasks")
+    assert printed["documents"] == f"1 file, {path.stat().st_size:,} bytes here"
+    assert printed["runner"] == "local, 2 tasks at a time"
+    assert printed["result"] == str(tree / "out")
+    assert printed["cluster:"].startswith("in this command, or tasks")
     assert plan(capfd, *arguments, "--join", "tasks")["cluster:"] == "tasks over fingerprints"
     ran = []
 
@@ -68,19 +68,19 @@ def test_the_plan_is_what_a_run_does(tree, capfd, monkeypatch):
     # the reduce keys that have documents, then those of all map tasks
     resolved, kept = ran
     assert 1 < resolved <= keys
-    maps = int(re.match(r"(\d+) map tasks", told["fingerprint:"])[1])
+    maps = int(re.match(r"(\d+) map tasks", printed["fingerprint:"])[1])
     assert 1 < kept <= maps
-    assert told["keep:"] == later["keep:"] == f"{maps} map tasks"
+    assert printed["keep:"] == later["keep:"] == f"{maps} map tasks"
 
 
 def test_the_plan_against_earlier_results(tree, capfd):
     first = write_jsonl(tree / "1.jsonl", made_up_documents(2))
     second = write_jsonl(tree / "2.jsonl", made_up_documents(3))
     done(capfd, first, "-o", tree / "kept")
-    told = plan(capfd, second, "-o", tree / "out", "--against", tree / "kept")
-    assert re.fullmatch(rf"{tree}/kept, \d+ documents", told["against"])
-    assert "earlier:" in told
-    assert re.fullmatch(r"memory, \d+ threads?", told["runner"])
+    printed = plan(capfd, second, "-o", tree / "out", "--against", tree / "kept")
+    assert re.fullmatch(rf"{tree}/kept, \d+ documents", printed["against"])
+    assert "earlier:" in printed
+    assert re.fullmatch(r"memory, \d+ threads?", printed["runner"])
     assert "earlier:" not in plan(capfd, second, "-o", tree / "out")
 
 
@@ -89,12 +89,12 @@ def test_the_plan_of_a_cluster_sends_nothing(tree, capfd, size):
     path = write_jsonl(tree / "docs.jsonl", made_up_documents(1))
     (tree / "large.jsonl.gz").write_bytes(gzip.compress(b"\n" * size))
     before = files_of(tree)
-    told = plan(capfd, path, tree / "large.jsonl.gz", "-o", tree / "out", "-r", "hadoop")
-    assert told["runner"].startswith("hadoop, as many tasks at a time as")
-    assert told["fingerprint:"] == "1 map task"
+    printed = plan(capfd, path, tree / "large.jsonl.gz", "-o", tree / "out", "-r", "hadoop")
+    assert printed["runner"].startswith("hadoop, as many tasks at a time as")
+    assert printed["fingerprint:"] == "1 map task"
     split = ["-D", "mapreduce.input.fileinputformat.split.maxsize=1000"]
-    told = plan(capfd, path, "-o", tree / "out", "-r", "hadoop", *split)
-    assert told["fingerprint:"] == f"{-(-path.stat().st_size // 1000)} map tasks"
+    printed = plan(capfd, path, "-o", tree / "out", "-r", "hadoop", *split)
+    assert printed["fingerprint:"] == f"{-(-path.stat().st_size // 1000)} map tasks"
     assert files_of(tree) == before
     assert list((tree / "tmp").iterdir()) == []
 
@@ -133,8 +133,8 @@ def test_an_unfinished_run_is_not_forgotten_by_a_plan(tree, capfd, monkeypatch):
     path = write_jsonl(tree / "docs.jsonl", made_up_documents(4))
     stopped_after("resolve", path, tree / "out", monkeypatch, capfd)
     before = files_of(tree)
-    told = plan(capfd, path, "-o", tree / "out", "--overwrite")
-    assert told["until"].endswith("; the unfinished run there is removed")
-    assert told["fingerprint:"] != "done, is not run again"
+    printed = plan(capfd, path, "-o", tree / "out", "--overwrite")
+    assert printed["until"].endswith("; the unfinished run there is removed")
+    assert printed["fingerprint:"] != "done, is not run again"
     assert files_of(tree) == before
     done(capfd, path, "-o", tree / "out", "--resume")

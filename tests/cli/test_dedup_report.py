@@ -12,7 +12,7 @@ import pytest
 
 from mr_dedup.cli.dedup_report import report_data, write_dedup_report
 from mr_dedup.clusters.decisions import Reason
-from mr_dedup.pipeline.dedup import CLUSTERS, DECISIONS, ROWS, SAMPLES, SHOWN
+from mr_dedup.pipeline.dedup_stages.files import CLUSTERS, DECISIONS, ROWS, SAMPLES, SHOWN
 from mr_dedup.pipeline.document_rows import rows_schema
 
 EARLIER = 1000
@@ -38,12 +38,12 @@ def stages(folder, count):
     (folder / DECISIONS).parent.mkdir(parents=True)
     numbers = np.arange(count)
     ids = [f"https://Host{i % 50}.example.org/path/to/page-{i}.html" for i in range(count)]
-    keepers = numbers // CLUSTER_SIZE * CLUSTER_SIZE
-    kept = keepers == numbers
+    originals = numbers // CLUSTER_SIZE * CLUSTER_SIZE
+    kept = originals == numbers
     langs = [None if i % 10 == 0 else f"lang-{i % 7}" for i in range(count)]
     names = [f"earlier-{i}" for i in range(EARLIER)]
     chunks = np.where(np.arange(EARLIER + count) < EARLIER, -1, 0)
-    fingerprints = np.concatenate([np.arange(EARLIER), keepers * 2**40])
+    fingerprints = np.concatenate([np.arange(EARLIER), originals * 2**40])
     lengths = np.full(EARLIER + count, 100)
     files = ["pages.jsonl"] * (EARLIER + count)
     langs = [None] * EARLIER + langs
@@ -53,20 +53,20 @@ def stages(folder, count):
     decisions = pa.table(
         {
             "id": pa.array(ids, pa.large_string()),
-            "cluster": keepers,
-            "kept_id": pa.array(ids, pa.large_string()).take(pa.array(keepers)),
+            "cluster": originals,
+            "kept_id": pa.array(ids, pa.large_string()).take(pa.array(originals)),
             "distance_bits": pa.array((numbers % CLUSTER_SIZE).astype(np.uint8), mask=kept),
             "similarity": pa.array(np.full(count, 0.9), mask=kept | (numbers % 3 == 0)),
             "earlier_result": pa.nulls(count, pa.large_string()),
         }
     )
     pq.write_table(decisions, folder / DECISIONS, row_group_size=1 << 14)
-    of_cluster = np.bincount(keepers, minlength=count)[kept]
+    of_cluster = np.bincount(originals, minlength=count)[kept]
     clusters = {"cluster": numbers[kept], "documents": of_cluster}
     clusters |= {"documents_kept": 0 * of_cluster + 1, "earlier_documents": 0 * of_cluster}
     pq.write_table(pa.table(clusters), folder / CLUSTERS)
     shown = [number for number in (1, count // 2 + 1, count - 1) if not kept[number]]
-    pairs = [(number + EARLIER, int(keepers[number]) + EARLIER) for number in shown]
+    pairs = [(number + EARLIER, int(originals[number]) + EARLIER) for number in shown]
     (folder / SAMPLES).write_text(json.dumps(pairs))
     texts = {str(number): f"text {number}" for pair in pairs for number in pair}
     (folder / SHOWN).write_text(json.dumps(texts))

@@ -116,7 +116,7 @@ def test_texts_are_normalised_as_asked(tmp_path, capfd):
         kept[form] = [row["id"] for row in decided(out) if row["kept_id"] == row["id"]]
         summary = json.loads((out / "summary.json").read_text())
         assert summary["features"] == f"auto, tf, normalize {form}"
-        name = "minhash:bands=20,rows=5,least=1,shingles=auto"
+        name = "minhash:bands=20,rows=5,min_shared_keys=1,shingles=auto"
         assert summary["methods"] == [name if form == "nfkc" else f"{name},normalize={form}"]
     assert kept["nfkc"] == ["French, as it is", "German, as it is"]
     more = ["full width", "soft hyphens"]

@@ -18,12 +18,12 @@ from tests.signatures import signature_oracle
 BOTH = pytest.mark.parametrize("runner", RUNNERS)
 
 METHODS = {
-    "minhash": RULES["minhash:bands=20,rows=5,least=1,shingles=auto"],
+    "minhash": RULES["minhash:bands=20,rows=5,min_shared_keys=1,shingles=auto"],
     "minhash:estimate=0.8": estimated,
-    "super-shingles": RULES["super-shingles:bands=6,rows=14,least=2,shingles=auto"],
-    "segments:count=8,least=4": RULES["segments:by=content,count=8,least=4"],
+    "super-shingles": RULES["super-shingles:bands=6,rows=14,min_shared_keys=2,shingles=auto"],
+    "segments:count=8,min_shared_keys=4": RULES["segments:by=content,count=8,min_shared_keys=4"],
     # too many subsets to be chained by
-    "segments:count=16,least=8": sharing(
+    "segments:count=16,min_shared_keys=8": sharing(
         lambda text: signature_oracle.segments(text, count=16, least=8), 8
     ),
     "exact": RULES["exact"],
@@ -39,15 +39,17 @@ def expected(documents, found, least=0.8):
     """The lines of pairs that are so similar, in the order of the documents."""
     lines = []
     for n, m in sorted(found):
-        alike = similarity(documents[n]["text"], documents[m]["text"])
-        if alike >= least:
-            lines.append((documents[n]["id"], documents[m]["id"], pytest.approx(alike, abs=1e-6)))
+        likeness = similarity(documents[n]["text"], documents[m]["text"])
+        if likeness >= least:
+            lines.append(
+                (documents[n]["id"], documents[m]["id"], pytest.approx(likeness, abs=1e-6))
+            )
     return lines
 
 
 def parsed(printed):
     rows = [line.split("\t") for line in printed.splitlines()]
-    return [(one, other, float(alike)) for one, other, alike in rows]
+    return [(one, other, float(likeness)) for one, other, likeness in rows]
 
 
 @by_turns(("method",), METHODS)
@@ -101,9 +103,9 @@ def test_similarities_of_methods_themselves(tmp_path, capfd):
     documents, _ = made_up()
     path = write_jsonl(tmp_path / "docs.jsonl", documents)
     printed, _ = done(capfd, path, "--method", "exact", "--verify", "off")
-    assert {alike for _, _, alike in parsed(printed)} == {1.0}
+    assert {likeness for _, _, likeness in parsed(printed)} == {1.0}
     printed, _ = done(capfd, path, "--method", "simhash:k=20", "--verify", "off")
-    found = {round(64 * (1 - alike), 3) for _, _, alike in parsed(printed)}
+    found = {round(64 * (1 - likeness), 3) for _, _, likeness in parsed(printed)}
     assert len(found) > 3
     assert found <= {float(bits) for bits in range(21)}
 

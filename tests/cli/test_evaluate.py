@@ -25,8 +25,8 @@ def folder(tmp_path, monkeypatch):
     (tmp_path / "docs.jsonl").write_text("".join(lines))
     out = tmp_path / "out"
     out.mkdir()
-    ids, keepers = list("abcdefg"), list("aacddfg")
-    pq.write_table(pa.table({"id": ids, "kept_id": keepers}), out / "decisions.parquet")
+    ids, originals = list("abcdefg"), list("aacddfg")
+    pq.write_table(pa.table({"id": ids, "kept_id": originals}), out / "decisions.parquet")
     return tmp_path
 
 

@@ -178,8 +178,8 @@ def test_fingerprints_by_rarity_equal_the_oracle(
     signed = [None if value is None else value - (value >> 63 << 64) for value in expected]
     assert found["fingerprint"].to_pylist() == signed
     digest = DocumentFrequencies.read(table).digest
-    told = f"words:1, {weights}, normalize nfkc, frequencies {digest}"
-    assert found.schema.metadata[b"mr_dedup.features"].decode() == told
+    made_from = f"words:1, {weights}, normalize nfkc, frequencies {digest}"
+    assert found.schema.metadata[b"mr_dedup.features"].decode() == made_from
     # and again, now that this process has read it
     done(capfd, "fingerprint", path, "-o", out, *asked, "--overwrite")
     assert pq.read_table(out) == found

@@ -23,7 +23,7 @@ def kernel(*arguments):
     # C code without Python's lock, as a kernel is, and without an end
     threading.Timer(0.3, print, ["now"], {"flush": True}).start()
     hashlib.pbkdf2_hmac("sha256", b"", b"", 10**9)
-dedup._cluster = kernel
+dedup.STAGES["cluster"] = kernel
 main.command()
 """
 
@@ -74,7 +74,7 @@ def kernel(*arguments):
     ctypes.CFUNCTYPE(None)(lambda: os.kill(os.getpid(), signal.SIGTERM))()
     AFTERWARDS
 
-dedup._cluster = kernel
+dedup.STAGES["cluster"] = kernel
 sys.exit(main.main())
 """
 

@@ -57,14 +57,14 @@ def test_other_words_are_refused_by_the_parser(arguments, capsys):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code", "printed", "told"),
+    ("arguments", "code", "printed", "reported"),
     [
         (["--version"], 0, "mr-dedup 0.", ""),
         (["frobnicate"], 2, "", "usage: "),
         (["inspect", "none.longs"], 2, "", "mr-dedup: error: none.longs: "),
     ],
 )
-def test_a_process_says_all_and_ends_in_order(arguments, code, printed, told, tmp_path):
+def test_a_process_says_all_and_ends_in_order(arguments, code, printed, reported, tmp_path):
     program = """
 import atexit
 from mr_dedup.cli.main import command
@@ -80,7 +80,7 @@ print("not reached")
     assert done.stdout.startswith(printed)
     assert done.stdout.endswith("at exit\n")
     assert "not reached" not in done.stdout
-    assert done.stderr.startswith(told)
+    assert done.stderr.startswith(reported)
 
 
 _OF_QUERY = "--corpus-format or --queries-format or --format"

@@ -147,8 +147,8 @@ def test_nothing_is_nothing(corpus, capfd, tmp_path, runner):
 def test_skewed_values_and_copies_give_one_answer(capfd, tmp_path, runner):
     """A page that most files have, and a cluster that shares its leading bits."""
     rng = np.random.default_rng(1)
-    alike = rng.integers(0, 2**20, 600, dtype=np.uint64) | np.uint64(0xABCDE << 40)
-    values = np.r_[np.zeros(5000, np.uint64), alike, rng.integers(0, 2**64, 500, dtype=np.uint64)]
+    skewed = rng.integers(0, 2**20, 600, dtype=np.uint64) | np.uint64(0xABCDE << 40)
+    values = np.r_[np.zeros(5000, np.uint64), skewed, rng.integers(0, 2**64, 500, dtype=np.uint64)]
     rng.shuffle(values)
     path = tmp_path / "skewed.longs"
     path.write_bytes(values.astype(">u8").tobytes())

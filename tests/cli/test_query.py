@@ -362,9 +362,9 @@ def test_work_that_explodes_for_a_skewed_chunk_is_refused_by_its_task(
 ):
     """Uniform values would not match that often: only a sample of the chunk tells."""
     rng = np.random.default_rng(4)
-    alike = rng.integers(0, 2**16, 200_000, dtype=np.uint64)
+    skewed = rng.integers(0, 2**16, 200_000, dtype=np.uint64)
     for name in ("corpus.longs", "q.longs"):
-        (tmp_path / name).write_bytes(np.unique(alike).astype(">u8").tobytes())
+        (tmp_path / name).write_bytes(np.unique(skewed).astype(">u8").tobytes())
     line = mistake(capfd, tmp_path / "corpus.longs", "--queries", tmp_path / "q.longs",
                    "-k", "16", "-r", runner)  # fmt: skip
     assert "pairs match by chance alone" in line

@@ -29,9 +29,9 @@ READ_FIRST = KeepPolicy.parse(["first"])
 
 @dataclasses.dataclass(frozen=True)
 class Decided:
-    """What is decided on a page, which file and place name, as its keeper."""
+    """What is decided on a page, which file and place name, as its original."""
 
-    keeper: tuple[int, int]
+    original: tuple[int, int]
     similarity: float | None
     distance: int | None
     reason: str
@@ -49,9 +49,9 @@ def oracle(pages, threshold, fixed=()):
     pages = sorted(pages, key=lambda page: page.place not in fixed)
     sets = {page: shingles(page) for page in pages}
     members = [page for page in pages if page.exists and (threshold is None or sets[page])]
-    decided, keepers, first_of_text = {}, {}, {}
+    decided, originals, first_of_text = {}, {}, {}
     for page in members:
-        found = keepers.setdefault(page.cluster, [])
+        found = originals.setdefault(page.cluster, [])
         # pages of one text stand where the first of them stands
         first = first_of_text.setdefault((page.cluster, page.text), page)
         if page.place in fixed:
@@ -63,33 +63,35 @@ def oracle(pages, threshold, fixed=()):
             decided[page] = found[0] if found else page
             found[:] = found or [page]
         else:
-            likeness = [jaccard(sets[page], sets[keeper]) for keeper in found]
+            likeness = [jaccard(sets[page], sets[original]) for original in found]
             best = max(likeness, default=-1)
             decided[page] = found[likeness.index(best)] if best >= threshold else page
             if best < threshold:
                 found.append(page)
     sizes = {page.cluster: sum(p.cluster == page.cluster for p in members) for page in members}
     return {
-        (page.file, page.place): explained(page, decided.get(page), keepers, sizes, threshold, sets)
+        (page.file, page.place): explained(
+            page, decided.get(page), originals, sizes, threshold, sets
+        )
         for page in pages
     }
 
 
-def explained(page, keeper, keepers, sizes, threshold, sets):
-    if keeper is None:
+def explained(page, original, originals, sizes, threshold, sets):
+    if original is None:
         return Decided((page.file, page.place), None, None, "unclustered")
-    if keeper is page:
+    if original is page:
         reason = "dissimilar"
-        if keepers[page.cluster][0] is page:
+        if originals[page.cluster][0] is page:
             reason = "unclustered" if sizes[page.cluster] == 1 else "first_of_cluster"
         return Decided((page.file, page.place), None, None, reason)
-    distance = bin(page.fingerprint ^ keeper.fingerprint).count("1")
+    distance = bin(page.fingerprint ^ original.fingerprint).count("1")
     similarity, reason = None, "same_cluster"
-    if keeper.text == page.text:
+    if original.text == page.text:
         similarity, reason = 1.0, "exact_duplicate"
     elif threshold is not None:
-        similarity, reason = jaccard(sets[page], sets[keeper]), "near_duplicate"
-    return Decided((keeper.file, keeper.place), similarity, distance, reason)
+        similarity, reason = jaccard(sets[page], sets[original]), "near_duplicate"
+    return Decided((original.file, original.place), similarity, distance, reason)
 
 
 def jaccard(a, b):
@@ -103,20 +105,20 @@ def decided(pages, threshold, policy=READ_FIRST, fixed=None):
     kept = None if fixed is None else np.array([page.place in fixed for page in pages], bool)
     found = resolve(documents, policy.rank(documents).order, sets, threshold, kept)
     rows = found.table(documents).to_pylist()
-    for page, row, keeper in zip(pages, rows, found.kept_rows, strict=True):
+    for page, row, original in zip(pages, rows, found.kept_rows, strict=True):
         assert row["id"] == page.id
-        assert row["kept_id"] == pages[keeper].id
+        assert row["kept_id"] == pages[original].id
         assert row["cluster"] == (page.cluster if page.exists else None)
     assert found.kept.tolist() == [row["distance_bits"] is None for row in rows]
     assert found.kept.tolist() == [Reason(reason).is_kept for reason in found.reasons]
     return {
         (page.file, page.place): Decided(
-            (pages[keeper].file, pages[keeper].place),
+            (pages[original].file, pages[original].place),
             row["similarity"],
             row["distance_bits"],
             row["reason"],
         )
-        for page, row, keeper in zip(pages, rows, found.kept_rows, strict=True)
+        for page, row, original in zip(pages, rows, found.kept_rows, strict=True)
     }
 
 
@@ -126,7 +128,7 @@ def in_order_of_reading(pages):
 
 @pytest.fixture(params=[1, 3, 32], ids="few={}".format)
 def few(request, monkeypatch):
-    """From how many keepers on an index is used: it must decide as comparing all does."""
+    """From how many originals on an index is used: it must decide as comparing all does."""
     monkeypatch.setattr(decisions_module, "_FEW", request.param)
 
 
@@ -192,7 +194,7 @@ def test_pages_that_are_fixed_are_kept_and_come_first(pages, threshold, fixed):
         place = page.file, page.place
         if page.place in fixed:
             # why they are kept an earlier run has said
-            assert (found[place].keeper, found[place].similarity) == (place, None)
+            assert (found[place].original, found[place].similarity) == (place, None)
             assert Reason[found[place].reason.upper()].is_kept
         else:
             assert found[place] == expected[place]
@@ -218,7 +220,7 @@ def test_the_policy_says_who_is_kept():
     ]
     for name, kept in {"longest": {1, 2}, "newest:date": {0, 2}, "shortest": {0, 2}}.items():
         found = decided(pages, 0.8, KeepPolicy.parse([name]))
-        assert {place for (_, place), page in found.items() if page.keeper == (0, place)} == kept
+        assert {place for (_, place), page in found.items() if page.original == (0, place)} == kept
 
 
 def test_a_chain_does_not_drop_what_is_unlike_its_keeper():
@@ -226,18 +228,18 @@ def test_a_chain_does_not_drop_what_is_unlike_its_keeper():
     a, b, c = (" ".join(words[start : start + 40]) for start in (0, 4, 8))
     pages = [Page(text=text, place=place) for place, text in enumerate((a, b, c))]
     found = decided(pages, 0.8)
-    assert [found[0, place].keeper for place in range(3)] == [(0, 0), (0, 0), (0, 2)]
+    assert [found[0, place].original for place in range(3)] == [(0, 0), (0, 0), (0, 2)]
     assert found[0, 2].reason == "dissimilar"
-    assert {page.keeper for page in decided(pages, None).values()} == {(0, 0)}
+    assert {page.original for page in decided(pages, None).values()} == {(0, 0)}
 
 
 def test_of_several_keepers_the_most_similar_is_the_one_and_of_equal_ones_the_first():
     texts = ["a b c d e", "f g h i j", "a b c d e f g h i j", "f g h i j a b c d e"]
     pages = [Page(text=text, place=place) for place, text in enumerate(texts)]
     found = decided(pages, 0.4)
-    assert [found[0, place].keeper for place in range(4)] == [(0, 0), (0, 1), (0, 0), (0, 0)]
+    assert [found[0, place].original for place in range(4)] == [(0, 0), (0, 1), (0, 0), (0, 0)]
     nearer = [*pages[:2], Page(text="f g h i j a b c", place=9)]
-    assert decided(nearer, 0.4)[0, 9].keeper == (0, 1)
+    assert decided(nearer, 0.4)[0, 9].original == (0, 1)
 
 
 def test_copies_of_a_dropped_page_are_dropped_for_its_keeper():
@@ -245,7 +247,7 @@ def test_copies_of_a_dropped_page_are_dropped_for_its_keeper():
     pages += [Page(text="a b c d e f g h i", place=place) for place in range(1, 4)]
     pages += [Page(text="a b c d e f g h", place=9)]
     found = decided(pages, 0.8)
-    assert {page.keeper for page in found.values()} == {(0, 0)}
+    assert {page.original for page in found.values()} == {(0, 0)}
     assert [found[0, place].reason for place in (1, 2, 3)] == ["near_duplicate"] * 3
     assert (found[0, 9].reason, found[0, 9].similarity) == ("exact_duplicate", 1.0)
 
@@ -286,18 +288,18 @@ def crowds():
         return [rng.getrandbits(64) for _ in range(count)]
 
     boilerplate, almost_all, phrases = new(30), new(46), new(80)
-    alike = [new(60) for _ in range(30)]
+    bases = [new(60) for _ in range(30)]
     return {
         "unlike": [new(60) for _ in range(180)],
         "half the same": [boilerplate + new(30) for _ in range(180)],
-        "almost alike": [almost_all + new(14) for _ in range(180)],
+        "almost equal": [almost_all + new(14) for _ in range(180)],
         "few phrases": [rng.sample(phrases, 40) for _ in range(180)],
         "near-duplicates": [
             rng.sample(base, 60 - change) + new(change)
-            for base in alike
+            for base in bases
             for change in (0, 1, 3, 6, 8, 12, 20)
         ],
-        # 0.8 alike to a hash, where what is not in common is rarest
+        # of a similarity of 0.8, to a hash, where what is not in common is rarest
         "at the threshold": [
             core + new(more)
             for core in (new(8 * n) for n in range(1, 9) for _ in range(9))
@@ -325,7 +327,7 @@ CROWDS = crowds()
 LIMITS = [
     Limits(),
     Limits(index_entries=1),
-    Limits(index_entries=700),  # some keepers are in the index
+    Limits(index_entries=700),  # some originals are in the index
     Limits(counts=1),  # no hash looks as if one text alone had it
     Limits(counts=500),
     Limits(parity_bytes=1),
@@ -334,14 +336,14 @@ LIMITS = [
 
 
 def by_comparing_all(sets, most, threshold):
-    """The position of each set's keeper."""
-    keepers, found = [], []
+    """The position of each set's original."""
+    originals, found = [], []
     for place, numbers in enumerate(sets):
-        likeness = [estimate(sets[keeper], numbers, most) for keeper in keepers]
+        likeness = [estimate(sets[original], numbers, most) for original in originals]
         best = max(likeness, default=-1)
-        found.append(keepers[likeness.index(best)] if best >= threshold else place)
+        found.append(originals[likeness.index(best)] if best >= threshold else place)
         if best < threshold:
-            keepers.append(place)
+            originals.append(place)
     return found
 
 
@@ -377,7 +379,7 @@ def test_large_clusters_are_decided_on_beside_others():
         alone = by_comparing_all(
             [frozenset(sets[place]) for place in members], MAX_SHINGLES, THRESHOLD
         )
-        assert found.kept_rows[members].tolist() == [members[keeper] for keeper in alone]
+        assert found.kept_rows[members].tolist() == [members[original] for original in alone]
 
 
 def test_the_order_and_the_parts_in_which_documents_come_do_not_matter():
@@ -407,13 +409,13 @@ def test_what_is_dropped_has_a_keeper_that_is_like_it_and_keepers_are_unlike():
         pages.append(Page(str(rng.randrange(9)), " ".join(words), place=place))
     found = decided(pages, 0.6, KeepPolicy.parse(["longest"]))
     sets = {(page.file, page.place): shingles(page) for page in pages}
-    keepers = {page for page, decision in found.items() if decision.keeper == page}
-    assert 1 < len(keepers) < 200
+    originals = {page for page, decision in found.items() if decision.original == page}
+    assert 1 < len(originals) < 200
     for page, decision in found.items():
-        assert decision.keeper in keepers
-        if page not in keepers:
-            assert decision.similarity == jaccard(sets[page], sets[decision.keeper]) >= 0.6
-    for one, other in itertools.combinations(keepers, 2):
+        assert decision.original in originals
+        if page not in originals:
+            assert decision.similarity == jaccard(sets[page], sets[decision.original]) >= 0.6
+    for one, other in itertools.combinations(originals, 2):
         assert jaccard(sets[one], sets[other]) < 0.6
 
 

@@ -86,21 +86,21 @@ def test_a_partition_has_its_nodes_and_sends_others_new_links(shape, partitions)
     expected = labels_of(SHAPES[shape])
     labels = labels_from(SHAPES[shape])
     home = {node: partition(node, partitions) for node in expected}
-    held_anywhere = []
+    in_partitions = []
     for number in set(home.values()):
-        held = PartitionLinks.of(labels, number, partitions)
+        stored = PartitionLinks.of(labels, number, partitions)
         own = [(node, label) for node, label in expected.items() if home[node] == number]
         others = [
             (node, label) for node, label in expected.items()
             if home[node] != number and node != label
         ]  # fmt: skip
-        assert rows(held.own.nodes, held.own.labels) == own
-        assert rows(held.others.nodes, held.others.labels) == others
-        held_anywhere += own
+        assert rows(stored.own.nodes, stored.own.labels) == own
+        assert rows(stored.others.nodes, stored.others.labels) == others
+        in_partitions += own
         # two partitions ask for all nodes, one of them twice
         asked = [node for node, _ in own]
         to, links = messages(
-            held,
+            stored,
             Requests(
                 np.array(asked * 3, np.uint64),
                 np.repeat(np.array([7, 65_535, 7], np.uint64), len(asked)),
@@ -110,7 +110,7 @@ def test_a_partition_has_its_nodes_and_sends_others_new_links(shape, partitions)
         news = [(asker, *row) for row in own if row[0] != row[1] for asker in (7, 65_535)]
         got = rows(to, links.nodes, links.labels)
         assert sorted(got) == sorted([(home[node], node, label) for node, label in others] + news)
-    assert sorted(held_anywhere) == sorted(expected.items())
+    assert sorted(in_partitions) == sorted(expected.items())
 
 
 def test_a_request_for_a_node_that_is_not_there_is_a_bug():

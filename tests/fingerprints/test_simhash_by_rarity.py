@@ -141,7 +141,7 @@ def test_fingerprints_are_those_of_every_version_and_machine(key):
 
 
 def test_what_most_documents_have_in_common_counts_for_less():
-    """What it is for: pages whose boilerplate outweighs them are told apart."""
+    """What it is for: pages whose boilerplate outweighs them are distinguished."""
     boilerplate = " ".join(f"navigation{n}" for n in range(60))
     pages = [f"{boilerplate} {' '.join(f'page{p}word{n}' for n in range(20))}" for p in range(50)]
     options = FeatureOptions(weighting="log-tf-idf")

@@ -1,4 +1,4 @@
-"""Fingerprints in Parquet: what is written, whose files are read, damage that is told."""
+"""Fingerprints in Parquet: what is written, whose files are read, damage that is reported."""
 
 import random
 import resource

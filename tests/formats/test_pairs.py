@@ -1,4 +1,4 @@
-"""Pairs as text: what is read, and what is told of what is not."""
+"""Pairs as text: what is read, and what is reported of the rest."""
 
 import random
 

@@ -157,8 +157,8 @@ def test_partitions_have_equal_shares_and_the_keys_of_their_tables():
 def test_at_sizes_of_many_buckets_it_equals_the_joins_in_memory():
     rng = np.random.default_rng(2)
     uniform = rng.integers(0, 2**64, 60_000, dtype=np.uint64)
-    alike = rng.integers(0, 2**24, 10_000, dtype=np.uint64) | np.uint64(0xABCDE << 40)
-    values = np.r_[uniform, alike, uniform[:3000] ^ np.uint64(1 << 63 | 1 << 5)]
+    skewed = rng.integers(0, 2**24, 10_000, dtype=np.uint64) | np.uint64(0xABCDE << 40)
+    values = np.r_[uniform, skewed, uniform[:3000] ^ np.uint64(1 << 63 | 1 << 5)]
     rng.shuffle(values)
     partitioning = Partitioning(TableDesign.paper_4(), ORDERS["natural"], 4)
     expected = self_join(values, 3)
@@ -189,8 +189,8 @@ def test_one_key_in_memory_is_planned_for_and_equals_the_search(size):
 
 
 @pytest.mark.parametrize("two_corpora", [False, True])
-@pytest.mark.parametrize("alike", [False, True])
-def test_a_join_keeps_to_its_memory(two_corpora, alike):
+@pytest.mark.parametrize("skewed", [False, True])
+def test_a_join_keeps_to_its_memory(two_corpora, skewed):
     """Of a partition of 8 MB, of which every batch is made when it is asked for."""
     memory = 6 << 20
     partitioning = Partitioning(TableDesign.paper_4(), ORDERS["natural"], 1)
@@ -199,7 +199,7 @@ def test_a_join_keeps_to_its_memory(two_corpora, alike):
         rng = np.random.default_rng(3)
         for number in range(16):
             values = rng.integers(0, 2**64, 1 << 16, dtype=np.uint64)
-            if alike:
+            if skewed:
                 values >>= np.uint64(16)
             yield Side(number % 2 if two_corpora else 0), values
 
@@ -213,7 +213,7 @@ def test_a_join_keeps_to_its_memory(two_corpora, alike):
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert join.splits + join.hot_keys > 0
-    assert (join.hot_keys > 0) == alike
+    assert (join.hot_keys > 0) == skewed
     assert peak < memory + (8 << 20)
 
 

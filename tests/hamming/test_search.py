@@ -38,10 +38,10 @@ def planted(seed, k, queries=60, corpus=900):
     """Queries, and a corpus with neighbours of each at every distance from 0 to k + 2."""
     rng = random.Random(seed)
     wanted = [rng.getrandbits(64) for _ in range(queries)]
-    held = [rng.getrandbits(64) for _ in range(corpus)]
-    held += [neighbour(rng, x, d) for x in wanted for d in range(k + 3)]
-    rng.shuffle(held)
-    return held, wanted
+    values = [rng.getrandbits(64) for _ in range(corpus)]
+    values += [neighbour(rng, x, d) for x in wanted for d in range(k + 3)]
+    rng.shuffle(values)
+    return values, wanted
 
 
 @pytest.mark.parametrize("side", SIDES)

@@ -1,4 +1,4 @@
-"""What the resolve job is told of documents in clusters: by chunk, and whole or not at all."""
+"""What the resolve job reads about documents in clusters: by chunk, and whole or not at all."""
 
 import numpy as np
 import pytest

@@ -129,9 +129,9 @@ def test_tasks_that_share_a_file_leave_what_one_would(folder):
     assert len(parts) > 2
     for start, length in reversed(parts):
         lines = text_input.lines(content, start, length, 1000)
-        told = {START_VARIABLE: start, LENGTH_VARIABLE: length, BYTES_VARIABLE: len(content)}
+        variables = {START_VARIABLE: start, LENGTH_VARIABLE: length, BYTES_VARIABLE: len(content)}
         stdin = b"".join(b"%d\t%s\n" % line for line in lines if line[0] != missing)
-        environment = {name: str(value) for name, value in told.items()}
+        environment = {name: str(value) for name, value in variables.items()}
         environment[HADOOP_VARIABLE] = f"{sys.executable} -c '{COPY}'"
         shared.append(run_task(folder, 7, LINES, uri, stdin, **environment))
         (folder / "whole-input").unlink(missing_ok=True)

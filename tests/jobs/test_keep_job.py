@@ -44,9 +44,9 @@ def _divided_in(parts, given):
     return list(_divided(DocumentChunk(0, tuple(parts)), given))
 
 
-@pytest.mark.parametrize(("chunk_bytes", "alike"), [(3000, True), (1 << 21, False)])
+@pytest.mark.parametrize(("chunk_bytes", "same_print"), [(3000, True), (1 << 21, False)])
 def test_what_is_kept_is_the_same_whether_lines_are_decoded_or_not(
-    tmp_path, monkeypatch, chunk_bytes, alike
+    tmp_path, monkeypatch, chunk_bytes, same_print
 ):
     """Files with all that lines may be: blank, rejected, long, with a mark before or no end."""
     monkeypatch.setattr(chunks, "_MIN_BYTES", chunk_bytes)
@@ -68,13 +68,13 @@ def test_what_is_kept_is_the_same_whether_lines_are_decoded_or_not(
         content = (b"\xef\xbb\xbf" if number % 2 else b"") + content
         name = f"{number}.jsonl" + (".gz" if number == 3 else "")
         (folder / name).write_bytes(gzip.compress(content) if number == 3 else content)
-    # two names that are printed alike, of which one goes on behind the other
+    # two names that are printed the same way, of which one goes on behind the other
     line = json.dumps({"id": "last", "text": "of two names that are one"}).encode()
     for name, content in (
         (os.fsdecode(b"a\xff.jsonl"), line),
         ("a\\xff.jsonl", b"\n" * 2000 + line.replace(b"two", b"2")),
     ):
-        if alike:
+        if same_print:
             (folder / name).write_bytes(content)
     used = []
     by_offsets = module.KeepJob._by_offsets
@@ -91,7 +91,7 @@ def test_what_is_kept_is_the_same_whether_lines_are_decoded_or_not(
             path.relative_to(out).as_posix(): path.read_bytes()
             for path in (*out.glob("documents/*"), out / "decisions.parquet", out / "report.html")
         }
-    # of two that are printed alike the records are in one file
-    assert len(outs["memory"]) == 8 + alike
+    # of two that are printed the same way the records are in one file
+    assert len(outs["memory"]) == 8 + same_print
     assert used
     assert outs["memory"] == outs["inline"] == outs["local"]

@@ -39,7 +39,7 @@ def installed(tmp_path):
 
 
 def probe(site, temporary, **environment):
-    """Import kernels as a user to whom permissions apply; return numba's CACHE_DIR then."""
+    """Import kernels as a user whose permissions are checked; return numba's CACHE_DIR then."""
     command = [sys.executable, "-B", "-c", PROBE]
     usual = {name: value for name, value in os.environ.items() if name != "NUMBA_CACHE_DIR"}
     if os.getuid() == 0:

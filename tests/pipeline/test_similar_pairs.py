@@ -53,9 +53,9 @@ def test_every_pair_of_a_cluster_is_compared_once(documents, limit):
     assert sliced == sum(size > 2 * limit for size in large)
     longest = max(lengths)
     for group in members.values():
-        held = sum(lengths[n] for n, _ in group)
+        size = sum(lengths[n] for n, _ in group)
         # a group of small clusters ends with one that may be twice as large
-        assert held <= max(3 * limit, 2 * (limit + longest))
+        assert size <= max(3 * limit, 2 * (limit + longest))
     assert np.array_equal(grouped.numbers, np.sort(grouped.numbers))
     assert grouped.lengths.tolist() == [lengths[n] for n in grouped.numbers]
 

@@ -112,7 +112,11 @@ def test_parts_make_no_difference():
     rng = np.random.default_rng(4)
     words = [f"w{n}" for n in range(9)]
     texts = [" ".join(rng.choice(words, rng.integers(0, 8))) for _ in range(60)]
-    for name in ("exact", "segments:count=4,least=2", "minhash:estimate=0.5,shingles=words:1"):
+    for name in (
+        "exact",
+        "segments:count=4,min_shared_keys=2",
+        "minhash:estimate=0.5,shingles=words:1",
+    ):
         method = parse_method(name)
         signed = KeyMethod(method).sign(parts_of(texts))
         whole = method.sign(pa.array(texts, pa.large_string()))

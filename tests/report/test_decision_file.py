@@ -9,9 +9,9 @@ from mr_dedup.errors import FormatError, MrDedupError
 from mr_dedup.report.decision_file import read_decisions
 
 
-def written(folder, ids, keepers, **others):
+def written(folder, ids, originals, **others):
     path = folder / "decisions.parquet"
-    pq.write_table(pa.table({"id": ids, "kept_id": keepers, **others}), path, row_group_size=2)
+    pq.write_table(pa.table({"id": ids, "kept_id": originals, **others}), path, row_group_size=2)
     return path
 
 
@@ -40,7 +40,7 @@ def test_no_documents(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("ids", "keepers", "reason"),
+    ("ids", "originals", "reason"),
     [
         (list("abca"), list("abca"), "row 3: repeats the document 'a' of row 0"),
         (list("abc"), list("axc"), "row 1: its kept document 'x' is not in the file"),
@@ -50,8 +50,8 @@ def test_no_documents(tmp_path):
         (["a", "b"], [[1], [2]], "its column 'kept_id' is not text"),
     ],
 )
-def test_invalid_decisions(tmp_path, ids, keepers, reason):
-    path = written(tmp_path, ids, keepers)
+def test_invalid_decisions(tmp_path, ids, originals, reason):
+    path = written(tmp_path, ids, originals)
     assert refusal(path) in (f"{path}, {reason}", f"{path}: {reason}")
 
 
@@ -74,10 +74,10 @@ def test_kept_documents_of_earlier_runs_are_documents_too(tmp_path):
     assert refusal(path) == f"{path}: its column 'earlier_result' is not text"
 
 
-def located(tmp_path, documents, keepers, earlier=(None,) * 4):
+def located(tmp_path, documents, originals, earlier=(None,) * 4):
     """Decisions on documents that are all called the same, by their files and positions."""
     columns = {"earlier_result": pa.array(earlier, pa.large_string())}
-    for prefix, locations in (("", documents), ("kept_", keepers)):
+    for prefix, locations in (("", documents), ("kept_", originals)):
         columns[f"{prefix}file"] = [file for file, _ in locations]
         columns[f"{prefix}position"] = [position for _, position in locations]
     ids = ["same"] * len(documents)

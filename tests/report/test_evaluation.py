@@ -88,11 +88,11 @@ def test_pairs(listed, known):
 
 @st.composite
 def decisions(draw):
-    """Ids in some order, each with its keeper."""
+    """Ids in some order, each with its original."""
     ids = draw(st.permutations([f"d{number:02}" for number in range(draw(st.integers(1, 12)))]))
     kept = draw(st.sets(st.sampled_from(ids), min_size=1))
-    keepers = [id if id in kept else draw(st.sampled_from(sorted(kept))) for id in ids]
-    return ids, keepers
+    originals = [id if id in kept else draw(st.sampled_from(sorted(kept))) for id in ids]
+    return ids, originals
 
 
 def not_dropped(kept, true):
@@ -109,9 +109,9 @@ def not_dropped(kept, true):
 
 @given(decisions(), TRUTH)
 def test_decisions(decided, known):
-    ids, keepers = decided
+    ids, originals = decided
     inside = {pair: value for pair, value in known.items() if pair <= set(ids)}
-    positions = np.array([ids.index(keeper) for keeper in keepers], np.int64)
+    positions = np.array([ids.index(original) for original in originals], np.int64)
     documents = DecidedDocuments(text(ids), positions)
     if known and not inside:
         with pytest.raises(MrDedupError, match="none of the true pairs is of documents"):
@@ -119,8 +119,10 @@ def test_decisions(decided, known):
         return
     evaluation = Evaluation.of_decisions(documents, truth_of(known))
     assert evaluation.ignored_true == len(known) - len(inside)
-    kept = [id for id, keeper in zip(ids, keepers, strict=True) if id == keeper]
-    predicted = [frozenset(pair) for pair in zip(ids, keepers, strict=True) if len(set(pair)) == 2]
+    kept = [id for id, original in zip(ids, originals, strict=True) if id == original]
+    predicted = [
+        frozenset(pair) for pair in zip(ids, originals, strict=True) if len(set(pair)) == 2
+    ]
     for band in BANDS:
         true = {pair for pair, similarity in inside.items() if similarity >= band}
         at = evaluation.at(band)
@@ -141,16 +143,18 @@ def test_decisions(decided, known):
 def test_decisions_by_the_truth_are_perfect(order, edges):
     """For any order of preference, and any graph of true pairs."""
     true = {frozenset(pair) for pair in edges if len(set(pair)) == 2}
-    keepers = list(range(9))
+    originals = list(range(9))
     stays = []
     for document in order:
         similar = [other for other in stays if frozenset({document, other}) in true]
-        keepers[document] = similar[-1] if similar else document
+        originals[document] = similar[-1] if similar else document
         stays += [] if similar else [document]
     ids = text([str(number) for number in range(9)])
     pairs = [(str(a), str(b)) for a, b in map(sorted, true)]
     truth = TruePairs(*columns(pairs), np.ones(len(pairs)))
-    counts = Evaluation.of_decisions(DecidedDocuments(ids, np.array(keepers)), truth).at(0.8).counts
+    counts = (
+        Evaluation.of_decisions(DecidedDocuments(ids, np.array(originals)), truth).at(0.8).counts
+    )
     assert (counts.true_positives, counts.false_negatives) == (counts.predicted, 0)
 
 

@@ -96,12 +96,12 @@ def test_misuse_is_named(arguments, reason):
 @pytest.mark.parametrize(
     ("text", "name"),
     [
-        ("minhash", "minhash:bands=57,rows=3,least=1,shingles=auto"),
-        ("minhash:shingles=words:5", "minhash:bands=57,rows=3,least=1,shingles=words:5"),
+        ("minhash", "minhash:bands=57,rows=3,min_shared_keys=1,shingles=auto"),
+        ("minhash:shingles=words:5", "minhash:bands=57,rows=3,min_shared_keys=1,shingles=words:5"),
         # of what is given none is changed
-        ("minhash:rows=4", "minhash:bands=20,rows=4,least=1,shingles=auto"),
-        ("minhash:least=2", "minhash:bands=20,rows=5,least=2,shingles=auto"),
-        ("super-shingles", "super-shingles:bands=6,rows=14,least=2,shingles=auto"),
+        ("minhash:rows=4", "minhash:bands=20,rows=4,min_shared_keys=1,shingles=auto"),
+        ("minhash:min_shared_keys=2", "minhash:bands=20,rows=5,min_shared_keys=2,shingles=auto"),
+        ("super-shingles", "super-shingles:bands=6,rows=14,min_shared_keys=2,shingles=auto"),
         ("exact", "exact"),
     ],
 )

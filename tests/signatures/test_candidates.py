@@ -191,8 +191,8 @@ def test_matches_pass_the_methods_check(sets, data):
     ]
     assert joined(matches(Close(), signed)) == expected
     pairs = np.array(list(itertools.combinations(range(len(sets)), 2)), np.int64).reshape(-1, 2)
-    told = match(Close(), signed, pairs[:, 0], pairs[:, 1])
-    assert [tuple(pair) for pair in pairs[told].tolist()] == [(i, j) for i, j, _ in expected]
+    matched = match(Close(), signed, pairs[:, 0], pairs[:, 1])
+    assert [tuple(pair) for pair in pairs[matched].tolist()] == [(i, j) for i, j, _ in expected]
 
 
 def test_too_many_subsets_are_refused():

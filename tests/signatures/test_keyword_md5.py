@@ -1,4 +1,4 @@
-"""The five rules against the oracle: abstracts, keywords, and how alike their weights are."""
+"""The five rules against the oracle: abstracts, keywords, and how similar their weights are."""
 
 import itertools
 
@@ -75,7 +75,7 @@ def test_orders():
     for order, words in (("weight", ("a b", "b a")), ("alphabet", ("a b", "a b"))):
         found = keys(Keywords(2, order).sign(array([one, other])))
         assert found == [oracle.md5_keys(text) for text in words]
-    # words that begin alike, of which one ends where its text does
+    # words with a common prefix, of which one ends where its text does
     words = "a ab abc abcdefgz abcdefgza abcdefgzab abcdefgzac z é 中"
     for order in ORDERS:
         texts = [
@@ -109,8 +109,8 @@ def test_many_occurrences_weigh_as_features_do():
         signed = method.sign(array([text]))
         assert keys(signed) == expected([text], n=4, **options)
         weights = signed.sketches[0, 16:].view(np.float32).tolist()
-        told = oracle.keywords(text, n=4, **options).values()
-        assert sorted(weights) == sorted(float(np.float32(weight)) for weight in told)
+        keywords_of = oracle.keywords(text, n=4, **options).values()
+        assert sorted(weights) == sorted(float(np.float32(weight)) for weight in keywords_of)
 
 
 def test_weights_beyond_32_bits():
@@ -128,21 +128,21 @@ def test_weights_beyond_32_bits():
     st.sampled_from([0, 0.01, 0.1, 0.3, 1]),
 )  # fmt: skip
 def test_pairs_equal_the_rule(texts, order, n, sim):
-    """Matches are the pairs whose keywords, so ordered, are equal, and their weights alike."""
+    """Matches are the pairs whose keywords, so ordered, are equal, and their weights similar."""
     method = Keywords(n, order, sim)
     signed = method.sign(array(texts))
-    told = [oracle.keywords(text, n=n, order=order) for text in texts]
+    keywords_of = [oracle.keywords(text, n=n, order=order) for text in texts]
     first, second = np.array(list(itertools.combinations(range(len(texts)), 2))).T
     found = method.similarity(signed.sketches[first], signed.sketches[second])
     back = method.similarity(signed.sketches[second], signed.sketches[first])
     assert np.array_equal(found, back, equal_nan=True)
     for i, j, similarity in zip(first.tolist(), second.tolist(), found.tolist(), strict=True):
-        apart = oracle.sim(told[i], told[j])
+        apart = oracle.sim(keywords_of[i], keywords_of[j])
         # also of those that are no candidates
         assert np.isnan(similarity) == (apart > sim)
         if apart <= sim:
             assert similarity == pytest.approx(1 - apart, abs=1e-12)
-        same_words = list(told[i]) == list(told[j])
+        same_words = list(keywords_of[i]) == list(keywords_of[j])
         assert (keys(signed)[i] == keys(signed)[j]) == same_words
 
 

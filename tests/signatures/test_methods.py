@@ -26,17 +26,20 @@ OTHERS = document_frequencies([array(["a b", "b c"])], FeatureOptions("words", 2
         ),
         ("keywords:sim=5e-2", "keywords:n=10,order=weight,sim=0.05,weighting=tf"),
         ("text-profile", "text-profile:over=2,rate=0.01"),
-        ("segments", "segments:by=content,count=8,least=4"),
-        ("segments:by=lines,length=4", "segments:by=lines,length=4,least=4"),
-        ("minhash", "minhash:bands=20,rows=5,least=1,shingles=auto"),
+        ("segments", "segments:by=content,count=8,min_shared_keys=4"),
+        ("segments:by=lines,length=4", "segments:by=lines,length=4,min_shared_keys=4"),
+        ("minhash", "minhash:bands=20,rows=5,min_shared_keys=1,shingles=auto"),
         (
             "minhash:shingles=characters:05,estimate=0.7,stop_words=en",
-            "minhash:bands=20,rows=5,least=1,shingles=characters:5,estimate=0.7,stop_words=en",
+            "minhash:bands=20,rows=5,min_shared_keys=1,shingles=characters:5,estimate=0.7,stop_words=en",
         ),
         ("exact:normalize=nfkc", "exact"),
         ("exact:normalize=none", "exact:normalize=none"),
-        ("minhash:normalize=nfc", "minhash:bands=20,rows=5,least=1,shingles=auto,normalize=nfc"),
-        ("super-shingles", "super-shingles:bands=6,rows=14,least=2,shingles=auto"),
+        (
+            "minhash:normalize=nfc",
+            "minhash:bands=20,rows=5,min_shared_keys=1,shingles=auto,normalize=nfc",
+        ),
+        ("super-shingles", "super-shingles:bands=6,rows=14,min_shared_keys=2,shingles=auto"),
     ],
 )
 def test_names(text, name):
@@ -45,7 +48,9 @@ def test_names(text, name):
 
 
 def test_a_method_is_what_its_name_says():
-    assert parse_method("segments:by=lines,length=4,least=2") == Segments("lines", None, 4, 2)
+    assert parse_method("segments:by=lines,length=4,min_shared_keys=2") == Segments(
+        "lines", None, 4, 2
+    )
     assert [method_class(name).TITLE for name in METHODS] == list(METHODS)
 
 
@@ -101,7 +106,7 @@ def test_names_that_mean_nothing(text, said):
 def test_parameters_are_listed():
     with pytest.raises(ValueError) as error:
         parse_method("segments:cuts=lines")
-    told = str(error.value).partition("only ")[2]
-    assert set(told.split(", ")) == {
-        "by", "count", "length", "least", "stop_words", "stem", "segment", "normalize",
+    listed = str(error.value).partition("only ")[2]
+    assert set(listed.split(", ")) == {
+        "by", "count", "length", "min_shared_keys", "stop_words", "stem", "segment", "normalize",
     }  # fmt: skip

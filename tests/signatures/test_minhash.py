@@ -88,7 +88,7 @@ def test_words_are_prepared_first():
         ({"bands": 0}, "bands must be from 1 to 4096, not 0"),
         ({"bands": 64, "rows": 65}, "rows must be from 1 to 64, not 65"),
         ({"rows": 0}, "rows must be from 1 to 204, not 0"),
-        ({"min_shared_keys": 21}, "least must be from 1 to 20, not 21"),
+        ({"min_shared_keys": 21}, "min_shared_keys must be from 1 to 20, not 21"),
         ({"estimate": 1.5}, "estimate must be from 0 to 1"),
         ({"shingles": "lines:3"}, "unit must be one of"),
         ({"shingles": "words:x"}, "features are words:N, characters:N or auto"),

@@ -27,11 +27,11 @@ NAMES = [
     "keywords:n=3,order=alphabet,sim=0,weighting=log-tf-idf",
     "keywords:weighting=tf",
     "text-profile:over=0,rate=0.5,segment=zh",
-    "segments:by=lines,count=4,least=2",
-    "segments:by=lines,length=2,least=1",
+    "segments:by=lines,count=4,min_shared_keys=2",
+    "segments:by=lines,length=2,min_shared_keys=1",
     "segments:by=sentences,length=1,segment=zh",
     "segments:length=3",
-    "minhash:bands=20,rows=2,least=3,shingles=characters:4",
+    "minhash:bands=20,rows=2,min_shared_keys=3,shingles=characters:4",
     "minhash:estimate=0.6,stop_words=en",
 ]
 every_method = pytest.mark.parametrize("method", [parse_method(n, FREQUENCIES) for n in NAMES])

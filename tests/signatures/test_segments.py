@@ -99,11 +99,14 @@ def test_texts_of_few_segments_are_shared_by_their_copies_alone():
     [
         ({"by": "words"}, "by must be one of lines, sentences, content, not 'words'"),
         ({"count": 0}, "count must be from 1 to 4096, not 0"),
-        ({"count": 3}, "least must be from 1 to 3, not 4"),
-        ({"min_shared_keys": 0}, "least must be from 1 to 8, not 0"),
-        ({"min_shared_keys": 9}, "least must be from 1 to 8, not 9"),
+        ({"count": 3}, "min_shared_keys must be from 1 to 3, not 4"),
+        ({"min_shared_keys": 0}, "min_shared_keys must be from 1 to 8, not 0"),
+        ({"min_shared_keys": 9}, "min_shared_keys must be from 1 to 8, not 9"),
         ({"length": 0}, "length must be from 1 to"),
-        ({"length": 5, "min_shared_keys": 5000}, "least must be from 1 to 4096, not 5000"),
+        (
+            {"length": 5, "min_shared_keys": 5000},
+            "min_shared_keys must be from 1 to 4096, not 5000",
+        ),
         ({"length": 5, "count": 8}, "count and length cannot both be given: 8, 5"),
         ({"by": "lines", "stem": "english"}, "by must be content with stop_words or stem"),
         ({"stem": "klingon"}, "stem must be one of"),

@@ -1,4 +1,4 @@
-"""A real endpoint for S3 and EMR, nodes that really run what they are told, and commands."""
+"""A real endpoint for S3 and EMR, nodes that really run their commands, and commands."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ def aws(monkeypatch, tmp_path) -> None:
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
     monkeypatch.setenv("AWS_MAX_ATTEMPTS", "2")
     monkeypatch.setenv("HOME", str(tmp_path))
-    # it remembers whom an earlier test was
+    # it remembers the identity of an earlier test
     monkeypatch.setattr(boto3, "DEFAULT_SESSION", None)
 
 

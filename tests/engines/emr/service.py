@@ -185,7 +185,7 @@ class RunningCluster(models.Cluster):
 
     @property
     def status(self) -> dict[str, Any]:
-        """What clients are told; moto knows no code."""
+        """What clients receive; moto knows no code."""
         status: dict[str, Any] = super().status
         code, message = self.ending or (None, None)
         status["StateChangeReason"] = {"Code": code, "Message": message} if code else {}

@@ -160,12 +160,12 @@ class Job:
     def _text_splits(
         self, uris: Sequence[str], contents: Sequence[bytes]
     ) -> Iterator[tuple[bytes, dict[str, str]]]:
-        told = self._arguments.properties
-        assert told["stream.map.input.ignoreKey"] == "false"
-        assert told["textinputformat.record.delimiter"] == "\n"
-        least = int(told["mapreduce.input.fileinputformat.split.minsize"])
-        longest = int(told["mapreduce.input.linerecordreader.line.maxlength"])
-        maps = int(told["mapreduce.job.maps"])
+        properties = self._arguments.properties
+        assert properties["stream.map.input.ignoreKey"] == "false"
+        assert properties["textinputformat.record.delimiter"] == "\n"
+        least = int(properties["mapreduce.input.fileinputformat.split.minsize"])
+        longest = int(properties["mapreduce.input.linerecordreader.line.maxlength"])
+        maps = int(properties["mapreduce.job.maps"])
         files = text_input.splits([len(content) for content in contents], maps, least, _BLOCK_BYTES)
         for uri, content, parts in zip(uris, contents, files, strict=True):
             for start, length in parts:
@@ -195,19 +195,19 @@ class Job:
     ) -> list[Path]:
         with ThreadPoolExecutor(_TASKS_AT_A_TIME) as pool:
             tasks = [
-                pool.submit(self._task, kind, number, command, given, told)
-                for number, (given, told) in enumerate(inputs)
+                pool.submit(self._task, kind, number, command, given, properties)
+                for number, (given, properties) in enumerate(inputs)
             ]
             return [task.result() for task in tasks]
 
     def _task(
-        self, kind: str, number: int, command: str, given: bytes, told: dict[str, str]
+        self, kind: str, number: int, command: str, given: bytes, properties: dict[str, str]
     ) -> Path:
         for attempt in range(self._arguments.attempts(kind)):
             if self.failed:
                 raise StepError("a task failed before")
             name = f"attempt_{self.id}_{kind}_{number:06}_{attempt}"
-            done = self._attempt(name, command, given, told)
+            done = self._attempt(name, command, given, properties)
             if done is not None:
                 return done
         self.failed = True
@@ -219,7 +219,9 @@ class Job:
         )
         raise StepError("Job not successful!")
 
-    def _attempt(self, name: str, command: str, given: bytes, told: dict[str, str]) -> Path | None:
+    def _attempt(
+        self, name: str, command: str, given: bytes, properties: dict[str, str]
+    ) -> Path | None:
         container = f"container_{self.id}_01_{next(self._containers):06}"
         folder, logs = self._folder / container, self._logs / container
         folder.mkdir()
@@ -233,7 +235,7 @@ class Job:
             ended = self._nodes.run(
                 shlex.split(command),
                 folder,
-                environment={**self._task_environment(name), **told},
+                environment={**self._task_environment(name), **properties},
                 stdin=stdin,
                 stdout=out,
                 stderr=errors,

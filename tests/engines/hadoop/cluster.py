@@ -118,7 +118,7 @@ DAEMONS = (
 
 
 def default_folder() -> Path:
-    """Return where the cluster lives unless it is told: one a user."""
+    """Return the default folder of the cluster: one a user."""
     return Path(tempfile.gettempdir()) / f"mr_dedup-hadoop-{os.getuid()}"
 
 

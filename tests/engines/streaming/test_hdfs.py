@@ -13,7 +13,7 @@ from mr_dedup.errors import MrDedupError
 
 @pytest.fixture
 def saying(tmp_path):
-    """Make a hadoop command that prints and fails as it is told; it notes its arguments."""
+    """Make a hadoop command that prints and fails as asked; it records its arguments."""
 
     def make(out="", err="", code=0):
         command = tmp_path / "hadoop"

@@ -260,11 +260,11 @@ def test_tasks_end_with_a_parent_that_is_killed(tmp_path):
     shutil.rmtree(next(Path(tempfile.gettempdir()).iterdir()))
 
 
-def until(told, seconds=20):
-    """Wait until ``told`` returns something true, and return that."""
+def until(condition, seconds=20):
+    """Wait until ``condition`` returns something true, and return that."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
-        answer = told()
+        answer = condition()
         if answer:
             return answer
         time.sleep(0.02)

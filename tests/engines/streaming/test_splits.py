@@ -42,9 +42,9 @@ def test_of_very_many_the_largest_are_split():
 def test_parts_have_the_size_that_is_asked_for(block_bytes):
     sizes = [3 << 30, 128 << 20, 1 << 33]
     for wanted in (16 << 20, 128 << 20, 512 << 20):
-        told = job_properties(sum(sizes), wanted)
-        least = int(told["mapreduce.input.fileinputformat.split.minsize"])
-        maps = int(told["mapreduce.job.maps"])
+        properties = job_properties(sum(sizes), wanted)
+        least = int(properties["mapreduce.input.fileinputformat.split.minsize"])
+        maps = int(properties["mapreduce.job.maps"])
         # manifests are inputs too
         files = text_input.splits([*sizes, 5000], maps, least, block_bytes)
         for size, parts in zip([*sizes, 5000], files, strict=True):

@@ -134,7 +134,7 @@ hdfs://host:1/x.jsonl	5	here.jsonl	90
 
 
 @pytest.mark.parametrize(
-    ("address", "told"),
+    ("address", "expected"),
     [
         ("hdfs://any:9000/there/a b.jsonl", "3 hdfs:///there/a b.jsonl 70"),
         ("hdfs:///there/a b.jsonl", "3 hdfs:///there/a b.jsonl 70"),
@@ -142,7 +142,7 @@ hdfs://host:1/x.jsonl	5	here.jsonl	90
     ],
 )
 @pytest.mark.parametrize("shell", ["sh", "bash"])
-def test_lines_of_a_file_that_is_split_are_not_fetched(node, shell, address, told):
+def test_lines_of_a_file_that_is_split_are_not_fetched(node, shell, address, expected):
     (node / "work folder" / SPLIT_INPUTS).write_text(SPLIT)
     tell = python(
         "import os, sys; from mr_dedup.jobs import inputs as i; print(sys.argv[1:], "
@@ -150,9 +150,9 @@ def test_lines_of_a_file_that_is_split_are_not_fetched(node, shell, address, tol
     )
     lines = "0	{}\n3	{}\n"
     done = run(node, *tell, manifest=lines, shell=shell, mapreduce_map_input_file=address)
-    number = told[0]
+    number = expected[0]
     [uri] = [line.split("	")[0] for line in SPLIT.splitlines() if f"	{number}	" in line]
-    assert done.stdout == f"{[LINES, uri]} {told} {lines}\n", done.stderr
+    assert done.stdout == f"{[LINES, uri]} {expected} {lines}\n", done.stderr
     assert f"reporter:status:reading {uri}\n" in done.stderr
 
 

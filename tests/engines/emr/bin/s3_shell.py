@@ -15,7 +15,7 @@ import urllib.request
 from pathlib import Path
 
 _HEADERS = {
-    # a node has the rights of its role; moto wants to be told of some
+    # a node has the rights of its role; moto requires some to be given
     "Authorization": "AWS4-HMAC-SHA256 Credential=node/20260101/eu-central-1/s3/aws4_request",
     # else it expects a form
     "Content-Type": "application/octet-stream",

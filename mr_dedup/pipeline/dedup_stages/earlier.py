@@ -1,14 +1,14 @@
 """The stage of earlier documents: the texts of those that are in a cluster with a new document.
 
 The keep job reads them from earlier results, on this machine whatever the runner, and they are
-written to files for the resolve job. Usually few documents of earlier results are concerned.
+written to files for the resolve job. Usually few documents of earlier results are concerned; later
+stages find no file if there are no earlier results.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,15 +22,13 @@ from mr_dedup.formats.documents.chunks import DocumentChunk, cut_into_chunks
 from mr_dedup.formats.documents.files import DocumentFile
 from mr_dedup.formats.outputs import whole_file
 from mr_dedup.formats.tables import read_table
-from mr_dedup.jobs.contract import Job
 from mr_dedup.jobs.fingerprint_labels import Labels
 from mr_dedup.jobs.keep import KeepJob, Kept
+from mr_dedup.pipeline.dedup_stages.contract import Completed, DedupOptions, RunJob
+from mr_dedup.pipeline.dedup_stages.files import LABELS, ROWS
 from mr_dedup.pipeline.document_rows import Locations, Rows
 from mr_dedup.pipeline.results import EarlierResult
 from mr_dedup.pipeline.run_decisions import changed
-
-RunHere = Callable[[Job, str, Sequence[DocumentChunk]], AbstractContextManager[JobOutput]]
-"""Runs a job over chunks of this machine, given the name of its temporary directory."""
 
 _CHUNK_BYTES = 16 << 20
 """The size of the files that share a task. A file is read by one, as its documents are counted."""
@@ -39,70 +37,70 @@ _PART_BYTES = 16 << 20
 """The approximate size of the texts in a file for the resolve job, which is a task."""
 
 
-def write_earlier_texts(
-    folder: Path,
-    rows: Rows,
-    labels: Labels,
-    results: Sequence[EarlierResult],
-    names: tuple[str, str],
-    run_here: RunHere,
-) -> list[str]:
-    """Write the texts of the earlier documents that have ``labels``; return the files' names.
+_KEPT = "earlier-kept.parquet"
+
+
+def find_earlier_texts(folder: Path, options: DedupOptions, run_job: RunJob) -> Completed:
+    """Write the texts of the earlier documents that have labels, to files of about 16 MB.
 
     Columns are the number of a document instead of its id, its text, and its position in its file;
-    the first two are called ``names``. One such file is in memory. Raises FormatError and
-    MrDedupError if documents are missing, damaged, or not those that were kept.
+    the first two have the names of the id and the text in the documents of this run. One such file
+    is in memory. Raises FormatError and MrDedupError if documents are missing, damaged, or not
+    those that were kept.
     """
+    for path in _parts(folder):
+        # of a killed run
+        path.unlink()
+    rows, labels = Rows.read(folder / ROWS), Labels.read(folder / LABELS)
     _, wanted = labels.of(rows.fingerprints[: rows.earlier])
     wanted &= rows.has_fingerprint[: rows.earlier]
+    id_name, text_name = options.reading.id_names[0], options.reading.text_name
+    # no field of documents has the name that their position has here
+    names = [id_name, text_name, id_name + text_name]
     parts: list[str] = []
     first = 0
-    for count, result in enumerate(results):
+    for count, result in enumerate(options.against):
         needed = _Needed.of(result, first, wanted)
         first += result.documents
         if not needed.chunks:
             continue
-        kept = folder / "earlier-kept.parquet"
-        Kept(np.zeros_like(needed.wanted), needed.wanted, dict(needed.ranges)).write(kept)
-        job = KeepJob(reading=result.read_options(), kept=str(kept))
-        with run_here(job, f"earlier-{count}", needed.chunks) as output:
+        Kept(np.zeros_like(needed.wanted), needed.wanted, dict(needed.ranges)).write(folder / _KEPT)
+        job = KeepJob(reading=result.read_options(), kept=str(folder / _KEPT))
+        with run_job.here(job, f"earlier-{count}", needed.chunks) as output:
             for table in _batched(_texts(output, needed)):
                 _check(table, rows, result)
                 parts.append(f"earlier-{len(parts):06}.parquet")
-                columns = [
-                    table["number"].cast(pa.large_string()),
-                    table["text"],
-                    table["position"],
-                ]
+                numbers = table["number"].cast(pa.large_string())
+                columns = [numbers, table["text"], table["position"]]
                 with whole_file(folder / parts[-1], overwrite=True) as file:
                     pq.write_table(
-                        # no field of documents has the name that their position has here
-                        pa.table(columns, names=[*names, "".join(names)]),
+                        pa.table(columns, names=names),
                         file,
                         compression="zstd",
                         write_page_checksum=True,
                     )
-    return parts
+    return Completed(parts, {})
 
 
-def as_documents(folder: Path, parts: Sequence[str]) -> list[DocumentFile]:
+def _parts(folder: Path) -> list[Path]:
+    return sorted(folder.glob("earlier-[0-9]*.parquet"))
+
+
+def as_documents(folder: Path) -> list[DocumentFile]:
     """Return files of earlier documents, as the resolve job reads them."""
-    return [DocumentFile(folder / name, name, "parquet") for name in parts]
+    return [DocumentFile(path, path.name, "parquet") for path in _parts(folder)]
 
 
 def earlier_locations(
-    folder: Path,
-    parts: Sequence[str],
-    results: Sequence[EarlierResult],
-    numbers: NDArray[np.int64],
+    folder: Path, results: Sequence[EarlierResult], numbers: NDArray[np.int64]
 ) -> Locations:
     """Return the locations of earlier documents, by their numbers, ascending.
 
     Files are named relative to documents/ of their result.
     """
     positions = np.zeros(len(numbers), np.int64)
-    for name in parts:
-        with pq.ParquetFile(folder / name, page_checksum_verification=True) as file:
+    for path in _parts(folder):
+        with pq.ParquetFile(path, page_checksum_verification=True) as file:
             schema = file.schema_arrow.names
             table = file.read([schema[0], schema[2]])
         here = table.column(0).cast(pa.int64()).to_numpy()
@@ -115,13 +113,11 @@ def earlier_locations(
     return Locations(files, pa.array(positions))
 
 
-def read_earlier_texts(
-    folder: Path, parts: Sequence[str], numbers: NDArray[np.int64]
-) -> dict[int, str]:
+def read_earlier_texts(folder: Path, numbers: NDArray[np.int64]) -> dict[int, str]:
     """Return the texts of those of ``numbers`` that are in files, by number."""
     found: dict[int, str] = {}
-    for name in parts:
-        table = read_table(folder / name)
+    for path in _parts(folder):
+        table = read_table(path)
         here = table.column(0).cast(pa.int64()).to_numpy()
         rows = np.flatnonzero(np.isin(here, numbers))
         texts = table.column(1).take(pa.array(rows)).to_pylist()

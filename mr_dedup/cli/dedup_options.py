@@ -1,0 +1,166 @@
+"""The options of a de-duplication, and what identifies a run that --resume continues."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mr_dedup.cli.document_arguments import (
+    checked_idf,
+    described_features,
+    document_frequencies,
+    feature_options,
+    read_options,
+)
+from mr_dedup.cli.document_inputs import DocumentWork, remote_identities
+from mr_dedup.cli.on_cluster import is_uri
+from mr_dedup.cli.streams import print_message
+
+if TYPE_CHECKING:
+    from mr_dedup.engines.streaming import ClusterSettings
+    from mr_dedup.pipeline.dedup_stages.contract import DedupOptions
+    from mr_dedup.pipeline.results import EarlierResult
+    from mr_dedup.signatures.protocol import SignatureMethod
+
+
+def dedup_options(
+    arguments: argparse.Namespace, k: int | None, methods: Sequence[SignatureMethod]
+) -> DedupOptions:
+    """Return the options of the run; raises MrDedupError for invalid ones."""
+    from mr_dedup.clusters.keep_policy import KeepPolicy
+    from mr_dedup.errors import MrDedupError
+    from mr_dedup.features.options import FeatureOptions
+    from mr_dedup.jobs.fingerprint import check_fields
+    from mr_dedup.pipeline.dedup_stages.contract import DedupOptions
+
+    keep = arguments.keep or ["first"]
+    try:
+        policy = KeepPolicy.parse(keep)
+        check_fields(arguments.share_by, "--share-by")
+        FeatureOptions.parse(arguments.shingles, "binary")
+        if k is not None:
+            from mr_dedup.hamming.planner import plan_self
+
+            plan_self(1, k)
+    except ValueError as error:
+        raise MrDedupError(str(error)) from error
+    read_options(arguments, policy.fields, keep_records=True)
+    read_options(arguments, arguments.share_by)
+    document_frequencies(arguments)
+    made_from = described_features(arguments)
+    return DedupOptions(
+        k=k,
+        methods=methods,
+        keep=keep,
+        verify=arguments.verify,
+        shingles=arguments.shingles,
+        share_by=arguments.share_by,
+        reading=read_options(arguments),
+        format=arguments.format,
+        features=feature_options(arguments),
+        idf=checked_idf(arguments),
+        made_from=made_from,
+        against=_earlier_results(arguments, made_from, methods),
+        keyword_idf=None if arguments.keyword_idf is None else Path(arguments.keyword_idf),
+    )
+
+
+def _earlier_results(
+    arguments: argparse.Namespace, made_from: str, methods: Sequence[SignatureMethod]
+) -> list[EarlierResult]:
+    """Return the results that --against names; MrDedupError for what cannot be compared."""
+    from mr_dedup.errors import MrDedupError
+    from mr_dedup.pipeline.results import EarlierResult, followed, not_followed
+
+    if arguments.follow and not arguments.against:
+        raise MrDedupError("--follow: needs --against")
+    for name in arguments.against:
+        if is_uri(name):
+            raise MrDedupError(f"--against {name}: expected a folder of this machine")
+    named = [EarlierResult.read(name) for name in arguments.against]
+    results = followed(named, further=arguments.follow)
+    for result in results:
+        if result.features != made_from:
+            raise MrDedupError(
+                f"--against {result.name}: its fingerprints were made from {result.features}, "
+                f"those of this run are from {made_from}"
+            )
+        result.check_methods(methods)
+        longest = result.reading["max_record_size"]
+        if longest > arguments.max_record_size:
+            raise MrDedupError(
+                f"--max-record-size: {arguments.max_record_size:,} is less than the {longest:,} "
+                f"of {result.name}"
+            )
+    for name, other in not_followed(results):
+        print_message(
+            f"{name} was made against {other}, which is not compared; --follow includes it"
+        )
+    return results
+
+
+def run_identity(
+    arguments: argparse.Namespace, work: DocumentWork, options: DedupOptions
+) -> dict[str, Any]:
+    """Return what must be equal to resume a run."""
+    import pyarrow
+
+    from mr_dedup import __version__
+    from mr_dedup.fingerprints.simhash import VERSION
+    from mr_dedup.pipeline.stages import identity
+    from mr_dedup.signatures.columns import VERSION as SIGNATURE_VERSION
+
+    inputs = [item.name for item in work.inputs]
+    return {
+        "version": __version__,
+        "fingerprint_version": VERSION,
+        "signature_version": SIGNATURE_VERSION,
+        "pyarrow": pyarrow.__version__,
+        "runner": work.runner,
+        "inputs": inputs,
+        "files": [
+            *(identity(path) for path in work.paths),
+            *(file.identity for file in work.remote),
+        ],
+        "standard_input": work.stdin,
+        "methods": options.method_names,
+        "keep": list(options.keep),
+        "verify": options.verify,
+        "shingles": options.shingles,
+        "share_by": list(options.share_by),
+        "reading": {**dataclasses.asdict(options.reading), "format": options.format},
+        "features": options.made_from,
+        "against": [[result.name, result.fingerprints_checksum] for result in options.against],
+        "earlier_files": [
+            identity(path) for result in options.against for path in _files_of(result)
+        ],
+    }
+
+
+def refuse_changed(
+    arguments: argparse.Namespace,
+    work: DocumentWork,
+    run: dict[str, Any],
+    settings: ClusterSettings | None,
+) -> None:
+    """Raise MrDedupError if a file of documents is not what it was when the run began."""
+    from mr_dedup.errors import MrDedupError
+    from mr_dedup.pipeline.stages import identity
+
+    now = [identity(path) for path in work.paths]
+    if settings is not None:
+        now += remote_identities(arguments.documents, arguments, settings)
+    unchanged = {tuple(file) for file in now}
+    for before in run["files"]:
+        if tuple(before) not in unchanged:
+            raise MrDedupError(f"{before[0]}: has other documents than when it was first read")
+
+
+def _files_of(result: EarlierResult) -> list[Path]:
+    from mr_dedup.pipeline.results import SUMMARY
+
+    files = [result.folder / SUMMARY, *(file.path for file in result.document_files())]
+    return [path for path in files if path is not None]

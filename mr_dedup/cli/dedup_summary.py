@@ -1,0 +1,125 @@
+"""What a de-duplication reports at its end: report.html, summary.json, lines for the user."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mr_dedup.cli.document_arguments import described_features, incomplete_files, judge_reading
+from mr_dedup.cli.document_inputs import DocumentWork
+from mr_dedup.cli.method_arguments import recall_lines
+from mr_dedup.cli.rejects import skipped_lines
+
+if TYPE_CHECKING:
+    from mr_dedup.pipeline.dedup_stages.contract import DedupOptions
+    from mr_dedup.pipeline.summary import StageSummary, Summary
+
+REPORT = "report.html"
+
+_REJECTS_AT_ONCE = 1 << 22
+
+
+def write_summaries(
+    work_folder: Path,
+    summary: StageSummary,
+    files: int,
+    arguments: argparse.Namespace,
+    options: DedupOptions,
+) -> None:
+    """Write the report and the summary of a run of so many files, whose stages are done."""
+    from mr_dedup.cli.dedup_report import write_dedup_report
+    from mr_dedup.formats.outputs import whole_file
+    from mr_dedup.jobs.document_options import reading_record
+    from mr_dedup.pipeline.dedup_stages.files import RESULT
+    from mr_dedup.pipeline.results import SUMMARY, record_for_later
+
+    result = work_folder / RESULT
+    shown = _shown_options(arguments, options)
+    with whole_file(result / REPORT, overwrite=True) as file:
+        write_dedup_report(file, work_folder, summary, shown, arguments.share_by)
+    later = record_for_later(
+        result, arguments.out, options.made_from, reading_record(arguments), options.against,
+        [method.name for method in options.methods],
+    )  # fmt: skip
+    recalls = options.expected_recalls
+    whole: Summary = {
+        **summary,
+        "files_read": files,
+        "shingles": options.shingles,
+        "expected_recalls": [{"method": name, "recall": value} for name, value in recalls.items()],
+        **later,
+    }
+    with whole_file(result / SUMMARY, overwrite=True) as file:
+        file.write(json.dumps(whole, indent=1).encode() + b"\n")
+
+
+def _shown_options(arguments: argparse.Namespace, options: DedupOptions) -> list[tuple[str, str]]:
+    """Return the options of the run for the report."""
+    from mr_dedup import __version__
+
+    return [
+        ("documents", ", ".join(arguments.documents)),
+        ("features", described_features(arguments)),
+        ("methods", "; ".join(options.method_names)),
+        ("keep", ", ".join(arguments.keep or ["first"])),
+        ("verify", "off" if arguments.verify is None else str(arguments.verify)),
+        ("shingles", options.shingles),
+        *(("against", f"{name}, {count:,} documents") for name, count in options.earlier),
+        ("mr_dedup", __version__),
+    ]
+
+
+def judge_result(arguments: argparse.Namespace, out: Path) -> None:
+    """Judge how many of the records a result is made of."""
+    from mr_dedup.formats.documents.rejects import ReadCounts
+    from mr_dedup.pipeline.results import REJECTS, SUMMARY
+    from mr_dedup.pipeline.summary import require_version
+
+    if not (out / SUMMARY).exists():
+        return  # a run that was killed had not written it
+    summary = json.loads((out / SUMMARY).read_bytes())
+    require_version(str(out), summary)
+    counts = ReadCounts(documents=summary["documents_read"], files=summary["files_read"])
+    if summary["rejected_records"]:
+        with (out / REJECTS).open("rb") as file:
+            while lines := file.readlines(_REJECTS_AT_ONCE):
+                counts.add_lines(b"".join(lines))
+    judge_reading(arguments, counts)
+
+
+def summary_lines(
+    summary: StageSummary, work: DocumentWork, options: DedupOptions, out: Path, seconds: float
+) -> Iterator[str]:
+    """Yield lines for the user on a run that took so many seconds."""
+    read, dropped = summary["documents_read"], summary["documents_dropped"]
+    share = 100 * dropped / read if read else 0.0
+    yield (
+        f"files: {work.files:,}, documents: {read:,}, rejected: {summary['rejected_records']:,}"
+        f"{incomplete_files(summary['incomplete_files'])}"
+    )
+    yield from skipped_lines(summary["skipped_records"])
+    yield from recall_lines(options)
+    if summary["clusters_split"]:
+        why = (
+            "they are too large for one task, and near-duplicates among these may be kept; a "
+            "stricter --method or --verify makes smaller clusters"
+            if options.verify is not None
+            else "their texts are of over 64 MB, as where pages are similar by chance, so each "
+            "part keeps a document; a stricter --method makes smaller clusters"
+        )
+        yield (
+            f"clusters split: {summary['clusters_split']:,}, of "
+            f"{summary['documents_in_split_clusters']:,} documents; {why}"
+        )
+    if options.against:
+        yield (
+            f"compared against {summary['earlier_documents']:,} earlier documents, "
+            f"{summary['documents_dropped_for_earlier']:,} dropped for them"
+        )
+    yield (
+        f"kept {summary['documents_kept']:,}, dropped {dropped:,} ({share:.1f} %) in "
+        f"{seconds:.1f} s: {out}"
+    )

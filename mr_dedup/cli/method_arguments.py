@@ -1,0 +1,107 @@
+"""The arguments that choose methods and thresholds: for dedup, and for pairs of documents."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from mr_dedup.pipeline.dedup_stages.contract import DedupOptions
+    from mr_dedup.signatures.protocol import SignatureMethod
+
+DEFAULT_METHOD, DEFAULT_K, DEFAULT_VERIFY = "minhash", 10, 0.8
+
+SIMHASH_FEATURES, SIMHASH_WEIGHTS = "words:2", "log-tf"
+
+OTHER_FEATURES, OTHER_WEIGHTS = "auto", "tf"
+"""Of fingerprints that only name documents: made beside the min-wise hashes they cost nothing."""
+
+AUTO_SHINGLES = "auto"
+
+
+def verify_argument(text: str) -> float | None:
+    """Return the minimum similarity of an argument, None for off."""
+    if text == "off":
+        return None
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 < value <= 1:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not a similarity above 0 and up to 1, or off"
+        )
+    return value
+
+
+def chosen_methods(
+    arguments: argparse.Namespace, similarity: float | None
+) -> tuple[int | None, list[SignatureMethod]]:
+    """Return k of simhash, None without it, and the methods by keys; MrDedupError for others.
+
+    Pairs of ``similarity`` are to be found, of 0.8 if it is None.
+    """
+    from mr_dedup.errors import MrDedupError
+    from mr_dedup.jobs.method_options import (
+        SIMHASH,
+        keyword_frequencies,
+        parsed_methods,
+        simhash_distance,
+    )
+
+    names = arguments.method or [DEFAULT_METHOD]
+    try:
+        distances = [k for k in map(simhash_distance, names) if k is not None]
+        by_keys = [name for name in names if simhash_distance(name) is None]
+        methods = parsed_methods(
+            by_keys, keyword_frequencies(arguments), arguments.normalize,
+            similarity or DEFAULT_VERIFY, arguments.shingles,
+        )  # fmt: skip
+    except ValueError as error:
+        raise MrDedupError(f"--method: {error}") from error
+    by_simhash = (
+        (SIMHASH_FEATURES, SIMHASH_WEIGHTS) if distances else (OTHER_FEATURES, OTHER_WEIGHTS)
+    )
+    arguments.features = arguments.features or by_simhash[0]
+    arguments.weights = arguments.weights or by_simhash[1]
+    given = {k for k in distances if k >= 0} | ({arguments.k} - {None})
+    if not distances and given:
+        raise MrDedupError(f"-k: not used by {', '.join(names)}; give --method {SIMHASH}")
+    if len(given) > 1:
+        raise MrDedupError(f"--method {SIMHASH}: is given several k, {sorted(given)}")
+    return (*given, DEFAULT_K)[0] if distances else None, methods
+
+
+def recall_lines(options: DedupOptions) -> list[str]:
+    """Return lines for the user on the expected recalls, with a warning where they are low."""
+    from mr_dedup.signatures.bands import MIN_SIMILARITY, RECALL, choose_bands
+
+    similarity = options.verify
+    if similarity is None:
+        return []
+    recalls = options.expected_recalls
+    # what MinHash finds would be known, were it of the shingles that texts are compared by
+    lines = [
+        f"warning: how many near-duplicates {method.name} finds is not known: it has shingles of "
+        "its own, or an estimate"
+        for method in options.methods
+        if method.name.startswith("minhash:") and method.name not in recalls
+    ]
+    if not recalls:
+        return lines
+    lines += [
+        f"{name}: finds pairs of similarity {similarity:g} with probability {recall:.4f}"
+        for name, recall in recalls.items()
+    ]
+    # of other methods it is not known what they find
+    if max(recalls.values()) < RECALL and len(recalls) == len(options.method_names):
+        bands, rows = choose_bands(similarity)
+        lines.append(
+            f"warning: near-duplicates of similarity {similarity:g} may be missed; "
+            + (
+                f"minhash without parameters has {bands} bands of {rows} rows for it"
+                if similarity >= MIN_SIMILARITY
+                else f"no bands are chosen for less than {MIN_SIMILARITY:g}"
+            )
+        )
+    return lines

@@ -1,0 +1,52 @@
+"""The second stage: which documents are connected by candidate pairs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from mr_dedup.jobs.fingerprint_labels import Labels
+from mr_dedup.pipeline.dedup_stages.contract import Completed, DedupOptions, RunJob
+from mr_dedup.pipeline.dedup_stages.files import LABELS, ROWS
+from mr_dedup.pipeline.dedup_stages.fingerprint import signed_documents
+from mr_dedup.pipeline.document_clusters import MethodSignatures, cluster_documents
+from mr_dedup.pipeline.document_rows import Rows
+from mr_dedup.pipeline.fingerprint_clusters import UNVERIFIED, VERIFIED
+
+
+def cluster(folder: Path, options: DedupOptions, run_job: RunJob) -> Completed:
+    """Write LABELS, of the fingerprints that several documents have or that have neighbours.
+
+    With earlier results only the clusters that have a document of this run. Counts are a
+    ClusterSummary.
+    """
+    rows = Rows.read(folder / ROWS)
+    numbers = np.flatnonzero(rows.has_fingerprint)
+
+    def signed() -> Iterator[MethodSignatures]:
+        for each in signed_documents(folder, options.methods):
+            # documents without a fingerprint are not nodes
+            whole = numbers.size == sum(map(len, each.parts))
+            yield each if whole else MethodSignatures(each.method, [each.signatures.take(numbers)])
+
+    with run_job.join_settings() as settings:
+        found, counts = cluster_documents(
+            rows.fingerprints[numbers], rows.lengths[numbers], options.k, signed, settings,
+            UNVERIFIED if options.verify is None else VERIFIED,
+        )  # fmt: skip
+    order = np.argsort(found.nodes)
+    labels = Labels(found.nodes[order], found.labels[order])
+    if options.against:
+        labels = _of_new_documents(labels, rows)
+    labels.write(folder / LABELS)
+    return Completed([LABELS], counts)
+
+
+def _of_new_documents(labels: Labels, rows: Rows) -> Labels:
+    """Return the labels of clusters with a document of this run."""
+    new = slice(rows.earlier, None)
+    label, known = labels.of(rows.fingerprints[new])
+    wanted = np.isin(labels.labels, label[known & rows.has_fingerprint[new]])
+    return Labels(labels.fingerprints[wanted], labels.labels[wanted])

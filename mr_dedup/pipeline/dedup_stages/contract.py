@@ -1,0 +1,134 @@
+"""What a stage is given and what it returns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+from mr_dedup.engines.engine import JobOutput
+from mr_dedup.features.options import FeatureOptions
+from mr_dedup.formats.documents.chunks import DocumentChunk
+from mr_dedup.formats.documents.files import DocumentFile, DocumentFormat
+from mr_dedup.formats.documents.options import ReadOptions
+from mr_dedup.jobs.contract import Job
+from mr_dedup.jobs.method_options import SIMHASH
+from mr_dedup.pipeline.fingerprint_clusters import JoinSettings
+from mr_dedup.pipeline.results import EarlierResult
+from mr_dedup.signatures.protocol import SignatureMethod
+
+
+@dataclass(frozen=True, kw_only=True)
+class DedupOptions:
+    """How to de-duplicate.
+
+    Attributes:
+        k: The maximum Hamming distance of fingerprints whose documents are candidates; None
+            without simhash.
+        methods: The other methods that find candidates, by keys that documents share.
+        keep: The policies that order the documents of a cluster, as ``KeepPolicy.parse`` takes
+            them.
+        verify: The minimum similarity of a dropped document and a kept one; None if texts are not
+            compared.
+        shingles: The features that texts are compared by, as ``FeatureOptions.parse`` takes them.
+        share_by: Fields of the documents that the rows have as well.
+        reading: How documents are read.
+        format: The format of the documents; None if it follows from their names.
+        features: What fingerprints are made of.
+        idf: The file with weights of the features; None without it.
+        made_from: ``features`` and ``idf`` in a line; results are comparable if they have the same.
+        against: Earlier results; documents that are similar to what they kept are dropped.
+        keyword_idf: The file with weights of keywords; None without it.
+    """
+
+    k: int | None
+    verify: float | None
+    shingles: str
+    keep: Sequence[str] = ()
+    share_by: Sequence[str] = ()
+    reading: ReadOptions = field(default_factory=ReadOptions)
+    format: DocumentFormat | None = None
+    features: FeatureOptions = field(default_factory=FeatureOptions)
+    idf: str | None = None
+    made_from: str = ""
+    against: Sequence[EarlierResult] = ()
+    methods: Sequence[SignatureMethod] = ()
+    keyword_idf: Path | None = None
+
+    @property
+    def method_names(self) -> list[str]:
+        """The names of the methods."""
+        names = [] if self.k is None else [f"{SIMHASH}:k={self.k}"]
+        return names + [method.name for method in self.methods]
+
+    @property
+    def expected_recalls(self) -> dict[str, float]:
+        """The probability of each method to find a pair at ``verify``, where it is known.
+
+        Empty if texts are not compared.
+        """
+        if self.verify is None:
+            return {}
+        recalls = {
+            method.name: method.expected_recall(self.verify, self.compared_by)
+            for method in self.methods
+        }
+        return {name: recall for name, recall in recalls.items() if recall is not None}
+
+    @property
+    def earlier(self) -> list[tuple[str, int]]:
+        """The names of the earlier results, and their numbers of documents."""
+        return [(result.name, result.documents) for result in self.against]
+
+    @property
+    def compared_by(self) -> FeatureOptions:
+        """The shingles that texts are compared by."""
+        return FeatureOptions.parse(self.shingles, "binary", self.features.normalize)
+
+    @property
+    def of_documents(self) -> dict[str, Any]:
+        """The fields that all jobs over the documents share."""
+        return {"reading": self.reading, "format": self.format}
+
+    @property
+    def of_features(self) -> dict[str, Any]:
+        """The fields of jobs that compute fingerprints."""
+        return {**self.of_documents, "features": self.features, "idf": self.idf}
+
+    @property
+    def keyword_file(self) -> str | None:
+        """The file that keywords are weighted by, as jobs take it."""
+        return None if self.keyword_idf is None else str(self.keyword_idf)
+
+
+class RunJob(Protocol):
+    """Runs jobs over the documents of a run, given names for their temporary folders."""
+
+    def __call__(
+        self, job: Job, name: str, earlier: Sequence[DocumentFile] = ()
+    ) -> AbstractContextManager[JobOutput]:
+        """Run a job over the documents, and after them over files of earlier ones.
+
+        If there are such, the field ``earlier_from`` of the job is set to the first chunk of them.
+        """
+
+    def here(
+        self, job: Job, name: str, chunks: Sequence[DocumentChunk]
+    ) -> AbstractContextManager[JobOutput]:
+        """Run a job over chunks of this machine, and on it."""
+
+    def join_settings(self) -> AbstractContextManager[JoinSettings]:
+        """Return the settings to find pairs of fingerprints with."""
+
+
+class Completed(NamedTuple):
+    """The files that a stage wrote, relative to the folder of the run, and its counts."""
+
+    files: Sequence[str]
+    counts: Mapping[str, Any]
+
+
+Stage = Callable[[Path, DedupOptions, RunJob], Completed]
+"""Reads files of earlier stages in the folder of a run, and leaves its own there."""

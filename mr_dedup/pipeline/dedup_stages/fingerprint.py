@@ -1,0 +1,98 @@
+"""The first stage: fingerprints and signatures of all documents, and the rejected records."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from mr_dedup.clusters.keep_policy import KeepPolicy
+from mr_dedup.formats.documents.rejects import ReadCounts
+from mr_dedup.formats.outputs import whole_file
+from mr_dedup.jobs.fingerprint import FingerprintJob
+from mr_dedup.jobs.reading import is_rejects, reject_lines, skipped_records
+from mr_dedup.jobs.resolve import EARLIER
+from mr_dedup.pipeline.dedup_stages.contract import Completed, DedupOptions, RunJob
+from mr_dedup.pipeline.dedup_stages.files import REJECTS, ROWS, SIGNATURES
+from mr_dedup.pipeline.document_clusters import MethodSignatures
+from mr_dedup.pipeline.document_rows import rows_schema
+from mr_dedup.pipeline.signature_rows import read_signatures, signature_writer
+from mr_dedup.pipeline.summary import ReadingSummary
+from mr_dedup.signatures.protocol import SignatureMethod
+
+
+def fingerprint_documents(folder: Path, options: DedupOptions, run_job: RunJob) -> Completed:
+    """Write ROWS, REJECTS and, if there are methods by keys, SIGNATURES.
+
+    The rows of earlier results precede those of the documents. Counts are a ReadingSummary. Raises
+    NothingReadError if all records were rejected.
+    """
+    schema = rows_schema(options.share_by)
+    job = FingerprintJob(
+        **options.of_features,
+        fields=tuple(options.share_by),
+        methods=tuple(method.name for method in options.methods),
+        keyword_idf=options.keyword_file,
+        cached_sets=None if options.verify is None else options.compared_by,
+        cached_fields=tuple(KeepPolicy.parse(options.keep).fields) if options.keep else (),
+    )
+    counts = ReadCounts()
+    with (
+        run_job(job, "fingerprint") as output,
+        whole_file(folder / ROWS, overwrite=True) as file,
+        whole_file(folder / REJECTS, overwrite=True) as rejects,
+        pq.ParquetWriter(
+            file,
+            schema,
+            compression="zstd",
+            write_page_checksum=True,
+            use_dictionary=["chunk", *options.share_by],
+        ) as writer,
+        signature_writer(folder / SIGNATURES, options.methods) as write_signatures,
+    ):
+        for earlier in options.against:
+            for batch in earlier.rows():
+                writer.write_table(_earlier_rows(batch, schema))
+            for table in earlier.signatures(options.methods):
+                write_signatures(table)
+        for key, table in output:
+            if is_rejects(table):
+                lines = reject_lines(table)
+                rejects.write(lines)
+                counts.add_lines(lines)
+                continue
+            counts.documents += len(table)
+            chunk = pa.array(np.full(len(table), key, np.int64))
+            columns = [table[name].cast(schema.field(name).type) for name in schema.names[1:]]
+            writer.write_table(pa.Table.from_arrays([chunk, *columns], schema=schema))
+            write_signatures(table)
+    counts.require_documents()
+    read: ReadingSummary = {
+        "documents_read": counts.documents,
+        "rejected_records": counts.rejected,
+        "incomplete_files": counts.incomplete_files,
+        # none, if the logs of a cluster are not read
+        "skipped_records": skipped_records(output.counters),
+    }
+    return Completed([ROWS, REJECTS, *([SIGNATURES] if options.methods else [])], read)
+
+
+def signed_documents(
+    folder: Path, methods: Sequence[SignatureMethod]
+) -> Iterator[MethodSignatures]:
+    """Yield the signatures of all documents, one method after the other."""
+    yield from (MethodSignatures(*each) for each in read_signatures(folder / SIGNATURES, methods))
+
+
+def _earlier_rows(batch: pa.RecordBatch, schema: pa.Schema) -> pa.Table:
+    """Return the rows of documents that an earlier run kept; other fields are null."""
+    known = dict(zip(batch.schema.names, batch.columns, strict=True))
+    known["chunk"] = pa.array(np.full(len(batch), EARLIER))
+    columns = [
+        known[column.name] if column.name in known else pa.nulls(len(batch), column.type)
+        for column in schema
+    ]
+    return pa.Table.from_arrays(columns, schema=schema)

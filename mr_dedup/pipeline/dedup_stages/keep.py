@@ -1,0 +1,59 @@
+"""The last stage: the kept documents, and what later runs need of them."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+
+from mr_dedup.formats.tables import read_table
+from mr_dedup.jobs.keep import KeepJob, has_texts
+from mr_dedup.pipeline.dedup_stages.contract import Completed, DedupOptions, RunJob
+from mr_dedup.pipeline.dedup_stages.earlier import read_earlier_texts
+from mr_dedup.pipeline.dedup_stages.files import (
+    DOCUMENTS,
+    FINGERPRINTS,
+    KEPT,
+    KEPT_SIGNATURES,
+    ROWS,
+    SAMPLES,
+    SHOWN,
+    SIGNATURES,
+    write_json,
+)
+from mr_dedup.pipeline.document_rows import Rows
+from mr_dedup.pipeline.kept_documents import KeptDocuments
+from mr_dedup.pipeline.results import write_fingerprints, write_signatures
+
+
+def keep(folder: Path, options: DedupOptions, run_job: RunJob) -> Completed:
+    """Write the kept documents, FINGERPRINTS and KEPT_SIGNATURES, and SHOWN for the report."""
+    documents = folder / DOCUMENTS
+    # of a killed run
+    shutil.rmtree(documents, ignore_errors=True)
+    documents.mkdir()
+    rows = Rows.read(folder / ROWS)
+    shown: dict[int, str] = {}
+    job = KeepJob(**options.of_documents, kept=str(folder / KEPT))
+    is_kept = read_table(folder / KEPT, columns=["kept"])["kept"].to_numpy()[rows.earlier :]
+    with run_job(job, "keep") as output, KeptDocuments(documents) as kept:
+        for chunk, table in output:
+            if has_texts(table):
+                first = rows.ranges[chunk][0]
+                numbers = (table["row"].to_numpy() + first).tolist()
+                shown.update(zip(numbers, table["text"].to_pylist(), strict=True))
+            else:
+                kept.write(table)
+    files = [*(f"{DOCUMENTS}/{name}" for name, _ in kept.files), FINGERPRINTS, SHOWN]
+    if options.methods:
+        signatures = folder / KEPT_SIGNATURES
+        write_signatures(signatures, folder / SIGNATURES, options.methods, rows.earlier, is_kept)
+        files.append(KEPT_SIGNATURES)
+    batches = rows.batches(["id", "fingerprint", "length"])
+    write_fingerprints(folder / FINGERPRINTS, options.made_from, batches, is_kept, kept.files)
+    samples = json.loads((folder / SAMPLES).read_bytes())
+    shown |= read_earlier_texts(folder, np.array([number for _, number in samples], np.int64))
+    write_json(folder / SHOWN, {str(number): text for number, text in sorted(shown.items())})
+    return Completed(files, {"files": len(kept.files)})

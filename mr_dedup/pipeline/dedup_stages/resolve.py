@@ -1,0 +1,92 @@
+"""The stage of decisions: which documents of each cluster are kept, and why others are not."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from mr_dedup.jobs.clustered_rows import ClusteredRows
+from mr_dedup.jobs.fingerprint_labels import Labels
+from mr_dedup.jobs.keep import Kept
+from mr_dedup.jobs.resolve import ResolveJob
+from mr_dedup.pipeline.dedup_stages.contract import Completed, DedupOptions, RunJob
+from mr_dedup.pipeline.dedup_stages.earlier import as_documents, earlier_locations
+from mr_dedup.pipeline.dedup_stages.files import (
+    CLUSTERED,
+    CLUSTERS,
+    DECISIONS,
+    KEPT,
+    LABELS,
+    ROWS,
+    SAMPLES,
+    write_json,
+)
+from mr_dedup.pipeline.dedup_stages.fingerprint import signed_documents
+from mr_dedup.pipeline.document_clusters import method_names
+from mr_dedup.pipeline.document_rows import Rows
+from mr_dedup.pipeline.run_decisions import RunDecisions
+
+_GROUP_BYTES = 16 << 20
+"""Approximate size of the texts of documents that are resolved together."""
+
+_MAX_REDUCE_KEYS = 4096
+
+
+def resolve(folder: Path, options: DedupOptions, run_job: RunJob) -> Completed:
+    """Write DECISIONS, CLUSTERS, KEPT and SAMPLES; counts are a DecisionSummary."""
+    rows = Rows.read(folder / ROWS)
+    labels = Labels.read(folder / LABELS)
+    cluster, clustered = labels.of(rows.fingerprints)
+    clustered &= rows.has_fingerprint
+    keys = reduce_keys_for(int(rows.lengths[clustered].sum()))
+    found = RunDecisions.unclustered(rows, cluster, clustered, options.earlier)
+    if clustered.any():
+        numbers = np.flatnonzero(clustered)
+        ClusteredRows(
+            numbers,
+            rows.fingerprints[numbers],
+            cluster[numbers],
+            rows.lengths[numbers],
+            rows.ranges,
+        ).write(folder / CLUSTERED)
+        job = ResolveJob(
+            **options.of_features,
+            clustered=str(folder / CLUSTERED),
+            labels=str(folder / LABELS),
+            keep=tuple(options.keep),
+            verify=options.verify,
+            shingles=options.compared_by,
+            reduce_keys=keys,
+        )
+        with run_job(job, "resolve", as_documents(folder)) as output:
+            for _, table in output:
+                found.take(rows, table)
+    found.check(rows)
+    samples = found.samples()
+    shown = np.zeros(found.kept.size, bool)
+    shown[[number for pair in samples for number in pair]] = True
+    Kept(found.kept, shown, rows.ranges).write(folder / KEPT)
+    write_json(folder / SAMPLES, samples)
+    found.name_methods(
+        lambda distances, first, second: method_names(
+            options.method_names, distances, options.k,
+            lambda: signed_documents(folder, options.methods), first, second,
+        )
+    )  # fmt: skip
+    earlier = partial(earlier_locations, folder, options.against)
+    found.write(folder / DECISIONS, folder / CLUSTERS, rows, earlier)
+    return Completed([DECISIONS, CLUSTERS, KEPT, SAMPLES], found.counts())
+
+
+def reduce_keys_for(size_bytes: int) -> int:
+    """Return the number of reduce keys for texts in clusters of ``size_bytes``."""
+    return min(_MAX_REDUCE_KEYS, 1 + size_bytes // _GROUP_BYTES)
+
+
+def known_reduce_keys(folder: Path) -> int:
+    """Return the number of reduce keys of the stage, from the files of earlier stages."""
+    rows = Rows.read(folder / ROWS)
+    _, clustered = Labels.read(folder / LABELS).of(rows.fingerprints)
+    return reduce_keys_for(int(rows.lengths[clustered & rows.has_fingerprint].sum()))
