@@ -124,7 +124,8 @@ def _stages(
 
     maps = counted(_map_tasks(arguments, work), "map task")
     documents = "the documents"
-    signatures = ", signatures.parquet" if options.methods else ""
+    signatures = ", signatures.arrow" if options.methods else ""
+    kept_signatures = ", signatures.parquet" if options.methods else ""
     joined = "in this command" if options.k is None else _JOINED[arguments.join]
     described = {
         "fingerprint": (maps, documents, f"rows.parquet{signatures}, rejects.jsonl"),
@@ -139,7 +140,7 @@ def _stages(
             f"{documents}, labels.parquet",
             "decisions.parquet, clusters.parquet",
         ),
-        "keep": (maps, documents, f"documents/, fingerprints.parquet{signatures}"),
+        "keep": (maps, documents, f"documents/, fingerprints.parquet{kept_signatures}"),
     }
     if options.against:
         described["resolve"] = (

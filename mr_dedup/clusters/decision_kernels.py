@@ -381,7 +381,7 @@ def scan(known, begin, count, whole, limit, scratch, listed):  # type: ignore[no
 
 @kernel
 def most_similar(size, other, different):  # type: ignore[no-untyped-def]
-    """Return the similarity of whole sets of such sizes that differ in so many hashes, or fewer.
+    """Return an upper bound of the similarity of whole sets that differ in so many hashes or more.
 
     As doubles divide in ``similarity``, so that it is never less than that.
     """

@@ -78,8 +78,9 @@ class GzipMembers:
             for magic in _MEMBER.finditer(data):
                 if len(data) - magic.start() < _TRIED_BYTES:
                     break
-                if self._begins(data[magic.start() :][:_TRIED_BYTES]):
-                    return offset + magic.start()
+                start = magic.start()
+                if self._begins(data[start : start + _TRIED_BYTES]):
+                    return offset + start
             rest = data[-(_TRIED_BYTES + 2) :]
             offset += len(data) - len(rest)
             data = rest

@@ -32,7 +32,7 @@ def read_token(path: Path | None) -> str | None:
         source = str(path)
         try:
             with path.open("rb") as file:
-                text = file.read(_MAX_BYTES).decode("ascii", errors="resource")
+                text = file.read(_MAX_BYTES).decode("ascii", errors="replace")
         except OSError as error:
             raise cannot_be_read(path, error) from error
     token = text.strip()

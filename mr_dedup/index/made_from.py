@@ -80,11 +80,11 @@ class MadeFrom(msgspec.Struct, frozen=True):
         frequencies = None
         if options.uses_idf:
             if self.idf is None:
-                raise ValueError(f"--weights {self.weights}: needs --idf, a file of mr-dedup idf")
+                raise ValueError(f"weights {self.weights}: need idf, a file of mr-dedup idf")
             frequencies = DocumentFrequencies.read(Path(self.idf))
             frequencies.check_features(options)
         elif self.idf is not None:
-            raise ValueError(f"--idf: not used by --weights {self.weights}")
+            raise ValueError(f"idf: not used by weights {self.weights}")
         return FingerprintMaker(options, frequencies)
 
 

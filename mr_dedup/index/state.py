@@ -92,7 +92,11 @@ def require_aligned(
     """Raise ValueError unless there is an id for each fingerprint if ``named``, and none if not."""
     require_fingerprints(fingerprints)
     if (ids is not None) != named:
-        raise ValueError("ids: this index is of documents " + ("with" if named else "without"))
+        raise ValueError(
+            "ids: needed, as documents of this index have ids"
+            if named
+            else "ids: not accepted, as documents of this index have none"
+        )
     if ids is not None and len(ids) != len(fingerprints):
         raise ValueError(f"ids: {len(ids)} for {len(fingerprints)} fingerprints")
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+import threading
+from functools import lru_cache
 from pathlib import Path
 
 from mr_dedup.errors import MrDedupError
 from mr_dedup.features.document_frequencies import DocumentFrequencies
 from mr_dedup.features.options import FeatureOptions
-
-_last_read: dict[tuple[str, int, int, int], DocumentFrequencies] = {}
-"""The frequencies that were read last, by their file."""
 
 
 def read_frequencies(
@@ -27,14 +26,21 @@ def read_frequencies(
     except OSError:
         # reading it raises the error
         file = (path, 0, 0, 0)
-    found = _last_read.get(file)
-    if found is None:
-        found = DocumentFrequencies.read(Path(path))
-        _last_read.clear()
-        _last_read[file] = found
+    with _reading:
+        found = _read(file)
     if features is not None:
         try:
             found.check_features(features)
         except MrDedupError as error:
             raise MrDedupError(f"{path}: {error}") from error
     return found
+
+
+_reading = threading.Lock()
+
+
+# a job reads up to two: weights of features and of keywords
+@lru_cache(maxsize=2)
+def _read(file: tuple[str, int, int, int]) -> DocumentFrequencies:
+    """Read a file, named with what changes if it is replaced."""
+    return DocumentFrequencies.read(Path(file[0]))

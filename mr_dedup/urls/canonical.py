@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import itertools
 import json
 import re
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import SplitResult, urlsplit, urlunsplit
@@ -71,9 +73,8 @@ class UrlForm:
     mirrors: tuple[tuple[str, ...], ...] = ()
 
     def __post_init__(self) -> None:
-        hosts = [host for group in self.mirrors for host in group]
-        for host in hosts:
-            if hosts.count(host) > 1 or _host(host) != host:
+        for host, count in Counter(itertools.chain.from_iterable(self.mirrors)).items():
+            if count > 1 or _host(host) != host:
                 raise ValueError(
                     f"mirrors must be distinct hosts in canonical form, and {host!r} is not"
                 )

@@ -127,6 +127,7 @@ def test_other_addresses_need_a_token(source, folder, tmp_path):
 def test_usage_errors_are_one_line(folder, tmp_path, capsys, monkeypatch):
     monkeypatch.delenv("MR_DEDUP_TOKEN", raising=False)
     (tmp_path / "short").write_text("secret")
+    (tmp_path / "marked").write_bytes(b"\xef\xbb\xbf" + TOKEN.encode())
     with socket.create_server(("127.0.0.1", 0)) as taken, HammingIndex.open(folder):
         port = str(taken.getsockname()[1])
         for options, reason in (
@@ -136,6 +137,8 @@ def test_usage_errors_are_one_line(folder, tmp_path, capsys, monkeypatch):
             (["--port", "0", "--host", "no.invalid"], "no.invalid:0: not an address"),
             (["--token-file", str(tmp_path / "none")], "cannot be read: No such file"),
             (["--token-file", str(tmp_path / "short")], "short: not a token"),
+            # a byte order mark, as some editors write it
+            (["--token-file", str(tmp_path / "marked")], "marked: not a token"),
             (["--max-body", "999999TB"], "max_body_bytes must be"),
         ):
             assert main(["serve", str(folder), *options]) == 2

@@ -179,7 +179,7 @@ def test_mistakes_change_nothing(form, folder):
         index.add(values([1]), ["a"])
         for call, message in (
             (lambda: index.add(values([2, 3]), ["b"]), "ids: 1 for 2 fingerprints"),
-            (lambda: index.add(values([2])), "documents with"),
+            (lambda: index.add(values([2])), "ids: needed"),
             (lambda: index.add(values([2]), [""]), "ids"),
             (lambda: index.add(values([2]), [7]), "expected text, got 7"),
             (lambda: index.add(values([2]), ["\ud800"]), "UTF-8"),
