@@ -44,7 +44,7 @@ class NothingReadError(MrDedupError):
 
 
 class TooManyRejectedError(MrDedupError):
-    """More records could not be read than is allowed; the others were, and what they gave stays."""
+    """More records were rejected than allowed; the result of the other records is kept."""
 
 
 class FormatError(MrDedupError):

@@ -60,7 +60,7 @@ def removed_at_forced_end(
 
 @contextlib.contextmanager
 def no_forced_end() -> Iterator[None]:
-    """End nothing by force in the block: for what must end in order, and listens to interrupts.
+    """Do not force the process to end during the block, which handles interrupts itself.
 
     That is a job on a cluster, which would go on there and cost money, and the server.
     """

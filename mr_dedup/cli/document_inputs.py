@@ -57,8 +57,8 @@ def prepare(
         staging: The folder of the run; None to write nothing and only count inputs.
         settings: Those of a cluster, whose tasks read the documents of this machine first; None
             to run here.
-        small_bytes: For jobs whose code has the interpreter's lock, the size of files up to which
-            one process is used, more beyond; None for jobs that run on threads.
+        small_bytes: For jobs whose code holds the GIL: up to this total size one process is used,
+            beyond it several; None for jobs that run on threads.
         reads_again: Whether documents are read several times: standard input is copied then.
 
     Raises:

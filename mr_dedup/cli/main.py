@@ -104,7 +104,7 @@ _AGAIN_SECONDS = 0.02
 
 
 def _interrupt(signum: int, frame: FrameType | None) -> NoReturn:
-    """End in order, once: what cleans up after the first interrupt is not to be interrupted."""
+    """Raise KeyboardInterrupt at the first signal; ignore further ones while cleaning up."""
     for number in INTERRUPTS:
         signal.signal(number, signal.SIG_IGN)
     _interrupted.set()

@@ -196,8 +196,9 @@ def classify(counts, rarities):  # type: ignore[no-untyped-def]
 def min_shared(size, threshold):  # type: ignore[no-untyped-def]
     """Return the smallest o with o / ``size`` >= ``threshold``, as doubles divide.
 
-    A set of ``size`` hashes shares so many with any that is similar enough: what both have
-    together is ``size`` or more. That is true of cut sets too, as similarity compares them.
+    A set of ``size`` hashes has at least this many in common with any set at ``threshold``, since
+    their union has ``size`` hashes or more. That is true of cut sets too, as similarity compares
+    them.
     """
     whole = np.float64(size)
     shared = max(np.floor(whole * threshold) - 1.0, 0.0)
@@ -293,7 +294,7 @@ def add_kept(known, k, position, size, alone, parity, threshold):  # type: ignor
 
 @kernel
 def slack_of(size, alone, threshold):  # type: ignore[no-untyped-def]
-    """Return the share of a set of ``size`` hashes in how many hashes it may differ from another.
+    """Return one set's share of the number of hashes in which it and a similar set may differ.
 
     Of two sets that are similar enough the parities differ in at most the sum of their shares. A
     share is rounded up, by more than a double is off.

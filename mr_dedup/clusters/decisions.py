@@ -231,7 +231,7 @@ def _checked(
         raise ValueError(f"threshold must be above 0 and at most 1, not {threshold}")
     texts = documents.texts
     if texts is None or sets is None:
-        raise ValueError(f"threshold {threshold}: to verify takes documents.texts and sets")
+        raise ValueError(f"threshold {threshold}: requires documents.texts and sets")
     if texts.size and not 0 <= texts.min() <= texts.max() < len(sets):
         raise ValueError(f"texts: expected numbers of {len(sets)} sets, got up to {texts.max()}")
     return texts, sets
@@ -355,7 +355,7 @@ def _decide_large(
 
 
 def _parity_words(mean_size: float, threshold: float, room: int) -> int:
-    """Return how many words of parity tell unlike sets apart: 4 to 256, a power of 2.
+    """Return the number of parity words that separates dissimilar sets: a power of 2 from 4 to 256.
 
     Of B bits half differ at most, and that must be clearly more than two sets may differ in
     hashes that are similar enough: 2 (1 - threshold) / (1 + threshold) of a size. If there is

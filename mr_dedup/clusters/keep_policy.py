@@ -79,13 +79,13 @@ class Ranking:
 
 @dataclass(frozen=True)
 class KeepPolicy:
-    """Preferences, the first one first; what they leave equal goes by id, then file and position.
+    """Preferences by priority; ties are broken by id, then file and position.
 
-    So documents have one order, however they came and whatever their ids. ``first`` is the order
-    in which documents are read; ``longest`` and ``shortest`` go by the bytes of the text;
-    ``newest:FIELD`` and ``oldest:FIELD`` by times, ``highest:FIELD`` and ``lowest:FIELD`` by
-    numbers, as field_values.py reads them; ``prefer:FIELD=VALUE,VALUE`` by which value comes
-    earlier in the list. Documents without a usable value come last.
+    So the order does not depend on how documents were divided among tasks, even if ids repeat.
+    ``first`` is the order in which documents are read; ``longest`` and ``shortest`` go by the bytes
+    of the text; ``newest:FIELD`` and ``oldest:FIELD`` by times, ``highest:FIELD`` and
+    ``lowest:FIELD`` by numbers, as field_values.py reads them; ``prefer:FIELD=VALUE,VALUE`` by
+    which value comes earlier in the list. Documents without a usable value come last.
     """
 
     preferences: tuple[Preference, ...]

@@ -17,7 +17,8 @@ from mr_dedup.features.shingles import max_shingles, scratch_for, shingle_rule
 from mr_dedup.features.text_batch import TextBatch, text_batch
 
 MAX_SHINGLES = 1 << 14
-"""Shingles of a text up to which all are stored; of more a sample of so many, 128 KB."""
+"""Maximum number of hashes stored of a text, 128 KB. Of a longer text the smallest hashes are
+stored."""
 
 
 @dataclass(frozen=True)

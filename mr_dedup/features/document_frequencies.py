@@ -47,7 +47,8 @@ _GROUP_ROWS = 1 << 20
 _BATCH_BYTES = 1 << 24
 
 _MAX_ROWS_A_BYTE = 64
-"""A file that announces more is damaged: evenly spaced features take a 25th of a byte each."""
+"""Maximum rows per byte of a file. Even equally spaced features take 1/25 byte each, so more means
+a damaged footer."""
 
 _DIGITS = 60
 """Digits of the decimal numbers by which idfs are rounded: 40 more than 64-bit integers have."""

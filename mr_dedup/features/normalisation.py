@@ -43,7 +43,8 @@ def normalised(
     found = _in_form(texts, normalisation_table(form, exact=exact))
     if exact:
         return found
-    # after normalisation: = with a solidus over it has a token before, since a mark is one
+    # checked after normalisation: "=" with a combining solidus has a token (the mark) before it,
+    # and none as the character ≠
     has_words = np.empty(len(found), np.bool_)
     kernels.find_words(text_batch(found), unicode_table(), has_words)
     if has_words.all():

@@ -78,7 +78,7 @@ def _can_count_words(size_bytes: int, options: FeatureOptions, idf_table: IdfTab
     """Return whether features are single words whose weights in such a text are small enough.
 
     The weights of a text of a megabyte are up to half a million times 64; the limit is reached at
-    67 MB, without idf. There is no limit where the weight of a word does not grow for ever.
+    67 MB, without idf. There is no limit if the weight of a repeated word is bounded.
     """
     if options.unit != "words" or options.length != 1:
         return False

@@ -270,6 +270,6 @@ class _PeekedFile:
 
 
 def _plain(read: Callable[[int], bytes | None], piece_bytes: int) -> Iterator[bytes]:
-    """Yield what is read, and empty bytes at the end, which a seek may leave again."""
+    """Yield what is read; at the end b"" each time, since a seek may move back."""
     while True:
         yield read(piece_bytes) or b""

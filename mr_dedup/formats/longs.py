@@ -74,7 +74,7 @@ def read_stream(
     byte_order: ByteOrder = "big",
     max_count: int = 1 << 20,
 ) -> Iterator[NDArray[np.uint64]]:
-    """Yield all fingerprints of a binary stream, from where it stands, in their order.
+    """Yield the fingerprints of a binary stream from its current position, in order.
 
     Each array is uint64, fresh and of 1 to ``max_count`` fingerprints. Raises FormatError, naming
     ``path`` and the byte counted from where reading began, if the stream ends inside a long; the

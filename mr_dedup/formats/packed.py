@@ -117,7 +117,7 @@ class PackedReader:
             raise self._damage("header", f"the file ends there, at byte {length_bytes}")
         header: np.void = np.frombuffer(raw, dtype=HEADER)[0]
         version = int(header["version"])
-        # first of all: what follows it in a later version is not ours to judge
+        # checked first: a later version may have another layout after this field
         if version > VERSION:
             reason = f"version {version} is newer than this mr_dedup reads ({VERSION})"
             raise self._damage("header", reason)

@@ -88,8 +88,8 @@ def encode_blocks(
 ) -> None:
     """Encode ``fingerprints`` (uint64[n], strictly ascending after ``previous``) into blocks.
 
-    All are of ``block_size`` fingerprints but the last, and stand one after the other in
-    ``words``, uint64 with room for ``max_block_words`` each. Sets ``sizes``, int64[blocks], to
+    Blocks have ``block_size`` fingerprints, the last one maybe fewer, and are written consecutively
+    to ``words``, uint64 with room for ``max_block_words`` each. Sets ``sizes``, int64[blocks], to
     their lengths in words.
     """
     total = _U(len(fingerprints))

@@ -98,7 +98,7 @@ def _new_folder(parent: str) -> tuple[Path, int | None]:
         except FileNotFoundError as error:
             if not Path(parent).is_dir():
                 raise _cannot_be_made(error) from error
-            continue  # another process removed it, as if left over
+            continue  # another process took it for an abandoned one and removed it
         except OSError as error:
             raise _cannot_be_made(error) from error
         try:

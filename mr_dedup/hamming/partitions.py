@@ -41,7 +41,8 @@ _SPLIT_BITS = 6
 """Bits by which a partition that does not fit is split: into 64 parts."""
 
 _SLICE_BITS = 8
-"""Bits by which a hot key's fingerprints are sliced, fewer slices where these are small."""
+"""Hash bits by which the fingerprints of an oversized key are cut into slices; small slices are
+merged."""
 
 
 _MIN_PLANNED = 1 << 12

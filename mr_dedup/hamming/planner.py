@@ -57,10 +57,11 @@ BUFFERED_BYTES = 32
 """The memory of a fingerprint while its partition is made distinct or joined."""
 
 _MIN_PARTS, _MAX_PARTS = 16, 1 << 16
-"""Partitions of a table: enough for even shares of the tasks, not so many that batches are tiny."""
+"""Minimum and maximum number of partitions of a table: enough to balance tasks, with batches that
+are not tiny."""
 
 SAMPLE_SIZE = 1 << 13
-"""Fingerprints a sample should have: 2**26 pairs tell a rate of shared keys down to 1e-7."""
+"""Fingerprints a sample should have: its 2**26 pairs resolve rates of shared keys down to 1e-7."""
 
 
 @dataclass(frozen=True)
@@ -150,7 +151,8 @@ def plan(
     for order in orders:
         pair = (order.apply(corpus_sample), order.apply(query_sample))
         for table_design in considered:
-            # a rate takes a millisecond to sample: not for a design too dear with empty buckets
+            # sampling a rate takes 1 ms: skip a design that costs more than the cheapest even with
+            # empty buckets
             unsampled = [_option(table_design, order, side, None, *sizes) for side in sides]
             if corpus_sample.size and options and _cheapest(unsampled) > _cheapest(options):
                 continue

@@ -50,7 +50,8 @@ def _expanded(rows: Rows, left: _Runs, right: _Runs) -> Iterator[tuple[Rows, Row
     """Yield all rows of the left fingerprints with all of the right ones, which are aligned."""
     ends = np.cumsum(left.sizes * right.sizes)
     total = int(ends[-1]) if ends.size else 0
-    # so many of all at a time, wherever in the rows of two fingerprints that is
+    # _TOGETHER pairs of rows at a time; a batch may begin or end inside the product of two
+    # fingerprints' rows
     for begin in range(0, total, _TOGETHER):
         end = min(begin + _TOGETHER, total)
         of = slice(np.searchsorted(ends, begin, "right"), np.searchsorted(ends, end) + 1)

@@ -198,7 +198,7 @@ class Tables:
         starts, slots = table.arrays.starts, table.arrays.slots
         members = slots[starts[bucket] : starts[bucket + 1]]
         if probes < _OVERSIZED_PROBES or members.size == self.size:
-            return None  # a plan that puts all into one bucket would do so again
+            return None  # planning the same fingerprints again would give one bucket again
         fingerprints = self._fingerprints[members]
         sample = spread_sample(fingerprints)
         free = self._memory_bytes - self.nbytes

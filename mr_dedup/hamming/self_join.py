@@ -114,7 +114,7 @@ def _join(fingerprints: Fingerprints, planned: Plan) -> Iterator[Found]:
 
 
 class Buffer:
-    """Memory that is used again: fresh memory costs as much as to fill it."""
+    """A reusable buffer: the page faults of new memory cost as much as filling it."""
 
     def __init__(self) -> None:
         self._array = np.empty(0, dtype=np.uint64)

@@ -132,9 +132,9 @@ class Committer:
     def change(self) -> Iterator[None]:
         """Let one thread change the index, as long as memory and disk agree.
 
-        After an expected error they do, unless the log has grown. Then, and after an interrupt or
-        when memory ran out, it is not known: the files are right, and the index has to be opened
-        anew.
+        After an expected error they agree, unless the log has grown. Otherwise, as after an
+        interrupt or a MemoryError, memory may differ from the files, and changes are refused until
+        the index is reopened.
         """
         with self.group():
             try:

@@ -42,7 +42,7 @@ class HttpIndex:
     Args:
         url: of the server, ``http://host:port``.
         token: the bearer token, if the server needs one.
-        seconds: in which a response has to come.
+        seconds: timeout of a response.
         ca_file: the certificates that a server by HTTPS is verified by, by default the system's.
 
     Raises:

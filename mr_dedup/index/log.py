@@ -41,7 +41,7 @@ _MAX_IDS_BYTES = (1 << 32) - 1
 _MARK_BYTES = 32
 
 RELAXED_SECONDS = 1.0
-"""A relaxed log is forced by the first change that comes so long after the last force."""
+"""A relaxed log is synced by the first change at least this long after the last sync."""
 
 Kind = Literal["add", "remove"]
 _KINDS: tuple[Kind, ...] = ("add", "remove")

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class MadeFrom(msgspec.Struct, frozen=True):
-    """The options that fingerprints of texts are made by, with the names of the command line's.
+    """Options of the simhash of texts, under their command line names.
 
     Args:
         features: ``words:N`` or ``characters:N``, shingles of N.

@@ -27,13 +27,13 @@ MERGED = 4
 """Segments that become one."""
 
 _SPAN = 0.75
-"""How much smaller than the largest, in powers of MERGED, a segment of about its size is."""
+"""Segments within this many levels (log base MERGED) of the largest count as similar in size."""
 
 _MIN_DOCUMENTS = 1 << 14
 """Smaller segments count as if they had so many documents."""
 
 _DEAD_SHARE = 4
-"""A segment of which more than one document in so many is dead is rewritten."""
+"""A segment with more than 1 / _DEAD_SHARE of its documents deleted is rewritten."""
 
 
 class Merger:

@@ -151,14 +151,14 @@ class Snapshot:
             fingerprints = fingerprints.copy()  # kernels are compiled for such arrays alone
         begin, size = 0, len(fingerprints)
         while begin < len(fingerprints):
-            # of one query a slice costs a fiftieth
+            # slicing would take 2 % of a query of one fingerprint
             queries = fingerprints[begin : begin + size] if begin else fingerprints
             found, size = self._found(queries, k)
             if found:
                 for row, hits in by_query(queries, found, self.buffers):
                     yield begin + row, self._documents(hits)
             begin += size
-            # hits of further queries are dropped, so that to try all of them again is quadratic
+            # hits of later queries are discarded: retrying all of them each time would be quadratic
             size *= 2
 
     def _found(self, queries: Fingerprints, k: int) -> tuple[list[SourceHits], int]:

@@ -1,1 +1,1 @@
-"""MRJob classes, one a module, each runnable alone, and the batches they exchange."""
+"""Jobs: map and reduce steps over Arrow tables, one job a module."""

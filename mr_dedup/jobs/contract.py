@@ -49,7 +49,8 @@ class TaskInput:
         path: A local file: the input itself, a copy of it, or the description of a chunk.
         name: What the user calls it, for errors.
         number: The index of the input among those of the job.
-        lines: Where the task gets lines of a part of a file by standard input: these lines.
+        lines: The range of a file whose lines come by standard input; None if the task reads
+            ``path``.
         cache: What this process keeps of its parts from job to job; None in other processes.
         tables: Where the task reads tables that the engine stores: a function that yields them.
     """

@@ -99,7 +99,7 @@ class FingerprintJob(DocumentJob, frozen=True, kw_only=True):
                 _keep(reading.chunk, cached, offsets, part.cache)
 
     def _signing(self, cache: PartCache | None) -> Signing:
-        """Return what makes all that is to be made of some texts."""
+        """Return a function from texts to fingerprints, signatures and sets of shingles."""
         frequencies = read_frequencies(self.idf, self.features)
         methods = self.signature_methods()
         sets = self.cached_sets if cache is not None else None

@@ -139,7 +139,8 @@ def _divided(
         numbers.append(np.array(known, np.int64)[files.indices.to_numpy()])
         offsets.append(begin)
     number, offset = np.concatenate(numbers), np.concatenate(offsets)
-    # a file has its documents in order, so another begins where the name is another, or not so
+    # offsets ascend within a file: a new one begins where the name changes or the offset does not
+    # increase
     new = np.append(True, (number[1:] != number[:-1]) | (offset[1:] <= offset[:-1]))[: number.size]
     starts = np.append(np.flatnonzero(new), number.size).tolist()
     files_in_order = list(names)

@@ -307,7 +307,7 @@ def _texts(table: pa.Table, stored: StoredSets) -> tuple[NDArray[np.int64], Shin
     """Return the number of each document's text, and the set of each text."""
     hashes = np.stack([table["text_hash_0"].to_numpy(), table["text_hash_1"].to_numpy()], axis=1)
     numbers, firsts = number_texts(hashes)
-    # a text comes from every task that met it: one will do
+    # several tasks may have sent the same text: use any one
     rows = np.flatnonzero(table["has_text"].to_numpy())
     chosen = np.zeros(firsts.size, np.int64)
     chosen[numbers[rows]] = rows

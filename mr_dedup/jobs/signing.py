@@ -1,4 +1,5 @@
-"""What the fingerprint job makes of texts: of those shingles that several things need, at once."""
+"""Fingerprints, signatures and sets of shingles of texts, in one pass where they use the same
+shingles."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ from mr_dedup.urls.canonical import UrlForm
 from mr_dedup.urls.digests import digests_of, formed_lines, grouped
 
 LIST_FORMAT: Literal["jsonl"] = "jsonl"
-"""What lists are for what cuts files into chunks: lines, as JSON lines are."""
+"""The format as which lists are cut into chunks: they are lines, like JSON lines."""
 
 REJECTS_KEY = 1 << 8
 """The keys of rejects, which are from here on: theirs plus the number of their chunk.

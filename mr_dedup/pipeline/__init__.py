@@ -1,1 +1,1 @@
-"""Chains of jobs: stages that a killed run goes on from."""
+"""Chains of jobs, in stages after which an interrupted run can be resumed."""

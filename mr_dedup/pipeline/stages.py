@@ -1,7 +1,7 @@
 """Stages of a long run: each leaves files and an entry in a manifest, so that it can go on later.
 
-A stage is done once, if its files are still what they were. What the run is of, its inputs and
-options, is in the manifest too: with others it is another run.
+A finished stage is not repeated while its files are unchanged. The manifest also contains inputs
+and options; a run with others cannot be resumed.
 """
 
 from __future__ import annotations

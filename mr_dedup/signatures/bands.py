@@ -30,7 +30,8 @@ _CANDIDATE_NANOSECONDS = 10.0
 
 _DOCUMENTS = 1_000_000
 _RELATED_SHARE, _RELATED_SIMILARITY = 0.01, 0.1
-"""The share of pairs of so many documents that have shingles in common; their mean similarity.
+"""The corpus that the cost model assumes: _DOCUMENTS documents, this share of whose pairs has
+shingles in common, with this mean similarity.
 
 Their similarities are assumed to be exponentially distributed. In the sets of docs/quality.md 0.5 %
 (Chinese documentation), 2 % (English documentation) and 15 % (licence texts) of pairs are at 0.05

@@ -22,7 +22,7 @@ from mr_dedup.signatures.protocol import SignatureMethod, Signatures
 Rows = NDArray[np.int64]
 
 MAX_SUBSETS = 128
-"""Subsets of a text's keys that may stand for its keys: 1 KB a text; 8 keys have 70 of 4."""
+"""Maximum number of subsets of a text's keys, 8 bytes each; 8 keys have 70 subsets of 4."""
 
 LINKED_KEYS = 1 << 20
 """Keys that a thread links at a time, about: up to 16 MB of edges."""
@@ -74,7 +74,7 @@ def connecting_edges(
         written = kernels.link_equal(keys, texts, ranges, table, first, second)
         return first[:written], second[:written]
 
-    # each group begins at the first range that begins at so many keys or behind
+    # group g begins at the first range at or after key g * linked_keys
     begins = np.searchsorted(edges[:-1], np.arange(0, keys.size, linked_keys))
     groups = itertools.pairwise(np.unique([*begins, edges.size - 1]).tolist())
     with ThreadPoolExecutor(threads) as pool:

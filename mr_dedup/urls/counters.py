@@ -22,7 +22,8 @@ UNSAVED_DIGESTS = 1 << 20
 """Digests added and removed after which counters are saved: to replay them takes a second."""
 
 _SAVED_SHARE = 4
-"""Nor before as many as the capacity divided by this: so saving writes at most 40 bytes a URL."""
+"""Counters are also not saved before capacity / _SAVED_SHARE changes, so that saving writes at most
+40 bytes a URL."""
 
 
 class StoreCounters:

@@ -1,10 +1,10 @@
 """The IMP-CB filter (Wu et al. 2018): has this URL been seen? Exact, mostly from memory, removable.
 
-A counting Bloom filter stands before a store of digests. A URL that one of its counters is 0 for is
-new; for any other the store decides. A new URL increments its counters, a removed one decrements
-them; further visits of a URL only increment its reference count in the store. A saturated counter
-cannot be decremented: its segment is recounted from the digests of the store. So a counter is at
-any time the number of its uses in the store, or 2**n - 1 if there are more, whatever the history.
+A counting Bloom filter stands before a store of digests. A URL with a counter of 0 is new; for any
+other the store decides. A new URL increments its counters, a removed one decrements them; further
+visits of a URL only increment its reference count in the store. A saturated counter cannot be
+decremented: its segment is recounted from the digests of the store. So a counter is at any time the
+number of its uses in the store, or 2**n - 1 if there are more, whatever the history.
 
 Batches are processed as distinct digests in ascending order, the order of counters and store.
 """

@@ -39,7 +39,7 @@ VERSION = 1
 """The version of a store's format."""
 
 MAX_COUNT = 2**32 - 1
-"""Where reference counts stop."""
+"""Largest reference count; further additions do not increase it."""
 
 
 class StoreInUseError(MrDedupError):

@@ -487,7 +487,7 @@ def test_no_documents():
         ({"order": np.array([0, 0])}, "order: expected a permutation of 2 positions"),
         ({"order": np.array([0])}, "order: expected a permutation of 2 positions"),
         ({"fixed": np.array([True])}, r"fixed: expected bool\[2\], got bool\[1\]"),
-        ({"sets": None}, "threshold 0.8: to verify takes documents.texts and sets"),
+        ({"sets": None}, "threshold 0.8: requires documents.texts and sets"),
         ({"sets": sets_of([[1]])}, "texts: expected numbers of 1 sets, got up to 1"),
     ],
 )

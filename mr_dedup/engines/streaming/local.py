@@ -93,7 +93,7 @@ class ForkingRunner(ReportingRunner, LocalMRJobRunner):  # type: ignore[misc]
 
 @contextlib.contextmanager
 def _uninterrupted() -> Iterator[None]:
-    """Hold interrupts back, so that no task is started, or ended, and not known of.
+    """Block interrupts, so that every task that is started or ended is also recorded.
 
     An interrupt in one of Python's own hooks around a fork would even be printed and forgotten.
     """

@@ -1,4 +1,4 @@
-"""What the runners of clusters share: what they send, how a run goes, whose words errors are in.
+"""Shared by the runners of clusters: files they send, the course of a run, names in errors.
 
 A cluster is sent the inputs that are local, this package, and the scripts that tasks run in.
 """

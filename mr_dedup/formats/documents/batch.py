@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from mr_dedup.formats.documents.options import ReadOptions
 
 _CHUNK_BYTES = 1 << 19
-"""Documents that are added one by one become columns when they have so many bytes."""
+"""Size in bytes at which documents that were added one by one are converted to columns."""
 
 _DOCUMENT_BYTES = 64
 """What a document counts besides its text, so that empty ones fill a batch too."""

@@ -17,7 +17,8 @@ _BYTE_ORDER_MARKS = {
 }
 
 _MAX_UNDECODABLE = 1 / 4
-"""Of the bytes beyond ASCII. UTF-8 with damage has less, other encodings read as it have more."""
+"""Maximum share of the non-ASCII bytes that may be undecodable. Damaged UTF-8 has less, other
+encodings decoded as UTF-8 have more."""
 
 _EAST_ASIAN = {"gbk", "gb18030", "big5", "euc_jp", "shift_jis", "euc_kr", "iso2022_jp"}
 _MIN_CONTINUATION_BYTES = 4

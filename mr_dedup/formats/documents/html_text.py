@@ -35,7 +35,8 @@ _MAX_ATTRIBUTES = 4_000
 """The parser's time is quadratic in those of one tag: 17 s for 100,000."""
 
 _SHORT_PAGE = 1 << 15
-"""Too short for attributes that take long: looking for them takes 4 ns a character."""
+"""Pages up to this size are not searched for tags of too many attributes (4 ns a character): they
+parse fast anyway."""
 
 _CONTAINERS = "div,section,aside,ins,p,span,ul,ol,li,form,figure,iframe,table,td,a"
 """Elements that may be page furniture: classes of body, main and article mean something else."""

@@ -31,7 +31,7 @@ _MAX_EMPTY_BYTES = 16
 """Compressed data of an empty body is shorter."""
 
 _MAX_LINE_END_BYTES = 4
-"""Of what follows data in a record: an empty line."""
+"""Maximum number of line end bytes after the data in a record: an empty line."""
 
 _LAST_CHUNK_END = re.compile(rb"\r?\n|[!#$%&'*+.^_`|~0-9A-Za-z-]+:")
 """An empty line, or the name of a trailer field."""
