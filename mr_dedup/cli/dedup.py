@@ -72,25 +72,27 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "the next ones decide between equals (default first)")  # fmt: skip
     add("--verify", type=verify_argument, default=DEFAULT_VERIFY, metavar="J",
         help="drop a document only if the shingles of its text have at least this Jaccard "
-        "similarity to a kept one's; minhash has the bands that find such pairs, from 0.5 up; off "
-        "drops all but one of a cluster, of parts of one of over 64 MB (default 0.8)")  # fmt: skip
+        "similarity to a kept one's; minhash has the bands that find such pairs, from 0.5 up; off: "
+        "texts are not compared, and one document of each cluster is kept, of clusters of over "
+        "64 MB one of each part (default 0.8)")  # fmt: skip
     add("--shingles", default=AUTO_SHINGLES, metavar="words:N|characters:N|auto",
         help="what texts are compared by (default auto: words:3, or words:5 for texts of Chinese, "
         "Japanese, Thai or another script without spaces)")  # fmt: skip
     add("--against", action="append", default=[], metavar="DIR",
-        help="the OUT of an earlier run: drop what is like a document that it kept, and drop none "
-        "of these; may be given several times")  # fmt: skip
+        help="the OUT of an earlier run: drop new documents that duplicate a document kept there; "
+        "earlier documents are never dropped; may be repeated")  # fmt: skip
     add("--follow", action="store_true",
-        help="also against the results that each DIR was made against, and so on")  # fmt: skip
+        help="also compare with the results that each DIR was compared with, recursively"
+        )  # fmt: skip
     add("--join", choices=JOINS, default="auto",
-        help="where documents that share keys, or fingerprints within k bits, are found: in the "
-        "memory of this command, or by tasks of the runner; the result is the same (default: what "
-        "takes less time; what compares more than keys is always done here)")  # fmt: skip
+        help="where candidate pairs are found: in this process (memory) or by tasks of the runner "
+        "(tasks); the result is the same (default: whichever is estimated to be faster; methods "
+        "that compare sketches always run in this process)")  # fmt: skip
     add("--share-by", action="append", default=[], metavar="FIELD",
         help="count near-duplicates by the values of this field in the report")  # fmt: skip
     add("--dry-run", action="store_true", help="print what would be done, and do nothing")
     add("--resume", action="store_true", help="resume an interrupted run")
-    add("--overwrite", action="store_true", help="replace OUT, and forget an unfinished run")
+    add("--overwrite", action="store_true", help="replace OUT, and discard an unfinished run")
     # pairs of words at 10 bits found more than single words at 7, as fast (docs/quality.md); and
     # single words join a million pages by chance
     add_feature_arguments(parser, features=SIMHASH_FEATURES)
@@ -134,7 +136,7 @@ def _run_locked(
     if arguments.resume and folder.was_published():
         if not arguments.dry_run:
             folder.end()
-        print_message(f"{folder.out}: was complete")
+        print_message(f"{folder.out}: is complete already")
         judge_result(arguments, folder.out)
         return 0
     folder.check(

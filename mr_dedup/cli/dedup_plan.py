@@ -156,7 +156,7 @@ def _stages(
         yield f"{stage}: {'done, is not run again' if resumed else runs}"
         yield f"  reads   {reads}"
         yield f"  writes  {leaves}"
-    yield "then report.html and summary.json, and the result appears"
+    yield "then report.html and summary.json are written, and OUT appears"
 
 
 def _map_tasks(arguments: argparse.Namespace, work: DocumentWork) -> int:

@@ -43,7 +43,7 @@ COMMANDS = {
     "distance": "compare two documents by their fingerprints and features",
     "evaluate": "evaluate pairs or decisions against known similar pairs",
     "compare": "compare methods on documents whose similar pairs are known",
-    "urls": "filter the URLs that are new, and remember them",
+    "urls": "report which URLs are new, and store them",
     "index": "keep an index of fingerprints on disk, and query it",
     "serve": "serve an index over HTTP, with a web page that shows how it works",
 }

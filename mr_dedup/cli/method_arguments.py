@@ -82,8 +82,8 @@ def recall_lines(options: DedupOptions) -> list[str]:
     recalls = options.expected_recalls
     # what MinHash finds would be known, were it of the shingles that texts are compared by
     lines = [
-        f"warning: how many near-duplicates {method.name} finds is not known: it has shingles of "
-        "its own, or an estimate"
+        f"warning: the recall of {method.name} is unknown: it uses other shingles than "
+        "--shingles, or estimated similarities"
         for method in options.methods
         if method.name.startswith("minhash:") and method.name not in recalls
     ]

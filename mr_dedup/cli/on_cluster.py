@@ -43,7 +43,9 @@ def add_cluster_arguments(
             help="leave the result there, in files of one reducer each")  # fmt: skip
     if reduces:
         add("--reducers", type=positive, metavar="N", help="reduce tasks (default: the cluster's)")
-    add("--task-memory", type=byte_size, metavar="SIZE", help="of a task (default: the cluster's)")
+    add("--task-memory", type=byte_size, metavar="SIZE",
+        help="memory of each map or reduce task, such as 2GB (default: the cluster's setting)"
+        )  # fmt: skip
     add("-D", dest="properties", action="append", type=_property, metavar="NAME=VALUE",
         help="a property of the job, such as mapreduce.job.queuename=crawl")  # fmt: skip
     add("--archive", metavar="FILE",
@@ -52,7 +54,8 @@ def add_cluster_arguments(
     add("--python-bin", metavar="COMMAND",
         help="the tasks' Python (default python3; on EMR python3.11)")  # fmt: skip
     add("--hadoop-bin", metavar="COMMAND",
-        help="of -r hadoop alone (default: found by HADOOP_HOME or PATH)")  # fmt: skip
+        help="with -r hadoop: the hadoop command of this machine (default: found through "
+        "HADOOP_HOME or PATH)")  # fmt: skip
     add("-c", "--conf-path", type=Path, metavar="FILE", help="an mrjob.conf with more settings")
     parser.set_defaults(cluster_arguments={action.dest: action for action in group._group_actions})
 

@@ -49,8 +49,9 @@ def add_runner_arguments(
     )
     parser.add_argument(
         "--memory", type=byte_size, metavar="SIZE",
-        help="of memory: what documents and tables between steps may take; more is read again, or "
-        "goes through temporary files (default: half of what is free, at most 4GB)",
+        help="with -r memory: memory for cached documents and intermediate tables; beyond it "
+        "documents are read again and tables go to temporary files (default: half of what is free, "
+        "at most 4GB)",
     )  # fmt: skip
     add_cluster_arguments(parser, reduces=reduces, leaves=leaves)
 

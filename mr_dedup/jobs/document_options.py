@@ -69,16 +69,16 @@ def add_feature_options(
     if weights:
         _add_weights(add, add_file or add)
     add("--stop-words", metavar="LANGUAGE",
-        help="leave out the stop words of a language, as en (default: none)")  # fmt: skip
+        help="ignore the stop words of a language, such as en (default: none)")  # fmt: skip
     add("--stem", metavar="LANGUAGE",
-        help="take words for their stems, by Snowball's rules for a language, as english "
-        "(default: as they are)")  # fmt: skip
+        help="replace words by their stems (Snowball), such as english (default: no stemming)"
+        )  # fmt: skip
     add("--segment", metavar="LANGUAGE",
-        help="cut Chinese, zh, into its words (default: into characters)")  # fmt: skip
+        help="segment Chinese (zh) into words (default: into characters)")  # fmt: skip
 
     add("--normalize", choices=("nfkc", "nfc", "none"), default="nfkc",
-        help="how texts are normalised before: nfkc, with case folded and invisible characters "
-        "removed; nfc; or none (default nfkc)")  # fmt: skip
+        help="Unicode normalisation of texts: nfkc (NFKC with case folding, without invisible "
+        "characters), nfc or none (default nfkc)")  # fmt: skip
 
 
 def _add_weights(add: Add, add_file: Add) -> None:

@@ -422,7 +422,7 @@ def test_a_run_killed_when_its_result_was_there_is_ended(tmp_path, capfd, monkey
     out, unfinished = tmp_path / "out", tmp_path / ".out.unfinished"
     stopped_after("keep", path, out, monkeypatch, capfd)
     (unfinished / "result").rename(out)
-    assert "was complete" in done(capfd, path, "-o", out, "--resume")
+    assert "is complete already" in done(capfd, path, "-o", out, "--resume")
     assert not unfinished.exists()
     # before it had a manifest nothing was done
     (tmp_path / ".new.unfinished").mkdir()

@@ -216,7 +216,7 @@ def test_a_result_that_is_complete_is_judged_again(folder, capfd):
     assert run(capfd, "dedup", "x.jsonl")[0] == 2
     (folder / ".OUT.ended").mkdir()
     code, captured = run(capfd, "dedup", "x.jsonl", "inline", "--resume")
-    assert (code, "was complete" in captured.err) == (2, True)
+    assert (code, "is complete already" in captured.err) == (2, True)
     assert len((folder / "OUT" / "rejects.jsonl").read_text().splitlines()) == 2
 
 
