@@ -233,11 +233,14 @@ class HadoopRunner(ShippingRunner, HadoopJobRunner):  # type: ignore[misc]
         if self.output is None:
             self._cluster.get(self._output_dir, folder)
             return tuple(sorted(folder.glob("part-*")))
-        if overwrite:
-            self._cluster.rm(self.output)
-        elif self._cluster.exists(self.output):
-            raise MrDedupError(f"{self.output}: came into being while the job ran; nothing written")
-        self._cluster.rename(self._output_dir, self.output)
+        if not self._cluster.exists(self.output):
+            self._cluster.rename(self._output_dir, self.output)
+        elif overwrite:
+            self._cluster.replace(self._output_dir, self.output)
+        else:
+            raise MrDedupError(
+                f"{self.output}: was created by another program meanwhile; nothing was written"
+            )
         return ()
 
     def _cleanup_hadoop_tmp(self) -> None:

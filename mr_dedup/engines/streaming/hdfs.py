@@ -174,6 +174,21 @@ class ClusterFilesystem(HadoopFilesystem):  # type: ignore[misc]
         """Rename a file or folder, at once and as a whole; raises HadoopCommandError."""
         self.invoke_hadoop(["fs", "-mv", uri, new])
 
+    def replace(self, new: str, uri: str) -> None:
+        """Rename the folder ``new`` to ``uri``, and remove the previous ``uri``.
+
+        If that fails, both are as they were. Raises HadoopCommandError.
+        """
+        folder, _, name = uri.rpartition("/")
+        previous = f"{folder}/_{name}.{secrets.token_hex(4)}.replaced"
+        self.rename(uri, previous)
+        try:
+            self.rename(new, uri)
+        except BaseException:
+            self.rename(previous, uri)
+            raise
+        self.remove([previous])
+
     def remove(self, uris: Sequence[str]) -> None:
         """Remove files and folders with all in them, those there are; raises HadoopCommandError."""
         self.invoke_hadoop(["fs", "-rm", "-R", "-f", "-skipTrash", *uris])

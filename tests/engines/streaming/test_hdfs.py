@@ -135,3 +135,32 @@ def test_reasons_are_found_among_what_java_prints():
         "java.net.ConnectException: Connection refused; For more details see:  http://x"
     )
     assert reason_of(refused) == "the cluster cannot be reached at localhost:9: Connection refused"
+
+
+@pytest.mark.parametrize("failing", [None, "first", "second"])
+def test_a_folder_is_replaced_or_stays(failing, tmp_path, monkeypatch):
+    """A stand-in of ``hadoop fs`` for folders of this machine, one of whose renames fails."""
+    command = tmp_path / "hadoop"
+    command.write_text(
+        '#!/bin/sh\nwhile [ "$1" != -mv ] && [ "$1" != -rm ]; do shift; done\n'
+        'if [ "$1" = -rm ]; then shift 4; exec rm -r "$1"; fi\n'
+        f"echo >>{tmp_path}/renames\n"
+        f'if [ "$(wc -l <{tmp_path}/renames)" = "$FAILS" ]; then echo "mv: quota" >&2; exit 1; fi\n'
+        'exec mv "$2" "$3"\n'
+    )
+    command.chmod(0o755)
+    new, there = tmp_path / "c" / "_new", tmp_path / "c" / "there"
+    for folder in (new, there):
+        folder.mkdir(parents=True)
+        (folder / folder.name).write_text("x")
+    monkeypatch.setenv("FAILS", {None: "0", "first": "1", "second": "2"}[failing])
+    cluster = ClusterFilesystem([str(command)])
+    if failing is None:
+        cluster.replace(str(new), str(there))
+        assert [path.name for path in (tmp_path / "c").rglob("*")] == ["there", "_new"]
+        return
+    with pytest.raises(HadoopCommandError, match="quota"):
+        cluster.replace(str(new), str(there))
+    assert sorted(path.name for path in (tmp_path / "c").iterdir()) == ["_new", "there"]
+    assert (new / "_new").exists()
+    assert (there / "there").exists()
