@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import contextlib
 import os
+import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 from mr_dedup.engines.engine import Dataset, JobOutput
 from mr_dedup.engines.inputs import Input
@@ -29,6 +31,15 @@ DEFAULT_MEMORY_BYTES = 1 << 30
 
 _MAX_WAITING = 2
 """Tasks for each thread that may be done before the first of them is taken."""
+
+
+class _Run(NamedTuple):
+    """What the steps of one job share; without a pool tasks run in this thread."""
+
+    pool: ThreadPoolExecutor | None
+    stopped: threading.Event
+    progress: Progress
+    counters: Counters
 
 
 class MemoryEngine:
@@ -71,32 +82,29 @@ class MemoryEngine:
     @contextlib.contextmanager
     def run(self, job: Job, inputs: Sequence[Input] | Dataset) -> Iterator[JobOutput]:
         """Run ``job``; see Engine.run. The tasks of the last step run while tables are read."""
-        counters = Counters()
         with contextlib.ExitStack() as stack:
             progress = stack.enter_context(Progress())
-            pool = None
+            pool, stopped = None, threading.Event()
             if self._threads > 1:
                 pool = ThreadPoolExecutor(self._threads)
                 stack.callback(pool.shutdown, cancel_futures=True)
-            tables = self._maps(job, inputs, pool, progress, counters)
+                stack.callback(stopped.set)
+            run = _Run(pool, stopped, progress, Counters())
+            tables = self._maps(job, inputs, run)
             for reduce in job.reduces():
                 store = stack.enter_context(TableStore(self._memory_bytes, self._folder))
-                tables = self._reduced(reduce, tables, store, pool, progress, counters)
-            yield JobOutput(_ending(tables, progress), counters)
+                tables = self._reduced(reduce, tables, store, run)
+            yield JobOutput(_ending(tables, progress), run.counters)
 
-    def _maps(
-        self,
-        job: Job,
-        inputs: Sequence[Input] | Dataset,
-        pool: ThreadPoolExecutor | None,
-        progress: Progress,
-        counters: Counters,
-    ) -> Iterator[Keyed]:
+    def _maps(self, job: Job, inputs: Sequence[Input] | Dataset, run: _Run) -> Iterator[Keyed]:
         tasks = [
-            partial(_completed, f"map task {part.number} on {part.name}", partial(job.map, part))
+            partial(
+                _completed, f"map task {part.number} on {part.name}", partial(job.map, part),
+                run.stopped,
+            )
             for part in self._task_inputs(inputs)
-        ]
-        return self._in_order("map", tasks, pool, progress, counters)
+        ]  # fmt: skip
+        return self._in_order("map", tasks, run)
 
     def _task_inputs(self, inputs: Sequence[Input] | Dataset) -> Iterator[TaskInput]:
         if isinstance(inputs, Sequence):
@@ -109,35 +117,27 @@ class MemoryEngine:
             yield TaskInput(Path(), f"tables of key {key}", number, tables=tables)
 
     def _reduced(
-        self,
-        reduce: Reduce,
-        tables: Iterable[Keyed],
-        store: TableStore,
-        pool: ThreadPoolExecutor | None,
-        progress: Progress,
-        counters: Counters,
+        self, reduce: Reduce, tables: Iterable[Keyed], store: TableStore, run: _Run
     ) -> Iterator[Keyed]:
         for key, table in tables:
             store.add(key, table)
         tasks = [
-            partial(_completed, f"reduce task {number}", partial(_of_group, reduce, store, key))
+            partial(
+                _completed, f"reduce task {number}", partial(_of_group, reduce, store, key),
+                run.stopped,
+            )
             for number, key in enumerate(store.sorted_keys())
-        ]
-        yield from self._in_order("reduce", tasks, pool, progress, counters)
+        ]  # fmt: skip
+        yield from self._in_order("reduce", tasks, run)
 
     def _in_order(
-        self,
-        phase: str,
-        tasks: Sequence[Callable[[], _Result]],
-        pool: ThreadPoolExecutor | None,
-        progress: Progress,
-        counters: Counters,
+        self, phase: str, tasks: Sequence[Callable[[], _Result]], run: _Run
     ) -> Iterator[Keyed]:
         """Yield the tables of tasks in the order of these; a few tasks run ahead."""
-        progress.start(phase, len(tasks))
-        for tables, counted in _results(tasks, pool, _MAX_WAITING * self._threads):
-            counters.update(counted)
-            progress.step()
+        run.progress.start(phase, len(tasks))
+        for tables, counted in _results(tasks, run.pool, _MAX_WAITING * self._threads):
+            run.counters.update(counted)
+            run.progress.step()
             tables.reverse()
             while tables:
                 yield tables.pop()
@@ -166,11 +166,20 @@ def _results(
         yield running.popleft().result()
 
 
-def _completed(name: str, task: Callable[[Counters], Iterator[Keyed]]) -> _Result:
-    """Run a task to its end; raises MrDedupError that names it for what is not a bug."""
-    counters = Counters()
+def _completed(
+    name: str, task: Callable[[Counters], Iterator[Keyed]], stopped: threading.Event
+) -> _Result:
+    """Run a task to its end, or until no one needs its tables.
+
+    Raises MrDedupError that names it for what is not a bug.
+    """
+    counters, tables = Counters(), []
     try:
-        return list(task(counters)), counters
+        for keyed in task(counters):
+            if stopped.is_set():
+                break
+            tables.append(keyed)
+        return tables, counters
     except MrDedupError:
         raise
     except (OSError, MemoryError) as error:

@@ -217,3 +217,17 @@ def test_only_some_tasks_run_ahead_of_what_is_read(tmp_path, monkeypatch):
         assert len(started) <= 6
         assert len(list(tables)) == 29
     assert sorted(started) == list(range(30))
+
+
+def test_a_task_that_fails_ends_the_others(tmp_path):
+    """They end at their next table: the second one would never end by itself."""
+
+    class Endless(LettersJob, frozen=True, kw_only=True):
+        def map(self, part, counters):
+            while part.number:
+                yield from super().map(part, counters)
+            yield from super().map(part, counters)
+
+    given = inputs(tmp_path, ["damaged", "abc"])
+    with pytest.raises(FormatError, match="byte 8: is damaged"):
+        left(MemoryEngine(threads=2), Endless(), given)
