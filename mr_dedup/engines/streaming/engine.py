@@ -110,6 +110,8 @@ class StreamingEngine:
         job_class = type(job)
         options = ["--job", f"{job_class.__module__}:{job_class.__qualname__}"]
         options += ["--job-options", str(path)]
+        # the name of the job on a cluster begins with it
+        options += ["--label", job_class.__module__.rpartition(".")[2]]
         for number, field in enumerate(job.side_files):
             file = getattr(job, field)
             if file is not None:
