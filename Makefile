@@ -63,7 +63,7 @@ emr-test: $(READY) ## run the tests on a simulated EMR that take long
 hadoop-smoke: $(READY) ## run one job on Hadoop
 	$(BIN)/python -m pytest -m "hadoop and smoke" --durations=3
 
-lint: $(READY) ## check style and types: ruff, mypy strict
+lint: $(VENV)/.bench-ready ## check style and types: ruff, mypy strict
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy

@@ -64,7 +64,7 @@ def dedup_options(
         idf=checked_idf(arguments),
         made_from=made_from,
         against=_earlier_results(arguments, made_from, methods),
-        keyword_idf=None if arguments.keyword_idf is None else Path(arguments.keyword_idf),
+        keyword_idf=arguments.keyword_idf,
     )
 
 

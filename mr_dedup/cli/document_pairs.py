@@ -177,7 +177,7 @@ def _options(arguments: argparse.Namespace) -> DedupOptions:
         features=feature_options(arguments),
         idf=checked_idf(arguments),
         made_from=described_features(arguments),
-        keyword_idf=None if arguments.keyword_idf is None else Path(arguments.keyword_idf),
+        keyword_idf=arguments.keyword_idf,
     )
 
 

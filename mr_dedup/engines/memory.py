@@ -24,6 +24,7 @@ from mr_dedup.errors import MrDedupError
 from mr_dedup.jobs.contract import Counters, Job, Keyed, Reduce, TaskInput
 from mr_dedup.jobs.part_cache import PartCache
 
+_Task = Callable[[Counters], Iterator[Keyed]]
 _Result = tuple[list[Keyed], Counters]
 
 DEFAULT_MEMORY_BYTES = 1 << 30
@@ -98,12 +99,9 @@ class MemoryEngine:
 
     def _maps(self, job: Job, inputs: Sequence[Input] | Dataset, run: _Run) -> Iterator[Keyed]:
         tasks = [
-            partial(
-                _completed, f"map task {part.number} on {part.name}", partial(job.map, part),
-                run.stopped,
-            )
+            (f"map task {part.number} on {part.name}", partial(job.map, part))
             for part in self._task_inputs(inputs)
-        ]  # fmt: skip
+        ]
         return self._in_order("map", tasks, run)
 
     def _task_inputs(self, inputs: Sequence[Input] | Dataset) -> Iterator[TaskInput]:
@@ -122,20 +120,18 @@ class MemoryEngine:
         for key, table in tables:
             store.add(key, table)
         tasks = [
-            partial(
-                _completed, f"reduce task {number}", partial(_of_group, reduce, store, key),
-                run.stopped,
-            )
+            (f"reduce task {number}", partial(_of_group, reduce, store, key))
             for number, key in enumerate(store.sorted_keys())
-        ]  # fmt: skip
+        ]
         yield from self._in_order("reduce", tasks, run)
 
     def _in_order(
-        self, phase: str, tasks: Sequence[Callable[[], _Result]], run: _Run
+        self, phase: str, tasks: Sequence[tuple[str, _Task]], run: _Run
     ) -> Iterator[Keyed]:
-        """Yield the tables of tasks in the order of these; a few tasks run ahead."""
+        """Yield the tables of named tasks in the order of these; a few tasks run ahead."""
         run.progress.start(phase, len(tasks))
-        for tables, counted in _results(tasks, run.pool, _MAX_WAITING * self._threads):
+        calls = [partial(_completed, name, task, run.stopped) for name, task in tasks]
+        for tables, counted in _results(calls, run.pool, _MAX_WAITING * self._threads):
             run.counters.update(counted)
             run.progress.step()
             tables.reverse()
@@ -166,9 +162,7 @@ def _results(
         yield running.popleft().result()
 
 
-def _completed(
-    name: str, task: Callable[[Counters], Iterator[Keyed]], stopped: threading.Event
-) -> _Result:
+def _completed(name: str, task: _Task, stopped: threading.Event) -> _Result:
     """Run a task to its end, or until no one needs its tables.
 
     Raises MrDedupError that names it for what is not a bug.

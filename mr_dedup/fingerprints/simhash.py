@@ -78,7 +78,8 @@ def _can_count_words(size_bytes: int, options: FeatureOptions, idf_table: IdfTab
     """Return whether features are single words whose weights in such a text are small enough.
 
     The weights of a text of a megabyte are up to half a million times 64; the limit is reached at
-    67 MB, without idf. There is no limit if the weight of a repeated word is bounded.
+    67 MB, without idf. Texts of any size qualify if a word has the same weight however often it
+    occurs (``binary``).
     """
     if options.unit != "words" or options.length != 1:
         return False

@@ -101,7 +101,7 @@ def similar_pairs(folder: Path, options: DedupOptions, run_job: RunJob) -> Simil
             **options.of_features,
             grouped=str(folder / GROUPED),
             methods=tuple(options.method_names),
-            keyword_idf=options.keyword_file,
+            keyword_idf=options.keyword_idf,
             verify=options.verify,
             shingles=options.compared_by,
         )

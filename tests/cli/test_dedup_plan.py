@@ -32,6 +32,19 @@ def tree(tmp_path, monkeypatch):
     return place
 
 
+def test_stages_write_the_files_that_the_plan_names(tree, capfd, monkeypatch):
+    path = write_jsonl(tree / "docs.jsonl", made_up_documents(1))
+    arguments = [path, "-o", tree / "out", "--method", "minhash"]
+    code, out, _ = dedup(capfd, *arguments, "--dry-run")
+    assert code == 0
+    named = re.findall(r"^  writes  (.*)$", out, re.MULTILINE)
+    assert len(named) == 4
+    stopped_after("keep", path, tree / "out", monkeypatch, capfd, *arguments[3:])
+    work = tree / ".out.unfinished"
+    for name in ", ".join(named).split(", "):
+        assert (work / name).exists() or (work / "result" / name).exists(), name
+
+
 def test_the_plan_is_what_a_run_does(tree, capfd, monkeypatch):
     monkeypatch.setattr(chunks, "CHUNK_BYTES", 2000)
     monkeypatch.setattr(chunks, "_MIN_BYTES", 2000)

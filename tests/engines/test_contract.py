@@ -2,6 +2,7 @@
 
 import contextlib
 import threading
+import time
 
 import pyarrow as pa
 import pytest
@@ -220,14 +221,18 @@ def test_only_some_tasks_run_ahead_of_what_is_read(tmp_path, monkeypatch):
 
 
 def test_a_task_that_fails_ends_the_others(tmp_path):
-    """They end at their next table: the second one would never end by itself."""
+    """They end at their next table: the second one takes minutes by itself."""
+    ended = []
 
-    class Endless(LettersJob, frozen=True, kw_only=True):
+    class Long(LettersJob, frozen=True, kw_only=True):
         def map(self, part, counters):
-            while part.number:
+            for _ in range(10_000 * part.number):
+                time.sleep(0.01)
                 yield from super().map(part, counters)
+            ended.append(part.number)
             yield from super().map(part, counters)
 
     given = inputs(tmp_path, ["damaged", "abc"])
     with pytest.raises(FormatError, match="byte 8: is damaged"):
-        left(MemoryEngine(threads=2), Endless(), given)
+        left(MemoryEngine(threads=2), Long(), given)
+    assert ended == [0]

@@ -177,7 +177,7 @@ class ClusterFilesystem(HadoopFilesystem):  # type: ignore[misc]
     def replace(self, new: str, uri: str) -> None:
         """Rename the folder ``new`` to ``uri``, and remove the previous ``uri``.
 
-        If that fails, both are as they were. Raises HadoopCommandError.
+        If ``new`` cannot be renamed, both are as they were. Raises HadoopCommandError.
         """
         folder, _, name = uri.rpartition("/")
         previous = f"{folder}/_{name}.{secrets.token_hex(4)}.replaced"

@@ -55,7 +55,7 @@ class DedupOptions:
     made_from: str = ""
     against: Sequence[EarlierResult] = ()
     methods: Sequence[SignatureMethod] = ()
-    keyword_idf: Path | None = None
+    keyword_idf: str | None = None
 
     @property
     def method_names(self) -> list[str]:
@@ -96,11 +96,6 @@ class DedupOptions:
     def of_features(self) -> dict[str, Any]:
         """The fields of jobs that compute fingerprints."""
         return {**self.of_documents, "features": self.features, "idf": self.idf}
-
-    @property
-    def keyword_file(self) -> str | None:
-        """The file that keywords are weighted by, as jobs take it."""
-        return None if self.keyword_idf is None else str(self.keyword_idf)
 
 
 class RunJob(Protocol):

@@ -35,7 +35,7 @@ def fingerprint_documents(folder: Path, options: DedupOptions, run_job: RunJob) 
         **options.of_features,
         fields=tuple(options.share_by),
         methods=tuple(method.name for method in options.methods),
-        keyword_idf=options.keyword_file,
+        keyword_idf=options.keyword_idf,
         cached_sets=None if options.verify is None else options.compared_by,
         cached_fields=tuple(KeepPolicy.parse(options.keep).fields) if options.keep else (),
     )
