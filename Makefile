@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+# with uv: INSTALL='uv pip install --python $(BIN)/python' make setup
+INSTALL ?= $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
 
@@ -12,7 +14,7 @@ help: ## list these commands
 # PYTHON=python3.12 VENV=.venv312 make test: the same with another interpreter
 $(READY): setup.cfg pyproject.toml
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	$(INSTALL) -e '.[dev]'
 	touch $@
 
 setup: $(READY) ## make the virtual environment .venv with everything in it
@@ -28,7 +30,7 @@ thorough-test: $(READY) ## the same with ten times as many random examples, othe
 
 $(VENV)/.smoke-ready: setup.cfg pyproject.toml
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[urls,server]'
+	$(INSTALL) -e '.[urls,server]'
 	touch $@
 
 smoke-setup: $(VENV)/.smoke-ready
@@ -40,7 +42,7 @@ kill-test: $(READY) ## kill dedup, writers of URLs and of an index at random mom
 	$(BIN)/python -m pytest -m slow -s
 
 $(VENV)/.browser-ready: $(READY)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[browser]'
+	$(INSTALL) -e '.[browser]'
 	touch $@
 
 browser-setup: $(VENV)/.browser-ready
@@ -77,7 +79,7 @@ examples: $(READY) ## run every example
 	done
 
 $(VENV)/.bench-ready: $(READY)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[bench]'
+	$(INSTALL) -e '.[bench]'
 	touch $@
 
 bench-setup: $(VENV)/.bench-ready
@@ -89,7 +91,7 @@ bench-quick: $(VENV)/.bench-ready ## the same at sizes of a minute, to see that 
 	$(BIN)/python -m bench --quick
 
 clean: ## remove what these commands made
-	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .uv build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -prune -exec rm -rf {} +
 
 .PHONY: help setup demo test thorough-test smoke-setup smoke kill-test browser-setup browser-test hadoop-up hadoop-down hadoop-test emr-test hadoop-smoke lint examples bench-setup bench bench-quick clean
