@@ -5,22 +5,17 @@ an earlier round, and replaces them by a forest: each node links to the smallest
 seen in its component. A first reduce step merges the links of each partition of nodes, and sends
 links to other partitions; a second merges what was sent. Where nothing was sent, by the counter of
 unsettled labels, the labels are final; otherwise the result goes through another round.
-
-Runs alone, a round at a time: python -m mr_dedup.jobs.components -r local pairs.tsv > labels.tsv
-Exit code 3 reports that labels are unsettled.
 """
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from typing_extensions import Self
 
-from mr_dedup.clusters.components import Labels, UnionFind, components
+from mr_dedup.clusters.components import UnionFind, components
 from mr_dedup.clusters.partitioned_components import (
     MAX_PARTITIONS,
     Links,
@@ -32,16 +27,8 @@ from mr_dedup.clusters.partitioned_components import (
     partitioned,
     requests,
 )
-from mr_dedup.errors import MrDedupError, errors_naming
-from mr_dedup.formats import pairs
-from mr_dedup.formats.content import open_content
-from mr_dedup.formats.decimal_kernels import signed_decimals
-from mr_dedup.formats.fingerprint_files import (
-    FingerprintFile,
-    UnknownFormatError,
-    format_by_ending,
-)
-from mr_dedup.jobs.contract import Add, Counters, Group, Job, Keyed, Reduce, TaskInput
+from mr_dedup.errors import MrDedupError
+from mr_dedup.jobs.contract import Counters, Group, Job, Keyed, Reduce, TaskInput
 
 Fingerprints = NDArray[np.uint64]
 Edges = tuple[Fingerprints, Fingerprints]
@@ -59,8 +46,7 @@ class ComponentsJob(Job, frozen=True, kw_only=True):
     Counts the ``edges`` read, the ``unsettled_labels``, and the ``nodes`` and ``components`` found,
     which are too many as long as labels are unsettled.
 
-    Inputs are tables whose first two columns, uint64, are the ends of edges, or text files of
-    pairs.
+    Inputs are tables whose first two columns, uint64, are the ends of edges.
 
     Attributes:
         partitions: Of the nodes; each is a key of the reduce steps.
@@ -84,7 +70,8 @@ class ComponentsJob(Job, frozen=True, kw_only=True):
         In memory: the forest; see UnionFind.
         """
         forest = UnionFind()
-        for left, right in _edges(part):
+        assert part.tables is not None
+        for left, right in map(edges_of, part.tables()):
             forest.add(left, right)
             counters[EDGES] += left.size
         labels = forest.labels()
@@ -147,39 +134,7 @@ class ComponentsJob(Job, frozen=True, kw_only=True):
 
     def warm_up(self) -> None:
         """Compile and load the kernels."""
-        format_lines(components(np.zeros(1, np.uint64), np.zeros(1, np.uint64)))
-
-    # run alone
-
-    @classmethod
-    def add_arguments(cls, add: Add, add_file: Add) -> None:
-        """Declare the options of the job."""
-        add("--partitions", type=int, default=16, help="of the nodes, each a reduce key (16)")
-
-    @classmethod
-    def from_arguments(cls, arguments: argparse.Namespace) -> Self:
-        """Return the job with the options that were parsed; raises as ``__post_init__``."""
-        return cls(partitions=arguments.partitions)
-
-    @classmethod
-    def check_inputs(cls, arguments: argparse.Namespace) -> None:
-        """Raise MrDedupError for standard input: mrjob would copy it to a file without a name."""
-        if not arguments.args or "-" in arguments.args:
-            raise MrDedupError("no files of pairs; standard input is not read")
-
-    @classmethod
-    def unfinished(cls, counters: Mapping[str, int]) -> str | None:
-        """Return how many labels are unsettled; None if there are none."""
-        unsettled = unsettled_labels(counters)
-        return (
-            f"{unsettled:,} labels are unsettled: run it again on this output"
-            if unsettled
-            else None
-        )
-
-    def lines(self, table: pa.Table) -> bytes:
-        """Return lines ``node TAB label``, signed decimals."""
-        return format_lines(Labels(*edges_of(table)))
+        components(np.zeros(1, np.uint64), np.zeros(1, np.uint64))
 
 
 def unsettled_labels(counters: Mapping[str, int]) -> int:
@@ -200,34 +155,6 @@ def edges_of(table: pa.Table) -> Edges:
     return table.column(0).to_numpy(), table.column(1).to_numpy()
 
 
-def format_lines(labels: Labels) -> bytes:
-    """Return lines ``node TAB label``, signed decimals."""
-    separators = np.tile(np.frombuffer(b"\t\n", np.uint8), len(labels))
-    return signed_decimals(np.stack([labels.nodes, labels.labels], axis=1).ravel(), separators)
-
-
-def _edges(part: TaskInput) -> Iterator[Edges]:
-    """Yield the edges of one input; raises FormatError if it is damaged."""
-    if part.tables is not None:
-        yield from map(edges_of, part.tables())
-        return
-    _refuse_fingerprints(part.name)
-    with errors_naming(part.name, part.path):
-        compression = FingerprintFile.detect(part.path, format="text").compression
-    with open_content(part.path, part.name, compression) as content:
-        yield from pairs.read(content, part.name)
-
-
-def _refuse_fingerprints(name: str) -> None:
-    """Raise MrDedupError for the name of a file that is not text."""
-    try:
-        is_text = format_by_ending(name) == "text"
-    except UnknownFormatError:
-        is_text = True
-    if not is_text:
-        raise MrDedupError(f"{name}: is a file of fingerprints by its ending, expected pairs")
-
-
 def _link_tables(key: int, links: PartitionLinks) -> Iterator[Keyed]:
     """Yield the links of a partition, its own nodes' first."""
     for some in (links.own, links.others):
@@ -244,9 +171,3 @@ def _sent(buffered: Sequence[tuple[Partitions, Links]]) -> Iterator[Keyed]:
     labels = np.concatenate([links.labels for _, links in buffered])
     for key, columns in partitioned(to, nodes, labels):
         yield key, pa.table(dict(zip(("node", "label"), columns, strict=True)))
-
-
-if __name__ == "__main__":
-    from mr_dedup.engines.streaming.table_job import run_alone
-
-    run_alone(ComponentsJob)

@@ -7,16 +7,14 @@ does not depend on it.
 
 from __future__ import annotations
 
-import argparse
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
 import msgspec
 import pyarrow as pa
-from typing_extensions import Self
 
 from mr_dedup.formats.documents.hadoop_lines import HadoopSplit
 from mr_dedup.jobs.part_cache import PartCache
@@ -36,9 +34,6 @@ Reduce = Callable[[Iterator[Group], Counters], Iterator[Keyed]]
 The groups of a step are divided among tasks, each group whole. What a task yields for a group may
 depend on no other group, but for the size of the tables that it is cut into.
 """
-
-Add = Callable[..., object]
-"""A function with the parameters of ``argparse.ArgumentParser.add_argument``."""
 
 
 @dataclass(frozen=True)
@@ -87,26 +82,6 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def warm_up(self) -> None:
         """Compile and load what tasks need: called once, before tasks are forked."""
 
-    # a job that users run alone, as a program
-
-    @classmethod
-    def add_arguments(cls, add: Add, add_file: Add) -> None:
-        """Declare the options of the job by ``add``, those that are files by ``add_file``."""
-
-    @classmethod
-    def from_arguments(cls, arguments: argparse.Namespace) -> Self:
-        """Return the job with the options that were parsed; raises as ``__post_init__``."""
-        raise NotImplementedError
-
-    @classmethod
-    def check_inputs(cls, arguments: argparse.Namespace) -> None:
-        """Raise MrDedupError for inputs, ``arguments.args``, that cannot be read by mrjob."""
-
     def lines(self, table: pa.Table) -> bytes:
         """Return a table of the result as lines of text."""
         raise NotImplementedError
-
-    @classmethod
-    def unfinished(cls, counters: Mapping[str, int]) -> str | None:
-        """Return why a result with these counters is not final; None if it is."""
-        return None

@@ -1,21 +1,16 @@
 """The document frequencies job: in how many documents each feature occurs, counted in the cluster.
 
 A map task counts the features of one chunk of documents; a reducer adds up the counts for a range
-of features, by the leading bits of their hashes, and drops those that too few documents have. Run
-alone it prints ``documents TAB number``, and a line a feature, ``hash TAB documents``, signed
-decimals: python -m mr_dedup.jobs.document_frequencies -r local pages.jsonl.gz
+of features, by the leading bits of their hashes, and drops those that too few documents have.
 """
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
-from typing_extensions import Self
 
 from mr_dedup.features.feature_counts import (
     Counts,
@@ -24,10 +19,8 @@ from mr_dedup.features.feature_counts import (
     sum_counts,
 )
 from mr_dedup.features.options import FeatureOptions
-from mr_dedup.formats.decimal_kernels import signed_decimals
-from mr_dedup.jobs.contract import Add, Counters, Group, Keyed, Reduce, TaskInput
+from mr_dedup.jobs.contract import Counters, Group, Keyed, Reduce, TaskInput
 from mr_dedup.jobs.document_job import DocumentJob
-from mr_dedup.jobs.document_options import add_feature_options, feature_options
 
 _RANGE_BITS = 8
 """Leading bits of a hash that are its reduce key, so that a range fits in memory."""
@@ -45,13 +38,11 @@ class DocumentFrequenciesJob(DocumentJob, frozen=True, kw_only=True):
     Attributes:
         features: Which features are counted.
         min_documents: Features that fewer documents have are dropped.
-        keeps_rejects: Whether rejected records are in the result as well.
         buffered_features: Features that a reducer buffers before it merges them; 16 bytes each.
     """
 
     features: FeatureOptions = FeatureOptions()
     min_documents: int = 2
-    keeps_rejects: bool = True
     buffered_features: int = 1 << 22
 
     def __post_init__(self) -> None:
@@ -72,9 +63,8 @@ class DocumentFrequenciesJob(DocumentJob, frozen=True, kw_only=True):
             for counts in count_features(texts, self.features):
                 yield from _keyed(counts)
             yield _DOCUMENTS_KEY, pa.table({DOCUMENTS: [reading.documents]})
-            if self.keeps_rejects:
-                for rejects in reading.rejects():
-                    yield _DOCUMENTS_KEY + 1 + reading.chunk.number, rejects
+            for rejects in reading.rejects():
+                yield _DOCUMENTS_KEY + 1 + reading.chunk.number, rejects
 
     def reduces(self) -> Sequence[Reduce]:
         """Return the one step."""
@@ -111,32 +101,6 @@ class DocumentFrequenciesJob(DocumentJob, frozen=True, kw_only=True):
                 limit = max(limit, 2 * features)
         return sum_counts(buffered)
 
-    # run alone
-
-    @classmethod
-    def add_arguments(cls, add: Add, add_file: Add) -> None:
-        """Declare what is read, and which features are counted."""
-        super().add_arguments(add, add_file)
-        add_feature_options(add, add_file, weights=False)
-        add("--min-documents", type=int, default=2, metavar="N",
-            help="drop features that fewer documents have (2)")  # fmt: skip
-
-    @classmethod
-    def from_arguments(cls, arguments: argparse.Namespace) -> Self:
-        """Return the job; raises ValueError for options that contradict one another."""
-        return cls(
-            **cls.reading_arguments(arguments),
-            features=feature_options(arguments),
-            min_documents=arguments.min_documents,
-            keeps_rejects=False,
-        )
-
-    def lines(self, table: pa.Table) -> bytes:
-        """Return ``documents TAB number``, or ``hash TAB documents`` a line."""
-        if table.column_names == [DOCUMENTS]:
-            return b"documents\t%d\n" % table[DOCUMENTS][0].as_py()
-        return format_lines(*counts_in(table))
-
 
 def counts_in(table: pa.Table) -> Counts:
     """Return the features of a table, ascending, and in how many documents each is."""
@@ -156,16 +120,3 @@ def _keyed(counts: Counts) -> Iterator[Keyed]:
     for key, (start, stop) in enumerate(pairwise(edges)):
         if start < stop:
             yield key, _table_of((hashes[start:stop], documents[start:stop]))
-
-
-def format_lines(hashes: NDArray[np.uint64], counts: NDArray[np.uint64]) -> bytes:
-    """Return ``hash TAB documents`` a line, signed decimals."""
-    numbers = np.column_stack([hashes, counts]).reshape(-1)
-    following = np.tile(np.frombuffer(b"\t\n", np.uint8), hashes.size)
-    return signed_decimals(numbers, following)
-
-
-if __name__ == "__main__":
-    from mr_dedup.engines.streaming.table_job import run_alone
-
-    run_alone(DocumentFrequenciesJob)

@@ -1,7 +1,4 @@
-"""Options of what reads documents: how to read them, which features they have.
-
-The same for commands and for the jobs that they run, which are given them one by one.
-"""
+"""Options of what reads documents: how to read them, which features they have."""
 
 from __future__ import annotations
 
@@ -55,19 +52,16 @@ def add_reading_options(add: Add, size: Callable[[str], int] = int) -> None:
         help="end with an error at the first record that cannot be read")  # fmt: skip
 
 
-def add_feature_options(
-    add: Add, add_file: Add | None = None, *, weights: bool = True, features: str = "words:1"
-) -> None:
+def add_feature_options(add: Add, *, weights: bool = True, features: str = "words:1") -> None:
     """Declare by ``add`` which features a text has, and unless they do not matter their weights.
 
-    ``add_file`` declares what is a file that a job's tasks need, if that takes more; ``features``
-    are the default.
+    ``features`` are the default.
     """
     add("--features", default=features, metavar="words:N|characters:N|auto",
         help="shingles of so many words or characters; or auto, by script, of 3 words or 5 "
         f"characters (default {features})")  # fmt: skip
     if weights:
-        _add_weights(add, add_file or add)
+        _add_weights(add)
     add("--stop-words", metavar="LANGUAGE",
         help="ignore the stop words of a language, such as en (default: none)")  # fmt: skip
     add("--stem", metavar="LANGUAGE",
@@ -81,12 +75,12 @@ def add_feature_options(
         "characters), nfc or none (default nfkc)")  # fmt: skip
 
 
-def _add_weights(add: Add, add_file: Add) -> None:
+def _add_weights(add: Add) -> None:
     # no choices, as importing them would import numba, which takes half a second
     add("--weights", default="log-tf", metavar="WEIGHTING",
         help="what a feature that occurs t times weighs: binary, 1; tf, t; log-tf, 1 + ln t; "
         "tf-idf and log-tf-idf, these times its rarity (default log-tf)")  # fmt: skip
-    add_file("--idf", metavar="FILE",
+    add("--idf", metavar="FILE",
         help="in how many documents each feature occurs, as mr-dedup idf writes it: needed by "
         "--weights that end in -idf")  # fmt: skip
 

@@ -1,29 +1,23 @@
 """The fingerprint job: documents to their simhashes (paper section 2), computed in the cluster.
 
 A map task reads one chunk of documents; there is no reduce step. The result are rows, in the order
-of the documents. Run alone it prints a line a document that has a fingerprint,
-``fingerprint TAB id``: python -m mr_dedup.jobs.fingerprint -r local pages.jsonl.gz
+of the documents.
 """
 
 from __future__ import annotations
 
-import argparse
-import io
 from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
-from typing_extensions import Self
 
 from mr_dedup.features.options import FeatureOptions
 from mr_dedup.fingerprints.simhash import Fingerprints, simhash
-from mr_dedup.formats import text
 from mr_dedup.formats.documents.batch import DocumentBatch
 from mr_dedup.formats.documents.chunks import DocumentChunk
 from mr_dedup.jobs.cached_documents import CachedDocuments, CachedOffsets
-from mr_dedup.jobs.contract import Add, Counters, Keyed, TaskInput
+from mr_dedup.jobs.contract import Counters, Keyed, TaskInput
 from mr_dedup.jobs.document_job import DocumentJob
-from mr_dedup.jobs.document_options import add_feature_options, feature_options
 from mr_dedup.jobs.frequencies import read_frequencies
 from mr_dedup.jobs.method_options import parsed_methods
 from mr_dedup.jobs.part_cache import PartCache
@@ -107,35 +101,6 @@ class FingerprintJob(DocumentJob, frozen=True, kw_only=True):
             return signing(self.features, frequencies, methods, sets)
         return lambda texts: (simhash(texts, self.features, frequencies), {}, None)
 
-    # run alone
-
-    @classmethod
-    def add_arguments(cls, add: Add, add_file: Add) -> None:
-        """Declare what is read, and what of it fingerprints are made of."""
-        super().add_arguments(add, add_file)
-        add_feature_options(add, add_file)
-
-    @classmethod
-    def from_arguments(cls, arguments: argparse.Namespace) -> Self:
-        """Return the job; raises ValueError for options that contradict one another."""
-        return cls(
-            **cls.reading_arguments(arguments),
-            features=feature_options(arguments),
-            idf=arguments.idf,
-        )
-
-    def lines(self, table: pa.Table) -> bytes:
-        """Return ``fingerprint TAB id`` a line for documents that have one; none for rejects."""
-        if "fingerprint" not in table.column_names:
-            return b""
-        values = table["fingerprint"]
-        found = table.filter(values.is_valid())
-        lines = io.BytesIO()
-        numbers = found["fingerprint"].to_numpy().view(np.uint64)
-        ids = found["id"].combine_chunks()
-        text.write_identified(lines, "output", numbers, ids)
-        return lines.getvalue()
-
 
 def _keep(
     chunk: DocumentChunk, cached: CachedDocuments, offsets: CachedOffsets, cache: PartCache
@@ -180,9 +145,3 @@ def table_of(
         assert batch.fields is not None
         table = table.append_column(name, batch.fields[name])
     return table
-
-
-if __name__ == "__main__":
-    from mr_dedup.engines.streaming.table_job import run_alone
-
-    run_alone(FingerprintJob)

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
-
-from mr_dedup.errors import MrDedupError
 from mr_dedup.formats.chunks import DESCRIPTION_SUFFIX
 from mr_dedup.formats.fingerprint_chunks import FingerprintChunk, FingerprintPart
 from mr_dedup.formats.fingerprint_files import FingerprintFile, Format
@@ -28,15 +25,3 @@ def chunk_of(part: TaskInput, format: Format | None, byte_order: ByteOrder) -> F
     # the copy of a file on a cluster has its endings; what the user calls it may not
     file = FingerprintFile.detect(part.path, format=format, byte_order=byte_order)
     return FingerprintChunk(part.number, (FingerprintPart.whole(file),))
-
-
-def refuse_stdin(arguments: argparse.Namespace) -> None:
-    """Raise MrDedupError for standard input that is not text: mrjob would add a line end to it.
-
-    Args:
-        arguments: Those of a job that is run alone: the names of the inputs, ``args``, and
-            ``corpus_format``.
-    """
-    from_stdin = not arguments.args or "-" in arguments.args
-    if from_stdin and arguments.corpus_format != "text":
-        raise MrDedupError("no corpus files; standard input is read with --corpus-format text only")

@@ -7,24 +7,19 @@ orders the pairs by ranges. As lines: ``left TAB right``, signed decimals, ascen
 left is the smaller; of two it is of the first, and fingerprints that both have are pairs too.
 
 All tasks need the same design: it is chosen for ``expected`` fingerprints.
-
-Runs alone, as any MRJob: python -m mr_dedup.jobs.join -r local corpus-*.longs
 """
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-from typing_extensions import Self
 
-from mr_dedup.errors import MrDedupError, errors_naming
+from mr_dedup.errors import errors_naming
 from mr_dedup.formats.decimal_kernels import signed_decimals
-from mr_dedup.formats.fingerprint_files import BYTE_ORDERS, FORMATS, Format
+from mr_dedup.formats.fingerprint_files import Format
 from mr_dedup.formats.longs import ByteOrder
 from mr_dedup.hamming import search, self_join
 from mr_dedup.hamming.bit_order import BitOrder
@@ -33,8 +28,8 @@ from mr_dedup.hamming.pair_order import in_order
 from mr_dedup.hamming.pairs import Pairs
 from mr_dedup.hamming.partitions import Fingerprints, Partitioning, PartitionJoin, Side, Sided
 from mr_dedup.hamming.planner import DEFAULT_MEMORY_BYTES, parts_for, plan_self
-from mr_dedup.jobs.contract import Add, Counters, Group, Job, Keyed, Reduce, TaskInput
-from mr_dedup.jobs.fingerprint_chunks import chunk_of, refuse_stdin
+from mr_dedup.jobs.contract import Counters, Group, Job, Keyed, Reduce, TaskInput
+from mr_dedup.jobs.fingerprint_chunks import chunk_of
 
 BATCH_SIZE = 1 << 21
 """Fingerprints that are made distinct and scattered at a time: 16 MB, and four copies."""
@@ -58,7 +53,6 @@ class JoinJob(Job, frozen=True, kw_only=True):
         k: The largest Hamming distance, 0 to 64.
         others: The numbers of the inputs that are of the second of two corpora; None if there is
             one corpus.
-        other_names: The same by what the inputs are called.
         design: The table design; ``auto`` for the planner's choice.
         bit_order: ``natural``, ``interleaved``, or 64 positions.
         expected: About how many fingerprints there are.
@@ -74,7 +68,6 @@ class JoinJob(Job, frozen=True, kw_only=True):
 
     k: int = 3
     others: tuple[int, ...] | None = None
-    other_names: tuple[str, ...] | None = None
     design: str = "auto"
     bit_order: str = "interleaved"
     expected: int = DEFAULT_EXPECTED
@@ -151,11 +144,10 @@ class JoinJob(Job, frozen=True, kw_only=True):
 
     @property
     def _two_corpora(self) -> bool:
-        return self.others is not None or self.other_names is not None
+        return self.others is not None
 
     def _side(self, part: TaskInput) -> Side:
-        is_other = part.number in (self.others or ()) or part.name in (self.other_names or ())
-        return Side.RIGHT if is_other else Side.LEFT
+        return Side.RIGHT if part.number in (self.others or ()) else Side.LEFT
 
     @property
     def partition_count(self) -> int:
@@ -170,74 +162,9 @@ class JoinJob(Job, frozen=True, kw_only=True):
         parts = self.partitions or parts_for(self.expected, self.table_bytes)
         return Partitioning(planned.chosen.design, BitOrder.parse(self.bit_order), parts)
 
-    # run alone
-
-    @classmethod
-    def add_arguments(cls, add: Add, add_file: Add) -> None:
-        """Declare the options of the job."""
-        add_file(
-            "--others",
-            help="a file that names, one a line, the inputs that are the other of two corpora",
-        )
-        add("-k", dest="k", type=int, default=3, help="largest Hamming distance (3)")
-        add("--design", default="auto", help="the table design, as mr-dedup plan names it")
-        add("--bit-order", default="interleaved", help="natural, interleaved, or 64 positions")
-        add(
-            "--expected",
-            type=int,
-            default=DEFAULT_EXPECTED,
-            help=f"about how many fingerprints there are ({DEFAULT_EXPECTED:,})",
-        )
-        add("--partitions", type=int, help="of each table (default: by --expected)")
-        add("--corpus-format", choices=FORMATS, help="if names do not show it")
-        add("--byte-order", choices=BYTE_ORDERS, default="big", help="of longs (big)")
-        add("--with-distance", action="store_true", help="print left TAB right:distance")
-        add(
-            "--table-bytes",
-            type=int,
-            default=DEFAULT_MEMORY_BYTES,
-            help="memory for a partition; one that needs more is split",
-        )
-
-    @classmethod
-    def from_arguments(cls, arguments: argparse.Namespace) -> Self:
-        """Return the job with the options that were parsed.
-
-        Raises:
-            ValueError: For options as ``__post_init__``.
-            MrDedupError: If the file of ``--others`` cannot be read.
-        """
-        return cls(
-            k=arguments.k,
-            other_names=_names(arguments.others) if arguments.others else None,
-            design=arguments.design,
-            bit_order=arguments.bit_order,
-            expected=arguments.expected,
-            partitions=arguments.partitions,
-            with_distance=arguments.with_distance,
-            corpus_format=arguments.corpus_format,
-            byte_order=arguments.byte_order,
-            table_bytes=arguments.table_bytes,
-        )
-
-    @classmethod
-    def check_inputs(cls, arguments: argparse.Namespace) -> None:
-        """Raise MrDedupError for inputs that tasks could not read."""
-        refuse_stdin(arguments)
-
     def lines(self, table: pa.Table) -> bytes:
         """Return the pairs as lines, one for each; see ``format_lines``."""
         return format_lines(pairs_of(table), self.with_distance)
-
-
-def _names(path: str) -> tuple[str, ...]:
-    """Return the lines of a file; none of one on a cluster, of which each task has a copy."""
-    if "://" in path:
-        return ()
-    try:
-        return tuple(Path(path).read_text("utf-8", "surrogateescape").splitlines())
-    except OSError as error:
-        raise MrDedupError(f"{path}: cannot be read: {error.strerror}") from error
 
 
 def _sided(table: pa.Table) -> Sided:
@@ -278,9 +205,3 @@ def format_lines(pairs: Pairs, with_distance: bool = False) -> bytes:
         following = b"\t:\n"
     separators = np.tile(np.frombuffer(following, np.uint8), len(pairs))
     return signed_decimals(np.stack(columns, axis=1).ravel(), separators)
-
-
-if __name__ == "__main__":
-    from mr_dedup.engines.streaming.table_job import run_alone
-
-    run_alone(JoinJob)

@@ -15,15 +15,6 @@ SIMHASH = "simhash"
 """The method that is not by exact keys: fingerprints within some bits of one another."""
 
 
-def methods_of(options: argparse.Namespace) -> list[SignatureMethod]:
-    """Return the methods by exact keys that ``options.method`` names, each once.
-
-    Raises ValueError for an unknown method, and MrDedupError for document frequencies that cannot
-    be read.
-    """
-    return parsed_methods(options.method or (), keyword_frequencies(options), options.normalize)
-
-
 def parsed_methods(
     names: Sequence[str],
     frequencies: DocumentFrequencies | None,

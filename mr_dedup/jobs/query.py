@@ -10,7 +10,6 @@ Runs alone, as any MRJob: python -m mr_dedup.jobs.query -r local --queries Q.lon
 
 from __future__ import annotations
 
-import argparse
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
@@ -20,17 +19,13 @@ from typing import Literal
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from typing_extensions import Self
 
 from mr_dedup.errors import FormatError, errors_naming
 from mr_dedup.formats.decimal_kernels import signed_decimals
 from mr_dedup.formats.fingerprint_chunks import FingerprintChunk
 from mr_dedup.formats.fingerprint_files import (
-    BYTE_ORDERS,
-    FORMATS,
     FingerprintFile,
     Format,
-    format_by_ending,
 )
 from mr_dedup.formats.longs import ByteOrder
 from mr_dedup.hamming import search
@@ -39,14 +34,13 @@ from mr_dedup.hamming.pairs import Pairs
 from mr_dedup.hamming.planner import (
     DEFAULT_MEMORY_BYTES,
     SAMPLE_SIZE,
-    SIDES,
     Plan,
     Side,
     plan,
     spread_sample,
 )
-from mr_dedup.jobs.contract import Add, Counters, Group, Job, Keyed, Reduce, TaskInput
-from mr_dedup.jobs.fingerprint_chunks import chunk_of, refuse_stdin
+from mr_dedup.jobs.contract import Counters, Group, Job, Keyed, Reduce, TaskInput
+from mr_dedup.jobs.fingerprint_chunks import chunk_of
 
 Fingerprints = NDArray[np.uint64]
 
@@ -186,52 +180,6 @@ class QueryJob(Job, frozen=True, kw_only=True):
             Path(self.queries), format=self.queries_format, byte_order=self.byte_order
         )
 
-    # run alone
-
-    @classmethod
-    def add_arguments(cls, add: Add, add_file: Add) -> None:
-        """Declare the options of the job."""
-        add_file("--queries", help="the file of query fingerprints (required)")
-        add("-k", dest="k", type=int, default=3, help="largest Hamming distance (3)")
-        add("--index", choices=["auto", *SIDES], default="auto", help="the side to index")
-        add("--design", default="auto", help="the table design, as mr-dedup plan names it")
-        add("--with-distance", action="store_true", help="print near-duplicate:distance")
-        add("--corpus-format", choices=FORMATS, help="if names do not show it")
-        add("--queries-format", choices=FORMATS, help="if its name does not show it")
-        add("--byte-order", choices=BYTE_ORDERS, default="big", help="of longs (big)")
-        add(
-            "--table-bytes",
-            type=int,
-            default=DEFAULT_MEMORY_BYTES,
-            help="memory for a task's tables; queries that need more are probed in slices",
-        )
-
-    @classmethod
-    def from_arguments(cls, arguments: argparse.Namespace) -> Self:
-        """Return the job with the options that were parsed; raises ValueError."""
-        if not arguments.queries:
-            raise ValueError("--queries is required")
-        return cls(
-            queries=arguments.queries,
-            k=arguments.k,
-            index=arguments.index,
-            design=arguments.design,
-            with_distance=arguments.with_distance,
-            corpus_format=arguments.corpus_format,
-            queries_format=arguments.queries_format,
-            byte_order=arguments.byte_order,
-            table_bytes=arguments.table_bytes,
-        )
-
-    @classmethod
-    def check_inputs(cls, arguments: argparse.Namespace) -> None:
-        """Raise MrDedupError for a corpus or queries that tasks could not read."""
-        refuse_stdin(arguments)
-        if "://" not in arguments.queries:
-            cls.from_arguments(arguments)._queries_file()
-        elif not arguments.queries_format:
-            format_by_ending(arguments.queries)
-
     def lines(self, table: pa.Table) -> bytes:
         """Return the matches as lines, one for each query; see ``format_lines``."""
         return format_lines(matches_of(table), self.with_distance)
@@ -310,6 +258,6 @@ def format_lines(matches: Pairs, with_distance: bool = False) -> bytes:
 
 
 if __name__ == "__main__":
-    from mr_dedup.engines.streaming.table_job import run_alone
+    from mr_dedup.engines.streaming.query_program import main
 
-    run_alone(QueryJob)
+    main()

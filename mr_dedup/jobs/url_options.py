@@ -1,4 +1,4 @@
-"""Options of the form that URLs are brought to: the same for commands and for the job."""
+"""Options of the form that URLs are brought to."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ _FLAGS = ("keep_fragments", "drop_index", "drop_tracking")
 """Options that are called as the parameters of UrlForm that they set."""
 
 
-def add_form_options(add: Add, add_file: Add | None = None) -> None:
-    """Declare by ``add`` which form URLs are brought to; ``add_file`` declares the file."""
+def add_form_options(add: Add) -> None:
+    """Declare by ``add`` which form URLs are brought to."""
     add("--no-canonical", action="store_true", help="take URLs as they are, byte for byte")
     add("--keep-fragments", action="store_true", help="keep what follows #")
     add("--drop-index", action="store_true", help="drop index.html and the like at the end")
     add("--drop-tracking", action="store_true", help="drop utm_source, gclid and the like")
-    (add_file or add)("--mirrors", metavar="FILE",
+    add("--mirrors", metavar="FILE",
         help="hosts that mirror one another, a line for each group; the first is kept")  # fmt: skip
 
 

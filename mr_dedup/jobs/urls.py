@@ -1,28 +1,23 @@
 """The URLs job: lists of URLs to distinct ones, with how often each was seen.
 
 A map task brings the URLs of one chunk to their form and merges equal ones; a reducer merges those
-of a range of digests, in the order in which their URLs came first. Run alone it prints
-``visits TAB url``: python -m mr_dedup.jobs.urls -r local urls.txt.gz
+of a range of digests, in the order in which their URLs came first.
 """
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, pairwise
 from typing import Literal
 
 import numpy as np
 import pyarrow as pa
-from typing_extensions import Self
 
-from mr_dedup.errors import MrDedupError
 from mr_dedup.formats.documents.chunks import DocumentChunk
 from mr_dedup.formats.documents.rejects import Rejects
 from mr_dedup.formats.url_lines import part_url_lines
-from mr_dedup.jobs.contract import Add, Counters, Group, Job, Keyed, Reduce, TaskInput
+from mr_dedup.jobs.contract import Counters, Group, Job, Keyed, Reduce, TaskInput
 from mr_dedup.jobs.reading import REJECTED, TaskRejects, chunk_of
-from mr_dedup.jobs.url_options import add_form_options, url_form
 from mr_dedup.jobs.url_rows import UrlRows, from_table, merged, to_table
 from mr_dedup.urls.canonical import UrlForm
 from mr_dedup.urls.digests import digests_of, formed_lines, grouped
@@ -44,14 +39,12 @@ class UrlsJob(Job, frozen=True, kw_only=True):
 
     Attributes:
         form: The form that URLs are brought to.
-        keeps_rejects: Whether lines that are not URLs are in the result as well.
         buffered_urls: URLs that a map task merges before it yields them; some 140 bytes each.
         yielded_urls: URLs of a table that a map task yields.
         left_urls: URLs of a table of the result; a reader of it buffers one of each range.
     """
 
     form: UrlForm = UrlForm()
-    keeps_rejects: bool = True
     buffered_urls: int = 1 << 19
     yielded_urls: int = 1 << 16
     left_urls: int = 1 << 12
@@ -63,9 +56,8 @@ class UrlsJob(Job, frozen=True, kw_only=True):
             for rows, seen in self._merged_rows(chunk, rejects.report):
                 counters["urls"] += seen
                 yield from _keyed(rows, self.yielded_urls)
-            if self.keeps_rejects:
-                for table in rejects.tables():
-                    yield REJECTS_KEY + chunk.number, table
+            for table in rejects.tables():
+                yield REJECTS_KEY + chunk.number, table
             counters[REJECTED] += rejects.report.count
 
     def reduces(self) -> Sequence[Reduce]:
@@ -116,28 +108,6 @@ class UrlsJob(Job, frozen=True, kw_only=True):
                 limit = max(limit, 2 * count)
         return merged(buffered)
 
-    # run alone
-
-    @classmethod
-    def add_arguments(cls, add: Add, add_file: Add) -> None:
-        """Declare the form of URLs."""
-        add_form_options(add, add_file)
-
-    @classmethod
-    def from_arguments(cls, arguments: argparse.Namespace) -> Self:
-        """Return the job; raises MrDedupError for options that contradict one another."""
-        return cls(form=url_form(arguments) or UrlForm(), keeps_rejects=False)
-
-    @classmethod
-    def check_inputs(cls, arguments: argparse.Namespace) -> None:
-        """Raise MrDedupError for standard input, which mrjob copies to a file without a name."""
-        if not arguments.args or "-" in arguments.args:
-            raise MrDedupError("no lists of URLs; mr-dedup reads them from standard input")
-
-    def lines(self, table: pa.Table) -> bytes:
-        """Return ``visits TAB url`` a line."""
-        return format_lines(from_table(table))
-
 
 def format_lines(rows: UrlRows) -> bytes:
     """Return ``visits TAB url`` a line."""
@@ -158,9 +128,3 @@ def _keyed(rows: UrlRows, urls_a_table: int) -> Iterator[Keyed]:
 def _tables(rows: UrlRows, urls_a_table: int) -> Iterator[pa.Table]:
     for start in range(0, len(rows), urls_a_table):
         yield to_table(rows.between(start, start + urls_a_table))
-
-
-if __name__ == "__main__":
-    from mr_dedup.engines.streaming.table_job import run_alone
-
-    run_alone(UrlsJob)

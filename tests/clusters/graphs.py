@@ -32,10 +32,6 @@ def labels_of(pairs: Iterable[tuple[int, int]]) -> dict[int, int]:
     return {node: labels[node] for node in sorted(labels, key=signed)}
 
 
-def label_lines(pairs: Iterable[tuple[int, int]]) -> list[str]:
-    return [f"{signed(node)}\t{signed(label)}" for node, label in labels_of(pairs).items()]
-
-
 def chain(nodes: list[int]) -> Pairs:
     return list(pairwise(nodes))
 

@@ -1,22 +1,18 @@
-"""The components job: a round at a time, task by task and run alone."""
+"""The components job: a round at a time, task by task."""
 
-import functools
-import gzip
 import random
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pytest
-import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mr_dedup.engines.streaming.table_job import UNFINISHED_CODE
-from mr_dedup.errors import FormatError, MrDedupError
+from mr_dedup.errors import MrDedupError
 from mr_dedup.jobs.components import ComponentsJob, edges_of, unsettled_labels
 from mr_dedup.jobs.contract import Counters, TaskInput
-from tests.clusters.graphs import EXTREMES, label_lines, labels_of, random_nodes, shapes
+from tests.clusters.graphs import EXTREMES, labels_of, random_nodes, shapes
 from tests.oracles import signed
 from tests.strategies import costly
 
@@ -26,10 +22,6 @@ SHAPES = shapes(random.Random(31))
 def table_of(pairs):
     columns = np.array(pairs, dtype=np.uint64).reshape(-1, 2)
     return pa.table({"left": columns[:, 0].copy(), "right": columns[:, 1].copy()})
-
-
-def lines_of(pairs):
-    return "".join(f"{signed(one)}\t{signed(other)}\n" for one, other in pairs)
 
 
 def flat(lists):
@@ -161,27 +153,6 @@ def test_without_counters_labels_are_not_taken_for_final():
     assert unsettled_labels({"edges": 3, "unsettled_labels": 2}) == 2
 
 
-# text
-
-
-def edges_in(path, name=None):
-    tasks = Tasks(1)
-    labels, _ = tasks.round([TaskInput(path, name or str(path))])
-    return dict(rows_of(labels)), tasks.counters["edges"]
-
-
-@pytest.mark.parametrize("name", ["a.tsv", "a.txt", "a.tsv.gz", "a.txt.zst", "part-00000"])
-def test_text_is_read_compressed_or_not(tmp_path, name):
-    pairs = SHAPES["forest"]
-    text = lines_of(pairs).encode()
-    if name.endswith(".gz"):
-        text = gzip.compress(text)
-    elif name.endswith(".zst"):
-        text = zstandard.compress(text)
-    (tmp_path / name).write_bytes(text)
-    assert edges_in(tmp_path / name) == (labels_of(pairs), len(pairs))
-
-
 def test_tables_are_read_whatever_their_columns_are_called():
     pairs = SHAPES["forest"]
     table = table_of(pairs)
@@ -191,76 +162,7 @@ def test_tables_are_read_whatever_their_columns_are_called():
         assert (dict(rows_of(labels)), tasks.counters["edges"]) == (labels_of(pairs), len(pairs))
 
 
-def test_damage_is_reported_with_the_line_and_the_users_file(tmp_path):
-    (tmp_path / "a.tsv").write_text("1\t2\n3\n")
-    with pytest.raises(FormatError, match=r"^s3://pairs/a.tsv, line 2: expected a fingerprint and"):
-        edges_in(tmp_path / "a.tsv", "s3://pairs/a.tsv")
-
-
-def test_files_of_fingerprints_are_refused_by_their_names(tmp_path):
-    for name in ("a.longs", "b.fpz"):
-        (tmp_path / name).touch()
-        with pytest.raises(MrDedupError, match=f"{name}: is a file of fingerprints by its ending"):
-            edges_in(tmp_path / name)
-
-
-def test_an_empty_file_has_no_edges(tmp_path):
-    (tmp_path / "a.tsv").touch()
-    (tmp_path / "b.tsv").write_text("1\t2\n")
-    assert edges_in(tmp_path / "b.tsv") == ({1: 1, 2: 1}, 1)
-    tasks = Tasks(1)
-    assert list(tasks.job.map(TaskInput(tmp_path / "a.tsv", "a.tsv"), tasks.counters)) == []
-
-
 def test_options_out_of_range_are_refused():
     for partitions in (0, 65537):
         with pytest.raises(ValueError, match=f"from 1 to 65536, not {partitions}"):
             ComponentsJob(partitions=partitions)
-
-
-# run alone
-
-
-@pytest.fixture
-def run_alone(run_alone):
-    return functools.partial(run_alone, "components")
-
-
-@pytest.fixture
-def three_files(tmp_path):
-    pairs = SHAPES["two giants and a bridge"]
-    for number in range(3):
-        (tmp_path / f"{number}.tsv").write_text(lines_of(pairs[number::3]))
-    return pairs, [f"{number}.tsv" for number in range(3)]
-
-
-def test_the_job_runs_alone_until_labels_are_final(tmp_path, run_alone, three_files):
-    pairs, names = three_files
-    for number in range(6):
-        done = run_alone("-r", "inline", "--partitions", "3", *names)
-        if done.returncode == 0:
-            break
-        assert done.returncode == UNFINISHED_CODE, done.stderr
-        said = done.stderr.splitlines()[-1]
-        assert said.endswith(" labels are unsettled: run it again on this output")
-        names = [f"labels-{number}.tsv"]
-        (tmp_path / names[0]).write_text(done.stdout)
-    assert number >= 1
-    lines = sorted(done.stdout.splitlines(), key=lambda line: int(line.split("\t")[0]))
-    assert lines == label_lines(pairs)
-    assert "unsettled_labels=0" in done.stderr
-
-
-def test_usage_errors_are_one_line(tmp_path, run_alone):
-    (tmp_path / "a.tsv").write_text("1\t2\n3\tx\n")
-    (tmp_path / "a.longs").touch()
-    for arguments, said in [
-        (["--partitions", "0", "a.tsv"], "--partitions must be from 1 to 65536, not 0"),
-        (["-"], "no files of pairs; standard input is not read"),
-        (["a.tsv"], "a.tsv, line 2: expected a fingerprint, a decimal or 0x"),
-        (["a.longs"], "a.longs: is a file of fingerprints by its ending, expected pairs"),
-    ]:
-        done = run_alone(*arguments)
-        assert (done.returncode, done.stdout) == (2, "")
-        assert said in done.stderr.splitlines()[-1]
-        assert "Traceback" not in done.stderr

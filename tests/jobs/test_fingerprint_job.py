@@ -1,4 +1,4 @@
-"""The fingerprint job run alone, and what its tasks hand over."""
+"""The fingerprint job: its options, and what its tasks yield."""
 
 import json
 import os
@@ -6,7 +6,6 @@ import subprocess
 import sys
 
 import msgspec
-import pyarrow as pa
 import pytest
 
 from mr_dedup.engines.streaming.table_lines import read_tables
@@ -23,7 +22,6 @@ from mr_dedup.jobs.inputs import (
 )
 from mr_dedup.jobs.reading import is_rejects, reject_lines
 from tests import text_input
-from tests.fingerprints.test_simhash import oracle
 
 TEXTS = ["one page", "另一个网页", "", "page one, once more"]
 
@@ -37,43 +35,6 @@ def folder(tmp_path):
         ]
         (tmp_path / f"{number}.jsonl").write_text("\n".join([*lines, "bad"]) + "\n")
     return tmp_path
-
-
-def test_the_job_runs_alone(folder, run_alone):
-    done = run_alone("fingerprint", "-r", "inline", "0.jsonl", "1.jsonl", "2.jsonl")
-    assert done.returncode == 0, done.stderr
-    expected = []
-    for number in range(3):
-        for place, text in enumerate(TEXTS):
-            value = oracle(f"{text} {number if text else ''}", FeatureOptions())
-            if value is not None:
-                expected.append(f"{value - (value >> 63 << 64)}\t{number}-{place}\\t")
-    assert sorted(done.stdout.splitlines()) == sorted(expected)
-    for counter in ("documents_read=12", "rejected_records=3"):
-        assert counter in done.stderr
-
-
-def test_mistakes_are_one_line(folder, run_alone):
-    for arguments, said in [
-        (["-r", "inline", "--features", "none", "0.jsonl"], "unit must be one of"),
-        (["-r", "inline"], "no files of documents"),
-        (["-r", "inline", "--strict", "0.jsonl"], "line 5 (byte"),
-        (["-r", "spark", "0.jsonl"], "-r spark"),
-    ]:
-        done = run_alone("fingerprint", *arguments)
-        assert done.returncode == 2, arguments
-        assert said in done.stderr.splitlines()[-1], done.stderr
-        assert "Traceback" not in done.stderr
-
-
-def test_lines_hold_any_id():
-    ids = pa.array(["a\tb", "c\nd\r", "back\\slash", "none", "ü"], pa.large_string())
-    values = pa.array([1, -(1 << 63), -1, None, 0], pa.int64())
-    found = FingerprintJob().lines(pa.table({"id": ids, "fingerprint": values}))
-    assert found.decode().split("\n") == [
-        "1\ta\\tb", "-9223372036854775808\tc\\nd\\r", "-1\tback\\slash", "0\tü", "",
-    ]  # fmt: skip
-    assert FingerprintJob().lines(pa.table({"reject": [b"{}"]})) == b""
 
 
 def test_options_are_checked_when_a_job_is_made():

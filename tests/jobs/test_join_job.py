@@ -1,6 +1,5 @@
-"""The join job by engines, and run alone by mrjob's own runners."""
+"""The join job by engines."""
 
-import functools
 import random
 from pathlib import Path
 
@@ -13,7 +12,6 @@ from mr_dedup.engines.memory import MemoryEngine
 from mr_dedup.engines.streaming import staging_folder
 from mr_dedup.engines.streaming.engine import StreamingEngine
 from mr_dedup.errors import FormatError
-from mr_dedup.formats import fingerprint_writer
 from mr_dedup.hamming.bit_order import BitOrder
 from mr_dedup.hamming.design import designs_for
 from mr_dedup.hamming.pairs import Pairs
@@ -142,42 +140,6 @@ def test_lines_equal_the_oracles():
     assert format_lines(Pairs.merged([])) == b""
 
 
-@pytest.fixture
-def run_alone(run_alone):
-    return functools.partial(run_alone, "join")
-
-
-def in_order(output):
-    """mrjob prints the reducers' files one after the other."""
-
-    def numbers(line):
-        return tuple(int(number.partition(":")[0]) for number in line.split("\t"))
-
-    return "".join(sorted(output.splitlines(keepends=True), key=numbers))
-
-
-def test_the_job_runs_alone(corpus, two, run_alone, tmp_path):
-    parts = corpus.split(2)
-    packed = tmp_path / "packed.fpz"
-    with fingerprint_writer.create(packed) as out:
-        out.write(np.unique(np.fromfile(parts[1], ">u8").astype(np.uint64)))
-    done = run_alone("-r", "inline", parts[0], packed)
-    assert done.returncode == 0, done.stderr
-    assert in_order(done.stdout) == pair_lines(pairs_among(corpus.corpus, 3))
-    assert "pairs=" in done.stderr
-    paths, pairs = two
-    listed = tmp_path / "others.txt"
-    listed.write_text("".join(f"{path}\n" for path in paths[2:]))
-    done = run_alone("-r", "inline", "--others", listed, *paths)
-    assert in_order(done.stdout) == pair_lines(pairs)
-
-
-def test_a_design_and_one_partition_give_the_same(corpus, run_alone):
-    done = run_alone("-r", "inline", "--partitions", 1, "--design", "4-tables", *corpus.split(2))
-    assert done.returncode == 0, done.stderr
-    assert in_order(done.stdout) == pair_lines(pairs_among(corpus.corpus, 3))
-
-
 @pytest.mark.parametrize(
     ("options", "said"),
     [
@@ -193,16 +155,3 @@ def test_a_design_and_one_partition_give_the_same(corpus, run_alone):
 def test_options_that_cannot_be_raise(options, said):
     with pytest.raises(ValueError, match=said):
         JoinJob(**options)
-
-
-def test_mistakes_are_one_line_and_exit_with_2(corpus, run_alone):
-    for arguments, said in (
-        (["-k", 65, *corpus.split(1)], "error: k must be from 0 to 64, not 65"),
-        (["--others", "missing.txt", "a.longs"], "missing.txt: cannot be read: No such file"),
-        (["-r", "spark", "a.longs"], "-r spark passes lines to mappers"),
-        ([], "error: no corpus files; standard input is read with --corpus-format text only"),
-    ):
-        done = run_alone(*arguments)
-        assert (done.returncode, done.stdout) == (2, "")
-        assert said in done.stderr.splitlines()[-1]
-        assert "Traceback" not in done.stderr

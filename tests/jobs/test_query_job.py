@@ -1,18 +1,24 @@
 """The query job by engines, and run alone, as mrjob users run one, by mrjob's own runners."""
 
-import functools
+import contextlib
 import gzip
+import logging
 import os
+import re
+import runpy
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from mr_dedup import jobs
 from mr_dedup.engines.inputs import Input
 from mr_dedup.engines.memory import MemoryEngine
 from mr_dedup.engines.streaming import staging_folder
@@ -25,10 +31,61 @@ from mr_dedup.jobs.query import QueryJob, format_lines
 from tests.oracles import result_lines
 
 
+class Ended(NamedTuple):
+    """How a job ended, and what it printed."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+@contextlib.contextmanager
+def logging_as_it_was(name):
+    """Take back what is done to a logger meanwhile: handlers that write to captured streams."""
+    logger = logging.getLogger(name)
+    handlers, level, propagate = logger.handlers[:], logger.level, logger.propagate
+    try:
+        yield
+    finally:
+        logger.handlers[:], logger.propagate = handlers, propagate
+        logger.setLevel(level)
+
+
 @pytest.fixture
-def run_alone(corpus, run_alone):
-    """Run the job in the corpus's folder."""
-    return functools.partial(run_alone, "query", folder=corpus.folder)
+def run_alone(corpus, tmp_path, monkeypatch, capfd):
+    """Return a function that runs ``python -m mr_dedup.jobs.query`` in this process.
+
+    It runs in the corpus's folder. With ``-r local`` tasks are processes of their own. A run that
+    ends well must leave no temporary files.
+    """
+    temporary = tmp_path / "tmp"
+    temporary.mkdir()
+    monkeypatch.setenv("TMPDIR", str(temporary))
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
+
+    def run(*arguments, stdin=None):
+        script = str(Path(jobs.__file__).with_name("query.py"))
+        capfd.readouterr()
+        with monkeypatch.context() as patch, logging_as_it_was("mrjob"):
+            patch.chdir(corpus.folder)
+            patch.setattr(sys, "argv", [script, "--no-conf", *map(str, arguments)])
+            if stdin is not None:
+                patch.setattr(sys, "stdin", stdin)
+            code = 0
+            try:
+                runpy.run_path(script, run_name="__main__")
+            except SystemExit as ended:
+                code = ended.code or 0
+        captured = capfd.readouterr()
+        named = re.search(r"Creating temp directory (.*)", captured.err)
+        if named:
+            # mrjob spells that path out, whatever TMPDIR says
+            assert not Path(f"/tmp/wrapper.lock.{Path(named[1]).name}").exists()
+        if code == 0:
+            assert list(temporary.iterdir()) == []
+        return Ended(code, captured.out, captured.err)
+
+    return run
 
 
 def in_query_order(output):

@@ -1,7 +1,4 @@
-"""The URLs job run alone, what its tasks hand over, and rows of URLs."""
-
-import subprocess
-import sys
+"""The URLs job, what its tasks yield, and rows of URLs."""
 
 import numpy as np
 import pyarrow as pa
@@ -16,7 +13,7 @@ from mr_dedup.jobs.url_rows import UrlRows, from_table, joined, merged, to_table
 from mr_dedup.jobs.urls import UrlsJob, format_lines
 from mr_dedup.pipeline.distinct_urls import DistinctUrls
 from mr_dedup.urls.digests import digests_of
-from tests.urls.url_lists import distinct, visits, write_lists
+from tests.urls.url_lists import write_lists
 
 
 def rows_of(seen):
@@ -83,35 +80,3 @@ def test_what_is_yielded_early_is_merged_again(tmp_path, buffered, memory_bytes)
     assert b"".join(rejects).count(b"\n") == output.counters["rejected_records"] == bad
     assert isinstance(rows[0].urls, pa.LargeBinaryArray)
     assert rows[0].visits.dtype == np.uint64
-
-
-@pytest.mark.parametrize(("runner", "options"), [("inline", ["--no-canonical"]), ("local", [])])
-def test_the_job_runs_alone(tmp_path, runner, options):
-    every = visits(100)
-    (tmp_path / "list.txt").write_bytes(b"\n".join([b"", *(line for _, line in every)]))
-    if options:
-        every = [(line, line) for _, line in every]
-    command = [sys.executable, "-m", "mr_dedup.jobs.urls", "--no-conf", "-r", runner, *options]
-    done = subprocess.run(
-        [*command, "list.txt"], cwd=tmp_path, stdin=subprocess.DEVNULL, capture_output=True,
-        check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    assert sorted(done.stdout.splitlines()) == sorted(distinct(every).splitlines())
-    assert b"urls=100" in done.stderr
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (
-        2,
-        "urls.py: error: no lists of URLs; mr-dedup reads them from standard input\n",
-    )
-
-
-def test_options_of_the_job_alone_are_those_of_the_form(tmp_path, capsys):
-    (tmp_path / "list.txt").write_text("http://a.example/index.html?b#c\nhttp://a.example/?b#c\n")
-    arguments = ["--no-conf", "-r", "inline", "--drop-index", "--keep-fragments"]
-    command = [sys.executable, "-m", "mr_dedup.jobs.urls", *arguments]
-    done = subprocess.run([*command, "list.txt"], cwd=tmp_path, capture_output=True, check=False)
-    assert done.stdout == b"2\thttp://a.example/index.html?b#c\n"
-    done = subprocess.run([*command, "--no-canonical", "x"], capture_output=True, check=False)
-    assert done.returncode == 2
-    assert b"error: --no-canonical leaves nothing to --keep-fragments, --drop-index" in done.stderr

@@ -5,8 +5,6 @@ from __future__ import annotations
 import importlib
 import itertools
 import json
-import os
-import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import cached_property, partial
@@ -19,19 +17,16 @@ import pyarrow as pa
 from mrjob.job import MRJob
 from mrjob.step import MRStep
 
-from mr_dedup.engines.streaming.counters import GROUP, total_counters
+from mr_dedup.engines.streaming.counters import GROUP
 from mr_dedup.engines.streaming.table_lines import (
     LinesProtocol,
     TableProtocol,
     read_tables,
     sliced,
 )
-from mr_dedup.errors import MrDedupError, errors_naming
+from mr_dedup.errors import errors_naming
 from mr_dedup.jobs.contract import Counters, Group, Job, Keyed, TaskInput
 from mr_dedup.jobs.inputs import LINES, input_name, input_number, lines_of_part
-
-UNFINISHED_CODE = 3
-"""The exit code of a job run alone whose result is not final; see Job.unfinished."""
 
 _Pairs = Iterable[tuple[int, pa.Table]]
 
@@ -143,83 +138,6 @@ def _groups(pairs: _Pairs) -> Iterator[Group]:
 
 def _unused(*_: object) -> NoReturn:
     raise AssertionError("tasks are run by map_pairs and reduce_pairs")
-
-
-class JobAlone(TableJob):
-    """The MRJob of a job that a user runs as a program; its arguments are the job's options."""
-
-    job_class: type[Job]
-
-    def configure_args(self) -> None:
-        """Declare the options of the job beside mrjob's own."""
-        MRJob.configure_args(self)
-        self.job_class.add_arguments(self.add_passthru_arg, self.add_file_arg)
-
-    def load_args(self, args: list[str]) -> None:
-        """Check the arguments; a usage error is one line and exit code 2, argparse's way."""
-        super().load_args(args)
-        self.options.as_lines = True
-        if self.options.runner == "spark":
-            self.arg_parser.error(
-                "-r spark passes lines to mappers, and those of this job need files; use -r hadoop"
-            )
-        try:
-            _ = self.job
-        except (ValueError, MrDedupError) as error:
-            self.arg_parser.error(str(error))
-        # mrjob's local runner would send itself to every task, and leave lock files in /tmp of that
-        if self.options.runner == "local" and self.options.bootstrap_mrjob is None:
-            self.options.bootstrap_mrjob = False
-
-    @cached_property
-    def job(self) -> Job:
-        """The job with the options that were given."""
-        return self.job_class.from_arguments(self.options)
-
-    def make_runner(self) -> Any:
-        """Return mrjob's runner; it has the counters when the job has ended."""
-        self._runner = super().make_runner()
-        return self._runner
-
-    def run_job(self) -> None:
-        """Run the job and print its result; exit with UNFINISHED_CODE if that is not final."""
-        super().run_job()
-        reason = self.job.unfinished(total_counters(self._runner.counters()))
-        if reason is not None:
-            print(f"{Path(sys.argv[0]).name}: {reason}", file=sys.stderr)
-            sys.exit(UNFINISHED_CODE)
-
-    @classmethod
-    def mr_job_script(cls) -> str | None:
-        """Return the path of the program, which tasks run again."""
-        return sys.modules["__main__"].__file__
-
-
-def run_alone(job_class: type[Job]) -> None:
-    """Run a job as a program: by the user, or by mrjob one of its tasks.
-
-    A usage error is one line and exit code 2; a closed pipe at standard output is no error.
-    A task fails with a traceback, by which mrjob finds the reason in the logs of a cluster.
-    """
-    alone: type[JobAlone] = type(job_class.__name__, (JobAlone,), {"job_class": job_class})
-    program = alone()
-    try:
-        if not program.is_task():
-            job_class.check_inputs(program.options)
-        program.execute()
-    except (MrDedupError, OSError, ImportError) as error:
-        if program.is_task():
-            raise
-        _end_with(error)
-
-
-def _end_with(error: MrDedupError | OSError | ImportError) -> NoReturn:
-    if isinstance(error, BrokenPipeError):
-        # to flush stdout at exit would fail again
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(0)
-    print(f"{Path(sys.argv[0]).name}: error: {error}", file=sys.stderr)
-    sys.exit(2)
 
 
 if __name__ == "__main__":
