@@ -7,7 +7,7 @@ import time
 import pyarrow as pa
 import pytest
 
-from mr_dedup.engines import memory
+from mr_dedup.engines import ordered_tasks
 from mr_dedup.engines.inputs import ClusterSettings, Input
 from mr_dedup.engines.memory import MemoryEngine
 from mr_dedup.engines.streaming import staging_folder
@@ -204,7 +204,7 @@ def test_no_thread_is_left_when_a_task_fails_or_nobody_reads_the_rest(tmp_path):
 
 def test_only_some_tasks_run_ahead_of_what_is_read(tmp_path, monkeypatch):
     """What tasks left waits in memory: of few tasks, however slowly it is read."""
-    monkeypatch.setattr(memory, "_MAX_WAITING", 1)
+    monkeypatch.setattr(ordered_tasks, "_MAX_AHEAD", 1)
     started = []
 
     class Noting(LettersJob, frozen=True, kw_only=True):
@@ -218,6 +218,31 @@ def test_only_some_tasks_run_ahead_of_what_is_read(tmp_path, monkeypatch):
         assert len(started) <= 6
         assert len(list(tables)) == 29
     assert sorted(started) == list(range(30))
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_tables_that_wait_are_bounded_however_many_a_task_yields(tmp_path, threads):
+    """And the tables of the first task can be read while it runs."""
+    waiting, most = set(), 0
+
+    class Many(LettersJob, frozen=True, kw_only=True):
+        def map(self, part, counters):
+            nonlocal most
+            for number in range(200):
+                waiting.add((part.number, number))
+                most = max(most, len(waiting))
+                yield part.number, pa.table({"row": pa.array([[part.number, number]] * 100)})
+
+    table_bytes = pa.table({"row": pa.array([[0, 0]] * 100)}).nbytes
+    engine = MemoryEngine(threads, memory_bytes=5 * table_bytes)
+    read = []
+    with engine.run(Many(), inputs(tmp_path, ["a"] * 7)) as output:
+        for key, table in output:
+            read.append((key, *table["row"][0].as_py()))
+            waiting.discard(read[-1][1:])
+    assert read == [(part, part, number) for part in range(7) for number in range(200)]
+    # those of the tasks that run, and what fits the memory
+    assert most <= 2 * threads + 6 if threads > 1 else most == 1
 
 
 def test_a_task_that_fails_ends_the_others(tmp_path):
