@@ -23,11 +23,32 @@ _REASONS = {
     503: "too many requests, too slow, or a change that cannot be written: the response says which",
 }
 _NULL = {"type": "null"}
+
+
+def _decimals_to(largest: int) -> str:
+    """Return a regular expression of the decimals from 0 to ``largest``, of at most its digits.
+
+    >>> _decimals_to(123)
+    '[0-9]{1,2}|0[0-9]{2}|1[0-1][0-9]{1}|12[0-2]|123'
+    """
+    digits = str(largest)
+    branches = [f"[0-9]{{1,{len(digits) - 1}}}"]
+    for place, digit in enumerate(digits):
+        rest = len(digits) - place - 1
+        if digit != "0":
+            lower = f"[0-{int(digit) - 1}]" if digit > "1" else "0"
+            branches.append(digits[:place] + lower + (f"[0-9]{{{rest}}}" if rest else ""))
+    return "|".join([*branches, digits])
+
+
+# exact, as clients that are generated from the description check what they send
+_DECIMAL = f"{_decimals_to((1 << 64) - 1)}|-0?(?:{_decimals_to(1 << 63)})"
+
 _FINGERPRINT = {
     "description": "a fingerprint: a number, or text in decimal or 0x… hexadecimal",
     "anyOf": [
         {"type": "integer", "minimum": -(1 << 63), "maximum": (1 << 64) - 1},
-        {"type": "string", "pattern": "^(-?[0-9]{1,18}|[0-9]{19}|0[xX][0-9a-fA-F]{1,16})$"},
+        {"type": "string", "pattern": f"^(?:{_DECIMAL}|0[xX][0-9a-fA-F]{{1,16}})$"},
     ],
 }
 
@@ -158,7 +179,7 @@ def _list(items: dict[str, Any], max_items: int) -> dict[str, Any]:
 def _id(about: Stats) -> dict[str, Any]:
     if about.named:
         return {"type": "string", "minLength": 1}
-    return {"type": "string", "pattern": "^-?[0-9]{1,18}$"}
+    return {"type": "string", "pattern": f"^(?:{_DECIMAL}|0x[0-9a-fA-F]{{16}})$"}
 
 
 def _response(description: str, message: Any) -> dict[str, Any]:
