@@ -6,11 +6,12 @@ few and large, batches of some kilobytes to megabytes: so only their keys are so
 
 from __future__ import annotations
 
-import contextlib
 import mmap
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
+
+import pyarrow as pa
 
 
 class _Line(NamedTuple):
@@ -26,42 +27,41 @@ def shuffle(inputs: Sequence[Path], output: Callable[[int], Path], size_bytes: i
     Keys compare as bytes; lines of one key stay in the order of the inputs, and in one file. A file
     ends where it has ``size_bytes``. In memory: 200 bytes a line. A last line may lack its end.
     """
-    with contextlib.ExitStack() as stack:
-        contents = [stack.enter_context(_mapped(path)) for path in inputs]
-        lines = [
-            line for number, content in enumerate(contents) for line in _lines(content, number)
-        ]
-        lines.sort(key=lambda line: line.key)
-        count = 0
-        for group in _groups(lines, size_bytes):
-            with output(count).open("wb") as file:
-                for line in group:
-                    file.write(contents[line.file][line.start : line.stop])
-                    if contents[line.file][line.stop - 1] != ord("\n"):
-                        file.write(b"\n")
-            count += 1
-        return count
+    lines = [line for number, path in enumerate(inputs) for line in _lines(path, number)]
+    lines.sort(key=lambda line: line.key)
+    contents = [_content(path) for path in inputs]
+    count = 0
+    for group in _groups(lines, size_bytes):
+        with output(count).open("wb") as file:
+            for line in group:
+                content = contents[line.file]
+                file.write(content[line.start : line.stop])
+                if content[line.stop - 1] != ord("\n"):
+                    file.write(b"\n")
+        count += 1
+    return count
 
 
-@contextlib.contextmanager
-def _mapped(path: Path) -> Iterator[bytes | mmap.mmap]:
-    with path.open("rb") as file:
-        if not path.stat().st_size:
-            yield b""
-            return
-        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
-            yield content
+def _content(path: Path) -> memoryview:
+    """Return a file mapped into memory, without a descriptor: there may be thousands of inputs."""
+    if not path.stat().st_size:
+        return memoryview(b"")
+    with pa.memory_map(str(path)) as file:
+        return memoryview(file.read_buffer())
 
 
-def _lines(content: bytes | mmap.mmap, file: int) -> Iterator[_Line]:
-    start = 0
-    while start < len(content):
-        end = content.find(b"\n", start)
-        end = len(content) if end < 0 else end
-        tab = content.find(b"\t", start, end)
-        stop = min(end + 1, len(content))
-        yield _Line(content[start : end if tab < 0 else tab], file, start, stop)
-        start = stop
+def _lines(path: Path, number: int) -> Iterator[_Line]:
+    if not path.stat().st_size:
+        return
+    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+        start = 0
+        while start < len(content):
+            end = content.find(b"\n", start)
+            end = len(content) if end < 0 else end
+            tab = content.find(b"\t", start, end)
+            stop = min(end + 1, len(content))
+            yield _Line(content[start : end if tab < 0 else tab], number, start, stop)
+            start = stop
 
 
 def _groups(lines: Sequence[_Line], size_bytes: int) -> Iterator[list[_Line]]:

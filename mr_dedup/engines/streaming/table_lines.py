@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-import contextlib
 import heapq
 import struct
 from collections.abc import Iterable, Iterator
@@ -84,21 +83,31 @@ def decode(line: bytes) -> Keyed:
 def read_tables(paths: Iterable[Path]) -> Iterator[Keyed]:
     """Yield the tables in files of lines, merged by key; in each file keys ascend.
 
-    In memory: a line of each file. Raises FormatError, naming file and line.
+    In memory: a line of each file; one file is open at a time. Raises FormatError, naming file
+    and line.
     """
-    with contextlib.ExitStack() as stack:
-        opened = [(path, stack.enter_context(path.open("rb"))) for path in paths]
-        yield from heapq.merge(
-            *(_tables_of(path, lines) for path, lines in opened), key=itemgetter(0)
-        )
+    yield from heapq.merge(*map(_tables_in, paths), key=itemgetter(0))
 
 
-def _tables_of(path: Path, lines: Iterable[bytes]) -> Iterator[Keyed]:
-    for number, line in enumerate(lines, 1):
+def _tables_in(path: Path) -> Iterator[Keyed]:
+    for number, line in enumerate(_lines_in(path), 1):
         try:
             yield decode(line)
         except MrDedupError as error:
             raise FormatError(path, f"line {number}", str(error)) from error
+
+
+def _lines_in(path: Path) -> Iterator[bytes]:
+    """Yield the lines of a file that is open only while one is read: thousands may be merged."""
+    offset = 0
+    while True:
+        with path.open("rb") as file:
+            file.seek(offset)
+            line = file.readline()
+        if not line:
+            return
+        offset += len(line)
+        yield line
 
 
 class TableProtocol:

@@ -42,3 +42,12 @@ def test_lines_are_sorted_and_partitioned(files, size_bytes, unended):
         assert len(content) >= size_bytes
         last = content.removesuffix(b"\n").split(b"\n")[-1]
         assert key_of(last) != key_of(following.split(b"\n")[0])
+
+
+def test_any_number_of_files_is_sorted(tmp_path, few_files):
+    paths = [tmp_path / f"input-{number}" for number in range(100)]
+    for number, path in enumerate(paths):
+        path.write_bytes(b"%02d\tvalue\n" % (99 - number))
+    assert shuffle(paths, lambda number: tmp_path / f"output-{number}", 1 << 20) == 1
+    written = (tmp_path / "output-0").read_bytes()
+    assert written == b"".join(b"%02d\tvalue\n" % key for key in range(100))

@@ -111,3 +111,11 @@ def test_damage_names_file_and_line(tmp_path):
 def test_result_text_ends_where_mrjob_ends_it():
     assert LinesProtocol().write(None, b"1\t2\n3\t4\n") == b"1\t2\n3\t4"
     assert LinesProtocol().read(b"1\t2") == (None, b"1\t2")
+
+
+def test_any_number_of_files_is_merged(tmp_path, few_files):
+    paths = [tmp_path / f"part-{number}" for number in range(100)]
+    for number, path in enumerate(paths):
+        lines = [encode(key, pa.table({"n": [key]})) + b"\n" for key in (number, number + 200)]
+        path.write_bytes(b"".join(lines))
+    assert [key for key, _ in read_tables(paths)] == [*range(100), *range(200, 300)]
