@@ -23,9 +23,6 @@ class Totals:
         for_earlier: dropped documents that duplicate one of an earlier run.
         in_split_clusters: documents, earlier ones too, in clusters that were split, so that
             near-duplicates among them may be kept.
-
-    Raises:
-        ValueError: for counts that contradict each other.
     """
 
     read: int
@@ -35,30 +32,6 @@ class Totals:
     earlier: int = 0
     for_earlier: int = 0
     in_split_clusters: int = 0
-
-    def __post_init__(self) -> None:
-        for name in (
-            "read", "rejected", "kept", "earlier", "for_earlier", "in_split_clusters",
-        ):  # fmt: skip
-            if getattr(self, name) < 0:
-                raise ValueError(f"{name} must be at least 0, not {getattr(self, name)}")
-        for reason, count in self.dropped.items():
-            if count < 0:
-                raise ValueError(f"dropped[{reason!r}] must be at least 0, not {count}")
-        if self.kept + self.all_dropped != self.read:
-            raise ValueError(
-                f"kept, dropped: {self.kept} and {self.all_dropped} are not the {self.read} read"
-            )
-        if self.in_split_clusters > self.read + self.earlier:
-            raise ValueError(
-                f"in_split_clusters: expected at most the {self.read + self.earlier} read and "
-                f"earlier, got {self.in_split_clusters}"
-            )
-        if self.for_earlier > (self.all_dropped if self.earlier else 0):
-            raise ValueError(
-                f"for_earlier: {self.for_earlier} of {self.all_dropped} dropped, for one of "
-                f"{self.earlier} earlier documents"
-            )
 
     @property
     def all_dropped(self) -> int:
@@ -119,9 +92,6 @@ class ReportData:
         shares: tables of documents by a field, or by ``"host"``.
         largest: the largest clusters.
         samples: dropped documents beside the kept ones that they duplicate.
-
-    Raises:
-        ValueError: for arrays of other types, and for values out of range.
     """
 
     title: str
@@ -134,47 +104,3 @@ class ReportData:
     shares: Sequence[tuple[str, Sequence[Share]]] = ()
     largest: Sequence[LargeCluster] = ()
     samples: Sequence[Sample] = ()
-
-    def __post_init__(self) -> None:
-        self._check_columns()
-        for field, values in self.shares:
-            for value, documents, dropped in values:
-                if not 0 <= dropped <= documents or not documents:
-                    raise ValueError(f"shares: {dropped} of {documents} for {field} {value!r}")
-        for cluster, documents, kept, _, earlier in self.largest:
-            if not 0 <= earlier <= kept <= documents:
-                raise ValueError(f"largest: {kept} of {documents} kept of cluster {cluster}")
-        for sample in self.samples:
-            if not 0 <= sample.distance <= 64:
-                raise ValueError(f"samples: a distance of {sample.distance} bits")
-            if sample.similarity is not None and not 0 <= sample.similarity <= 1:
-                raise ValueError(f"samples: a similarity of {sample.similarity}")
-
-    def _check_columns(self) -> None:
-        for name, dtype in (
-            ("cluster_sizes", np.int64),
-            ("distances", np.uint8),
-            ("similarities", np.float64),
-            ("fingerprints", np.uint64),
-        ):
-            column = getattr(self, name)
-            if column.dtype != dtype or column.ndim != 1:
-                raise ValueError(f"{name}: expected {np.dtype(dtype)}[n], got {column.dtype}")
-        if (self.cluster_sizes < 2).any():
-            raise ValueError(f"cluster_sizes: expected 2 and more, got {self.cluster_sizes.min()}")
-        if self.distances.size and self.distances.max() > 64:
-            raise ValueError(f"distances: expected at most 64 bits, got {self.distances.max()}")
-        if self.distances.size != self.totals.all_dropped:
-            raise ValueError(
-                f"distances: expected one for each of {self.totals.all_dropped} dropped "
-                f"documents, got {self.distances.size}"
-            )
-        if self.similarities.shape != self.distances.shape:
-            raise ValueError(
-                f"similarities: expected {self.distances.size}, got {self.similarities.size}"
-            )
-        # comparisons with NaN are false
-        lowest = np.fmin.reduce(self.similarities, initial=1.0)
-        highest = np.fmax.reduce(self.similarities, initial=0.0)
-        if lowest < 0 or highest > 1:
-            raise ValueError(f"similarities: expected 0 to 1, got {lowest} to {highest}")
