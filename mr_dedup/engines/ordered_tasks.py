@@ -115,7 +115,6 @@ class OrderedTasks:
                 running.is_done = True
                 self._changed.notify_all()
 
-
     def _must_wait(self, running: _Running) -> bool:
         """Return whether a task may not add a table: there is no room, unless it is read next."""
         is_read_next = running.is_first and not running.tables
