@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 from pathlib import Path
 
+from mr_dedup.engines.available_memory import available_bytes
 from mr_dedup.engines.engine import Engine
 from mr_dedup.engines.inputs import ClusterSettings
 from mr_dedup.engines.memory import MemoryEngine
@@ -16,8 +16,6 @@ _MAX_DEFAULT_BYTES = 4 << 30
 
 _TABLES_SHARE = 4
 """Of the memory of a run, one part in so many is for tables between the steps of a job."""
-
-_CGROUP = Path("/sys/fs/cgroup")
 
 
 def engine_of(
@@ -43,20 +41,7 @@ def engine_of(
 
 
 def memory_bytes(arguments: argparse.Namespace) -> int:
-    """Return how many bytes a run may use: ``--memory``, or half of what is free, up to 4 GB."""
+    """Return how many bytes a run may use: ``--memory``, or half of those available, up to 4 GB."""
     if arguments.memory is not None:
         return int(arguments.memory)
-    return min(free_bytes() // 2, _MAX_DEFAULT_BYTES)
-
-
-def free_bytes() -> int:
-    """Return the bytes of memory that are available to this process."""
-    lines = Path("/proc/meminfo").read_text().splitlines()
-    fields = (line.partition(":") for line in lines)
-    sizes = {name: int(rest.split()[0]) << 10 for name, _, rest in fields}
-    free = sizes.get("MemAvailable", sizes["MemFree"])
-    with contextlib.suppress(OSError, ValueError):
-        # in a container whose limit is not "max"
-        limit = int((_CGROUP / "memory.max").read_text())
-        free = min(free, limit - int((_CGROUP / "memory.current").read_text()))
-    return max(free, 0)
+    return min(available_bytes() // 2, _MAX_DEFAULT_BYTES)
