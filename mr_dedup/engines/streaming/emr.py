@@ -56,6 +56,9 @@ _DEFAULTS = {
 _PART_BYTES = 100 << 20
 """Of a file that is put into S3, at a time: in one go it takes none of more than 5 GB."""
 
+_TRANSFERS = 8
+"""Files that are copied to, from or within S3 at a time."""
+
 _ENDED = ("TERMINATED", "TERMINATED_WITH_ERRORS")
 _ENDING = ("TERMINATING", *_ENDED)
 
@@ -136,6 +139,7 @@ class EmrRunner(ShippingRunner, EMRJobRunner):  # type: ignore[misc]
 
     def __init__(self, **options: Any) -> None:
         self._clients: dict[str, Any] = {}
+        self._undelivered: str | None = None
         super().__init__(**options)
 
     # options
@@ -345,29 +349,41 @@ class EmrRunner(ShippingRunner, EMRJobRunner):  # type: ignore[misc]
             self._show("fetching")
             folder.mkdir()
             parts = [uri for uri in written if _name(uri).startswith("part-")]
-            for uri in parts:
-                self._files.get(uri, folder / _name(uri))
-            return tuple(folder / _name(uri) for uri in parts)
+            paths = [folder / _name(uri) for uri in parts]
+            with ThreadPoolExecutor(_TRANSFERS) as pool:
+                list(pool.map(self._files.get, parts, paths))
+            return tuple(paths)
         self._show("finishing")
-        if self._files.exists(self.output):
-            if not overwrite:
-                raise MrDedupError(f"{self.output}: came into being while the job ran")
-            self._files.remove(self.output)
-        self._copy(written, self.output)
+        if not overwrite and self._files.exists(self.output):
+            raise MrDedupError(f"{self.output}: came into being while the job ran")
+        try:
+            self._replace(written, self.output)
+        except MrDedupError as error:
+            self._undelivered = self._output_dir
+            raise MrDedupError(f"{error}; the new result is in {self._output_dir}") from error
         return ()
 
-    def _copy(self, uris: Sequence[str], folder: str) -> None:
-        """Copy files into a folder, all or none; the mark of success last."""
-        try:
-            with ThreadPoolExecutor(8) as pool:
-                parts = [uri for uri in uris if _name(uri) != "_SUCCESS"]
-                targets = [f"{folder}/{_name(uri)}" for uri in parts]
-                list(pool.map(self._files.copy, parts, targets))
-            for uri in set(uris) - set(parts):
-                self._files.copy(uri, f"{folder}/{_name(uri)}")
-        except BaseException:
-            self._files.remove(folder)
-            raise
+    def _replace(self, uris: Sequence[str], folder: str) -> None:
+        """Copy files into a folder, the mark of success last; then remove what it had before.
+
+        If a file cannot be copied, files that the folder did not have before are removed.
+        """
+        targets = {f"{folder}/{_name(uri)}": uri for uri in uris}
+        mark = f"{folder}/_SUCCESS"
+        previous = set(self._files.below(folder))
+        with ThreadPoolExecutor(_TRANSFERS) as pool:
+            try:
+                self._files.remove_file(mark)
+                parts = [new for new in targets if new != mark]
+                list(pool.map(self._files.copy, map(targets.__getitem__, parts), parts))
+                if mark in targets:
+                    self._files.copy(targets[mark], mark)
+            except BaseException:
+                pool.shutdown(cancel_futures=True)
+                for new in targets.keys() - previous:
+                    self._files.remove_file(new)
+                raise
+            list(pool.map(self._files.remove_file, previous - targets.keys()))
 
     # the end
 
@@ -391,12 +407,14 @@ class EmrRunner(ShippingRunner, EMRJobRunner):  # type: ignore[misc]
     def cleanup(self, mode: Any = None) -> None:
         """End what runs, and take away what was put into S3.
 
-        The logs of a failed job stay, and those in a directory that mrjob.conf names.
+        The logs of a failed job stay, and those in a directory that mrjob.conf names; so does a
+        result that could not be copied to its URI, with all that is beside it.
         """
         with contextlib.suppress(MrDedupError), aws_errors("Amazon EMR"):
             self._end_work()
         with contextlib.suppress(MrDedupError):
-            self._files.remove(self._cloud_tmp_dir)
+            if self._undelivered is None:
+                self._files.remove(self._cloud_tmp_dir)
             if self._ran_job and self._is_ours and self._log_dir_is_temporary():
                 self._files.remove(self._s3_log_dir())
         self._cleanup_local_tmp()

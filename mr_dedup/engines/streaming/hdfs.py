@@ -138,6 +138,9 @@ class ClusterFilesystem(HadoopFilesystem):  # type: ignore[misc]
         """Return whether there is a file or folder ``uri``; raises HadoopCommandError."""
         return self.invoke_hadoop(["fs", "-test", "-e", uri], ok_returncodes=[0, 1]) == 0
 
+    def _is_file(self, uri: str) -> bool:
+        return self.invoke_hadoop(["fs", "-test", "-f", uri], ok_returncodes=[0, 1]) == 0
+
     def put(self, local: str | Path, uri: str) -> None:
         """Copy a local file or folder, as ``uri``; raises HadoopCommandError."""
         # it takes a local name for a URI
@@ -158,7 +161,11 @@ class ClusterFilesystem(HadoopFilesystem):  # type: ignore[misc]
                 # only now, as the directory usually exists
                 self.mkdir(folder)
                 self.put(local, aside)
+            if overwrite and self._is_file(uri):
+                self.replace(aside, uri)
+                return
             if overwrite:
+                # fails for a folder, into which it would be moved
                 self.remove_file(uri)
             self.rename(aside, uri)
         except BaseException:
@@ -175,7 +182,7 @@ class ClusterFilesystem(HadoopFilesystem):  # type: ignore[misc]
         self.invoke_hadoop(["fs", "-mv", uri, new])
 
     def replace(self, new: str, uri: str) -> None:
-        """Rename the folder ``new`` to ``uri``, and remove the previous ``uri``.
+        """Rename the file or folder ``new`` to ``uri``, and remove the previous ``uri``.
 
         If ``new`` cannot be renamed, both are as they were. Raises HadoopCommandError.
         """
@@ -191,18 +198,22 @@ class ClusterFilesystem(HadoopFilesystem):  # type: ignore[misc]
 
     def remove(self, uris: Sequence[str]) -> None:
         """Remove files and folders with all in them, those there are; raises HadoopCommandError."""
-        self.invoke_hadoop(["fs", "-rm", "-R", "-f", "-skipTrash", *uris])
+        self.invoke_hadoop(["fs", "-rm", "-R", "-f", "-skipTrash", *map(_literal, uris)])
 
     def remove_file(self, uri: str) -> None:
         """Remove a file, if there is one; raises HadoopCommandError, also for a folder."""
-        literal = re.sub(r"[][*?{}\\]", r"\\\g<0>", uri)
-        self.invoke_hadoop(["fs", "-rm", "-f", "-skipTrash", literal])
+        self.invoke_hadoop(["fs", "-rm", "-f", "-skipTrash", _literal(uri)])
 
     def read_all(self, glob: str) -> str:
         """Return the texts of the files a glob stands for, one after the other."""
         output = self.invoke_hadoop(["fs", "-cat", glob], return_stdout=True)
         assert isinstance(output, bytes)
         return output.decode("utf-8", "replace")
+
+
+def _literal(uri: str) -> str:
+    """Return the glob that stands for ``uri`` alone."""
+    return re.sub(r"[][*?{}\\]", r"\\\g<0>", uri)
 
 
 def no_command(name: str, error: OSError) -> MrDedupError:

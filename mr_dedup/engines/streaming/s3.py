@@ -120,7 +120,12 @@ class S3Files(S3Filesystem):  # type: ignore[misc]
         )
         shows_hidden = pattern.rstrip("/").rpartition("/")[2].startswith((".", "_"))
         with aws_errors(name):
-            for entry in self.get_bucket(bucket).objects.filter(Prefix=start):
+            entries = (
+                self.get_bucket(bucket).objects.filter(Prefix=start)
+                if is_glob or not start
+                else self._entries(bucket, start)
+            )
+            for entry in entries:
                 match = wanted.fullmatch(entry.key)
                 if match is None or entry.key.endswith(("/", "_$folder$")):
                     continue
@@ -142,10 +147,13 @@ class S3Files(S3Filesystem):  # type: ignore[misc]
         """Return whether there is a file ``uri``, or a folder with anything in it."""
         bucket, key = split_uri(uri)
         with aws_errors(uri):
-            for entry in self.get_bucket(bucket).objects.filter(Prefix=key.rstrip("/")):
-                if entry.key == key or entry.key.startswith(key.rstrip("/") + "/"):
-                    return True
-        return False
+            return any(True for _ in self._entries(bucket, key.rstrip("/")))
+
+    def _entries(self, bucket: str, key: str) -> Iterator[Any]:
+        """Yield the file ``key``, and all in the folder ``key``; not what else begins so."""
+        objects = self.get_bucket(bucket).objects
+        yield from (entry for entry in objects.filter(Prefix=key).limit(1) if entry.key == key)
+        yield from objects.filter(Prefix=f"{key}/")
 
     def mkdir(self, uri: str) -> None:
         """Make the bucket of ``uri`` unless there is one; S3 has no folders."""

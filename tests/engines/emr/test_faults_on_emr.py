@@ -9,6 +9,8 @@ from pathlib import Path
 import boto3
 import pytest
 
+from mr_dedup.engines.streaming.s3 import S3Files
+from mr_dedup.errors import MrDedupError
 from tests.engines.emr.service import CREDENTIALS
 
 
@@ -197,3 +199,22 @@ def await_that(fits, seconds=120):
     while not fits():
         assert time.monotonic() < deadline
         time.sleep(0.05)
+
+
+def test_a_result_that_cannot_replace_another_stays_where_it_is(
+    client, folder, queries, monkeypatch
+):
+    found = f"s3://{client.bucket}/found"
+    for name in ("part-00009", "_SUCCESS"):
+        client.service.files.put(b"old", f"{found}/{name}")
+
+    def refuse(self, uri, new):
+        raise MrDedupError(f"{new}: Access Denied")
+
+    monkeypatch.setattr(S3Files, "copy", refuse)
+    said = client.mistake(folder, "--queries", queries, "--output-dir", found, "--overwrite")
+    new = said.rstrip("\n").partition("Access Denied; the new result is in ")[2]
+    assert client.service.files.below(found) == [f"{found}/part-00009"]
+    assert [uri.rpartition("/")[2] for uri in client.service.files.below(new)] == [
+        "_SUCCESS", "part-00000",
+    ]  # fmt: skip

@@ -2,8 +2,10 @@
 
 import pytest
 
+from mr_dedup.engines import streaming
 from mr_dedup.engines.streaming import ClusterSettings
 from mr_dedup.engines.streaming.emr import fetch, list_files
+from mr_dedup.engines.streaming.s3 import S3Files
 from mr_dedup.errors import MrDedupError
 
 KEYS = ["a/1.longs", "a/2.longs", "a/sub/3.longs", "a/_old/4.longs", "a/_SUCCESS", "a/.5.longs",
@@ -60,3 +62,39 @@ def test_a_file_is_fetched_or_named(client, settings, tmp_path):
     with pytest.raises(MrDedupError, match="a/none: no such file in S3"):
         fetch(f"s3://{client.bucket}/a/none", tmp_path / "none", settings)
     assert list_files([], settings) == []
+
+
+def test_what_begins_like_a_name_is_not_listed(client, settings, monkeypatch):
+    for number in range(30):
+        client.service.files.put(b"", f"s3://{client.bucket}/out-{number:02}/part")
+    client.service.files.put(b"", f"s3://{client.bucket}/out/part")
+    seen = []
+    original = S3Files.get_bucket
+
+    class Objects:
+        def __init__(self, collection):
+            self.collection = collection
+
+        def filter(self, **options):
+            return Objects(self.collection.filter(**options))
+
+        def limit(self, count):
+            return Objects(self.collection.limit(count))
+
+        def __iter__(self):
+            for entry in self.collection:
+                seen.append(entry.key)
+                yield entry
+
+    class Bucket:
+        def __init__(self, objects):
+            self.objects = Objects(objects)
+
+    monkeypatch.setattr(
+        S3Files, "get_bucket", lambda self, name: Bucket(original(self, name).objects)
+    )
+    found = list_files([f"s3://{client.bucket}/out"], settings)
+    assert [file.uri for file in found] == [f"s3://{client.bucket}/out/part"]
+    assert streaming.exists(f"s3://{client.bucket}/out", "emr", settings)
+    assert not streaming.exists(f"s3://{client.bucket}/ou", "emr", settings)
+    assert len(seen) <= 6

@@ -164,3 +164,35 @@ def test_a_folder_is_replaced_or_stays(failing, tmp_path, monkeypatch):
     assert sorted(path.name for path in (tmp_path / "c").iterdir()) == ["_new", "there"]
     assert (new / "_new").exists()
     assert (there / "there").exists()
+
+
+def test_a_file_is_replaced_or_stays(tmp_path):
+    """A stand-in of ``hadoop fs`` for files of this machine, whose second rename fails."""
+    command = tmp_path / "hadoop"
+    command.write_text(
+        "#!/bin/sh\n"
+        "while :; do case $1 in -put | -test | -rm | -mv) break ;; esac; shift; done\n"
+        "case $1 in\n"
+        '-put) exec cp "${2#file://}" "$3" ;;\n'
+        '-test) exec test "$2" "$3" ;;\n'
+        '-rm) shift $(($# - 1)); exec rm -rf "$1" ;;\n'
+        "esac\n"
+        "case $2 in *.replaced) ;; */_*)\n"
+        '[ "$3" != "$FAILS" ] || { echo "mv: quota" >&2; exit 1; } ;; esac\n'
+        'exec mv "$2" "$3"\n'
+    )
+    command.chmod(0o755)
+    (tmp_path / "c").mkdir()
+    new, there = tmp_path / "new", tmp_path / "c" / "there"
+    new.write_text("new")
+    there.write_text("old")
+    cluster = ClusterFilesystem([str(command)])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("FAILS", str(there))
+        with pytest.raises(HadoopCommandError, match="quota"):
+            cluster.put_whole(new, str(there), overwrite=True)
+    assert [path.name for path in there.parent.iterdir()] == ["there"]
+    assert there.read_text() == "old"
+    cluster.put_whole(new, str(there), overwrite=True)
+    assert [path.name for path in there.parent.iterdir()] == ["there"]
+    assert there.read_text() == "new"
