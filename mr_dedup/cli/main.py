@@ -1,6 +1,6 @@
 """The mr-dedup command: parses arguments, runs a subcommand, maps errors to exit codes.
 
-Exit codes: 0 done, 1 the data was examined and found damaged (inspect), 2 a usage
+Exit codes: 0 done, 1 the data was examined and found damaged (inspect, index verify), 2 a usage
 error or invalid input, 70 a bug of ours, 130 interrupted.
 """
 
