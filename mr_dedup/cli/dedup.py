@@ -29,7 +29,7 @@ from mr_dedup.cli.document_arguments import (
     add_feature_arguments,
     add_reading_arguments,
 )
-from mr_dedup.cli.document_inputs import prepare
+from mr_dedup.cli.document_inputs import DocumentWork, prepare
 from mr_dedup.cli.method_arguments import (
     AUTO_SHINGLES,
     DEFAULT_VERIFY,
@@ -147,7 +147,7 @@ def _run_locked(
     if arguments.dry_run:
         from mr_dedup.cli.dedup_plan import print_plan
 
-        work = prepare(arguments.documents, arguments, None, settings, reads_again=True)
+        work = _prepared(arguments, folder, None, settings)
         run = run_identity(arguments, work, options)
         stages = Stages(folder.work, run, resume=arguments.resume, look=True)
         print_plan(arguments, work, options, stages)
@@ -155,7 +155,7 @@ def _run_locked(
     if folder.work.exists() and not arguments.resume:
         shutil.rmtree(folder.work)
     with streaming.staging_folder() as staging:
-        work = prepare(arguments.documents, arguments, staging, settings, reads_again=True)
+        work = _prepared(arguments, folder, staging, settings)
         run = run_identity(arguments, work, options)
         stages = Stages(folder.work, run, resume=arguments.resume)
         jobs = Jobs(arguments, work, staging, settings)
@@ -177,3 +177,18 @@ def _run_locked(
     print_message(*summary_lines(summary, work, options, folder.out, seconds))
     judge_result(arguments, folder.out)
     return 0
+
+
+def _prepared(
+    arguments: argparse.Namespace,
+    folder: ResultFolder,
+    staging: Path | None,
+    settings: ClusterSettings | None,
+) -> DocumentWork:
+    """Return the inputs of the run; one that is resumed keeps its chunks, with any ``--cores``."""
+    from mr_dedup.pipeline.stages import recorded_value
+
+    chunk_bytes = recorded_value(folder.work, "chunk_bytes") if arguments.resume else None
+    return prepare(
+        arguments.documents, arguments, staging, settings, reads_again=True, chunk_bytes=chunk_bytes
+    )

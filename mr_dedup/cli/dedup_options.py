@@ -126,6 +126,7 @@ def run_identity(
             *(file.identity for file in work.remote),
         ],
         "standard_input": work.stdin,
+        "chunk_bytes": work.chunk_bytes,
         "methods": options.method_names,
         "keep": list(options.keep),
         "verify": options.verify,

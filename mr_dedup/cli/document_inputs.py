@@ -27,7 +27,8 @@ class DocumentWork:
 
     ``paths`` are the files of this machine, ``remote`` those of the cluster, ``stdin`` is the
     checksum of standard input if it was copied to a file. ``content_bytes`` is the size of the
-    input, uncompressed, about.
+    input, uncompressed, about. ``chunk_bytes`` is the size of the chunks that files of this machine
+    are divided into for tasks on it.
     """
 
     runner: str
@@ -38,6 +39,7 @@ class DocumentWork:
     remote: Sequence[RemoteFile] = ()
     content_bytes: int = 0
     stdin: str | None = None
+    chunk_bytes: int | None = None
 
 
 def prepare(
@@ -48,6 +50,7 @@ def prepare(
     small_bytes: int | None = None,
     *,
     reads_again: bool = False,
+    chunk_bytes: int | None = None,
 ) -> DocumentWork:
     """Return what a run over ``documents`` takes; write what it needs into ``staging``.
 
@@ -60,6 +63,8 @@ def prepare(
         small_bytes: For jobs whose code holds the GIL: up to this total size one process is used,
             beyond it several; None for jobs that run on threads.
         reads_again: Whether documents are read several times: standard input is copied then.
+        chunk_bytes: The size of chunks, for tasks of this machine; by default one that keeps the
+            cores busy.
 
     Raises:
         MrDedupError: For names that match no documents; FormatError as ``find_documents``.
@@ -76,11 +81,12 @@ def prepare(
         files, checksum_of_stdin = _spooled(files, arguments, staging)
     if settings is None:
         runner = _local_runner(arguments.runner, files, small_bytes)
-        inputs = _described(files, runner, arguments.cores, staging)
+        chunk_bytes = chunk_bytes or _chunk_bytes(files, runner, arguments.cores)
+        inputs = _described(files, chunk_bytes, staging)
         size = content_bytes(files) if reads_again else 0
         return DocumentWork(
             runner, inputs, len(files), skipped, paths, content_bytes=size,
-            stdin=checksum_of_stdin,
+            stdin=checksum_of_stdin, chunk_bytes=chunk_bytes,
         )  # fmt: skip
     _refuse_stdin(files, f"-r {arguments.runner}")
     inputs = _shipped(files, staging, arguments)
@@ -161,19 +167,22 @@ def _refuse_stdin(files: Sequence[DocumentFile], option: str | None) -> None:
         raise MrDedupError(f"{option}: standard input is read by one process, -r memory")
 
 
-def _described(
-    files: Sequence[DocumentFile],
-    runner: str,
-    cores: int | None,
-    staging: Path | None,
-) -> list[Input]:
-    """Return descriptions of chunks for tasks that keep the cores busy."""
-    from mr_dedup.engines.streaming import Input
-    from mr_dedup.formats.documents.chunks import CHUNK_BYTES, chunk_bytes, cut_into_chunks
+def _chunk_bytes(files: Sequence[DocumentFile], runner: str, cores: int | None) -> int:
+    from mr_dedup.formats.documents.chunks import CHUNK_BYTES, chunk_bytes
 
-    cores = cores or len(os.sched_getaffinity(0))
-    size = CHUNK_BYTES if runner == "inline" else chunk_bytes(files, cores)
-    chunks = cut_into_chunks(files, size)
+    if runner == "inline":
+        return CHUNK_BYTES
+    return chunk_bytes(files, cores or len(os.sched_getaffinity(0)))
+
+
+def _described(
+    files: Sequence[DocumentFile], chunk_bytes: int, staging: Path | None
+) -> list[Input]:
+    """Return descriptions of chunks of about ``chunk_bytes``."""
+    from mr_dedup.engines.streaming import Input
+    from mr_dedup.formats.documents.chunks import cut_into_chunks
+
+    chunks = cut_into_chunks(files, chunk_bytes)
     if staging is None:
         return [Input("", chunk.name) for chunk in chunks]
     return [described_chunk(chunk, staging) for chunk in chunks]

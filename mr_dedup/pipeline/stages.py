@@ -18,7 +18,7 @@ from mr_dedup.errors import FormatError, MrDedupError
 from mr_dedup.formats.outputs import whole_file
 
 _MANIFEST = "manifest.json"
-_VERSION = 3
+_VERSION = 4
 _READ_BYTES = 1 << 20
 
 
@@ -112,6 +112,14 @@ class Stages:
         manifest = {"version": _VERSION, "run": self._run, "done": self._done}
         with whole_file(self._path, overwrite=True) as file:
             file.write(json.dumps(manifest, indent=1).encode() + b"\n")
+
+
+def recorded_value(folder: Path, name: str) -> Any:
+    """Return what the run in ``folder`` has under ``name``; None if it has no such value."""
+    try:
+        return json.loads((folder / _MANIFEST).read_bytes())["run"].get(name)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return None
 
 
 def has_finished(folder: Path, stage: str) -> bool:

@@ -18,6 +18,7 @@ from mr_dedup.cli.main import main
 from mr_dedup.engines.streaming import RUNNERS
 from mr_dedup.features.options import FeatureOptions
 from mr_dedup.fingerprints import simhash
+from mr_dedup.formats.documents import chunks as document_chunks
 from mr_dedup.pipeline import dedup as pipeline
 from mr_dedup.pipeline.run_decisions import RunDecisions
 from mr_dedup.pipeline.stages import Stages, has_finished
@@ -522,6 +523,20 @@ def stopped_after(stage, path, out, monkeypatch, capfd, *arguments):
     assert code == 130
     assert "--resume continues" in err
     assert not out.exists()
+
+
+@pytest.mark.parametrize("stage", ["fingerprint", "resolve"])
+def test_another_number_of_cores_may_resume(tmp_path, capfd, small_chunks, monkeypatch, stage):
+    """Intermediate results belong to chunks, whose number otherwise follows from the cores."""
+    monkeypatch.setattr(document_chunks, "_MIN_BYTES", 100)
+    monkeypatch.setattr(document_chunks, "CHUNK_BYTES", 64 << 20)
+    path = write_jsonl(tmp_path / "docs.jsonl", made_up_documents(8))
+    done(capfd, path, "-o", tmp_path / "expected", "--cores", 1)
+    for before, now in (1, 7), (7, 1):
+        out = tmp_path / f"out-{before}"
+        stopped_after(stage, path, out, monkeypatch, capfd, "--cores", before)
+        done(capfd, path, "-o", out, "--resume", "--cores", now)
+        assert files_of(out) == files_of(tmp_path / "expected")
 
 
 def test_a_changed_option_input_or_intermediate_is_noticed(tmp_path, capfd, monkeypatch):
