@@ -47,12 +47,13 @@ def add_runner_arguments(
     parser.add_argument(
         "--cores", type=positive, metavar="N", help=f"tasks at a time, of {of} (default: all cores)"
     )
-    parser.add_argument(
-        "--memory", type=byte_size, metavar="SIZE",
-        help="with -r memory: memory for cached documents and intermediate tables; beyond it "
-        "documents are read again and tables go to temporary files (default: half of what is free, "
-        "at most 4GB)",
-    )  # fmt: skip
+    if small is None:
+        parser.add_argument(
+            "--memory", type=byte_size, metavar="SIZE",
+            help="with -r memory: memory for cached documents and intermediate tables; beyond it "
+            "documents are read again and tables go to temporary files (default: half of what is "
+            "free, at most 4GB)",
+        )  # fmt: skip
     add_cluster_arguments(parser, reduces=reduces, leaves=leaves)
 
 
