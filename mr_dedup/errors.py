@@ -47,6 +47,10 @@ class TooManyRejectedError(MrDedupError):
     """More records were rejected than allowed; the result of the other records is kept."""
 
 
+class OutOfMemoryError(MrDedupError):
+    """A task did not get the memory it asked for."""
+
+
 class FormatError(MrDedupError):
     """Data that is not what its file claims to be: names the file, the position and the reason.
 

@@ -28,7 +28,12 @@ from mr_dedup.cli.streams import (
     open_closed_streams,
     print_message,
 )
-from mr_dedup.errors import MrDedupError, NothingReadError, TooManyRejectedError
+from mr_dedup.errors import (
+    MrDedupError,
+    NothingReadError,
+    OutOfMemoryError,
+    TooManyRejectedError,
+)
 from mr_dedup.interrupts import INTERRUPTS, Watcher, at_forced_end, claim_end
 
 COMMANDS = {
@@ -272,6 +277,12 @@ def _hint(error: MrDedupError, arguments: argparse.Namespace) -> str:
         return f"; --text-field {shlex.quote(error.text_field)} names another"
     if isinstance(error, TooManyRejectedError):
         return "; --max-rejected allows more"
+    if isinstance(error, OutOfMemoryError):
+        names = {"cores": "fewer --cores", "table_memory": "a smaller --table-memory"}
+        if getattr(arguments, "runner", None) in ("auto", "memory"):
+            names["memory"] = "a smaller --memory"
+        tries = [text for name, text in names.items() if hasattr(arguments, name)]
+        return f"; try {' or '.join(tries)}" if tries else ""
     if not isinstance(error, UnknownFormatError):
         return ""
     return f"; name it with {' or '.join(arguments.format_options)}"

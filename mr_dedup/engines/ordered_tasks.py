@@ -8,8 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from types import TracebackType
 
-from mr_dedup.engines.reporting import expected_reason
-from mr_dedup.errors import MrDedupError
+from mr_dedup.engines.reporting import task_error
 from mr_dedup.jobs.contract import Counters, Keyed
 
 Task = Callable[[Counters], Iterator[Keyed]]
@@ -137,4 +136,4 @@ def _named(name: str, tables: Iterator[Keyed]) -> Iterator[Keyed]:
     try:
         yield from tables
     except (OSError, MemoryError) as error:
-        raise MrDedupError(f"{name}: {expected_reason(error)}") from error
+        raise task_error(name, error) from error

@@ -7,7 +7,7 @@ import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-from mr_dedup.errors import MrDedupError, shortened
+from mr_dedup.errors import MrDedupError, OutOfMemoryError, shortened
 
 if TYPE_CHECKING:
     from tqdm import tqdm
@@ -50,10 +50,16 @@ class Progress:
             self._bar.close()
 
 
+def task_error(name: str, error: BaseException) -> MrDedupError:
+    """Return what to raise for an error of a task that is not a bug."""
+    kind = OutOfMemoryError if isinstance(error, MemoryError) else MrDedupError
+    return kind(f"{name}: {expected_reason(error)}")
+
+
 def expected_reason(error: BaseException) -> str:
     """Return the error of a task as a line or two, of at most ``MAX_MESSAGE`` characters."""
     if isinstance(error, MemoryError):
-        return "out of memory; try fewer --cores or a smaller --table-memory"
+        return "out of memory"
     return shortened(os_reason(error) if isinstance(error, OSError) else _one_line(error))
 
 

@@ -1,5 +1,6 @@
 """What every command shares: what it imports, what it says of mistakes, and its exit codes."""
 
+import argparse
 import re
 import subprocess
 import sys
@@ -7,7 +8,8 @@ import sys
 import pytest
 
 from mr_dedup.cli import inspect
-from mr_dedup.cli.main import COMMANDS, main
+from mr_dedup.cli.main import COMMANDS, _hint, main
+from mr_dedup.errors import OutOfMemoryError
 
 HEAVY = {"numpy", "numba", "zstandard", "xxhash", "mrjob", "tqdm"}
 
@@ -167,3 +169,20 @@ def test_an_interrupt_in_executed_source_ends_with_its_code_as_well(tmp_path):
         cwd=tmp_path,
     )
     assert (done.returncode, done.stderr) == (130, "mr-dedup: error: interrupted\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "tries"),
+    [
+        ({"runner": "auto", "cores": None, "memory": None}, "fewer --cores or a smaller --memory"),
+        ({"runner": "local", "cores": 2, "memory": None}, "fewer --cores"),
+        (
+            {"runner": "local", "cores": 2, "table_memory": 1, "memory": None},
+            "fewer --cores or a smaller --table-memory",
+        ),
+        ({}, ""),
+    ],
+)
+def test_options_that_need_less_memory_are_those_of_the_command(arguments, tries):
+    hint = _hint(OutOfMemoryError("out of memory"), argparse.Namespace(**arguments))
+    assert hint == (f"; try {tries}" if tries else "")

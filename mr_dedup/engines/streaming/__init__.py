@@ -8,6 +8,7 @@ submits the job to a cluster, ``emr`` to one that it starts. Only this package d
 from __future__ import annotations
 
 import contextlib
+import errno
 import logging
 import os
 from collections.abc import Iterator, Sequence
@@ -167,5 +168,8 @@ def _run_engine(engine: Any, staging: Path) -> None:
     try:
         engine.run()
     except OSError as error:
-        # between tasks mrjob writes and sorts nowhere else
-        raise MrDedupError(f"temporary folder {staging}: {os_reason(error)}") from error
+        # between tasks mrjob writes nowhere else; but it starts processes, too
+        is_written = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
+        if is_written or Path(os.fsdecode(error.filename or "")).is_relative_to(staging):
+            raise MrDedupError(f"temporary folder {staging}: {os_reason(error)}") from error
+        raise MrDedupError(os_reason(error)) from error

@@ -8,7 +8,7 @@ from typing import Any
 from mrjob.inline import InlineMRJobRunner
 from mrjob.job import MRJob
 
-from mr_dedup.engines.reporting import Progress, expected_reason
+from mr_dedup.engines.reporting import Progress, task_error
 from mr_dedup.engines.streaming.reporting import ReportingRunner
 from mr_dedup.errors import MrDedupError
 
@@ -32,6 +32,5 @@ class InlineRunner(ReportingRunner, InlineMRJobRunner):  # type: ignore[misc]
             except MrDedupError:
                 raise
             except (OSError, MemoryError) as error:
-                reason = expected_reason(error)
-                raise MrDedupError(f"{self._task_name(number)}: {reason}") from error
+                raise task_error(self._task_name(number), error) from error
             self.progress.step()

@@ -20,7 +20,7 @@ from mrjob.local import LocalMRJobRunner
 
 from mr_dedup.engines.reporting import Progress, expected_reason
 from mr_dedup.engines.streaming.reporting import ReportingRunner, input_path
-from mr_dedup.errors import FormatError, MrDedupError
+from mr_dedup.errors import FormatError, MrDedupError, OutOfMemoryError
 from mr_dedup.interrupts import INTERRUPTS, unwatched
 
 _PR_SET_PDEATHSIG = 1  # linux/prctl.h
@@ -87,7 +87,8 @@ class ForkingRunner(ReportingRunner, LocalMRJobRunner):  # type: ignore[misc]
             raise MrDedupError(f"{name}: killed by the system ({name_of_signal}){hint}")
         if report.get("expected"):
             message = str(report["message"])
-            raise MrDedupError(message if report.get("names_file") else f"{name}: {message}")
+            kind = OutOfMemoryError if report["out_of_memory"] else MrDedupError
+            raise kind(message if report["names_file"] else f"{name}: {message}")
         raise RuntimeError(f"{name}: {report.get('message', f'exit code {code}')}")
 
 
@@ -162,6 +163,7 @@ def _run_and_exit(function: Callable[[], None], report: int) -> NoReturn:
     except BaseException as error:
         message = {
             "expected": isinstance(error, (MrDedupError, OSError, MemoryError)),
+            "out_of_memory": isinstance(error, MemoryError),
             "names_file": isinstance(error, FormatError),
             "message": expected_reason(error),
         }

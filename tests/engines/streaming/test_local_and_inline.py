@@ -1,5 +1,6 @@
 """The runners of this machine: tasks that fail, are killed, are interrupted; what they leave."""
 
+import errno
 import os
 import re
 import shutil
@@ -14,7 +15,7 @@ from mrjob.job import MRJob
 from mrjob.step import MRStep
 
 from mr_dedup.engines import streaming
-from mr_dedup.errors import MAX_MESSAGE, FormatError, MrDedupError
+from mr_dedup.errors import MAX_MESSAGE, FormatError, MrDedupError, OutOfMemoryError
 
 LOCAL_AND_INLINE = pytest.mark.parametrize("runner", streaming.RUNNERS)
 
@@ -157,7 +158,7 @@ def test_a_full_disk_in_a_task_is_told(tmp_path, runner):
 
 @LOCAL_AND_INLINE
 def test_a_task_short_of_memory_is_told(tmp_path, runner):
-    with pytest.raises(MrDedupError, match=r"map task 1 on .*in put #1: out of memory; try"):
+    with pytest.raises(OutOfMemoryError, match=r"map task 1 on .*in put #1: out of memory$"):
         act(tmp_path, runner, "a", "memory")
 
 
@@ -269,3 +270,12 @@ def until(condition, seconds=20):
             return answer
         time.sleep(0.02)
     raise AssertionError(f"not in {seconds} s")
+
+
+def test_a_task_that_cannot_be_started_is_not_blamed_on_the_temporary_folder(tmp_path, monkeypatch):
+    def refuse():
+        raise OSError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+
+    monkeypatch.setattr(os, "fork", refuse)
+    with pytest.raises(MrDedupError, match=r"^Resource temporarily unavailable"):
+        act(tmp_path, "local", "a", "b")
