@@ -54,13 +54,11 @@ def input_number() -> int:
     return int(os.environ.get(NUMBER_VARIABLE) or 0)
 
 
-def input_order(start: int = 0) -> int:
-    """Return a number that sorts the output of tasks: by input, parts of one by ``start``."""
-    return order_of(input_number()) + start
-
-
 def order_of(number: int) -> int:
-    """Return what ``input_order`` is where the input of that number begins."""
+    """Return the number that sorts the output of an input's tasks, where the input begins.
+
+    Parts of an input add the offset at which they begin.
+    """
     return number << _START_BITS
 
 

@@ -38,7 +38,6 @@ __all__ = [
     "is_uri",
     "list_files",
     "put",
-    "remove",
     "remove_file",
     "run",
     "staging_folder",
@@ -126,11 +125,6 @@ def put(path: Path, uri: str, runner: str, cluster: ClusterSettings) -> None:
     Raises MrDedupError, also if there is such a file and not ``cluster.overwrite``.
     """
     _cluster_module(runner).put(path, uri, cluster)
-
-
-def remove(uri: str, runner: str, cluster: ClusterSettings) -> None:
-    """Remove a folder that a runner of clusters reaches, if there is one; raises MrDedupError."""
-    _cluster_module(runner).remove(uri, cluster)
 
 
 def remove_file(uri: str, runner: str, cluster: ClusterSettings) -> None:

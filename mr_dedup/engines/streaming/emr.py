@@ -114,11 +114,6 @@ def remove_file(uri: str, settings: ClusterSettings) -> None:
     _files(settings.conf).remove_file(uri)
 
 
-def remove(uri: str, settings: ClusterSettings) -> None:
-    """Remove a folder in S3, if there is one; raises MrDedupError."""
-    _files(settings.conf).remove(uri)
-
-
 def _files(conf: Path | None) -> S3Files:
     """Return the files in S3, with the settings of an mrjob.conf."""
     wanted = conf_options(EmrRunner.alias, conf)

@@ -83,12 +83,6 @@ def remove_file(uri: str, settings: ClusterSettings) -> None:
         _filesystem(settings.hadoop_bin).remove_file(uri)
 
 
-def remove(uri: str, settings: ClusterSettings) -> None:
-    """Remove a folder of a cluster, if there is one; raises MrDedupError."""
-    with _errors_naming(uri):
-        _filesystem(settings.hadoop_bin).remove([uri])
-
-
 @contextlib.contextmanager
 def _errors_naming(uri: str) -> Iterator[None]:
     """Raise errors of the hadoop command in the block as MrDedupError, naming ``uri``."""
