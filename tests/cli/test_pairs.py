@@ -1,8 +1,6 @@
 """mr-dedup pairs from outside: one answer however it is found, one line for every mistake."""
 
 import gzip
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -193,17 +191,3 @@ def test_mistakes_are_one_line(corpus, capfd, tmp_path, runner):
 def test_a_k_that_explodes_is_refused(corpus, capfd, monkeypatch, runner):
     monkeypatch.setattr("mr_dedup.hamming.planner.MAX_MATCHES", 100)
     assert "choose a smaller k" in mistake(capfd, *corpus.split(1), "-k", 30, "-r", runner)
-
-
-def test_what_components_reads_is_what_is_printed(corpus, tmp_path):
-    """Pairs and distances go straight into the job that clusters them."""
-    out = tmp_path / "pairs.tsv"
-    command = pairs.program(*corpus.split(1), "--with-distance")
-    subprocess.run([*command, "-o", out], check=True, capture_output=True)
-    done = subprocess.run(
-        [sys.executable, "-m", "mr_dedup.jobs.components", "--no-conf", "-r", "inline", out],
-        check=True, capture_output=True, text=True,
-    )  # fmt: skip
-    nodes = {line.split("\t")[0] for line in done.stdout.splitlines()}
-    expected = pair_lines(pairs_among(corpus.corpus, 3)).split()
-    assert nodes == set(expected)

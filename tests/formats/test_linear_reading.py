@@ -12,7 +12,7 @@ import pytest
 from resiliparse.extract import html2text
 from resiliparse.parse.html import HTMLTree
 
-from mr_dedup.formats import content, fingerprint_files, lines, pairs, url_lines
+from mr_dedup.formats import fingerprint_files, lines, url_lines
 from mr_dedup.formats.documents import html_text, http_body
 from mr_dedup.formats.documents.rejects import Rejects
 from mr_dedup.report import pair_files
@@ -215,11 +215,6 @@ def test_bodies_and_what_pages_begin_with(tmp_path, hostile):
     assert steps[1] < 2.2 * steps[0] + 1000
 
 
-def blank_pairs(path):
-    with content.open_content(path, "pairs", "gzip") as opened:
-        assert sum(len(left) for left, _ in pairs.read(opened, "pairs")) == 2
-
-
 BLANK = {
     "jsonl": (b'{"id": "%d", "text": "x"}\n', lambda path: read(path)),
     "warc": (page(1).replace(b"%", b"%%") + b"%d\n", lambda path: read(path)),
@@ -228,7 +223,6 @@ BLANK = {
         b"%d\n",
         lambda path: list(fingerprint_files.FingerprintFile(path, "text", "gzip").batches()),
     ),
-    "pairs": (b"%d\t7\n", blank_pairs),
     "tsv": (b"%d\t7\n", lambda path: pair_files.read_pairs(path)),
     "truth": (b"%d\t7\t0.5\n", lambda path: pair_files.read_truth(path)),
 }
