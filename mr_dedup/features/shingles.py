@@ -12,7 +12,7 @@ from mr_dedup.features.document_frequencies import IDF_ONE, DocumentFrequencies,
 from mr_dedup.features.frequency_kernels import multiply_by_idf
 from mr_dedup.features.options import WEIGHT_ONE, FeatureOptions
 from mr_dedup.features.preparation import prepare, table_for
-from mr_dedup.features.shingle_kernels import SPAN, Scratch, ShingleRule, find_features
+from mr_dedup.features.shingle_kernels import Scratch, ShingleRule, find_features
 from mr_dedup.features.token_kernels import Tokens
 
 
@@ -58,7 +58,6 @@ def scratch_for(size_bytes: int, options: FeatureOptions) -> Scratch:
         np.empty(rounded, np.int32),
         np.empty(slots, np.uint64),
         np.empty(slots, np.uint32),
-        np.empty((4, SPAN), np.uint32),
     )
 
 

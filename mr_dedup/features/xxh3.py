@@ -45,7 +45,7 @@ _ACCUMULATORS = np.array(
 _STRIPE, _LAST_SECRET, _MERGE_SECRET = U(64), U(192 - 64 - 7), U(11)
 _STRIPES_A_BLOCK = U((192 - 64) // 8)
 
-_LOW, _BYTE = U(0xFFFFFFFF), U(0xFF)
+_LOW = U(0xFFFFFFFF)
 
 
 def _secret64(start: int) -> np.uint64:
@@ -58,7 +58,6 @@ _FLIP_1_TO_3 = U(int.from_bytes(_SECRET[:4].tobytes(), "little")) ^ U(
 _FLIP_4_TO_8 = _secret64(8) ^ _secret64(16)
 _FLIP_LOW_9_TO_16 = _secret64(24) ^ _secret64(32)
 _FLIP_HIGH_9_TO_16 = _secret64(40) ^ _secret64(48)
-_FLIPS_17_TO_32 = _secret64(0), _secret64(8), _secret64(16), _secret64(24)
 _EMPTY = _secret64(56) ^ _secret64(64)
 
 
@@ -76,66 +75,25 @@ def xxh3_64(content, begin, end):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def xxh3_64_up_to_8(content, begin, length):  # type: ignore[no-untyped-def]
-    """Return the hash, uint64, of 1 to 8 bytes; reads eight from ``begin`` on, unchecked.
-
-    Both paths are computed and one is taken, without a branch: lengths of words cannot be guessed.
-    """
-    word = load64(content, begin)
-    last = word >> U8 * ((length - U4) & U(7)) & _LOW
-    longer = _mixed_4_to_8((last + (word << U32)) ^ _FLIP_4_TO_8, length)
-    first, middle = word & _BYTE, word >> U8 * (length >> U1) & _BYTE
-    end = word >> U8 * (length - U1) & _BYTE
-    shorter = _mixed_1_to_3(first, middle, end, length)
-    chosen = U0 - uint64(length >= U4)
-    return longer & chosen | shorter & ~chosen
-
-
-@kernel
-def xxh3_64_9_to_16(content, begin, length):  # type: ignore[no-untyped-def]
-    """Return the hash, uint64, of 9 to 16 bytes, unchecked."""
-    low = load64(content, begin) ^ _FLIP_LOW_9_TO_16
-    high = load64(content, begin + length - U8) ^ _FLIP_HIGH_9_TO_16
-    return _avalanche(length + byte_swapped(low) + high + folded_product(low, high))
-
-
-@kernel
-def xxh3_64_17_to_32(content, begin, length):  # type: ignore[no-untyped-def]
-    """Return the hash, uint64, of 17 to 32 bytes, unchecked: ``xxh3_64`` without its loop."""
-    flips, end = _FLIPS_17_TO_32, begin + length
-    near = folded_product(load64(content, begin) ^ flips[0], load64(content, begin + U8) ^ flips[1])
-    far = folded_product(
-        load64(content, end - U16) ^ flips[2], load64(content, end - U8) ^ flips[3]
-    )
-    return _avalanche(length * _PRIME64_1 + near + far)
-
-
-@kernel
-def _mixed_4_to_8(mixed, length):  # type: ignore[no-untyped-def]
-    mixed ^= (mixed << U(49) | mixed >> U(15)) ^ (mixed << U(24) | mixed >> U(40))
-    mixed *= _PRIME_MX2
-    mixed ^= (mixed >> U(35)) + length
-    mixed *= _PRIME_MX2
-    return mixed ^ mixed >> U(28)
-
-
-@kernel
-def _mixed_1_to_3(first, middle, last, length):  # type: ignore[no-untyped-def]
-    mixed = first << U16 | middle << U(24) | last | length << U8
-    return _avalanche_xxh64(mixed ^ _FLIP_1_TO_3)
-
-
-@kernel
 def _short(content, begin, length):  # type: ignore[no-untyped-def]
     if length > U8:
-        return xxh3_64_9_to_16(content, begin, length)
+        low = load64(content, begin) ^ _FLIP_LOW_9_TO_16
+        high = load64(content, begin + length - U8) ^ _FLIP_HIGH_9_TO_16
+        return _avalanche(length + byte_swapped(low) + high + folded_product(low, high))
     if length >= U4:
         both = load32(content, begin + length - U4) + (load32(content, begin) << U32)
-        return _mixed_4_to_8(both ^ _FLIP_4_TO_8, length)
+        mixed = both ^ _FLIP_4_TO_8
+        mixed ^= (mixed << U(49) | mixed >> U(15)) ^ (mixed << U(24) | mixed >> U(40))
+        mixed *= _PRIME_MX2
+        mixed ^= (mixed >> U(35)) + length
+        mixed *= _PRIME_MX2
+        return mixed ^ mixed >> U(28)
     if length > U0:
         first = uint64(content[begin])
         middle = uint64(content[begin + (length >> U1)])
-        return _mixed_1_to_3(first, middle, uint64(content[begin + length - U1]), length)
+        last = uint64(content[begin + length - U1])
+        mixed = first << U16 | middle << U(24) | last | length << U8
+        return _avalanche_xxh64(mixed ^ _FLIP_1_TO_3)
     return _avalanche_xxh64(_EMPTY)
 
 

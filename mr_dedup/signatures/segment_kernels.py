@@ -54,7 +54,6 @@ class SegmentScratch(NamedTuple):
         unit_starts: uint32[b // 2 + 2], where lines or sentences with words start in the text.
         unit_stops: uint32[b // 2 + 2].
         hashes: uint64[b // 2 + 2], the windows of words.
-        spans: As ``shingle_kernels.Scratch`` has them.
         lowest: uint64[segments].
     """
 
@@ -62,7 +61,6 @@ class SegmentScratch(NamedTuple):
     unit_starts: NDArray[np.uint32]
     unit_stops: NDArray[np.uint32]
     hashes: NDArray[np.uint64]
-    spans: NDArray[np.uint32]
     lowest: NDArray[np.uint64]
 
 
@@ -105,7 +103,7 @@ def _hash_content(count, rule, scratch, keys, written):  # type: ignore[no-untyp
         return written
     text, starts, stops = scratch.tokens
     hashes = scratch.hashes
-    windows = hash_shingles(scratch.tokens, count, _WINDOW, scratch.spans, hashes)
+    windows = hash_shingles(scratch.tokens, count, _WINDOW, hashes)
     if rule.length != U0:
         limit, equals = ALL_BITS // rule.length, U0
     else:

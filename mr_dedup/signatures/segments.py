@@ -13,7 +13,6 @@ import pyarrow as pa
 
 from mr_dedup.features.options import FeatureOptions
 from mr_dedup.features.preparation import prepared_batch, table_for
-from mr_dedup.features.shingle_kernels import SPAN
 from mr_dedup.features.token_kernels import Tokens
 from mr_dedup.signatures import segment_kernels as kernels
 from mr_dedup.signatures.parameters import MethodOfWords, check_range
@@ -120,7 +119,6 @@ class Segments(MethodOfWords):
             starts,
             stops,
             np.empty(max_tokens, np.uint64),
-            np.empty((4, SPAN), np.uint32),
             np.empty(self._count, np.uint64),
         )
 

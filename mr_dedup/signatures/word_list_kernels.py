@@ -175,7 +175,7 @@ def count_words(content, begin, end, table, scratch):  # type: ignore[no-untyped
     tokens, hashes = scratch.tokens, scratch.hashes
     slots, times = scratch.times, scratch.keys
     count = tokenise(content, begin, end, table, tokens)
-    hash_shingles(tokens, count, U1, scratch.spans, hashes)
+    hash_shingles(tokens, count, U1, hashes)
     capacity = U2
     while capacity < U2 * count:
         capacity *= U2

@@ -6,7 +6,7 @@ import xxhash
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mr_dedup.features.xxh3 import xxh3_64, xxh3_64_17_to_32
+from mr_dedup.features.xxh3 import xxh3_64
 
 
 def hashed(content, begin=0, end=None):
@@ -20,13 +20,6 @@ def test_every_length_equals_the_package(begin):
     content = np.random.default_rng(1).bytes(2 * 1024 + 200)
     for end in range(begin, len(content)):
         assert hashed(content, begin, end) == xxhash.xxh3_64_intdigest(content[begin:end]), end
-
-
-@pytest.mark.parametrize("length", range(17, 33))
-def test_what_is_hashed_without_a_loop_equals_the_package(length):
-    content = np.random.default_rng(length).bytes(length + 5)
-    found = xxh3_64_17_to_32(np.frombuffer(content, np.uint8), np.uint64(5), np.uint64(length))
-    assert int(found) == xxhash.xxh3_64_intdigest(content[5:])
 
 
 @pytest.mark.parametrize("size", [1 << 16, (1 << 20) + 1, 10_000_000])
