@@ -80,8 +80,7 @@ def test_several_splits_slices_and_engines_leave_the_same_bytes(
     outs = []
     asked = ["--method", "minhash", "--method", "simhash:k=8", "--verify", "off"]
     for size, slice_bytes, runner in [
-        (None, 1 << 24, "inline"), (None, 1 << 24, "local"), (2000, 300, "inline"),
-        (600, 300, "local"), (600, 10, "local"),
+        (None, 1 << 24, "memory"), (2000, 300, "inline"), (600, 300, "memory"), (600, 10, "local"),
     ]:  # fmt: skip
         out = tmp_path / f"{len(outs)}.tsv"
         with monkeypatch.context() as patched:

@@ -11,7 +11,6 @@ import sys
 
 import pytest
 
-from mr_dedup.engines.streaming import RUNNERS
 from tests.cli.documents import files_of, made_up_documents, write_jsonl
 from tests.cli.running import Command
 
@@ -28,8 +27,10 @@ main.command()
 """
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-@pytest.mark.parametrize("runner", RUNNERS)
+@pytest.mark.parametrize(
+    ("runner", "number"),
+    [("memory", signal.SIGINT), ("inline", signal.SIGTERM), ("local", signal.SIGINT)],
+)
 def test_dedup_ends_in_a_kernel_and_is_resumed(tmp_path, number, runner):
     path = write_jsonl(tmp_path / "docs.jsonl", made_up_documents(1))
     temporary = tmp_path / "tmp"

@@ -78,14 +78,15 @@ def test_splits_and_runners_give_the_same_bytes(tmp_path, capfd, monkeypatch, sm
     packed = tmp_path / "whole.gz"
     packed.write_bytes(gzip.compress(whole.read_bytes()))
     written = set()
+    out = tmp_path / "out.tsv"
     for size in (2000, 10_000, 1 << 20):
         monkeypatch.setattr(chunks, "CHUNK_BYTES", size)
         monkeypatch.setattr(chunks, "_MIN_BYTES", size)
-        for runner in RUNNERS:
-            for lists in (tmp_path / "lists", whole, packed):
-                out = tmp_path / "out.tsv"
-                done(capfd, "bulk", lists, "-o", out, "-r", runner, "--overwrite")
-                written.add(out.read_bytes())
+        for runner, lists in [
+            ("inline", tmp_path / "lists"), ("inline", whole), ("inline", packed), ("local", whole),
+        ]:  # fmt: skip
+            done(capfd, "bulk", lists, "-o", out, "-r", runner, "--overwrite")
+            written.add(out.read_bytes())
     assert written == {distinct(every)}
 
 

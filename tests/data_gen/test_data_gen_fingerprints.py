@@ -212,8 +212,10 @@ def whole(folder: Path) -> dict[str, bytes]:
     return {"corpus": corpus, **others}
 
 
-@pytest.mark.parametrize("distribution", DISTRIBUTIONS)
-@pytest.mark.parametrize("chunks", [2, 7, 1000])
+@pytest.mark.parametrize(
+    ("distribution", "chunks"),
+    [*((each, 7) for each in DISTRIBUTIONS), (DISTRIBUTIONS[0], 2), (DISTRIBUTIONS[0], 1000)],
+)
 def test_any_chunk_size_gives_the_same_bytes(
     tmp_path: Path, distribution: Distribution, chunks: int
 ) -> None:

@@ -19,6 +19,7 @@ from tests.engines.emr.test_query_on_emr import containers
 SPLIT = "mapreduce.input.fileinputformat.split.maxsize"
 
 
+@pytest.mark.emr
 def test_documents_here_and_in_s3_equal_inline(client, tmp_path, capfd):
     folder = tmp_path / "documents"
     write_documents(folder)
