@@ -97,7 +97,7 @@ class Jobs:
         They are sent to clusters in bundles, which state their format.
         """
         from mr_dedup.formats.documents.chunks import DocumentChunk
-        from mr_dedup.jobs.inputs import order_of
+        from mr_dedup.jobs.reading import order_of
 
         number = len(self._work.inputs)
         chunks = [DocumentChunk(number + i, (file.whole(),)) for i, file in enumerate(files)]

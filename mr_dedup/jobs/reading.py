@@ -18,7 +18,6 @@ from mr_dedup.formats.documents.options import ReadOptions
 from mr_dedup.formats.documents.read import read_documents
 from mr_dedup.formats.documents.rejects import SKIP_PHRASES, Rejects, SkipReason
 from mr_dedup.jobs.contract import Counters, TaskInput
-from mr_dedup.jobs.inputs import order_of
 
 DOCUMENTS, TEXT_BYTES = "documents_read", "text_bytes"
 """The counters of documents, and of the bytes of their texts."""
@@ -31,6 +30,9 @@ SKIPPED = "skipped_"
 
 REJECT = "reject"
 """The only column of a table of rejected records: a line of JSON each."""
+
+_START_BITS = 42
+"""Of a byte in a file, of up to 4 TB; with two million inputs numbers still have 63."""
 
 _SPOOLED_BYTES = 1 << 20
 _REJECTS_BYTES = 4 << 20
@@ -45,6 +47,14 @@ def is_rejects(table: pa.Table) -> bool:
 def reject_lines(table: pa.Table) -> bytes:
     """Return a table of rejected records as lines of JSON."""
     return b"".join(line + b"\n" for line in table[REJECT].to_pylist())
+
+
+def order_of(number: int) -> int:
+    """Return the number that sorts the output of an input's tasks, where the input begins.
+
+    Parts of an input add the offset at which they begin.
+    """
+    return number << _START_BITS
 
 
 def chunk_of(part: TaskInput, format: DocumentFormat | None) -> DocumentChunk:

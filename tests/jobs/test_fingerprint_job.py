@@ -9,10 +9,7 @@ import msgspec
 import pytest
 
 from mr_dedup.engines.streaming.table_lines import read_tables
-from mr_dedup.features.options import FeatureOptions
-from mr_dedup.formats.documents.options import ReadOptions
-from mr_dedup.jobs.fingerprint import FingerprintJob
-from mr_dedup.jobs.inputs import (
+from mr_dedup.engines.streaming.task_environment import (
     BYTES_VARIABLE,
     HADOOP_VARIABLE,
     LENGTH_VARIABLE,
@@ -20,6 +17,9 @@ from mr_dedup.jobs.inputs import (
     NUMBER_VARIABLE,
     START_VARIABLE,
 )
+from mr_dedup.features.options import FeatureOptions
+from mr_dedup.formats.documents.options import ReadOptions
+from mr_dedup.jobs.fingerprint import FingerprintJob
 from mr_dedup.jobs.reading import is_rejects, reject_lines
 from tests import text_input
 

@@ -9,8 +9,8 @@ from typing import Any
 from mrjob.bin import MRJobBinRunner
 
 from mr_dedup.engines.streaming.splits import INPUT_FORMAT, job_properties, split_bytes, to_be_split
+from mr_dedup.engines.streaming.task_environment import quoted_name
 from mr_dedup.engines.streaming.task_script import MANIFEST, SPLIT_INPUTS
-from mr_dedup.jobs.inputs import quoted_name
 
 _PREFIX = "inputs-"
 

@@ -10,8 +10,8 @@ import re
 from collections import Counter
 from collections.abc import Mapping
 
+from mr_dedup.engines.streaming.task_environment import LONGEST_LINE_BYTES
 from mr_dedup.errors import MrDedupError
-from mr_dedup.jobs.inputs import LONGEST_LINE_BYTES
 
 SPLIT_BYTES = 128 << 20
 """The default size of a part: the default block size of HDFS."""

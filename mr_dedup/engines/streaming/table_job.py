@@ -24,9 +24,14 @@ from mr_dedup.engines.streaming.table_lines import (
     read_tables,
     sliced,
 )
+from mr_dedup.engines.streaming.task_environment import (
+    LINES,
+    input_name,
+    input_number,
+    lines_of_part,
+)
 from mr_dedup.errors import errors_naming
 from mr_dedup.jobs.contract import Counters, Group, Job, Keyed, TaskInput
-from mr_dedup.jobs.inputs import LINES, input_name, input_number, lines_of_part
 
 _Pairs = Iterable[tuple[int, pa.Table]]
 

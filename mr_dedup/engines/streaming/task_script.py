@@ -10,7 +10,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 
-from mr_dedup.jobs.inputs import (
+from mr_dedup.engines.streaming.task_environment import (
     BYTES_VARIABLE,
     HADOOP_VARIABLE,
     LINES,

@@ -12,9 +12,9 @@ import mr_dedup
 from mr_dedup.engines.reporting import Progress
 from mr_dedup.engines.streaming.client_log import ClientLog
 from mr_dedup.engines.streaming.failures import explain, read_failures
+from mr_dedup.engines.streaming.task_environment import LINES, quoted_name
 from mr_dedup.engines.streaming.task_script import CODE, MANIFEST, SPLIT_INPUTS, task_script
 from mr_dedup.errors import MAX_MESSAGE
-from mr_dedup.jobs.inputs import LINES, quoted_name
 
 # copies, and drops the backslashes that keep a name from being a glob
 _HADOOP = r"""#!/bin/sh
@@ -94,7 +94,8 @@ def test_a_task_is_told_the_number_and_the_name_of_its_input(node):
     source = node / "x.longs"
     source.write_text("")
     tell = python(
-        "from mr_dedup.jobs import inputs as i; print(i.input_number(), i.input_name('-'))"
+        "from mr_dedup.engines.streaming import task_environment as i; "
+        "print(i.input_number(), i.input_name('-'))"
     )
     for name in ("a b*.jsonl", "hdfs://node:1/é%20\t.longs"):
         manifest = f"5\t{source}\t12\t{quoted_name(name)}\n"
@@ -145,8 +146,8 @@ hdfs://host:1/x.jsonl	5	here.jsonl	90
 def test_lines_of_a_file_that_is_split_are_not_fetched(node, shell, address, expected):
     (node / "work folder" / SPLIT_INPUTS).write_text(SPLIT)
     tell = python(
-        "import os, sys; from mr_dedup.jobs import inputs as i; print(sys.argv[1:], "
-        "i.input_number(), i.input_name(''), os.environ[i.BYTES_VARIABLE], sys.stdin.read())"
+        "import os, sys; from mr_dedup.engines.streaming import task_environment as i; "
+        "print(sys.argv[1:], i.input_number(), i.input_name(''), os.environ[i.BYTES_VARIABLE], sys.stdin.read())"
     )
     lines = "0	{}\n3	{}\n"
     done = run(node, *tell, manifest=lines, shell=shell, mapreduce_map_input_file=address)
@@ -177,7 +178,10 @@ def test_lines_of_a_file_that_nobody_knows_are_reported(node):
 def test_a_file_that_is_split_can_be_had_as_a_whole(node):
     source = node / "x y.jsonl"
     source.write_text("content")
-    fetch = "from mr_dedup.jobs.inputs import fetched as f; print(open(f({!r})).read())"
+    fetch = (
+        "from mr_dedup.engines.streaming.task_environment import fetched as f; "
+        "print(open(f({!r})).read())"
+    )
     done = run(node, *python(fetch.format(str(source))))
     assert done.stdout == "content\n", done.stderr
     done = run(node, *python(fetch.format("/no/such.jsonl")))

@@ -34,9 +34,6 @@ LINES = "-"
 LONGEST_LINE_BYTES = 64 << 20
 """Longer lines are not sent by standard input, as the JVM of a task has little memory."""
 
-_START_BITS = 42
-"""Of a byte in a file, of up to 4 TB; with two million inputs numbers still have 63."""
-
 
 def quoted_name(name: str) -> str:
     """Return the user's name for an input as ASCII without blanks, for :func:`input_name`."""
@@ -52,14 +49,6 @@ def input_name(uri: str) -> str:
 def input_number() -> int:
     """Return the number of this task's input, from 0; by default 0."""
     return int(os.environ.get(NUMBER_VARIABLE) or 0)
-
-
-def order_of(number: int) -> int:
-    """Return the number that sorts the output of an input's tasks, where the input begins.
-
-    Parts of an input add the offset at which they begin.
-    """
-    return number << _START_BITS
 
 
 def lines_of_part(uri: str) -> HadoopSplit:
