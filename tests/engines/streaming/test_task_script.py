@@ -147,7 +147,8 @@ def test_lines_of_a_file_that_is_split_are_not_fetched(node, shell, address, exp
     (node / "work folder" / SPLIT_INPUTS).write_text(SPLIT)
     tell = python(
         "import os, sys; from mr_dedup.engines.streaming import task_environment as i; "
-        "print(sys.argv[1:], i.input_number(), i.input_name(''), os.environ[i.BYTES_VARIABLE], sys.stdin.read())"
+        "print(sys.argv[1:], i.input_number(), i.input_name(''), os.environ[i.BYTES_VARIABLE], "
+        "sys.stdin.read())"
     )
     lines = "0	{}\n3	{}\n"
     done = run(node, *tell, manifest=lines, shell=shell, mapreduce_map_input_file=address)
