@@ -1,4 +1,4 @@
-"""Connected components on a real Hadoop: rounds of the job, and the job run alone."""
+"""Connected components on a real Hadoop: rounds of the job."""
 
 import random
 import sys
