@@ -188,7 +188,8 @@ def _prepared(
     """Return the inputs of the run; one that is resumed keeps its chunks, with any ``--cores``."""
     from mr_dedup.pipeline.stages import recorded_value
 
-    chunk_bytes = recorded_value(folder.work, "chunk_bytes") if arguments.resume else None
+    recorded = recorded_value(folder.work, "chunk_bytes") if arguments.resume else None
+    chunk_bytes = recorded if isinstance(recorded, int) and recorded > 0 else None
     return prepare(
         arguments.documents, arguments, staging, settings, reads_again=True, chunk_bytes=chunk_bytes
     )

@@ -535,6 +535,12 @@ def test_another_number_of_cores_may_resume(tmp_path, capfd, small_chunks, monke
     for before, now in (1, 7), (7, 1):
         out = tmp_path / f"out-{before}"
         stopped_after(stage, path, out, monkeypatch, capfd, "--cores", before)
+        manifest = tmp_path / f".out-{before}.unfinished" / "manifest.json"
+        content = manifest.read_text()
+        manifest.write_text(re.sub(r'"chunk_bytes": \d+', '"chunk_bytes": "x"', content))
+        said = mistake(capfd, path, "-o", out, "--resume", "--cores", now)
+        assert '--resume: chunk bytes was "x", is ' in said
+        manifest.write_text(content)
         done(capfd, path, "-o", out, "--resume", "--cores", now)
         assert files_of(out) == files_of(tmp_path / "expected")
 
