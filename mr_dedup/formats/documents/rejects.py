@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Literal
 
@@ -35,9 +35,8 @@ _TEXT_NAMES = ("text", "content", "contents", "raw_content", "raw_text", "body",
 """Frequent names of fields that contain texts."""
 
 
-@dataclass(frozen=True)
-class Reject:
-    """A record, or the rest of a file, that could not be read.
+class Reject(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A record, or the rest of a file, that could not be read; as JSON without defaults.
 
     Attributes:
         file: the name of the file.
@@ -58,19 +57,6 @@ class Reject:
     def __str__(self) -> str:
         position = "" if self.position is None else f", {self.position}"
         return f"{self.file}{position}: {self.reason}"
-
-    def to_json(self) -> bytes:
-        """Return a JSON object: ``file``, ``position``, ``reason`` and what is not the default."""
-        members: dict[str, str | int | None] = {
-            "file": self.file, "position": self.position, "reason": self.reason
-        }  # fmt: skip
-        if self.text_field is not None:
-            members["text_field"] = self.text_field
-        if self.records != 1:
-            members["records"] = self.records
-        if self.rest_of_file:
-            members["rest_of_file"] = True
-        return msgspec.json.encode(members)
 
 
 MAX_REJECTED = 0.1
@@ -181,7 +167,7 @@ class Rejects:
         if len(self.listed) < _LISTED:
             self.listed.append(reject)
         if self._file is not None:
-            self._file.write(reject.to_json() + b"\n")
+            self._file.write(msgspec.json.encode(reject) + b"\n")
 
 
 @contextlib.contextmanager
@@ -250,7 +236,7 @@ class Report:
         self._rejects.skipped[why] += 1
 
     def _add(self, reject: Reject) -> None:
-        reject = replace(reject, reason=bounded(reject.reason))
+        reject = msgspec.structs.replace(reject, reason=bounded(reject.reason))
         if self._strict:
             raise FormatError(self.file, reject.position, reject.reason)
         self._rejects.add(reject)
