@@ -37,7 +37,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = parser.parse_args(argv)
     if arguments.seeds and not arguments.seeds.is_file():
         parser.error(f"--seeds: {arguments.seeds}: no such file")
-    rounds = arguments.rounds or (3 if arguments.quick else 5)
+    rounds = arguments.rounds or (1 if arguments.quick else 5)
     options = {"urls": {"seeds": arguments.seeds}}
     print(describe())
     print(
@@ -75,7 +75,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--quick", action="store_true", help="small sizes, to test that all run")
     parser.add_argument("--only", nargs="+", choices=BENCHMARKS, help="run only these")
     parser.add_argument(
-        "--rounds", type=int, metavar="N", help="timed rounds (default 5, with --quick 3)"
+        "--rounds", type=int, metavar="N", help="timed rounds (default 5, with --quick 1)"
     )
     parser.add_argument(
         "--seeds",

@@ -350,9 +350,9 @@ def test_an_interrupted_run_leaves_nothing(tmp_path):
 def test_one_process_reads_documents_by_default(tmp_path, capfd, monkeypatch):
     path = write_jsonl(tmp_path / "docs.jsonl", DOCUMENTS)
     chosen = []
-    usual = document_inputs._described
+    usual = document_inputs._chunk_bytes
     monkeypatch.setattr(
-        document_inputs, "_described", lambda *a, **k: chosen.append(a[1]) or usual(*a, **k)
+        document_inputs, "_chunk_bytes", lambda *a, **k: chosen.append(a[1]) or usual(*a, **k)
     )
     done(capfd, path, "-o", tmp_path / "a.parquet")
     assert chosen == ["memory"]
