@@ -5,7 +5,6 @@ from __future__ import annotations
 import mmap
 import tempfile
 from dataclasses import dataclass
-from types import TracebackType
 from typing import BinaryIO
 
 import numpy as np
@@ -48,12 +47,7 @@ class StoredSets:
     def __enter__(self) -> StoredSets:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         if self._file is not None:
             self._file.close()
 

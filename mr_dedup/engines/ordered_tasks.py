@@ -6,7 +6,6 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from types import TracebackType
 
 from mr_dedup.engines.reporting import task_error
 from mr_dedup.jobs.contract import Counters, Keyed
@@ -40,12 +39,7 @@ class OrderedTasks:
     def __enter__(self) -> OrderedTasks:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         with self._changed:
             self._is_stopped = True
             self._changed.notify_all()

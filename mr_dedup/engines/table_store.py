@@ -6,7 +6,6 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from threading import Lock
-from types import TracebackType
 from typing import BinaryIO, NamedTuple
 
 import pyarrow as pa
@@ -45,12 +44,7 @@ class TableStore:
     def __enter__(self) -> TableStore:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self._tables.clear()
         if self._file is not None:
             self._file.close()

@@ -10,7 +10,6 @@ import os
 import stat
 from collections.abc import Callable
 from pathlib import Path
-from types import TracebackType
 
 from mr_dedup.errors import MrDedupError
 from mr_dedup.formats.io_errors import cannot_be_written, reason_of
@@ -85,12 +84,7 @@ class FileLock:
             self._stack.enter_context(removed_at_forced_end(self._path, self._remove))
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         if self._descriptor is None:
             return
         self._remove(self._path)

@@ -40,7 +40,7 @@ class DistinctUrls:
         return self
 
     def __exit__(self, *exception: object) -> None:
-        self._store.__exit__(None, None, None)
+        self._store.__exit__()
 
     def rejects(self) -> Iterator[pa.Table]:
         """Yield the tables of rejects, in the order of the lists."""
