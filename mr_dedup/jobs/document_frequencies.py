@@ -6,7 +6,7 @@ of features, by the leading bits of their hashes, and drops those that too few d
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -21,6 +21,7 @@ from mr_dedup.features.feature_counts import (
 from mr_dedup.features.options import FeatureOptions
 from mr_dedup.jobs.contract import Counters, Group, Keyed, Reduce, TaskInput
 from mr_dedup.jobs.document_job import DocumentJob
+from mr_dedup.jobs.merging import merged_in_turn
 
 _RANGE_BITS = 8
 """Leading bits of a hash that are its reduce key, so that a range fits in memory."""
@@ -80,31 +81,22 @@ class DocumentFrequenciesJob(DocumentJob, frozen=True, kw_only=True):
                 documents = sum(table[DOCUMENTS][0].as_py() for table in tables)
                 yield key, pa.table({DOCUMENTS: [documents]})
             else:
-                hashes, counts = self._merged(tables)
+                summed = merged_in_turn(tables, _summed, self.buffered_features)
+                hashes, counts = counts_in(summed)
                 enough = counts >= self.min_documents
                 counters["features"] += hashes.size
                 counters["features_kept"] += int(np.count_nonzero(enough))
                 if enough.any():
                     yield key, _table_of((hashes[enough], counts[enough]))
 
-    def _merged(self, tables: Iterable[pa.Table]) -> Counts:
-        """Return the sums of counts."""
-        buffered: list[Counts] = []
-        features, limit = 0, self.buffered_features
-        for table in tables:
-            buffered.append(counts_in(table))
-            features += len(table)
-            if features >= limit:
-                buffered = [sum_counts(buffered)]
-                features = len(buffered[0][0])
-                # merging again before there are twice as many gains nothing
-                limit = max(limit, 2 * features)
-        return sum_counts(buffered)
-
 
 def counts_in(table: pa.Table) -> Counts:
     """Return the features of a table, ascending, and in how many documents each is."""
     return table["feature"].to_numpy(), table["documents"].to_numpy()
+
+
+def _summed(tables: Sequence[pa.Table]) -> pa.Table:
+    return _table_of(sum_counts([counts_in(table) for table in tables]))
 
 
 def _table_of(counts: Counts) -> pa.Table:

@@ -11,7 +11,7 @@ Runs alone, as any MRJob: python -m mr_dedup.jobs.query -r local --queries Q.lon
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Literal
@@ -41,6 +41,7 @@ from mr_dedup.hamming.planner import (
 )
 from mr_dedup.jobs.contract import Counters, Group, Job, Keyed, Reduce, TaskInput
 from mr_dedup.jobs.fingerprint_chunks import chunk_of
+from mr_dedup.jobs.merging import merged_in_turn
 
 Fingerprints = NDArray[np.uint64]
 
@@ -132,24 +133,12 @@ class QueryJob(Job, frozen=True, kw_only=True):
     def merge_ranges(self, groups: Iterator[Group], counters: Counters) -> Iterator[Keyed]:
         """Yield the matches of each range of queries, merged, under its number."""
         for key, tables in groups:
-            matches = self._merged(tables)
+            matches = merged_in_turn(
+                map(matches_of, tables), Pairs.merged, 2 * self.max_buffered_pairs
+            )
             counters["matches"] += len(matches)
             counters["queries_matched"] += matches.left_starts.size
             yield key, _table(matches)
-
-    def _merged(self, tables: Iterable[pa.Table]) -> Pairs:
-        """Return the matches of tables; in memory up to twice those that are distinct."""
-        buffered: list[Pairs] = []
-        pairs, limit = 0, 2 * self.max_buffered_pairs
-        for table in tables:
-            buffered.append(matches_of(table))
-            pairs += len(table)
-            if pairs >= limit:
-                buffered = [Pairs.merged(buffered)]
-                pairs = len(buffered[0])
-                # what is left are distinct pairs: merging again before they doubled gains nothing
-                limit = max(limit, 2 * pairs)
-        return Pairs.merged(buffered)
 
     def warm_up(self) -> None:
         """Compile and load the kernels."""

@@ -6,7 +6,7 @@ of a range of digests, in the order in which their URLs came first.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import chain, pairwise
 from typing import Literal
 
@@ -17,6 +17,7 @@ from mr_dedup.formats.documents.chunks import DocumentChunk
 from mr_dedup.formats.documents.rejects import Rejects
 from mr_dedup.formats.url_lines import part_url_lines
 from mr_dedup.jobs.contract import Counters, Group, Job, Keyed, Reduce, TaskInput
+from mr_dedup.jobs.merging import merged_in_turn
 from mr_dedup.jobs.reading import REJECTED, TaskRejects, chunk_of
 from mr_dedup.jobs.url_rows import UrlRows, from_table, merged, to_table
 from mr_dedup.urls.canonical import UrlForm
@@ -71,7 +72,8 @@ class UrlsJob(Job, frozen=True, kw_only=True):
                 for table in tables:
                     yield key, table
                 continue
-            rows = self._merged_tables(tables).by_position()
+            rows = merged_in_turn(map(from_table, tables), merged, self.buffered_urls)
+            rows = rows.by_position()
             counters["distinct_urls"] += len(rows)
             for table in _tables(rows, self.left_urls):
                 yield key, table
@@ -94,19 +96,6 @@ class UrlsJob(Job, frozen=True, kw_only=True):
                 buffered, begun = [], seen
         if buffered:
             yield merged(buffered), seen - begun
-
-    def _merged_tables(self, tables: Iterable[pa.Table]) -> UrlRows:
-        """Return the rows of all tables, merged whenever there are twice as many as were left."""
-        buffered: list[UrlRows] = []
-        count, limit = 0, self.buffered_urls
-        for table in tables:
-            buffered.append(from_table(table))
-            count += len(buffered[-1])
-            if count >= limit:
-                buffered = [merged(buffered)]
-                count = len(buffered[0])
-                limit = max(limit, 2 * count)
-        return merged(buffered)
 
 
 def format_lines(rows: UrlRows) -> bytes:
