@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import os
+import secrets
 import shutil
 import stat
 import tempfile
@@ -51,15 +52,14 @@ def whole_file(path: Path, overwrite: bool = False) -> Iterator[BinaryIO]:
     """
     refuse_existing(path, overwrite)
     target = Path(os.path.realpath(path))
+    temporary = target.parent / f"{hidden_prefix(target)}{secrets.token_hex(8)}.part"
     try:
-        handle, aside = tempfile.mkstemp(
-            prefix=hidden_prefix(target), suffix=".part", dir=target.parent
-        )
+        handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
     except OSError as error:
         raise cannot_be_written(path, error) from error
     try:
         with (
-            removed_at_forced_end(Path(aside)),
+            removed_at_forced_end(temporary),
             io.BufferedWriter(_NamedFile(handle, path), _BUFFER_BYTES) as file,
         ):
             yield file
@@ -69,10 +69,11 @@ def whole_file(path: Path, overwrite: bool = False) -> Iterator[BinaryIO]:
         # again: the file may have been created meanwhile
         refuse_existing(path, overwrite)
         with writing(path):
-            Path(aside).chmod(_permissions(target))
-            Path(aside).replace(target)
+            if target.exists():
+                temporary.chmod(stat.S_IMODE(target.stat().st_mode))
+            temporary.replace(target)
     except BaseException:
-        Path(aside).unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise
 
 
@@ -119,12 +120,3 @@ def _obstacle(path: Path, overwrite: bool) -> str | None:
     if kind != "file":
         return f"is a {kind}, expected the name of a file to write"
     return None if overwrite else "exists; give --overwrite to replace it"
-
-
-def _permissions(target: Path) -> int:
-    """Return the permissions of the file that is replaced, or those of a new file."""
-    if target.exists():
-        return stat.S_IMODE(target.stat().st_mode)
-    umask = os.umask(0)
-    os.umask(umask)
-    return 0o666 & ~umask

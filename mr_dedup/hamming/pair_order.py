@@ -22,18 +22,21 @@ def in_order(parts: Iterable[Pairs], memory_bytes: int) -> Iterator[Pairs]:
 
     What does not fit ``memory_bytes`` is spilled to temporary files, in ranges that have the same
     number of the pairs buffered so far, so that skew makes none much larger than others; a range
-    that is still too large is split again. The pairs of one fingerprint always fit.
+    that is still too large is split again. The pairs of one left fingerprint are in memory, however
+    many: up to 8 million at k = 5.
     """
-    limit = max(1, memory_bytes // _PAIR_BYTES)
+    limit = merged_at = max(1, memory_bytes // _PAIR_BYTES)
     parts = iter(parts)
     buffered: list[Pairs] = []
     size = 0
     for part in parts:
         buffered.append(part)
         size += len(part)
-        if size > limit:
+        if size > merged_at:
             buffered = [Pairs.merged(buffered)]
             size = len(buffered[0])
+            # merging again before there are twice as many gains nothing
+            merged_at = max(limit, 2 * size)
             if size > limit // 2 and buffered[0].left[0] != buffered[0].left[-1]:
                 yield from _by_ranges(buffered[0], parts, memory_bytes)
                 return

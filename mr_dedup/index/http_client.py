@@ -22,7 +22,7 @@ from mr_dedup.index.protocol import (
     fingerprint_id,
     require_fingerprints,
 )
-from mr_dedup.index.state import parsed_fingerprints, require_aligned
+from mr_dedup.index.state import parsed_fingerprints, require_ids
 
 _Response = TypeVar("_Response")
 
@@ -151,10 +151,11 @@ class HttpIndex:
             The fingerprint and the matches of each document, and whether it was added.
 
         Raises:
-            ValueError: the index has no options to make fingerprints by.
+            ValueError: the index has no options to make fingerprints by, or ``ids`` are not as
+                above.
             MrDedupError: the server cannot be reached or refuses the request.
         """
-        names = [None] * len(texts) if ids is None else ids
+        names = self._names(len(texts), ids)
         documents = [
             messages.Document(id, text=text) for text, id in zip(texts, names, strict=True)
         ]
@@ -174,15 +175,20 @@ class HttpIndex:
         self, fingerprints: Fingerprints, ids: Sequence[str] | None
     ) -> list[messages.Document]:
         """Return documents as they are sent; ValueError as ``FingerprintIndex.add``."""
-        require_aligned(fingerprints, ids, self.named)
-        names: Sequence[str | None] = [None] * len(fingerprints)
-        if ids is not None:
-            encoded_ids(ids)
-            names = ids
+        require_fingerprints(fingerprints)
+        names = self._names(len(fingerprints), ids)
         return [
             messages.Document(id, fingerprint_id(value))
             for value, id in zip(fingerprints.tolist(), names, strict=True)
         ]
+
+    def _names(self, count: int, ids: Sequence[str] | None) -> Sequence[str | None]:
+        """Return the ids of documents, None for each in an index without; raises ValueError."""
+        require_ids(count, ids, self.named)
+        if ids is None:
+            return [None] * count
+        encoded_ids(ids)
+        return ids
 
     def _stats(self) -> messages.Stats:
         return self._call("GET", "/v1/stats", None, messages.Stats)

@@ -32,9 +32,11 @@ def read_token(path: Path | None) -> str | None:
         source = str(path)
         try:
             with path.open("rb") as file:
-                text = file.read(_MAX_BYTES).decode("ascii", errors="replace")
+                text = file.read(_MAX_BYTES + 1).decode("ascii", errors="replace")
         except OSError as error:
             raise cannot_be_read(path, error) from error
+    if len(text) > _MAX_BYTES:
+        raise MrDedupError(f"{source}: not a token; expected at most {_MAX_BYTES:,} bytes")
     token = text.strip()
     if len(token) < MIN_CHARACTERS or not _TOKEN.fullmatch(token):
         raise MrDedupError(

@@ -91,9 +91,10 @@ class IndexReader(DescribedIndex):
 
     def stats(self) -> IndexStats:
         """Return counts and sizes."""
-        self.refresh()
-        documents = len(self._state.current)
-        return stats_of(self._opened, self._manifest, self._state, documents, None)
+        with self._refreshing:
+            self._refresh()
+            documents = len(self._state.current)
+            return stats_of(self._opened, self._manifest, self._state, documents, None)
 
     def refresh(self) -> None:
         """Apply the changes that were written since; each query does so first.
@@ -101,16 +102,19 @@ class IndexReader(DescribedIndex):
         Raises FormatError if the index is damaged, each time until it is repaired.
         """
         with self._refreshing:
-            try:
-                if self._stamp() != self._stamped:
-                    self._check = False
-                    self._load()
-                else:
-                    self._follow()
-            except BaseException:
-                # records may have been read and not applied: load everything anew
-                self._stamped = ()
-                raise
+            self._refresh()
+
+    def _refresh(self) -> None:
+        try:
+            if self._stamp() != self._stamped:
+                self._check = False
+                self._load()
+            else:
+                self._follow()
+        except BaseException:
+            # records may have been read and not applied: load everything anew
+            self._stamped = ()
+            raise
 
     def _stamp(self) -> tuple[int, int, int] | None:
         try:

@@ -211,7 +211,9 @@ class Segment:
                 self._check(missing)
             elif begin < count and not written:
                 buffers = _Buffers.of(2 * len(buffers.ranks), len(self._tables))
-        self._free_buffers.append(buffers)
+        if len(buffers.ranks) <= max(buffered, BUFFERED_MATCHES):
+            # not those that grew for a query with very many matches
+            self._free_buffers.append(buffers)
         if len(parts) < 2:
             return (parts[0] if parts else None), begin
         rows, values, ranks = zip(*parts, strict=True)

@@ -50,7 +50,8 @@ class Batch:
 
         Raises ValueError if there are ids and not ``named``, or no ids and ``named``.
         """
-        require_aligned(fingerprints, ids, named)
+        require_fingerprints(fingerprints)
+        require_ids(len(fingerprints), ids, named)
         return cls.of_columns(fingerprints, None if ids is None else Ids.of(ids))
 
     @classmethod
@@ -86,19 +87,16 @@ class Batch:
         return Batch(self.fingerprints[chosen], ids)
 
 
-def require_aligned(
-    fingerprints: Fingerprints, ids: Sequence[str] | pa.Array | None, named: bool
-) -> None:
-    """Raise ValueError unless there is an id for each fingerprint if ``named``, and none if not."""
-    require_fingerprints(fingerprints)
+def require_ids(count: int, ids: Sequence[str] | pa.Array | None, named: bool) -> None:
+    """Raise ValueError unless there are ``count`` ids if ``named``, and none if not."""
     if (ids is not None) != named:
         raise ValueError(
             "ids: needed, as documents of this index have ids"
             if named
             else "ids: not accepted, as documents of this index have none"
         )
-    if ids is not None and len(ids) != len(fingerprints):
-        raise ValueError(f"ids: {len(ids)} for {len(fingerprints)} fingerprints")
+    if ids is not None and len(ids) != count:
+        raise ValueError(f"ids: {len(ids)} for {count} documents")
 
 
 def last_of_each(ids: Ids) -> NDArray[np.int64]:

@@ -8,6 +8,8 @@ whose counters are not right are marked as stale until they are recounted from t
 
 from __future__ import annotations
 
+import contextlib
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -74,15 +76,24 @@ class StoreCounters:
         self._recount()
 
     def commit(self, change: Change) -> bool:
-        """Apply ``change`` to the store and count it; False if others changed the store first."""
+        """Apply ``change`` to the store and count it; False if others changed the store first.
+
+        If the counters cannot be saved then, the change stands, and they are saved by a later one.
+        """
         if not self._store.commit(change, self.generation):
             return False
         self._count(Entry(self.generation + 1, change.added, change.removed))
         self._recount()
-        if self.size > self.bloom.shape.capacity:
-            self.rebuild(self.bloom.shape)
-        elif self._unsaved >= max(self._unsaved_digests, self.bloom.shape.capacity // _SAVED_SHARE):
-            self.save()
+        is_full = self.size > self.bloom.shape.capacity
+        if is_full:
+            self._start(self.bloom.shape)
+            self._widen()
+        if is_full or self._unsaved >= max(
+            self._unsaved_digests, self.bloom.shape.capacity // _SAVED_SHARE
+        ):
+            self.settle()
+            with contextlib.suppress(MrDedupError):
+                self._write()
         return True
 
     def rebuild(self, shape: BloomShape) -> None:
@@ -94,10 +105,13 @@ class StoreCounters:
     def save(self) -> None:
         """Save the counters; does nothing without a file."""
         self.settle()
-        self._unsaved = 0
+        self._write()
+
+    def _write(self) -> None:
         if self._file is not None:
             self.bloom.save(self._file, self._store.id, self.generation)
             self._store.trim(self.generation)
+        self._unsaved = 0
 
     def close(self) -> None:
         """Save the counters, unless an interrupt left some stale, or their folder was moved.

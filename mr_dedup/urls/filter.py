@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mr_dedup.formats.folders import FolderFile
-from mr_dedup.urls.canonical import UrlForm
+from mr_dedup.urls.canonical import NotAUrlError, UrlForm
 from mr_dedup.urls.counters import UNSAVED_DIGESTS, StoreCounters
 from mr_dedup.urls.counting_bloom import BloomShape, CountingBloom
 from mr_dedup.urls.digests import Digests, digests_of, grouped
@@ -130,7 +130,7 @@ class UrlFilter:
 
     def digests_of(self, urls: Iterable[str | bytes]) -> Digests:
         """Return the digests of ``urls`` in the filter's form."""
-        encoded = [url.encode() if isinstance(url, str) else url for url in urls]
+        encoded = [_encoded(url) if isinstance(url, str) else url for url in urls]
         return digests_of(self.form.of_each(encoded))
 
     # digests
@@ -308,6 +308,13 @@ class UrlFilter:
         if self._store.shared:
             deliver(before)
         return before
+
+
+def _encoded(url: str) -> bytes:
+    try:
+        return url.encode()
+    except UnicodeEncodeError as error:
+        raise NotAUrlError("has half of a surrogate pair, which is not a character") from error
 
 
 def _checked(digests: Digests) -> Digests:

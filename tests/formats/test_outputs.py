@@ -32,6 +32,14 @@ def test_a_file_appears_with_the_permissions_of_any_new_file(tmp_path):
     assert stat.S_IMODE(path.stat().st_mode) == stat.S_IMODE(other.stat().st_mode)
 
 
+def test_permissions_of_other_threads_files_are_left_alone(tmp_path, monkeypatch):
+    """To read the umask is to change it for a moment, in all threads."""
+    (tmp_path / "usual").write_bytes(b"")
+    monkeypatch.setattr(os, "umask", None)
+    write(tmp_path / "new")
+    assert (tmp_path / "new").stat().st_mode == (tmp_path / "usual").stat().st_mode
+
+
 @pytest.mark.parametrize("error", [ZeroDivisionError, KeyboardInterrupt])
 def test_an_error_leaves_what_was_there(tmp_path, error):
     path = tmp_path / "out"

@@ -62,3 +62,20 @@ def test_no_pairs_are_nothing():
     assert list(in_order([], 1000)) == []
     none = np.empty(0, dtype=np.uint64)
     assert list(in_order([Pairs(none, none)], 1000)) == []
+
+
+def test_pairs_of_one_fingerprint_are_merged_few_times(monkeypatch):
+    """However many there are, as they cannot be spilled by ranges."""
+    rows = []
+    usual = Pairs.merged
+    monkeypatch.setattr(
+        pair_order.Pairs, "merged", lambda parts: rows.append(sum(map(len, parts))) or usual(parts)
+    )
+    part = 100
+    parts = [
+        Pairs(np.full(part, 7, np.uint64), np.arange(part * n, part * (n + 1), dtype=np.uint64))
+        for n in range(300)
+    ]
+    (found,) = in_order(iter(parts), 40 * 150)
+    assert found.right.tolist() == list(range(part * 300))
+    assert sum(rows) < 4 * part * 300

@@ -178,7 +178,7 @@ def test_mistakes_change_nothing(form, folder):
     with made(form, folder) as index:
         index.add(values([1]), ["a"])
         for call, message in (
-            (lambda: index.add(values([2, 3]), ["b"]), "ids: 1 for 2 fingerprints"),
+            (lambda: index.add(values([2, 3]), ["b"]), "ids: 1 for 2 documents"),
             (lambda: index.add(values([2])), "ids: needed"),
             (lambda: index.add(values([2]), [""]), "ids"),
             (lambda: index.add(values([2]), [7]), "expected text, got 7"),

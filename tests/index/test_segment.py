@@ -118,6 +118,17 @@ def test_more_matches_than_fit_the_buffer(tmp_path):
     assert len(found(segment, [0, 1], 3)) == 2016 * 2
 
 
+def test_a_query_with_many_matches_leaves_no_large_buffer(tmp_path):
+    segment = written(
+        tmp_path / "s", [1 << bit | 1 << other for bit in range(64) for other in range(bit)]
+    )
+    (hits, _) = segment.probe(array([0]), 2, buffered=10)
+    assert len(hits[0]) == 2016
+    assert [len(buffers.ranks) for buffers in segment._free_buffers] == []
+    segment.probe(array([0]), 0, buffered=10)
+    assert [len(buffers.ranks) for buffers in segment._free_buffers] == [10]
+
+
 def test_permutation_moves_the_key_to_the_front():
     for design in designs_for(3).values():
         for table, mask in enumerate(design.masks):

@@ -119,6 +119,11 @@ def test_texts_are_known_by_their_words(server):
     with HttpIndex(server.url) as index:
         (found,) = index.check_and_add_texts(["two one"], ["c"], only_new=True)
         assert ([match.id for match in found.matches], found.added) == (["a"], False)
+        for ids, reason in [
+            (["c"], "ids: 1 for 2 documents"), (None, "ids: needed"), (["c", ""], "id"),
+        ]:  # fmt: skip
+            with pytest.raises(ValueError, match=reason):
+                index.check_and_add_texts(["two", "one"], ids)
     server.service.index.remove(["a", "b"])
 
 

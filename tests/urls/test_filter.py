@@ -10,7 +10,7 @@ import redis
 from mr_dedup.errors import MrDedupError
 from mr_dedup.formats.folders import FolderFile
 from mr_dedup.urls.canonical import NotAUrlError, UrlForm
-from mr_dedup.urls.counting_bloom import BloomShape, load
+from mr_dedup.urls.counting_bloom import BloomShape, CountingBloom, load
 from mr_dedup.urls.filter import UrlFilter
 from mr_dedup.urls.opening import FilterLimits, open_filter
 from mr_dedup.urls.redis_store import RedisStore
@@ -512,3 +512,32 @@ def test_places_where_no_filter_is(tmp_path):
     assert [entry.name for entry in tmp_path.iterdir()] == ["mine"]
     with pytest.raises(MrDedupError, match=r"notes\.txt: .*"):
         open_filter(tmp_path / "mine" / "notes.txt")
+
+
+def test_a_url_is_new_once_though_the_counters_cannot_be_saved(tmp_path, monkeypatch):
+    """As on a full disk: the store has committed by then."""
+    usual = CountingBloom.save
+
+    def refuse(*_):
+        raise MrDedupError("no space left on device")
+
+    with open_filter(
+        tmp_path / "urls", form=AS_GIVEN, limits=FilterLimits(unsaved_digests=1)
+    ) as url_filter:
+        url_filter._counters._unsaved_digests = 0
+        monkeypatch.setattr(CountingBloom, "save", refuse)
+        monkeypatch.setattr("mr_dedup.urls.counters._SAVED_SHARE", 1 << 40)
+        assert url_filter.add("http://a.example/")
+        assert not url_filter.add("http://a.example/")
+        monkeypatch.setattr(CountingBloom, "save", usual)
+        assert url_filter.add("http://b.example/")
+    with open_filter(tmp_path / "urls", form=AS_GIVEN) as url_filter:
+        assert "http://a.example/" in url_filter
+        assert not url_filter.add("http://b.example/")
+
+
+def test_a_string_with_half_a_surrogate_pair_is_not_a_url(tmp_path):
+    with open_filter(tmp_path / "urls", form=AS_GIVEN) as url_filter:
+        with pytest.raises(NotAUrlError, match="half of a surrogate pair"):
+            url_filter.add("http://a.example/\ud800")
+        assert len(url_filter) == 0
