@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from mr_dedup.clusters.components import UnionFind
+from mr_dedup.errors import MrDedupError
 from mr_dedup.formats.id_text import escape_ids
 from mr_dedup.formats.tables import read_table
 from mr_dedup.jobs.grouped_rows import WHOLE, GroupedRows
@@ -34,6 +35,13 @@ GROUPED = "grouped.parquet"
 
 _SLICE_BYTES = 16 << 20
 """Bytes of text of small clusters that are compared together, and of a slice of a large one."""
+
+_MAX_SENT_BYTES = 10**11
+_MAX_SENT_ROWS = 5 * 10**7
+"""The most that is sent of a large cluster, each document once for every slice of the cluster.
+
+In memory 90 bytes a row.
+"""
 
 _LINES = 1 << 18
 """Pairs written at a time."""
@@ -85,14 +93,14 @@ def similar_pairs(folder: Path, options: DedupOptions, run_job: RunJob) -> Simil
     """Find the pairs in a folder of temporary files.
 
     ``keep`` and ``against`` of the options are not used. In memory: 40 bytes a document, the
-    signatures of one method, and the pairs.
+    signatures of one method, and the pairs. Raises MrDedupError for a cluster that is too large.
     """
     (folder / RESULT).mkdir()
     read = fingerprint_documents(folder, options, run_job).counts
     rows = Rows.read(folder / ROWS)
     with run_job.join_settings() as settings:
         numbers, labels = _clustered(folder, rows, options, settings)
-    grouped, sliced = group_rows(numbers, labels, rows)
+    grouped, sliced = group_rows(numbers, labels, rows, _SLICE_BYTES)
     parts: list[pa.Table] = []
     counts = {**read, "clusters_sliced": sliced, "documents_compared": int(numbers.size)}
     if numbers.size:
@@ -152,15 +160,19 @@ def _chainable(method: SignatureMethod, signatures: Sequence[Signatures]) -> int
 
 
 def group_rows(
-    numbers: NDArray[np.int64], labels: NDArray[np.int64], rows: Rows, size_bytes: int = 0
+    numbers: NDArray[np.int64],
+    labels: NDArray[np.int64],
+    rows: Rows,
+    limit: int,
+    max_sent_bytes: int = _MAX_SENT_BYTES,
+    max_sent_rows: int = _MAX_SENT_ROWS,
 ) -> tuple[GroupedRows, int]:
     """Return which clustered documents are compared with which, and how many clusters are sliced.
 
     ``numbers`` int64[n] ascend; ``labels`` int64[n] are equal in a cluster. The texts of a group
-    have about ``size_bytes``, _SLICE_BYTES if that is 0; of one cluster up to twice that, and two
-    texts.
+    have about ``limit`` bytes; of one cluster up to twice that, and two texts. Raises MrDedupError
+    if more than ``max_sent_bytes`` or ``max_sent_rows`` would be sent of one cluster.
     """
-    limit = size_bytes or _SLICE_BYTES
     lengths = rows.lengths[numbers]
     clusters, cluster = np.unique(labels, return_inverse=True)
     sizes = np.bincount(cluster, lengths, clusters.size).astype(np.int64)
@@ -173,6 +185,7 @@ def group_rows(
     free = int(group_of.max(initial=-1)) + 1
     for which in np.flatnonzero(large).tolist():
         members = numbers[cluster == which]
+        _refuse_explosion(int(sizes[which]), members.size, limit, max_sent_bytes, max_sent_rows)
         before = np.cumsum(rows.lengths[members]) - rows.lengths[members]
         slices = np.unique(before // limit, return_inverse=True)[1]
         for added in _every_two(members, slices, free):
@@ -185,6 +198,21 @@ def group_rows(
         all_numbers, keys[order], sides[order], rows.lengths[all_numbers], rows.ranges
     )
     return grouped, int(large.sum())
+
+
+def _refuse_explosion(
+    size_bytes: int, count: int, limit: int, max_sent_bytes: int, max_sent_rows: int
+) -> None:
+    """Raise MrDedupError if a cluster is too large to compare every two slices of it."""
+    slices = -(-size_bytes // limit)
+    sent_bytes, sent_rows = size_bytes * slices, count * slices
+    if sent_bytes > max_sent_bytes or sent_rows > max_sent_rows:
+        raise MrDedupError(
+            f"a cluster has {count:,} documents, {size_bytes:,} bytes: to compare every two of "
+            f"them, {slices:,} copies of each would be sent, {sent_rows:.1e} in all, of "
+            f"{sent_bytes:.1e} bytes (limits {max_sent_rows:.0e} and {max_sent_bytes:.0e}); "
+            "choose stricter methods or a smaller k"
+        )
 
 
 def _every_two(

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mr_dedup.errors import FormatError
+from mr_dedup.errors import FormatError, MrDedupError
 from mr_dedup.jobs.grouped_rows import WHOLE, GroupedRows
 from mr_dedup.pipeline.document_rows import Rows
 from mr_dedup.pipeline.similar_pairs import group_rows
@@ -76,3 +76,27 @@ def test_rows_are_read_as_written_and_damage_is_noticed(tmp_path):
     path.write_bytes(content)
     with pytest.raises(FormatError, match="not a side file with numbers"):
         GroupedRows.read(path)
+
+
+def test_a_cluster_whose_slices_are_too_many_to_send_is_refused():
+    # 2 MB a document: 40 GB, which is 2,500 slices of 16 MB
+    numbers = np.arange(20_000)
+    rows = rows_of([2 << 20] * numbers.size)
+    labels = np.zeros(numbers.size, np.int64)
+    with pytest.raises(
+        MrDedupError, match=r"20,000 documents, 41,943,040,000 bytes: .* 1.0e\+14 bytes"
+    ):
+        group_rows(numbers, labels, rows, 16 << 20)
+    # as many documents in clusters of 40 MB, of which no two are compared
+    _, sliced = group_rows(numbers, numbers // 20, rows, 16 << 20)
+    assert sliced == 1000
+
+
+@pytest.mark.parametrize("limits", [(5000, 10**6), (10**9, 50)])
+def test_what_slices_send_is_limited_in_bytes_and_rows(limits):
+    numbers = np.arange(10)
+    labels = np.zeros(10, np.int64)
+    with pytest.raises(MrDedupError, match="a cluster has 10 documents, 1,000 bytes"):
+        group_rows(numbers, labels, rows_of([100] * 10), 100, *limits)
+    grouped, _ = group_rows(numbers, labels, rows_of([100] * 10), 100, 10_000, 100)
+    assert grouped.numbers.size == 100
