@@ -28,6 +28,7 @@ class KeptDocuments:
 
     def __init__(self, folder: Path) -> None:
         self._counts: dict[str, int] = {}
+        self._last_numbers: dict[PurePosixPath, int] = {}
         self._folder = folder
         self._open: contextlib.ExitStack = contextlib.ExitStack()
         self._source: str | None = None
@@ -96,11 +97,12 @@ class KeptDocuments:
         plain = PurePosixPath(source)
         inside = "://" not in source and not plain.is_absolute() and ".." not in plain.parts
         name = plain if inside else PurePosixPath(plain.name)
-        number, free = 1, name
+        number, free = self._last_numbers.get(name, 1), name
         while str(free) in self._counts:
             number += 1
             stem, dot, endings = name.name.partition(".")
             free = name.with_name(f"{stem}-{number}{dot}{endings}")
+        self._last_numbers[name] = number
         return str(free)
 
 
