@@ -130,7 +130,7 @@ def cluster_fingerprints(
     """Return the clusters of fingerprints uint64[n], which may repeat, by pairs within ``k`` bits.
 
     In memory 32 bytes a fingerprint, and 60 a pair, or where tasks find these, 36 a clustered
-    fingerprint. Raises MrDedupError as ``streaming.run``, and for a ``k`` that matches too much.
+    fingerprint. Raises MrDedupError if a task fails, and for a ``k`` that matches too much.
     """
     from mr_dedup.hamming.planner import spread_sample
     from mr_dedup.hamming.self_join import self_join
