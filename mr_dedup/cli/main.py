@@ -240,7 +240,8 @@ def _run(arguments: argparse.Namespace) -> int:
     except OSError as error:
         if arguments.debug:
             raise
-        _print_error(f"{error.filename or 'standard output'}: {error.strerror or error}")
+        name = f"{error.filename}: " if error.filename else ""
+        _print_error(f"{name}{error.strerror or error}")
         return EXIT_MISTAKE
     except MemoryError as error:
         if arguments.debug:

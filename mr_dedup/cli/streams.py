@@ -8,7 +8,10 @@ import io
 import os
 import sys
 from collections.abc import Iterator
-from typing import Any, BinaryIO, TextIO
+from typing import TYPE_CHECKING, Any, BinaryIO, TextIO
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
 
 
 @contextlib.contextmanager
@@ -16,16 +19,32 @@ def dependable_streams() -> Iterator[None]:
     """Make the standard streams fit for use until the block ends.
 
     What was closed from the start is opened on the null device: stdin is empty, what is printed
-    to stderr is dropped, and what is printed to stdout fails with an OSError, for a result is not
-    to be lost in silence. stdout escapes what its encoding lacks. stderr never fails: nothing but
-    messages is lost with it.
+    to stderr is dropped, and what is printed to stdout fails with an OSError that names it, for a
+    result is not to be lost in silence. stdout escapes what its encoding lacks. stderr never
+    fails: nothing but messages is lost with it.
     """
     open_closed_streams()
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
     unfailing: Any = _Unfailing(sys.stderr)
-    with contextlib.redirect_stderr(unfailing):
+    with contextlib.redirect_stdout(_named(sys.stdout)), contextlib.redirect_stderr(unfailing):
         yield
+
+
+def _named(stdout: TextIO) -> TextIO:
+    """Return a stream to the same file, with the same buffering, whose errors name it."""
+    try:
+        raw: Any = _StandardOutput(stdout.fileno(), "w", closefd=False)
+    except io.UnsupportedOperation:  # in memory
+        return stdout
+    at_once = isinstance(stdout, io.TextIOWrapper) and stdout.write_through
+    return io.TextIOWrapper(
+        raw if at_once else io.BufferedWriter(raw),
+        stdout.encoding,
+        stdout.errors,
+        line_buffering=bool(stdout.line_buffering),
+        write_through=at_once,
+    )
 
 
 def open_closed_streams() -> None:
@@ -83,6 +102,18 @@ def print_message(*lines: str) -> None:
 def counted(count: int, noun: str) -> str:
     """Return a number of things with their name: ``1 file``, ``2,000 files``."""
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+class _StandardOutput(io.FileIO):
+    """Standard output, whose errors have its name."""
+
+    def write(self, content: ReadableBuffer, /) -> int:
+        """Write to the descriptor. Raises OSError whose ``filename`` is "standard output"."""
+        try:
+            return super().write(content)
+        except OSError as error:
+            error.filename = "standard output"
+            raise
 
 
 class _Unfailing:

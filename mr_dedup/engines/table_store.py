@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import BinaryIO, NamedTuple
 import pyarrow as pa
 
 from mr_dedup.errors import MrDedupError
+from mr_dedup.formats.io_errors import writing
 
 
 class _Spilled(NamedTuple):
@@ -47,10 +49,12 @@ class TableStore:
     def __exit__(self, *exception: object) -> None:
         self._tables.clear()
         if self._file is not None:
-            self._file.close()
+            # after a write that failed, closing tries it again
+            with contextlib.suppress(OSError):
+                self._file.close()
 
     def add(self, key: int, table: pa.Table) -> None:
-        """Add a table to those of ``key``. Raises OSError if it cannot be written."""
+        """Add a table to those of ``key``. Raises MrDedupError if it cannot be written."""
         with self._lock:
             self._tables.setdefault(key, []).append(table)
             self.size_bytes += table.nbytes
@@ -86,6 +90,12 @@ class TableStore:
 
     def _spill(self) -> None:
         """Write all tables that are in memory."""
+        with writing(f"temporary files in {self._folder or tempfile.gettempdir()}"):
+            self._write_tables()
+        self.spilled_bytes += self._bytes_in_memory
+        self._bytes_in_memory = 0
+
+    def _write_tables(self) -> None:
         if self._file is None:
             self._file = tempfile.TemporaryFile(dir=self._folder, prefix="tables-")  # noqa: SIM115
         self._file.seek(0, 2)
@@ -97,8 +107,6 @@ class TableStore:
                 with pa.ipc.new_stream(self._file, table.schema) as writer:
                     writer.write_table(table)
                 tables[index] = _Spilled(start, self._file.tell() - start)
-        self.spilled_bytes += self._bytes_in_memory
-        self._bytes_in_memory = 0
 
     def _read(self, spilled: _Spilled) -> pa.Table:
         assert self._file is not None

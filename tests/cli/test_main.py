@@ -127,6 +127,7 @@ def test_an_unknown_ending_is_answered_with_options_the_command_has(
         (MemoryError("no 8 TiB"), 2, "out of memory: no 8 TiB"),
         (MemoryError(), 2, "out of memory"),
         (OSError(5, "Input/output error", "x"), 2, "x: Input/output error"),
+        (OSError(28, "No space left on device"), 2, "No space left on device"),
         (KeyboardInterrupt(), 130, "interrupted"),
     ],
 )

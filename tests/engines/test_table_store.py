@@ -1,5 +1,7 @@
 """Tables between steps, in memory or not."""
 
+import resource
+
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -44,3 +46,14 @@ def test_a_file_that_is_cut_is_noticed(tmp_path):
         store._file.truncate(10)
         with pytest.raises(MrDedupError, match="cut short"):
             list(store.take(0))
+
+
+def test_a_file_that_cannot_be_written_is_an_error_that_names_the_folder(tmp_path):
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]))
+    try:
+        with TableStore(0, tmp_path) as store, pytest.raises(MrDedupError) as error:
+            store.add(0, pa.table({"n": range(10_000)}))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert str(error.value) == f"temporary files in {tmp_path}: cannot be written: File too large"
