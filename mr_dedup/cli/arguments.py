@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import re
+from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,6 +40,15 @@ def positive(text: str) -> int:
     if not re.fullmatch(r"[0-9]+", text) or int(text) == 0:
         raise argparse.ArgumentTypeError(f"{text!r} is not an integer from 1 on")
     return int(text)
+
+
+@contextlib.contextmanager
+def usage_errors(name: str | None = None) -> Iterator[None]:
+    """Raise MrDedupError, after ``name`` if there is one, for a ValueError of the block."""
+    try:
+        yield
+    except ValueError as error:
+        raise MrDedupError(f"{name}: {error}" if name else str(error)) from error
 
 
 def add_search_arguments(parser: argparse.ArgumentParser, *, of_pairs: bool = False) -> None:
@@ -77,18 +88,27 @@ def add_search_arguments(parser: argparse.ArgumentParser, *, of_pairs: bool = Fa
     )
 
 
-def planned_for(corpus: int, queries: int, arguments: argparse.Namespace) -> Plan:
+def planned_for(
+    corpus: int,
+    queries: int,
+    arguments: argparse.Namespace,
+    *,
+    corpus_sample: NDArray[np.uint64] | None = None,
+    query_sample: NDArray[np.uint64] | None = None,
+) -> Plan:
     """Return the plan of a search by its arguments.
 
     Args:
         corpus: the number of corpus fingerprints.
         queries: the number of queries.
         arguments: of ``add_search_arguments``.
+        corpus_sample: a sample of the corpus fingerprints.
+        query_sample: a sample of the queries.
 
     Raises:
         MrDedupError: for invalid arguments.
     """
-    try:
+    with usage_errors():
         return plan(
             corpus,
             queries,
@@ -96,9 +116,9 @@ def planned_for(corpus: int, queries: int, arguments: argparse.Namespace) -> Pla
             index=_chosen(arguments.index),
             design=_chosen(arguments.design),
             memory_bytes=arguments.table_memory,
+            corpus_sample=corpus_sample,
+            query_sample=query_sample,
         )
-    except ValueError as error:
-        raise MrDedupError(str(error)) from error
 
 
 def planned_for_pairs(
@@ -119,7 +139,7 @@ def planned_for_pairs(
     Raises:
         MrDedupError: for invalid arguments.
     """
-    try:
+    with usage_errors():
         return plan_self(
             size,
             arguments.k,
@@ -128,8 +148,6 @@ def planned_for_pairs(
             sample=sample,
             partitioned=partitioned,
         )
-    except ValueError as error:
-        raise MrDedupError(str(error)) from error
 
 
 def _chosen(value: str) -> str | None:

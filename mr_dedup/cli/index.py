@@ -26,7 +26,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mr_dedup.cli.arguments import positive
+from mr_dedup.cli.arguments import positive, usage_errors
 from mr_dedup.cli.document_arguments import (
     add_feature_arguments,
     add_reading_arguments,
@@ -37,6 +37,7 @@ from mr_dedup.cli.streams import print_message, printable
 if TYPE_CHECKING:
     from mr_dedup.cli.index_inputs import IndexInput
     from mr_dedup.index.hamming_index import HammingIndex
+    from mr_dedup.index.reader import IndexReader
     from mr_dedup.index.stats import IndexStats
 
 EXIT_DAMAGED = 1
@@ -178,12 +179,7 @@ def _without_defaults(action: argparse.ArgumentParser, title: str) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command; return its exit code."""
-    from mr_dedup.errors import MrDedupError
-
-    try:
-        return _RUN[arguments.action](arguments)
-    except ValueError as error:
-        raise MrDedupError(str(error)) from error
+    return _RUN[arguments.action](arguments)
 
 
 def _create(arguments: argparse.Namespace) -> int:
@@ -196,15 +192,15 @@ def _create(arguments: argparse.Namespace) -> int:
     made_from, features = features_of(inputs, given_features(arguments), arguments)
     if inputs and not arguments.no_ids and not any(each.may_have_ids for each in inputs):
         raise MrDedupError(f"{inputs[0].name}: has no ids; give --no-ids for an index without")
-    with (
-        _made_whole(arguments.folder, bool(inputs)) as folder,
-        HammingIndex.create(
-            folder, k=arguments.k, named=not arguments.no_ids, features=features,
-            made_from=made_from, design=design, relaxed=arguments.relaxed,
-        ) as index,
-    ):  # fmt: skip
-        if inputs:
-            _add_files(index, inputs, arguments)
+    with _made_whole(arguments.folder, bool(inputs)) as folder:
+        with usage_errors():
+            index = HammingIndex.create(
+                folder, k=arguments.k, named=not arguments.no_ids, features=features,
+                made_from=made_from, design=design, relaxed=arguments.relaxed,
+            )  # fmt: skip
+        with index:
+            if inputs:
+                _add_files(index, inputs, arguments)
     return 0
 
 
@@ -214,6 +210,7 @@ def _made_whole(folder: Path, temporary: bool) -> Iterator[Path]:
 
     A temporary one is renamed to ``folder`` when the block ends, and removed if it raises.
     """
+    from mr_dedup.cli.result_folder import require_parent
     from mr_dedup.errors import MrDedupError
     from mr_dedup.formats.folders import Folder
     from mr_dedup.formats.outputs import folder_beside
@@ -221,6 +218,7 @@ def _made_whole(folder: Path, temporary: bool) -> Iterator[Path]:
     if not temporary:
         yield folder
         return
+    require_parent(folder)
     if folder.is_dir() and any(folder.iterdir()):
         raise MrDedupError(f"{folder}: contains files already; name another folder")
     with folder_beside(folder) as made:
@@ -245,6 +243,7 @@ def _add(arguments: argparse.Namespace) -> int:
     if arguments.only_new and not arguments.check:
         raise MrDedupError("--only-new: needs --check, which finds near-duplicates")
     with _opened(arguments) as index:
+        _require_distance(index, arguments.k)
         inputs = IndexInput.all_of(arguments)
         if not inputs:
             return respond_to_lines(index, arguments)
@@ -286,6 +285,7 @@ def _query(arguments: argparse.Namespace) -> int:
     from mr_dedup.index.reader import IndexReader
 
     with IndexReader.open(arguments.folder, check=not arguments.no_check) as index:
+        _require_distance(index, arguments.k)
         inputs = IndexInput.all_of(arguments)
         return (
             respond_to_files(index, inputs, arguments)
@@ -294,12 +294,25 @@ def _query(arguments: argparse.Namespace) -> int:
         )
 
 
+def _require_distance(index: HammingIndex | IndexReader, k: int | None) -> None:
+    """Raise MrDedupError for a distance that the index was not made for."""
+    from mr_dedup.errors import MrDedupError
+
+    if k is not None and not 0 <= k <= index.k:
+        raise MrDedupError(f"k must be from 0 to {index.k}, for which the index was made, not {k}")
+
+
 def _compact(arguments: argparse.Namespace) -> int:
+    from mr_dedup.errors import MrDedupError
+    from mr_dedup.hamming.design import designs_for
     from mr_dedup.index.hamming_index import HammingIndex
 
     started = time.perf_counter()
     with HammingIndex.open(arguments.folder, background=False) as index:
         _report_cut(index)
+        names = ["auto", *designs_for(index.k)]
+        if arguments.design not in (None, *names):
+            raise MrDedupError(f"--design: must be one of {', '.join(names)}")
         index.compact(arguments.design)
         stats = index.stats()
     print_message(

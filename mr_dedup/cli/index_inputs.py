@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from mr_dedup.cli.arguments import usage_errors
 from mr_dedup.cli.rejects import rejects_to
 from mr_dedup.cli.streams import counted, print_message, printable
 
@@ -128,7 +129,8 @@ def features_of(
     For documents these are ``given``, for fingerprints those of their files, each None if they are
     not known. Raises MrDedupError if they differ.
     """
-    described = given.maker().described
+    with usage_errors():
+        described = given.maker().described
     known = {described: "documents"} if any(each.documents for each in inputs) else {}
     for each in inputs:
         stored = _file_features(each)
@@ -188,7 +190,8 @@ def maker_for(
     if given or inputs is None or any(each.documents for each in inputs):
         if made_from is None or index.features is None:
             raise MrDedupError(_unknown(index))
-        maker = made_from.maker()
+        with usage_errors():
+            maker = made_from.maker()
         # the file of document frequencies may have changed since
         known.setdefault(maker.described, "the options")
     _require_equal(known)
@@ -254,6 +257,7 @@ def segment_batches(
     import pyarrow as pa
 
     from mr_dedup.errors import MrDedupError
+    from mr_dedup.index.ids import Ids
 
     values: list[NDArray[np.uint64]] = []
     ids: list[pa.LargeStringArray] = []
@@ -266,6 +270,8 @@ def segment_batches(
             if named:
                 if batch.ids is None or batch.ids.null_count:
                     raise MrDedupError(f"{each.name}: has documents without ids")
+                with usage_errors(each.name):
+                    Ids.of(batch.ids)
                 ids.append(batch.ids)
                 batch_bytes += batch.ids.nbytes
             if count >= _SEGMENT_DOCUMENTS or batch_bytes >= _SEGMENT_BYTES:

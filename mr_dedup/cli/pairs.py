@@ -166,23 +166,22 @@ def _find_in_memory(corpora: _Corpora, arguments: argparse.Namespace, started: f
     from mr_dedup.hamming.distinct import distinct
     from mr_dedup.hamming.pairs import Pairs
     from mr_dedup.hamming.planner import spread_sample
-    from mr_dedup.hamming.search import probe
+    from mr_dedup.hamming.search import BATCH_SIZE, search
     from mr_dedup.hamming.self_join import pairs_within
     from mr_dedup.jobs.join import format_lines
 
     read, read_others = _read(corpora.parts), _read(corpora.others)
     left, right = distinct(read), distinct(read_others)
     if arguments.others:
-        planned = planned_for(right.size, left.size, arguments)
-        pairs = probe(
-            right, left, arguments.k,
-            design=None if arguments.design == "auto" else arguments.design,
-            memory_bytes=arguments.table_memory,
-        )  # fmt: skip
+        samples = {"corpus_sample": spread_sample(right), "query_sample": spread_sample(left)}
+        planned = planned_for(right.size, left.size, arguments, **samples)
+        starts = range(0, right.size, BATCH_SIZE)
+        found = search(lambda: (right[i : i + BATCH_SIZE] for i in starts), left, planned)
     else:
         planned = planned_for_pairs(left.size, arguments, sample=spread_sample(left))
-        planned.refuse_explosion()
-        pairs = Pairs.merged(list(pairs_within(left, planned)))
+        found = pairs_within(left, planned)
+    planned.refuse_explosion()
+    pairs = Pairs.merged(list(found))
     with output(arguments) as out:
         for start in range(0, len(pairs), _PRINTED_AT_ONCE):
             part = pairs.between(start, start + _PRINTED_AT_ONCE)

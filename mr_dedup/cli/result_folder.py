@@ -39,7 +39,7 @@ class ResultFolder:
         from mr_dedup.pipeline.results import SUMMARY
 
         out = self.out
-        _require_parent(out)
+        require_parent(out)
         if any(out.exists() and out.samefile(folder) for folder in read):
             raise MrDedupError(f"{out}: is read as well; choose another name for the result")
         if out.exists() and not overwrite:
@@ -87,12 +87,12 @@ def locked(out: Path) -> Iterator[None]:
     """
     from mr_dedup.formats.file_lock import FileLock
 
-    _require_parent(out)
+    require_parent(out)
     with FileLock(out.parent / f".{out.name}.lock", str(out), print_message):
         yield
 
 
-def _require_parent(out: Path) -> None:
+def require_parent(out: Path) -> None:
     """Raise MrDedupError if the folder that ``out`` is to be in does not exist."""
     from mr_dedup.errors import MrDedupError
 

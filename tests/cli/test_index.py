@@ -226,6 +226,32 @@ def test_compact_stats_and_verify(tmp_path, folder, capfd):
     assert segment.name in mistake(capfd, "query", folder, lines)
 
 
+def test_an_index_in_a_folder_that_is_missing_names_it(tmp_path, capfd):
+    documents = jsonl(tmp_path / "pages.jsonl", {"one": "text"})
+    missing = tmp_path / "missing"
+    message = f"{missing}/seen: its folder {missing} does not exist"
+    assert message in mistake(capfd, "create", missing / "seen", documents)
+
+
+def test_only_what_the_user_gave_is_a_usage_error(tmp_path, folder, capfd, monkeypatch):
+    documents = jsonl(tmp_path / "pages.jsonl", {"one": "text"})
+    run.done(capfd, "create", folder, documents)
+
+    def fail(*arguments, **options):
+        raise ValueError("operands could not be broadcast together")
+
+    monkeypatch.setattr(IndexReader, "query", fail)
+    code, _, err = run(capfd, "query", folder, documents)
+    assert (code, "a bug in mr-dedup: ValueError: operands" in err) == (70, True)
+
+
+def test_an_id_that_is_too_long_names_its_file(tmp_path, folder, capfd):
+    path = tmp_path / "ids.parquet"
+    values = pa.array([1, 2], pa.uint64())
+    pq.write_table(pa.table({"fingerprint": values, "id": ["a", "b" * (1 << 17)]}), path)
+    assert f"{path}: ids: expected 1 to " in mistake(capfd, "create", folder, path)
+
+
 def test_mistakes_are_told_in_a_line(tmp_path, folder, capfd):
     assert "not a directory" in mistake(capfd, "stats", folder)
     assert "k must be from 0" in mistake(capfd, "create", folder, "-k", 99)
@@ -241,6 +267,8 @@ def test_mistakes_are_told_in_a_line(tmp_path, folder, capfd):
     assert "without ids" in mistake(capfd, "add", folder, longs)
     assert "--only-new" in mistake(capfd, "add", folder, "--only-new")
     assert "k must be from 0 to 3" in mistake(capfd, "query", folder, longs, "-k", "4")
+    assert "k must be from 0 to 3" in mistake(capfd, "add", folder, longs, "--check", "-k", "4")
+    assert "--design: must be one of auto, " in mistake(capfd, "compact", folder, "--design", "7")
     assert "such cannot be compared" in mistake(
         capfd, "query", folder, longs, "--features", "words:2"
     )

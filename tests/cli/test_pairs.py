@@ -7,6 +7,7 @@ import pytest
 
 from mr_dedup.engines.streaming import RUNNERS
 from mr_dedup.formats import fingerprint_chunks, fingerprint_writer
+from mr_dedup.hamming import search
 from mr_dedup.hamming.design import designs_for
 from tests.cli.running import Command
 from tests.oracles import flipped, pair_lines, pairs_among, pairs_within
@@ -153,6 +154,26 @@ def test_skewed_values_and_copies_give_one_answer(capfd, tmp_path, runner):
     for options in ([], ["--table-memory", "40KB"]):
         code, out, _ = pairs(capfd, path, "-r", runner, *options)
         assert (code, out) == (0, pair_lines(pairs_among(values.tolist(), 3)))
+
+
+def test_the_design_that_is_printed_is_the_one_that_was_used(capfd, tmp_path, monkeypatch):
+    """With skewed values it differs from the one for values without a pattern."""
+    rng = np.random.default_rng(1)
+    paths = [tmp_path / "a.longs", tmp_path / "b.longs"]
+    for path in paths:
+        values = rng.integers(0, 2**28, 30_000, dtype=np.uint64)
+        path.write_bytes(values.astype(">u8").tobytes())
+    used = []
+
+    class Recorded(search.Tables):
+        def __init__(self, values, design, *arguments):
+            used.append(design.name)
+            super().__init__(values, design, *arguments)
+
+    monkeypatch.setattr(search, "Tables", Recorded)
+    code, _, err = pairs(capfd, paths[0], "--with", paths[1])
+    assert code == 0
+    assert f"k = 3, {used[0]} in memory" in err
 
 
 def test_out_is_written_whole_and_is_no_input(corpus, capfd, tmp_path):
