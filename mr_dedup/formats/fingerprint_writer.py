@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,7 +22,7 @@ from mr_dedup.formats.fingerprint_files import (
     format_by_ending,
 )
 from mr_dedup.formats.longs import ByteOrder
-from mr_dedup.formats.outputs import whole_file
+from mr_dedup.formats.outputs import unnamed_file_beside, whole_file
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -110,7 +109,7 @@ def create(
                 # the header is written last, and a compressed stream is not seekable
                 plain = file
                 if compression is not None:
-                    plain = stack.enter_context(tempfile.TemporaryFile(dir=path.parent))
+                    plain = stack.enter_context(unnamed_file_beside(path))
                 writer = packed.PackedWriter(plain)
                 yield FingerprintWriter(writer.write)
                 writer.finish()

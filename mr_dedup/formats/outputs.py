@@ -77,11 +77,23 @@ def whole_file(path: Path, overwrite: bool = False) -> Iterator[BinaryIO]:
         raise
 
 
+@contextlib.contextmanager
+def unnamed_file_beside(path: Path) -> Iterator[BinaryIO]:
+    """Yield a temporary file without a name in the directory of ``path``, to write and to read.
+
+    Raises MrDedupError, naming ``path``, for every OSError of writing it.
+    """
+    with writing(path), tempfile.TemporaryFile(dir=path.parent) as opened:
+        handle = os.dup(opened.fileno())
+    with io.BufferedRandom(_NamedFile(handle, path), _BUFFER_BYTES) as file:
+        yield file
+
+
 class _NamedFile(io.FileIO):
-    """A file to write; errors name ``path``, not the temporary file."""
+    """A temporary file; errors of writing name ``path`` instead."""
 
     def __init__(self, handle: int, path: Path) -> None:
-        super().__init__(handle, "w")
+        super().__init__(handle, "w+")
         self._path = path
 
     def write(self, data: ReadableBuffer) -> int:

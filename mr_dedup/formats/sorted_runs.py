@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mr_dedup.formats import longs
+from mr_dedup.formats.io_errors import writing
 from mr_dedup.formats.outputs import folder_beside
 
 _Fingerprints = NDArray[np.uint64]
@@ -45,7 +46,7 @@ def sorted_distinct(
             if folder is None:
                 folder = stack.enter_context(folder_beside(out))
             runs.append(folder / str(len(runs)))
-            with runs[-1].open("wb") as file:
+            with writing(folder), runs[-1].open("wb") as file:
                 for piece in _distinct(pieces):
                     longs.write(file, piece, "little")
         yield from _distinct(_merge(runs, max(1, run_count // (2 * len(runs) + 1))))

@@ -3,7 +3,6 @@
 import contextlib
 import gzip
 import os
-import resource
 import socket
 import subprocess
 import sys
@@ -30,6 +29,7 @@ from mr_dedup.formats.fingerprint_files import (
 )
 from mr_dedup.formats.fingerprint_parquet import create_table
 from mr_dedup.formats.fingerprint_writer import create
+from tests.formats.test_outputs import files_of_at_most
 from tests.strategies import FINGERPRINTS, costly
 
 ENDINGS = [
@@ -255,14 +255,22 @@ def test_a_file_that_fails_while_it_is_read_is_one_line():
 
 def test_no_room_to_unpack_is_told_from_a_file_that_cannot_be_read(tmp_path):
     file = write(tmp_path / "x.fpz.gz", list(range(0, 2**63, 2**50)))
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, limits[1]))
-    try:
-        message = r"x\.fpz\.gz: cannot be decompressed to a temporary file: File too large"
-        with pytest.raises(MrDedupError, match=message):
-            file.read()
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    message = r"x\.fpz\.gz: cannot be decompressed to a temporary file: File too large"
+    with files_of_at_most(4096), pytest.raises(MrDedupError, match=message):
+        file.read()
+
+
+@pytest.mark.parametrize("count", [1, 4000])
+def test_a_full_disk_is_reported_of_the_packed_file_that_is_compressed(tmp_path, count):
+    path = tmp_path / "x.fpz.gz"
+    values = np.arange(0, 2**63, 2**63 // count, dtype=np.uint64)
+    with (
+        pytest.raises(MrDedupError, match=f"^{path}: cannot be written: File too large$"),
+        files_of_at_most(20),
+        create(path) as writer,
+    ):
+        writer.write(values)
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("ending", [".longs", ".txt", ".parquet"])

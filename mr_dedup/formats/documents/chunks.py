@@ -11,7 +11,7 @@ from pathlib import Path
 from mr_dedup.errors import FormatError
 from mr_dedup.formats.chunks import Chunk, grouped
 from mr_dedup.formats.documents.files import DocumentFile, DocumentPart
-from mr_dedup.formats.io_errors import reading
+from mr_dedup.formats.io_errors import reading, writing
 from mr_dedup.formats.parquet_rows import open_parquet
 
 CHUNK_BYTES = 64 << 20
@@ -27,6 +27,9 @@ _FILE_BYTES = 1 << 14
 
 _COMPRESSION_RATIO = 6
 """About how much smaller pages are compressed."""
+
+_COPIED_BYTES = 1 << 20
+"""Bytes of a file that are copied to a bundle at a time."""
 
 BUNDLE_SUFFIX = ".documents.zip"
 
@@ -131,14 +134,22 @@ def _size(file: DocumentFile) -> int:
 def bundle(chunk: DocumentChunk, path: Path) -> None:
     """Write a chunk of whole files, with their contents, to the zip file ``path``.
 
-    Raises MrDedupError for a file that cannot be read.
+    Raises MrDedupError, naming the file, where one cannot be read or the bundle not be written.
     """
-    with zipfile.ZipFile(path, "w") as archive:
+    with writing(path), zipfile.ZipFile(path, "w") as archive:
         archive.writestr(_DESCRIPTION, chunk.describe())
         for number, part in enumerate(chunk.parts):
             assert part.file.path is not None
             with reading(part.file.name):
-                archive.write(part.file.path, str(number))
+                entry = zipfile.ZipInfo.from_file(part.file.path, str(number))
+                content = part.file.path.open("rb")
+            with content, archive.open(entry, "w") as copy:
+                while True:
+                    with reading(part.file.name):
+                        block = content.read(_COPIED_BYTES)
+                    if not block:
+                        break
+                    copy.write(block)
 
 
 def unbundle(path: Path, folder: Path) -> DocumentChunk:

@@ -19,6 +19,7 @@ from mr_dedup.formats.documents.chunks import (
 )
 from mr_dedup.formats.documents.files import DocumentFile, find_documents
 from tests.formats.documents.reading import read
+from tests.formats.test_outputs import files_of_at_most
 from tests.strategies import costly
 
 
@@ -102,6 +103,16 @@ def test_a_bundle_has_files_and_names(tmp_path):
     assert found.files == ["a.txt", "deep/b ü.html"]
     with pytest.raises(MrDedupError, match=r"a\.txt: cannot be read: No such file"):
         bundle(chunk, tmp_path / "again.zip")
+
+
+def test_a_full_disk_is_not_blamed_on_the_file_that_is_bundled(tmp_path):
+    (chunk,) = cut_into_chunks([write_lines(tmp_path / "a.jsonl", 0, 50)], 1 << 20, split=False)
+    path = tmp_path / "bundle.zip"
+    with (
+        pytest.raises(MrDedupError, match=f"^{path}: cannot be written: File too large$"),
+        files_of_at_most(500),
+    ):
+        bundle(chunk, path)
 
 
 def test_a_damaged_bundle_is_reported(tmp_path):
