@@ -47,7 +47,7 @@ _MAX_LOG_BYTES = 64 << 20
 class HammingIndex(DescribedIndex):
     """An index in a folder, open for writing: by one process at a time, and several threads.
 
-    Made by ``create`` and ``open``. Methods are those of ``protocol.FingerprintIndex``.
+    Made by ``create`` and ``open``.
 
     A change survives a loss of power when the method that makes it has returned. If ``relaxed``, it
     survives the end of the process, and a loss of power undoes the changes since the log was last
@@ -196,10 +196,18 @@ class HammingIndex(DescribedIndex):
         limit: int | None = None,
         max_matches: int | None = None,
     ) -> IndexMatches:
-        """Return the documents within ``k`` bits, as ``protocol.FingerprintIndex.query``.
+        """Return the documents within ``k`` bits; exact: all of them and no others.
 
-        Raises ValueError if there are more than ``max_matches``, of all queries together; no more
-        are ever in memory.
+        Args:
+            fingerprints: uint64[n].
+            k: the largest distance of a match, by default the index's k.
+            limit: the number of matches of a query that are returned, the nearest ones; all if
+                None.
+            max_matches: the most matches of all queries together; no more are ever in memory.
+
+        Raises:
+            ValueError: ``k`` is larger than the index's, ``limit`` is less than 1, or there are
+                more matches than ``max_matches``.
         """
         return self._committer.durable.query(fingerprints, k, limit=limit, max_matches=max_matches)
 
@@ -232,9 +240,21 @@ class HammingIndex(DescribedIndex):
             yield
 
     def add(self, fingerprints: Fingerprints, ids: Sequence[str] | pa.Array | None = None) -> int:
-        """Add documents, as ``protocol.FingerprintIndex.add``.
+        """Add documents, all of them or none.
 
-        More than ``memory_documents`` become a segment at once, 1 to 2 million a second.
+        An id that is in the index, or repeated, keeps the last document that it is given. More
+        than ``memory_documents`` become a segment at once, 1 to 2 million a second.
+
+        Args:
+            fingerprints: uint64[n].
+            ids: n ids, or None for an index without.
+
+        Returns:
+            The number of documents that were not in the index before.
+
+        Raises:
+            ValueError: the arguments are not as above; nothing was added.
+            MrDedupError: the documents cannot be stored; nothing was added.
         """
         batch = Batch.of(fingerprints, ids, self.named)
         with self._committer.change():
@@ -252,7 +272,12 @@ class HammingIndex(DescribedIndex):
         return self._state.add(batch, located)
 
     def remove(self, ids: Sequence[str]) -> NDArray[np.bool_]:
-        """Remove documents; return which of ``ids`` were in the index, bool[n]."""
+        """Remove documents, all of them or none; return which were in the index, bool[n].
+
+        Raises:
+            ValueError: ``ids`` are not ids; nothing was removed.
+            MrDedupError: the removal cannot be stored; nothing was removed.
+        """
         batch = Batch.to_remove(ids, self.named)
         with self._committer.change():
             # before they are looked up: a new segment moves documents
@@ -273,9 +298,26 @@ class HammingIndex(DescribedIndex):
         only_new: bool = False,
         max_matches: int | None = None,
     ) -> Checked:
-        """Query and add as one change, as ``protocol.FingerprintIndex.check_and_add``.
+        """Query and add documents one after another, as one change.
 
-        Raises ValueError if there are more than ``max_matches``; then nothing was added.
+        Each is compared with the index and with the documents that the call added before it. The
+        document that it replaces, of the same id, is not a match.
+
+        Args:
+            fingerprints: uint64[n].
+            ids: n ids, or None for an index without.
+            k: as for ``query``.
+            limit: as for ``query``.
+            only_new: add only documents without a match; what is stored under the id of another
+                one stays.
+            max_matches: as for ``query``.
+
+        Returns:
+            The matches, and which documents were added.
+
+        Raises:
+            ValueError: as ``add`` and ``query``; nothing was added.
+            MrDedupError: as ``add``.
         """
         batch = Batch.of(fingerprints, ids, self.named)
         # nothing is changed while it queries: if memory runs out then, the index is as before

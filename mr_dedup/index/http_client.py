@@ -33,11 +33,11 @@ _OK, _BAD_REQUEST = 200, 400
 class HttpIndex:
     """An index of a server; several threads may use it.
 
-    Methods are those of ``protocol.FingerprintIndex``, and take some milliseconds more. A call is
-    one request: the server limits its documents, its bytes, and the matches of its response. All
-    methods raise MrDedupError if the server cannot be reached or refuses the request. When the
-    connection is lost during a change, it is unknown whether the change was made; to repeat it is
-    safe, since documents replace themselves.
+    Methods are those of ``HammingIndex``, and take some milliseconds more. A call is one request:
+    the server limits its documents, its bytes, and the matches of its response. All methods raise
+    MrDedupError if the server cannot be reached or refuses the request. When the connection is lost
+    during a change, it is unknown whether the change was made; to repeat it is safe, since
+    documents replace themselves.
 
     Args:
         url: of the server, ``http://host:port``.
@@ -174,7 +174,7 @@ class HttpIndex:
     def _documents(
         self, fingerprints: Fingerprints, ids: Sequence[str] | None
     ) -> list[messages.Document]:
-        """Return documents as they are sent; ValueError as ``FingerprintIndex.add``."""
+        """Return documents as they are sent; ValueError as ``HammingIndex.add``."""
         require_fingerprints(fingerprints)
         names = self._names(len(fingerprints), ids)
         return [

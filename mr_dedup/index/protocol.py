@@ -1,4 +1,4 @@
-"""The protocol of an index, which every implementation follows: in memory, in a folder, by HTTP.
+"""What every index returns, whether it is opened to write, to read, or by HTTP.
 
 An index contains documents. A document is a fingerprint and an id, text that names one document and
 no other; to add an id again replaces its document. An index without ids is a set of fingerprints,
@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -100,94 +100,6 @@ class Checked:
     def added_ids(self, ids: Sequence[str] | None) -> list[str] | None:
         """Return the ids that were added, of ``ids`` as they were given; None for None."""
         return None if ids is None else list(itertools.compress(ids, self.added.tolist()))
-
-
-class FingerprintIndex(Protocol):
-    """Documents by their fingerprints. Methods may be called from several threads."""
-
-    @property
-    def k(self) -> int:
-        """The largest distance of a query."""
-
-    @property
-    def named(self) -> bool:
-        """Whether documents have ids of their own."""
-
-    def __len__(self) -> int:
-        """Return the number of documents."""
-
-    def add(self, fingerprints: Fingerprints, ids: Sequence[str] | None = None) -> int:
-        """Add documents, all of them or none.
-
-        An id that is in the index, or repeated, keeps the last document that it is given.
-
-        Args:
-            fingerprints: uint64[n].
-            ids: n ids, or None for an index without.
-
-        Returns:
-            The number of documents that were not in the index before.
-
-        Raises:
-            ValueError: the arguments are not as above; nothing was added.
-            MrDedupError: the documents cannot be stored; nothing was added.
-        """
-
-    def remove(self, ids: Sequence[str]) -> NDArray[np.bool_]:
-        """Remove documents, all of them or none; return which were in the index, bool[n].
-
-        Raises:
-            ValueError: ``ids`` are not ids; nothing was removed.
-            MrDedupError: the removal cannot be stored; nothing was removed.
-        """
-
-    def query(
-        self, fingerprints: Fingerprints, k: int | None = None, *, limit: int | None = None
-    ) -> IndexMatches:
-        """Return the documents within ``k`` bits; exact: all of them and no others.
-
-        Args:
-            fingerprints: uint64[n].
-            k: the largest distance of a match, by default the index's k.
-            limit: the number of matches of a query that are returned, the nearest ones; all if
-                None.
-
-        Raises:
-            ValueError: ``k`` is larger than the index's, or ``limit`` is less than 1.
-        """
-
-    def check_and_add(
-        self,
-        fingerprints: Fingerprints,
-        ids: Sequence[str] | None = None,
-        k: int | None = None,
-        *,
-        limit: int | None = None,
-        only_new: bool = False,
-    ) -> Checked:
-        """Query and add documents one after another, as one change.
-
-        Each is compared with the index and with the documents that the call added before it. The
-        document that it replaces, of the same id, is not a match.
-
-        Args:
-            fingerprints: uint64[n].
-            ids: n ids, or None for an index without.
-            k: as for ``query``.
-            limit: as for ``query``.
-            only_new: add only documents without a match; what is stored under the id of another
-                one stays.
-
-        Returns:
-            The matches, and which documents were added.
-
-        Raises:
-            ValueError: as ``add`` and ``query``.
-            MrDedupError: as ``add``.
-        """
-
-    def close(self) -> None:
-        """Release all resources; the index is of no use after that."""
 
 
 def fingerprint_id(fingerprint: int) -> str:

@@ -81,7 +81,7 @@ class IndexReader(DescribedIndex):
     def query(
         self, fingerprints: Fingerprints, k: int | None = None, *, limit: int | None = None
     ) -> IndexMatches:
-        """Return the documents within ``k`` bits, as ``protocol.FingerprintIndex.query``."""
+        """Return the documents within ``k`` bits, as ``HammingIndex.query``."""
         return self.snapshot().query(fingerprints, k, limit=limit)
 
     def snapshot(self) -> Snapshot:

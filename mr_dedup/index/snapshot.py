@@ -126,7 +126,7 @@ class Snapshot:
         limit: int | None = None,
         max_matches: int | None = None,
     ) -> IndexMatches:
-        """Return matches as ``protocol.FingerprintIndex.query``.
+        """Return matches as ``HammingIndex.query``.
 
         Raises ValueError if there are more than ``max_matches``, of all queries together.
         """

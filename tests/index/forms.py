@@ -4,8 +4,8 @@ import contextlib
 
 from mr_dedup.index.hamming_index import HammingIndex
 from mr_dedup.index.http_client import HttpIndex
-from mr_dedup.index.memory import MemoryIndex
 from mr_dedup.index.reader import IndexReader
+from tests.index.memory_index import MemoryIndex
 from tests.server.running import Running
 
 # so that some hundred documents make segments, and these are merged

@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from mr_dedup.index.hamming_index import HammingIndex
-from mr_dedup.index.memory import MemoryIndex
+from tests.index.memory_index import MemoryIndex
 
 UNIVERSE = 1500
 MEMORY_DOCUMENTS = 60

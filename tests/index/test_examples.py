@@ -6,7 +6,7 @@ import importlib
 import pytest
 
 MODULES = (
-    "folder", "hamming_index", "hits", "http_messages", "made_from", "memory", "merging",
+    "folder", "hamming_index", "hits", "http_messages", "made_from", "merging",
     "protocol", "reader", "verification",
 )  # fmt: skip
 

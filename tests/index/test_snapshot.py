@@ -8,8 +8,8 @@ import pytest
 
 from mr_dedup.index.hamming_index import HammingIndex
 from mr_dedup.index.hits import QueryBuffers
-from mr_dedup.index.memory import MemoryIndex
 from tests.index.forms import made
+from tests.index.memory_index import MemoryIndex
 from tests.index.test_protocol import Both, of_each, values
 
 MB = 1 << 20

@@ -1,4 +1,4 @@
-"""An index in memory: for tests, and for some hundred thousand documents."""
+"""An index in memory, of the same state as one on disk, but without its files."""
 
 from __future__ import annotations
 
@@ -16,26 +16,7 @@ from mr_dedup.index.state import Batch, State, checked
 
 
 class MemoryIndex:
-    """An index that ends with its process; methods are those of ``protocol.FingerprintIndex``.
-
-    A query compares each document, 0.2 ns each.
-
-    Args:
-        k: the largest distance of a query, 0 to 63.
-        named: whether documents have ids; without, each fingerprint is its own document.
-        buffers: how much a query buffers.
-
-    Raises:
-        ValueError: ``k`` is out of range.
-
-    >>> index = MemoryIndex(k=3)
-    >>> index.add(np.array([5, 1 << 40], np.uint64), ["a", "b"])
-    2
-    >>> [tuple(match) for match in index.query(np.array([7], np.uint64))]
-    [('a', 5, 1)]
-    >>> index.remove(["a", "c"]).tolist()
-    [True, False]
-    """
+    """An index that ends with its process; methods are those of ``HammingIndex``."""
 
     def __init__(
         self, k: int = 3, *, named: bool = True, buffers: QueryBuffers = QUERY_BUFFERS
@@ -50,20 +31,17 @@ class MemoryIndex:
         return len(self._state.current)
 
     def add(self, fingerprints: Fingerprints, ids: Sequence[str] | pa.Array | None = None) -> int:
-        """Add documents; return how many were not in the index before."""
         batch = Batch.of(fingerprints, ids, self.named)
         with self._changing:
             return self._state.add(batch, self._state.look_up(batch))
 
     def remove(self, ids: Sequence[str]) -> NDArray[np.bool_]:
-        """Remove documents; return which were in the index, bool[n]."""
         with self._changing:
             return self._state.remove(self._state.look_up(Batch.to_remove(ids, self.named)))
 
     def query(
         self, fingerprints: Fingerprints, k: int | None = None, *, limit: int | None = None
     ) -> IndexMatches:
-        """Return the documents within ``k`` bits."""
         return self._state.current.query(fingerprints, k, limit=limit)
 
     def check_and_add(
@@ -75,7 +53,6 @@ class MemoryIndex:
         limit: int | None = None,
         only_new: bool = False,
     ) -> Checked:
-        """Query and add documents one after another, as one change."""
         Batch.of(fingerprints, ids, self.named)
         with self._changing:
             found = checked(self._state.current, fingerprints, ids, k, limit, only_new)
@@ -83,8 +60,7 @@ class MemoryIndex:
             return found
 
     def snapshot(self) -> Snapshot:
-        """Return the documents of this moment, to be queried while the index changes."""
         return self._state.current
 
     def close(self) -> None:
-        """Do nothing: memory is released with the process."""
+        pass
