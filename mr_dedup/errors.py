@@ -75,3 +75,12 @@ def errors_naming(name: str, path: str | os.PathLike[str]) -> Iterator[None]:
         if Path(error.path) != Path(path):
             raise
         raise FormatError(name, error.offset, error.reason) from error
+
+
+@contextlib.contextmanager
+def usage_errors(name: str | None = None) -> Iterator[None]:
+    """Raise MrDedupError, after ``name`` if there is one, for a ValueError of the block."""
+    try:
+        yield
+    except ValueError as error:
+        raise MrDedupError(f"{name}: {error}" if name else str(error)) from error

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import re
-from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mr_dedup.errors import MrDedupError
+from mr_dedup.errors import usage_errors
 from mr_dedup.hamming.planner import DEFAULT_MEMORY_BYTES, SIDES, Plan, plan, plan_self
 
 _UNITS = {"": 1, "KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30, "TB": 1 << 40}
@@ -40,15 +38,6 @@ def positive(text: str) -> int:
     if not re.fullmatch(r"[0-9]+", text) or int(text) == 0:
         raise argparse.ArgumentTypeError(f"{text!r} is not an integer from 1 on")
     return int(text)
-
-
-@contextlib.contextmanager
-def usage_errors(name: str | None = None) -> Iterator[None]:
-    """Raise MrDedupError, after ``name`` if there is one, for a ValueError of the block."""
-    try:
-        yield
-    except ValueError as error:
-        raise MrDedupError(f"{name}: {error}" if name else str(error)) from error
 
 
 def add_search_arguments(parser: argparse.ArgumentParser, *, of_pairs: bool = False) -> None:

@@ -32,10 +32,11 @@ from tqdm import tqdm
 from mr_dedup.cli.document_arguments import add_reading_arguments, judge_reading, read_options
 from mr_dedup.cli.evaluate import all_bands, bands_argument, similarity_argument
 from mr_dedup.cli.method_arguments import DEFAULT_K
+from mr_dedup.cli.rejects import print_rejected
 from mr_dedup.cli.result_folder import aside_for, is_empty, locked, put_in_place
-from mr_dedup.cli.streams import counted, print_message
+from mr_dedup.cli.streams import print_message
 from mr_dedup.clusters.verification import ShingleSets, shingle_sets
-from mr_dedup.errors import MrDedupError
+from mr_dedup.errors import MrDedupError, usage_errors
 from mr_dedup.features.document_frequencies import DocumentFrequencies
 from mr_dedup.features.feature_counts import document_frequencies
 from mr_dedup.features.options import FeatureOptions
@@ -145,10 +146,8 @@ def _check_arguments(arguments: argparse.Namespace) -> None:
     keywords = FeatureOptions.parse(_KEYWORDS).unweighted
     _methods(arguments, "words:1", DocumentFrequencies(keywords, 0, 1, nothing, nothing))
     read_options(arguments)
-    try:
+    with usage_errors("--shingles"):
         FeatureOptions.parse(arguments.shingles, "binary")
-    except ValueError as error:
-        raise MrDedupError(f"--shingles: {error}") from error
 
 
 def _methods(
@@ -158,13 +157,11 @@ def _methods(
     names = arguments.method or [name.format(shingles=shingles) for name in DEFAULT_METHODS]
     features = []
     for name in arguments.simhash_features or SIMHASH_FEATURES:
-        try:
+        with usage_errors("--simhash-features"):
             features.append(FeatureOptions.parse(name, SIMHASH_WEIGHTS))
-        except ValueError as error:
-            raise MrDedupError(f"--simhash-features: {error}") from error
     by_name: dict[str, ComparedMethod] = {}
     for name in names:
-        try:
+        with usage_errors("--method"):
             k = simhash_distance(name)
             if k is None:
                 methods: list[ComparedMethod] = [
@@ -174,8 +171,6 @@ def _methods(
                 k = DEFAULT_K if k < 0 else k
                 plan_self(1, k)
                 methods = [SimhashMethod(k, options) for options in features]
-        except ValueError as error:
-            raise MrDedupError(f"--method: {error}") from error
         by_name |= {each.name: each for each in methods}
     # families together
     return sorted(by_name.values(), key=lambda each: each.family.partition(" ")[0] != "simhash")
@@ -228,8 +223,7 @@ def read_texts(
             texts.append(batch.texts)
             bar.update(len(batch))
     judge_reading(arguments, rejects.counts)
-    if rejects.count:
-        print_message(f"{counted(rejects.counts.rejected, 'record')} could not be read")
+    print_rejected(rejects)
     return pa.concat_arrays(ids), texts
 
 

@@ -37,7 +37,7 @@ from mr_dedup.cli.method_arguments import (
     chosen_methods,
     verify_argument,
 )
-from mr_dedup.cli.on_cluster import cluster_settings, refuse_cluster_arguments
+from mr_dedup.cli.on_cluster import settings_for
 from mr_dedup.cli.result_folder import ResultFolder
 from mr_dedup.cli.runner_arguments import add_runner_arguments
 from mr_dedup.cli.streams import print_message
@@ -107,13 +107,10 @@ def run(arguments: argparse.Namespace) -> int:
     from mr_dedup.engines import streaming
 
     chosen = chosen_methods(arguments, arguments.verify)
-    settings = None
-    if arguments.runner in streaming.CLUSTER_RUNNERS:
-        settings = cluster_settings(arguments)
+    settings = settings_for(arguments, arguments.documents)
+    if settings is not None:
         # a run that has begun would be in the way of the next
         streaming.check_settings(arguments.runner, settings)
-    else:
-        refuse_cluster_arguments(arguments, arguments.documents)
     options = dedup_options(arguments, *chosen)
     folder = ResultFolder(arguments.out)
     # a dry run needs no lock

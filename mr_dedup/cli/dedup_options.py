@@ -18,6 +18,7 @@ from mr_dedup.cli.document_arguments import (
 from mr_dedup.cli.document_inputs import DocumentWork, remote_identities
 from mr_dedup.cli.on_cluster import is_uri
 from mr_dedup.cli.streams import print_message
+from mr_dedup.errors import MrDedupError, usage_errors
 
 if TYPE_CHECKING:
     from mr_dedup.engines.streaming import ClusterSettings
@@ -31,13 +32,12 @@ def dedup_options(
 ) -> DedupOptions:
     """Return the options of the run; raises MrDedupError for invalid ones."""
     from mr_dedup.clusters.keep_policy import KeepPolicy
-    from mr_dedup.errors import MrDedupError
     from mr_dedup.features.options import FeatureOptions
     from mr_dedup.jobs.fingerprint import check_fields
     from mr_dedup.pipeline.dedup_stages.contract import DedupOptions
 
     keep = arguments.keep or ["first"]
-    try:
+    with usage_errors():
         policy = KeepPolicy.parse(keep)
         check_fields(arguments.share_by, "--share-by")
         FeatureOptions.parse(arguments.shingles, "binary")
@@ -45,8 +45,6 @@ def dedup_options(
             from mr_dedup.hamming.planner import plan_self
 
             plan_self(1, k)
-    except ValueError as error:
-        raise MrDedupError(str(error)) from error
     read_options(arguments, policy.fields, keep_records=True)
     read_options(arguments, arguments.share_by)
     document_frequencies(arguments)
@@ -72,7 +70,6 @@ def _earlier_results(
     arguments: argparse.Namespace, made_from: str, methods: Sequence[SignatureMethod]
 ) -> list[EarlierResult]:
     """Return the results that --against names; MrDedupError for what cannot be compared."""
-    from mr_dedup.errors import MrDedupError
     from mr_dedup.pipeline.results import EarlierResult, followed, not_followed
 
     if arguments.follow and not arguments.against:
@@ -148,7 +145,6 @@ def refuse_changed(
     settings: ClusterSettings | None,
 ) -> None:
     """Raise MrDedupError if a file of documents is not what it was when the run began."""
-    from mr_dedup.errors import MrDedupError
     from mr_dedup.pipeline.stages import identity
 
     now = [identity(path) for path in work.paths]

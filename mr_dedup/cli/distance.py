@@ -26,7 +26,8 @@ from mr_dedup.cli.document_arguments import (
     feature_options,
     read_options,
 )
-from mr_dedup.cli.streams import counted, print_message, printable
+from mr_dedup.cli.rejects import print_rejected
+from mr_dedup.cli.streams import counted, printable
 from mr_dedup.errors import MrDedupError
 from mr_dedup.features.document_frequencies import DocumentFrequencies, feature_description
 from mr_dedup.features.options import FeatureOptions
@@ -121,7 +122,7 @@ def _documents_by_id(
             if all(found.values()):
                 break
     rejects.counts.require_documents()
-    _report_rejects(rejects)
+    print_rejected(rejects)
     for id, documents in found.items():
         if not documents:
             others = len(sources.skipped)
@@ -131,16 +132,6 @@ def _documents_by_id(
             first, second = (f"{document.file}:{document.position}" for document in documents[:2])
             raise MrDedupError(f"several documents have the id {id!r}: {first} and {second}")
     return [found[id][0] for id in ids]
-
-
-def _report_rejects(rejects: Rejects) -> None:
-    """Print how many records could not be read, and the reason of the first."""
-    for first in rejects.listed[:1]:
-        location = "" if first.position is None else f", {first.position}"
-        count = counted(rejects.counts.rejected, "record")
-        print_message(
-            f"{count} could not be read, the first: {first.file}{location}: {first.reason}"
-        )
 
 
 def _document(name: str, batch: DocumentBatch, row: int) -> _Document:

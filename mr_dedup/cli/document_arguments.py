@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from mr_dedup.cli.arguments import byte_size
 from mr_dedup.cli.on_cluster import is_uri
+from mr_dedup.errors import MrDedupError
 from mr_dedup.formats.documents.rejects import MAX_REJECTED, ReadCounts
 
 if TYPE_CHECKING:
@@ -108,7 +109,6 @@ def document_frequencies(arguments: argparse.Namespace) -> DocumentFrequencies |
 
     Raises MrDedupError for those that cannot be read, or are of other features.
     """
-    from mr_dedup.errors import MrDedupError
     from mr_dedup.jobs.frequencies import read_frequencies
 
     if arguments.idf and is_uri(arguments.idf):
@@ -130,7 +130,6 @@ def checked_idf(arguments: argparse.Namespace) -> str | None:
 
     They are to have been read before. Raises MrDedupError if the result would replace them.
     """
-    from mr_dedup.errors import MrDedupError
 
     if arguments.idf is None:
         return None
@@ -142,7 +141,6 @@ def checked_idf(arguments: argparse.Namespace) -> str | None:
 
 def _usage_error(parameters: Sequence[str], reason: str) -> Exception:
     """Return the error of the library, in which parameters are called by their options."""
-    from mr_dedup.errors import MrDedupError
     from mr_dedup.jobs.document_options import OPTION_OF_PARAMETER
 
     names = [OPTION_OF_PARAMETER.get(name, name) for name in parameters]

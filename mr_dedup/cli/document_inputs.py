@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mr_dedup.cli.on_cluster import is_uri
+from mr_dedup.errors import MrDedupError
 
 if TYPE_CHECKING:
     from mr_dedup.engines.streaming import ClusterSettings, Input, RemoteFile
-    from mr_dedup.errors import MrDedupError
     from mr_dedup.formats.documents.chunks import DocumentChunk
     from mr_dedup.formats.documents.files import DocumentFile
 
@@ -110,7 +110,6 @@ def _spooled(
     files: Sequence[DocumentFile], arguments: argparse.Namespace, staging: Path | None
 ) -> tuple[list[DocumentFile], str]:
     """Return files with a copy of standard input instead of it, and the checksum of that."""
-    from mr_dedup.errors import MrDedupError
     from mr_dedup.formats.documents.standard_input import spool_standard_input
     from mr_dedup.pipeline.stages import checksum
 
@@ -142,7 +141,6 @@ def _found(names: Sequence[str], arguments: argparse.Namespace) -> tuple[list[Do
 
 
 def _is_read_as_well(out: Path | str) -> MrDedupError:
-    from mr_dedup.errors import MrDedupError
 
     return MrDedupError(f"{out}: is read as well; choose another name for the result")
 
@@ -161,7 +159,6 @@ def _local_runner(wanted: str, files: Sequence[DocumentFile], small_bytes: int |
 
 
 def _refuse_stdin(files: Sequence[DocumentFile], option: str | None) -> None:
-    from mr_dedup.errors import MrDedupError
 
     if option and any(file.path is None for file in files):
         raise MrDedupError(f"{option}: standard input is read by one process, -r memory")
@@ -254,7 +251,6 @@ def _remote_files(
     Raises MrDedupError for URIs that stand for none.
     """
     from mr_dedup.engines.streaming import list_files
-    from mr_dedup.errors import MrDedupError
     from mr_dedup.formats.documents.files import format_by_ending
 
     if not names:

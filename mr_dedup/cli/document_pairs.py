@@ -27,12 +27,12 @@ from mr_dedup.cli.method_arguments import (
     recall_lines,
     verify_argument,
 )
-from mr_dedup.cli.on_cluster import cluster_settings, refuse_cluster_arguments
+from mr_dedup.cli.on_cluster import settings_for
 from mr_dedup.cli.rejects import RejectsOutput, rejects_beside, rejects_output, skipped_lines
 from mr_dedup.cli.streams import output, print_message
+from mr_dedup.errors import MrDedupError, usage_errors
 
 if TYPE_CHECKING:
-    from mr_dedup.engines.streaming import ClusterSettings
     from mr_dedup.pipeline.dedup_stages.contract import DedupOptions
     from mr_dedup.pipeline.similar_pairs import SimilarPairs
 
@@ -91,7 +91,6 @@ def _verify(text: str) -> tuple[float | None]:
 
 def refuse_document_arguments(arguments: argparse.Namespace) -> None:
     """Raise MrDedupError for an argument that only documents have."""
-    from mr_dedup.errors import MrDedupError
 
     for attribute, option in arguments.document_options.items():
         if attribute in arguments:
@@ -107,11 +106,7 @@ def find_document_pairs(arguments: argparse.Namespace) -> int:
 
     started = time.perf_counter()
     arguments = _of_documents(arguments)
-    settings: ClusterSettings | None = None
-    if arguments.runner in streaming.CLUSTER_RUNNERS:
-        settings = cluster_settings(arguments)
-    else:
-        refuse_cluster_arguments(arguments, arguments.corpus)
+    settings = settings_for(arguments, arguments.corpus)
     if arguments.out:
         refuse_existing(arguments.out, arguments.overwrite)
     options = _options(arguments)
@@ -136,7 +131,6 @@ def find_document_pairs(arguments: argparse.Namespace) -> int:
 
 def _of_documents(arguments: argparse.Namespace) -> argparse.Namespace:
     """Return the arguments as jobs of dedup need them; MrDedupError for those without a use."""
-    from mr_dedup.errors import MrDedupError
 
     for attribute, name in OF_FINGERPRINTS.items():
         if getattr(arguments, attribute) != arguments.fingerprint_defaults[attribute]:
@@ -152,19 +146,16 @@ def _of_documents(arguments: argparse.Namespace) -> argparse.Namespace:
 
 def _options(arguments: argparse.Namespace) -> DedupOptions:
     """Return the options of the run; raises MrDedupError for invalid ones."""
-    from mr_dedup.errors import MrDedupError
     from mr_dedup.features.options import FeatureOptions
     from mr_dedup.hamming.planner import plan_self
     from mr_dedup.pipeline.dedup_stages.contract import DedupOptions
 
     k, methods = chosen_methods(arguments, arguments.similarity[0])
     shingles = arguments.shingles or AUTO_SHINGLES
-    try:
+    with usage_errors():
         FeatureOptions.parse(shingles, "binary")
         if k is not None:
             plan_self(1, k)
-    except ValueError as error:
-        raise MrDedupError(str(error)) from error
     read_options(arguments)
     document_frequencies(arguments)
     return DedupOptions(

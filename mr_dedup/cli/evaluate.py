@@ -35,7 +35,7 @@ from numpy.typing import NDArray
 from tqdm import tqdm
 
 from mr_dedup.cli.document_arguments import add_reading_arguments, judge_reading, read_options
-from mr_dedup.cli.streams import counted, print_message
+from mr_dedup.cli.rejects import print_rejected
 from mr_dedup.errors import MrDedupError
 from mr_dedup.formats.documents.files import find_documents
 from mr_dedup.formats.documents.read import read_documents
@@ -141,8 +141,7 @@ def _read_lengths(arguments: argparse.Namespace) -> Iterator[Lengths]:
             bar.update(len(ids))
             yield ids, lengths
     judge_reading(arguments, rejects.counts)
-    if rejects.count:
-        print_message(f"{counted(rejects.counts.rejected, 'record')} could not be read")
+    print_rejected(rejects)
 
 
 def _report(

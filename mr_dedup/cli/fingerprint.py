@@ -31,14 +31,14 @@ from mr_dedup.cli.document_arguments import (
 )
 from mr_dedup.cli.document_inputs import DocumentWork, prepare
 from mr_dedup.cli.on_cluster import (
-    cluster_settings,
     delivered,
     output_name,
-    refuse_cluster_arguments,
+    settings_for,
 )
 from mr_dedup.cli.rejects import RejectsOutput, rejects_beside, rejects_output, skipped_lines
 from mr_dedup.cli.runner_arguments import add_runner_arguments
 from mr_dedup.cli.streams import print_message
+from mr_dedup.errors import MrDedupError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -78,12 +78,8 @@ def run(arguments: argparse.Namespace) -> int:
     from mr_dedup.engines import streaming
 
     started = time.perf_counter()
-    settings = None
-    if arguments.runner in streaming.CLUSTER_RUNNERS:
-        settings = cluster_settings(arguments)
-    else:
-        outputs = [str(name) for name in (arguments.out, arguments.rejects) if name]
-        refuse_cluster_arguments(arguments, [*arguments.documents, *outputs])
+    outputs = [str(name) for name in (arguments.out, arguments.rejects) if name]
+    settings = settings_for(arguments, [*arguments.documents, *outputs])
     name = arguments.out
     format = _format_of(name, arguments.keep_field)
     rejects_name = arguments.rejects or rejects_beside(name)
@@ -146,7 +142,6 @@ def copy_rows(result: JobOutput, write: Callable[[pa.Table], None], rejects: Rej
 
 def _format_of(out: Path | str, fields: Sequence[str]) -> str:
     """Return the format of ``out``; raises MrDedupError if it cannot be written."""
-    from mr_dedup.errors import MrDedupError
     from mr_dedup.formats.fingerprint_files import UnknownFormatError, format_by_ending
     from mr_dedup.jobs.fingerprint import check_fields
 

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from mr_dedup.errors import MrDedupError
+
 if TYPE_CHECKING:
     from mr_dedup.engines.streaming import Input
     from mr_dedup.formats.fingerprint_chunks import FingerprintChunk
@@ -28,7 +30,6 @@ def corpus_files(names: Sequence[str], arguments: argparse.Namespace) -> list[Fi
 
 def refuse_input_as_output(out: Path | None, files: Iterable[FingerprintFile]) -> None:
     """Raise MrDedupError if the output is one of the files that are read."""
-    from mr_dedup.errors import MrDedupError
 
     if out and out.exists() and any(out.samefile(file.path) for file in files):
         raise MrDedupError(f"{out}: is read as well; choose another name for the result")

@@ -27,10 +27,11 @@ from mr_dedup.cli.document_arguments import (
 )
 from mr_dedup.cli.document_inputs import DocumentWork, prepare
 from mr_dedup.cli.fingerprint import documents_read
-from mr_dedup.cli.on_cluster import cluster_settings, output_name, refuse_cluster_arguments
+from mr_dedup.cli.on_cluster import output_name, settings_for
 from mr_dedup.cli.rejects import RejectsOutput, rejects_beside, rejects_output
 from mr_dedup.cli.runner_arguments import add_runner_arguments
 from mr_dedup.cli.streams import print_message
+from mr_dedup.errors import MrDedupError
 
 if TYPE_CHECKING:
     from mr_dedup.engines.engine import JobOutput
@@ -64,11 +65,7 @@ def run(arguments: argparse.Namespace) -> int:
     from mr_dedup.formats.outputs import refuse_existing
 
     started = time.perf_counter()
-    settings = None
-    if arguments.runner in streaming.CLUSTER_RUNNERS:
-        settings = cluster_settings(arguments)
-    else:
-        refuse_cluster_arguments(arguments, arguments.documents)
+    settings = settings_for(arguments, arguments.documents)
     _check_out(arguments.out)
     refuse_existing(arguments.out, arguments.overwrite)
     rejects_path = arguments.rejects or rejects_beside(arguments.out)
@@ -115,7 +112,6 @@ def _counted(
 
 def _check_out(out: Path | str) -> None:
     """Raise MrDedupError for a name that --idf of other commands does not accept."""
-    from mr_dedup.errors import MrDedupError
 
     if isinstance(out, str):
         raise MrDedupError(f"{out}: expected a file here, which goes with the jobs that need it")

@@ -26,13 +26,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mr_dedup.cli.arguments import positive, usage_errors
+from mr_dedup.cli.arguments import positive
 from mr_dedup.cli.document_arguments import (
     add_feature_arguments,
     add_reading_arguments,
     judge_reading,
 )
 from mr_dedup.cli.streams import print_message, printable
+from mr_dedup.errors import MrDedupError, usage_errors
 
 if TYPE_CHECKING:
     from mr_dedup.cli.index_inputs import IndexInput
@@ -184,7 +185,6 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _create(arguments: argparse.Namespace) -> int:
     from mr_dedup.cli.index_inputs import IndexInput, features_of, given_features
-    from mr_dedup.errors import MrDedupError
     from mr_dedup.index.hamming_index import HammingIndex
 
     inputs = IndexInput.all_of(arguments)
@@ -211,7 +211,6 @@ def _made_whole(folder: Path, temporary: bool) -> Iterator[Path]:
     A temporary one is renamed to ``folder`` when the block ends, and removed if it raises.
     """
     from mr_dedup.cli.result_folder import require_parent
-    from mr_dedup.errors import MrDedupError
     from mr_dedup.formats.folders import Folder
     from mr_dedup.formats.outputs import folder_beside
 
@@ -238,7 +237,6 @@ def _made_whole(folder: Path, temporary: bool) -> Iterator[Path]:
 def _add(arguments: argparse.Namespace) -> int:
     from mr_dedup.cli.index_inputs import IndexInput
     from mr_dedup.cli.index_lines import respond_to_files, respond_to_lines
-    from mr_dedup.errors import MrDedupError
 
     if arguments.only_new and not arguments.check:
         raise MrDedupError("--only-new: needs --check, which finds near-duplicates")
@@ -296,14 +294,12 @@ def _query(arguments: argparse.Namespace) -> int:
 
 def _require_distance(index: HammingIndex | IndexReader, k: int | None) -> None:
     """Raise MrDedupError for a distance that the index was not made for."""
-    from mr_dedup.errors import MrDedupError
 
     if k is not None and not 0 <= k <= index.k:
         raise MrDedupError(f"k must be from 0 to {index.k}, for which the index was made, not {k}")
 
 
 def _compact(arguments: argparse.Namespace) -> int:
-    from mr_dedup.errors import MrDedupError
     from mr_dedup.hamming.design import designs_for
     from mr_dedup.index.hamming_index import HammingIndex
 

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from mr_dedup.cli.arguments import usage_errors
-from mr_dedup.cli.rejects import rejects_to
-from mr_dedup.cli.streams import counted, print_message, printable
+from mr_dedup.cli.rejects import print_rejected, rejects_to
+from mr_dedup.cli.streams import printable
+from mr_dedup.errors import MrDedupError, usage_errors
 
 if TYPE_CHECKING:
     import numpy as np
@@ -58,7 +58,6 @@ class IndexInput:
 
         Raises MrDedupError for names without a file, and for - beside others.
         """
-        from mr_dedup.errors import MrDedupError
 
         if arguments.files in ([], ["-"]):
             return []
@@ -153,7 +152,6 @@ def _file_features(each: IndexInput) -> str | None:
 
 
 def _require_equal(known: dict[str, str]) -> None:
-    from mr_dedup.errors import MrDedupError
 
     if len(known) > 1:
         (one, name), (other, other_name), *_ = known.items()
@@ -175,7 +173,6 @@ def maker_for(
     """
     import msgspec
 
-    from mr_dedup.errors import MrDedupError
     from mr_dedup.index.made_from import MadeFrom
 
     made_from, given = index.made_from, given_options(arguments)
@@ -256,7 +253,6 @@ def segment_batches(
     import numpy as np
     import pyarrow as pa
 
-    from mr_dedup.errors import MrDedupError
     from mr_dedup.index.ids import Ids
 
     values: list[NDArray[np.uint64]] = []
@@ -286,9 +282,4 @@ def reported_rejects(arguments: argparse.Namespace) -> Iterator[Rejects]:
     """Yield Rejects, also to the file of the arguments, and print their number at the end."""
     with rejects_to(arguments.rejects, arguments.overwrite) as rejects:
         yield rejects
-    if rejects.count:
-        first = rejects.listed[0]
-        print_message(
-            f"{counted(rejects.counts.rejected, 'record')} could not be read, "
-            f"the first in {first.file}, {first.position}: {first.reason}"
-        )
+    print_rejected(rejects)

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 from mr_dedup.cli.streams import print_message, printable
+from mr_dedup.errors import MrDedupError
 from mr_dedup.formats.documents.options import MAX_RECORD_BYTES
 from mr_dedup.formats.documents.rejects import Rejects, Report, bounded
 from mr_dedup.formats.id_text import escape_id, unescape_id
@@ -90,7 +91,6 @@ def remove_lines(index: HammingIndex, arguments: argparse.Namespace) -> None:
 
     For each line of standard input prints the id, and ``removed`` or ``unknown``.
     """
-    from mr_dedup.errors import MrDedupError
 
     removed = count = 0
     for name in arguments.files or ["-"]:

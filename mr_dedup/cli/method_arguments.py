@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
+from mr_dedup.errors import MrDedupError, usage_errors
+
 if TYPE_CHECKING:
     from mr_dedup.pipeline.dedup_stages.contract import DedupOptions
     from mr_dedup.signatures.protocol import SignatureMethod
@@ -41,7 +43,6 @@ def chosen_methods(
 
     Pairs of ``similarity`` are to be found, of 0.8 if it is None.
     """
-    from mr_dedup.errors import MrDedupError
     from mr_dedup.jobs.method_options import (
         SIMHASH,
         keyword_frequencies,
@@ -50,15 +51,13 @@ def chosen_methods(
     )
 
     names = arguments.method or [DEFAULT_METHOD]
-    try:
+    with usage_errors("--method"):
         distances = [k for k in map(simhash_distance, names) if k is not None]
         by_keys = [name for name in names if simhash_distance(name) is None]
         methods = parsed_methods(
             by_keys, keyword_frequencies(arguments), arguments.normalize,
             similarity or DEFAULT_VERIFY, arguments.shingles,
         )  # fmt: skip
-    except ValueError as error:
-        raise MrDedupError(f"--method: {error}") from error
     by_simhash = (
         (SIMHASH_FEATURES, SIMHASH_WEIGHTS) if distances else (OTHER_FEATURES, OTHER_WEIGHTS)
     )

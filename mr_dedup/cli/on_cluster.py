@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mr_dedup.cli.arguments import byte_size, positive
+from mr_dedup.errors import MrDedupError
 
 if TYPE_CHECKING:
     from mr_dedup.engines.streaming import ClusterSettings, Input
@@ -60,13 +61,26 @@ def add_cluster_arguments(
     parser.set_defaults(cluster_arguments={action.dest: action for action in group._group_actions})
 
 
-def cluster_settings(arguments: argparse.Namespace) -> ClusterSettings:
-    """Return the settings of the cluster; raises MrDedupError if arguments conflict.
+def settings_for(arguments: argparse.Namespace, names: Iterable[str]) -> ClusterSettings | None:
+    """Return the settings of the runner's cluster, None if it is on this machine.
+
+    Raises MrDedupError if arguments conflict, and, without a cluster, for an argument or a URI in
+    ``names`` that needs one.
+    """
+    from mr_dedup.engines import streaming
+
+    if arguments.runner in streaming.CLUSTER_RUNNERS:
+        return _cluster_settings(arguments)
+    _refuse_cluster_arguments(arguments, names)
+    return None
+
+
+def _cluster_settings(arguments: argparse.Namespace) -> ClusterSettings:
+    """Return the settings of the cluster.
 
     ``output_dir`` is not among the settings: it is of one job of a command, see ``with_output``.
     """
     from mr_dedup.engines.streaming import ClusterSettings
-    from mr_dedup.errors import MrDedupError
 
     if arguments.runner == "emr" and arguments.hadoop_bin is not None:
         raise MrDedupError("--hadoop-bin: not used by EMR")
@@ -109,15 +123,12 @@ def refuse_existing_output(arguments: argparse.Namespace, settings: ClusterSetti
 
 def _refuse_existing(uri: str, arguments: argparse.Namespace, settings: ClusterSettings) -> None:
     from mr_dedup.engines import streaming
-    from mr_dedup.errors import MrDedupError
 
     if not settings.overwrite and streaming.exists(uri, arguments.runner, settings):
         raise MrDedupError(f"{uri}: exists; give --overwrite to replace it")
 
 
-def refuse_cluster_arguments(arguments: argparse.Namespace, names: Iterable[str]) -> None:
-    """Raise MrDedupError for an argument, or a URI in ``names``, that needs a cluster."""
-    from mr_dedup.errors import MrDedupError
+def _refuse_cluster_arguments(arguments: argparse.Namespace, names: Iterable[str]) -> None:
 
     for name, action in arguments.cluster_arguments.items():
         if getattr(arguments, name) is not None:

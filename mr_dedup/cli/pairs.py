@@ -35,15 +35,15 @@ from mr_dedup.cli.fingerprint_inputs import (
     refuse_input_as_output,
 )
 from mr_dedup.cli.on_cluster import (
-    cluster_settings,
     is_uri,
-    refuse_cluster_arguments,
     remote_inputs,
+    settings_for,
     staged_files,
     with_output,
 )
 from mr_dedup.cli.runner_arguments import add_runner_arguments
 from mr_dedup.cli.streams import output, print_message
+from mr_dedup.errors import MrDedupError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -96,11 +96,7 @@ def run(arguments: argparse.Namespace) -> int:
     refuse_document_arguments(arguments)
     _refuse_standard_input(arguments)
     arguments.k = DEFAULT_K if arguments.k is None else arguments.k
-    settings = None
-    if arguments.runner in streaming.CLUSTER_RUNNERS:
-        settings = cluster_settings(arguments)
-    else:
-        refuse_cluster_arguments(arguments, (*arguments.corpus, *arguments.others))
+    settings = settings_for(arguments, (*arguments.corpus, *arguments.others))
     if arguments.out:
         refuse_existing(arguments.out, arguments.overwrite)
     if settings is None:
@@ -119,7 +115,6 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _refuse_standard_input(arguments: argparse.Namespace) -> None:
     """Raise MrDedupError if fingerprints are to come by standard input."""
-    from mr_dedup.errors import MrDedupError
 
     if STANDARD_INPUT in (*arguments.corpus, *arguments.others):
         raise MrDedupError(

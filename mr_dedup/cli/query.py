@@ -26,11 +26,10 @@ from mr_dedup.cli.fingerprint_inputs import (
 )
 from mr_dedup.cli.identified import identified_lines
 from mr_dedup.cli.on_cluster import (
-    cluster_settings,
     fetched,
     is_uri,
-    refuse_cluster_arguments,
     remote_inputs,
+    settings_for,
     staged_files,
     with_output,
 )
@@ -38,6 +37,7 @@ from mr_dedup.cli.query_documents import Sides, with_fingerprints
 from mr_dedup.cli.rejects import rejects_beside, rejects_output
 from mr_dedup.cli.runner_arguments import add_runner_arguments
 from mr_dedup.cli.streams import output, print_message
+from mr_dedup.errors import FormatError
 
 if TYPE_CHECKING:
     from mr_dedup.engines.engine import JobOutput
@@ -85,11 +85,7 @@ def run(arguments: argparse.Namespace) -> int:
     from mr_dedup.formats.outputs import refuse_existing
 
     started = time.perf_counter()
-    settings = None
-    if arguments.runner in streaming.CLUSTER_RUNNERS:
-        settings = cluster_settings(arguments)
-    else:
-        refuse_cluster_arguments(arguments, (*arguments.corpus, arguments.queries))
+    settings = settings_for(arguments, (*arguments.corpus, arguments.queries))
     if arguments.out:
         refuse_existing(arguments.out, arguments.overwrite)
     rejects_path = arguments.rejects or (rejects_beside(arguments.out) if arguments.out else None)
@@ -212,7 +208,6 @@ def _stage_queries(file: FingerprintFile, path: Path, byte_order: ByteOrder) -> 
 
     Tasks would otherwise each decompress or parse them, and sort them, anew.
     """
-    from mr_dedup.errors import FormatError
     from mr_dedup.formats.fingerprint_writer import create
     from mr_dedup.hamming.distinct import distinct
 

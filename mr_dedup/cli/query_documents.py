@@ -13,6 +13,7 @@ from mr_dedup.cli.document_arguments import described_features, judge_reading, r
 from mr_dedup.cli.document_inputs import prepare
 from mr_dedup.cli.fingerprint import copy_rows, documents_read, fingerprinted, table_writer
 from mr_dedup.cli.on_cluster import is_uri, refuse_existing_output
+from mr_dedup.errors import MrDedupError, NothingReadError
 from mr_dedup.formats.documents.rejects import ReadCounts
 from mr_dedup.formats.inputs import expand
 
@@ -51,7 +52,6 @@ def with_fingerprints(
     fingerprints, or if the result cannot go to ``--output-dir``; and if fingerprints were made
     from other features than those they are to be compared with.
     """
-    from mr_dedup.errors import MrDedupError
 
     documents = [
         side
@@ -97,7 +97,6 @@ def _compute(
 
     Raises MrDedupError for queries of which none has any.
     """
-    from mr_dedup.errors import MrDedupError
 
     folder = staging / f"{side}-documents"
     folder.mkdir()
@@ -128,7 +127,6 @@ def _kind_of_side(
     arguments: argparse.Namespace,
     settings: ClusterSettings | None,
 ) -> _Kind:
-    from mr_dedup.errors import MrDedupError
 
     if getattr(arguments, f"{side}_format"):
         return "fingerprints"
@@ -173,7 +171,6 @@ def _kind_here(path: Path, arguments: argparse.Namespace) -> _Kind:
 
 def _kind_of_table(path: Path, arguments: argparse.Namespace) -> _Kind:
     """Return what a Parquet file is by its columns; NothingReadError if they are of neither."""
-    from mr_dedup.errors import NothingReadError
     from mr_dedup.formats.documents.parquet import likely_text_column
     from mr_dedup.formats.documents.rejects import listed_names
     from mr_dedup.formats.fingerprint_parquet import FINGERPRINT
@@ -223,7 +220,6 @@ def _tables(arguments: argparse.Namespace, side: str) -> Iterator[Path]:
 
 def _check_features(resolved: argparse.Namespace, arguments: argparse.Namespace) -> None:
     """Raise MrDedupError if files state different features of their fingerprints."""
-    from mr_dedup.errors import MrDedupError
     from mr_dedup.formats.fingerprint_parquet import open_table
 
     known: dict[str, Path] = {}

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, TypeVar
 
-from mr_dedup.cli.streams import counted, printable
+from mr_dedup.cli.streams import counted, print_message, printable
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -96,6 +96,13 @@ def rejects_to(path: Path | None, overwrite: bool) -> Iterator[Rejects]:
         yield rejects
     if not rejects.count:
         path.unlink()
+
+
+def print_rejected(rejects: Rejects) -> None:
+    """Print how many records could not be read, and the first of them, if there are any."""
+    if rejects.count:
+        count = counted(rejects.counts.rejected, "record")
+        print_message(f"{count} could not be read; the first, {rejects.listed[0]}")
 
 
 def skipped_lines(skipped: Mapping[SkipReason, int]) -> list[str]:

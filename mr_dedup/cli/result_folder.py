@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from mr_dedup.cli.streams import print_message
+from mr_dedup.errors import MrDedupError
 
 
 class ResultFolder:
@@ -35,7 +36,6 @@ class ResultFolder:
 
     def check(self, *, resume: bool, overwrite: bool, read: Iterable[Path]) -> None:
         """Raise MrDedupError if ``out`` or ``work`` exists, and if ``out`` is among the inputs."""
-        from mr_dedup.errors import MrDedupError
         from mr_dedup.pipeline.results import SUMMARY
 
         out = self.out
@@ -94,7 +94,6 @@ def locked(out: Path) -> Iterator[None]:
 
 def require_parent(out: Path) -> None:
     """Raise MrDedupError if the folder that ``out`` is to be in does not exist."""
-    from mr_dedup.errors import MrDedupError
 
     if not out.parent.is_dir():
         raise MrDedupError(f"{out}: its folder {out.parent} does not exist")

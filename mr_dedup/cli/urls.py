@@ -28,6 +28,7 @@ from mr_dedup.cli import urls_bulk
 from mr_dedup.cli.arguments import count, positive
 from mr_dedup.cli.rejects import rejects_to
 from mr_dedup.cli.streams import print_message, printable
+from mr_dedup.errors import MrDedupError
 
 if TYPE_CHECKING:
     from mr_dedup.formats.documents.rejects import Rejects
@@ -249,7 +250,6 @@ def _with_progress(files: Iterable[str], rejects: Rejects) -> Iterator[UrlLines]
 
 def _shape(arguments: argparse.Namespace) -> BloomShape | None:
     """Return the shape of the arguments; None if they have none."""
-    from mr_dedup.errors import MrDedupError
     from mr_dedup.urls.counting_bloom import PAPER_COUNTER_BITS, PAPER_COUNTERS_A_URL, BloomShape
     from mr_dedup.urls.opening import DEFAULT_CAPACITY
 

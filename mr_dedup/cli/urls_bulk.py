@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING
 
 from mr_dedup.cli.document_inputs import DocumentWork, prepare
 from mr_dedup.cli.on_cluster import (
-    cluster_settings,
     delivered,
     is_uri,
     output_name,
-    refuse_cluster_arguments,
+    settings_for,
 )
 from mr_dedup.cli.rejects import rejects_beside, rejects_output
 from mr_dedup.cli.runner_arguments import add_runner_arguments
@@ -74,12 +73,8 @@ def run(arguments: argparse.Namespace) -> int:
     from mr_dedup.pipeline.distinct_urls import Remembering
 
     started = time.perf_counter()
-    settings = None
-    if arguments.runner in streaming.CLUSTER_RUNNERS:
-        settings = cluster_settings(arguments)
-    else:
-        outputs = [str(path) for path in (arguments.out, arguments.rejects) if path]
-        refuse_cluster_arguments(arguments, [*arguments.lists, *outputs])
+    outputs = [str(path) for path in (arguments.out, arguments.rejects) if path]
+    settings = settings_for(arguments, [*arguments.lists, *outputs])
     form = _form(arguments)
     rejects_uri = arguments.rejects or rejects_beside(arguments.out)
     with (

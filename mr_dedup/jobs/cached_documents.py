@@ -15,6 +15,9 @@ from mr_dedup.jobs.part_cache import PartCache
 
 _SETS, _OFFSETS = "sets of shingles", "offsets of records"
 
+_OFFSETS_SHARE = 8
+"""Of a cache, one part in so many is for offsets: sets would fill it, and save less a byte."""
+
 
 @dataclass(frozen=True)
 class CachedBatch:
@@ -50,14 +53,15 @@ class CachedDocuments:
         cached = CachedBatch(batch.ids, batch.fields, text_hashes(batch.texts), lengths, sets)
         self.size_bytes += cached.size_bytes
         self.batches.append(cached)
-        if self.size_bytes > cache.free_bytes:
+        if self.size_bytes + cache.memory_bytes // _OFFSETS_SHARE > cache.free_bytes:
             self.fits = False
             self.batches.clear()
 
     def put(self, cache: PartCache, number: int) -> None:
         """Keep the documents of chunk ``number``, if the cache has room for all of them."""
         if self.fits:
-            cache.put(_SETS, number, self.batches, self.size_bytes)
+            left_bytes = cache.memory_bytes // _OFFSETS_SHARE
+            cache.put(_SETS, number, self.batches, self.size_bytes, left_bytes)
 
     @staticmethod
     def take(cache: PartCache | None, number: int) -> list[CachedBatch] | None:

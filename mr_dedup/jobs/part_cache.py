@@ -14,9 +14,13 @@ class PartCache:
 
     Args:
         memory_bytes: Bytes of all values together.
+
+    Attributes:
+        memory_bytes: As given.
     """
 
     def __init__(self, memory_bytes: int) -> None:
+        self.memory_bytes = memory_bytes
         self._free_bytes = memory_bytes
         self._values: dict[tuple[str, int], tuple[Any, int]] = {}
         self._lock = Lock()
@@ -26,14 +30,22 @@ class PartCache:
         """Bytes that values may still have."""
         return self._free_bytes
 
-    def put(self, kind: str, number: int, value: object, size_bytes: int) -> bool:
-        """Keep a value of ``size_bytes`` under its kind and the number of a part, if it fits."""
+    def put(
+        self, kind: str, number: int, value: object, size_bytes: int, left_bytes: int = 0
+    ) -> None:
+        """Keep a value under its kind and the number of a part, if it fits.
+
+        Args:
+            kind: What it is.
+            number: That of the part.
+            value: Any object.
+            size_bytes: Its size.
+            left_bytes: How much has to stay free, for values of other kinds.
+        """
         with self._lock:
-            if size_bytes > self._free_bytes:
-                return False
-            self._free_bytes -= size_bytes
-            self._values[kind, number] = value, size_bytes
-            return True
+            if size_bytes + left_bytes <= self._free_bytes:
+                self._free_bytes -= size_bytes
+                self._values[kind, number] = value, size_bytes
 
     def take(self, kind: str, number: int) -> Any:
         """Return a value, which is not kept any longer; None if there is none."""

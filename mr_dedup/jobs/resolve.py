@@ -11,7 +11,7 @@ their numbers and stay kept; their clusters are found by their fingerprints, com
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -47,6 +47,12 @@ from mr_dedup.jobs.reading import chunk_of
 
 _MIXER = np.uint64(0x9E3779B97F4A7C15)
 """Spreads labels over reduce keys: near-duplicates share their leading bits."""
+
+_BUFFERED_BYTES = 64 << 20
+"""Bytes of documents that a map task sorts by reduce keys at a time."""
+
+_Clustered = tuple[DocumentBatch, ClusteredRows, NDArray[np.int64]]
+"""A batch, which of its documents are in clusters, and the rows of these in their chunk."""
 
 EARLIER = -1
 """The chunk of all documents that an earlier run kept; their rows are their numbers."""
@@ -117,35 +123,37 @@ class ResolveJob(DocumentJob, frozen=True, kw_only=True):
         cached = None if is_earlier else CachedDocuments.take(part.cache, chunk.number)
         if cached is not None:
             yield from self._of_cached(chunk, cached)
-            return
-        found = self._earlier(part, counters) if is_earlier else self._clustered(part, counters)
-        number = EARLIER if is_earlier else chunk.number
-        seen: set[bytes] = set()
-        for batch, clustered, rows in found:
-            if clustered.numbers.size:
-                keys = _reduce_keys(clustered.labels, self.reduce_keys)
-                # by keys before texts are copied, so that they are once
-                order = np.argsort(keys, kind="stable")
-                table = self._with_texts(batch, clustered.take(order), seen)
-                yield from _keyed(_located(table, number, rows[order]), keys[order])
+        elif is_earlier:
+            yield from self._of_texts(EARLIER, self._earlier(part, counters))
+        else:
+            yield from self._of_texts(chunk.number, self._clustered(part, counters))
 
     def _of_cached(self, chunk: DocumentChunk, cached: Sequence[CachedBatch]) -> Iterator[Keyed]:
-        """Yield the same of a chunk whose sets of shingles are cached."""
+        """Yield the clustered documents of a chunk whose sets of shingles are cached."""
         of_chunk, _ = self.rows.of(chunk.number)
-        done = 0
-        for batch in cached:
-            clustered = of_chunk.between(done, done + len(batch.ids))
-            if clustered.numbers.size:
-                keys = _reduce_keys(clustered.labels, self.reduce_keys)
-                order = np.argsort(keys, kind="stable")
-                table = self._with_sets(batch, clustered.take(order))
-                rows = clustered.numbers[order] + done
-                yield from _keyed(_located(table, chunk.number, rows), keys[order])
-            done += len(batch.ids)
+        if of_chunk.numbers.size:
+            order, slices = _by_key(_reduce_keys(of_chunk.labels, self.reduce_keys))
+            clustered = of_chunk.take(order)
+            table = _located(self._with_sets(cached, clustered), chunk.number, clustered.numbers)
+            for key, rows in slices:
+                yield key, table[rows]
 
-    def _clustered(
-        self, part: TaskInput, counters: Counters
-    ) -> Iterator[tuple[DocumentBatch, ClusteredRows, NDArray[np.int64]]]:
+    def _of_texts(self, number: int, found: Iterator[_Clustered]) -> Iterator[Keyed]:
+        """Yield the clustered documents of a chunk with their texts, each of these once."""
+        seen: set[bytes] = set()
+        tables = (
+            _located(self._with_texts(batch, clustered, seen), number, rows)
+            for batch, clustered, rows in found
+            if clustered.numbers.size
+        )
+        # batches are small: tables of each batch and key would cost more than their rows
+        for table in _joined(tables, _BUFFERED_BYTES):
+            order, slices = _by_key(_reduce_keys(table["label"].to_numpy(), self.reduce_keys))
+            table = table.take(pa.array(order))
+            for key, rows in slices:
+                yield key, table[rows]
+
+    def _clustered(self, part: TaskInput, counters: Counters) -> Iterator[_Clustered]:
         """Yield batches, which of their documents are in clusters, and the rows of these.
 
         Raises MrDedupError if the chunk has other documents than when it was first read.
@@ -164,9 +172,7 @@ class ResolveJob(DocumentJob, frozen=True, kw_only=True):
                 name = reading.chunk.name
                 raise MrDedupError(f"{name}: has other documents than when it was first read")
 
-    def _earlier(
-        self, part: TaskInput, counters: Counters
-    ) -> Iterator[tuple[DocumentBatch, ClusteredRows, NDArray[np.int64]]]:
+    def _earlier(self, part: TaskInput, counters: Counters) -> Iterator[_Clustered]:
         """Yield the same of a chunk of earlier documents, whose ids are their rows."""
         assert self.labels is not None
         labels = Labels.read(Path(self.labels))
@@ -208,12 +214,18 @@ class ResolveJob(DocumentJob, frozen=True, kw_only=True):
             columns["text"] = batch.texts.take(pa.array(rows, mask=_known(hashes, seen)))
         return pa.table(columns)
 
-    def _with_sets(self, batch: CachedBatch, clustered: ClusteredRows) -> pa.Table:
+    def _with_sets(self, cached: Sequence[CachedBatch], clustered: ClusteredRows) -> pa.Table:
         """Return documents in clusters with the sets of shingles of their texts."""
         rows = clustered.numbers
-        columns = self._described(batch.ids, batch.fields, clustered)
-        columns |= _halves(batch.hashes[rows])
-        sets = ShingleSets.gathered([batch.sets], np.zeros(rows.size, np.int64), rows)
+        starts = np.cumsum([0, *(len(batch.ids) for batch in cached)])
+        which = np.searchsorted(starts, rows, side="right") - 1
+        ids = pa.concat_arrays([batch.ids for batch in cached])
+        fields = None
+        if self.policy.fields:
+            fields = pa.concat_tables([batch.fields for batch in cached])
+        columns = self._described(ids, fields, clustered)
+        columns |= _halves(np.concatenate([batch.hashes for batch in cached])[rows])
+        sets = ShingleSets.gathered([batch.sets for batch in cached], which, rows - starts[which])
         columns["shingles"] = pa.LargeListArray.from_arrays(
             pa.array(sets.offsets), pa.array(sets.hashes)
         )
@@ -333,12 +345,26 @@ def _reduce_keys(labels: NDArray[np.uint64], count: int) -> NDArray[np.uint64]:
     return keys
 
 
-def _keyed(table: pa.Table, keys: NDArray[np.uint64]) -> Iterator[Keyed]:
-    """Yield the rows of each key; ``keys`` ascend."""
-    values, starts = np.unique(keys, return_index=True)
+def _by_key(keys: NDArray[np.uint64]) -> tuple[NDArray[np.int64], list[tuple[int, slice]]]:
+    """Return the order that groups rows by their keys, and where in it the rows of each key are."""
+    order = np.argsort(keys, kind="stable")
+    values, starts = np.unique(keys[order], return_index=True)
     stops = [*starts[1:].tolist(), keys.size]
-    for value, start, stop in zip(values.tolist(), starts.tolist(), stops, strict=True):
-        yield value, table.slice(start, stop - start)
+    return order, list(zip(values.tolist(), map(slice, starts.tolist(), stops), strict=True))
+
+
+def _joined(tables: Iterable[pa.Table], size_bytes: int) -> Iterator[pa.Table]:
+    """Yield the rows of tables in tables of about ``size_bytes``."""
+    buffered: list[pa.Table] = []
+    buffered_bytes = 0
+    for table in tables:
+        buffered.append(table)
+        buffered_bytes += table.nbytes
+        if buffered_bytes >= size_bytes:
+            yield pa.concat_tables(buffered).combine_chunks()
+            buffered, buffered_bytes = [], 0
+    if buffered:
+        yield pa.concat_tables(buffered).combine_chunks()
 
 
 def _halves(hashes: NDArray[np.uint64]) -> dict[str, NDArray[np.uint64]]:

@@ -239,7 +239,7 @@ def test_an_id_of_several_documents(tmp_path, capsys):
 def test_rejected_records_are_reported(tmp_path, capsys):
     path = tmp_path / "x.jsonl"
     path.write_text("bad\n" + lines_of({"id": "a", "text": "x"}) + '{"id":"b"}\n')
-    said = f"2 records could not be read, the first: {path}, line 1 (byte 0): is not JSON"
+    said = f"2 records could not be read; the first, {path}, line 1 (byte 0): is not JSON"
     assert main(["distance", "a", "a", "--in", str(path)]) == 0
     assert capsys.readouterr().err.startswith(f"mr-dedup: {said}")
     assert main(["distance", "a", "b", "--in", str(path)]) == 2

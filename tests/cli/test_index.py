@@ -292,7 +292,7 @@ def test_records_that_cannot_be_read_are_kept(tmp_path, folder, capfd):
     done(capfd, "create", folder, documents, "--rejects", rejects)
     assert rejects.read_text().count("\n") == 1
     _, _, err = run(capfd, "add", folder, documents)
-    assert "1 record could not be read, the first in" in err
+    assert "1 record could not be read; the first," in err
     table = pa.table({"id": ["a", None], "fingerprint": pa.array([1, 2], pa.int64())})
     pq.write_table(table, tmp_path / "f.parquet")
     assert "has documents without ids" in mistake(capfd, "add", folder, tmp_path / "f.parquet")

@@ -1,0 +1,118 @@
+"""The map tasks of the resolve job: each document under its key, in few tables, cached or not."""
+
+import json
+import random
+from collections import Counter
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from mr_dedup.clusters.verification import shingle_sets
+from mr_dedup.features.options import FeatureOptions
+from mr_dedup.formats import lines
+from mr_dedup.formats.documents.files import DocumentFile
+from mr_dedup.formats.documents.options import ReadOptions
+from mr_dedup.formats.documents.read import read_documents
+from mr_dedup.formats.documents.rejects import Rejects
+from mr_dedup.jobs.cached_documents import CachedDocuments, CachedOffsets
+from mr_dedup.jobs.clustered_rows import ClusteredRows
+from mr_dedup.jobs.contract import TaskInput
+from mr_dedup.jobs.fingerprint import FingerprintJob
+from mr_dedup.jobs.part_cache import PartCache
+from mr_dedup.jobs.reading import chunk_of
+from mr_dedup.jobs.resolve import ResolveJob
+
+SHINGLES = FeatureOptions(unit="auto", weighting="binary")
+KEYS = 7
+
+
+def key_of(label):
+    return (label * 0x9E3779B97F4A7C15 % 2**64 >> 32) % KEYS
+
+
+@pytest.mark.parametrize("is_cached", [False, True])
+@pytest.mark.parametrize("fields", [(), ("day",)])
+def test_a_chunk_of_many_batches_is_one_table_a_key(tmp_path, monkeypatch, is_cached, fields):
+    """However small the batches are: tables of a few rows would cost more than the rows."""
+    rng = random.Random(5)
+    texts = [" ".join(f"w{rng.randrange(9)}" for _ in range(40)) for _ in range(300)]
+    texts = [rng.choice(texts[: i + 1]) for i in range(300)]
+    path = tmp_path / "pages.jsonl"
+    records = [{"id": f"p{i}", "text": text, "day": str(i % 4)} for i, text in enumerate(texts)]
+    path.write_text("".join(json.dumps(record) + "\n" for record in records))
+    first = {text: i for i, text in reversed(list(enumerate(texts)))}
+    labels = [first[text] // 3 for text in texts]
+    rows = [i for i in range(300) if i % 5]
+    clustered = ClusteredRows(
+        np.array(rows),
+        np.array([first[texts[i]] for i in rows], np.uint64),
+        np.array([labels[i] for i in rows], np.uint64),
+        np.array([len(texts[i].encode()) for i in rows]),
+        {0: (0, 300)},
+    )
+    clustered.write(tmp_path / "clustered")
+    part = TaskInput(path, "pages.jsonl", cache=PartCache(1 << 30) if is_cached else None)
+    monkeypatch.setattr(lines, "_READ_BYTES", 2000)
+    small = ReadOptions(batch_bytes=2000)
+    assert len(list(read_documents([DocumentFile.detect(path)], Rejects(), small))) > 10
+    fingerprints = FingerprintJob(cached_sets=SHINGLES, cached_fields=fields, reading=small)
+    list(fingerprints.map(part, Counter()))
+    keep = ("lowest:day",) if fields else ("first",)
+    job = ResolveJob(
+        clustered=str(tmp_path / "clustered"),
+        reduce_keys=KEYS,
+        keep=keep,
+        shingles=SHINGLES,
+        reading=small,
+    )
+    found = dict(tables := list(job.map(part, Counter())))
+    assert len(tables) == len(found) == KEYS
+    sent = set()
+    for key, table in found.items():
+        expected = [i for i in rows if key_of(labels[i]) == key]
+        assert table["row"].to_pylist() == expected
+        assert table["id"].to_pylist() == [f"p{i}" for i in expected]
+        assert table["label"].to_pylist() == [labels[i] for i in expected]
+        assert table["length"].to_pylist() == [len(texts[i]) for i in expected]
+        if fields:
+            assert table["field_day"].to_pylist() == [str(i % 4) for i in expected]
+        if is_cached:
+            sets = shingle_sets(pa.array([texts[i] for i in expected], pa.large_string()), SHINGLES)
+            hashes = [sets.hashes[slice(*edge)].tolist() for edge in pairwise(sets.offsets)]
+            assert table["shingles"].to_pylist() == hashes
+            continue
+        for i, text in zip(expected, table["text"].to_pylist(), strict=True):
+            assert text == (None if texts[i] in sent else texts[i])
+            sent.add(texts[i])
+    assert is_cached or sent == {texts[i] for i in rows}
+
+
+def test_a_chunk_without_clustered_documents_yields_nothing(tmp_path):
+    path = tmp_path / "pages.jsonl"
+    path.write_text('{"id": "a", "text": "b"}\n')
+    empty = np.empty(0, np.int64)
+    of_labels = empty.view(np.uint64)
+    ClusteredRows(empty, of_labels, of_labels, empty, {0: (0, 1)}).write(tmp_path / "clustered")
+    job = ResolveJob(clustered=str(tmp_path / "clustered"))
+    for cache in (None, PartCache(1 << 20)):
+        part = TaskInput(path, "pages.jsonl", cache=cache)
+        list(FingerprintJob(cached_sets=SHINGLES).map(part, Counter()))
+        assert list(job.map(part, Counter())) == []
+
+
+def test_offsets_are_cached_though_sets_would_fill_the_cache(tmp_path):
+    """They take a hundredth of the bytes, and save decoding the records again."""
+    path = tmp_path / "pages.jsonl"
+    texts = [" ".join(f"w{i}x{j}" for j in range(200)) for i in range(20)]
+    path.write_text("".join(json.dumps({"id": t[:4], "text": t}) + "\n" for t in texts))
+    cache = PartCache(200_000)
+    parts = [TaskInput(path, "pages.jsonl", number, cache=cache) for number in range(20)]
+    for part in parts:
+        list(FingerprintJob(cached_sets=SHINGLES).map(part, Counter()))
+    chunks = [chunk_of(part, None).number for part in parts]
+    found = [CachedDocuments.take(cache, chunk) is not None for chunk in chunks]
+    assert any(found)
+    assert not all(found)
+    assert all(CachedOffsets.take(cache, chunk) is not None for chunk in chunks)
