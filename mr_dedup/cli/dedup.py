@@ -155,10 +155,12 @@ def _run_locked(
         work = _prepared(arguments, folder, staging, settings)
         run = run_identity(arguments, work, options)
         stages = Stages(folder.work, run, resume=arguments.resume)
-        jobs = Jobs(arguments, work, staging, settings)
         unfinished = f"{folder.work}: completed stages; --resume continues"
         try:
-            with at_forced_end(lambda: print_message(unfinished)):
+            with (
+                at_forced_end(lambda: print_message(unfinished)),
+                Jobs(arguments, work, staging, settings) as jobs,
+            ):
                 summary = dedup(stages, options, jobs)
                 refuse_changed(arguments, work, run, settings)
         except NothingReadError:

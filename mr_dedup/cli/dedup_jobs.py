@@ -27,7 +27,10 @@ _MEMORY_SHARES = 2
 
 
 class Jobs:
-    """Runs jobs over the documents of a command, or over other files of this machine."""
+    """Runs jobs over the documents of a command, or over other files of this machine.
+
+    A context manager, which removes what jobs cache.
+    """
 
     def __init__(
         self,
@@ -42,7 +45,13 @@ class Jobs:
         self._work = work
         self._staging = staging
         self._settings = settings
-        self._cache = PartCache(memory_bytes(arguments) // _MEMORY_SHARES)
+        self._cache = PartCache(memory_bytes(arguments) // _MEMORY_SHARES, staging)
+
+    def __enter__(self) -> Jobs:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._cache.close()
 
     @contextlib.contextmanager
     def __call__(

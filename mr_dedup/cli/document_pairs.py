@@ -118,7 +118,8 @@ def find_document_pairs(arguments: argparse.Namespace) -> int:
         work = prepare(arguments.corpus, arguments, staging, settings, reads_again=True)
         folder = staging / "found"
         folder.mkdir()
-        found = similar_pairs(folder, options, Jobs(arguments, work, staging, settings))
+        with Jobs(arguments, work, staging, settings) as jobs:
+            found = similar_pairs(folder, options, jobs)
         _keep_rejects(found.rejects, rejects)
         rejects.counts.documents, rejects.counts.files = found.counts["documents_read"], work.files
         judge_reading(arguments, rejects.counts)

@@ -17,7 +17,7 @@ from mr_dedup.engines.engine import Dataset, JobOutput
 from mr_dedup.engines.inputs import Input
 from mr_dedup.engines.ordered_tasks import OrderedTasks, Task
 from mr_dedup.engines.reporting import Progress
-from mr_dedup.engines.table_store import TableStore
+from mr_dedup.formats.table_store import TableStore
 from mr_dedup.jobs.contract import Counters, Job, Keyed, Reduce, TaskInput
 from mr_dedup.jobs.part_cache import PartCache
 

@@ -2,95 +2,79 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from mr_dedup.clusters.verification import ShingleSets, text_hashes
+from mr_dedup.clusters.verification import MAX_SHINGLES, ShingleSets, text_hashes
 from mr_dedup.formats.documents.batch import DocumentBatch
+from mr_dedup.formats.documents.chunks import DocumentChunk
+from mr_dedup.formats.tables import one_array
 from mr_dedup.jobs.part_cache import PartCache
+
+HASHES = ["text_hash_0", "text_hash_1"]
+"""The columns of hashes of texts, uint64 each."""
+
+SETS = ["shingles", "shingle_count"]
+"""The columns of sets of shingles: lists of hashes, and how many shingles there are."""
 
 _SETS, _OFFSETS = "sets of shingles", "offsets of records"
 
-_OFFSETS_SHARE = 8
-"""Of a cache, one part in so many is for offsets: sets would fill it, and save less a byte."""
+
+def put_sets(cache: PartCache, number: int, batch: DocumentBatch, sets: ShingleSets) -> None:
+    """Keep what compares the documents of a batch of chunk ``number``.
+
+    Columns ``id``, HASHES and SETS, and those of ``fields_of``.
+    """
+    columns = {"id": batch.ids} | columns_of_hashes(text_hashes(batch.texts))
+    cache.put(_SETS, number, pa.table(columns | columns_of_sets(sets) | fields_of(batch)))
 
 
-@dataclass(frozen=True)
-class CachedBatch:
-    """Of n documents the ids, fields, hashes of texts uint64[n, 2], sizes and sets of shingles."""
-
-    ids: pa.LargeStringArray
-    fields: pa.Table | None
-    hashes: NDArray[np.uint64]
-    lengths: NDArray[np.int64]
-    sets: ShingleSets
-
-    @property
-    def size_bytes(self) -> int:
-        """Bytes of memory, about."""
-        fields = 0 if self.fields is None else self.fields.nbytes
-        arrays = (self.hashes, self.lengths, self.sets.hashes, self.sets.sizes, self.sets.offsets)
-        return int(self.ids.nbytes + fields + sum(array.nbytes for array in arrays))
+def take_sets(cache: PartCache | None, number: int) -> Iterator[pa.Table] | None:
+    """Return what ``put_sets`` kept of the documents of a chunk, None if they are not cached."""
+    return cache.take(_SETS, number) if cache is not None else None
 
 
-@dataclass
-class CachedDocuments:
-    """The documents of a chunk, gathered batch by batch until they exceed what a cache has free."""
-
-    batches: list[CachedBatch] = field(default_factory=list)
-    size_bytes: int = 0
-    fits: bool = True
-
-    def add(self, batch: DocumentBatch, sets: ShingleSets, cache: PartCache) -> None:
-        """Add a batch, unless the chunk is too large by now."""
-        if not self.fits:
-            return
-        lengths = np.diff(batch.text_bytes()[0])
-        cached = CachedBatch(batch.ids, batch.fields, text_hashes(batch.texts), lengths, sets)
-        self.size_bytes += cached.size_bytes
-        self.batches.append(cached)
-        if self.size_bytes + cache.memory_bytes // _OFFSETS_SHARE > cache.free_bytes:
-            self.fits = False
-            self.batches.clear()
-
-    def put(self, cache: PartCache, number: int) -> None:
-        """Keep the documents of chunk ``number``, if the cache has room for all of them."""
-        if self.fits:
-            left_bytes = cache.memory_bytes // _OFFSETS_SHARE
-            cache.put(_SETS, number, self.batches, self.size_bytes, left_bytes)
-
-    @staticmethod
-    def take(cache: PartCache | None, number: int) -> list[CachedBatch] | None:
-        """Return the documents of a chunk, None if they are not cached."""
-        found: list[CachedBatch] | None = cache.take(_SETS, number) if cache is not None else None
-        return found
+def put_offsets(cache: PartCache, number: int, batch: DocumentBatch) -> None:
+    """Keep the ``file`` of each document of a batch, and the ``offset`` of its record."""
+    cache.put(_OFFSETS, number, pa.table({"file": batch.files, "offset": batch.offsets}))
 
 
-Offsets = Sequence[tuple[pa.DictionaryArray, NDArray[np.int64]]]
-"""For runs of documents the file of each, and the offset at which its record begins."""
+def take_offsets(cache: PartCache | None, number: int) -> Iterator[pa.Table] | None:
+    """Return what ``put_offsets`` kept of the documents of a chunk, None if it is not cached."""
+    return cache.take(_OFFSETS, number) if cache is not None else None
 
 
-@dataclass
-class CachedOffsets:
-    """Where the records of a chunk begin, so that kept ones can be copied without decoding."""
+def has_offsets(chunk: DocumentChunk) -> bool:
+    """Return whether the records of a chunk can be found by their file and offset: lines."""
+    files = [part.file for part in chunk.parts]
+    # names are made printable, so that two may become one
+    distinct = len({file.name for file in files}) == len({file.path for file in files})
+    return distinct and all(file.format == "jsonl" for file in files)
 
-    runs: list[tuple[pa.DictionaryArray, NDArray[np.int64]]] = field(default_factory=list)
 
-    def add(self, batch: DocumentBatch) -> None:
-        """Add the records of a batch."""
-        self.runs.append((batch.files, batch.offsets))
+def fields_of(batch: DocumentBatch) -> dict[str, pa.ChunkedArray]:
+    """Return the fields of documents as columns ``field_NAME``."""
+    if batch.fields is None:
+        return {}
+    names = batch.fields.column_names
+    return {f"field_{name}": batch.fields[name] for name in names}
 
-    def put(self, cache: PartCache, number: int) -> None:
-        """Keep the offsets of chunk ``number``, if there is room."""
-        size = sum(int(files.nbytes + offsets.nbytes) for files, offsets in self.runs)
-        cache.put(_OFFSETS, number, self.runs, size)
 
-    @staticmethod
-    def take(cache: PartCache | None, number: int) -> Offsets | None:
-        """Return the offsets of the records of a chunk, None if they are not cached."""
-        found: Offsets | None = cache.take(_OFFSETS, number) if cache is not None else None
-        return found
+def columns_of_hashes(hashes: NDArray[np.uint64]) -> dict[str, NDArray[np.uint64]]:
+    """Return hashes uint64[n, 2] as the columns HASHES."""
+    return dict(zip(HASHES, hashes.T, strict=True))
+
+
+def columns_of_sets(sets: ShingleSets) -> dict[str, pa.Array]:
+    """Return sets as the columns SETS."""
+    lists = pa.LargeListArray.from_arrays(pa.array(sets.offsets), pa.array(sets.hashes))
+    return dict(zip(SETS, (lists, pa.array(sets.sizes)), strict=True))
+
+
+def sets_in(table: pa.Table) -> ShingleSets:
+    """Return the sets of the columns SETS, cut at MAX_SHINGLES."""
+    lists, sizes = (one_array(table[name]) for name in SETS)
+    return ShingleSets.of_sizes(sizes.to_numpy(), lists.flatten().to_numpy(), MAX_SHINGLES)

@@ -14,8 +14,7 @@ import pyarrow as pa
 from mr_dedup.features.options import FeatureOptions
 from mr_dedup.fingerprints.simhash import Fingerprints, simhash
 from mr_dedup.formats.documents.batch import DocumentBatch
-from mr_dedup.formats.documents.chunks import DocumentChunk
-from mr_dedup.jobs.cached_documents import CachedDocuments, CachedOffsets
+from mr_dedup.jobs.cached_documents import has_offsets, put_offsets, put_sets
 from mr_dedup.jobs.contract import Counters, Keyed, TaskInput
 from mr_dedup.jobs.document_job import DocumentJob
 from mr_dedup.jobs.frequencies import read_frequencies
@@ -75,22 +74,20 @@ class FingerprintJob(DocumentJob, frozen=True, kw_only=True):
         sign = self._signing(part.cache)
         cached_fields = self.cached_fields if part.cache is not None else ()
         fields = tuple(dict.fromkeys((*self.fields, *cached_fields)))
-        cached, offsets = CachedDocuments(), CachedOffsets()
         with self.reading_of(part, counters, fields=fields) as reading:
             number = reading.chunk.number
             for batch in reading.batches():
                 fingerprints, signatures, sets = sign(batch.texts)
                 if sets is not None and part.cache is not None:
-                    cached.add(batch, sets, part.cache)
-                    offsets.add(batch)
+                    put_sets(part.cache, number, batch, sets)
+                    if has_offsets(reading.chunk):
+                        put_offsets(part.cache, number, batch)
                 table = table_of(batch, fingerprints, self.fields)
                 for name, column in signatures.items():
                     table = table.append_column(name, column)
                 yield number, table
             for rejects in reading.rejects():
                 yield number, rejects
-            if part.cache is not None and self.cached_sets is not None:
-                _keep(reading.chunk, cached, offsets, part.cache)
 
     def _signing(self, cache: PartCache | None) -> Signing:
         """Return a function from texts to fingerprints, signatures and sets of shingles."""
@@ -100,18 +97,6 @@ class FingerprintJob(DocumentJob, frozen=True, kw_only=True):
         if methods or sets is not None:
             return signing(self.features, frequencies, methods, sets)
         return lambda texts: (simhash(texts, self.features, frequencies), {}, None)
-
-
-def _keep(
-    chunk: DocumentChunk, cached: CachedDocuments, offsets: CachedOffsets, cache: PartCache
-) -> None:
-    """Put what the next jobs need of a chunk into the cache, as far as it has room."""
-    files = [part.file for part in chunk.parts]
-    # names are made printable, so that two may become one
-    distinct = len({file.name for file in files}) == len({file.path for file in files})
-    if distinct and all(file.format == "jsonl" for file in files):
-        offsets.put(cache, chunk.number)
-    cached.put(cache, chunk.number)
 
 
 def check_fields(fields: Sequence[str], option: str = "--keep-field") -> None:

@@ -27,8 +27,8 @@ from mr_dedup.formats.documents.lines_at import lines_at
 from mr_dedup.formats.documents.options import ReadOptions
 from mr_dedup.formats.documents.rejects import Rejects, Report
 from mr_dedup.formats.lines import LineBlock
-from mr_dedup.formats.tables import read_table
-from mr_dedup.jobs.cached_documents import CachedOffsets, Offsets
+from mr_dedup.formats.tables import one_array, read_table
+from mr_dedup.jobs.cached_documents import take_offsets
 from mr_dedup.jobs.contract import Counters, Keyed, TaskInput
 from mr_dedup.jobs.document_job import DocumentJob
 from mr_dedup.jobs.reading import chunk_of
@@ -62,7 +62,7 @@ class KeepJob(DocumentJob, frozen=True, kw_only=True):
         """Yield the kept records of one chunk, in order, and the texts to be shown."""
         chunk = chunk_of(part, self.format)
         kept, shown = self.flags.of(chunk.number)
-        offsets = CachedOffsets.take(part.cache, chunk.number)
+        offsets = take_offsets(part.cache, chunk.number)
         if offsets is not None:
             yield from self._by_offsets(chunk, offsets, kept, shown)
             counters["documents_kept"] += int(np.count_nonzero(kept))
@@ -87,14 +87,15 @@ class KeepJob(DocumentJob, frozen=True, kw_only=True):
     def _by_offsets(
         self,
         chunk: DocumentChunk,
-        offsets: Offsets,
+        offsets: Iterable[pa.Table],
         kept: NDArray[np.bool_],
         shown: NDArray[np.bool_],
     ) -> Iterator[Keyed]:
         """Yield the same of a chunk of lines whose offsets are known, without decoding them."""
         options = replace(self.reading, keep_records=True)
         done = 0
-        for part, starts in _divided(chunk, offsets):
+        documents = ((one_array(each["file"]), each["offset"].to_numpy()) for each in offsets)
+        for part, starts in _divided(chunk, documents):
             rows = np.arange(done, done + starts.size)
             done += starts.size
             rows = rows[kept[rows] | shown[rows]]

@@ -2,54 +2,94 @@
 
 from __future__ import annotations
 
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
 from threading import Lock
-from typing import Any
+
+import pyarrow as pa
+
+from mr_dedup.errors import MrDedupError
+from mr_dedup.formats.table_store import TableStore
+
+_DISK_SHARE = 2
+"""Of the free bytes of a disk, one in so many may be used."""
 
 
 class PartCache:
-    """Values under keys, up to a number of bytes; what exceeds it is not kept.
+    """Tables of parts: in memory, beyond a number of bytes in a temporary file; a context manager.
 
-    Nothing is evicted: each part is read once by each job, so what was kept first is as good as
-    what would be kept later. Threads may share a cache.
+    Of a part there are all tables that were put or none: none if they would not fit the disk. Each
+    kind of tables of a part is put by one thread; threads may share a cache.
 
     Args:
-        memory_bytes: Bytes of all values together.
+        memory_bytes: Bytes of tables in memory.
+        folder: Where the temporary file is made; by default TMPDIR.
 
-    Attributes:
-        memory_bytes: As given.
+    Example:
+        >>> with PartCache(1 << 20) as cache:
+        ...     cache.put("lengths", 0, pa.table({"length": [1, 2]}))
+        ...     cache.put("lengths", 0, pa.table({"length": [3]}))
+        ...     [table["length"].to_pylist() for table in cache.take("lengths", 0)]
+        ...     cache.take("lengths", 0) is None
+        [[1, 2], [3]]
+        True
     """
 
-    def __init__(self, memory_bytes: int) -> None:
-        self.memory_bytes = memory_bytes
-        self._free_bytes = memory_bytes
-        self._values: dict[tuple[str, int], tuple[Any, int]] = {}
+    def __init__(self, memory_bytes: int, folder: Path | None = None) -> None:
+        self._memory_bytes = memory_bytes
+        self._folder = Path(folder or tempfile.gettempdir())
+        self._store = TableStore(memory_bytes, self._folder)
+        self._disk_bytes: int | None = None
+        self._keys: dict[tuple[str, int], int] = {}
+        self._dropped: set[int] = set()
         self._lock = Lock()
 
-    @property
-    def free_bytes(self) -> int:
-        """Bytes that values may still have."""
-        return self._free_bytes
+    def __enter__(self) -> PartCache:
+        return self
 
-    def put(
-        self, kind: str, number: int, value: object, size_bytes: int, left_bytes: int = 0
-    ) -> None:
-        """Keep a value under its kind and the number of a part, if it fits.
+    def __exit__(self, *exception: object) -> None:
+        self.close()
 
-        Args:
-            kind: What it is.
-            number: That of the part.
-            value: Any object.
-            size_bytes: Its size.
-            left_bytes: How much has to stay free, for values of other kinds.
+    def close(self) -> None:
+        """Drop all tables."""
+        self._store.close()
+
+    def put(self, kind: str, number: int, table: pa.Table) -> None:
+        """Add a table of some kind to those of part ``number``, if there is room for all of them.
+
+        Costs no more than memory, or writing the table once.
         """
         with self._lock:
-            if size_bytes + left_bytes <= self._free_bytes:
-                self._free_bytes -= size_bytes
-                self._values[kind, number] = value, size_bytes
+            key = self._keys.setdefault((kind, number), len(self._keys))
+            if key in self._dropped:
+                return
+            if self._has_room(table.nbytes):
+                try:
+                    self._store.add(key, table)
+                    return
+                except MrDedupError:
+                    # the disk is full, by whatever: what was put before is still there
+                    self._disk_bytes = 0
+            self._store.discard(key)
+            self._dropped.add(key)
 
-    def take(self, kind: str, number: int) -> Any:
-        """Return a value, which is not kept any longer; None if there is none."""
+    def take(self, kind: str, number: int) -> Iterator[pa.Table] | None:
+        """Return the tables of a part in the order of ``put``, None if there are none.
+
+        They are not kept any longer.
+        """
         with self._lock:
-            value, size_bytes = self._values.pop((kind, number), (None, 0))
-            self._free_bytes += size_bytes
-            return value
+            key = self._keys.pop((kind, number), None)
+            if key is None or key in self._dropped:
+                return None
+            return self._store.take(key)
+
+    def _has_room(self, size_bytes: int) -> bool:
+        if self._store.bytes_in_memory + size_bytes <= self._memory_bytes:
+            return True
+        if self._disk_bytes is None:
+            self._disk_bytes = shutil.disk_usage(self._folder).free // _DISK_SHARE
+        store = self._store
+        return store.spilled_bytes + store.bytes_in_memory + size_bytes <= self._disk_bytes

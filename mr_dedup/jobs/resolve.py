@@ -25,7 +25,6 @@ from mr_dedup.clusters.documents import ClusteredDocuments
 from mr_dedup.clusters.keep_policy import KeepPolicy
 from mr_dedup.clusters.stored_sets import StoredSets
 from mr_dedup.clusters.verification import (
-    MAX_SHINGLES,
     ShingleSets,
     number_texts,
     shingle_sets,
@@ -37,7 +36,15 @@ from mr_dedup.fingerprints.simhash import simhash
 from mr_dedup.formats.documents.batch import DocumentBatch
 from mr_dedup.formats.documents.chunks import DocumentChunk
 from mr_dedup.formats.tables import one_array
-from mr_dedup.jobs.cached_documents import CachedBatch, CachedDocuments
+from mr_dedup.jobs.cached_documents import (
+    HASHES,
+    SETS,
+    columns_of_hashes,
+    columns_of_sets,
+    fields_of,
+    sets_in,
+    take_sets,
+)
 from mr_dedup.jobs.clustered_rows import ClusteredRows
 from mr_dedup.jobs.contract import Counters, Group, Keyed, Reduce, TaskInput
 from mr_dedup.jobs.document_job import DocumentJob
@@ -120,7 +127,7 @@ class ResolveJob(DocumentJob, frozen=True, kw_only=True):
         """Yield the clustered documents of one chunk, keyed by their clusters."""
         chunk = chunk_of(part, self.format)
         is_earlier = self.earlier_from is not None and chunk.number >= self.earlier_from
-        cached = None if is_earlier else CachedDocuments.take(part.cache, chunk.number)
+        cached = None if is_earlier else take_sets(part.cache, chunk.number)
         if cached is not None:
             yield from self._of_cached(chunk, cached)
         elif is_earlier:
@@ -128,15 +135,21 @@ class ResolveJob(DocumentJob, frozen=True, kw_only=True):
         else:
             yield from self._of_texts(chunk.number, self._clustered(part, counters))
 
-    def _of_cached(self, chunk: DocumentChunk, cached: Sequence[CachedBatch]) -> Iterator[Keyed]:
+    def _of_cached(self, chunk: DocumentChunk, cached: Iterator[pa.Table]) -> Iterator[Keyed]:
         """Yield the clustered documents of a chunk whose sets of shingles are cached."""
         of_chunk, _ = self.rows.of(chunk.number)
-        if of_chunk.numbers.size:
-            order, slices = _by_key(_reduce_keys(of_chunk.labels, self.reduce_keys))
-            clustered = of_chunk.take(order)
-            table = _located(self._with_sets(cached, clustered), chunk.number, clustered.numbers)
-            for key, rows in slices:
-                yield key, table[rows]
+        done = 0
+        for tables in _grouped(cached, _BUFFERED_BYTES):
+            count = sum(map(len, tables))
+            clustered = of_chunk.between(done, done + count)
+            if clustered.numbers.size:
+                order, slices = _by_key(_reduce_keys(clustered.labels, self.reduce_keys))
+                clustered = clustered.take(order)
+                table = self._with_sets(tables, clustered)
+                table = _located(table, chunk.number, clustered.numbers + done)
+                for key, rows in slices:
+                    yield key, table[rows]
+            done += count
 
     def _of_texts(self, number: int, found: Iterator[_Clustered]) -> Iterator[Keyed]:
         """Yield the clustered documents of a chunk with their texts, each of these once."""
@@ -147,7 +160,8 @@ class ResolveJob(DocumentJob, frozen=True, kw_only=True):
             if clustered.numbers.size
         )
         # batches are small: tables of each batch and key would cost more than their rows
-        for table in _joined(tables, _BUFFERED_BYTES):
+        for group in _grouped(tables, _BUFFERED_BYTES):
+            table = pa.concat_tables(group).combine_chunks()
             order, slices = _by_key(_reduce_keys(table["label"].to_numpy(), self.reduce_keys))
             table = table.take(pa.array(order))
             for key, rows in slices:
@@ -187,7 +201,7 @@ class ResolveJob(DocumentJob, frozen=True, kw_only=True):
                 yield batch, clustered, batch.ids.take(pa.array(rows)).cast(pa.int64()).to_numpy()
 
     def _described(
-        self, ids: pa.LargeStringArray, fields: pa.Table | None, clustered: ClusteredRows
+        self, ids: pa.LargeStringArray, fields: pa.Table, clustered: ClusteredRows
     ) -> dict[str, Any]:
         """Return the columns of documents in clusters, but for their texts."""
         rows = pa.array(clustered.numbers)
@@ -198,8 +212,7 @@ class ResolveJob(DocumentJob, frozen=True, kw_only=True):
             "fingerprint": clustered.fingerprints,
         }
         for name in self.policy.fields:
-            assert fields is not None
-            columns[f"field_{name}"] = fields[name].take(rows)
+            columns[f"field_{name}"] = fields[f"field_{name}"].take(rows)
         return columns
 
     def _with_texts(
@@ -207,30 +220,24 @@ class ResolveJob(DocumentJob, frozen=True, kw_only=True):
     ) -> pa.Table:
         """Return documents in clusters, with those of their texts that were not ``seen``."""
         rows = clustered.numbers
-        columns = self._described(batch.ids, batch.fields, clustered)
+        columns = self._described(batch.ids, fields_of(batch), clustered)
         if self.verify is not None:
             hashes = text_hashes(batch.texts, rows)
-            columns |= _halves(hashes)
+            columns |= columns_of_hashes(hashes)
             columns["text"] = batch.texts.take(pa.array(rows, mask=_known(hashes, seen)))
         return pa.table(columns)
 
-    def _with_sets(self, cached: Sequence[CachedBatch], clustered: ClusteredRows) -> pa.Table:
+    def _with_sets(self, cached: Sequence[pa.Table], clustered: ClusteredRows) -> pa.Table:
         """Return documents in clusters with the sets of shingles of their texts."""
         rows = clustered.numbers
-        starts = np.cumsum([0, *(len(batch.ids) for batch in cached)])
+        starts = np.cumsum([0, *map(len, cached)])
         which = np.searchsorted(starts, rows, side="right") - 1
-        ids = pa.concat_arrays([batch.ids for batch in cached])
-        fields = None
-        if self.policy.fields:
-            fields = pa.concat_tables([batch.fields for batch in cached])
-        columns = self._described(ids, fields, clustered)
-        columns |= _halves(np.concatenate([batch.hashes for batch in cached])[rows])
-        sets = ShingleSets.gathered([batch.sets for batch in cached], which, rows - starts[which])
-        columns["shingles"] = pa.LargeListArray.from_arrays(
-            pa.array(sets.offsets), pa.array(sets.hashes)
-        )
-        columns["shingle_count"] = sets.sizes
-        return pa.table(columns)
+        others = pa.concat_tables(table.drop_columns(SETS) for table in cached)
+        columns = self._described(one_array(others["id"]), others, clustered)
+        for name in HASHES:
+            columns[name] = one_array(others[name]).take(pa.array(rows))
+        sets = ShingleSets.gathered(list(map(sets_in, cached)), which, rows - starts[which])
+        return pa.table(columns | columns_of_sets(sets))
 
     def reduces(self) -> Sequence[Reduce]:
         """Return the one step."""
@@ -271,9 +278,9 @@ class ResolveJob(DocumentJob, frozen=True, kw_only=True):
         Row i of all tables has set i, which is empty where the text came with another document.
         """
         if "shingles" in table.column_names:
-            stored.append(_sets_of(table))
+            stored.append(sets_in(table))
             has_text = pa.array(np.ones(len(table), bool))
-            table = table.drop_columns(["shingles", "shingle_count"])
+            table = table.drop_columns(SETS)
             return table.append_column("has_text", has_text)
         if "text" not in table.column_names:
             return table
@@ -317,20 +324,13 @@ class ResolveJob(DocumentJob, frozen=True, kw_only=True):
 
 def _texts(table: pa.Table, stored: StoredSets) -> tuple[NDArray[np.int64], ShingleSets]:
     """Return the number of each document's text, and the set of each text."""
-    hashes = np.stack([table["text_hash_0"].to_numpy(), table["text_hash_1"].to_numpy()], axis=1)
+    hashes = np.stack([*(table[name].to_numpy() for name in HASHES)], axis=1)
     numbers, firsts = number_texts(hashes)
     # several tasks may have sent the same text: use any one
     rows = np.flatnonzero(table["has_text"].to_numpy())
     chosen = np.zeros(firsts.size, np.int64)
     chosen[numbers[rows]] = rows
     return chosen[numbers], stored.joined()
-
-
-def _sets_of(table: pa.Table) -> ShingleSets:
-    """Return the sets of shingles in a table, as ``ResolveJob`` puts them there."""
-    lists = one_array(table["shingles"])
-    hashes = lists.flatten().to_numpy()
-    return ShingleSets.of_sizes(table["shingle_count"].to_numpy(), hashes, MAX_SHINGLES)
 
 
 def _located(table: pa.Table, chunk: int, rows: NDArray[np.int64]) -> pa.Table:
@@ -353,22 +353,18 @@ def _by_key(keys: NDArray[np.uint64]) -> tuple[NDArray[np.int64], list[tuple[int
     return order, list(zip(values.tolist(), map(slice, starts.tolist(), stops), strict=True))
 
 
-def _joined(tables: Iterable[pa.Table], size_bytes: int) -> Iterator[pa.Table]:
-    """Yield the rows of tables in tables of about ``size_bytes``."""
-    buffered: list[pa.Table] = []
-    buffered_bytes = 0
+def _grouped(tables: Iterable[pa.Table], size_bytes: int) -> Iterator[list[pa.Table]]:
+    """Yield lists of tables that have about ``size_bytes`` together."""
+    group: list[pa.Table] = []
+    group_bytes = 0
     for table in tables:
-        buffered.append(table)
-        buffered_bytes += table.nbytes
-        if buffered_bytes >= size_bytes:
-            yield pa.concat_tables(buffered).combine_chunks()
-            buffered, buffered_bytes = [], 0
-    if buffered:
-        yield pa.concat_tables(buffered).combine_chunks()
-
-
-def _halves(hashes: NDArray[np.uint64]) -> dict[str, NDArray[np.uint64]]:
-    return {"text_hash_0": hashes[:, 0], "text_hash_1": hashes[:, 1]}
+        group.append(table)
+        group_bytes += table.nbytes
+        if group_bytes >= size_bytes:
+            yield group
+            group, group_bytes = [], 0
+    if group:
+        yield group
 
 
 def _known(hashes: NDArray[np.uint64], seen: set[bytes]) -> NDArray[np.bool_]:

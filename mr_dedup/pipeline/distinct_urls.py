@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 import pyarrow as pa
 
-from mr_dedup.engines.table_store import TableStore
+from mr_dedup.formats.table_store import TableStore
 from mr_dedup.jobs.contract import Keyed
 from mr_dedup.jobs.url_rows import UrlRows, from_table, joined
 from mr_dedup.jobs.urls import REJECTS_KEY

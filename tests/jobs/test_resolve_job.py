@@ -1,5 +1,6 @@
 """The map tasks of the resolve job: each document under its key, in few tables, cached or not."""
 
+import contextlib
 import json
 import random
 from collections import Counter
@@ -16,13 +17,14 @@ from mr_dedup.formats.documents.files import DocumentFile
 from mr_dedup.formats.documents.options import ReadOptions
 from mr_dedup.formats.documents.read import read_documents
 from mr_dedup.formats.documents.rejects import Rejects
-from mr_dedup.jobs.cached_documents import CachedDocuments, CachedOffsets
+from mr_dedup.jobs.cached_documents import take_offsets, take_sets
 from mr_dedup.jobs.clustered_rows import ClusteredRows
 from mr_dedup.jobs.contract import TaskInput
 from mr_dedup.jobs.fingerprint import FingerprintJob
 from mr_dedup.jobs.part_cache import PartCache
 from mr_dedup.jobs.reading import chunk_of
 from mr_dedup.jobs.resolve import ResolveJob
+from tests.formats.test_outputs import files_of_at_most
 
 SHINGLES = FeatureOptions(unit="auto", weighting="binary")
 KEYS = 7
@@ -32,9 +34,9 @@ def key_of(label):
     return (label * 0x9E3779B97F4A7C15 % 2**64 >> 32) % KEYS
 
 
-@pytest.mark.parametrize("is_cached", [False, True])
+@pytest.mark.parametrize("cache_bytes", [None, 10_000, 1 << 30])
 @pytest.mark.parametrize("fields", [(), ("day",)])
-def test_a_chunk_of_many_batches_is_one_table_a_key(tmp_path, monkeypatch, is_cached, fields):
+def test_a_chunk_of_many_batches_is_one_table_a_key(tmp_path, monkeypatch, cache_bytes, fields):
     """However small the batches are: tables of a few rows would cost more than the rows."""
     rng = random.Random(5)
     texts = [" ".join(f"w{rng.randrange(9)}" for _ in range(40)) for _ in range(300)]
@@ -53,7 +55,8 @@ def test_a_chunk_of_many_batches_is_one_table_a_key(tmp_path, monkeypatch, is_ca
         {0: (0, 300)},
     )
     clustered.write(tmp_path / "clustered")
-    part = TaskInput(path, "pages.jsonl", cache=PartCache(1 << 30) if is_cached else None)
+    cache = PartCache(cache_bytes) if cache_bytes else None
+    part = TaskInput(path, "pages.jsonl", cache=cache)
     monkeypatch.setattr(lines, "_READ_BYTES", 2000)
     small = ReadOptions(batch_bytes=2000)
     assert len(list(read_documents([DocumentFile.detect(path)], Rejects(), small))) > 10
@@ -67,7 +70,8 @@ def test_a_chunk_of_many_batches_is_one_table_a_key(tmp_path, monkeypatch, is_ca
         shingles=SHINGLES,
         reading=small,
     )
-    found = dict(tables := list(job.map(part, Counter())))
+    with cache or contextlib.nullcontext():
+        found = dict(tables := list(job.map(part, Counter())))
     assert len(tables) == len(found) == KEYS
     sent = set()
     for key, table in found.items():
@@ -78,7 +82,7 @@ def test_a_chunk_of_many_batches_is_one_table_a_key(tmp_path, monkeypatch, is_ca
         assert table["length"].to_pylist() == [len(texts[i]) for i in expected]
         if fields:
             assert table["field_day"].to_pylist() == [str(i % 4) for i in expected]
-        if is_cached:
+        if cache_bytes:
             sets = shingle_sets(pa.array([texts[i] for i in expected], pa.large_string()), SHINGLES)
             hashes = [sets.hashes[slice(*edge)].tolist() for edge in pairwise(sets.offsets)]
             assert table["shingles"].to_pylist() == hashes
@@ -86,7 +90,7 @@ def test_a_chunk_of_many_batches_is_one_table_a_key(tmp_path, monkeypatch, is_ca
         for i, text in zip(expected, table["text"].to_pylist(), strict=True):
             assert text == (None if texts[i] in sent else texts[i])
             sent.add(texts[i])
-    assert is_cached or sent == {texts[i] for i in rows}
+    assert cache_bytes or sent == {texts[i] for i in rows}
 
 
 def test_a_chunk_without_clustered_documents_yields_nothing(tmp_path):
@@ -102,17 +106,24 @@ def test_a_chunk_without_clustered_documents_yields_nothing(tmp_path):
         assert list(job.map(part, Counter())) == []
 
 
-def test_offsets_are_cached_though_sets_would_fill_the_cache(tmp_path):
-    """They take a hundredth of the bytes, and save decoding the records again."""
+def test_what_does_not_fit_the_memory_is_in_a_file_and_what_not_the_disk_is_dropped(tmp_path):
     path = tmp_path / "pages.jsonl"
     texts = [" ".join(f"w{i}x{j}" for j in range(200)) for i in range(20)]
     path.write_text("".join(json.dumps({"id": t[:4], "text": t}) + "\n" for t in texts))
-    cache = PartCache(200_000)
-    parts = [TaskInput(path, "pages.jsonl", number, cache=cache) for number in range(20)]
-    for part in parts:
-        list(FingerprintJob(cached_sets=SHINGLES).map(part, Counter()))
-    chunks = [chunk_of(part, None).number for part in parts]
-    found = [CachedDocuments.take(cache, chunk) is not None for chunk in chunks]
-    assert any(found)
-    assert not all(found)
-    assert all(CachedOffsets.take(cache, chunk) is not None for chunk in chunks)
+
+    def kept(cache):
+        parts = [TaskInput(path, "pages.jsonl", number, cache=cache) for number in range(20)]
+        for part in parts:
+            list(FingerprintJob(cached_sets=SHINGLES).map(part, Counter()))
+        chunks = [chunk_of(part, None).number for part in parts]
+        return [
+            [take(cache, chunk) is not None for chunk in chunks]
+            for take in (take_sets, take_offsets)
+        ]
+
+    with PartCache(200_000, tmp_path) as cache:
+        assert kept(cache) == [[True] * 20] * 2
+    with PartCache(200_000, tmp_path) as cache, files_of_at_most(150_000):
+        sets, offsets = kept(cache)
+    assert 0 < sum(sets) < 20
+    assert sum(sets) <= sum(offsets)

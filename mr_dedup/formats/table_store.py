@@ -30,6 +30,7 @@ class TableStore:
 
     Attributes:
         size_bytes: Bytes of all tables that were added.
+        bytes_in_memory: Those that are in memory now.
         spilled_bytes: Those that were written to the file.
     """
 
@@ -39,7 +40,7 @@ class TableStore:
         self._memory_bytes = memory_bytes
         self._folder = folder
         self._tables: dict[int, list[pa.Table | _Spilled]] = {}
-        self._bytes_in_memory = 0
+        self.bytes_in_memory = 0
         self._file: BinaryIO | None = None
         self._lock = Lock()
 
@@ -47,6 +48,10 @@ class TableStore:
         return self
 
     def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Drop all tables, and remove the file."""
         self._tables.clear()
         if self._file is not None:
             # after a write that failed, closing tries it again
@@ -58,8 +63,8 @@ class TableStore:
         with self._lock:
             self._tables.setdefault(key, []).append(table)
             self.size_bytes += table.nbytes
-            self._bytes_in_memory += table.nbytes
-            if self._bytes_in_memory > self._memory_bytes:
+            self.bytes_in_memory += table.nbytes
+            if self.bytes_in_memory > self._memory_bytes:
                 self._spill()
 
     def sorted_keys(self) -> list[int]:
@@ -68,12 +73,23 @@ class TableStore:
 
     def take(self, key: int) -> Iterator[pa.Table]:
         """Yield the tables of ``key``, each of which is dropped then."""
-        with self._lock:
-            tables = self._tables.pop(key)
+        tables = self._removed(key)
         tables.reverse()
         while tables:
             table = tables.pop()
             yield self._read(table) if isinstance(table, _Spilled) else table
+
+    def discard(self, key: int) -> None:
+        """Drop the tables of ``key``, if there are any."""
+        self._removed(key)
+
+    def _removed(self, key: int) -> list[pa.Table | _Spilled]:
+        with self._lock:
+            tables = self._tables.pop(key, [])
+            self.bytes_in_memory -= sum(
+                table.nbytes for table in tables if not isinstance(table, _Spilled)
+            )
+        return tables
 
     def read(self, key: int) -> Iterator[pa.Table]:
         """Yield the tables of ``key``, which stay."""
@@ -92,8 +108,8 @@ class TableStore:
         """Write all tables that are in memory."""
         with writing(f"temporary files in {self._folder or tempfile.gettempdir()}"):
             self._write_tables()
-        self.spilled_bytes += self._bytes_in_memory
-        self._bytes_in_memory = 0
+        self.spilled_bytes += self.bytes_in_memory
+        self.bytes_in_memory = 0
 
     def _write_tables(self) -> None:
         if self._file is None:

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mr_dedup.engines.table_store import TableStore
 from mr_dedup.errors import MrDedupError
+from mr_dedup.formats.table_store import TableStore
 
 
 @settings(deadline=None)
