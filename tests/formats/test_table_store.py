@@ -1,6 +1,7 @@
 """Tables between steps, in memory or not."""
 
 import resource
+from unittest import mock
 
 import pyarrow as pa
 import pytest
@@ -8,27 +9,69 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mr_dedup.errors import MrDedupError
+from mr_dedup.formats import table_store
 from mr_dedup.formats.table_store import TableStore
+
+
+def numbers_table(numbers):
+    return pa.table({"n": pa.array(numbers, pa.int64())})
+
+
+def names_table(numbers):
+    """Of a chunk each number, and dictionaries that differ."""
+    names = [pa.array([f"name {n}"]).dictionary_encode() for n in numbers]
+    kind = pa.dictionary(pa.int32(), pa.string())
+    return pa.table({"s": pa.chunked_array(names, kind)}, metadata={"kind": "names"})
 
 
 @settings(deadline=None)
 @given(
-    st.lists(st.tuples(st.integers(0, 3), st.lists(st.integers(0, 9), max_size=4)), max_size=20),
+    st.lists(
+        st.tuples(
+            st.integers(0, 3),
+            st.sampled_from([numbers_table, names_table]),
+            st.lists(st.integers(0, 9), max_size=4),
+        ),
+        max_size=20,
+    ),
     st.sampled_from([0, 1, 64, 200, 1 << 20]),
+    st.sampled_from([1, 60, 1 << 20]),
 )
-def test_tables_come_back_by_key_in_order(added, memory_bytes):
-    with TableStore(memory_bytes) as store:
-        for key, numbers in added:
-            store.add(key, pa.table({"n": pa.array(numbers, pa.int64())}))
-        expected = {key: [n for k, n in added if k == key] for key, _ in added}
+def test_tables_come_back_by_key_in_order(added, memory_bytes, stream_bytes):
+    with (
+        mock.patch.object(table_store, "_STREAM_BYTES", stream_bytes),
+        TableStore(memory_bytes) as store,
+    ):
+        tables = [(key, make(numbers)) for key, make, numbers in added]
+        for key, table in tables:
+            store.add(key, table)
+        expected = {key: [table for k, table in tables if k == key] for key, _ in tables}
         assert store.sorted_keys() == sorted(expected)
-        found = {
-            key: [table["n"].to_pylist() for table in store.take(key)] for key in sorted(expected)
-        }
-        assert found == expected
+        for read in (store.read, store.take):
+            for key, given_tables in expected.items():
+                found = list(read(key))
+                assert len(found) == len(given_tables)
+                for table, given_table in zip(found, given_tables, strict=True):
+                    assert table.equals(given_table)
+                    assert table.schema.equals(given_table.schema, check_metadata=True)
         assert store.sorted_keys() == []
-        size_bytes = 8 * sum(len(numbers) for _, numbers in added)
+        size_bytes = sum(table.nbytes for _, table in tables)
+        assert store.size_bytes == size_bytes
         assert (store.spilled_bytes > 0) == (size_bytes > memory_bytes)
+
+
+def test_what_is_discarded_makes_room(tmp_path):
+    table = numbers_table(range(100))
+    with TableStore(1000, tmp_path) as store:
+        store.add(0, table)
+        store.discard(0)
+        store.discard(7)
+        store.add(1, table)
+        assert store.bytes_in_memory == table.nbytes
+        assert store.sorted_keys() == [1]
+        list(store.take(1))
+        store.add(2, table)
+        assert store.spilled_bytes == 0
 
 
 def test_slices_are_counted_as_what_they_show():
