@@ -77,8 +77,9 @@ class RunDecisions:
         self.waiting[numbers] = False
         self.distances[numbers] = table["distance_bits"].to_numpy()
         self.similarities[numbers] = table["similarity"].to_numpy()
-        self.reasons[numbers] = table["reason"].to_numpy()
-        dropped = ~self.kept[numbers]
+        reasons = table["reason"].to_numpy()
+        self.reasons[numbers] = reasons
+        dropped = reasons > Reason.DISSIMILAR
         of_dropped = table.filter(pa.array(dropped))
         kept = of_dropped.select(["kept_chunk", "kept_row"]).rename_columns(["chunk", "row"])
         self.kept_rows[numbers[dropped]] = rows.numbers_of(kept)

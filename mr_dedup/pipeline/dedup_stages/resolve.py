@@ -28,7 +28,7 @@ from mr_dedup.pipeline.document_clusters import method_names
 from mr_dedup.pipeline.document_rows import Rows
 from mr_dedup.pipeline.run_decisions import RunDecisions
 
-_GROUP_BYTES = 16 << 20
+_GROUP_BYTES = 32 << 20
 """Approximate size of the texts of documents that are resolved together."""
 
 _MAX_REDUCE_KEYS = 4096
