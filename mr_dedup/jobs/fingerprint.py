@@ -76,11 +76,12 @@ class FingerprintJob(DocumentJob, frozen=True, kw_only=True):
         fields = tuple(dict.fromkeys((*self.fields, *cached_fields)))
         with self.reading_of(part, counters, fields=fields) as reading:
             number = reading.chunk.number
+            by_offsets = has_offsets(reading.chunk)
             for batch in reading.batches():
                 fingerprints, signatures, sets = sign(batch.texts)
                 if sets is not None and part.cache is not None:
                     put_sets(part.cache, number, batch, sets)
-                    if has_offsets(reading.chunk):
+                    if by_offsets:
                         put_offsets(part.cache, number, batch)
                 table = table_of(batch, fingerprints, self.fields)
                 for name, column in signatures.items():
