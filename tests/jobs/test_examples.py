@@ -6,7 +6,7 @@ import importlib
 import pytest
 
 
-@pytest.mark.parametrize("module", ["query", "reading"])
+@pytest.mark.parametrize("module", ["part_cache", "query", "reading"])
 def test_examples(module):
     found = doctest.testmod(importlib.import_module(f"mr_dedup.jobs.{module}"))
     assert found.attempted
