@@ -120,7 +120,8 @@ def killed_and_gone_on(words, staging, folder, rng, times, number):
         time.sleep(moments[1])
         kill(process, whole_group=number % 2 == 0)
         kills.append((moments[1], state(folder)))
-    if any((folder / f".out.{name}").exists() for name in ("unfinished", "ended")):
+    # a killed process leaves its lock file too, which the next run takes over and removes
+    if any((folder / f".out.{name}").exists() for name in ("unfinished", "ended", "lock")):
         finished([*words, "--resume"], staging)
     return kills
 
