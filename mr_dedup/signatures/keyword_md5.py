@@ -21,8 +21,8 @@ from mr_dedup.features.shingles import scratch_for
 from mr_dedup.features.text_batch import text_batch
 from mr_dedup.signatures import word_list_kernels as kernels
 from mr_dedup.signatures.md5 import md5_signatures
-from mr_dedup.signatures.parameters import MethodOfWords, ParameterisedMethod, check_range
-from mr_dedup.signatures.protocol import Signatures
+from mr_dedup.signatures.parameters import MethodOfWords, check_range
+from mr_dedup.signatures.protocol import SignatureMethod, Signatures
 
 Order = Literal["weight", "alphabet"]
 ORDERS: tuple[Order, ...] = get_args(Order)
@@ -34,7 +34,7 @@ _LONGEST_CHARACTER = 4
 
 
 @dataclass(frozen=True)
-class Abstract(ParameterisedMethod):
+class Abstract(SignatureMethod):
     """One key: the MD5 of the first bytes of a text, cut at a character (rule 1).
 
     The bytes are those of the text after leading white space, not normalised.

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, get_args, get_type_hints
 
 if TYPE_CHECKING:
     from mr_dedup.features.document_frequencies import DocumentFrequencies
-    from mr_dedup.signatures.parameters import ParameterisedMethod
     from mr_dedup.signatures.protocol import SignatureMethod
 
 
@@ -25,10 +24,10 @@ METHODS: Mapping[str, tuple[str, str]] = {
 """The module and the class of each method, by name."""
 
 
-def method_class(name: str) -> type[ParameterisedMethod]:
+def method_class(name: str) -> type[SignatureMethod]:
     """Return the class of a method, imported now: the kernels of all methods take 20 ms."""
     module, class_name = METHODS[name]
-    found: type[ParameterisedMethod] = getattr(
+    found: type[SignatureMethod] = getattr(
         importlib.import_module(f"mr_dedup.signatures.{module}"), class_name
     )
     return found
@@ -92,7 +91,7 @@ def _parameters(text: str) -> dict[str, str]:
 
 
 def _values(
-    kind: type[ParameterisedMethod],
+    kind: type[SignatureMethod],
     given: Mapping[str, str],
     frequencies: DocumentFrequencies | None,
 ) -> dict[str, Any]:

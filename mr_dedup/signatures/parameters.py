@@ -1,82 +1,16 @@
-"""Base classes of methods: parameters, which are the fields of a frozen dataclass, and defaults."""
+"""Parameters of methods: those of all that compare words, and their ranges."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from dataclasses import dataclass, field, fields
-from typing import ClassVar
+from dataclasses import dataclass, field
 
-import numpy as np
-import pyarrow as pa
-from numpy.typing import NDArray
-
-from mr_dedup.features.document_frequencies import DocumentFrequencies
 from mr_dedup.features.normalisation_table import Normalization
 from mr_dedup.features.options import FeatureOptions
-from mr_dedup.signatures.protocol import Signatures
+from mr_dedup.signatures.protocol import SignatureMethod
 
 
 @dataclass(frozen=True)
-class ParameterisedMethod(ABC):
-    """A SignatureMethod whose name states all its parameters but those that are None.
-
-    By default texts that share one key are candidates, and every candidate is a match.
-    """
-
-    TITLE: ClassVar[str]
-    """The name of the method without parameters."""
-
-    @property
-    def name(self) -> str:
-        """The title and the parameters, as ``parse_method`` reads them."""
-        # parameters of all methods of words last
-        ordered = sorted(fields(self), key=lambda it: it.kw_only is True)
-        values = {each.name: getattr(self, each.name) for each in ordered}
-        stated = ",".join(f"{key}={_text(it)}" for key, it in values.items() if it is not None)
-        return f"{self.TITLE}:{stated}" if stated else self.TITLE
-
-    @classmethod
-    def defaults_for(cls, similarity: float) -> dict[str, int]:
-        """Return the parameters to find pairs of a similarity by, if the method has such."""
-        return {}
-
-    def expected_recall(self, similarity: float, shingles: FeatureOptions) -> float | None:
-        """Return the probability that texts of a similarity are a match; None if unknown.
-
-        Args:
-            similarity: The Jaccard index of their sets of shingles.
-            shingles: Which shingles.
-        """
-        return None
-
-    @property
-    def min_shared_keys(self) -> int:
-        """The number of keys that the two texts of a candidate pair must share."""
-        return 1
-
-    @property
-    def sketch_bytes(self) -> int:
-        """The size of a sketch in bytes."""
-        return 0
-
-    @property
-    def needs_verification(self) -> bool:
-        """Whether sketches decide if a candidate is a match."""
-        return False
-
-    @abstractmethod
-    def sign(self, texts: pa.LargeStringArray) -> Signatures:
-        """Return the signatures of every text; a null has none."""
-
-    def similarity(
-        self, first: NDArray[np.uint8], second: NDArray[np.uint8]
-    ) -> NDArray[np.float64]:
-        """Return the similarity of each pair of sketches uint8[m, w], float64[m]."""
-        return np.ones(len(first))
-
-
-@dataclass(frozen=True)
-class MethodOfWords(ParameterisedMethod):
+class MethodOfWords(SignatureMethod):
     """A method that prepares texts and splits them into words, as by ``FeatureOptions``.
 
     Args:
@@ -110,10 +44,3 @@ def check_range(name: str, value: float, low: float, high: float) -> None:
     """Raise ValueError, naming the parameter, for a value out of range."""
     if not low <= value <= high:
         raise ValueError(f"{name} must be from {low} to {high}, not {value}")
-
-
-def _text(value: object) -> str:
-    if isinstance(value, DocumentFrequencies):
-        return value.digest
-    # 1 and 1.0 are the same parameter
-    return str(value).removesuffix(".0")

@@ -1,4 +1,4 @@
-"""The interface of methods that find near-duplicates by equal keys.
+"""The base class of methods that find near-duplicates by equal keys.
 
 Two documents are candidates if they share enough keys, and a match if what the method stored of
 both to verify them, their sketches, agrees too. Documents are grouped by keys alone, so every such
@@ -7,14 +7,16 @@ method is distributed over reducers in the same way.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, fields
+from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from mr_dedup.features.document_frequencies import DocumentFrequencies
 from mr_dedup.features.options import FeatureOptions
 
 
@@ -82,27 +84,30 @@ class Signatures:
         return Signatures(offsets, self.keys[starts + np.arange(starts.size)], self.sketches[rows])
 
 
-class SignatureMethod(Protocol):
-    """A method with its parameters; ``parse_method`` makes one from a name.
+@dataclass(frozen=True)
+class SignatureMethod(ABC):
+    """A method; its parameters are the fields of its dataclass, and ``parse_method`` makes one.
 
-    Methods of equal names give equal signatures, so a result records the name.
+    Methods of equal names give equal signatures, so a result records the name. By default texts
+    that share one key are candidates, and every candidate is a match.
     """
+
+    TITLE: ClassVar[str]
+    """The name of the method without parameters."""
 
     @property
     def name(self) -> str:
-        """The name with all parameters, such as ``segments:count=8,min_shared_keys=4``."""
+        """The title and all parameters that are not None, ``segments:count=8``."""
+        # parameters of all methods of words last
+        ordered = sorted(fields(self), key=lambda it: it.kw_only is True)
+        values = {each.name: getattr(self, each.name) for each in ordered}
+        stated = ",".join(f"{key}={_text(it)}" for key, it in values.items() if it is not None)
+        return f"{self.TITLE}:{stated}" if stated else self.TITLE
 
-    @property
-    def min_shared_keys(self) -> int:
-        """The number of keys that the two texts of a candidate pair must share."""
-
-    @property
-    def sketch_bytes(self) -> int:
-        """The size of a sketch in bytes, w of ``Signatures``."""
-
-    @property
-    def needs_verification(self) -> bool:
-        """Whether sketches decide if a candidate is a match; if not, they are not needed."""
+    @classmethod
+    def defaults_for(cls, similarity: float) -> dict[str, int]:
+        """Return the parameters to find pairs of a similarity by, if the method has such."""
+        return {}
 
     def expected_recall(self, similarity: float, shingles: FeatureOptions) -> float | None:
         """Return the probability that texts of a similarity are a match; None if unknown.
@@ -111,7 +116,24 @@ class SignatureMethod(Protocol):
             similarity: The Jaccard index of their sets of shingles.
             shingles: Which shingles.
         """
+        return None
 
+    @property
+    def min_shared_keys(self) -> int:
+        """The number of keys that the two texts of a candidate pair must share."""
+        return 1
+
+    @property
+    def sketch_bytes(self) -> int:
+        """The size of a sketch in bytes, w of ``Signatures``."""
+        return 0
+
+    @property
+    def needs_verification(self) -> bool:
+        """Whether sketches decide if a candidate is a match; if not, they are not needed."""
+        return False
+
+    @abstractmethod
     def sign(self, texts: pa.LargeStringArray) -> Signatures:
         """Return the signatures of every text; a null has none."""
 
@@ -122,3 +144,11 @@ class SignatureMethod(Protocol):
 
         NaN for a candidate that is not a match; 1 without verification.
         """
+        return np.ones(len(first))
+
+
+def _text(value: object) -> str:
+    if isinstance(value, DocumentFrequencies):
+        return value.digest
+    # 1 and 1.0 are the same parameter
+    return str(value).removesuffix(".0")
