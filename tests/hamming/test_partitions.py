@@ -127,7 +127,7 @@ HOT = {
 @pytest.mark.parametrize("memory", [6000])
 def test_hot_keys_lose_nothing(name, memory):
     values = HOT[name]()
-    partitioning = Partitioning(TableDesign.paper_4(), ORDERS["natural"], 3)
+    partitioning = Partitioning(TableDesign.choose(3, 1), ORDERS["natural"], 3)
     found, join = joined(partitioning, of_one(values, 4), memory)
     assert found == pairs_among(values, 3)
     assert (join.hot_keys > 0) == ("key" in name)
@@ -138,7 +138,7 @@ def test_hot_keys_lose_nothing(name, memory):
 
 def test_partitions_have_equal_shares_and_the_keys_of_their_tables():
     values = np.random.default_rng(1).integers(0, 2**64, 70_000, dtype=np.uint64)
-    design = TableDesign.paper_4()
+    design = TableDesign.choose(3, 1)
     for parts in (1, 2, 7, 64):
         partitioning = Partitioning(design, ORDERS["interleaved"], parts)
         partitions = [(key, part.copy()) for key, part in partitioning.partition(values)]
@@ -160,7 +160,7 @@ def test_at_sizes_of_many_buckets_it_equals_the_joins_in_memory():
     skewed = rng.integers(0, 2**24, 10_000, dtype=np.uint64) | np.uint64(0xABCDE << 40)
     values = np.r_[uniform, skewed, uniform[:3000] ^ np.uint64(1 << 63 | 1 << 5)]
     rng.shuffle(values)
-    partitioning = Partitioning(TableDesign.paper_4(), ORDERS["natural"], 4)
+    partitioning = Partitioning(TableDesign.choose(3, 1), ORDERS["natural"], 4)
     expected = self_join(values, 3)
     pairs = set(zip(expected.left.tolist(), expected.right.tolist(), strict=True))
     for memory in (1 << 18, 1 << 30):
@@ -181,7 +181,7 @@ def test_one_key_in_memory_is_planned_for_and_equals_the_search(size):
     rng = np.random.default_rng(4)
     left = rng.integers(0, 2**32, size, dtype=np.uint64)
     right = np.r_[left[::3] ^ np.uint64(5), rng.integers(0, 2**32, size, dtype=np.uint64)]
-    partitioning = Partitioning(TableDesign.paper_4(), ORDERS["natural"], 2)
+    partitioning = Partitioning(TableDesign.choose(3, 1), ORDERS["natural"], 2)
     expected = probe(right, left, 3)
     found, join = joined(partitioning, of_two(left, right, 2), two_corpora=True)
     assert found == set(zip(expected.left.tolist(), expected.right.tolist(), strict=True))
@@ -193,7 +193,7 @@ def test_one_key_in_memory_is_planned_for_and_equals_the_search(size):
 def test_a_join_keeps_to_its_memory(two_corpora, skewed):
     """Of a partition of 8 MB, of which every batch is made when it is asked for."""
     memory = 6 << 20
-    partitioning = Partitioning(TableDesign.paper_4(), ORDERS["natural"], 1)
+    partitioning = Partitioning(TableDesign.choose(3, 1), ORDERS["natural"], 1)
 
     def batches():
         rng = np.random.default_rng(3)
@@ -222,4 +222,4 @@ def test_a_join_keeps_to_its_memory(two_corpora, skewed):
 
 def test_misuse_is_named():
     with pytest.raises(ValueError, match="parts must be at least 1, not 0"):
-        Partitioning(TableDesign.paper_4(), BitOrder.natural(), 0)
+        Partitioning(TableDesign.choose(3, 1), BitOrder.natural(), 0)

@@ -164,7 +164,7 @@ def test_oversized_buckets_lose_nothing_whether_split_or_scanned(monkeypatch, pr
     monkeypatch.setattr(search_module, "_OVERSIZED_BUCKET", 64)
     monkeypatch.setattr(search_module, "_OVERSIZED_PROBES", probes)
     corpus, queries = two_clusters(3, 6000)
-    tables = Tables(corpus, TableDesign.paper_4(), BitOrder.natural(), memory)
+    tables = Tables(corpus, TableDesign.choose(3, 1), BitOrder.natural(), memory)
     assert max(table.largest for table in tables._tables) > 64
     pairs = probed(tables, queries)
     assert sorted(pairs) == sorted(brute_force_arrays(corpus, queries, 3))
@@ -190,7 +190,7 @@ def test_tables_of_oversized_buckets_stay_within_the_memory(monkeypatch, memory)
             alive.remove(self)
 
     corpus, queries = two_clusters(4, 12_000)
-    tables = Tables(corpus, TableDesign.paper_4(), BitOrder.natural(), memory)
+    tables = Tables(corpus, TableDesign.choose(3, 1), BitOrder.natural(), memory)
     base = tables.nbytes
     monkeypatch.setattr(search_module, "Tables", Watched)
     assert sorted(probed(tables, queries)) == sorted(brute_force_arrays(corpus, queries, 3))
@@ -252,7 +252,7 @@ def test_more_than_a_partition_holds_end_to_end():
     rng = np.random.default_rng(12)
     queries = rng.integers(0, 2**64, 200_000, dtype=np.uint64)
     corpus = queries[::-1] ^ np.uint64(1 << 40 | 1 << 3)
-    tables = Tables(distinct(queries), TableDesign.paper_4(), BitOrder.natural())
+    tables = Tables(distinct(queries), TableDesign.choose(3, 1), BitOrder.natural())
     found = [(indexed, stream) for stream, indexed in probed(tables, corpus)]
     flip = 1 << 40 | 1 << 3
     assert sorted(found) == sorted((query, query ^ flip) for query in queries.tolist())
