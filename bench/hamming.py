@@ -27,7 +27,7 @@ from bench.measure import (
 )
 from mr_dedup.hamming.distinct import distinct
 from mr_dedup.hamming.pairs import Pairs
-from mr_dedup.hamming.planner import Plan, plan, spread_sample
+from mr_dedup.hamming.planner import Plan, directory_bits_for, plan, spread_sample
 from mr_dedup.hamming.search import BATCH_SIZE, Tables, probe, warm_up
 
 K = numpy_rival.K
@@ -137,7 +137,8 @@ def _kernels(
     steps = {"tables": ours}
     in_c = CSearch.compile(K)
     if in_c is not None:
-        design, bits = planned.chosen.design, planned.chosen.directory_bits
+        design = planned.chosen.design
+        bits = directory_bits_for(queries.size, planned.chosen.order)
         steps["C"] = _Steps(lambda: in_c.build(queries, design, bits), corpus)
     for name, step in steps.items():
         step.build()

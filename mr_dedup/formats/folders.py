@@ -144,11 +144,6 @@ class FolderFile:
         """Its path when the directory was opened, for messages."""
         return self.folder.path / self.name
 
-    @classmethod
-    def at(cls, path: Path) -> FolderFile:
-        """Return the file at a path, its directory opened; MrDedupError if that does not exist."""
-        return Folder(path.parent) / path.name
-
     def create(self) -> int:
         """Create the file; return a descriptor to read and write it.
 

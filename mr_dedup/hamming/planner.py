@@ -71,7 +71,6 @@ class Option:
     design: TableDesign
     order: BitOrder
     index: Side
-    directory_bits: int
     slices: int
     memory_bytes: int
     candidates_per_probe: float
@@ -264,7 +263,6 @@ def _option(
         design,
         order,
         index,
-        bits,
         slices,
         memory_bytes=size * _bytes_a_fingerprint(design),
         candidates_per_probe=slices * sum(buckets),
@@ -302,7 +300,6 @@ def _self_option(
         design,
         order,
         "corpus",
-        bits,
         slices,
         memory_bytes=copied_bytes if slices == 1 else math.ceil(size / slices) * 16,
         candidates_per_probe=sum(following),

@@ -116,13 +116,12 @@ def table_of(
     text), ``file`` and ``position`` (``files`` and ``offsets`` of DocumentBatch), then ``fields``
     of it, of other names.
     """
-    offsets, _ = batch.text_bytes()
     columns = {
         "id": batch.ids,
         "fingerprint": pa.array(
             fingerprints.values.view(np.int64), mask=~fingerprints.has_fingerprint
         ),
-        "length": pa.array(np.diff(offsets)),
+        "length": pa.array(batch.text_lengths),
         "file": batch.files,
         "position": pa.array(batch.offsets),
     }

@@ -153,8 +153,7 @@ class DocumentReading:
         report = self._rejects.report
         for batch in read_documents(self.chunk.parts, report, self._options):
             self.documents += len(batch)
-            offsets, _ = batch.text_bytes()
-            text_bytes += int(offsets[-1] - offsets[0])
+            text_bytes += int(batch.text_lengths.sum())
             yield batch
         counts = {DOCUMENTS: self.documents, TEXT_BYTES: text_bytes}
         counts[REJECTED] = report.counts.rejected

@@ -177,7 +177,7 @@ class ResolveJob(DocumentJob, frozen=True, kw_only=True):
             done = 0
             for batch in reading.batches():
                 these = of_chunk.between(done, done + len(batch))
-                lengths = np.diff(batch.text_bytes()[0])[these.numbers]
+                lengths = batch.text_lengths[these.numbers]
                 if not np.array_equal(lengths, these.lengths):
                     break
                 yield batch, these, these.numbers + done
@@ -196,7 +196,7 @@ class ResolveJob(DocumentJob, frozen=True, kw_only=True):
                 fingerprints = simhash(batch.texts, self.features, frequencies)
                 label, known = labels.of(fingerprints.values)
                 rows = np.flatnonzero(known & fingerprints.has_fingerprint)
-                lengths = np.diff(batch.text_bytes()[0])[rows]
+                lengths = batch.text_lengths[rows]
                 clustered = ClusteredRows(rows, fingerprints.values[rows], label[rows], lengths, {})
                 yield batch, clustered, batch.ids.take(pa.array(rows)).cast(pa.int64()).to_numpy()
 

@@ -30,26 +30,17 @@ COPY_BYTES = 16
 _BLOCK = ir.VectorType(INT8, BLOCK_BYTES)
 
 
-def _comparison(operator: str) -> Any:
-    def codegen(context: Any, builder: Any, sig: Any, arguments: Any) -> Any:
-        pointer = element_pointer(context, builder, sig.args[0], *arguments[:2])
-        bound = broadcast(builder, arguments[2], _BLOCK)
-        compared = builder.icmp_unsigned(operator, load(builder, pointer, _BLOCK), bound)
-        return builder.bitcast(compared, INT64)
-
-    return codegen
-
-
 @intrinsic
 def below_mask(typing_context: Any, content: Any, start: Any, bound: Any) -> tuple[Any, Any]:
     """Return a uint64 whose bit j is set if content[start + j] < bound, a uint8."""
-    return types.uint64(content, types.uint64, types.uint8), _comparison("<")
 
+    def codegen(context: Any, builder: Any, sig: Any, arguments: Any) -> Any:
+        pointer = element_pointer(context, builder, sig.args[0], *arguments[:2])
+        limit = broadcast(builder, arguments[2], _BLOCK)
+        compared = builder.icmp_unsigned("<", load(builder, pointer, _BLOCK), limit)
+        return builder.bitcast(compared, INT64)
 
-@intrinsic
-def equal_mask(typing_context: Any, content: Any, start: Any, byte: Any) -> tuple[Any, Any]:
-    """Return a uint64 whose bit j is set if content[start + j] == byte, a uint8."""
-    return types.uint64(content, types.uint64, types.uint8), _comparison("==")
+    return types.uint64(content, types.uint64, types.uint8), codegen
 
 
 def _in_range(builder: Any, characters: Any, first: str, count: int) -> Any:

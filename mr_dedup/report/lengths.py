@@ -49,7 +49,7 @@ def lengths_of(ids: pa.LargeStringArray, batches: Iterable[Lengths]) -> NDArray[
 def document_lengths(batches: Iterable[DocumentBatch]) -> Iterator[Lengths]:
     """Yield the lengths of documents as they are read."""
     for batch in batches:
-        yield batch.ids, np.diff(batch.text_bytes()[0])
+        yield batch.ids, batch.text_lengths
 
 
 def fingerprint_file_lengths(path: Path) -> Iterator[Lengths]:

@@ -17,7 +17,6 @@ WORD = (string.ascii_letters + string.digits).encode()
 def masks(content, start, bound):
     return (
         byte_blocks.below_mask(content, start, bound),
-        byte_blocks.equal_mask(content, start, bound),
         byte_blocks.word_mask(content, start),
     )
 
@@ -51,7 +50,6 @@ def test_blocks_are_those_of_slices(content, start, bound):
     block = content[start : start + BLOCK_BYTES]
     assert masks(array, np.uint64(start), np.uint8(bound)) == (
         mask_of(byte < bound for byte in block),
-        mask_of(byte == bound for byte in block),
         mask_of(byte in WORD for byte in block),
     )
     assert loads(array, np.uint64(start)) == tuple(

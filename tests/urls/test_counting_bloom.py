@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from mr_dedup.errors import FormatError
-from mr_dedup.formats.folders import FolderFile
+from mr_dedup.formats.folders import Folder
 from mr_dedup.urls.counting_bloom import (
     HEADER,
     SEGMENT_WORDS,
@@ -171,30 +171,34 @@ def test_rates_that_do_not_exist(rate):
         BloomShape.from_capacity(10, rate)
 
 
+def at(path):
+    return Folder(path.parent) / path.name
+
+
 @pytest.fixture
 def saved(tmp_path):
     bloom = CountingBloom(BloomShape(100, 5000, 3, 7))
     bloom.raise_(ascending(some_digests(300)))
-    bloom.save(FolderFile.at(tmp_path / "counters.cbf"), STORE, 42)
+    bloom.save(at(tmp_path / "counters.cbf"), STORE, 42)
     return bloom, tmp_path / "counters.cbf"
 
 
 def test_saved_counters_are_loaded(saved):
     bloom, path = saved
-    snapshot = load(FolderFile.at(path))
+    snapshot = load(at(path))
     assert (snapshot.store_id, snapshot.generation) == (STORE, 42)
     loaded = snapshot.bloom
     assert np.array_equal(loaded.words, bloom.words)
     assert (loaded.shape.capacity, loaded.shape.hashes) == (100, 7)
     loaded.raise_(some_digests(1, seed=9))
-    loaded.save(FolderFile.at(path), STORE, 43)
-    assert load(FolderFile.at(path)).generation == 43
+    loaded.save(at(path), STORE, 43)
+    assert load(at(path)).generation == 43
 
 
 def test_the_layout_is_what_the_documentation_says(tmp_path):
     bloom = CountingBloom(BloomShape(100, 64, 4, 8))
     bloom.words[:] = [0x0123456789ABCDEF, 0, 0, 1]
-    bloom.save(FolderFile.at(tmp_path / "c"), STORE, 7)
+    bloom.save(at(tmp_path / "c"), STORE, 7)
     raw = (tmp_path / "c").read_bytes()
     assert raw[:8] == b"\x89CBF\r\n\x1a\n"
     numbers = [1, 4, 8, 0]
@@ -215,11 +219,11 @@ def test_every_damaged_byte_is_found(saved):
         damaged[offset] ^= 1 << rng.randrange(8)
         path.write_bytes(damaged)
         with pytest.raises(FormatError, match=r"counters\.cbf, (header|counters): "):
-            load(FolderFile.at(path))
+            load(at(path))
     for length in [*range(0, HEADER.itemsize + 9, 7), len(content) - 1, len(content) + 1]:
         path.write_bytes((content + b"\0")[:length])
         with pytest.raises(FormatError, match="header"):
-            load(FolderFile.at(path))
+            load(at(path))
 
 
 def test_a_later_version_is_refused(saved):
@@ -228,4 +232,4 @@ def test_a_later_version_is_refused(saved):
     content[8] = 2
     path.write_bytes(content)
     with pytest.raises(FormatError, match="version 2 is newer than this mr_dedup reads"):
-        load(FolderFile.at(path))
+        load(at(path))

@@ -51,14 +51,12 @@ class DocumentBatch:
     def __len__(self) -> int:
         return len(self.ids)
 
-    def text_bytes(self) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
-        """Return offsets int64[n + 1] and UTF-8 data uint8, without a copy.
-
-        Text i is ``data[offsets[i]:offsets[i + 1]]``.
-        """
-        _, offsets, data = self.texts.buffers()
-        cuts = np.frombuffer(offsets, np.int64, len(self) + 1, 8 * self.texts.offset)
-        return cuts, np.frombuffer(data, np.uint8) if data else np.empty(0, np.uint8)
+    @property
+    def text_lengths(self) -> NDArray[np.int64]:
+        """The length of each text in bytes of UTF-8, int64[n]."""
+        _, offsets, _ = self.texts.buffers()
+        ends = np.frombuffer(offsets, np.int64, len(self) + 1, 8 * self.texts.offset)
+        return ends[1:] - ends[:-1]
 
 
 @dataclass(frozen=True)
