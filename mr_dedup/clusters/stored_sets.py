@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from mr_dedup.clusters.verification import MAX_SHINGLES, ShingleSets
 from mr_dedup.errors import MrDedupError
+from mr_dedup.formats.outputs import write_fully
 
 
 @dataclass(frozen=True)
@@ -80,9 +81,7 @@ class StoredSets:
             if self._file is None:
                 self._file = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 (__exit__ closes it)
             for hashes in filter(len, self._hashes):
-                rest = hashes.data.cast("B")
-                while rest:
-                    rest = rest[self._file.write(rest) :]
+                write_fully(self._file, hashes.data)
         except OSError as error:
             folder = tempfile.gettempdir()
             raise MrDedupError(f"temporary folder {folder}: {error.strerror or error}") from error

@@ -32,6 +32,7 @@ from mr_dedup.formats.compression import (
 from mr_dedup.formats.inputs import kind_of
 from mr_dedup.formats.io_errors import reading, reason_of
 from mr_dedup.formats.longs import ByteOrder
+from mr_dedup.formats.outputs import write_fully
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -271,7 +272,7 @@ class FingerprintFile:
             with self._open_stream() as stream:
                 while piece := stream.read(_BUFFER_BYTES):
                     with _decompressing(self.path):
-                        _write_fully(plain, piece)
+                        write_fully(plain, piece)
             yield packed.PackedReader(plain, self.path)
 
 
@@ -312,9 +313,3 @@ def _decompressing(path: Path) -> Iterator[None]:
         raise MrDedupError(
             f"{path}: cannot be decompressed to a temporary file: {reason}"
         ) from error
-
-
-def _write_fully(file: io.FileIO, content: bytes) -> None:
-    rest = memoryview(content)
-    while rest:
-        rest = rest[file.write(rest) :]

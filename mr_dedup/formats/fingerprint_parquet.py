@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from mr_dedup.errors import FormatError
 from mr_dedup.formats.outputs import whole_file
-from mr_dedup.formats.parquet_rows import ParquetRows, open_parquet
+from mr_dedup.formats.parquet_rows import ParquetRows, is_text, open_parquet
 
 ID, FINGERPRINT, LENGTH = "id", "fingerprint", "length"
 """The columns: text; two's complement, int64; the bytes of the document's text in UTF-8, int64."""
@@ -310,7 +310,4 @@ def _no_ids(count: int) -> pa.LargeStringArray:
 
 
 def _may_be_id(kind: pa.DataType) -> bool:
-    types = pa.types
-    is_text = types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)
-    is_binary = types.is_binary(kind) or types.is_large_binary(kind) or types.is_binary_view(kind)
-    return bool(is_text or is_binary or types.is_integer(kind))
+    return is_text(kind) or bool(pa.types.is_integer(kind))

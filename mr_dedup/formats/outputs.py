@@ -89,6 +89,16 @@ def unnamed_file_beside(path: Path) -> Iterator[BinaryIO]:
         yield file
 
 
+def write_fully(file: io.RawIOBase | BinaryIO, content: ReadableBuffer) -> None:
+    """Write all bytes of ``content`` to an unbuffered file, which may take some of them at a time.
+
+    Raises OSError as the file does.
+    """
+    rest = memoryview(content).cast("B")
+    while rest:
+        rest = rest[file.write(rest) or 0 :]
+
+
 class _NamedFile(io.FileIO):
     """A temporary file; errors of writing name ``path`` instead."""
 

@@ -153,6 +153,19 @@ def _decoding(name: str) -> Iterator[None]:
         raise FormatError(name, None, f"the Parquet data is damaged: {reason}") from error
 
 
+def is_string(kind: pa.DataType) -> bool:
+    """Return whether values of a type are strings."""
+    types = pa.types
+    return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind))
+
+
+def is_text(kind: pa.DataType) -> bool:
+    """Return whether values of a type are strings or bytes."""
+    types = pa.types
+    is_binary = types.is_binary(kind) or types.is_large_binary(kind) or types.is_binary_view(kind)
+    return bool(is_binary or is_string(kind))
+
+
 def _pieces(
     batch: pa.RecordBatch, texts: Sequence[str], size_bytes: int
 ) -> Iterator[pa.RecordBatch]:

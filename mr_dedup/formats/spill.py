@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from mr_dedup.errors import MrDedupError
 from mr_dedup.formats.io_errors import reason_of
+from mr_dedup.formats.outputs import write_fully
 from mr_dedup.formats.temporary import temporary_folder
 
 _ROWS_AT_ONCE = 1 << 18
@@ -45,9 +46,7 @@ class Spill:
         """Append rows to a part; ``columns`` are uint64[n] each."""
         # not tofile, which ignores a full disk
         with self._naming_folder(), self._path(part).open("ab", buffering=0) as file:
-            rest = memoryview(np.column_stack(columns).tobytes())
-            while rest:
-                rest = rest[file.write(rest) :]
+            write_fully(file, np.column_stack(columns).tobytes())
         self._rows[part] = self._rows.get(part, 0) + columns[0].size
 
     def read(self, part: int) -> Iterator[list[NDArray[np.uint64]]]:

@@ -23,6 +23,7 @@ from mr_dedup.hamming.planner import (
     plan,
     spread_sample,
 )
+from mr_dedup.hamming.self_join import own_pairs
 from mr_dedup.kernels.distances import LANES
 
 Fingerprints = NDArray[np.uint64]
@@ -223,12 +224,9 @@ class Tables:
     ) -> Iterator[tuple[Fingerprints, Fingerprints]]:
         """Yield the pairs of an oversized bucket's tables that belong to table ``number``."""
         for found, indexed in finer.probe(probes):
-            difference = found ^ indexed
-            mine = difference & self._masks[number] == 0
-            for earlier in range(number):
-                mine &= difference & self._masks[earlier] != 0
-            if mine.any():
-                yield found[mine], indexed[mine]
+            own = own_pairs(found, indexed, self.design, number)
+            if own[0].size:
+                yield own
 
 
 def _grouped(

@@ -25,7 +25,7 @@ from mr_dedup.formats.documents.rejects import (
     likely_text,
     listed_names,
 )
-from mr_dedup.formats.parquet_rows import ParquetRows, open_parquet
+from mr_dedup.formats.parquet_rows import ParquetRows, is_string, is_text, open_parquet
 
 
 def read_parquet(
@@ -108,30 +108,19 @@ def _columns(file: ParquetRows, options: ReadOptions, name: str) -> _Columns:
             raise FormatError(name, None, f"has {counts[column]} columns {column!r}")
     for column in (*ids, *texts):
         kind = _value_type(file.schema.field(column).type)
-        if not (_is_text(kind) or (column in ids and pa.types.is_integer(kind))):
+        if not (is_text(kind) or (column in ids and pa.types.is_integer(kind))):
             raise FormatError(name, None, f"its column {column!r} is of type {kind}, not text")
     return columns
 
 
 def likely_text_column(file: ParquetRows, ids: Sequence[str]) -> str | None:
     """Return the column that most likely contains the texts: one of strings that is not an id."""
-    strings = [field.name for field in file.schema if _is_string(_value_type(field.type))]
+    strings = [field.name for field in file.schema if is_string(_value_type(field.type))]
     return likely_text([name for name in strings if name not in ids])
 
 
 def _value_type(kind: pa.DataType) -> pa.DataType:
     return kind.value_type if pa.types.is_dictionary(kind) else kind
-
-
-def _is_string(kind: pa.DataType) -> bool:
-    types = pa.types
-    return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind))
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    types = pa.types
-    is_binary = types.is_binary(kind) or types.is_large_binary(kind) or types.is_binary_view(kind)
-    return bool(is_binary or _is_string(kind))
 
 
 class _Reader:
@@ -216,7 +205,7 @@ class _Reader:
                 raise ValueError(f"is longer than {self._options.max_record_bytes} bytes")
             if name == self._options.text_name:
                 return data.decode()
-            is_binary = not _is_string(value.type)
+            is_binary = not is_string(value.type)
             html = decode(data) if is_binary else data.decode()
             return text_of_html(html, self._options.html)
         names = self._options.text_name, self._options.html_name
@@ -242,7 +231,7 @@ def _plain(column: pa.Array) -> pa.Array:
 def _as_text(column: pa.Array) -> pa.LargeStringArray | None:
     """Return a column as text; None if it is nested or not all of it is UTF-8."""
     try:
-        texts = column.cast(pa.string()) if not _is_text(column.type) else column
+        texts = column.cast(pa.string()) if not is_text(column.type) else column
         texts = texts.cast(pa.large_string())
         texts.validate(full=True)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
@@ -254,7 +243,7 @@ def _value(value: pa.Scalar) -> str | None:
     """Return a value as text, nested ones as JSON; raise ValueError if it is not UTF-8."""
     if not value.is_valid:
         return None
-    if _is_text(value.type):
+    if is_text(value.type):
         return str(value.as_buffer().to_pybytes(), "utf-8")
     if not pa.types.is_nested(value.type):
         with contextlib.suppress(pa.ArrowNotImplementedError):
