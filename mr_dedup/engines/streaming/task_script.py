@@ -59,16 +59,25 @@ set -e
 """
 
 _SET_UP_NODE = r"""
+# whether a copy of the package is whole: what cleans /tmp removes old files one by one
+is_whole() {
+    (cd "$CODE" && find . -type f) | while IFS= read -r file; do
+        [ -e "$1/$file" ] || exit 1
+    done
+}
 # numba finds compiled kernels again only where the source has the path it had: a fixed one
 code=$PWD/$CODE
 cache=${NUMBA_CACHE_DIR:-/tmp/mr_dedup-$(id -u)}
 if mkdir -p -m 700 "$cache" 2>/dev/null && [ -O "$cache" ] && [ -w "$cache" ]; then
-    if [ ! -d "$cache/code-$DIGEST" ] && new=$(mktemp -d "$cache/new-XXXXXX"); then
+    copy=$cache/code-$DIGEST
+    if ! is_whole "$copy" && new=$(mktemp -d "$cache/new-XXXXXX"); then
         cp -R "$code/." "$new"
         # another task may have been quicker
-        mv -T "$new" "$cache/code-$DIGEST" 2>/dev/null || rm -rf "$new"
+        is_whole "$copy" || mv -T "$copy" "$new.old" 2>/dev/null || :
+        mv -T "$new" "$copy" 2>/dev/null || rm -rf "$new"
+        rm -rf "$new.old"
     fi
-    [ ! -d "$cache/code-$DIGEST" ] || code=$cache/code-$DIGEST
+    ! is_whole "$copy" || code=$copy
 else
     cache=$PWD/numba
 fi

@@ -79,6 +79,18 @@ def test_a_command_runs_between_its_streams(node, shell):
     assert list((node / "failures").iterdir()) == []
 
 
+@pytest.mark.parametrize("shell", ["sh", "bash"])
+def test_a_copy_of_the_package_that_lost_files_is_made_anew(node, shell):
+    copy = node / "cache" / "code-d1" / "mr_dedup" / "jobs" / "reading.py"
+    for _ in range(2):
+        (node / "cache").mkdir(exist_ok=True)
+        done = run(node, "sh", "-c", "echo $PYTHONPATH", shell=shell)
+        assert done.stdout.startswith(str(node / "cache" / "code-d1") + ":")
+        assert copy.exists()
+        assert os.listdir(node / "cache") == ["code-d1"]
+        copy.unlink()
+
+
 def test_an_input_is_fetched_and_named_with_its_endings(node):
     source = node / "odd [1]*? name.longs.gz"
     source.write_text("content")
