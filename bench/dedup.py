@@ -5,7 +5,7 @@ noisy texts. Each rival and ``mr-dedup dedup`` is a process of its own, in wall 
 end; only ours writes the kept documents, decisions and a report, the rivals a list of ids. Memory
 is the peak of all its processes together, where shared pages count in each.
 
-``python -m bench.dedup SET… [--tokens N] [--text-dedup PYTHON]`` measures folders as of
+``python -m bench.dedup SET… [--tokens N] [--text-dedup PYTHON]`` measures directories as of
 bench.quality instead. text-dedup needs a Python of its own, because it needs PySpark, ONNX and an
 old urllib3, 1.3 GB together.
 
@@ -172,7 +172,7 @@ class Program:
     Args:
         command: the program and its arguments.
         read: returns the decisions that it wrote.
-        cache: a folder of its cache, which is removed before a run.
+        cache: a directory of its cache, which is removed before a run.
     """
 
     command: list[str]

@@ -1,6 +1,6 @@
 """``python -m bench.quality SET…``: recall and precision of simhash, by features and distance.
 
-A SET is a folder with documents (docs.jsonl.gz: lines with ``id`` and ``text``) and all pairs of
+A SET is a directory with documents (docs.jsonl.gz: lines with ``id`` and ``text``) and all pairs of
 them with some minimum Jaccard similarity (pairs*.tsv.gz: two ids and the similarity).
 For each kind of features, weighting and k from 0 to 16 it prints recall of the pairs at 0.8 and at
 0.9 and above, and precision, as means over several hash functions; by length of the shorter
@@ -49,7 +49,7 @@ class DocumentSet:
 
     @classmethod
     def read(cls, folder: Path) -> DocumentSet:
-        """Read a folder; raise KeyError if a pair names an unknown document."""
+        """Read a directory; raise KeyError if a pair names an unknown document."""
         with gzip.open(folder / "docs.jsonl.gz", "rt", encoding="utf-8") as lines:
             documents = [json.loads(line) for line in lines]
         number = {document["id"]: i for i, document in enumerate(documents)}

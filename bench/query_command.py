@@ -34,7 +34,7 @@ _POLL_SECONDS = 0.01
 
 @dataclass(frozen=True)
 class _DataSet:
-    """A folder that data-gen filled."""
+    """A directory that data-gen filled."""
 
     folder: Path
     corpus_size: int

@@ -211,7 +211,7 @@ def write(
     overwrite: bool = False,
     progress: Callable[[int], object] = lambda steps: None,
 ) -> Summary:
-    """Write queries.longs, corpus-00000.longs, … and truth.tsv to a folder, or nothing.
+    """Write queries.longs, corpus-00000.longs, … and truth.tsv to a directory, or nothing.
 
     Longs are 8 bytes, big-endian, two's complement; truth.tsv has the lines of ``truth_lines``.
     Takes 8 bytes of memory a query, 40 a planted value, and about 100 MB. Takes 10 to 40 ns a
@@ -225,7 +225,7 @@ def write(
         progress: is called with numbers of steps, ``parameters.steps`` in total.
 
     Raises:
-        OutputError: if the folder cannot be written.
+        OutputError: if the directory cannot be written.
     """
     min_bytes = LONG_BYTES * (parameters.queries + parameters.corpus)
     with whole_folder(folder, OWN_FILES, overwrite=overwrite, min_bytes=min_bytes) as new_folder:

@@ -1,4 +1,4 @@
-"""Output folders that appear complete or not at all, and numbered files of limited size."""
+"""Output directories that appear complete or not at all, and numbered files of limited size."""
 
 from __future__ import annotations
 
@@ -21,21 +21,22 @@ class OutputError(Exception):
 def whole_folder(
     folder: Path, own_files: re.Pattern[str], *, overwrite: bool = False, min_bytes: int = 0
 ) -> Iterator[Path]:
-    """Yield a new folder that is renamed to ``folder`` if the block ends without an error.
+    """Yield a new directory that is renamed to ``folder`` if the block ends without an error.
 
-    The new folder is beside ``folder`` (on the same file system, so that the rename is atomic) with
-    a hidden name ending in ``.part``, and is removed after an error or an interrupt.
+    The new directory is beside ``folder`` (on the same file system, so that the rename is atomic)
+    with a hidden name ending in ``.part``, and is removed after an error or an interrupt.
 
     Args:
-        folder: a missing or empty folder; with ``overwrite`` it may contain files whose names all
-            match ``own_files``. Only such files are removed, after the new folder is in place.
+        folder: a missing or empty directory; with ``overwrite`` it may contain files whose names
+            all match ``own_files``. Only such files are removed, after the new directory is in
+            place.
         own_files: a pattern of file names.
         overwrite: replace the files of ``folder``.
         min_bytes: the free space that the disk must have.
 
     Raises:
-        OutputError: if the folder cannot be replaced or the disk is too full, and for any OSError
-            of the block.
+        OutputError: if the directory cannot be replaced or the disk is too full, and for any
+            OSError of the block.
     """
     target = Path(os.path.realpath(folder))  # symbolic links stay, their target is replaced
     name = f".data-gen-{secrets.token_hex(8)}"
@@ -69,13 +70,13 @@ def _check_target(folder: Path, target: Path, own_files: re.Pattern[str], overwr
     """Return whether ``target`` contains files; raise OutputError if it cannot be replaced."""
     if not target.exists():
         if not target.parent.is_dir():
-            raise OutputError(f"{folder}: its folder {target.parent} does not exist")
+            raise OutputError(f"{folder}: its directory {target.parent} does not exist")
         return False
     if not target.is_dir():
         raise OutputError(f"{folder}: not a directory")
     if target == Path.cwd() or target.is_mount():
-        kind = "the current folder" if target == Path.cwd() else "a mount point"
-        raise OutputError(f"{folder}: is {kind} and cannot be replaced; name a folder inside it")
+        kind = "the current directory" if target == Path.cwd() else "a mount point"
+        raise OutputError(f"{folder}: is {kind} and cannot be replaced; name a directory inside it")
     is_empty = not any(target.iterdir())
     if not is_empty and not overwrite:
         raise OutputError(f"{folder}: not empty; give --overwrite to replace it")
@@ -87,7 +88,7 @@ def _refuse_foreign(folder: Path, present: Path, own_files: re.Pattern[str]) -> 
     for entry in sorted(present.iterdir()):
         if not _is_own(entry, own_files):
             raise OutputError(
-                f"{folder}: contains {entry.name}, which is not of data-gen; name another folder"
+                f"{folder}: contains {entry.name}, which is not of data-gen; name another directory"
             )
 
 
@@ -103,7 +104,7 @@ def _is_own(entry: Path, own_files: re.Pattern[str]) -> bool:
 
 
 def _remove_own(folder: Path, own_files: re.Pattern[str]) -> None:
-    """Remove the files that match, and the folder, if it exists."""
+    """Remove the files that match, and the directory, if it exists."""
     if not folder.exists():
         return
     for entry in list(folder.iterdir()):
@@ -113,7 +114,7 @@ def _remove_own(folder: Path, own_files: re.Pattern[str]) -> None:
 
 
 def _sync(folder: Path) -> None:
-    """Sync the folder and its files to disk, before the rename."""
+    """Sync the directory and its files to disk, before the rename."""
     for entry in folder.iterdir():
         _sync_one(entry)
     _sync_one(folder)

@@ -50,7 +50,7 @@ def at_forced_end(report: Callable[[], None]) -> Iterator[None]:
 def removed_at_forced_end(
     path: Path, remove: Callable[[Path], None] | None = None
 ) -> Iterator[None]:
-    """Have a temporary file or folder removed if the process is ended by force in the block.
+    """Have a temporary file or directory removed if the process is ended by force in the block.
 
     ``remove`` is called with its path then, by default a function that removes whatever is there.
     """

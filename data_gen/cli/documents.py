@@ -44,7 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="near-duplicates of each original",
     )
     add("--seed", type=int, required=True, metavar="S", help="0 to 2**64 - 1")
-    add("--out", type=Path, required=True, metavar="DIR", help="a folder, new or empty")
+    add("--out", type=Path, required=True, metavar="DIR", help="a directory, new or empty")
     add(
         "--near-misses",
         type=int,

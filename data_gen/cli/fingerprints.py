@@ -48,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add("-k", type=int, required=True, metavar="K", help="the largest distance, in bits, 0 to 64")
     add("--seed", type=int, required=True, metavar="N", help="0 to 2**64 - 1")
-    add("--out", type=Path, required=True, metavar="DIR", help="a folder, new or empty")
+    add("--out", type=Path, required=True, metavar="DIR", help="a directory, new or empty")
     add(
         "--chunk-size",
         type=size,

@@ -36,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--pages", type=int, required=True, metavar="N", help="how many pages there are")
     add("--visits", type=int, required=True, metavar="N", help="how many lines of URLs")
     add("--seed", type=int, required=True, metavar="S", help="0 to 2**64 - 1")
-    add("--out", type=Path, required=True, metavar="DIR", help="a folder, new or empty")
+    add("--out", type=Path, required=True, metavar="DIR", help="a directory, new or empty")
     add(
         "--hosts",
         type=int,

@@ -2,7 +2,7 @@
 
 DOCS are as for mr-dedup fingerprint. TRUTH lists every pair of documents from some similarity on:
 id_a TAB id_b TAB jaccard, as data-gen documents writes it; it may be compressed (.gz, .zst). OUT
-becomes a folder with results.csv, a row for each method and band of similarity;
+becomes a directory with results.csv, a row for each method and band of similarity;
 precision-recall.svg, cost-f1.svg and cost-verified-f1.svg plot the first band. The tables are also
 printed, as Markdown.
 
@@ -88,9 +88,9 @@ _KEYWORDS = "words:1"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments to ``parser``."""
     add = parser.add_argument
-    add("documents", nargs="+", metavar="DOCS", help="files, globs or folders")
+    add("documents", nargs="+", metavar="DOCS", help="files, globs or directories")
     add("--truth", type=Path, required=True, metavar="TRUTH", help="the truly similar pairs")
-    add("-o", "--out", type=Path, required=True, metavar="OUT", help="the folder to write")
+    add("-o", "--out", type=Path, required=True, metavar="OUT", help="the directory to write")
     add("--method", action="append", metavar="NAME[:PARAMETER=VALUE,…]",
         help="a method to compare, as for mr-dedup dedup; keywords are weighted by the document "
         "frequencies of DOCS; may be repeated (default: all, with common parameters)")  # fmt: skip
@@ -244,7 +244,7 @@ def _check_out(out: Path, overwrite: bool) -> None:
 
 
 def _has_results(out: Path) -> bool:
-    """Return whether a folder contains results with our heading: other tables have this name."""
+    """Return whether a directory contains results with our heading: other tables have this name."""
     table = out / RESULTS
     if not table.is_file():
         return False
@@ -255,7 +255,7 @@ def _has_results(out: Path) -> bool:
 def _write(
     out: Path, measurements: Sequence[Measurement], bands: Sequence[float], *, overwrite: bool
 ) -> None:
-    """Write the folder, as a whole or not at all."""
+    """Write the directory, as a whole or not at all."""
     files = [(RESULTS, to_csv(measurements, bands)), *plots(measurements)]
     with folder_beside(out) as aside:
         made = aside / "made"

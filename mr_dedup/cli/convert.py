@@ -1,11 +1,11 @@
 """Convert fingerprint files to another format, several into one.
 
-INPUT are files, globs or folders (with all files below) of longs (.longs), text (.txt, .tsv) or
+INPUT are files, globs or directories (with all files below) of longs (.longs), text (.txt, .tsv) or
 packed (.fpz) fingerprints, each also compressed (.gz, .zst), or of Parquet (.parquet) with a column
 'fingerprint'. The format of OUT follows from its suffix; Parquet is not written. Longs and text
 keep the order and the repeats of their inputs; ids are dropped. A packed OUT is sorted and contains
-each fingerprint once: more than fit in 512 MB are sorted in runs, in a temporary folder beside OUT
-of 8 bytes each.
+each fingerprint once: more than fit in 512 MB are sorted in runs, in a temporary directory beside
+OUT of 8 bytes each.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _BATCH_COUNT = 1 << 20
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments to ``parser``."""
     add = parser.add_argument
-    add("inputs", nargs="+", metavar="INPUT", help="files, globs or folders")
+    add("inputs", nargs="+", metavar="INPUT", help="files, globs or directories")
     add("-o", "--out", type=Path, required=True, metavar="OUT", help="the file to write")
     add("--from", dest="from_format", choices=FORMATS,
         help="the format of INPUT (default: by suffix)")  # fmt: skip

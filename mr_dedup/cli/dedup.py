@@ -54,8 +54,8 @@ JOINS = ("auto", "memory", "tasks")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments to ``parser``."""
     add = parser.add_argument
-    add("documents", nargs="+", metavar="DOCS", help="files, globs or folders; -")
-    add("-o", "--out", type=Path, required=True, metavar="OUT", help="the folder to make")
+    add("documents", nargs="+", metavar="DOCS", help="files, globs or directories; -")
+    add("-o", "--out", type=Path, required=True, metavar="OUT", help="the directory to make")
     add("--method", action="append", metavar="NAME[:PARAMETER=VALUE,…]",
         help="how candidates are found, before their texts are compared: minhash, simhash, "
         "super-shingles, segments, text-profile, keywords, abstract or exact, with parameters as "

@@ -76,7 +76,7 @@ def _earlier_results(
         raise MrDedupError("--follow: needs --against")
     for name in arguments.against:
         if is_uri(name):
-            raise MrDedupError(f"--against {name}: expected a folder of this machine")
+            raise MrDedupError(f"--against {name}: expected a directory of this machine")
     named = [EarlierResult.read(name) for name in arguments.against]
     results = followed(named, further=arguments.follow)
     for result in results:

@@ -1,9 +1,9 @@
 """Compare two documents: their fingerprints, the distance, and the features that they share.
 
 A and B are files of one document each (.txt, .md, .html, .jsonl, …, also compressed: .gz, .zst), or
-with --in the ids of two documents in files, globs and folders. Bit 0 of a fingerprint is the least
-significant. Jaccard is the share of features that both have; by weight, the sum of the smaller
-weights over the sum of the larger ones.
+with --in the ids of two documents in files, globs and directories. Bit 0 of a fingerprint is the
+least significant. Jaccard is the share of features that both have; by weight, the sum of the
+smaller weights over the sum of the larger ones.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("first", metavar="A", help="a file; with --in an id")
     add("second", metavar="B", help="another file or id")
     add("--in", dest="sources", nargs="+", metavar="DOCS",
-        help="files, globs or folders of documents, read until both ids are found")  # fmt: skip
+        help="files, globs or directories of documents, read until both ids are found")  # fmt: skip
     add("--top", type=count, default=20, metavar="N",
         help="print the N heaviest features of each kind (default 20)")  # fmt: skip
     add("--json", action="store_true", help="print a JSON object")

@@ -55,9 +55,9 @@ def prepare(
     """Return what a run over ``documents`` takes; write what it needs into ``staging``.
 
     Args:
-        documents: Files, globs, folders and URIs.
+        documents: Files, globs, directories and URIs.
         arguments: Those of the command.
-        staging: The folder of the run; None to write nothing and only count inputs.
+        staging: The directory of the run; None to write nothing and only count inputs.
         settings: Those of a cluster, whose tasks read the documents of this machine first; None
             to run here.
         small_bytes: For jobs whose code holds the GIL: up to this total size one process is used,

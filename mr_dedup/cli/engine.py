@@ -30,7 +30,7 @@ def engine_of(
     Args:
         runner: What ``--runner`` came to.
         arguments: Those of a command that has ``--cores`` and ``--memory``.
-        staging: The folder of the run for temporary files.
+        staging: The directory of the run for temporary files.
         settings: Those of a cluster, None on this machine.
         cache: What jobs that are run one after the other keep of their inputs, in memory.
     """

@@ -1,10 +1,10 @@
 """Evaluate pairs of documents, or the decisions of dedup, against all truly similar pairs.
 
-PAIRS is the result folder of mr-dedup dedup, or its decisions.parquet; or text with two ids a line,
-separated by a TAB (further columns are ignored); or, with --as matches, the output of mr-dedup
-query for documents: an id and those of its near-duplicates. TRUTH lists every pair of documents
-from some similarity on: id_a TAB id_b TAB jaccard, as data-gen documents writes it. Text may be
-compressed (.gz, .zst).
+PAIRS is the result directory of mr-dedup dedup, or its decisions.parquet; or text with two ids a
+line, separated by a TAB (further columns are ignored); or, with --as matches, the output of
+mr-dedup query for documents: an id and those of its near-duplicates. TRUTH lists every pair of
+documents from some similarity on: id_a TAB id_b TAB jaccard, as data-gen documents writes it. Text
+may be compressed (.gz, .zst).
 
 A predicted pair that is in TRUTH is a true positive; a pair in TRUTH that was not predicted is a
 false negative. precision = true positives / predicted,
@@ -64,7 +64,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("pairs", metavar="PAIRS", help="the pairs or decisions; - for text from standard input")
     add("--truth", type=Path, required=True, metavar="TRUTH", help="the truly similar pairs")
     add("--as", dest="kind", choices=("decisions", "pairs", "matches"),
-        help="what PAIRS is (default: decisions if a folder or .parquet, else pairs)")  # fmt: skip
+        help="what PAIRS is (default: decisions if a directory or .parquet)")  # fmt: skip
     add("--threshold", type=similarity_argument, default=0.8, metavar="J",
         help="the minimum similarity of true pairs (default 0.8)")  # fmt: skip
     add("--bands", type=bands_argument, metavar="J,…",
@@ -72,7 +72,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--json", action="store_true", help="print a JSON object")
     lengths = parser.add_mutually_exclusive_group()
     lengths.add_argument("--documents", nargs="+", metavar="DOCS",
-        help="count by length too: the files, globs or folders of the documents")  # fmt: skip
+        help="count by length too: the files, globs or directories of the documents")  # fmt: skip
     lengths.add_argument("--lengths", type=Path, metavar="FILE",
         help="count by length too: a .parquet that mr-dedup fingerprint wrote")  # fmt: skip
     add_reading_arguments(parser)

@@ -1,7 +1,7 @@
 """Compute the simhash fingerprints of documents.
 
-DOCS are files, globs or folders of JSON lines (.jsonl), Parquet, WARC, text (.txt, .md) or HTML,
-each but Parquet also as .gz or .zst; - is standard input. The ending of OUT is its format:
+DOCS are files, globs or directories of JSON lines (.jsonl), Parquet, WARC, text (.txt, .md) or
+HTML, each but Parquet also as .gz or .zst; - is standard input. The ending of OUT is its format:
 .parquet has a row a document (id, fingerprint, length, and --keep-field), .tsv or .txt lines of
 fingerprint TAB id, .longs the fingerprints alone. A text without a letter or a digit, such as an
 empty one, has the fingerprint of the text as it is. Records that cannot be read are counted and
@@ -54,7 +54,9 @@ if TYPE_CHECKING:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments to ``parser``."""
-    parser.add_argument("documents", nargs="+", metavar="DOCS", help="files, globs or folders; -")
+    parser.add_argument(
+        "documents", nargs="+", metavar="DOCS", help="files, globs or directories; -"
+    )
     parser.add_argument(
         "-o", "--out", type=output_name, required=True, metavar="OUT",
         help="write here; on a cluster it may be a URI",

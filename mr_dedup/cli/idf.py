@@ -1,8 +1,8 @@
 """Count in how many documents each feature occurs, for weights that rare features have more of.
 
-DOCS are files, globs or folders of JSON lines (.jsonl), Parquet, WARC, text (.txt, .md) or HTML,
-each but Parquet also as .gz or .zst; - is standard input. OUT, a .parquet, is for the --idf of
-other commands, whose features must be the same. A feature that fewer documents have than
+DOCS are files, globs or directories of JSON lines (.jsonl), Parquet, WARC, text (.txt, .md) or
+HTML, each but Parquet also as .gz or .zst; - is standard input. OUT, a .parquet, is for the --idf
+of other commands, whose features must be the same. A feature that fewer documents have than
 --min-documents is excluded, and weighted like the most frequent of the excluded ones.
 
 Records that cannot be read are counted and written with a reason to OUT.rejects.jsonl.
@@ -41,7 +41,9 @@ if TYPE_CHECKING:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments to ``parser``."""
-    parser.add_argument("documents", nargs="+", metavar="DOCS", help="files, globs or folders; -")
+    parser.add_argument(
+        "documents", nargs="+", metavar="DOCS", help="files, globs or directories; -"
+    )
     parser.add_argument(
         "-o", "--out", type=output_name, required=True, metavar="OUT", help="write here"
     )

@@ -61,7 +61,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     for name, what in _ACTIONS.items():
         action = actions.add_parser(name, help=what, description=f"{what.capitalize()}.")
-        action.add_argument("folder", type=Path, metavar="DIR", help="the folder of the index")
+        action.add_argument("folder", type=Path, metavar="DIR", help="the directory of the index")
         if name in (*_READING, "remove"):
             action.add_argument(
                 "files", nargs="*", metavar="FILE",
@@ -206,7 +206,7 @@ def _create(arguments: argparse.Namespace) -> int:
 
 @contextlib.contextmanager
 def _made_whole(folder: Path, temporary: bool) -> Iterator[Path]:
-    """Yield the path to make a folder at, if ``temporary`` beside ``folder``.
+    """Yield the path to make a directory at, if ``temporary`` beside ``folder``.
 
     A temporary one is renamed to ``folder`` when the block ends, and removed if it raises.
     """
@@ -219,14 +219,14 @@ def _made_whole(folder: Path, temporary: bool) -> Iterator[Path]:
         return
     require_parent(folder)
     if folder.is_dir() and any(folder.iterdir()):
-        raise MrDedupError(f"{folder}: contains files already; name another folder")
+        raise MrDedupError(f"{folder}: contains files already; name another directory")
     with folder_beside(folder) as made:
         try:
             yield made / "index"
         except MrDedupError as error:
             if str(made) not in str(error):
                 raise
-            # the message names the user's folder, not the temporary one
+            # the message names the user's directory, not the temporary one
             reason = str(error).replace(str(made / "index"), str(folder))
             raise MrDedupError(reason) from error
         (made / "index").rename(folder)

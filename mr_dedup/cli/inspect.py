@@ -1,10 +1,10 @@
 """Describe fingerprint files, and check them for damage.
 
-For each FILE (or glob, or folder): the format, the number of fingerprints, their order as unsigned
-numbers, the number of distinct ones if they are sorted, the size, the smallest and the largest
-fingerprint, and the distribution of their leading bits (uniform for good simhashes). Reads every
-byte; of Parquet the column 'fingerprint'. If a file is damaged, the report covers what precedes the
-damage, reports what it is and where, and the exit code is 1.
+For each FILE (or glob, or directory): the format, the number of fingerprints, their order as
+unsigned numbers, the number of distinct ones if they are sorted, the size, the smallest and the
+largest fingerprint, and the distribution of their leading bits (uniform for good simhashes). Reads
+every byte; of Parquet the column 'fingerprint'. If a file is damaged, the report covers what
+precedes the damage, reports what it is and where, and the exit code is 1.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def _leading_bits(text: str) -> int:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments to ``parser``."""
     add = parser.add_argument
-    add("files", nargs="+", metavar="FILE", help="files, globs or folders")
+    add("files", nargs="+", metavar="FILE", help="files, globs or directories")
     add("--format", choices=FORMATS, help="the format of FILE (default: by suffix)")
     add("--byte-order", choices=BYTE_ORDERS, default="big", help="of longs (default big)")
     add("--bits", type=_leading_bits, default=4, metavar="N",

@@ -1,7 +1,7 @@
 """Print all pairs of fingerprints within k bits of one another: of one corpus, or of two.
 
-CORPUS and OTHER are files, globs or folders of longs (.longs), text (.txt, .tsv) or packed (.fpz)
-fingerprints, each also as .gz or .zst, or of Parquet (.parquet) with a column 'fingerprint'.
+CORPUS and OTHER are files, globs or directories of longs (.longs), text (.txt, .tsv) or packed
+(.fpz) fingerprints, each also as .gz or .zst, or of Parquet (.parquet) with a column 'fingerprint'.
 A line a pair of different fingerprints of CORPUS, the smaller first, left TAB right: signed
 decimals, ascending, each pair once. With OTHER left is of CORPUS and right of OTHER, and
 fingerprints that both have are pairs too.
@@ -65,7 +65,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments to ``parser``."""
     from mr_dedup.formats.fingerprint_files import BYTE_ORDERS, FORMATS
 
-    parser.add_argument("corpus", nargs="+", metavar="CORPUS", help="files, globs or folders")
+    parser.add_argument("corpus", nargs="+", metavar="CORPUS", help="files, globs or directories")
     parser.add_argument(
         "--with", dest="others", nargs="+", default=[], metavar="OTHER",
         help="files of another corpus: the pairs of one fingerprint of each",

@@ -1,6 +1,6 @@
 """Print, for each query, the corpus fingerprints within k bits of it.
 
-CORPUS are files, globs or folders of longs (.longs), text (.txt, .tsv) or packed (.fpz)
+CORPUS are files, globs or directories of longs (.longs), text (.txt, .tsv) or packed (.fpz)
 fingerprints, each also as .gz or .zst, or of Parquet (.parquet) with a column 'fingerprint'.
 A line a query that has near-duplicates:
 query TAB near-duplicate TAB near-duplicate…, signed decimals, ascending, each once.
@@ -55,7 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments to ``parser``."""
     from mr_dedup.formats.fingerprint_files import BYTE_ORDERS, FORMATS
 
-    parser.add_argument("corpus", nargs="+", metavar="CORPUS", help="files, globs or folders")
+    parser.add_argument("corpus", nargs="+", metavar="CORPUS", help="files, globs or directories")
     parser.add_argument("--queries", required=True, metavar="FILE", help="the queries")
     add_search_arguments(parser)
     parser.add_argument("--with-distance", action="store_true", help="print near-duplicate:bits")

@@ -73,17 +73,17 @@ class ResultFolder:
         """Remove everything but the result."""
         if self.work.exists():
             shutil.rmtree(self._ended, ignore_errors=True)
-            os.rename(self.work, self._ended)  # noqa: PTH104 (a folder onto nothing)
+            os.rename(self.work, self._ended)  # noqa: PTH104 (a directory onto nothing)
         shutil.rmtree(self._replaced, ignore_errors=True)
         shutil.rmtree(self._ended, ignore_errors=True)
 
 
 @contextlib.contextmanager
 def locked(out: Path) -> Iterator[None]:
-    """Keep other commands from making the folder ``out`` in the block, by a file beside it.
+    """Keep other commands from making the directory ``out`` in the block, by a file beside it.
 
     Where the file system has no locks, warns on standard error, once. Raises MrDedupError if
-    another command does, if its folder does not exist, and if the lock cannot be taken.
+    another command does, if its directory does not exist, and if the lock cannot be taken.
     """
     from mr_dedup.formats.file_lock import FileLock
 
@@ -93,10 +93,10 @@ def locked(out: Path) -> Iterator[None]:
 
 
 def require_parent(out: Path) -> None:
-    """Raise MrDedupError if the folder that ``out`` is to be in does not exist."""
+    """Raise MrDedupError if the directory that ``out`` is to be in does not exist."""
 
     if not out.parent.is_dir():
-        raise MrDedupError(f"{out}: its folder {out.parent} does not exist")
+        raise MrDedupError(f"{out}: its directory {out.parent} does not exist")
 
 
 def aside_for(out: Path) -> Path:
@@ -113,7 +113,7 @@ def put_in_place(made: Path, out: Path, replaced: Path) -> None:
     try:
         if out.exists():
             shutil.rmtree(replaced, ignore_errors=True)
-            os.rename(out, replaced)  # noqa: PTH104 (a folder onto nothing)
+            os.rename(out, replaced)  # noqa: PTH104 (a directory onto nothing)
         os.rename(made, out)  # noqa: PTH104
     except BaseException:
         if replaced.exists() and not out.exists():

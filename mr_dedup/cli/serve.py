@@ -1,8 +1,8 @@
 """Serve an index over HTTP: for crawlers in any language, and with a web page for people.
 
-DIR is the folder of an index, as mr-dedup index create makes it. Requests and responses are JSON,
-described at /openapi.json; the page at / shows how two texts are compared. The index is open for
-writing while it is served; other processes may read it.
+DIR is the directory of an index, as mr-dedup index create makes it. Requests and responses are
+JSON, described at /openapi.json; the page at / shows how two texts are compared. The index is open
+for writing while it is served; other processes may read it.
 
 Without a token the server only answers requests from this machine. The token is read from
 --token-file, or from the environment variable MR_DEDUP_TOKEN; every request must then have the
@@ -26,7 +26,7 @@ DEFAULT_PORT = 8640
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments to ``parser``."""
-    parser.add_argument("folder", type=Path, metavar="DIR", help="the folder of the index")
+    parser.add_argument("folder", type=Path, metavar="DIR", help="the directory of the index")
     parser.add_argument(
         "--host", default="127.0.0.1", metavar="ADDRESS",
         help="the address to listen at; any but a loopback address needs a token "

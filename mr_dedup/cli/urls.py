@@ -8,10 +8,10 @@
   folds    count spellings of the same URL, and their differences; changes nothing
   bulk     write the distinct URLs of lists, and how often each occurs, as a job
 
-URLs are lines of FILEs or standard input, also compressed by gzip or zstd. STORE is a folder, which
-one process at a time may write to, or redis://HOST:PORT/DATABASE#NAME, for several processes. With
-a folder, URLs are printed before they are stored: if the command is killed, its last lines may be
-printed again, and none is lost. With Redis each is printed once.
+URLs are lines of FILEs or standard input, also compressed by gzip or zstd. STORE is a directory,
+which one process at a time may write to, or redis://HOST:PORT/DATABASE#NAME, for several processes.
+With a directory, URLs are printed before they are stored: if the command is killed, its last lines
+may be printed again, and none is lost. With Redis each is printed once.
 """
 
 from __future__ import annotations
@@ -53,7 +53,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     for name, what in _ACTIONS.items():
         action = actions.add_parser(name, help=what, description=f"{what.capitalize()}.")
-        action.add_argument("--store", required=True, metavar="STORE", help="a folder or redis://…")
+        action.add_argument(
+            "--store", required=True, metavar="STORE", help="a directory or redis://…"
+        )
         if name in ("filter", "add", "remove"):
             _add_reading(action)
         if name in _ADDING:

@@ -32,9 +32,9 @@ DESCRIPTION = """\
 Write the distinct URLs of lists, and how often each is in them: a line COUNT TAB URL for each, as
 it was first spelled, in the order in which they come first. Runs as a job, on all cores or nodes.
 
-LISTS are files, globs or folders of URLs, a line each, also .gz and .zst; - is standard input. With
---store, URLs that are in it already are skipped, and all are added once OUT is there: all of them
-or, if the command is killed, none. A store that is missing is made.
+LISTS are files, globs or directories of URLs, a line each, also .gz and .zst; - is standard input.
+With --store, URLs that are in it already are skipped, and all are added once OUT is there: all of
+them or, if the command is killed, none. A store that is missing is made.
 
 Lines that are not a URL are counted and written to OUT.rejects.jsonl, with file, line and reason.
 """
@@ -47,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the action to ``parser``, but for the form of URLs."""
     from mr_dedup.jobs.urls import LIST_FORMAT
 
-    parser.add_argument("lists", nargs="+", metavar="LISTS", help="files, globs or folders; -")
+    parser.add_argument("lists", nargs="+", metavar="LISTS", help="files, globs or directories; -")
     parser.add_argument(
         "-o", "--out", type=output_name, required=True, metavar="OUT",
         help="write here; on a cluster it may be a URI",
@@ -177,6 +177,6 @@ def _written(urls: DistinctUrls, out: Path, remembering: Remembering, overwrite:
 def _folder(text: str) -> Path:
     if is_uri(text):
         raise argparse.ArgumentTypeError(
-            f"{text}: not a folder; URLs are added as one change, which others would wait for"
+            f"{text}: not a directory; URLs are added as one change, which others would wait for"
         )
     return Path(text)

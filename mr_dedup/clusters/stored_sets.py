@@ -34,7 +34,7 @@ class StoredSets:
     """Gathers sets of shingles, ``memory_bytes`` of hashes in memory.
 
     More are written to a temporary file in TMPDIR, which has no name and goes with the process. A
-    context manager. Raises MrDedupError, naming the folder, where the system has no room.
+    context manager. Raises MrDedupError, naming the directory, where the system has no room.
     """
 
     def __init__(self, memory_bytes: int) -> None:
@@ -84,5 +84,7 @@ class StoredSets:
                 write_fully(self._file, hashes.data)
         except OSError as error:
             folder = tempfile.gettempdir()
-            raise MrDedupError(f"temporary folder {folder}: {error.strerror or error}") from error
+            raise MrDedupError(
+                f"temporary directory {folder}: {error.strerror or error}"
+            ) from error
         self._hashes.clear()

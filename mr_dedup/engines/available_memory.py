@@ -27,7 +27,7 @@ def available_bytes(root: Path = Path("/")) -> int:
     not counted as used.
 
     Args:
-        root: The folder with ``proc`` and ``sys``.
+        root: The directory with ``proc`` and ``sys``.
 
     Raises:
         OSError: If the system does not report its memory, as only Linux does.

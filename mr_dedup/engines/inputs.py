@@ -74,8 +74,8 @@ class ClusterSettings:
     ``output_dir`` is a URI for the result, fetched into JobResult.parts otherwise; it is replaced
     only if ``overwrite``. ``properties`` are Hadoop's, ``NAME=VALUE``. ``archive`` is a packed
     environment, a .tar.gz, .tgz, .tar or .zip here or on the cluster, unpacked as the directory
-    ``environment`` in the working folder of each task and put on its PYTHONPATH. ``python_bin`` is
-    the tasks' Python, ``hadoop_bin`` the client's command, which EMR needs none of, ``conf`` an
+    ``environment`` in the working directory of each task and put on its PYTHONPATH. ``python_bin``
+    is the tasks' Python, ``hadoop_bin`` the client's command, which EMR needs none of, ``conf`` an
     mrjob.conf.
     """
 

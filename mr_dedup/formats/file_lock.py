@@ -141,7 +141,7 @@ def _owner(descriptor: int) -> str:
     """Return which process has the lock of an open file, if the file states it."""
     try:
         number = os.pread(descriptor, _PID_BYTES, 0).decode(errors="replace").strip()
-    except OSError:  # a folder
+    except OSError:  # a directory
         number = ""
     return f"process {number}" if number.isdecimal() else "another process"
 

@@ -82,7 +82,7 @@ def _found(path: Path) -> list[Path]:
     files = [
         file for match in matches for file in (_files_below(match) if match.is_dir() else [match])
     ]
-    # ** matches a folder and also what is in it
+    # ** matches a directory and also what is in it
     return list(dict.fromkeys(files))
 
 

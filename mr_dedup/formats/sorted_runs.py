@@ -26,8 +26,8 @@ def sorted_distinct(
     """Yield the distinct fingerprints of ``batches`` in ascending order, in batches.
 
     Up to ``run_count`` fingerprints are sorted in memory. More are written, 8 bytes each, as
-    sorted runs to a temporary folder beside ``out`` and merged from there; the folder is removed
-    when the generator is closed.
+    sorted runs to a temporary directory beside ``out`` and merged from there; the directory is
+    removed when the generator is closed.
 
     Args:
         batches: fingerprints in any order.

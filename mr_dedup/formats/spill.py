@@ -77,4 +77,4 @@ class Spill:
         try:
             yield
         except OSError as error:
-            raise MrDedupError(f"temporary folder {self._folder}: {reason_of(error)}") from error
+            raise MrDedupError(f"temporary directory {self._folder}: {reason_of(error)}") from error

@@ -115,4 +115,4 @@ def _new_folder(parent: str) -> tuple[Path, int | None]:
 
 
 def _cannot_be_made(error: OSError) -> MrDedupError:
-    return MrDedupError(f"no temporary folder: {reason_of(error)}")
+    return MrDedupError(f"no temporary directory: {reason_of(error)}")

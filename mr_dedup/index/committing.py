@@ -44,7 +44,7 @@ class Committer:
     """The state and the files of an index that is open for writing.
 
     Args:
-        folder: the folder of the index, which the committer owns.
+        folder: the directory of the index, which the committer owns.
         lock: its lock, which the committer owns.
         relaxed: force the log once a second, not for each change.
         check: compare segments with their checksums first.

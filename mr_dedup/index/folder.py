@@ -1,4 +1,4 @@
-"""The folder of an index: its lock, the names of its files, and files that are being written."""
+"""The directory of an index: its lock, the names of its files, and files that are being written."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def is_index_file(name: str) -> bool:
 
 
 def make_folder(folder: Path) -> None:
-    """Make the folder of a new index.
+    """Make the directory of a new index.
 
     Raises:
         MrDedupError: it cannot be made, or contains anything but leftovers of an index.
@@ -58,14 +58,14 @@ def make_folder(folder: Path) -> None:
     if MANIFEST_NAME in names:
         raise MrDedupError(f"{folder}: contains an index already")
     if any(name != LOCK_NAME and not is_index_file(name) for name in names):
-        raise MrDedupError(f"{folder}: contains other files; name another folder")
+        raise MrDedupError(f"{folder}: contains other files; name another directory")
 
 
 class NewFiles:
     """Files that are written before a manifest names them; removed if it never does.
 
     Args:
-        folder: the folder of the index.
+        folder: the directory of the index.
         number: the last number that a file was named by.
     """
 

@@ -1,4 +1,4 @@
-"""The index in a folder, for the process that writes to it."""
+"""The index in a directory, for the process that writes to it."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _MAX_LOG_BYTES = 64 << 20
 
 
 class HammingIndex(DescribedIndex):
-    """An index in a folder, open for writing: by one process at a time, and several threads.
+    """An index in a directory, open for writing: by one process at a time, and several threads.
 
     Made by ``create`` and ``open``.
 
@@ -55,9 +55,9 @@ class HammingIndex(DescribedIndex):
     was; after an interrupt during a change it can be queried, and has to be opened anew to be
     changed. Queries never wait.
 
-    Files are found by the open folder, not by its path. If the folder or its content is moved,
-    removed or replaced, changes raise MrDedupError, queries continue, and what is at the path then
-    is not touched. A folder that is moved back can be changed again.
+    Files are found by the open directory, not by its path. If it or its content is moved, removed
+    or replaced, changes raise MrDedupError, queries continue, and what is at the path then
+    is not touched. A directory that is moved back can be changed again.
 
     >>> import tempfile
     >>> folder = tempfile.TemporaryDirectory()
@@ -80,7 +80,7 @@ class HammingIndex(DescribedIndex):
         memory_documents: int,
         buffers: QueryBuffers,
     ) -> None:
-        """Open the index of a folder whose lock is taken, with the arguments of ``open``."""
+        """Open the index of a directory whose lock is taken, with the arguments of ``open``."""
         self.folder = folder.path
         self._memory_documents = memory_documents
         self._committer = Committer(folder, lock, relaxed=relaxed, check=check, buffers=buffers)
@@ -118,7 +118,7 @@ class HammingIndex(DescribedIndex):
 
         Raises:
             ValueError: ``k``, ``design`` or ``made_from`` is not valid.
-            MrDedupError: the folder is not empty or cannot be written.
+            MrDedupError: the directory is not empty or cannot be written.
         """
         if not 0 <= k <= MAX_K:
             raise ValueError(f"k must be from 0 to {MAX_K}, not {k}")
@@ -157,7 +157,7 @@ class HammingIndex(DescribedIndex):
         """Open an index for writing.
 
         Args:
-            folder: the folder of the index.
+            folder: the directory of the index.
             relaxed: force changes to the disk once a second, not each.
             check: read all segments first and compare them with their checksums, some GB a second;
                 otherwise each block when it is first used.
@@ -438,9 +438,9 @@ class HammingIndex(DescribedIndex):
 
 @contextlib.contextmanager
 def _opened(path: Path, *, existing: bool = False) -> Iterator[tuple[Folder, FolderLock]]:
-    """Yield a folder and its lock, which an error in the block closes and releases.
+    """Yield a directory and its lock, which an error in the block closes and releases.
 
-    With ``existing`` raises MrDedupError if there is no index, and leaves the folder as it is.
+    With ``existing`` raises MrDedupError if there is no index, and leaves the directory as it is.
     """
     with contextlib.ExitStack() as stack:
         folder = stack.enter_context(Folder(path))

@@ -29,7 +29,7 @@ def load_state(
     """Return the documents in the segments of an index.
 
     Args:
-        folder: the folder of the index.
+        folder: the directory of the index.
         manifest: names the segments.
         check: compare segments with their checksums first.
         opened: segments that are open already, by name.

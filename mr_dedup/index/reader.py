@@ -1,4 +1,4 @@
-"""The index in a folder, for processes that only query it, while another one writes to it."""
+"""The index in a directory, for processes that only query it, while another one writes to it."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ _TRIES = 50
 
 
 class IndexReader(DescribedIndex):
-    """An index in a folder, open for queries, by any number of processes and threads.
+    """An index in a directory, open for queries, by any number of processes and threads.
 
     A query sees all changes that were acknowledged before it began: two system calls look for new
     ones, and the reader replays the log as far as it was written. It never waits for the writer,
     nor the writer for it.
 
-    If the folder is moved and another index of the same kind takes its path, as when one that was
-    built anew is renamed, queries read the other one from then on. They raise
+    If the directory is moved and another index of the same kind takes its path, as when one that
+    was built anew is renamed, queries read the other one from then on. They raise
     MrDedupError as long as there is none, or one that differs in k, in what fingerprints are made
     from, or in whether documents have ids.
 
     Args:
-        folder: the folder of the index.
+        folder: the directory of the index.
         check: read all segments first and compare them with their checksums; otherwise each block
             when it is first used.
 

@@ -5,8 +5,8 @@ In a project's settings::
     ITEM_PIPELINES = {"mr_dedup.index.scrapy.NearDuplicatePipeline": 300}
     NEAR_DUPLICATES_INDEX = "seen"
 
-- ``NEAR_DUPLICATES_INDEX``: the folder of an index, made if it is missing; or for several crawlers
-  the URL of a server, ``http://host:port``, that ``mr-dedup serve`` runs.
+- ``NEAR_DUPLICATES_INDEX``: the directory of an index, made if it is missing; or for several
+  crawlers the URL of a server, ``http://host:port``, that ``mr-dedup serve`` runs.
 - ``NEAR_DUPLICATES_TOKEN_FILE``: the file with the token of that server (default: the environment
   variable MR_DEDUP_TOKEN).
 - ``NEAR_DUPLICATES_ACTION``: ``drop`` (default) raises DropItem for a near-duplicate and does not
@@ -71,7 +71,7 @@ class NearDuplicatePipeline:
     An item that goes on is in the index, on the disk. That takes some milliseconds, in a thread.
 
     Args:
-        index: the folder of an index, or the URL of a server.
+        index: the directory of an index, or the URL of a server.
         action: ``drop`` or ``tag``.
         fields: the names of the item's fields.
         k: the largest distance of a near-duplicate.
@@ -167,7 +167,7 @@ class NearDuplicatePipeline:
 
 
 class _InProcess:
-    """An index in a folder, of this crawl alone."""
+    """An index in a directory, of this crawl alone."""
 
     def __init__(self, folder: Path, made_from: MadeFrom, k: int | None) -> None:
         if (folder / MANIFEST_NAME).exists():

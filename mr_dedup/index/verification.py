@@ -25,7 +25,7 @@ def verify(folder: str | Path) -> Iterator[FormatError]:
     then its state at one moment. Some 10 ns a fingerprint and table.
 
     Args:
-        folder: the folder of the index.
+        folder: the directory of the index.
 
     Raises:
         MrDedupError: there is no index.

@@ -1,4 +1,4 @@
-"""The folder where numba keeps compiled kernels: writable, and without outdated ones.
+"""The directory where numba keeps compiled kernels: writable, and without outdated ones.
 
 Numba caches a compiled function under the content of its own module. A function that it inlines or
 calls from another module is part of the compiled code, but not of that key: after an upgrade that
@@ -20,18 +20,19 @@ _STAMP = "mr_dedup-kernels.txt"
 
 
 class _Cache(NamedTuple):
-    """A folder where numba looks for compiled functions, and the one in it for each of ours."""
+    """A directory where numba looks for compiled functions, and the one in it for each of ours."""
 
     root: Path
     folder_of: Callable[[Path], Path]
 
 
 def prepare_cache() -> Path | None:
-    """Remove outdated kernels from numba's cache; return a folder for it if it has none.
+    """Remove outdated kernels from numba's cache; return a directory for it if it has none.
 
-    Numba looks in NUMBA_CACHE_DIR, beside the sources, and in the user's cache folder. All of these
-    may be read-only: a package that root installed, in an account without a home. Then a folder of
-    this user's for temporary files is returned, None if there is none either. Takes 2 ms.
+    Numba looks in NUMBA_CACHE_DIR, beside the sources, and in the user's cache directory. All of
+    these may be read-only: a package that root installed, in an account without a home. Then a
+    directory of this user's for temporary files is returned, None if there is none either. Takes 2
+    ms.
     """
     package = Path(__file__).parents[1]
     for cache in _numbas_caches(package):
@@ -45,7 +46,7 @@ def prepare_cache() -> Path | None:
 
 
 def _numbas_caches(package: Path) -> Iterator[_Cache]:
-    """Yield the folders where numba looks, in its order."""
+    """Yield the directories where numba looks, in its order."""
     chosen = os.environ.get(_VARIABLE)
     if chosen:
         yield _by_digest(Path(chosen))
@@ -85,7 +86,7 @@ def _remove_stale(package: Path, cache: _Cache) -> None:
         return
     paths = [Path(path) for path in modules]
     made_of = _digest(*(path.read_bytes() for path in kernel_sources(package, paths)))
-    # a folder without permission is left as it is; another process may remove kernels meanwhile
+    # a directory without permission is left as it is; another process may remove kernels meanwhile
     with contextlib.suppress(OSError):
         if was_made_of != made_of:
             for folder in {path.parent for path in paths}:
@@ -98,7 +99,7 @@ def _remove_stale(package: Path, cache: _Cache) -> None:
 
 
 def _modules(folder: str) -> Iterator[tuple[str, tuple[int, int]]]:
-    """Yield the path of each module below a folder, with its size in bytes and time in ns."""
+    """Yield the path of each module below a directory, with its size in bytes and time in ns."""
     with os.scandir(folder) as entries:
         for entry in entries:
             if entry.name.endswith(".py"):
@@ -142,7 +143,7 @@ def _digest(*parts: bytes) -> str:
 
 
 def _temporary_folder() -> Path | None:
-    """Return a folder that only this user can write to, since its content is executed."""
+    """Return a directory that only this user can write to, since its content is executed."""
     import tempfile
 
     try:

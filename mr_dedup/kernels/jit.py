@@ -26,7 +26,7 @@ def kernel(function: Kernel | None = None, **options: Any) -> Any:
     """Compile a function when it is first called, without Python's lock; keep the code on disk.
 
     ``options`` are further ones of numba's ``njit``. The first kernel that is defined prepares the
-    folder of compiled kernels.
+    directory of compiled kernels.
     """
     _set_up_numba()
     compiled = numba.njit(cache=True, nogil=True, **options)

@@ -97,8 +97,8 @@ class _Range:
 class Remembering:
     """The store that URLs are looked up in, and then added to.
 
-    Without a folder all URLs are new. In memory: 20 bytes a URL, besides the filter. The store is
-    open from the first lookup on, and other processes cannot write to it.
+    Without a directory all URLs are new. In memory: 20 bytes a URL, besides the filter. The store
+    is open from the first lookup on, and other processes cannot write to it.
     """
 
     def __init__(self, folder: Path | None, form: UrlForm) -> None:
@@ -132,7 +132,7 @@ class Remembering:
     def add(self) -> int:
         """Add all rows that were looked up as one change.
 
-        Returns the number of URLs in the store, 0 without a folder. Raises as
+        Returns the number of URLs in the store, 0 without a directory. Raises as
         ``UrlFilter.add_whole``.
         """
         if self._folder is None:

@@ -21,9 +21,9 @@ from mr_dedup.jobs.keep import FILE_KEY
 class KeptDocuments:
     """Writes records below ``folder``, those of one file after the other; a context manager.
 
-    A file is called as the one it was read from, if that is a name below a folder, else by the last
-    part of that; of two that would be one, the second gets a number. ``files`` are those written,
-    and how many records each has.
+    A file is called as the one it was read from, if that is a name below a directory, else by the
+    last part of that; of two that would be one, the second gets a number. ``files`` are those
+    written, and how many records each has.
     """
 
     def __init__(self, folder: Path) -> None:

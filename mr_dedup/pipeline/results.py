@@ -101,7 +101,7 @@ class EarlierResult:
 
     @classmethod
     def read(cls, name: str) -> EarlierResult:
-        """Return the result in the folder ``name``.
+        """Return the result in the directory ``name``.
 
         Raises MrDedupError if it is none, of another version of the format, or of other
         fingerprints, and FormatError for damage to what later runs need; documents/ is not looked
@@ -109,7 +109,7 @@ class EarlierResult:
         """
         folder = Path(name)
         if not folder.is_dir():
-            raise MrDedupError(f"{name}: no such folder")
+            raise MrDedupError(f"{name}: no such directory")
         try:
             content = (folder / SUMMARY).read_bytes()
         except FileNotFoundError as error:
@@ -203,7 +203,7 @@ class EarlierResult:
             # with symbolic links on the way names and paths differ
             name = os.path.normpath(path)
         if not path.is_dir():
-            raise MrDedupError(f"{name}: no such folder, and {self.name} was made against it")
+            raise MrDedupError(f"{name}: no such directory, and {self.name} was made against it")
         found = EarlierResult.read(name)
         if found.fingerprints_checksum != reference.fingerprints_checksum:
             raise MrDedupError(f"{name}: is not the result that {self.name} was made against")

@@ -90,7 +90,7 @@ class SimilarPairs:
 
 
 def similar_pairs(folder: Path, options: DedupOptions, run_job: RunJob) -> SimilarPairs:
-    """Find the pairs in a folder of temporary files.
+    """Find the pairs in a directory of temporary files.
 
     ``keep`` and ``against`` of the options are not used. In memory: 40 bytes a document, the
     signatures of one method, and the pairs. Raises MrDedupError for a cluster that is too large.

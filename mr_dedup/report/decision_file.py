@@ -48,7 +48,7 @@ def read_decisions(path: Path) -> DecidedDocuments:
     ``kept_file`` and ``kept_position``; without these columns by ``id`` and ``kept_id``.
 
     Args:
-        path: the file, or the folder that contains it.
+        path: the file, or the directory that contains it.
 
     Raises:
         FormatError: if it is not a file of decisions, or one of format version 1; if a document

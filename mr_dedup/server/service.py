@@ -87,7 +87,7 @@ class Service:
     def warm_up(self) -> None:
         """Load all compiled code, so that the first request needs no time and no files for it.
 
-        Writes a small index to a temporary folder.
+        Writes a small index to a temporary directory.
 
         Raises:
             WarmUpError: if that fails. The service works all the same, but its first requests may

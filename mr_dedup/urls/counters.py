@@ -114,7 +114,7 @@ class StoreCounters:
         self._unsaved = 0
 
     def close(self) -> None:
-        """Save the counters, unless an interrupt left some stale, or their folder was moved.
+        """Save the counters, unless an interrupt left some stale, or their directory was moved.
 
         The next opening rebuilds them then.
         """

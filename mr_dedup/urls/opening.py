@@ -1,7 +1,7 @@
-"""Open a filter in its folder on this machine, or under its name in a Redis server.
+"""Open a filter in its directory on this machine, or under its name in a Redis server.
 
-A folder has ``store`` (RocksDB's files), ``counters.cbf`` and ``lock``, which the writing process
-has locked until it ends.
+A directory has ``store`` (RocksDB's files), ``counters.cbf`` and ``lock``, which the writing
+process has locked until it ends.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ class FilterLimits(NamedTuple):
     Args:
         max_count: where reference counts stop.
         unsaved_digests: added and removed digests after which the counters are saved.
-        batch_digests: digests of a change, in a folder.
-        converted_keys: digests that are Python objects at a time, in a folder.
+        batch_digests: digests of a change, in a directory.
+        converted_keys: digests that are Python objects at a time, in a directory.
     """
 
     max_count: int = MAX_COUNT
@@ -58,21 +58,21 @@ def open_filter(
 ) -> UrlFilter:
     """Open the filter at ``location``.
 
-    If a folder is moved, removed or replaced while it is open, changes raise MrDedupError, and what
-    is at its path then is not touched.
+    If a directory is moved, removed or replaced while it is open, changes raise MrDedupError, and
+    what is at its path then is not touched.
 
     Args:
-        location: a folder, or ``redis://host:port/database#NAME``.
+        location: a directory, or ``redis://host:port/database#NAME``.
         form: of a new filter's URLs, by default the canonical one; an old filter has its own, and
             refuses another.
         shape: of the counters of a new filter, and of one in Redis, whose counters are this
             process's own; by default the paper's for a million URLs.
-        sync: force each batch to the disk, in a folder; in Redis its settings decide.
+        sync: force each batch to the disk, in a directory; in Redis its settings decide.
         create: make the filter if it is missing.
         limits: of batches.
 
     Raises:
-        StoreInUseError: another process has the folder open.
+        StoreInUseError: another process has the directory open.
         MrDedupError: ``form`` is not that of the store, or the store cannot be opened.
 
     >>> import tempfile
@@ -144,7 +144,9 @@ def contains_store(folder: Path) -> bool:
         raise cannot_be_read(folder, error) from error
     is_filter = STORE_NAME in names
     if names and not is_filter and names != {LOCK_NAME}:
-        raise MrDedupError(f"{folder}: contains files, but no store of URLs; name another folder")
+        raise MrDedupError(
+            f"{folder}: contains files, but no store of URLs; name another directory"
+        )
     return is_filter
 
 

@@ -40,7 +40,7 @@ _BLOCK_CACHE_BYTES = 32 << 20
 
 
 class RocksStore:
-    """A folder of RocksDB's files, locked by the process that has it open.
+    """A directory of RocksDB's files, locked by the process that has it open.
 
     Takes 100 MB of memory for a million digests, 150 to 200 MB for 5 million; on disk 31 bytes
     each, twice that while they are sorted.
@@ -49,14 +49,14 @@ class RocksStore:
         folder: made if it is missing.
         form: of the URLs of a new store.
         sync: force each change to the disk.
-        fixed_path: leads to the folder even if that is moved.
-        require_same: called before each change; raises MrDedupError if the folder was moved.
+        fixed_path: leads to the directory even if that is moved.
+        require_same: called before each change; raises MrDedupError if the directory was moved.
         max_batch: the largest number of digests of a change that the filter makes.
         converted_keys: digests that are converted to Python objects at a time.
         bloom_bits: of RocksDB's own Bloom filters, a digest; None for no filters.
 
     Raises:
-        MrDedupError: the folder cannot be opened, or its content is damaged.
+        MrDedupError: the directory cannot be opened, or its content is damaged.
     """
 
     _generation: int
@@ -226,7 +226,7 @@ class RocksStore:
 
     @contextlib.contextmanager
     def _named_errors(self) -> Iterator[None]:
-        """Raise errors of RocksDB as MrDedupError, with the name of the folder."""
+        """Raise errors of RocksDB as MrDedupError, with the name of the directory."""
         try:
             yield
         except Exception as error:

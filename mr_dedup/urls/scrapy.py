@@ -4,8 +4,8 @@ In a project's settings::
 
     DUPEFILTER_CLASS = "mr_dedup.urls.scrapy.ImpCbDupeFilter"
 
-- ``IMPCB_STORE``: a folder, or ``redis://host:port/database#NAME`` for several crawlers (default:
-  the folder ``impcb`` in JOBDIR; without JOBDIR a temporary one).
+- ``IMPCB_STORE``: a directory, or ``redis://host:port/database#NAME`` for several crawlers
+  (default: the directory ``impcb`` in JOBDIR; without JOBDIR a temporary one).
 - ``IMPCB_CANONICAL``: False takes URLs as Scrapy has them (default True).
 - ``IMPCB_KEEP_FRAGMENTS``, ``IMPCB_DROP_INDEX``, ``IMPCB_DROP_TRACKING``: as the parameters of
   UrlForm (default False).
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 FOLDER_NAME = "impcb"
-"""The name of the store's folder in JOBDIR."""
+"""The name of the store's directory in JOBDIR."""
 
 _logger = logging.getLogger(__name__)
 
@@ -62,7 +62,7 @@ class ImpCbDupeFilter(BaseDupeFilter):
     a request.
 
     Args:
-        location: of the store, as for ``open_filter``; a temporary folder if None.
+        location: of the store, as for ``open_filter``; a temporary directory if None.
         form: of URLs, by default the canonical one.
         capacity: the URLs that new counters are for.
         fingerprinter: by whose fingerprints requests are identified; by their URLs if None.

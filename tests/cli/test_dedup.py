@@ -315,7 +315,7 @@ def test_what_cannot_be_is_one_line(tmp_path, capfd):
     out = tmp_path / "out"
     for arguments, said in [
         ([tmp_path / "no.jsonl", "-o", out], "no.jsonl: no such file"),
-        ([path, "-o", tmp_path / "no" / "out"], "its folder"),
+        ([path, "-o", tmp_path / "no" / "out"], "its directory"),
         ([path, "-o", tmp_path / "full"], "exists; give --overwrite"),
         ([path, "-o", tmp_path / "full", "--overwrite"], "not a result of mr-dedup dedup"),
         ([path, "-o", out, "--keep", "best"], "best"),

@@ -281,9 +281,9 @@ def test_earlier_results_that_cannot_be_are_one_line(tmp_path, capfd):
     path = write_jsonl(tmp_path / "2.jsonl", second)
     done(capfd, write_jsonl(tmp_path / "1.jsonl", first), "-o", kept, "--max-record-size", 9999)
     for arguments, said in [
-        (["--against", tmp_path / "none"], "none: no such folder"),
+        (["--against", tmp_path / "none"], "none: no such directory"),
         (["--against", tmp_path], "not a result of mr-dedup dedup: no summary.json"),
-        (["--against", "hdfs:///kept"], "expected a folder of this machine"),
+        (["--against", "hdfs:///kept"], "expected a directory of this machine"),
         (
             ["--against", kept, "--features", "words:1"],
             "made from words:2, log-tf, normalize nfkc, those of this",
@@ -378,7 +378,7 @@ def test_a_chain_that_is_broken_is_one_line(tmp_path, capfd):
     for folder in (one, two):
         shutil.copytree(folder, tmp_path / "elsewhere" / folder.name)
     shutil.rmtree(one)
-    assert "one: no such folder, and" in mistake(capfd, paths[2], "-o", out, *against)
+    assert "one: no such directory, and" in mistake(capfd, paths[2], "-o", out, *against)
     done(capfd, paths[2], "-o", one)
     said = mistake(capfd, paths[2], "-o", out, *against)
     assert "not the result that" in said

@@ -229,7 +229,7 @@ def test_compact_stats_and_verify(tmp_path, folder, capfd):
 def test_an_index_in_a_folder_that_is_missing_names_it(tmp_path, capfd):
     documents = jsonl(tmp_path / "pages.jsonl", {"one": "text"})
     missing = tmp_path / "missing"
-    message = f"{missing}/seen: its folder {missing} does not exist"
+    message = f"{missing}/seen: its directory {missing} does not exist"
     assert message in mistake(capfd, "create", missing / "seen", documents)
 
 

@@ -87,7 +87,7 @@ raise SystemExit(main())
     try:
         assert process.stderr.readline().startswith(
             "mr-dedup: the first requests may take seconds longer: compiled code not loaded: "
-            "no temporary folder: No usable temporary directory"
+            "no temporary directory: No usable temporary directory"
         )
         line = process.stderr.readline()
         assert line.startswith(f"mr-dedup: serving {folder} at http://")

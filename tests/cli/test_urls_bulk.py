@@ -249,7 +249,7 @@ def test_a_store_that_is_shared_is_refused(tmp_path, capfd):
     with pytest.raises(SystemExit) as ended:
         main(["urls", "bulk", "a", "-o", "o", "--store", "redis://127.0.0.1/0"])
     assert ended.value.code == 2
-    assert "redis://127.0.0.1/0: not a folder" in capfd.readouterr().err
+    assert "redis://127.0.0.1/0: not a directory" in capfd.readouterr().err
 
 
 def test_long_lists_go_to_several_processes(tmp_path, capfd, monkeypatch):

@@ -89,7 +89,9 @@ def test_a_full_disk_names_the_folder(tmp_path, monkeypatch):
     with StoredSets(0) as stored:
         resource.setrlimit(resource.RLIMIT_FSIZE, (100, usual[1]))
         try:
-            with pytest.raises(MrDedupError, match=f"temporary folder {tmp_path}: File too large"):
+            with pytest.raises(
+                MrDedupError, match=f"temporary directory {tmp_path}: File too large"
+            ):
                 stored.append(some_sets(1))
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, usual)
@@ -98,6 +100,6 @@ def test_a_full_disk_names_the_folder(tmp_path, monkeypatch):
 
 def test_a_missing_folder_is_named(monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(Path("/nowhere/at/all")))
-    missing = "temporary folder /nowhere/at/all: No such file"
+    missing = "temporary directory /nowhere/at/all: No such file"
     with StoredSets(0) as stored, pytest.raises(MrDedupError, match=missing):
         stored.append(some_sets(1))

@@ -189,10 +189,10 @@ def test_names_that_cannot_be_a_new_folder_are_refused(
     monkeypatch.chdir(tmp_path / "here")
     for name, reason in {
         tmp_path / "file": "not a directory",
-        tmp_path / "no" / "out": f"its folder {tmp_path / 'no'} does not exist",
-        tmp_path / "file" / "out": f"its folder {tmp_path / 'file'} does not exist",
-        Path(): "is the current folder and cannot be replaced; name a folder inside it",
-        Path("/proc"): "is a mount point and cannot be replaced; name a folder inside it",
+        tmp_path / "no" / "out": f"its directory {tmp_path / 'no'} does not exist",
+        tmp_path / "file" / "out": f"its directory {tmp_path / 'file'} does not exist",
+        Path(): "is the current directory and cannot be replaced; name a directory inside it",
+        Path("/proc"): "is a mount point and cannot be replaced; name a directory inside it",
     }.items():
         with pytest.raises(OutputError) as raised:
             fill(name, overwrite=True)

@@ -54,8 +54,10 @@ def test_no_room_is_said_of_the_folder(folder, monkeypatch):
     with Spill() as spill:
         (inside,) = folder.iterdir()
         inside.joinpath("3").symlink_to("/dev/full")
-        with pytest.raises(MrDedupError, match=r"temporary folder .*mr_dedup-tmp.*: No space left"):
+        with pytest.raises(
+            MrDedupError, match=r"temporary directory .*mr_dedup-tmp.*: No space left"
+        ):
             spill.append(3, [np.zeros(3, np.uint64)])
     monkeypatch.setattr(tempfile, "tempdir", str(Path(folder, "missing")))
-    with pytest.raises(MrDedupError, match="no temporary folder: No such file"), Spill():
+    with pytest.raises(MrDedupError, match="no temporary directory: No such file"), Spill():
         pass

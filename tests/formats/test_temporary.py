@@ -137,5 +137,5 @@ def test_processes_at_once_remove_nothing_that_is_used(place):
 
 def test_what_cannot_be_made_is_one_line(place, monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", str(place / "none"))
-    with pytest.raises(MrDedupError, match=r"^no temporary folder: No such file"):
+    with pytest.raises(MrDedupError, match=r"^no temporary directory: No such file"):
         temporary_folder().__enter__()

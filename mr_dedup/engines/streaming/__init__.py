@@ -100,7 +100,7 @@ def check_settings(runner: str, cluster: ClusterSettings) -> None:
 
 
 def list_files(names: Sequence[str], runner: str, cluster: ClusterSettings) -> list[RemoteFile]:
-    """Return the files that URIs of files, folders and globs stand for.
+    """Return the files that URIs of files, directories and globs stand for.
 
     Raises MrDedupError for a name that stands for none, and for a cluster out of reach.
     """
@@ -114,7 +114,7 @@ def fetch(uri: str, path: Path, runner: str, cluster: ClusterSettings) -> None:
 
 
 def exists(uri: str, runner: str, cluster: ClusterSettings) -> bool:
-    """Return whether there is a file or folder that a runner of clusters reaches as ``uri``."""
+    """Return whether there is a file or directory that a runner of clusters reaches as ``uri``."""
     found: bool = _cluster_module(runner).exists(uri, cluster)
     return found
 
@@ -165,5 +165,5 @@ def _run_engine(engine: Any, staging: Path) -> None:
         # between tasks mrjob writes nowhere else; but it starts processes, too
         is_written = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
         if is_written or Path(os.fsdecode(error.filename or "")).is_relative_to(staging):
-            raise MrDedupError(f"temporary folder {staging}: {os_reason(error)}") from error
+            raise MrDedupError(f"temporary directory {staging}: {os_reason(error)}") from error
         raise MrDedupError(os_reason(error)) from error

@@ -78,7 +78,7 @@ def run_on(
     settings: ClusterSettings,
 ) -> Iterator[JobResult]:
     """Run a job on EMR; see mr_dedup.engines.streaming.run."""
-    # without a folder in mrjob.conf starting lists the buckets of S3
+    # without a directory in mrjob.conf starting lists the buckets of S3
     with aws_errors("Amazon EMR"):
         engine = engine_for(EmrRunner, job_class, options, inputs, staging, settings)
         with engine.result(staging / "output", settings.overwrite) as result:
@@ -96,7 +96,7 @@ def fetch(uri: str, path: Path, settings: ClusterSettings) -> None:
 
 
 def exists(uri: str, settings: ClusterSettings) -> bool:
-    """Return whether S3 has a file or folder ``uri``; raises MrDedupError."""
+    """Return whether S3 has a file or directory ``uri``; raises MrDedupError."""
     return _files(settings.conf).exists(uri)
 
 
@@ -163,7 +163,7 @@ class EmrRunner(ShippingRunner, EMRJobRunner):  # type: ignore[misc]
             if folder and not is_s3_uri(folder):
                 # mrjob reports the value, not the option
                 raise ValueError(
-                    f"{name}: expected a folder in S3 such as s3://bucket/folder/, not {folder}"
+                    f"{name}: expected a directory in S3 such as s3://bucket/folder/, not {folder}"
                 )
         super()._fix_s3_tmp_and_log_uri_opts()
 
@@ -210,7 +210,7 @@ class EmrRunner(ShippingRunner, EMRJobRunner):  # type: ignore[misc]
         return f"{self._cloud_tmp_dir}failures"
 
     def _check_output_not_exists(self) -> None:
-        """Do nothing: it is in the job's own folder, whose bucket may still have to be made."""
+        """Do nothing: it is in the job's own directory, whose bucket may still have to be made."""
 
     def _upload_local_files(self) -> None:
         self.progress.start("staging", 100)
@@ -359,9 +359,9 @@ class EmrRunner(ShippingRunner, EMRJobRunner):  # type: ignore[misc]
         return ()
 
     def _replace(self, uris: Sequence[str], folder: str) -> None:
-        """Copy files into a folder, the mark of success last; then remove what it had before.
+        """Copy files into a directory, the mark of success last; then remove what it had before.
 
-        If a file cannot be copied, files that the folder did not have before are removed.
+        If a file cannot be copied, files that the directory did not have before are removed.
         """
         targets = {f"{folder}/{_name(uri)}": uri for uri in uris}
         mark = f"{folder}/_SUCCESS"

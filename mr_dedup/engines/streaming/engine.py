@@ -48,7 +48,7 @@ class StreamingEngine:
 
     Attributes:
         runner: ``inline``, ``local``, ``hadoop`` or ``emr``.
-        staging: A folder for temporary files, of a path that mrjob can read.
+        staging: A directory for temporary files, of a path that mrjob can read.
         cores: Tasks at a time of ``local``; by default all that this process may use.
         cluster: How to run on a cluster. With an ``output_dir`` the result stays there, as lines.
     """

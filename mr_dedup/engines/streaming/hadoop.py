@@ -66,7 +66,7 @@ def fetch(uri: str, path: Path, settings: ClusterSettings) -> None:
 
 
 def exists(uri: str, settings: ClusterSettings) -> bool:
-    """Return whether a cluster has a file or folder ``uri``; raises MrDedupError."""
+    """Return whether a cluster has a file or directory ``uri``; raises MrDedupError."""
     with _errors_naming(uri):
         return _filesystem(settings.hadoop_bin).exists(uri)
 

@@ -97,10 +97,10 @@ class ClusterFilesystem(HadoopFilesystem):  # type: ignore[misc]
         return done.stdout if return_stdout else done.returncode
 
     def files(self, names: Sequence[str]) -> list[RemoteFile]:
-        """Return the files that ``names``, URIs of files, folders and globs, stand for.
+        """Return the files that ``names``, URIs of files, directories and globs, stand for.
 
-        In the order given, those of a folder or glob by path. Folders stand for the files in them
-        and in their sub-folders; those named ``.…`` or ``_…`` are skipped, as
+        In the order given, those of a directory or glob by path. Directories stand for the files in
+        them and in their sub-directories; those named ``.…`` or ``_…`` are skipped, as
         Hadoop skips ``_SUCCESS``. Raises MrDedupError for a name that stands for no file.
         """
         literal = [name for name in names if not _GLOB.search(name)]
@@ -135,21 +135,21 @@ class ClusterFilesystem(HadoopFilesystem):  # type: ignore[misc]
         return files
 
     def exists(self, uri: str) -> bool:
-        """Return whether there is a file or folder ``uri``; raises HadoopCommandError."""
+        """Return whether there is a file or directory ``uri``; raises HadoopCommandError."""
         return self.invoke_hadoop(["fs", "-test", "-e", uri], ok_returncodes=[0, 1]) == 0
 
     def _is_file(self, uri: str) -> bool:
         return self.invoke_hadoop(["fs", "-test", "-f", uri], ok_returncodes=[0, 1]) == 0
 
     def put(self, local: str | Path, uri: str) -> None:
-        """Copy a local file or folder, as ``uri``; raises HadoopCommandError."""
+        """Copy a local file or directory, as ``uri``; raises HadoopCommandError."""
         # it takes a local name for a URI
         self.invoke_hadoop(["fs", "-put", Path(local).absolute().as_uri(), uri])
 
     def put_whole(self, local: Path, uri: str, overwrite: bool) -> None:
-        """Copy a local file, as ``uri``: all of it, or nothing; its folder is made if need be.
+        """Copy a local file, as ``uri``: all of it, or nothing; its directory is made if need be.
 
-        Raises HadoopCommandError, also if it is there and not ``overwrite``, or is a folder.
+        Raises HadoopCommandError, also if it is there and not ``overwrite``, or is a directory.
         """
         folder, _, name = uri.rpartition("/")
         # beside it, hidden from Hadoop: renamed when it is whole
@@ -165,7 +165,7 @@ class ClusterFilesystem(HadoopFilesystem):  # type: ignore[misc]
                 self.replace(aside, uri)
                 return
             if overwrite:
-                # fails for a folder, into which it would be moved
+                # fails for a directory, into which it would be moved
                 self.remove_file(uri)
             self.rename(aside, uri)
         except BaseException:
@@ -174,15 +174,15 @@ class ClusterFilesystem(HadoopFilesystem):  # type: ignore[misc]
             raise
 
     def get(self, uri: str, local: Path) -> None:
-        """Copy a file or folder to ``local``; raises HadoopCommandError."""
+        """Copy a file or directory to ``local``; raises HadoopCommandError."""
         self.invoke_hadoop(["fs", "-get", uri, local.absolute().as_uri()])
 
     def rename(self, uri: str, new: str) -> None:
-        """Rename a file or folder, at once and as a whole; raises HadoopCommandError."""
+        """Rename a file or directory, at once and as a whole; raises HadoopCommandError."""
         self.invoke_hadoop(["fs", "-mv", uri, new])
 
     def replace(self, new: str, uri: str) -> None:
-        """Rename the file or folder ``new`` to ``uri``, and remove the previous ``uri``.
+        """Rename the file or directory ``new`` to ``uri``, and remove the previous ``uri``.
 
         If ``new`` cannot be renamed, both are as they were. Raises HadoopCommandError.
         """
@@ -197,11 +197,11 @@ class ClusterFilesystem(HadoopFilesystem):  # type: ignore[misc]
         self.remove([previous])
 
     def remove(self, uris: Sequence[str]) -> None:
-        """Remove files and folders with all in them, those there are; raises HadoopCommandError."""
+        """Remove those of the files and directories that exist; raises HadoopCommandError."""
         self.invoke_hadoop(["fs", "-rm", "-R", "-f", "-skipTrash", *map(_literal, uris)])
 
     def remove_file(self, uri: str) -> None:
-        """Remove a file, if there is one; raises HadoopCommandError, also for a folder."""
+        """Remove a file, if there is one; raises HadoopCommandError, also for a directory."""
         self.invoke_hadoop(["fs", "-rm", "-f", "-skipTrash", _literal(uri)])
 
     def read_all(self, glob: str) -> str:

@@ -97,10 +97,10 @@ class S3Files(S3Filesystem):  # type: ignore[misc]
         return self._clients["resource"]
 
     def files(self, names: Sequence[str]) -> list[RemoteFile]:
-        """Return the files that ``names``, URIs of files, folders and globs, stand for.
+        """Return the files that ``names``, URIs of files, directories and globs, stand for.
 
-        In the order given, those of a folder or glob by path. Folders stand for the files in them
-        and in their sub-folders; those named ``.…`` or ``_…`` are skipped, as
+        In the order given, those of a directory or glob by path. Directories stand for the files in
+        them and in their sub-directories; those named ``.…`` or ``_…`` are skipped, as
         Hadoop skips ``_SUCCESS``. Raises MrDedupError for a name that stands for no file.
         """
         found = []
@@ -144,19 +144,19 @@ class S3Files(S3Filesystem):  # type: ignore[misc]
             return [f"s3://{bucket}/{entry.key}" for entry in entries]
 
     def exists(self, uri: str) -> bool:
-        """Return whether there is a file ``uri``, or a folder with anything in it."""
+        """Return whether there is a file ``uri``, or a directory with anything in it."""
         bucket, key = split_uri(uri)
         with aws_errors(uri):
             return any(True for _ in self._entries(bucket, key.rstrip("/")))
 
     def _entries(self, bucket: str, key: str) -> Iterator[Any]:
-        """Yield the file ``key``, and all in the folder ``key``; not what else begins so."""
+        """Yield the file ``key``, and all in the directory ``key``; not what else begins so."""
         objects = self.get_bucket(bucket).objects
         yield from (entry for entry in objects.filter(Prefix=key).limit(1) if entry.key == key)
         yield from objects.filter(Prefix=f"{key}/")
 
     def mkdir(self, uri: str) -> None:
-        """Make the bucket of ``uri`` unless there is one; S3 has no folders."""
+        """Make the bucket of ``uri`` unless there is one; S3 has no directories."""
         with aws_errors(uri):
             super().mkdir(uri)
 
@@ -190,7 +190,7 @@ class S3Files(S3Filesystem):  # type: ignore[misc]
             self._get_s3_key(uri).delete()
 
     def remove(self, folder: str) -> None:
-        """Remove a folder with all in it, if there is one."""
+        """Remove a directory with all in it, if there is one."""
         bucket, key = split_uri(folder)
         with aws_errors(folder):
             self.get_bucket(bucket).objects.filter(Prefix=key.rstrip("/") + "/").delete()

@@ -191,7 +191,7 @@ class ShippingRunner(ManifestRunner):
 
     @property
     def _failures(self) -> str:
-        """The folder of the cluster for the reports of tasks that failed."""
+        """The directory of the cluster for the reports of tasks that failed."""
         raise NotImplementedError
 
     def _task_hadoop(self) -> list[str]:

@@ -1,4 +1,4 @@
-"""A folder for the inputs and temporary files of a run, under a path that mrjob can read."""
+"""A directory for the inputs and temporary files of a run, under a path that mrjob can read."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _PLAIN_FOLDERS = ("/tmp", "/var/tmp", "/dev/shm")
 
 @contextlib.contextmanager
 def staging_folder() -> Iterator[Path]:
-    """Yield a new folder for inputs and temporary files, which is removed with all in it.
+    """Yield a new directory for inputs and temporary files, which is removed with all in it.
 
     It is in TMPDIR, if need be behind a link from a path that mrjob's syntax cannot misread. What
     killed runs left there is removed first, see ``temporary_folder``. Raises MrDedupError if there
@@ -43,6 +43,6 @@ def _link_to(folder: Path) -> Iterator[Path]:
             yield link
             return
     raise MrDedupError(
-        f"temporary folder {str(folder.parent)!r}: its name has characters that cannot be used; "
-        "set TMPDIR to another folder"
+        f"temporary directory {str(folder.parent)!r}: its name has characters that cannot be used; "
+        "set TMPDIR to another directory"
     )

@@ -66,7 +66,8 @@ def lines_of_part(uri: str) -> HadoopSplit:
 
 
 def fetched(uri: str) -> Path:
-    """Return a copy in the task's folder of a file on the cluster; MrDedupError if there is none.
+    """Return a copy in the task's directory of a file on the cluster; MrDedupError if there is
+    none.
 
     Not of one whose name has characters of globs.
     """

@@ -22,13 +22,13 @@ MANIFEST = ".manifest"
 """What names of files end with that name inputs, a line each: URI TAB number TAB name."""
 
 SPLIT_INPUTS = "split-inputs.tsv"
-"""The file, in the folder of a task, with such lines for the inputs that are split, TAB size."""
+"""The file, in the directory of a task, with such lines for the inputs that are split, TAB size."""
 
 CODE = "mr_dedup_code"
-"""The folder, in that of a task, where the shipped package is."""
+"""The directory, in that of a task, where the shipped package is."""
 
 ENVIRONMENT = "environment"
-"""The folder, in that of a task, where a packed environment is."""
+"""The directory, in that of a task, where a packed environment is."""
 
 _LOCALE = r"""
 # without a locale of UTF-8, as containers of YARN often are, Java takes names of files for ASCII
@@ -139,7 +139,7 @@ def task_script(
 ) -> list[str]:
     """Return the lines of a script that runs its arguments as a task.
 
-    ``hadoop`` is the command on the nodes, ``failures`` the folder for reports, ``digest`` is
+    ``hadoop`` is the command on the nodes, ``failures`` the directory for reports, ``digest`` is
     that of the shipped package, ``setup`` are lines of the user's.
     """
     settings = [

@@ -1,1 +1,1 @@
-"""Documents at rest: JSONL, Parquet, WARC, and folders of pages, read in batches."""
+"""Documents at rest: JSONL, Parquet, WARC, and directories of pages, read in batches."""

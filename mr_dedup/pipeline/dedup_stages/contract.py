@@ -99,7 +99,7 @@ class DedupOptions:
 
 
 class RunJob(Protocol):
-    """Runs jobs over the documents of a run, given names for their temporary folders."""
+    """Runs jobs over the documents of a run, given names for their temporary directories."""
 
     def __call__(
         self, job: Job, name: str, earlier: Sequence[DocumentFile] = ()
@@ -119,11 +119,11 @@ class RunJob(Protocol):
 
 
 class Completed(NamedTuple):
-    """The files that a stage wrote, relative to the folder of the run, and its counts."""
+    """The files that a stage wrote, relative to the directory of the run, and its counts."""
 
     files: Sequence[str]
     counts: Mapping[str, Any]
 
 
 Stage = Callable[[Path, DedupOptions, RunJob], Completed]
-"""Reads files of earlier stages in the folder of a run, and leaves its own there."""
+"""Reads files of earlier stages in the directory of a run, and leaves its own there."""

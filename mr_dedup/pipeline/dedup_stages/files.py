@@ -1,4 +1,4 @@
-"""The files that the stages of a run leave in its folder."""
+"""The files that the stages of a run leave in its directory."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from mr_dedup.formats.outputs import whole_file
 from mr_dedup.pipeline import results
 
 RESULT = "result"
-"""The folder, in that of the stages, that becomes the result."""
+"""The directory, in that of the stages, that becomes the result."""
 
 ROWS, LABELS, KEPT = "rows.parquet", "labels.parquet", "kept.parquet"
 SIGNATURES = "signatures.arrow"

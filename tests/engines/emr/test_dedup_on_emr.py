@@ -24,7 +24,7 @@ def interrupted(client, tmp_path):
     conf = client.conf(cloud_tmp_dir="nowhere")
     code, _, err = client.command("dedup", *arguments, "-c", conf)
     assert code == 2
-    assert "cloud_tmp_dir: expected a folder in S3" in err
+    assert "cloud_tmp_dir: expected a directory in S3" in err
     return arguments
 
 

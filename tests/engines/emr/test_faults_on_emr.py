@@ -55,7 +55,7 @@ def test_settings_that_cannot_be_meant_are_refused(client, folder, queries, tmp_
         conf = client.conf(**{name: place})
         said = client.mistake(folder, "--queries", queries, "-c", conf)
         assert said == (
-            f"mr-dedup: error: {conf}: {name}: expected a folder in S3 such as "
+            f"mr-dedup: error: {conf}: {name}: expected a directory in S3 such as "
             f"s3://bucket/folder/, not {place}\n"
         )
     for runner in ("dataproc", "spark"):

@@ -239,7 +239,7 @@ class Cluster:
         return [app["id"] for app in (listed if isinstance(listed, list) else [listed])]
 
     def down(self) -> None:
-        """End all processes of the cluster, containers of jobs too, and remove its folder.
+        """End all processes of the cluster, containers of jobs too, and remove its directory.
 
         Does nothing where there is no cluster. Raises ClusterError if the folder is not one.
         """

@@ -105,7 +105,7 @@ def act(tmp_path, runner, *texts, options=(), cores=None):
 
 @pytest.fixture(autouse=True)
 def nothing_left(tmp_path, monkeypatch):
-    """Whatever happens, the temporary folder is empty afterwards and no process is left."""
+    """Whatever happens, the temporary directory is empty afterwards and no process is left."""
     folder = tmp_path / "temporary files"
     folder.mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(folder))

@@ -35,7 +35,7 @@ def test_it_goes_with_its_contents():
 
 def test_a_missing_temporary_folder_is_one_line(monkeypatch, tmp_path):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "nowhere"))
-    with pytest.raises(MrDedupError, match="no temporary folder"), streaming.staging_folder():
+    with pytest.raises(MrDedupError, match="no temporary directory"), streaming.staging_folder():
         pass
 
 

@@ -87,7 +87,7 @@ def test_a_copy_of_the_package_that_lost_files_is_made_anew(node, shell):
         done = run(node, "sh", "-c", "echo $PYTHONPATH", shell=shell)
         assert done.stdout.startswith(str(node / "cache" / "code-d1") + ":")
         assert copy.exists()
-        assert os.listdir(node / "cache") == ["code-d1"]
+        assert list((node / "cache").iterdir()) == [node / "cache" / "code-d1"]
         copy.unlink()
 
 
