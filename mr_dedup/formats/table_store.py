@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from threading import Lock
-from typing import BinaryIO, NamedTuple
+from typing import NamedTuple
 
 import pyarrow as pa
 
@@ -18,22 +19,91 @@ _STREAM_BYTES = 16 << 20
 """Bytes of tables of one key that are written as one stream, and read again at a time."""
 
 
+_MAX_FILES = 50
+"""Temporary files that are open at a time; those that are spilled later are in the last one."""
+
+
+class _SpillFile:
+    """A temporary file of tables, which is removed when nobody uses it any longer.
+
+    Its users are the streams that were not dropped, and who made it or called ``use``.
+    """
+
+    def __init__(self, folder: Path | None) -> None:
+        self._file = tempfile.TemporaryFile(dir=folder, prefix="tables-")  # noqa: SIM115
+        self._lock = Lock()
+        self._users = 1
+
+    @property
+    def is_closed(self) -> bool:
+        return self._file.closed
+
+    def use(self) -> bool:
+        """Count another user, unless the file was removed; return whether it was not."""
+        with self._lock:
+            self._users += 0 if self.is_closed else 1
+            return not self.is_closed
+
+    def write(self, tables: Sequence[pa.Table]) -> _Spilled:
+        """Append tables of one schema."""
+        batches = []
+        with self._lock:
+            start = self._file.seek(0, os.SEEK_END)
+            with pa.ipc.new_stream(self._file, tables[0].schema) as writer:
+                for table in tables:
+                    parts = table.to_batches()
+                    batches.append(len(parts))
+                    for part in parts:
+                        writer.write_batch(part)
+            self._users += 1
+            return _Spilled(self, start, self._file.tell() - start, tuple(batches))
+
+    def read(self, offset: int, size_bytes: int) -> bytes:
+        with self._lock:
+            self._file.seek(offset)
+            content = self._file.read(size_bytes)
+        if len(content) != size_bytes:
+            raise MrDedupError("a temporary file of tables was cut short while it was in use")
+        return content
+
+    def drop(self) -> None:
+        """Count a user less."""
+        with self._lock:
+            self._users -= 1
+            if not self._users:
+                self.close()
+
+    def close(self) -> None:
+        # after a write that failed, closing tries it again
+        with contextlib.suppress(OSError):
+            self._file.close()
+
+
 class _Spilled(NamedTuple):
-    """Where in the file of a store some tables are: an Arrow IPC stream, with so many batches each.
+    """Where in a file some tables are: an Arrow IPC stream, with so many batches each.
 
     To read a stream takes some 50 microseconds, whatever its size.
     """
 
+    file: _SpillFile
     offset: int
     size_bytes: int
     batches: tuple[int, ...]
+
+    def tables(self) -> Iterator[pa.Table]:
+        content = self.file.read(self.offset, self.size_bytes)
+        with pa.ipc.open_stream(content) as reader:
+            for count in self.batches:
+                parts = [reader.read_next_batch() for _ in range(count)]
+                yield pa.Table.from_batches(parts, reader.schema)
 
 
 class TableStore:
     """Tables under keys, each key's in the order in which they were added; a context manager.
 
     Once the tables in memory have more than ``memory_bytes``, all of them are written to a
-    temporary file in ``folder``. Threads may read different keys at a time.
+    temporary file in ``folder``, which is removed when all of them were taken. Threads may read
+    different keys at a time.
 
     Attributes:
         size_bytes: Bytes of all tables that were added.
@@ -48,7 +118,7 @@ class TableStore:
         self._folder = folder
         self._tables: dict[int, list[pa.Table | _Spilled]] = {}
         self.bytes_in_memory = 0
-        self._file: BinaryIO | None = None
+        self._files: list[_SpillFile] = []
         self._lock = Lock()
 
     def __enter__(self) -> TableStore:
@@ -58,12 +128,10 @@ class TableStore:
         self.close()
 
     def close(self) -> None:
-        """Drop all tables, and remove the file."""
+        """Drop all tables, and remove the files."""
         self._tables.clear()
-        if self._file is not None:
-            # after a write that failed, closing tries it again
-            with contextlib.suppress(OSError):
-                self._file.close()
+        for file in self._files:
+            file.close()
 
     def add(self, key: int, table: pa.Table) -> None:
         """Add a table to those of ``key``. Raises MrDedupError if it cannot be written."""
@@ -84,11 +152,18 @@ class TableStore:
         tables = self._removed(key)
         tables.reverse()
         while tables:
-            yield from self._read(tables.pop())
+            table = tables.pop()
+            if isinstance(table, _Spilled):
+                yield from table.tables()
+                table.file.drop()
+            else:
+                yield table
 
     def discard(self, key: int) -> None:
         """Drop the tables of ``key``, if there are any."""
-        self._removed(key)
+        for table in self._removed(key):
+            if isinstance(table, _Spilled):
+                table.file.drop()
 
     def _removed(self, key: int) -> list[pa.Table | _Spilled]:
         with self._lock:
@@ -103,7 +178,10 @@ class TableStore:
         with self._lock:
             tables = list(self._tables[key])
         for table in tables:
-            yield from self._read(table)
+            if isinstance(table, _Spilled):
+                yield from table.tables()
+            else:
+                yield table
 
     def tables(self) -> Iterator[tuple[int, pa.Table]]:
         """Yield all (key, table) pairs, ascending by key; they stay."""
@@ -119,40 +197,17 @@ class TableStore:
         self.bytes_in_memory = 0
 
     def _write_tables(self) -> None:
-        if self._file is None:
-            self._file = tempfile.TemporaryFile(dir=self._folder, prefix="tables-")  # noqa: SIM115
-        self._file.seek(0, 2)
-        for tables in self._tables.values():
-            # what was spilled before comes first
-            begin = sum(isinstance(table, _Spilled) for table in tables)
-            tables[begin:] = [self._written(group) for group in _grouped(tables[begin:])]
-
-    def _written(self, tables: Sequence[pa.Table]) -> _Spilled:
-        assert self._file is not None
-        start = self._file.tell()
-        batches = []
-        with pa.ipc.new_stream(self._file, tables[0].schema) as writer:
-            for table in tables:
-                parts = table.to_batches()
-                batches.append(len(parts))
-                for part in parts:
-                    writer.write_batch(part)
-        return _Spilled(start, self._file.tell() - start, tuple(batches))
-
-    def _read(self, stored: pa.Table | _Spilled) -> Iterator[pa.Table]:
-        if not isinstance(stored, _Spilled):
-            yield stored
-            return
-        assert self._file is not None
-        with self._lock:
-            self._file.seek(stored.offset)
-            content = self._file.read(stored.size_bytes)
-        if len(content) != stored.size_bytes:
-            raise MrDedupError("a temporary file of tables was cut short while it was in use")
-        with pa.ipc.open_stream(content) as reader:
-            for count in stored.batches:
-                parts = [reader.read_next_batch() for _ in range(count)]
-                yield pa.Table.from_batches(parts, reader.schema)
+        self._files = [file for file in self._files if not file.is_closed]
+        if len(self._files) < _MAX_FILES or not self._files[-1].use():
+            self._files.append(_SpillFile(self._folder))
+        file = self._files[-1]
+        try:
+            for tables in self._tables.values():
+                # what was spilled before comes first
+                begin = sum(isinstance(table, _Spilled) for table in tables)
+                tables[begin:] = [file.write(group) for group in _grouped(tables[begin:])]
+        finally:
+            file.drop()
 
 
 def _grouped(tables: Iterable[pa.Table]) -> Iterator[list[pa.Table]]:

@@ -1,6 +1,8 @@
 """Tables between steps, in memory or not."""
 
+import os
 import resource
+from pathlib import Path
 from unittest import mock
 
 import pyarrow as pa
@@ -36,10 +38,12 @@ def names_table(numbers):
     ),
     st.sampled_from([0, 1, 64, 200, 1 << 20]),
     st.sampled_from([1, 60, 1 << 20]),
+    st.sampled_from([1, 2, 50]),
 )
-def test_tables_come_back_by_key_in_order(added, memory_bytes, stream_bytes):
+def test_tables_come_back_by_key_in_order(added, memory_bytes, stream_bytes, max_files):
     with (
         mock.patch.object(table_store, "_STREAM_BYTES", stream_bytes),
+        mock.patch.object(table_store, "_MAX_FILES", max_files),
         TableStore(memory_bytes) as store,
     ):
         tables = [(key, make(numbers)) for key, make, numbers in added]
@@ -74,6 +78,25 @@ def test_what_is_discarded_makes_room(tmp_path):
         assert store.spilled_bytes == 0
 
 
+def test_files_are_removed_as_their_tables_are_taken(tmp_path):
+    def sizes():
+        files = [Path("/proc/self/fd", name) for name in os.listdir("/proc/self/fd")]  # noqa: PTH208
+        links = [(f, os.readlink(f)) for f in files if f.is_symlink()]  # noqa: PTH115
+        return [f.stat().st_size for f, target in links if target.startswith(str(tmp_path))]
+
+    with TableStore(10_000, tmp_path) as store:
+        for key in range(40):
+            store.add(key, numbers_table(range(1000)))
+        before = sum(sizes())
+        assert before > 38 * 8000
+        for key in range(20):
+            list(store.take(key))
+        assert before / 3 < sum(sizes()) < before * 2 / 3
+        for key in range(20, 40):
+            store.discard(key)
+        assert sizes() == []
+
+
 def test_slices_are_counted_as_what_they_show():
     table = pa.table({"n": pa.array(range(1000), pa.int64())})
     with TableStore(1000) as store:
@@ -86,7 +109,7 @@ def test_slices_are_counted_as_what_they_show():
 def test_a_file_that_is_cut_is_noticed(tmp_path):
     with TableStore(0, tmp_path) as store:
         store.add(0, pa.table({"n": [1, 2, 3]}))
-        store._file.truncate(10)
+        store._files[0]._file.truncate(10)
         with pytest.raises(MrDedupError, match="cut short"):
             list(store.take(0))
 
