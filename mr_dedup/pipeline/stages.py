@@ -63,29 +63,18 @@ class Stages:
         values: dict[str, Any] = self._done[stage]["values"]
         return values
 
-    def begin(self, stage: str) -> None:
-        """Record that a stage and all later ones must run."""
-        if self._strike(stage):
-            self._write()
-
     def finish(self, stage: str, files: Sequence[str], values: Mapping[str, Any]) -> None:
         """Record that a stage is done, with its files and values.
 
         Later stages must run again, as they were made from its previous files.
         """
-        self._strike(stage)
+        names = list(self._done)
+        if stage in names:
+            for later in names[names.index(stage) :]:
+                del self._done[later]
         sums = {name: checksum(self.folder / name) for name in files}
         self._done[stage] = {"files": sums, "values": json.loads(json.dumps(values))}
         self._write()
-
-    def _strike(self, stage: str) -> bool:
-        """Remove the records of a stage and all later ones; return whether there was one."""
-        names = list(self._done)
-        if stage not in names:
-            return False
-        for later in names[names.index(stage) :]:
-            del self._done[later]
-        return True
 
     def _read(self) -> dict[str, dict[str, Any]]:
         try:
