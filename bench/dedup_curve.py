@@ -30,8 +30,9 @@ from bench.measure import cpu_clock
 from mr_dedup.clusters.components import components
 from mr_dedup.clusters.decisions import resolve, warm_up
 from mr_dedup.clusters.documents import ClusteredDocuments
-from mr_dedup.clusters.verification import number_texts, shingle_sets, text_hashes
 from mr_dedup.features.options import FeatureOptions
+from mr_dedup.features.shingle_sets import shingle_sets
+from mr_dedup.features.text_hashes import number_texts, text_hashes
 from mr_dedup.fingerprints.simhash import Fingerprints, simhash
 from mr_dedup.hamming.self_join import self_join
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from bench.inputs import SEED, page_texts
 from bench.measure import Mismatch, Row, case_row, cpu_clock, interleaved, peak_bytes
-from mr_dedup.clusters.verification import ShingleSets, shingle_sets
+from mr_dedup.features.shingle_sets import ShingleSets, shingle_sets
 from mr_dedup.signatures.minwise import minwise_hashes, minwise_of_hashes
 
 _NAME = "minwise"

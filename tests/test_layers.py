@@ -16,6 +16,7 @@ PACKAGE = Path(mr_dedup.__file__).parent
 LAYERS = (
     {"mr_dedup", "errors", "interrupts"},
     {"kernels"},
+    {"files"},
     {"formats"},
     {"features", "hamming", "urls"},
     {"fingerprints"},

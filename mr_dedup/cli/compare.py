@@ -33,24 +33,24 @@ from mr_dedup.cli.document_arguments import add_reading_arguments, judge_reading
 from mr_dedup.cli.evaluate import all_bands, bands_argument, similarity_argument
 from mr_dedup.cli.method_arguments import DEFAULT_K
 from mr_dedup.cli.rejects import print_rejected
-from mr_dedup.cli.result_folder import aside_for, is_empty, locked, put_in_place
 from mr_dedup.cli.streams import print_message
-from mr_dedup.clusters.verification import ShingleSets, shingle_sets
 from mr_dedup.errors import MrDedupError, usage_errors
 from mr_dedup.features.document_frequencies import DocumentFrequencies
 from mr_dedup.features.feature_counts import document_frequencies
 from mr_dedup.features.options import FeatureOptions
+from mr_dedup.features.shingle_sets import ShingleSets, shingle_sets
+from mr_dedup.files.output_folders import aside_for, is_empty, locked, put_in_place
+from mr_dedup.files.outputs import folder_beside, whole_file
 from mr_dedup.formats.documents.files import find_documents
 from mr_dedup.formats.documents.read import read_documents
 from mr_dedup.formats.documents.rejects import Rejects
-from mr_dedup.formats.outputs import folder_beside, whole_file
+from mr_dedup.formats.pair_files import TruePairs, read_truth
 from mr_dedup.hamming.planner import plan_self
-from mr_dedup.jobs.method_options import parsed_methods, simhash_distance
 from mr_dedup.report.compared_methods import ComparedMethod, KeyMethod, SimhashMethod
 from mr_dedup.report.comparison import Comparison, Measurement, Truth
 from mr_dedup.report.comparison_plots import PLOTS, plots
 from mr_dedup.report.comparison_tables import HEADING, to_csv, to_markdown
-from mr_dedup.report.pair_files import TruePairs, read_truth
+from mr_dedup.signatures.methods import is_simhash, parse_methods, simhash_distance
 
 RESULTS = "results.csv"
 
@@ -116,7 +116,7 @@ def run(arguments: argparse.Namespace) -> int:
     started = time.perf_counter()
     bands = all_bands(arguments)
     _check_arguments(arguments)
-    with locked(arguments.out):
+    with locked(arguments.out, print_message):
         _check_out(arguments.out, arguments.overwrite)
         truth = read_truth(arguments.truth)
         comparison, methods = _prepare(arguments, truth, bands)
@@ -162,15 +162,14 @@ def _methods(
     by_name: dict[str, ComparedMethod] = {}
     for name in names:
         with usage_errors("--method"):
-            k = simhash_distance(name)
-            if k is None:
-                methods: list[ComparedMethod] = [
-                    KeyMethod(each) for each in parsed_methods([name], frequencies)
-                ]
-            else:
-                k = DEFAULT_K if k < 0 else k
+            methods: list[ComparedMethod]
+            if is_simhash(name):
+                k = simhash_distance(name)
+                k = DEFAULT_K if k is None else k
                 plan_self(1, k)
                 methods = [SimhashMethod(k, options) for options in features]
+            else:
+                methods = [KeyMethod(each) for each in parse_methods([name], frequencies)]
         by_name |= {each.name: each for each in methods}
     # families together
     return sorted(by_name.values(), key=lambda each: each.family.partition(" ")[0] != "simhash")

@@ -20,6 +20,8 @@ from numpy.typing import NDArray
 from tqdm import tqdm
 
 from mr_dedup.cli.streams import counted, print_message
+from mr_dedup.files.inputs import expand
+from mr_dedup.files.outputs import refuse_existing
 from mr_dedup.formats.fingerprint_files import (
     BYTE_ORDERS,
     FORMATS,
@@ -27,8 +29,6 @@ from mr_dedup.formats.fingerprint_files import (
     FingerprintFile,
 )
 from mr_dedup.formats.fingerprint_writer import create, format_to_write
-from mr_dedup.formats.inputs import expand
-from mr_dedup.formats.outputs import refuse_existing
 from mr_dedup.formats.sorted_runs import sorted_distinct
 
 _BATCH_COUNT = 1 << 20

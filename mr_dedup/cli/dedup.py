@@ -38,11 +38,11 @@ from mr_dedup.cli.method_arguments import (
     verify_argument,
 )
 from mr_dedup.cli.on_cluster import settings_for
-from mr_dedup.cli.result_folder import ResultFolder
 from mr_dedup.cli.runner_arguments import add_runner_arguments
 from mr_dedup.cli.streams import print_message
 from mr_dedup.errors import NothingReadError
 from mr_dedup.interrupts import at_forced_end
+from mr_dedup.pipeline.result_folder import ResultFolder
 
 if TYPE_CHECKING:
     from mr_dedup.engines.streaming import ClusterSettings
@@ -114,7 +114,7 @@ def run(arguments: argparse.Namespace) -> int:
     options = dedup_options(arguments, *chosen)
     folder = ResultFolder(arguments.out)
     # a dry run needs no lock
-    with contextlib.nullcontext() if arguments.dry_run else folder.locked():
+    with contextlib.nullcontext() if arguments.dry_run else folder.locked(print_message):
         return _run_locked(arguments, options, folder, settings, started)
 
 

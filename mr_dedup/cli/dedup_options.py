@@ -80,13 +80,14 @@ def _earlier_results(
     named = [EarlierResult.read(name) for name in arguments.against]
     results = followed(named, further=arguments.follow)
     for result in results:
-        if result.features != made_from:
+        summary = result.summary
+        if summary.features != made_from:
             raise MrDedupError(
-                f"--against {result.name}: its fingerprints were made from {result.features}, "
+                f"--against {result.name}: its fingerprints were made from {summary.features}, "
                 f"those of this run are from {made_from}"
             )
         result.check_methods(methods)
-        longest = result.reading["max_record_size"]
+        longest = summary.reading.max_record_size
         if longest > arguments.max_record_size:
             raise MrDedupError(
                 f"--max-record-size: {arguments.max_record_size:,} is less than the {longest:,} "
@@ -131,7 +132,9 @@ def run_identity(
         "share_by": list(options.share_by),
         "reading": {**dataclasses.asdict(options.reading), "format": options.format},
         "features": options.made_from,
-        "against": [[result.name, result.fingerprints_checksum] for result in options.against],
+        "against": [
+            [result.name, result.summary.fingerprints_checksum] for result in options.against
+        ],
         "earlier_files": [
             identity(path) for result in options.against for path in _files_of(result)
         ],

@@ -15,7 +15,7 @@ from mr_dedup.cli.rejects import skipped_lines
 
 if TYPE_CHECKING:
     from mr_dedup.pipeline.dedup_stages.contract import DedupOptions
-    from mr_dedup.pipeline.summary import StageSummary, Summary
+    from mr_dedup.pipeline.summary import RunSummary, StageSummary
 
 REPORT = "report.html"
 
@@ -30,30 +30,31 @@ def write_summaries(
     options: DedupOptions,
 ) -> None:
     """Write the report and the summary of a run of so many files, whose stages are done."""
-    from mr_dedup.cli.dedup_report import write_dedup_report
-    from mr_dedup.formats.outputs import whole_file
-    from mr_dedup.jobs.document_options import reading_record
+    import msgspec
+
+    from mr_dedup.files.outputs import whole_file
     from mr_dedup.pipeline.dedup_stages.files import RESULT
     from mr_dedup.pipeline.results import SUMMARY, record_for_later
+    from mr_dedup.pipeline.summary import Reading
+    from mr_dedup.report.dedup_report import write_dedup_report
 
     result = work_folder / RESULT
     shown = _shown_options(arguments, options)
     with whole_file(result / REPORT, overwrite=True) as file:
         write_dedup_report(file, work_folder, summary, shown, arguments.share_by)
     later = record_for_later(
-        result, arguments.out, options.made_from, reading_record(arguments), options.against,
-        [method.name for method in options.methods],
+        result, arguments.out, options.made_from, Reading.of(options.reading, options.format),
+        options.against, [method.name for method in options.methods],
     )  # fmt: skip
     recalls = options.expected_recalls
-    whole: Summary = {
+    run: RunSummary = {
         **summary,
         "files_read": files,
         "shingles": options.shingles,
         "expected_recalls": [{"method": name, "recall": value} for name, value in recalls.items()],
-        **later,
     }
     with whole_file(result / SUMMARY, overwrite=True) as file:
-        file.write(json.dumps(whole, indent=1).encode() + b"\n")
+        file.write(json.dumps(run | msgspec.to_builtins(later), indent=1).encode() + b"\n")
 
 
 def _shown_options(arguments: argparse.Namespace, options: DedupOptions) -> list[tuple[str, str]]:
@@ -80,8 +81,9 @@ def judge_result(arguments: argparse.Namespace, out: Path) -> None:
 
     if not (out / SUMMARY).exists():
         return  # a run that was killed had not written it
-    summary = json.loads((out / SUMMARY).read_bytes())
-    require_version(str(out), summary)
+    content = (out / SUMMARY).read_bytes()
+    require_version(str(out), content)
+    summary = json.loads(content)
     counts = ReadCounts(documents=summary["documents_read"], files=summary["files_read"])
     if summary["rejected_records"]:
         with (out / REJECTS).open("rb") as file:

@@ -3,19 +3,38 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+import dataclasses
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mr_dedup.cli.arguments import byte_size
 from mr_dedup.cli.on_cluster import is_uri
 from mr_dedup.errors import MrDedupError
+from mr_dedup.formats.documents.files import FORMATS
+from mr_dedup.formats.documents.options import MAX_RECORD_BYTES, ReadOptions
 from mr_dedup.formats.documents.rejects import MAX_REJECTED, ReadCounts
 
 if TYPE_CHECKING:
     from mr_dedup.features.document_frequencies import DocumentFrequencies
     from mr_dedup.features.options import FeatureOptions
-    from mr_dedup.formats.documents.options import ReadOptions
+
+_OPTION_OF_PARAMETER = {
+    "id_names": "--id-field",
+    "text_name": "--text-field",
+    "html_name": "--html-field",
+    "html": "--html",
+    "max_record_bytes": "--max-record-size",
+    "features": "--features",
+    "unit": "--features",
+    "length": "--features",
+    "weighting": "--weights",
+    "stop_words": "--stop-words",
+    "stem": "--stem",
+    "segment": "--segment",
+    "normalize": "--normalize",
+}
+"""Which option sets a parameter of ReadOptions or FeatureOptions, for errors that name one."""
 
 
 def add_reading_arguments(parser: argparse.ArgumentParser, *, judged: bool = True) -> None:
@@ -23,10 +42,22 @@ def add_reading_arguments(parser: argparse.ArgumentParser, *, judged: bool = Tru
 
     And how many may be rejected, if that is ``judged``.
     """
-    from mr_dedup.jobs.document_options import add_reading_options
-
     group = parser.add_argument_group("reading documents")
-    add_reading_options(group.add_argument, byte_size)
+    add = group.add_argument
+    add("--id-field", action="append", metavar="NAME",
+        help="the field that is a document's id; of several, the first that a record has "
+        "(default: id, then url)")  # fmt: skip
+    add("--text-field", default="text", metavar="NAME",
+        help="the field that is its text (default text)")  # fmt: skip
+    add("--html-field", default="html", metavar="NAME",
+        help="the field that is its HTML, read where there is no text (default html)")  # fmt: skip
+    add("--html", choices=("main", "page"), default="main",
+        help="take the main content of HTML, or all of it (default main)")  # fmt: skip
+    add("--format", choices=FORMATS, help="of all files, if names do not show it")
+    add("--max-record-size", type=byte_size, metavar="SIZE", default=MAX_RECORD_BYTES,
+        help="reject records that are larger (default 64MB)")  # fmt: skip
+    add("--strict", action="store_true",
+        help="end with an error at the first record that cannot be read")  # fmt: skip
     if not judged:
         return
     group.add_argument(
@@ -69,10 +100,17 @@ def read_options(
     arguments: argparse.Namespace, fields: Sequence[str] = (), keep_records: bool = False
 ) -> ReadOptions:
     """Return the options of reading documents; MrDedupError for values out of range."""
-    from mr_dedup.jobs import document_options
-
     try:
-        return document_options.read_options(arguments, fields, keep_records)
+        return ReadOptions(
+            id_names=arguments.id_field or ReadOptions.id_names,
+            text_name=arguments.text_field,
+            html_name=arguments.html_field,
+            html=arguments.html,
+            fields=fields,
+            keep_records=keep_records,
+            max_record_bytes=arguments.max_record_size,
+            strict=arguments.strict,
+        )
     except ValueError as error:
         parameters, colon, reason = str(error).partition(": ")
         raise _usage_error(parameters.split(", "), colon + reason) from error
@@ -85,23 +123,58 @@ def add_feature_arguments(
 
     With their weights if ``weights``; ``features`` are the default.
     """
-    from mr_dedup.jobs.document_options import add_feature_options
-
     group = parser.add_argument_group(
         "features", "fingerprints can be compared only if made with the same"
     )
-    add_feature_options(group.add_argument, weights=weights, features=features)
+    add = group.add_argument
+    add("--features", default=features, metavar="words:N|characters:N|auto",
+        help="shingles of so many words or characters; or auto, by script, of 3 words or 5 "
+        f"characters (default {features})")  # fmt: skip
+    if weights:
+        _add_weights(add)
+    add("--stop-words", metavar="LANGUAGE",
+        help="ignore the stop words of a language, such as en (default: none)")  # fmt: skip
+    add("--stem", metavar="LANGUAGE",
+        help="replace words by their stems (Snowball), such as english "
+        "(default: no stemming)")  # fmt: skip
+    add("--segment", metavar="LANGUAGE",
+        help="segment Chinese (zh) into words (default: into characters)")  # fmt: skip
+    add("--normalize", choices=("nfkc", "nfc", "none"), default="nfkc",
+        help="Unicode normalisation of texts: nfkc (NFKC with case folding, without invisible "
+        "characters), nfc or none (default nfkc)")  # fmt: skip
+
+
+def _add_weights(add: Callable[..., argparse.Action]) -> None:
+    # no choices, as importing them would import numba, which takes half a second
+    add("--weights", default="log-tf", metavar="WEIGHTING",
+        help="what a feature that occurs t times weighs: binary, 1; tf, t; log-tf, 1 + ln t; "
+        "tf-idf and log-tf-idf, these times its rarity (default log-tf)")  # fmt: skip
+    add("--idf", metavar="FILE",
+        help="in how many documents each feature occurs, as mr-dedup idf writes it: needed by "
+        "--weights that end in -idf")  # fmt: skip
 
 
 def feature_options(arguments: argparse.Namespace) -> FeatureOptions:
     """Return which features the arguments ask for; MrDedupError if there are no such."""
-    from mr_dedup.jobs import document_options
+    from mr_dedup.features.options import FeatureOptions
 
+    weights, idf = getattr(arguments, "weights", "binary"), getattr(arguments, "idf", None)
     try:
-        return document_options.feature_options(arguments)
+        chosen = dataclasses.replace(
+            FeatureOptions.parse(arguments.features, weights),
+            stop_words=arguments.stop_words,
+            stem=arguments.stem,
+            segment=arguments.segment,
+            normalize=arguments.normalize,
+        )
     except ValueError as error:
         parameter, space, reason = str(error).partition(" ")
         raise _usage_error([parameter], space + reason) from error
+    if chosen.uses_idf and idf is None:
+        raise MrDedupError(f"--weights {weights}: needs --idf, a file of mr-dedup idf")
+    if idf is not None and not chosen.uses_idf:
+        raise MrDedupError(f"--idf: not used by --weights {weights}")
+    return chosen
 
 
 def document_frequencies(arguments: argparse.Namespace) -> DocumentFrequencies | None:
@@ -141,7 +214,5 @@ def checked_idf(arguments: argparse.Namespace) -> str | None:
 
 def _usage_error(parameters: Sequence[str], reason: str) -> Exception:
     """Return the error of the library, in which parameters are called by their options."""
-    from mr_dedup.jobs.document_options import OPTION_OF_PARAMETER
-
-    names = [OPTION_OF_PARAMETER.get(name, name) for name in parameters]
+    names = [_OPTION_OF_PARAMETER.get(name, name) for name in parameters]
     return MrDedupError(", ".join(dict.fromkeys(names)) + reason)

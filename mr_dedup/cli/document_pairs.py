@@ -101,7 +101,7 @@ def find_document_pairs(arguments: argparse.Namespace) -> int:
     """Print the pairs of documents; return the exit code."""
     from mr_dedup.cli.dedup_jobs import Jobs
     from mr_dedup.engines import streaming
-    from mr_dedup.formats.outputs import refuse_existing
+    from mr_dedup.files.outputs import refuse_existing
     from mr_dedup.pipeline.similar_pairs import similar_pairs
 
     started = time.perf_counter()

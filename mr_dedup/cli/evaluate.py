@@ -37,18 +37,18 @@ from tqdm import tqdm
 from mr_dedup.cli.document_arguments import add_reading_arguments, judge_reading, read_options
 from mr_dedup.cli.rejects import print_rejected
 from mr_dedup.errors import MrDedupError
-from mr_dedup.formats.documents.files import find_documents
-from mr_dedup.formats.documents.read import read_documents
-from mr_dedup.formats.documents.rejects import Rejects
-from mr_dedup.report.decision_file import read_decisions
-from mr_dedup.report.evaluation import Counts, Evaluation
-from mr_dedup.report.lengths import (
+from mr_dedup.formats.decision_file import read_decisions
+from mr_dedup.formats.document_lengths import (
     Lengths,
     document_lengths,
     fingerprint_file_lengths,
     lengths_of,
 )
-from mr_dedup.report.pair_files import read_pairs, read_truth
+from mr_dedup.formats.documents.files import find_documents
+from mr_dedup.formats.documents.read import read_documents
+from mr_dedup.formats.documents.rejects import Rejects
+from mr_dedup.formats.pair_files import read_pairs, read_truth
+from mr_dedup.report.evaluation import Counts, Evaluation
 
 _STANDARD_INPUT = "-"
 

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 def corpus_files(names: Sequence[str], arguments: argparse.Namespace) -> list[FingerprintFile]:
     """Return the files that names of this machine stand for; raises MrDedupError if for none."""
+    from mr_dedup.files.inputs import expand
     from mr_dedup.formats.fingerprint_files import FingerprintFile
-    from mr_dedup.formats.inputs import expand
 
     return [
         FingerprintFile.detect(

@@ -64,7 +64,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Run the command; return its exit code."""
     from mr_dedup.engines import streaming
-    from mr_dedup.formats.outputs import refuse_existing
+    from mr_dedup.files.outputs import refuse_existing
 
     started = time.perf_counter()
     settings = settings_for(arguments, arguments.documents)

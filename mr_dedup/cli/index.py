@@ -210,9 +210,9 @@ def _made_whole(folder: Path, temporary: bool) -> Iterator[Path]:
 
     A temporary one is renamed to ``folder`` when the block ends, and removed if it raises.
     """
-    from mr_dedup.cli.result_folder import require_parent
-    from mr_dedup.formats.folders import Folder
-    from mr_dedup.formats.outputs import folder_beside
+    from mr_dedup.files.folders import Folder
+    from mr_dedup.files.output_folders import require_parent
+    from mr_dedup.files.outputs import folder_beside
 
     if not temporary:
         yield folder
@@ -319,7 +319,7 @@ def _compact(arguments: argparse.Namespace) -> int:
 
 
 def _verify(arguments: argparse.Namespace) -> int:
-    from mr_dedup.index.verification import verify
+    from mr_dedup.index.integrity import verify
 
     damages = list(verify(arguments.folder))
     for damage in damages:

@@ -67,9 +67,9 @@ class IndexInput:
 
     @classmethod
     def _of_name(cls, name: str, arguments: argparse.Namespace) -> Iterator[IndexInput]:
+        from mr_dedup.files.inputs import expand
         from mr_dedup.formats.documents.files import find_documents
         from mr_dedup.formats.fingerprint_files import FingerprintFile
-        from mr_dedup.formats.inputs import expand
 
         paths = expand([name])
         if not arguments.fingerprint_format and (

@@ -19,8 +19,8 @@ from tqdm import tqdm
 
 from mr_dedup.cli.streams import printable
 from mr_dedup.errors import FormatError
+from mr_dedup.files.inputs import expand
 from mr_dedup.formats.fingerprint_files import BYTE_ORDERS, FORMATS, FingerprintFile
-from mr_dedup.formats.inputs import expand
 
 EXIT_DAMAGED = 1
 

@@ -43,19 +43,15 @@ def chosen_methods(
 
     Pairs of ``similarity`` are to be found, of 0.8 if it is None.
     """
-    from mr_dedup.jobs.method_options import (
-        SIMHASH,
-        keyword_frequencies,
-        parsed_methods,
-        simhash_distance,
-    )
+    from mr_dedup.jobs.frequencies import read_frequencies
+    from mr_dedup.signatures.methods import SIMHASH, is_simhash, parse_methods, simhash_distance
 
     names = arguments.method or [DEFAULT_METHOD]
     with usage_errors("--method"):
-        distances = [k for k in map(simhash_distance, names) if k is not None]
-        by_keys = [name for name in names if simhash_distance(name) is None]
-        methods = parsed_methods(
-            by_keys, keyword_frequencies(arguments), arguments.normalize,
+        distances = [simhash_distance(name) for name in names if is_simhash(name)]
+        by_keys = [name for name in names if not is_simhash(name)]
+        methods = parse_methods(
+            by_keys, read_frequencies(arguments.keyword_idf), arguments.normalize,
             similarity or DEFAULT_VERIFY, arguments.shingles,
         )  # fmt: skip
     by_simhash = (
@@ -63,7 +59,7 @@ def chosen_methods(
     )
     arguments.features = arguments.features or by_simhash[0]
     arguments.weights = arguments.weights or by_simhash[1]
-    given = {k for k in distances if k >= 0} | ({arguments.k} - {None})
+    given = {k for k in (*distances, arguments.k) if k is not None}
     if not distances and given:
         raise MrDedupError(f"-k: not used by {', '.join(names)}; give --method {SIMHASH}")
     if len(given) > 1:

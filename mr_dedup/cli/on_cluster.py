@@ -167,7 +167,7 @@ def delivered(
     file is removed. Raises MrDedupError before the block if one exists and must not be replaced.
     """
     from mr_dedup.engines import streaming
-    from mr_dedup.formats.outputs import refuse_existing
+    from mr_dedup.files.outputs import refuse_existing
 
     if isinstance(destination, Path):
         refuse_existing(destination, arguments.overwrite)

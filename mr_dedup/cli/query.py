@@ -24,7 +24,6 @@ from mr_dedup.cli.fingerprint_inputs import (
     described,
     refuse_input_as_output,
 )
-from mr_dedup.cli.identified import identified_lines
 from mr_dedup.cli.on_cluster import (
     fetched,
     is_uri,
@@ -38,6 +37,7 @@ from mr_dedup.cli.rejects import rejects_beside, rejects_output
 from mr_dedup.cli.runner_arguments import add_runner_arguments
 from mr_dedup.cli.streams import output, print_message
 from mr_dedup.errors import FormatError
+from mr_dedup.pipeline.identified_pairs import identified_lines
 
 if TYPE_CHECKING:
     from mr_dedup.engines.engine import JobOutput
@@ -82,7 +82,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Run the command; return its exit code."""
     from mr_dedup.cli.engine import engine_of
     from mr_dedup.engines import streaming
-    from mr_dedup.formats.outputs import refuse_existing
+    from mr_dedup.files.outputs import refuse_existing
 
     started = time.perf_counter()
     settings = settings_for(arguments, (*arguments.corpus, arguments.queries))

@@ -14,8 +14,8 @@ from mr_dedup.cli.document_inputs import prepare
 from mr_dedup.cli.fingerprint import copy_rows, documents_read, fingerprinted, table_writer
 from mr_dedup.cli.on_cluster import is_uri, refuse_existing_output
 from mr_dedup.errors import MrDedupError, NothingReadError
+from mr_dedup.files.inputs import expand
 from mr_dedup.formats.documents.rejects import ReadCounts
-from mr_dedup.formats.inputs import expand
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -42,7 +42,7 @@ class RejectsOutput:
 
     def add_lines(self, lines: bytes) -> None:
         """Append rejected records, a line of JSON each."""
-        from mr_dedup.formats.outputs import whole_file
+        from mr_dedup.files.outputs import whole_file
 
         before = self.counts.rejected
         self.counts.add_lines(lines)
@@ -73,7 +73,7 @@ def rejects_output(
     existing file is removed if there are none now. Raises MrDedupError as
     ``outputs.refuse_existing``.
     """
-    from mr_dedup.formats.outputs import refuse_existing
+    from mr_dedup.files.outputs import refuse_existing
 
     if path is not None:
         refuse_existing(path, overwrite)

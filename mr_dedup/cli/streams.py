@@ -76,7 +76,7 @@ def abandon(stream: TextIO) -> None:
 @contextlib.contextmanager
 def output(arguments: argparse.Namespace) -> Iterator[BinaryIO]:
     """Yield where the result is written: the file ``out``, which appears whole, or stdout."""
-    from mr_dedup.formats.outputs import whole_file
+    from mr_dedup.files.outputs import whole_file
 
     if not arguments.out:
         yield sys.stdout.buffer

@@ -28,6 +28,7 @@ from mr_dedup.cli import urls_bulk
 from mr_dedup.cli.arguments import count, positive
 from mr_dedup.cli.rejects import rejects_to
 from mr_dedup.cli.streams import print_message, printable
+from mr_dedup.cli.url_arguments import add_form_arguments, url_form
 from mr_dedup.errors import MrDedupError
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         if name in ("filter", "add", "remove"):
             _add_reading(action)
         if name in _ADDING:
-            _add_form(action)
+            add_form_arguments(action)
             action.add_argument(
                 "--sync", action="store_true", help="survive a loss of power too, not only a kill"
             )
@@ -69,13 +70,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "folds", help="count spellings of the same URL", description=_folds.__doc__
     )
     _add_reading(folds)
-    _add_form(folds)
+    add_form_arguments(folds)
     bulk = actions.add_parser(
         "bulk", help=urls_bulk.HELP, description=urls_bulk.DESCRIPTION,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )  # fmt: skip
     urls_bulk.add_arguments(bulk)
-    _add_form(bulk)
+    add_form_arguments(bulk)
 
 
 def _add_reading(parser: argparse.ArgumentParser) -> None:
@@ -92,15 +93,6 @@ def _add_reading(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--overwrite", action="store_true", help="replace the file of rejects if it exists"
     )
-
-
-def _add_form(parser: argparse.ArgumentParser) -> None:
-    from mr_dedup.jobs.url_options import add_form_options
-
-    group = parser.add_argument_group(
-        "the form of URLs", "of a new store; an existing one has its own, and refuses another"
-    )
-    add_form_options(group.add_argument)
 
 
 def _add_shape(parser: argparse.ArgumentParser, action: str) -> None:
@@ -130,8 +122,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Run the command; return its exit code."""
     if arguments.action == "bulk":
         return urls_bulk.run(arguments)
-    from mr_dedup.formats.outputs import refuse_existing
-    from mr_dedup.jobs.url_options import url_form
+    from mr_dedup.files.outputs import refuse_existing
     from mr_dedup.urls.opening import open_filter
 
     rejects = getattr(arguments, "rejects", None)
@@ -190,7 +181,6 @@ def _folds(arguments: argparse.Namespace) -> None:
 
     Changes no store.
     """
-    from mr_dedup.jobs.url_options import url_form
     from mr_dedup.urls.canonical import UrlForm
     from mr_dedup.urls.digests import formed_lines
     from mr_dedup.urls.folds import FoldTally

@@ -20,6 +20,7 @@ from mr_dedup.cli.on_cluster import (
 from mr_dedup.cli.rejects import rejects_beside, rejects_output
 from mr_dedup.cli.runner_arguments import add_runner_arguments
 from mr_dedup.cli.streams import print_message
+from mr_dedup.cli.url_arguments import url_form
 
 if TYPE_CHECKING:
     from mr_dedup.engines.streaming import ClusterSettings
@@ -122,7 +123,6 @@ class _Counts:
 
 def _form(arguments: argparse.Namespace) -> UrlForm:
     """Return the form of the store, or of the arguments; MrDedupError if they differ."""
-    from mr_dedup.jobs.url_options import url_form
     from mr_dedup.urls.canonical import UrlForm
     from mr_dedup.urls.opening import contains_store, open_filter
 
@@ -158,8 +158,8 @@ def _written(urls: DistinctUrls, out: Path, remembering: Remembering, overwrite:
     """Write the URLs that are new to ``out``, which appears whole; return how many there were."""
     import numpy as np
 
+    from mr_dedup.files.outputs import whole_file
     from mr_dedup.formats.compression import compressing, compression_by_suffix
-    from mr_dedup.formats.outputs import whole_file
     from mr_dedup.jobs.urls import format_lines
 
     counts = _Counts()

@@ -1,6 +1,6 @@
 """The loops of decisions: compare each text of a cluster with the kept texts before it.
 
-Sets are ``offsets``, ``sizes`` and ``hashes``, as in verification_kernels.py. ``rows`` uint64[m]
+Sets are ``offsets``, ``sizes`` and ``hashes``, as in shingle_set_kernels.py. ``rows`` uint64[m]
 are the sets of the texts to decide on, none of them empty, cluster by cluster, the best text of
 each cluster first. Results are ``kept_rows`` int64[m], the position of the kept text that each
 duplicates, its own where it is kept, and ``similarities`` float64[m] of the two. Nothing is
@@ -38,7 +38,7 @@ import numpy as np
 from numba import int32, int64, uint8, uint32, uint64
 from numpy.typing import NDArray
 
-from mr_dedup.clusters.verification_kernels import min_overlap, similarity
+from mr_dedup.features.shingle_set_kernels import min_overlap, similarity
 from mr_dedup.kernels.bits import population_count, trailing_zeros
 from mr_dedup.kernels.distances import GROUP, group_within
 from mr_dedup.kernels.jit import kernel

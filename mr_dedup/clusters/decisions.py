@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from mr_dedup.clusters import decision_kernels as kernels
 from mr_dedup.clusters.documents import ClusteredDocuments
-from mr_dedup.clusters.verification import ShingleSets, shingle_sets
+from mr_dedup.features.shingle_sets import ShingleSets, shingle_sets
 from mr_dedup.kernels.distances import GROUP
 
 THRESHOLD = 0.8

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from mr_dedup.errors import FormatError, MrDedupError
 from mr_dedup.features.frequency_kernels import IdfTable, fill
 from mr_dedup.features.options import FeatureOptions
-from mr_dedup.formats.outputs import whole_file
+from mr_dedup.files.outputs import whole_file
 from mr_dedup.formats.parquet_rows import ParquetRows, open_parquet
 
 IDF_ONE = 64

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from mr_dedup.errors import FormatError, MrDedupError
+from mr_dedup.files.io_errors import reading
 from mr_dedup.formats.compression import (
     MAGIC,
     Compression,
@@ -18,7 +19,6 @@ from mr_dedup.formats.compression import (
     decompressed,
 )
 from mr_dedup.formats.gzip_members import GzipMembers
-from mr_dedup.formats.io_errors import reading
 
 _PLAIN_BYTES = 1 << 18
 _SEARCHED_BYTES = 1 << 13

@@ -20,6 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mr_dedup.errors import FormatError, MrDedupError
+from mr_dedup.files.inputs import kind_of
+from mr_dedup.files.io_errors import reading, reason_of
+from mr_dedup.files.outputs import write_fully
 from mr_dedup.formats import longs, text
 from mr_dedup.formats.batches import regrouped
 from mr_dedup.formats.compression import (
@@ -29,10 +32,7 @@ from mr_dedup.formats.compression import (
     decompressed_file,
     suffix_inside,
 )
-from mr_dedup.formats.inputs import kind_of
-from mr_dedup.formats.io_errors import reading, reason_of
 from mr_dedup.formats.longs import ByteOrder
-from mr_dedup.formats.outputs import write_fully
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from mr_dedup.errors import FormatError
-from mr_dedup.formats.outputs import whole_file
+from mr_dedup.files.outputs import whole_file
 from mr_dedup.formats.parquet_rows import ParquetRows, is_text, open_parquet
 
 ID, FINGERPRINT, LENGTH = "id", "fingerprint", "length"

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mr_dedup.errors import MrDedupError
+from mr_dedup.files.outputs import unnamed_file_beside, whole_file
 from mr_dedup.formats import longs, text
 from mr_dedup.formats.compression import compressing, compression_by_suffix
 from mr_dedup.formats.fingerprint_files import (
@@ -22,7 +23,6 @@ from mr_dedup.formats.fingerprint_files import (
     format_by_ending,
 )
 from mr_dedup.formats.longs import ByteOrder
-from mr_dedup.formats.outputs import unnamed_file_beside, whole_file
 
 if TYPE_CHECKING:
     import pyarrow as pa

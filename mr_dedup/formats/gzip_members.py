@@ -7,8 +7,8 @@ import re
 import zlib
 from collections.abc import Iterator
 
+from mr_dedup.files.io_errors import reading
 from mr_dedup.formats.compression import GZIP_WBITS, inflated, pieces_of
-from mr_dedup.formats.io_errors import reading
 
 _REWOUND_BYTES = 1 << 20
 """How far before damage the next member is searched for: damage is noticed after it begins."""

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from mr_dedup.errors import FormatError
-from mr_dedup.formats.io_errors import reading
+from mr_dedup.files.io_errors import reading
 
 _BUFFER_BYTES = 1 << 20
 _MAX_ROWS = 1 << 14

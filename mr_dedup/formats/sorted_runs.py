@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from mr_dedup.files.io_errors import writing
+from mr_dedup.files.outputs import folder_beside
 from mr_dedup.formats import longs
-from mr_dedup.formats.io_errors import writing
-from mr_dedup.formats.outputs import folder_beside
 
 _Fingerprints = NDArray[np.uint64]
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from mr_dedup.errors import MrDedupError
-from mr_dedup.formats.io_errors import writing
+from mr_dedup.files.io_errors import writing
 
 _STREAM_BYTES = 16 << 20
 """Bytes of tables of one key that are written as one stream, and read again at a time."""

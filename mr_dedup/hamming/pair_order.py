@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
-from mr_dedup.formats.spill import Spill
+from mr_dedup.files.spill import Spill
 from mr_dedup.hamming.pairs import Pairs
 
 _PAIR_BYTES = 40

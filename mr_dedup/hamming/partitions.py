@@ -15,7 +15,7 @@ from enum import IntEnum
 import numpy as np
 from numpy.typing import NDArray
 
-from mr_dedup.formats.spill import Spill
+from mr_dedup.files.spill import Spill
 from mr_dedup.hamming import kernels
 from mr_dedup.hamming.bit_order import BitOrder
 from mr_dedup.hamming.design import BITS, Hashing, TableDesign

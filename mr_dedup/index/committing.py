@@ -15,9 +15,9 @@ from typing import NamedTuple
 import msgspec
 
 from mr_dedup.errors import FormatError, MrDedupError
-from mr_dedup.formats.folder_lock import FolderLock
-from mr_dedup.formats.folders import Folder, FolderFile
-from mr_dedup.formats.io_errors import cannot_be_written
+from mr_dedup.files.folder_lock import FolderLock
+from mr_dedup.files.folders import Folder, FolderFile
+from mr_dedup.files.io_errors import cannot_be_written
 from mr_dedup.index.folder import NewFiles, name_of
 from mr_dedup.index.hits import QueryBuffers
 from mr_dedup.index.loading import load_state, replay

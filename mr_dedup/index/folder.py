@@ -7,8 +7,8 @@ import re
 from pathlib import Path
 
 from mr_dedup.errors import MrDedupError
-from mr_dedup.formats.folder_lock import FolderLock
-from mr_dedup.formats.folders import Folder, FolderFile
+from mr_dedup.files.folder_lock import FolderLock
+from mr_dedup.files.folders import Folder, FolderFile
 
 MANIFEST_NAME, LOCK_NAME = "MANIFEST", "LOCK"
 

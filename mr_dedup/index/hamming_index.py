@@ -11,8 +11,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from mr_dedup.errors import MrDedupError
-from mr_dedup.formats.folder_lock import FolderLock
-from mr_dedup.formats.folders import Folder
+from mr_dedup.files.folder_lock import FolderLock
+from mr_dedup.files.folders import Folder
 from mr_dedup.hamming.design import designs_for
 from mr_dedup.index.committing import Committer
 from mr_dedup.index.folder import MANIFEST_NAME, locked, make_folder, name_of

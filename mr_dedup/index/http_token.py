@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 from mr_dedup.errors import MrDedupError
-from mr_dedup.formats.io_errors import cannot_be_read
+from mr_dedup.files.io_errors import cannot_be_read
 
 VARIABLE = "MR_DEDUP_TOKEN"
 """The environment variable of the token, if no file is given."""

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 
 from mr_dedup.errors import FormatError
-from mr_dedup.formats.folders import Folder
+from mr_dedup.files.folders import Folder
 from mr_dedup.index.hits import QUERY_BUFFERS, QueryBuffers
 from mr_dedup.index.ids import Ids
 from mr_dedup.index.log import Record

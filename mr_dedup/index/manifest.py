@@ -15,8 +15,8 @@ import xxhash
 from numpy.typing import NDArray
 
 from mr_dedup.errors import FormatError, MrDedupError
-from mr_dedup.formats.folders import Folder, FolderFile
-from mr_dedup.formats.io_errors import cannot_be_read
+from mr_dedup.files.folders import Folder, FolderFile
+from mr_dedup.files.io_errors import cannot_be_read
 from mr_dedup.hamming.design import designs_for
 from mr_dedup.index.folder import MANIFEST_NAME, is_index_file
 from mr_dedup.index.made_from import MadeFrom

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mr_dedup.errors import MrDedupError
-from mr_dedup.formats.folders import FolderFile
+from mr_dedup.files.folders import FolderFile
 from mr_dedup.index.committing import Committer
 from mr_dedup.index.segment import ABSENT, Segment
 from mr_dedup.index.segment_file import MAX_DOCUMENTS

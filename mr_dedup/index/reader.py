@@ -8,7 +8,7 @@ import threading
 from pathlib import Path
 
 from mr_dedup.errors import FormatError, MrDedupError
-from mr_dedup.formats.folders import Folder
+from mr_dedup.files.folders import Folder
 from mr_dedup.index.folder import MANIFEST_NAME
 from mr_dedup.index.loading import load_state, replay
 from mr_dedup.index.log import LogReader

@@ -18,8 +18,8 @@ import xxhash
 from numpy.typing import NDArray
 
 from mr_dedup.errors import FormatError
-from mr_dedup.formats.folders import FolderFile
-from mr_dedup.formats.io_errors import cannot_be_read
+from mr_dedup.files.folders import FolderFile
+from mr_dedup.files.io_errors import cannot_be_read
 from mr_dedup.hamming.bit_order import BitOrder
 from mr_dedup.hamming.design import BITS, TableDesign
 from mr_dedup.index import kernels

@@ -19,8 +19,8 @@ import xxhash
 from numpy.typing import NDArray
 
 from mr_dedup.errors import FormatError
-from mr_dedup.formats.folders import FolderFile
-from mr_dedup.formats.io_errors import cannot_be_written
+from mr_dedup.files.folders import FolderFile
+from mr_dedup.files.io_errors import cannot_be_written
 from mr_dedup.index.kernels import BLOCK_BITS
 
 MAGIC = b"\x89MRDSEG\n"

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mr_dedup.errors import MrDedupError
-from mr_dedup.formats.folders import FolderFile
+from mr_dedup.files.folders import FolderFile
 from mr_dedup.hamming.design import BITS
 from mr_dedup.hamming.kernels import sort_runs
 from mr_dedup.hamming.planner import spread_sample

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mr_dedup.formats.folders import Folder
+from mr_dedup.files.folders import Folder
 from mr_dedup.index.manifest import Manifest
 from mr_dedup.index.state import State
 

@@ -8,7 +8,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from mr_dedup.clusters.verification import MAX_SHINGLES, ShingleSets, text_hashes
+from mr_dedup.features.shingle_sets import MAX_SHINGLES, ShingleSets
+from mr_dedup.features.text_hashes import text_hashes
 from mr_dedup.formats.documents.batch import DocumentBatch
 from mr_dedup.formats.documents.chunks import DocumentChunk
 from mr_dedup.formats.tables import one_array

@@ -18,9 +18,9 @@ from mr_dedup.jobs.cached_documents import has_offsets, put_offsets, put_sets
 from mr_dedup.jobs.contract import Counters, Keyed, TaskInput
 from mr_dedup.jobs.document_job import DocumentJob
 from mr_dedup.jobs.frequencies import read_frequencies
-from mr_dedup.jobs.method_options import parsed_methods
 from mr_dedup.jobs.part_cache import PartCache
 from mr_dedup.jobs.signing import Signing, signing
+from mr_dedup.signatures.methods import parse_methods
 from mr_dedup.signatures.protocol import SignatureMethod
 
 COLUMNS = ("id", "fingerprint", "length", "file", "position", "chunk")
@@ -62,7 +62,7 @@ class FingerprintJob(DocumentJob, frozen=True, kw_only=True):
         if not self.methods:
             return []
         frequencies = read_frequencies(self.keyword_idf)
-        return parsed_methods(self.methods, frequencies, self.features.normalize)
+        return parse_methods(self.methods, frequencies, self.features.normalize)
 
     def warm_up(self) -> None:
         """Compile and load what tasks need."""

@@ -23,15 +23,11 @@ from numpy.typing import NDArray
 from mr_dedup.clusters.decisions import resolve, warm_up
 from mr_dedup.clusters.documents import ClusteredDocuments
 from mr_dedup.clusters.keep_policy import KeepPolicy
-from mr_dedup.clusters.stored_sets import StoredSets
-from mr_dedup.clusters.verification import (
-    ShingleSets,
-    number_texts,
-    shingle_sets,
-    text_hashes,
-)
 from mr_dedup.errors import MrDedupError
 from mr_dedup.features.options import FeatureOptions
+from mr_dedup.features.shingle_sets import ShingleSets, shingle_sets
+from mr_dedup.features.stored_shingle_sets import StoredSets
+from mr_dedup.features.text_hashes import number_texts, text_hashes
 from mr_dedup.fingerprints.simhash import simhash
 from mr_dedup.formats.documents.batch import DocumentBatch
 from mr_dedup.formats.documents.chunks import DocumentChunk

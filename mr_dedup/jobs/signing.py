@@ -8,9 +8,9 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from mr_dedup.clusters.verification import ShingleSets, shingle_sets
 from mr_dedup.features.document_frequencies import DocumentFrequencies
 from mr_dedup.features.options import FeatureOptions
+from mr_dedup.features.shingle_sets import ShingleSets, shingle_sets
 from mr_dedup.fingerprints.simhash import Fingerprints, simhash
 from mr_dedup.signatures.columns import columns_of
 from mr_dedup.signatures.combined import can_be_combined, combined

@@ -15,16 +15,16 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from mr_dedup.clusters.verification import shingle_sets
 from mr_dedup.errors import MrDedupError
 from mr_dedup.features.options import FeatureOptions
+from mr_dedup.features.shingle_sets import shingle_sets
 from mr_dedup.fingerprints.simhash import simhash
 from mr_dedup.formats.tables import one_array
 from mr_dedup.jobs.contract import Counters, Group, Keyed, Reduce, TaskInput
 from mr_dedup.jobs.document_job import DocumentJob
 from mr_dedup.jobs.frequencies import read_frequencies
 from mr_dedup.jobs.grouped_rows import WHOLE, GroupedRows
-from mr_dedup.jobs.method_options import parsed_methods, simhash_distance
+from mr_dedup.signatures.methods import is_simhash, parse_methods, simhash_distance
 from mr_dedup.signatures.protocol import SignatureMethod
 
 Rows = NDArray[np.int64]
@@ -60,16 +60,18 @@ class SimilarPairsJob(DocumentJob, frozen=True, kw_only=True):
         """Check the options."""
         if self.verify is not None and not 0 < self.verify <= 1:
             raise ValueError(f"verify must be above 0 and at most 1, or None, not {self.verify}")
-        if not self.methods or -1 in map(simhash_distance, self.methods):
-            raise ValueError("methods: expected at least one, and k of simhash")
+        if not self.methods:
+            raise ValueError("methods: expected at least one")
+        if any(is_simhash(name) and simhash_distance(name) is None for name in self.methods):
+            raise ValueError("methods: expected k of simhash, as in simhash:k=3")
 
     def rules(self) -> list[int | SignatureMethod]:
         """Return the methods, of simhash its k; ValueError for what is none."""
         found: list[int | SignatureMethod] = []
         frequencies = read_frequencies(self.keyword_idf)
         for name in self.methods:
-            k = simhash_distance(name)
-            found += parsed_methods([name], frequencies) if k is None else [k]
+            k = simhash_distance(name) if is_simhash(name) else None
+            found += parse_methods([name], frequencies) if k is None else [k]
         return found
 
     @cached_property

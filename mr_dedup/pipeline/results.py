@@ -8,13 +8,10 @@ summary.json          what the fingerprints are made from, how the documents are
 
 from __future__ import annotations
 
-import argparse
-import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -22,21 +19,15 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from mr_dedup.errors import FormatError, MrDedupError
+from mr_dedup.files.outputs import whole_file
 from mr_dedup.fingerprints.simhash import VERSION
 from mr_dedup.formats.documents.files import DocumentFile
 from mr_dedup.formats.documents.options import ReadOptions
 from mr_dedup.formats.fingerprint_parquet import FINGERPRINT, ID, LENGTH, create_table
-from mr_dedup.formats.outputs import whole_file
 from mr_dedup.formats.tables import read_table
-from mr_dedup.jobs.document_options import read_options
 from mr_dedup.pipeline.signature_rows import signature_batches
 from mr_dedup.pipeline.stages import checksum
-from mr_dedup.pipeline.summary import (
-    FORMAT_VERSION,
-    LaterRuns,
-    ReferenceSummary,
-    require_version,
-)
+from mr_dedup.pipeline.summary import FORMAT_VERSION, LaterRuns, Reading, Reference
 from mr_dedup.signatures.columns import VERSION as SIGNATURE_VERSION
 from mr_dedup.signatures.columns import schema_of
 from mr_dedup.signatures.protocol import SignatureMethod
@@ -54,49 +45,19 @@ _FILE = "file"
 
 
 @dataclass(frozen=True)
-class Reference:
-    """Another result that one was made against: where it is, from this one, and what it was.
-
-    Raises TypeError for other types, which a summary may contain.
-    """
-
-    folder: str
-    documents: int
-    fingerprints_checksum: str
-
-    def __post_init__(self) -> None:
-        for name, kind in (("folder", str), ("documents", int), ("fingerprints_checksum", str)):
-            if not isinstance(getattr(self, name), kind):
-                raise TypeError(f"{name}: expected {kind.__name__}, got {getattr(self, name)!r}")
-
-    def described(self) -> ReferenceSummary:
-        """Return it as a summary has it."""
-        return {
-            "folder": self.folder,
-            "documents": self.documents,
-            "fingerprints_checksum": self.fingerprints_checksum,
-        }
-
-
-@dataclass(frozen=True)
 class EarlierResult:
     """A result that a run is made against.
 
-    ``name`` is what the user calls its ``folder``. ``files`` are those below documents/, and how
-    many documents each has, in the order of ``fingerprints.parquet``, whose checksum is
-    ``fingerprints_checksum``. ``methods`` are those of which it has signatures, whose checksum is
-    ``signatures_checksum``, None if there are none. ``reading`` is how the documents are read, by
-    the names of options.
+    Attributes:
+        name: What the user calls its ``folder``.
+        summary: What its summary says to later runs.
+        files: Those below documents/, and how many documents each has, in the order of
+            fingerprints.parquet.
     """
 
     name: str
     folder: Path
-    features: str
-    fingerprints_checksum: str
-    reading: Mapping[str, Any]
-    against: tuple[Reference, ...]
-    methods: tuple[str, ...]
-    signatures_checksum: str | None
+    summary: LaterRuns
     files: tuple[tuple[str, int], ...]
 
     @classmethod
@@ -114,28 +75,27 @@ class EarlierResult:
             content = (folder / SUMMARY).read_bytes()
         except FileNotFoundError as error:
             raise MrDedupError(f"{name}: not a result of mr-dedup dedup: no {SUMMARY}") from error
-        known = _parsed(name, folder / SUMMARY, content)
-        if known["fingerprint_version"] != VERSION:
+        summary = LaterRuns.parse(name, folder / SUMMARY, content)
+        if summary.fingerprint_version != VERSION:
             raise MrDedupError(
-                f"{name}: its fingerprints are of version {known['fingerprint_version']}, those of "
+                f"{name}: its fingerprints are of version {summary.fingerprint_version}, those of "
                 f"this mr_dedup of version {VERSION}; de-duplicate its documents again"
             )
-        if known["methods"] and known["signature_version"] != SIGNATURE_VERSION:
+        if summary.methods and summary.signature_version != SIGNATURE_VERSION:
             raise MrDedupError(
-                f"{name}: its signatures are of version {known['signature_version']}, those "
+                f"{name}: its signatures are of version {summary.signature_version}, those "
                 f"of this mr_dedup of version {SIGNATURE_VERSION}; de-duplicate its documents again"
             )
         table = folder / FINGERPRINTS
         if not table.is_file():
             raise MrDedupError(f"{table}: no such file")
-        sums = {table: known["fingerprints_checksum"]}
-        if known["methods"]:
-            sums[folder / SIGNATURES] = known["signatures_checksum"]
+        sums: dict[Path, str | None] = {table: summary.fingerprints_checksum}
+        if summary.methods:
+            sums[folder / SIGNATURES] = summary.signatures_checksum
         for file, expected in sums.items():
             if not file.is_file() or checksum(file) != expected:
                 raise FormatError(file, None, f"is not the file that {SUMMARY} was written for")
-        del known["fingerprint_version"], known["signature_version"]
-        return cls(name=name, folder=folder, files=tuple(_files_of(table)), **known)
+        return cls(name, folder, summary, tuple(_files_of(table)))
 
     @property
     def documents(self) -> int:
@@ -155,7 +115,7 @@ class EarlierResult:
         if not methods:
             return
         self.check_methods(methods)
-        numbers = [self.methods.index(method.name) for method in methods]
+        numbers = [self.summary.methods.index(method.name) for method in methods]
         wanted = schema_of(methods)
         # a column is called by its method's number there
         there = [
@@ -170,8 +130,8 @@ class EarlierResult:
     def check_methods(self, methods: Sequence[SignatureMethod]) -> None:
         """Raise MrDedupError for a method of which there are no signatures."""
         for method in methods:
-            if method.name not in self.methods:
-                made = "; ".join(self.methods) or "none"
+            if method.name not in self.summary.methods:
+                made = "; ".join(self.summary.methods) or "none"
                 raise MrDedupError(
                     f"{self.name}: has no signatures by {method.name}, but by {made}: documents "
                     "are compared with it by a method that it has, parameters included"
@@ -183,14 +143,14 @@ class EarlierResult:
             DocumentFile.detect(
                 self.folder / DOCUMENTS / name,
                 name=str(Path(self.name) / DOCUMENTS / name),
-                format=self.reading["format"],
+                format=self.summary.reading.format,
             )
             for name, _ in self.files
         ]
 
     def read_options(self) -> ReadOptions:
         """Return how they are read; what cannot be read is an error, as it was read before."""
-        return read_options(argparse.Namespace(**self.reading, strict=True))
+        return self.summary.reading.options()
 
     def referred_to(self, reference: Reference) -> EarlierResult:
         """Return another result that this one was made against.
@@ -205,14 +165,14 @@ class EarlierResult:
         if not path.is_dir():
             raise MrDedupError(f"{name}: no such directory, and {self.name} was made against it")
         found = EarlierResult.read(name)
-        if found.fingerprints_checksum != reference.fingerprints_checksum:
+        if found.summary.fingerprints_checksum != reference.fingerprints_checksum:
             raise MrDedupError(f"{name}: is not the result that {self.name} was made against")
         return found
 
     def reference_from(self, out: Path) -> Reference:
         """Return what the result ``out`` says of this one."""
         relative = os.path.relpath(self.folder.resolve(), out.parent.resolve() / out.name)
-        return Reference(relative, self.documents, self.fingerprints_checksum)
+        return Reference(relative, self.documents, self.summary.fingerprints_checksum)
 
 
 def followed(results: Sequence[EarlierResult], *, further: bool) -> list[EarlierResult]:
@@ -227,7 +187,7 @@ def followed(results: Sequence[EarlierResult], *, further: bool) -> list[Earlier
         if path in found:
             return
         found[path] = None
-        for reference in result.against if further else ():
+        for reference in result.summary.against if further else ():
             visit(result.referred_to(reference))
         # last, so that it comes after them
         del found[path]
@@ -243,11 +203,11 @@ def not_followed(results: Sequence[EarlierResult]) -> list[tuple[str, str]]:
 
     Each with the name of the result that was made against it.
     """
-    known = {result.fingerprints_checksum for result in results}
+    known = {result.summary.fingerprints_checksum for result in results}
     return [
         (result.name, os.path.normpath(Path(result.name) / reference.folder))
         for result in results
-        for reference in result.against
+        for reference in result.summary.against
         if reference.fingerprints_checksum not in known
     ]
 
@@ -320,50 +280,23 @@ def record_for_later(
     result: Path,
     out: Path,
     features: str,
-    reading: Mapping[str, Any],
+    reading: Reading,
     against: Sequence[EarlierResult],
     methods: Sequence[str] = (),
 ) -> LaterRuns:
     """Return what later runs need to know of the ``result`` that is to be at ``out``."""
     signatures = result / SIGNATURES
-    return {
-        "format_version": FORMAT_VERSION,
-        "features": features,
-        "fingerprint_version": VERSION,
-        "signature_version": SIGNATURE_VERSION,
-        "fingerprints_checksum": checksum(result / FINGERPRINTS),
-        "methods": list(methods),
-        "signatures_checksum": checksum(signatures) if signatures.exists() else None,
-        "reading": dict(reading),
-        "against": [earlier.reference_from(out).described() for earlier in against],
-    }
-
-
-def _parsed(name: str, path: Path, content: bytes) -> dict[str, Any]:
-    """Return what later runs need of the summary of the result ``name``.
-
-    Raises FormatError if it is not there, MrDedupError if the format has another version.
-    """
-    try:
-        found = json.loads(content)
-        require_version(name, found)
-        record = {
-            "fingerprint_version": found["fingerprint_version"],
-            "signature_version": found["signature_version"],
-            "features": found["features"],
-            "fingerprints_checksum": found["fingerprints_checksum"],
-            "reading": found["reading"],
-            "methods": tuple(map(str, found["methods"])),
-            "signatures_checksum": found["signatures_checksum"],
-            "against": tuple(Reference(**entry) for entry in found["against"]),
-        }
-        # validate
-        read_options(argparse.Namespace(**record["reading"], strict=True))
-        DocumentFile(None, "", record["reading"]["format"] or "jsonl")
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        reason = f"lacks what later runs need: {type(error).__name__}: {error}"
-        raise FormatError(path, None, reason) from error
-    return record
+    return LaterRuns(
+        format_version=FORMAT_VERSION,
+        features=features,
+        fingerprint_version=VERSION,
+        signature_version=SIGNATURE_VERSION,
+        fingerprints_checksum=checksum(result / FINGERPRINTS),
+        methods=tuple(methods),
+        signatures_checksum=checksum(signatures) if signatures.exists() else None,
+        reading=reading,
+        against=tuple(earlier.reference_from(out) for earlier in against),
+    )
 
 
 def _files_of(path: Path) -> Iterator[tuple[str, int]]:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from mr_dedup.clusters.decisions import Reason
 from mr_dedup.errors import MrDedupError
-from mr_dedup.formats.outputs import whole_file
+from mr_dedup.files.outputs import whole_file
 from mr_dedup.formats.tables import one_array
 from mr_dedup.pipeline.document_rows import Locations, Rows
 from mr_dedup.pipeline.summary import DecisionSummary

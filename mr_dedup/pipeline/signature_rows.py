@@ -13,7 +13,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from mr_dedup.errors import FormatError
-from mr_dedup.formats.outputs import whole_file
+from mr_dedup.files.outputs import whole_file
 from mr_dedup.signatures.columns import schema_of, signatures_in
 from mr_dedup.signatures.protocol import SignatureMethod, Signatures
 

@@ -15,7 +15,7 @@ from typing import Any
 import xxhash
 
 from mr_dedup.errors import FormatError, MrDedupError
-from mr_dedup.formats.outputs import whole_file
+from mr_dedup.files.outputs import whole_file
 
 _MANIFEST = "manifest.json"
 _VERSION = 4

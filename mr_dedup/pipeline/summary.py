@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, TypedDict
+from pathlib import Path
+from typing import TypedDict
 
+import msgspec
 from typing_extensions import NotRequired
 
-from mr_dedup.errors import MrDedupError
+from mr_dedup.errors import FormatError, MrDedupError
+from mr_dedup.formats.documents.files import DocumentFormat
+from mr_dedup.formats.documents.options import HtmlText, ReadOptions
 from mr_dedup.formats.documents.rejects import SkipReason
 
 FORMAT_VERSION = 2
@@ -64,15 +67,68 @@ class ExpectedRecall(TypedDict):
     recall: float
 
 
-class ReferenceSummary(TypedDict):
-    """Another result that a result was made against."""
+class RunSummary(StageSummary):
+    """What a run reports of itself."""
+
+    files_read: int
+    shingles: str
+    expected_recalls: list[ExpectedRecall]
+
+
+class Reading(msgspec.Struct, frozen=True):
+    """How the documents of a result are read, by the names of the command's options.
+
+    Raises ValueError for values out of range.
+
+    >>> Reading.of(ReadOptions(text_name="content"), "jsonl").options().text_name
+    'content'
+    """
+
+    id_field: tuple[str, ...] | None
+    text_field: str
+    html_field: str
+    html: HtmlText
+    max_record_size: int
+    format: DocumentFormat | None
+
+    def __post_init__(self) -> None:
+        self.options()
+
+    @classmethod
+    def of(cls, options: ReadOptions, format: DocumentFormat | None) -> Reading:
+        """Return what to record of ``options`` and the format of all files."""
+        return cls(
+            tuple(options.id_names), options.text_name, options.html_name, options.html,
+            options.max_record_bytes, format,
+        )  # fmt: skip
+
+    def options(self) -> ReadOptions:
+        """Return them as options, by which a record that cannot be read is an error."""
+        return ReadOptions(
+            id_names=self.id_field or ReadOptions.id_names,
+            text_name=self.text_field,
+            html_name=self.html_field,
+            html=self.html,
+            max_record_bytes=self.max_record_size,
+            strict=True,
+        )
+
+
+class Reference(msgspec.Struct, frozen=True):
+    """Another result that a result was made against: where it is, from this one, and what it was.
+
+    Attributes:
+        folder: Its directory, relative to that of the result.
+        documents: The number of documents that were kept.
+        fingerprints_checksum: The checksum of its fingerprints.
+    """
 
     folder: str
     documents: int
     fingerprints_checksum: str
 
 
-class LaterRuns(TypedDict):
+class LaterRuns(msgspec.Struct, frozen=True):
     """What later runs need to know of a result."""
 
     format_version: int
@@ -80,29 +136,39 @@ class LaterRuns(TypedDict):
     fingerprint_version: int
     signature_version: int
     fingerprints_checksum: str
-    methods: list[str]
+    methods: tuple[str, ...]
     signatures_checksum: str | None
-    reading: dict[str, Any]
-    against: list[ReferenceSummary]
+    reading: Reading
+    against: tuple[Reference, ...]
+
+    @classmethod
+    def parse(cls, name: str, path: Path, content: bytes) -> LaterRuns:
+        """Return what the summary of the result ``name``, in the file ``path``, says.
+
+        Raises:
+            FormatError: If ``content`` is not JSON, lacks a key, or a value has another type.
+            MrDedupError: If the format of the result has another version.
+        """
+        try:
+            require_version(name, content)
+            return msgspec.json.decode(content, type=cls)
+        except msgspec.MsgspecError as error:
+            raise FormatError(path, None, f"lacks what later runs need: {error}") from error
 
 
-class Summary(StageSummary, LaterRuns):
-    """The whole of summary.json."""
-
-    files_read: int
-    shingles: str
-    expected_recalls: list[ExpectedRecall]
+class _Versioned(msgspec.Struct):
+    format_version: int = 1
 
 
-def require_version(name: str, summary: Mapping[str, Any]) -> None:
+def require_version(name: str, summary: bytes) -> None:
     """Raise MrDedupError if the result ``name`` has another version than FORMAT_VERSION.
 
-    >>> require_version("week1", {"read": 9, "kept": 7})
+    >>> require_version("week1", b'{"read": 9, "kept": 7}')
     Traceback (most recent call last):
     mr_dedup.errors.MrDedupError: week1: is a result of format version 1, but this mr_dedup reads \
 version 2; de-duplicate its documents again
     """
-    version = summary.get("format_version", 1)
+    version = msgspec.json.decode(summary, type=_Versioned).format_version
     if version != FORMAT_VERSION:
         raise MrDedupError(
             f"{name}: is a result of format version {version}, but this mr_dedup reads version "

@@ -14,11 +14,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from mr_dedup.clusters.verification import ShingleSets, shingle_sets
 from mr_dedup.errors import MrDedupError
+from mr_dedup.features.shingle_sets import ShingleSets, shingle_sets
+from mr_dedup.formats.pair_files import TruePairs
 from mr_dedup.report.compared_methods import ComparedMethod, Rows, Texts
 from mr_dedup.report.evaluation import Counts
-from mr_dedup.report.pair_files import TruePairs
 from mr_dedup.signatures.candidates import texts_of_keys
 from mr_dedup.signatures.protocol import Signatures
 

@@ -23,8 +23,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from mr_dedup.errors import MrDedupError
-from mr_dedup.report.decision_file import DecidedDocuments
-from mr_dedup.report.pair_files import DocumentPairs, TruePairs
+from mr_dedup.formats.decision_file import DecidedDocuments
+from mr_dedup.formats.pair_files import DocumentPairs, TruePairs
 
 Pairs = NDArray[np.int64]
 """Rows of documents, int64[n, 2], the smaller one first."""

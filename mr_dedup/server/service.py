@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from mr_dedup.errors import MrDedupError
-from mr_dedup.formats.temporary import temporary_folder
+from mr_dedup.files.temporary import temporary_folder
 from mr_dedup.hamming.bit_order import BitOrder
 from mr_dedup.hamming.design import BITS, designs_for
 from mr_dedup.index import http_messages as messages

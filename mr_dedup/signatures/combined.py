@@ -10,9 +10,9 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from mr_dedup.clusters.verification import MAX_SHINGLES, ShingleSets, space_for_sets
 from mr_dedup.features.options import FeatureOptions
 from mr_dedup.features.preparation import prepared_batch
+from mr_dedup.features.shingle_sets import MAX_SHINGLES, ShingleSets, space_for_sets
 from mr_dedup.features.shingles import scratch_for, shingle_rule
 from mr_dedup.fingerprints.simhash import Fingerprints
 from mr_dedup.signatures import combined_kernels as kernels

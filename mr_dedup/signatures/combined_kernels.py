@@ -10,8 +10,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mr_dedup.clusters.verification_kernels import write_set
 from mr_dedup.features.shingle_kernels import find_features
+from mr_dedup.features.shingle_set_kernels import write_set
 from mr_dedup.fingerprints.kernels import BITS, simhash
 from mr_dedup.kernels.jit import kernel
 from mr_dedup.kernels.unsigned import U0

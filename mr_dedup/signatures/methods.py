@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, get_args, get_type_hints
 
@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from mr_dedup.features.document_frequencies import DocumentFrequencies
     from mr_dedup.signatures.protocol import SignatureMethod
 
+SIMHASH = "simhash"
+"""The method that is not by exact keys: fingerprints within some bits of one another."""
 
 METHODS: Mapping[str, tuple[str, str]] = {
     "exact": ("exact", "Exact"),
@@ -76,6 +78,42 @@ def parse_method(
         return kind(**(values if chosen.keys() & values.keys() else chosen | values))
     except ValueError as error:
         raise ValueError(f"method {text!r}: {error}") from error
+
+
+def parse_methods(
+    names: Sequence[str],
+    frequencies: DocumentFrequencies | None,
+    normalize: str = "nfkc",
+    similarity: float | None = None,
+    shingles: str | None = None,
+) -> list[SignatureMethod]:
+    """Return the methods that a user names, each once; arguments and errors as of parse_method."""
+    for name in names:
+        title = name.partition(":")[0]
+        if title not in METHODS:
+            raise ValueError(f"method {title!r} is not one of {SIMHASH}, {', '.join(METHODS)}")
+    parsed = [parse_method(name, frequencies, normalize, similarity, shingles) for name in names]
+    return list({method.name: method for method in parsed}.values())
+
+
+def is_simhash(name: str) -> bool:
+    """Return whether a user's name of a method, with its parameters, is that of simhash."""
+    return name.partition(":")[0] == SIMHASH
+
+
+def simhash_distance(name: str) -> int | None:
+    """Return k of ``simhash:k=K``, None of ``simhash``; ValueError for other parameters.
+
+    >>> simhash_distance("simhash:k=3")
+    3
+    """
+    _, colon, rest = name.partition(":")
+    if not colon:
+        return None
+    key, _, value = rest.partition("=")
+    if key != "k" or not (value.isascii() and value.isdecimal()):
+        raise ValueError(f"method {name!r}: simhash has one parameter, as in simhash:k=3")
+    return int(value)
 
 
 def _parameters(text: str) -> dict[str, str]:

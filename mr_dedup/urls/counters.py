@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mr_dedup.errors import FormatError, MrDedupError
-from mr_dedup.formats.folders import FolderFile
+from mr_dedup.files.folders import FolderFile
 from mr_dedup.urls import counting_bloom
 from mr_dedup.urls.counting_bloom import BloomShape, CountingBloom
 from mr_dedup.urls.digests import Digests

@@ -21,7 +21,7 @@ import xxhash
 from numpy.typing import NDArray
 
 from mr_dedup.errors import FormatError
-from mr_dedup.formats.folders import FolderFile
+from mr_dedup.files.folders import FolderFile
 from mr_dedup.urls import counting_bloom_kernels as kernels
 from mr_dedup.urls.digests import Digests
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mr_dedup.formats.folders import FolderFile
+from mr_dedup.files.folders import FolderFile
 from mr_dedup.urls.canonical import NotAUrlError, UrlForm
 from mr_dedup.urls.counters import UNSAVED_DIGESTS, StoreCounters
 from mr_dedup.urls.counting_bloom import BloomShape, CountingBloom

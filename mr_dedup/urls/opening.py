@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from mr_dedup.errors import FormatError, MrDedupError
-from mr_dedup.formats.folder_lock import FolderLock
-from mr_dedup.formats.folders import Folder, FolderFile
-from mr_dedup.formats.io_errors import cannot_be_read
+from mr_dedup.files.folder_lock import FolderLock
+from mr_dedup.files.folders import Folder, FolderFile
+from mr_dedup.files.io_errors import cannot_be_read
 from mr_dedup.urls.canonical import UrlForm
 from mr_dedup.urls.counters import UNSAVED_DIGESTS
 from mr_dedup.urls.counting_bloom import BloomShape

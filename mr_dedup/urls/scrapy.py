@@ -35,7 +35,7 @@ from scrapy.dupefilters import BaseDupeFilter
 from scrapy.utils.job import job_dir
 from scrapy.utils.request import RequestFingerprinter
 
-from mr_dedup.formats.temporary import temporary_folder
+from mr_dedup.files.temporary import temporary_folder
 from mr_dedup.urls.canonical import NotAUrlError, UrlForm, read_mirrors
 from mr_dedup.urls.counting_bloom import BloomShape
 from mr_dedup.urls.digests import from_bytes

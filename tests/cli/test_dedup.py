@@ -18,11 +18,11 @@ from mr_dedup.cli.main import main
 from mr_dedup.engines.streaming import RUNNERS
 from mr_dedup.features.options import FeatureOptions
 from mr_dedup.fingerprints import simhash
+from mr_dedup.formats.decision_file import read_decisions
 from mr_dedup.formats.documents import chunks as document_chunks
 from mr_dedup.pipeline import dedup as pipeline
 from mr_dedup.pipeline.run_decisions import RunDecisions
 from mr_dedup.pipeline.stages import Stages, has_finished
-from mr_dedup.report.decision_file import read_decisions
 from mr_dedup.signatures import columns
 from tests.cli.documents import (
     KEPT,

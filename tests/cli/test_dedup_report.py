@@ -10,10 +10,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from mr_dedup.cli.dedup_report import report_data, write_dedup_report
 from mr_dedup.clusters.decisions import Reason
 from mr_dedup.pipeline.dedup_stages.files import CLUSTERS, DECISIONS, ROWS, SAMPLES, SHOWN
 from mr_dedup.pipeline.document_rows import rows_schema
+from mr_dedup.report.dedup_report import report_data, write_dedup_report
 
 EARLIER = 1000
 CLUSTER_SIZE = 4

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from mr_dedup.clusters.verification import shingle_sets
+from mr_dedup.features.shingle_sets import shingle_sets
 from tests.cli.documents import write_jsonl
 from tests.cli.running import by_turns
 from tests.cli.test_dedup import done, mistake

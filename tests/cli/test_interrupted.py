@@ -123,9 +123,9 @@ def test_a_command_that_is_done_is_not_interrupted_any_more():
 
 def test_compare_is_alone_with_its_folder(tmp_path):
     from mr_dedup.cli.main import main
-    from mr_dedup.cli.result_folder import locked
+    from mr_dedup.files.output_folders import locked
 
-    with locked(tmp_path / "out"):
+    with locked(tmp_path / "out", print):
         words = ["compare", "none.jsonl", "--truth", "none.tsv", "-o", str(tmp_path / "out")]
         assert main(words) == 2
     assert list(tmp_path.iterdir()) == []

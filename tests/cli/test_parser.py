@@ -1,11 +1,9 @@
 """Options may stand before, between and after positional arguments."""
 
-import doctest
 import itertools
 
 import pytest
 
-from mr_dedup.cli import parser
 from mr_dedup.cli.main import build_parser
 
 
@@ -13,10 +11,6 @@ def parsed(*argv):
     options = vars(build_parser(argv).parse_args(argv))
     others = ("run", "format_options", "cluster_arguments")
     return {name: options[name] for name in options if name not in others}
-
-
-def test_examples():
-    assert doctest.testmod(parser).failed == 0
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from mr_dedup.clusters.documents import ClusteredDocuments
-from mr_dedup.clusters.verification import number_texts, text_hashes
+from mr_dedup.features.text_hashes import number_texts, text_hashes
 
 
 @dataclass(frozen=True)

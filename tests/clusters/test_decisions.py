@@ -10,13 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mr_dedup.clusters import decision_kernels, verification_kernels
+from mr_dedup.clusters import decision_kernels
 from mr_dedup.clusters import decisions as decisions_module
 from mr_dedup.clusters.decisions import THRESHOLD, Limits, Reason, resolve
 from mr_dedup.clusters.documents import ClusteredDocuments
 from mr_dedup.clusters.keep_policy import KeepPolicy
-from mr_dedup.clusters.verification import MAX_SHINGLES, ShingleSets, shingle_sets
+from mr_dedup.features import shingle_set_kernels
 from mr_dedup.features.options import FeatureOptions
+from mr_dedup.features.shingle_sets import MAX_SHINGLES, ShingleSets, shingle_sets
 from tests.clusters.clustered import Page, columns
 from tests.clusters.sketch_oracle import estimate
 from tests.features import text_oracle
@@ -504,7 +505,7 @@ def test_a_limit_of_nothing_is_refused():
 
 def test_after_a_warm_up_nothing_is_left_to_compile():
     decisions_module.warm_up()
-    kernels = (decision_kernels, verification_kernels)
+    kernels = (decision_kernels, shingle_set_kernels)
     compiled = {
         f"{module.__name__}.{name}": kernel
         for module in kernels

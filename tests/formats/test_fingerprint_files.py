@@ -29,7 +29,7 @@ from mr_dedup.formats.fingerprint_files import (
 )
 from mr_dedup.formats.fingerprint_parquet import create_table
 from mr_dedup.formats.fingerprint_writer import create
-from tests.formats.test_outputs import files_of_at_most
+from tests.files.test_outputs import files_of_at_most
 from tests.strategies import FINGERPRINTS, costly
 
 ENDINGS = [

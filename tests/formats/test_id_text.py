@@ -1,6 +1,5 @@
 """Ids as fields of text: every id another field, every field of one id."""
 
-import doctest
 import itertools
 
 import pyarrow as pa
@@ -43,7 +42,3 @@ def test_ids_that_need_nothing_are_as_they_were():
     sliced = array(["x", *ids])[1:]
     assert id_text.escape_ids(sliced).to_pylist() == ids
     assert id_text.unescape_ids(sliced).to_pylist() == ids
-
-
-def test_examples():
-    assert doctest.testmod(id_text).failed == 0

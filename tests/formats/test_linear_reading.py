@@ -12,10 +12,9 @@ import pytest
 from resiliparse.extract import html2text
 from resiliparse.parse.html import HTMLTree
 
-from mr_dedup.formats import content, fingerprint_files, lines, url_lines
+from mr_dedup.formats import content, fingerprint_files, lines, pair_files, url_lines
 from mr_dedup.formats.documents import html_text, http_body
 from mr_dedup.formats.documents.rejects import Rejects
-from mr_dedup.report import pair_files
 from tests.formats.documents.reading import read
 from tests.formats.documents.test_document_warc import page
 

@@ -7,7 +7,7 @@ import pytest
 
 from mr_dedup.errors import MrDedupError
 from mr_dedup.formats.sorted_runs import sorted_distinct
-from tests.formats.test_outputs import files_of_at_most
+from tests.files.test_outputs import files_of_at_most
 
 
 @pytest.mark.parametrize("run_count", [1, 2, 7, 100, 999, 1000, 1001, 5000])

@@ -5,7 +5,7 @@ import tempfile
 import numpy as np
 import pytest
 
-from mr_dedup.formats.spill import Spill
+from mr_dedup.files.spill import Spill
 from mr_dedup.hamming import pair_order
 from mr_dedup.hamming.pair_order import in_order
 from mr_dedup.hamming.pairs import Pairs

@@ -9,8 +9,8 @@ import pytest
 
 from mr_dedup.errors import MrDedupError
 from mr_dedup.index.hamming_index import HammingIndex
+from mr_dedup.index.integrity import verify
 from mr_dedup.index.reader import IndexReader
-from mr_dedup.index.verification import verify
 from tests.index.index_oracle import Oracle
 from tests.index.test_hamming_index import add_numbers, found, pages, spread, values, wait_for
 

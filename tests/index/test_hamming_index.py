@@ -16,17 +16,17 @@ import numpy as np
 import pytest
 
 from mr_dedup.errors import FormatError, MrDedupError
-from mr_dedup.formats.folders import FolderFile
+from mr_dedup.files.folders import FolderFile
 from mr_dedup.index import merging
 from mr_dedup.index.folder import IndexInUseError
 from mr_dedup.index.hamming_index import HammingIndex
 from mr_dedup.index.ids import Ids
+from mr_dedup.index.integrity import verify
 from mr_dedup.index.log import Record, open_log
 from mr_dedup.index.reader import IndexReader
 from mr_dedup.index.segment import Segment
 from mr_dedup.index.snapshot import Snapshot
 from mr_dedup.index.state import State
-from mr_dedup.index.verification import verify
 from tests.index.index_oracle import Oracle
 
 ROOT = Path(__file__).parent.parent.parent

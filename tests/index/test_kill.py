@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 from mr_dedup.index.hamming_index import HammingIndex
+from mr_dedup.index.integrity import verify
 from mr_dedup.index.reader import IndexReader
-from mr_dedup.index.verification import verify
 from tests.index.index_oracle import Oracle
 from tests.index.killed_writer import MEMORY_DOCUMENTS, K, work
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from mr_dedup.index.hamming_index import HammingIndex
-from mr_dedup.index.verification import verify
+from mr_dedup.index.integrity import verify
 from tests.index.disk_model import Disk
 
 MEMORY_DOCUMENTS = 40

@@ -10,8 +10,8 @@ import pytest
 from mr_dedup.errors import MrDedupError
 from mr_dedup.index import merging
 from mr_dedup.index.hamming_index import HammingIndex
+from mr_dedup.index.integrity import verify
 from mr_dedup.index.reader import IndexReader
-from mr_dedup.index.verification import verify
 
 
 def fingerprints(ids):

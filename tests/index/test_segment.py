@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mr_dedup.errors import FormatError
-from mr_dedup.formats.folders import FolderFile
+from mr_dedup.files.folders import FolderFile
 from mr_dedup.hamming.design import designs_for
 from mr_dedup.index.ids import Ids
 from mr_dedup.index.segment import ABSENT, Segment

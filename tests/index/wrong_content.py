@@ -17,8 +17,8 @@ import xxhash
 
 from mr_dedup.errors import FormatError
 from mr_dedup.index.hamming_index import HammingIndex
+from mr_dedup.index.integrity import verify
 from mr_dedup.index.reader import IndexReader
-from mr_dedup.index.verification import verify
 
 BLOCK_BYTES = 1 << 16
 NUMBERS = (-1, 0, 1, 2, 17, 31, 63, 64, 65, 1 << 16, 1 << 31, (1 << 32) - 1, 1 << 40, 1 << 62)

@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from mr_dedup.clusters.verification import shingle_sets
 from mr_dedup.features.options import FeatureOptions
+from mr_dedup.features.shingle_sets import shingle_sets
 from mr_dedup.formats import lines
 from mr_dedup.formats.documents.files import DocumentFile
 from mr_dedup.formats.documents.options import ReadOptions
@@ -24,7 +24,7 @@ from mr_dedup.jobs.fingerprint import FingerprintJob
 from mr_dedup.jobs.part_cache import PartCache
 from mr_dedup.jobs.reading import chunk_of
 from mr_dedup.jobs.resolve import ResolveJob
-from tests.formats.test_outputs import files_of_at_most
+from tests.files.test_outputs import files_of_at_most
 
 SHINGLES = FeatureOptions(unit="auto", weighting="binary")
 KEYS = 7

@@ -6,9 +6,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from mr_dedup.clusters.verification import shingle_sets
 from mr_dedup.errors import MrDedupError
 from mr_dedup.features.options import FeatureOptions
+from mr_dedup.features.shingle_sets import shingle_sets
 from mr_dedup.hamming import planner, row_pairs
 from mr_dedup.report.compared_methods import KeyMethod, SimhashMethod
 from mr_dedup.report.comparison import Comparison, Truth, slice_size

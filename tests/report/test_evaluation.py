@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mr_dedup.errors import FormatError, MrDedupError
-from mr_dedup.report.decision_file import DecidedDocuments
+from mr_dedup.formats.decision_file import DecidedDocuments
+from mr_dedup.formats.document_lengths import fingerprint_file_lengths, lengths_of
+from mr_dedup.formats.pair_files import DocumentPairs, TruePairs
 from mr_dedup.report.evaluation import Counts, Evaluation
-from mr_dedup.report.lengths import fingerprint_file_lengths, lengths_of
-from mr_dedup.report.pair_files import DocumentPairs, TruePairs
 
 BANDS = [0.5, 0.8, 0.9, 1.0]
 EDGES = [0, 10, 50]

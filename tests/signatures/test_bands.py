@@ -1,13 +1,11 @@
 """Bands against drawing them, and against every other choice."""
 
-import doctest
 import itertools
 import random
 
 import pytest
 
 from mr_dedup.features.options import FeatureOptions
-from mr_dedup.signatures import bands as bands_module
 from mr_dedup.signatures.bands import (
     MIN_SIMILARITY,
     RECALL,
@@ -19,10 +17,6 @@ from mr_dedup.signatures.methods import parse_method
 from mr_dedup.signatures.minwise import MAX_PERMUTATIONS
 
 SIMILARITIES = [0.5, 0.55, 0.6, 0.7, 0.75, 0.8, 0.9, 0.95, 0.99, 0.999, 1.0]
-
-
-def test_examples():
-    assert doctest.testmod(bands_module).failed == 0
 
 
 def by_all_outcomes(similarity, bands, rows, least):

@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mr_dedup.clusters import verification
-from mr_dedup.clusters.verification import shingle_sets
 from mr_dedup.features.options import FeatureOptions
+from mr_dedup.features.shingle_sets import MAX_SHINGLES, shingle_sets
 from mr_dedup.fingerprints.simhash import simhash
 from mr_dedup.signatures import combined as module
 from mr_dedup.signatures.combined import can_be_combined, combined
@@ -61,7 +60,7 @@ def test_sets_of_large_texts_are_cut(monkeypatch):
     expected = shingle_sets(array, options, max_hashes=1000)
     assert np.array_equal(found.sets.hashes, expected.hashes)
     assert found.sets.sizes.tolist() == expected.sizes.tolist()
-    assert verification.MAX_SHINGLES > 1000
+    assert MAX_SHINGLES > 1000
 
 
 def test_features_that_weigh_repeats_otherwise_are_refused():

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from mr_dedup.errors import FormatError
-from mr_dedup.formats.folders import Folder
+from mr_dedup.files.folders import Folder
 from mr_dedup.urls.counting_bloom import (
     HEADER,
     SEGMENT_WORDS,

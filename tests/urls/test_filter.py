@@ -8,7 +8,7 @@ import pytest
 import redis
 
 from mr_dedup.errors import MrDedupError
-from mr_dedup.formats.folders import FolderFile
+from mr_dedup.files.folders import FolderFile
 from mr_dedup.urls.canonical import NotAUrlError, UrlForm
 from mr_dedup.urls.counting_bloom import BloomShape, CountingBloom, load
 from mr_dedup.urls.filter import UrlFilter

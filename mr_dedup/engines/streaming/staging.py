@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from mr_dedup.errors import MrDedupError
-from mr_dedup.formats.temporary import temporary_folder
+from mr_dedup.files.temporary import temporary_folder
 
 _PLAIN = re.compile(r"[\w./@%+=:, ()~-]*")
 """Paths mrjob takes as they are: of others it globs some characters, splits at # and newlines."""

@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from mr_dedup.errors import FormatError
+from mr_dedup.files.io_errors import reading, writing
 from mr_dedup.formats.chunks import Chunk, grouped
 from mr_dedup.formats.documents.files import DocumentFile, DocumentPart
-from mr_dedup.formats.io_errors import reading, writing
 from mr_dedup.formats.parquet_rows import open_parquet
 
 CHUNK_BYTES = 64 << 20

@@ -9,12 +9,12 @@ from pathlib import Path, PurePosixPath
 from typing import Literal, get_args
 
 from mr_dedup.errors import FormatError, MrDedupError
+from mr_dedup.files.inputs import expand, kind_of, local_path
+from mr_dedup.files.io_errors import reading
 from mr_dedup.formats.chunks import Part
 from mr_dedup.formats.compression import Compression, compression_by_suffix, suffix_inside
 from mr_dedup.formats.documents.hadoop_lines import HadoopSplit
 from mr_dedup.formats.fingerprint_files import UnknownFormatError
-from mr_dedup.formats.inputs import expand, kind_of, local_path
-from mr_dedup.formats.io_errors import reading
 
 DocumentFormat = Literal["jsonl", "parquet", "warc", "text", "html"]
 FORMATS: tuple[DocumentFormat, ...] = get_args(DocumentFormat)

@@ -12,7 +12,7 @@ from typing import BinaryIO, Literal
 import msgspec
 
 from mr_dedup.errors import FormatError, NothingReadError, TooManyRejectedError
-from mr_dedup.formats.outputs import whole_file
+from mr_dedup.files.outputs import whole_file
 
 SkipReason = Literal["record_type", "http_status", "media_type"]
 """Why a valid WARC record is not a document."""

@@ -9,10 +9,10 @@ from collections.abc import Collection, Generator, Iterator
 from pathlib import Path
 
 from mr_dedup.errors import MrDedupError
+from mr_dedup.files.io_errors import reading, reason_of
 from mr_dedup.formats.compression import SUFFIX_OF_COMPRESSION, compression_by_magic
 from mr_dedup.formats.content import open_content
 from mr_dedup.formats.documents.files import DocumentFile, DocumentFormat
-from mr_dedup.formats.io_errors import reading, reason_of
 
 _COPIED_BYTES = 1 << 20
 

@@ -14,9 +14,9 @@ from mr_dedup.formats.documents.chunks import DocumentChunk
 from mr_dedup.formats.documents.files import DocumentFile, DocumentFormat
 from mr_dedup.formats.documents.options import ReadOptions
 from mr_dedup.jobs.contract import Job
-from mr_dedup.jobs.method_options import SIMHASH
 from mr_dedup.pipeline.fingerprint_clusters import JoinSettings
 from mr_dedup.pipeline.results import EarlierResult
+from mr_dedup.signatures.methods import SIMHASH
 from mr_dedup.signatures.protocol import SignatureMethod
 
 

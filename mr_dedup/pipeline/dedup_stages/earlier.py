@@ -18,9 +18,9 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from mr_dedup.engines.engine import JobOutput
+from mr_dedup.files.outputs import whole_file
 from mr_dedup.formats.documents.chunks import DocumentChunk, cut_into_chunks
 from mr_dedup.formats.documents.files import DocumentFile
-from mr_dedup.formats.outputs import whole_file
 from mr_dedup.formats.tables import read_table
 from mr_dedup.jobs.fingerprint_labels import Labels
 from mr_dedup.jobs.keep import KeepJob, Kept

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from mr_dedup.formats.outputs import whole_file
+from mr_dedup.files.outputs import whole_file
 from mr_dedup.pipeline import results
 
 RESULT = "result"

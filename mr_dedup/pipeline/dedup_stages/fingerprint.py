@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from mr_dedup.clusters.keep_policy import KeepPolicy
+from mr_dedup.files.outputs import whole_file
 from mr_dedup.formats.documents.rejects import ReadCounts
-from mr_dedup.formats.outputs import whole_file
 from mr_dedup.jobs.fingerprint import FingerprintJob
 from mr_dedup.jobs.reading import is_rejects, reject_lines, skipped_records
 from mr_dedup.jobs.resolve import EARLIER

@@ -18,8 +18,8 @@ from mr_dedup.formats.documents.chunks import (
     unbundle,
 )
 from mr_dedup.formats.documents.files import DocumentFile, find_documents
+from tests.files.test_outputs import files_of_at_most
 from tests.formats.documents.reading import read
-from tests.formats.test_outputs import files_of_at_most
 from tests.strategies import costly
 
 

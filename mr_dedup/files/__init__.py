@@ -1,0 +1,1 @@
+"""Files of this machine: locks, whole outputs, temporary directories, and errors that name them."""

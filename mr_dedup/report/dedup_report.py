@@ -1,0 +1,193 @@
+"""The report of a de-duplication, from what its stages left."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from mr_dedup.clusters.decisions import Reason
+from mr_dedup.formats.tables import read_table
+from mr_dedup.pipeline.dedup_stages.files import CLUSTERS, DECISIONS, ROWS, SAMPLES, SHOWN
+from mr_dedup.pipeline.document_rows import row_batches
+from mr_dedup.pipeline.summary import StageSummary
+from mr_dedup.report.data import LargeCluster, ReportData, Sample, Share, Totals
+from mr_dedup.report.html import write_report
+from mr_dedup.report.shares import ShareCounter, hosts
+
+_LARGEST = 20
+_EXAMPLES = 5
+_VALUES = 50
+_HOST = "host"
+
+_DECISIONS = ("id", "cluster", "kept_id", "distance_bits", "similarity", "earlier_result")
+"""The columns of decisions that a report shows."""
+
+_ROWS_AT_ONCE = 1 << 14
+
+
+def write_dedup_report(
+    file: BinaryIO,
+    folder: Path,
+    summary: StageSummary,
+    options: Sequence[tuple[str, str]],
+    share_by: Sequence[str],
+) -> None:
+    """Write the report of the run whose stages are in ``folder``; see ``report_data``."""
+    write_report(file, report_data(folder, summary, options, share_by))
+
+
+def report_data(
+    folder: Path,
+    summary: StageSummary,
+    options: Sequence[tuple[str, str]],
+    share_by: Sequence[str],
+) -> ReportData:
+    """Return what the report of the run shows whose stages are in ``folder``.
+
+    In memory: some 16,384 documents at a time, 8 bytes a document and 9 a dropped one, a table of
+    the clusters, and each distinct host and value of ``share_by``.
+    """
+    earlier = summary["earlier_documents"]
+    clusters = read_table(folder / CLUSTERS)
+    sizes = clusters["documents"].to_numpy() + clusters["earlier_documents"].to_numpy()
+    largest = _largest(clusters, sizes)
+    pairs = json.loads((folder / SAMPLES).read_bytes())
+    gathered = _Gathered(largest, [number - earlier for number, _ in pairs])
+    for batch in row_batches(folder / DECISIONS, _DECISIONS, rows_at_once=_ROWS_AT_ONCE):
+        gathered.add(batch)
+    rows = row_batches(folder / ROWS, ["fingerprint", *share_by], earlier, _ROWS_AT_ONCE)
+    fingerprints, shares = _of_rows(rows, gathered, share_by)
+    texts = json.loads((folder / SHOWN).read_bytes())
+    return ReportData(
+        title="De-duplication",
+        options=options,
+        totals=Totals(
+            read=summary["documents_read"],
+            rejected=summary["rejected_records"],
+            kept=summary["documents_kept"],
+            dropped={
+                reason.phrase: summary["reasons"][reason.key]
+                for reason in Reason
+                if summary["reasons"][reason.key] and not reason.is_kept
+            },
+            earlier=earlier,
+            for_earlier=summary["documents_dropped_for_earlier"],
+            in_split_clusters=summary["documents_in_split_clusters"],
+        ),
+        cluster_sizes=sizes,
+        distances=np.concatenate([np.empty(0, np.uint8), *gathered.distances]),
+        similarities=np.concatenate([np.empty(0), *gathered.similarities]),
+        fingerprints=fingerprints,
+        shares=[*gathered.hosts(), *shares],
+        largest=[gathered.cluster(row) for row in largest],
+        samples=[
+            gathered.sample(number - earlier, texts[str(number)], texts[str(kept)])
+            for number, kept in pairs
+        ],
+    )
+
+
+def _largest(clusters: pa.Table, sizes: NDArray[np.int64]) -> list[dict[str, int]]:
+    """Return the largest clusters, with their ``size``."""
+    clusters = clusters.append_column("size", pa.array(sizes))
+    order = [("size", "descending"), ("cluster", "ascending")]
+    first = pc.sort_indices(clusters, sort_keys=order)[:_LARGEST]
+    found: list[dict[str, int]] = clusters.take(first).to_pylist()
+    return found
+
+
+class _Gathered:
+    """What a report shows of the decisions, which are gone through once, in batches."""
+
+    def __init__(self, largest: Sequence[Mapping[str, int]], samples: Sequence[int]) -> None:
+        """Look for examples of the ``largest`` clusters, and the documents numbered ``samples``."""
+        self.dropped: list[NDArray[np.bool_]] = []
+        self.distances: list[NDArray[np.uint8]] = []
+        self.similarities: list[NDArray[np.float64]] = []
+        self._of_hosts = ShareCounter()
+        self._examples: dict[int, list[str]] = {row["cluster"]: [] for row in largest}
+        self._wanted = sorted(samples)
+        self._samples: dict[int, dict[str, Any]] = {}
+        self._first = 0
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        """Take decisions, in order."""
+        is_dropped = batch["distance_bits"].is_valid()
+        dropped = is_dropped.to_numpy(zero_copy_only=False)
+        of_dropped = batch.select(["distance_bits", "similarity"]).filter(is_dropped)
+        self.dropped.append(dropped)
+        self.distances.append(of_dropped["distance_bits"].to_numpy())
+        similarities = of_dropped["similarity"].fill_null(float("nan"))
+        self.similarities.append(similarities.to_numpy())
+        self._of_hosts.add(hosts(batch["id"]), dropped)
+        self._find_examples(batch)
+        self._find_samples(batch)
+        self._first += len(batch)
+
+    def _find_examples(self, batch: pa.RecordBatch) -> None:
+        wanting = [of for of, ids in self._examples.items() if len(ids) < _EXAMPLES]
+        is_in = pc.is_in(batch["cluster"], pa.array(wanting, pa.int64()))
+        members = batch.select(["id", "cluster"]).filter(is_in)
+        for cluster in wanting:
+            of_cluster = members["id"].filter(pc.equal(members["cluster"], cluster))
+            self._examples[cluster] += of_cluster.slice(
+                0, _EXAMPLES - len(self._examples[cluster])
+            ).to_pylist()
+
+    def _find_samples(self, batch: pa.RecordBatch) -> None:
+        for number in self._wanted:
+            if self._first <= number < self._first + len(batch):
+                (self._samples[number],) = batch.slice(number - self._first, 1).to_pylist()
+
+    def hosts(self) -> list[tuple[str, list[Share]]]:
+        """Return the shares by host, if ids are URLs."""
+        shares = self._of_hosts.most_common(_VALUES)
+        return [(_HOST, shares)] if shares else []
+
+    def cluster(self, row: Mapping[str, int]) -> LargeCluster:
+        """Return one of the largest clusters with its examples."""
+        cluster, earlier = row["cluster"], row["earlier_documents"]
+        kept = row["documents_kept"] + earlier
+        return LargeCluster(cluster, row["size"], kept, self._examples[cluster], earlier)
+
+    def sample(self, number: int, text: str, kept_text: str) -> Sample:
+        """Return a dropped document beside the kept one."""
+        row = self._samples[number]
+        return Sample(
+            id=row["id"],
+            kept_id=row["kept_id"],
+            distance=row["distance_bits"],
+            similarity=row["similarity"],
+            text=text,
+            kept_text=kept_text,
+            earlier=row["earlier_result"],
+        )
+
+
+def _of_rows(
+    batches: Iterator[pa.RecordBatch], gathered: _Gathered, share_by: Sequence[str]
+) -> tuple[NDArray[np.uint64], list[tuple[str, list[Share]]]]:
+    """Return the fingerprints of documents, and the shares by their fields."""
+    from mr_dedup.report.shares import ShareCounter
+
+    fingerprints = [np.empty(0, np.uint64)]
+    counters = {name: ShareCounter() for name in share_by}
+    dropped = np.concatenate([np.empty(0, np.bool_), *gathered.dropped])
+    first = 0
+    for batch in batches:
+        values = batch["fingerprint"].drop_null().to_numpy().view(np.uint64)
+        # not the batch's own, which has more
+        fingerprints.append(values.copy())
+        of_batch = dropped[first : first + len(batch)]
+        for name, counter in counters.items():
+            counter.add(batch[name], of_batch)
+        first += len(batch)
+    shares = [(name, counter.most_common(_VALUES)) for name, counter in counters.items()]
+    return np.concatenate(fingerprints), shares
