@@ -8,6 +8,7 @@ which fingerprints are printed.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +36,18 @@ class Labels:
 
     def __len__(self) -> int:
         return int(self.nodes.size)
+
+    def of(self, values: Fingerprints) -> tuple[Fingerprints, NDArray[np.bool_]]:
+        """Return the label of each of ``values`` uint64[m], 0 of no node, and which are nodes."""
+        ranks = self._ranks.of(values)
+        known = ranks >= 0
+        labels = np.zeros(values.size, np.uint64)
+        labels[known] = self.labels[ranks[known]]
+        return labels, known
+
+    @cached_property
+    def _ranks(self) -> Ranks:
+        return Ranks(self.nodes)
 
 
 def components(left: Fingerprints, right: Fingerprints) -> Labels:

@@ -1,18 +1,14 @@
 """The kind of every Unicode character for the tokeniser, as of Unicode 15.1.
 
 Python's own tables differ by version. This one is stored beside the module, so a text has the same
-features everywhere. ``python -m mr_dedup.features.unicode_table`` writes it, with a Python of
-Unicode 15.1.
+features everywhere. tools/unicode_tables.py writes it.
 """
 
 from __future__ import annotations
 
 import functools
-import sys
-import unicodedata
-from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,13 +20,7 @@ OTHER, WORD, CHARACTER, MARK = range(4)
 without spaces; part of the token before it, or of a word if there is none."""
 
 _PATH = Path(__file__).with_name("unicode_table.npz")
-_PAGE = 256
 _CHARACTERS = 0x110000
-_CJK_NAMES = (
-    "CJK UNIFIED IDEOGRAPH", "CJK COMPATIBILITY IDEOGRAPH", "HIRAGANA ", "HENTAIGANA ", "KATAKANA",
-    "HALFWIDTH KATAKANA", "BOPOMOFO", "IDEOGRAPHIC ITERATION", "IDEOGRAPHIC NUMBER",
-    "IDEOGRAPHIC CLOSING", "VERTICAL IDEOGRAPHIC", "HANGZHOU NUMERAL", "OLD CHINESE ITERATION MARK",
-)  # fmt: skip
 _SPACELESS = (
     (0x0E00, 0x0EFF),  # Thai, Lao
     (0x0F00, 0x0FFF),  # Tibetan
@@ -47,16 +37,6 @@ _SPACELESS = (
     (0x1B170, 0x1B2FF),  # Nushu
 )  # fmt: skip
 """First and last of the blocks of scripts without spaces between words, besides CJK."""
-
-_EXTENDING = (0x0E33, 0x0EB3, 0xFF9E, 0xFF9F)
-"""Letters that extend the grapheme cluster before them (Unicode Standard Annex 29)."""
-
-_STANDING = (
-    (0x102B, 0x102C), (0x1038, 0x1038), (0x1062, 0x1064), (0x1067, 0x106D), (0x1083, 0x1083),
-    (0x1087, 0x108C), (0x108F, 0x108F), (0x109A, 0x109C), (0x1A61, 0x1A61), (0x1A63, 0x1A64),
-    (0xAA7B, 0xAA7B), (0xAA7D, 0xAA7D),
-)  # fmt: skip
-"""First and last of runs of marks that are grapheme clusters of their own."""
 
 
 class UnicodeTable(NamedTuple):
@@ -81,9 +61,9 @@ class UnicodeTable(NamedTuple):
         return entries
 
     @classmethod
-    def of_each(cls, entries: NDArray[np.int32]) -> UnicodeTable:
-        """Return the table of the ``entries`` of all code points, int32[1114112]."""
-        distinct, pages = np.unique(entries.reshape(-1, _PAGE), axis=0, return_inverse=True)
+    def of_each(cls, entries: NDArray[Any]) -> UnicodeTable:
+        """Return the table of the ``entries`` of all code points, any[1114112]."""
+        distinct, pages = np.unique(entries.reshape(-1, 256), axis=0, return_inverse=True)
         return cls(pages.reshape(-1).astype(np.uint16), distinct.reshape(-1))
 
 
@@ -94,44 +74,6 @@ def unicode_table() -> UnicodeTable:
         return UnicodeTable(arrays["pages"], arrays["entries"])
 
 
-def folded(character: str) -> str:
-    """Return the character that a character folds to, by case folding without expansions."""
-    for candidate in (character.casefold(), character.lower()):
-        if len(candidate) == 1:
-            return candidate
-    return character
-
-
-def kind_of(character: str) -> int:
-    """Return OTHER, WORD, CHARACTER or MARK."""
-    code = ord(character)
-    if code in _EXTENDING:
-        return MARK
-    if unicodedata.category(character).startswith("M"):
-        return CHARACTER if _is_in(code, _STANDING) else MARK
-    if not character.isalnum():
-        return OTHER
-    is_cjk = unicodedata.name(character, "").startswith(_CJK_NAMES)
-    return CHARACTER if is_cjk or is_other_spaceless(code) else WORD
-
-
 def is_other_spaceless(code: int) -> bool:
     """Return whether a code point is of a script that is written without spaces, besides CJK."""
-    return _is_in(code, _SPACELESS)
-
-
-def _is_in(code: int, runs: Sequence[tuple[int, int]]) -> bool:
-    return any(first <= code <= last for first, last in runs)
-
-
-def _generate() -> None:
-    if unicodedata.unidata_version != UNICODE_VERSION:
-        sys.exit(f"this Python has Unicode {unicodedata.unidata_version}, not {UNICODE_VERSION}")
-    entries = np.array(
-        [ord(folded(chr(c))) - c << 2 | kind_of(chr(c)) for c in range(_CHARACTERS)], np.int32
-    )
-    np.savez_compressed(_PATH, **UnicodeTable.of_each(entries)._asdict())
-
-
-if __name__ == "__main__":
-    _generate()
+    return any(first <= code <= last for first, last in _SPACELESS)

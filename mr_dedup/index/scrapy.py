@@ -117,7 +117,7 @@ class NearDuplicatePipeline:
             str(index),
             action=settings.get("NEAR_DUPLICATES_ACTION", DROP),
             fields=Fields(*_given(settings, Fields._field_defaults)),
-            k=None if k is None else int(k),
+            k=None if k is None else _bits(k),
             made_from=MadeFrom(
                 features=settings.get("NEAR_DUPLICATES_FEATURES", "words:1"),
                 weights=settings.get("NEAR_DUPLICATES_WEIGHTS", "log-tf"),
@@ -238,6 +238,14 @@ def _given(settings: BaseSettings, defaults: dict[str, str]) -> list[str]:
 def _encodable(text: str) -> str:
     """Return a text with lone surrogates, which UTF-8 cannot encode, replaced."""
     return text.encode(errors="replace").decode()
+
+
+def _bits(value: Any) -> int:
+    """Return the number of a setting; MrDedupError if it is none."""
+    try:
+        return int(value)
+    except ValueError:
+        raise MrDedupError(f"NEAR_DUPLICATES_K: expected a number, not {value!r}") from None
 
 
 def _reach(k: int | None, max_k: int) -> int:

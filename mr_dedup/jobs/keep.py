@@ -7,18 +7,16 @@ file, two bits a document in the order of all.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from mr_dedup.errors import FormatError, MrDedupError
+from mr_dedup.errors import MrDedupError
 from mr_dedup.formats.documents.batch import BatchBuilder, DocumentBatch
 from mr_dedup.formats.documents.chunks import DocumentChunk
 from mr_dedup.formats.documents.files import DocumentPart
@@ -27,11 +25,12 @@ from mr_dedup.formats.documents.lines_at import lines_at
 from mr_dedup.formats.documents.options import ReadOptions
 from mr_dedup.formats.documents.rejects import Rejects, Report
 from mr_dedup.formats.lines import LineBlock
-from mr_dedup.formats.tables import one_array, read_table
+from mr_dedup.formats.tables import one_array
 from mr_dedup.jobs.cached_documents import take_offsets
 from mr_dedup.jobs.contract import Counters, Keyed, TaskInput
 from mr_dedup.jobs.document_job import DocumentJob
 from mr_dedup.jobs.reading import chunk_of
+from mr_dedup.jobs.side_table import SideTable
 
 FILE_KEY = b"mr_dedup.file"
 """The metadata of Parquet rows with their file; other records have a column for it."""
@@ -39,14 +38,12 @@ FILE_KEY = b"mr_dedup.file"
 _SHOWN = ["row", "text", "position"]
 """Columns of texts that are to be shown."""
 
-_RANGES_KEY = b"mr_dedup.ranges"
-
 
 class KeepJob(DocumentJob, frozen=True, kw_only=True):
     """See the module.
 
     Attributes:
-        kept: The file of the documents that are kept, as Kept writes it.
+        kept: The file of the documents that are kept, as KeptRows writes it.
     """
 
     side_files = ("kept",)
@@ -54,9 +51,9 @@ class KeepJob(DocumentJob, frozen=True, kw_only=True):
     kept: str
 
     @cached_property
-    def flags(self) -> Kept:
+    def flags(self) -> KeptRows:
         """Which documents are kept."""
-        return Kept.read(Path(self.kept))
+        return KeptRows.read(Path(self.kept))
 
     def map(self, part: TaskInput, counters: Counters) -> Iterator[Keyed]:
         """Yield the kept records of one chunk, in order, and the texts to be shown."""
@@ -170,44 +167,21 @@ def _text_of(line: pa.LargeBinaryScalar, options: ReadOptions) -> pa.LargeString
     return batches[0].texts if batches else None
 
 
-class Kept:
-    """Which documents are kept, and whose texts are to be shown; those of a chunk by its number.
+@dataclass(frozen=True)
+class KeptRows(SideTable):
+    """Which of all n documents are kept, and whose texts are to be shown.
 
-    ``kept`` and ``shown`` are bool[n], in the order of all documents.
+    Attributes:
+        kept, shown: bool[n], in the order of documents.
     """
 
-    def __init__(
-        self,
-        kept: NDArray[np.bool_],
-        shown: NDArray[np.bool_],
-        ranges: dict[int, tuple[int, int]],
-    ) -> None:
-        """Take where the documents of each chunk that has any start and stop."""
-        self._kept = kept
-        self._shown = shown
-        self._ranges = ranges
+    kept: NDArray[np.bool_]
+    shown: NDArray[np.bool_]
 
     def of(self, chunk: int) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         """Return which documents of a chunk are kept, and which are shown."""
-        these = slice(*self._ranges.get(chunk, (0, 0)))
-        return self._kept[these], self._shown[these]
-
-    @classmethod
-    def read(cls, path: Path) -> Kept:
-        """Return what ``write`` wrote; raises FormatError where it is damaged."""
-        try:
-            table = read_table(path)
-            ranges = json.loads(table.schema.metadata[_RANGES_KEY])
-            kept, shown = table["kept"].to_numpy(), table["shown"].to_numpy()
-        except (pa.ArrowException, OSError, KeyError, TypeError, ValueError) as error:
-            raise FormatError(path, None, f"not a file of kept documents: {error}") from error
-        return cls(kept, shown, {int(chunk): tuple(range) for chunk, range in ranges.items()})
-
-    def write(self, path: Path) -> None:
-        """Write it to ``path``, Parquet with checksums."""
-        table = pa.table({"kept": self._kept, "shown": self._shown})
-        table = table.replace_schema_metadata({_RANGES_KEY: json.dumps(self._ranges)})
-        pq.write_table(table, path, write_page_checksum=True)
+        these = slice(*self.ranges.get(chunk, (0, 0)))
+        return self.kept[these], self.shown[these]
 
 
 def has_texts(table: pa.Table) -> bool:

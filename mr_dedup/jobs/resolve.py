@@ -20,6 +20,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from mr_dedup.clusters.components import Labels
 from mr_dedup.clusters.decisions import resolve, warm_up
 from mr_dedup.clusters.documents import ClusteredDocuments
 from mr_dedup.clusters.keep_policy import KeepPolicy
@@ -44,7 +45,7 @@ from mr_dedup.jobs.cached_documents import (
 from mr_dedup.jobs.clustered_rows import ClusteredRows
 from mr_dedup.jobs.contract import Counters, Group, Keyed, Reduce, TaskInput
 from mr_dedup.jobs.document_job import DocumentJob
-from mr_dedup.jobs.fingerprint_labels import Labels
+from mr_dedup.jobs.fingerprint_labels import read_labels
 from mr_dedup.jobs.frequencies import read_frequencies
 from mr_dedup.jobs.reading import chunk_of
 
@@ -140,7 +141,7 @@ class ResolveJob(DocumentJob, frozen=True, kw_only=True):
             clustered = of_chunk.between(done, done + count)
             if clustered.numbers.size:
                 order, slices = _by_key(_reduce_keys(clustered.labels, self.reduce_keys))
-                clustered = clustered.take(order)
+                clustered = clustered.chosen(order)
                 table = self._with_sets(tables, clustered)
                 table = _located(table, chunk.number, clustered.numbers + done)
                 for key, rows in slices:
@@ -185,7 +186,7 @@ class ResolveJob(DocumentJob, frozen=True, kw_only=True):
     def _earlier(self, part: TaskInput, counters: Counters) -> Iterator[_Clustered]:
         """Yield the same of a chunk of earlier documents, whose ids are their rows."""
         assert self.labels is not None
-        labels = Labels.read(Path(self.labels))
+        labels = read_labels(Path(self.labels))
         frequencies = read_frequencies(self.idf, self.features)
         with self.reading_of(part, counters, fields=self.policy.fields) as reading:
             for batch in reading.batches():
@@ -193,7 +194,7 @@ class ResolveJob(DocumentJob, frozen=True, kw_only=True):
                 label, known = labels.of(fingerprints.values)
                 rows = np.flatnonzero(known & fingerprints.has_fingerprint)
                 lengths = batch.text_lengths[rows]
-                clustered = ClusteredRows(rows, fingerprints.values[rows], label[rows], lengths, {})
+                clustered = ClusteredRows(rows, fingerprints.values[rows], label[rows], lengths)
                 yield batch, clustered, batch.ids.take(pa.array(rows)).cast(pa.int64()).to_numpy()
 
     def _described(

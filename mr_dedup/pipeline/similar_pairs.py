@@ -195,7 +195,11 @@ def group_rows(
     order = np.argsort(all_numbers, kind="stable")
     all_numbers = all_numbers[order]
     grouped = GroupedRows(
-        all_numbers, keys[order], sides[order], rows.lengths[all_numbers], rows.ranges
+        all_numbers,
+        keys[order],
+        sides[order],
+        rows.lengths[all_numbers],
+        ranges=rows.ranges,
     )
     return grouped, int(large.sum())
 

@@ -194,6 +194,8 @@ def test_mistakes_in_settings(tmp_path):
         made()
     with pytest.raises(ValueError, match="neither drop nor tag"):
         made(INDEX=tmp_path / "a", ACTION="keep")
+    with pytest.raises(MrDedupError, match="NEAR_DUPLICATES_K: expected a number, not 'few'"):
+        made(INDEX=tmp_path / "a", K="few")
     first = made(INDEX=tmp_path / "a", K=2, FEATURES="words:3")
     first.open_spider()
     first.close_spider()

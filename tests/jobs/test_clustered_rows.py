@@ -13,7 +13,11 @@ def made(numbers, ranges):
     count = len(numbers)
     values = np.arange(count, dtype=np.uint64)
     return ClusteredRows(
-        np.array(numbers, np.int64), values, values + np.uint64(1 << 63), np.arange(count), ranges
+        np.array(numbers, np.int64),
+        values,
+        values + np.uint64(1 << 63),
+        np.arange(count),
+        ranges=ranges,
     )
 
 

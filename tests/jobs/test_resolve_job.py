@@ -52,7 +52,7 @@ def test_a_chunk_of_many_batches_is_one_table_a_key(tmp_path, monkeypatch, cache
         np.array([first[texts[i]] for i in rows], np.uint64),
         np.array([labels[i] for i in rows], np.uint64),
         np.array([len(texts[i].encode()) for i in rows]),
-        {0: (0, 300)},
+        ranges={0: (0, 300)},
     )
     clustered.write(tmp_path / "clustered")
     cache = PartCache(cache_bytes) if cache_bytes else None
@@ -98,7 +98,9 @@ def test_a_chunk_without_clustered_documents_yields_nothing(tmp_path):
     path.write_text('{"id": "a", "text": "b"}\n')
     empty = np.empty(0, np.int64)
     of_labels = empty.view(np.uint64)
-    ClusteredRows(empty, of_labels, of_labels, empty, {0: (0, 1)}).write(tmp_path / "clustered")
+    ClusteredRows(empty, of_labels, of_labels, empty, ranges={0: (0, 1)}).write(
+        tmp_path / "clustered"
+    )
     job = ResolveJob(clustered=str(tmp_path / "clustered"))
     for cache in (None, PartCache(1 << 20)):
         part = TaskInput(path, "pages.jsonl", cache=cache)

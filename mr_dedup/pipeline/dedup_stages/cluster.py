@@ -7,7 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from mr_dedup.jobs.fingerprint_labels import Labels
+from mr_dedup.clusters.components import Labels
+from mr_dedup.jobs.fingerprint_labels import write_labels
 from mr_dedup.pipeline.dedup_stages.contract import Completed, DedupOptions, RunJob
 from mr_dedup.pipeline.dedup_stages.files import LABELS, ROWS
 from mr_dedup.pipeline.dedup_stages.fingerprint import signed_documents
@@ -32,15 +33,13 @@ def cluster(folder: Path, options: DedupOptions, run_job: RunJob) -> Completed:
             yield each if whole else MethodSignatures(each.method, [each.signatures.take(numbers)])
 
     with run_job.join_settings() as settings:
-        found, counts = cluster_documents(
+        labels, counts = cluster_documents(
             rows.fingerprints[numbers], rows.lengths[numbers], options.k, signed, settings,
             UNVERIFIED if options.verify is None else VERIFIED,
         )  # fmt: skip
-    order = np.argsort(found.nodes)
-    labels = Labels(found.nodes[order], found.labels[order])
     if options.against:
         labels = _of_new_documents(labels, rows)
-    labels.write(folder / LABELS)
+    write_labels(folder / LABELS, labels)
     return Completed([LABELS], counts)
 
 
@@ -49,4 +48,4 @@ def _of_new_documents(labels: Labels, rows: Rows) -> Labels:
     new = slice(rows.earlier, None)
     label, known = labels.of(rows.fingerprints[new])
     wanted = np.isin(labels.labels, label[known & rows.has_fingerprint[new]])
-    return Labels(labels.fingerprints[wanted], labels.labels[wanted])
+    return Labels(labels.nodes[wanted], labels.labels[wanted])

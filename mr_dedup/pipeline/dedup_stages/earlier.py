@@ -22,8 +22,8 @@ from mr_dedup.files.outputs import whole_file
 from mr_dedup.formats.documents.chunks import DocumentChunk, cut_into_chunks
 from mr_dedup.formats.documents.files import DocumentFile
 from mr_dedup.formats.tables import read_table
-from mr_dedup.jobs.fingerprint_labels import Labels
-from mr_dedup.jobs.keep import KeepJob, Kept
+from mr_dedup.jobs.fingerprint_labels import read_labels
+from mr_dedup.jobs.keep import KeepJob, KeptRows
 from mr_dedup.pipeline.dedup_stages.contract import Completed, DedupOptions, RunJob
 from mr_dedup.pipeline.dedup_stages.files import LABELS, ROWS
 from mr_dedup.pipeline.document_rows import Locations, Rows
@@ -51,7 +51,7 @@ def find_earlier_texts(folder: Path, options: DedupOptions, run_job: RunJob) -> 
     for path in _parts(folder):
         # of a killed run
         path.unlink()
-    rows, labels = Rows.read(folder / ROWS), Labels.read(folder / LABELS)
+    rows, labels = Rows.read(folder / ROWS), read_labels(folder / LABELS)
     _, wanted = labels.of(rows.fingerprints[: rows.earlier])
     wanted &= rows.has_fingerprint[: rows.earlier]
     id_name, text_name = options.reading.id_names[0], options.reading.text_name
@@ -64,7 +64,8 @@ def find_earlier_texts(folder: Path, options: DedupOptions, run_job: RunJob) -> 
         first += result.documents
         if not needed.chunks:
             continue
-        Kept(np.zeros_like(needed.wanted), needed.wanted, dict(needed.ranges)).write(folder / _KEPT)
+        kept = np.zeros_like(needed.wanted)
+        KeptRows(kept, needed.wanted, ranges=dict(needed.ranges)).write(folder / _KEPT)
         job = KeepJob(reading=result.read_options(), kept=str(folder / _KEPT))
         with run_job.here(job, f"earlier-{count}", needed.chunks) as output:
             for table in _batched(_texts(output, needed)):

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 
 from mr_dedup.jobs.clustered_rows import ClusteredRows
-from mr_dedup.jobs.fingerprint_labels import Labels
-from mr_dedup.jobs.keep import Kept
+from mr_dedup.jobs.fingerprint_labels import read_labels
+from mr_dedup.jobs.keep import KeptRows
 from mr_dedup.jobs.resolve import ResolveJob
 from mr_dedup.pipeline.dedup_stages.contract import Completed, DedupOptions, RunJob
 from mr_dedup.pipeline.dedup_stages.earlier import as_documents, earlier_locations
@@ -37,7 +37,7 @@ _MAX_REDUCE_KEYS = 4096
 def resolve(folder: Path, options: DedupOptions, run_job: RunJob) -> Completed:
     """Write DECISIONS, CLUSTERS, KEPT and SAMPLES; counts are a DecisionSummary."""
     rows = Rows.read(folder / ROWS)
-    labels = Labels.read(folder / LABELS)
+    labels = read_labels(folder / LABELS)
     cluster, clustered = labels.of(rows.fingerprints)
     clustered &= rows.has_fingerprint
     keys = reduce_keys_for(int(rows.lengths[clustered].sum()))
@@ -49,7 +49,7 @@ def resolve(folder: Path, options: DedupOptions, run_job: RunJob) -> Completed:
             rows.fingerprints[numbers],
             cluster[numbers],
             rows.lengths[numbers],
-            rows.ranges,
+            ranges=rows.ranges,
         ).write(folder / CLUSTERED)
         job = ResolveJob(
             **options.of_features,
@@ -67,7 +67,7 @@ def resolve(folder: Path, options: DedupOptions, run_job: RunJob) -> Completed:
     samples = found.samples()
     shown = np.zeros(found.kept.size, bool)
     shown[[number for pair in samples for number in pair]] = True
-    Kept(found.kept, shown, rows.ranges).write(folder / KEPT)
+    KeptRows(found.kept, shown, ranges=rows.ranges).write(folder / KEPT)
     write_json(folder / SAMPLES, samples)
     found.name_methods(
         lambda distances, first, second: method_names(
@@ -88,5 +88,5 @@ def reduce_keys_for(size_bytes: int) -> int:
 def known_reduce_keys(folder: Path) -> int:
     """Return the number of reduce keys of the stage, from the files of earlier stages."""
     rows = Rows.read(folder / ROWS)
-    _, clustered = Labels.read(folder / LABELS).of(rows.fingerprints)
+    _, clustered = read_labels(folder / LABELS).of(rows.fingerprints)
     return reduce_keys_for(int(rows.lengths[clustered & rows.has_fingerprint].sum()))
