@@ -27,43 +27,55 @@ if TYPE_CHECKING:
     from mr_dedup.signatures.protocol import SignatureMethod
 
 
+def search_options(
+    arguments: argparse.Namespace,
+    k: int | None,
+    methods: Sequence[SignatureMethod],
+    verify: float | None,
+    shingles: str,
+) -> DedupOptions:
+    """Return how similar documents are found; raises MrDedupError for invalid options."""
+    from mr_dedup.features.options import FeatureOptions
+    from mr_dedup.pipeline.dedup_stages.contract import DedupOptions
+
+    with usage_errors():
+        FeatureOptions.parse(shingles, "binary")
+        if k is not None:
+            from mr_dedup.hamming.planner import plan_self
+
+            plan_self(1, k)
+    reading = read_options(arguments)
+    document_frequencies(arguments)
+    return DedupOptions(
+        k=k,
+        methods=methods,
+        verify=verify,
+        shingles=shingles,
+        reading=reading,
+        format=arguments.format,
+        features=feature_options(arguments),
+        idf=checked_idf(arguments),
+        made_from=described_features(arguments),
+        keyword_idf=arguments.keyword_idf,
+    )
+
+
 def dedup_options(
     arguments: argparse.Namespace, k: int | None, methods: Sequence[SignatureMethod]
 ) -> DedupOptions:
     """Return the options of the run; raises MrDedupError for invalid ones."""
     from mr_dedup.clusters.keep_policy import KeepPolicy
-    from mr_dedup.features.options import FeatureOptions
     from mr_dedup.jobs.fingerprint import check_fields
-    from mr_dedup.pipeline.dedup_stages.contract import DedupOptions
 
     keep = arguments.keep or ["first"]
     with usage_errors():
         policy = KeepPolicy.parse(keep)
         check_fields(arguments.share_by, "--share-by")
-        FeatureOptions.parse(arguments.shingles, "binary")
-        if k is not None:
-            from mr_dedup.hamming.planner import plan_self
-
-            plan_self(1, k)
     read_options(arguments, policy.fields, keep_records=True)
     read_options(arguments, arguments.share_by)
-    document_frequencies(arguments)
-    made_from = described_features(arguments)
-    return DedupOptions(
-        k=k,
-        methods=methods,
-        keep=keep,
-        verify=arguments.verify,
-        shingles=arguments.shingles,
-        share_by=arguments.share_by,
-        reading=read_options(arguments),
-        format=arguments.format,
-        features=feature_options(arguments),
-        idf=checked_idf(arguments),
-        made_from=made_from,
-        against=_earlier_results(arguments, made_from, methods),
-        keyword_idf=arguments.keyword_idf,
-    )
+    options = search_options(arguments, k, methods, arguments.verify, arguments.shingles)
+    against = _earlier_results(arguments, options.made_from, methods)
+    return dataclasses.replace(options, keep=keep, share_by=arguments.share_by, against=against)
 
 
 def _earlier_results(

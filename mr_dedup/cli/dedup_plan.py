@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import math
-import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -12,6 +11,7 @@ from mr_dedup.cli.document_inputs import DocumentWork
 from mr_dedup.cli.engine import memory_bytes
 from mr_dedup.cli.method_arguments import recall_lines
 from mr_dedup.cli.streams import counted, printable
+from mr_dedup.engines.resources import core_count
 
 if TYPE_CHECKING:
     from mr_dedup.pipeline.dedup_stages.contract import DedupOptions
@@ -182,7 +182,7 @@ def _reduce_keys(work: DocumentWork, options: DedupOptions, stages: Stages) -> s
 
 
 def _cores(arguments: argparse.Namespace) -> int:
-    return arguments.cores or len(os.sched_getaffinity(0))
+    return core_count(arguments.cores)
 
 
 def _megabytes(size: int) -> str:

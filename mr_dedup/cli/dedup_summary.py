@@ -11,15 +11,13 @@ from typing import TYPE_CHECKING
 from mr_dedup.cli.document_arguments import described_features, incomplete_files, judge_reading
 from mr_dedup.cli.document_inputs import DocumentWork
 from mr_dedup.cli.method_arguments import recall_lines
-from mr_dedup.cli.rejects import skipped_lines
+from mr_dedup.cli.rejects import reject_lines, skipped_lines
 
 if TYPE_CHECKING:
     from mr_dedup.pipeline.dedup_stages.contract import DedupOptions
     from mr_dedup.pipeline.summary import RunSummary, StageSummary
 
 REPORT = "report.html"
-
-_REJECTS_AT_ONCE = 1 << 22
 
 
 def write_summaries(
@@ -86,9 +84,8 @@ def judge_result(arguments: argparse.Namespace, out: Path) -> None:
     summary = json.loads(content)
     counts = ReadCounts(documents=summary["documents_read"], files=summary["files_read"])
     if summary["rejected_records"]:
-        with (out / REJECTS).open("rb") as file:
-            while lines := file.readlines(_REJECTS_AT_ONCE):
-                counts.add_lines(b"".join(lines))
+        for lines in reject_lines(out / REJECTS):
+            counts.add_lines(lines)
     judge_reading(arguments, counts)
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mr_dedup.cli.on_cluster import is_uri
+from mr_dedup.engines.resources import core_count
 from mr_dedup.errors import MrDedupError
 
 if TYPE_CHECKING:
@@ -169,7 +169,7 @@ def _chunk_bytes(files: Sequence[DocumentFile], runner: str, cores: int | None) 
 
     if runner == "inline":
         return CHUNK_BYTES
-    return chunk_bytes(files, cores or len(os.sched_getaffinity(0)))
+    return chunk_bytes(files, core_count(cores))
 
 
 def _described(

@@ -8,16 +8,12 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from mr_dedup.cli.dedup_options import search_options
 from mr_dedup.cli.document_arguments import (
     add_feature_arguments,
     add_reading_arguments,
-    checked_idf,
-    described_features,
-    document_frequencies,
-    feature_options,
     incomplete_files,
     judge_reading,
-    read_options,
 )
 from mr_dedup.cli.document_inputs import DocumentWork, prepare
 from mr_dedup.cli.method_arguments import (
@@ -28,15 +24,19 @@ from mr_dedup.cli.method_arguments import (
     verify_argument,
 )
 from mr_dedup.cli.on_cluster import settings_for
-from mr_dedup.cli.rejects import RejectsOutput, rejects_beside, rejects_output, skipped_lines
+from mr_dedup.cli.rejects import (
+    RejectsOutput,
+    reject_lines,
+    rejects_beside,
+    rejects_output,
+    skipped_lines,
+)
 from mr_dedup.cli.streams import output, print_message
-from mr_dedup.errors import MrDedupError, usage_errors
+from mr_dedup.errors import MrDedupError
 
 if TYPE_CHECKING:
     from mr_dedup.pipeline.dedup_stages.contract import DedupOptions
     from mr_dedup.pipeline.similar_pairs import SimilarPairs
-
-_REJECTS_AT_ONCE = 1 << 22
 
 OF_FINGERPRINTS = {
     "others": "--with", "with_distance": "--with-distance", "corpus_format": "--corpus-format",
@@ -109,7 +109,9 @@ def find_document_pairs(arguments: argparse.Namespace) -> int:
     settings = settings_for(arguments, arguments.corpus)
     if arguments.out:
         refuse_existing(arguments.out, arguments.overwrite)
-    options = _options(arguments)
+    k, methods = chosen_methods(arguments, arguments.similarity[0])
+    shingles = arguments.shingles or AUTO_SHINGLES
+    options = search_options(arguments, k, methods, arguments.similarity[0], shingles)
     rejects_path = arguments.rejects or (rejects_beside(arguments.out) if arguments.out else None)
     with (
         streaming.staging_folder() as staging,
@@ -120,7 +122,8 @@ def find_document_pairs(arguments: argparse.Namespace) -> int:
         folder.mkdir()
         with Jobs(arguments, work, staging, settings) as jobs:
             found = similar_pairs(folder, options, jobs)
-        _keep_rejects(found.rejects, rejects)
+        for lines in reject_lines(found.rejects):
+            rejects.add_lines(lines)
         rejects.counts.documents, rejects.counts.files = found.counts["documents_read"], work.files
         judge_reading(arguments, rejects.counts)
         with output(arguments) as out:
@@ -143,40 +146,6 @@ def _of_documents(arguments: argparse.Namespace) -> argparse.Namespace:
     arguments.similarity, arguments.verify = arguments.verify or (DEFAULT_VERIFY,), None
     arguments.join = "auto"
     return arguments
-
-
-def _options(arguments: argparse.Namespace) -> DedupOptions:
-    """Return the options of the run; raises MrDedupError for invalid ones."""
-    from mr_dedup.features.options import FeatureOptions
-    from mr_dedup.hamming.planner import plan_self
-    from mr_dedup.pipeline.dedup_stages.contract import DedupOptions
-
-    k, methods = chosen_methods(arguments, arguments.similarity[0])
-    shingles = arguments.shingles or AUTO_SHINGLES
-    with usage_errors():
-        FeatureOptions.parse(shingles, "binary")
-        if k is not None:
-            plan_self(1, k)
-    read_options(arguments)
-    document_frequencies(arguments)
-    return DedupOptions(
-        k=k,
-        methods=methods,
-        verify=arguments.similarity[0],
-        shingles=shingles,
-        reading=read_options(arguments),
-        format=arguments.format,
-        features=feature_options(arguments),
-        idf=checked_idf(arguments),
-        made_from=described_features(arguments),
-        keyword_idf=arguments.keyword_idf,
-    )
-
-
-def _keep_rejects(path: Path, rejects: RejectsOutput) -> None:
-    with path.open("rb") as file:
-        while lines := file.readlines(_REJECTS_AT_ONCE):
-            rejects.add_lines(b"".join(lines))
 
 
 def _summarise(

@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from mr_dedup.engines.available_memory import available_bytes
 from mr_dedup.engines.engine import Engine
 from mr_dedup.engines.inputs import ClusterSettings
 from mr_dedup.engines.memory import MemoryEngine
+from mr_dedup.engines.resources import available_bytes
 from mr_dedup.engines.streaming.engine import StreamingEngine
 from mr_dedup.jobs.part_cache import PartCache
 

@@ -69,6 +69,8 @@ def settings_for(arguments: argparse.Namespace, names: Iterable[str]) -> Cluster
     """
     from mr_dedup.engines import streaming
 
+    if arguments.runner not in ("auto", "memory") and getattr(arguments, "memory", None):
+        raise MrDedupError(f"--memory: not used by -r {arguments.runner}")
     if arguments.runner in streaming.CLUSTER_RUNNERS:
         return _cluster_settings(arguments)
     _refuse_cluster_arguments(arguments, names)

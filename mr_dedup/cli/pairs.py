@@ -14,7 +14,6 @@ Records that cannot be read go to OUT.rejects.jsonl.
 from __future__ import annotations
 
 import argparse
-import os
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -43,6 +42,7 @@ from mr_dedup.cli.on_cluster import (
 )
 from mr_dedup.cli.runner_arguments import add_runner_arguments
 from mr_dedup.cli.streams import output, print_message
+from mr_dedup.engines.resources import core_count
 from mr_dedup.errors import MrDedupError
 
 if TYPE_CHECKING:
@@ -213,7 +213,7 @@ def _work_here(corpora: _Corpora, arguments: argparse.Namespace, staging: Path) 
     from mr_dedup.hamming.planner import SAMPLE_SIZE
 
     parts, others = corpora.parts, corpora.others
-    cores = arguments.cores or len(os.sched_getaffinity(0))
+    cores = core_count(arguments.cores)
     size = chunk_size([*parts, *others], cores)
     chunks = cut_into_chunks(parts, size)
     first_other = len(chunks)

@@ -9,7 +9,6 @@ query TAB near-duplicate TAB near-duplicate…, signed decimals, ascending, each
 from __future__ import annotations
 
 import argparse
-import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -36,6 +35,7 @@ from mr_dedup.cli.query_documents import Sides, with_fingerprints
 from mr_dedup.cli.rejects import rejects_beside, rejects_output
 from mr_dedup.cli.runner_arguments import add_runner_arguments
 from mr_dedup.cli.streams import output, print_message
+from mr_dedup.engines.resources import core_count
 from mr_dedup.errors import FormatError
 from mr_dedup.pipeline.identified_pairs import identified_lines
 
@@ -191,7 +191,7 @@ def _chunks(
 
     if runner == "inline":
         return cut_into_chunks(parts, CHUNK_FINGERPRINTS)
-    cores = cores or len(os.sched_getaffinity(0))
+    cores = core_count(cores)
     return cut_into_chunks(parts, chunk_size(parts, cores, min_size=_MIN_CHUNK_PER_QUERY * queries))
 
 

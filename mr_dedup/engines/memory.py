@@ -7,7 +7,6 @@ between steps that exceed a memory budget are in a temporary file.
 from __future__ import annotations
 
 import contextlib
-import os
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -17,6 +16,7 @@ from mr_dedup.engines.engine import Dataset, JobOutput
 from mr_dedup.engines.inputs import Input
 from mr_dedup.engines.ordered_tasks import OrderedTasks, Task
 from mr_dedup.engines.reporting import Progress
+from mr_dedup.engines.resources import core_count
 from mr_dedup.formats.table_store import TableStore
 from mr_dedup.jobs.contract import Counters, Job, Keyed, Reduce, TaskInput
 from mr_dedup.jobs.part_cache import PartCache
@@ -52,7 +52,7 @@ class MemoryEngine:
         folder: Path | None = None,
         cache: PartCache | None = None,
     ) -> None:
-        self._threads = threads or len(os.sched_getaffinity(0))
+        self._threads = core_count(threads)
         self._memory_bytes = memory_bytes
         self._folder = folder
         self._cache = cache

@@ -26,7 +26,7 @@ from mr_dedup.kernels.bits import folded_product, population_count, trailing_zer
 from mr_dedup.kernels.byte_blocks import BLOCK_BYTES, below_mask, copy_block_lower, word_mask
 from mr_dedup.kernels.jit import kernel
 from mr_dedup.kernels.memory import load64
-from mr_dedup.kernels.unsigned import ALL_BITS, U0, U1, U2, U3, U4, U8, U
+from mr_dedup.kernels.unsigned import ALL_BITS, FACTORS, U0, U1, U2, U3, U4, U8, U
 
 _BLOCK = U(BLOCK_BYTES)
 _NOT_ASCII = np.uint8(0x80)
@@ -38,8 +38,6 @@ _KEY_BYTES = 16
 _LOW_BYTES = np.array([(1 << 8 * min(n, 8)) - 1 for n in range(_KEY_BYTES + 1)], np.uint64)
 _HIGH_BYTES = np.array([(1 << 8 * max(n - 8, 0)) - 1 for n in range(_KEY_BYTES + 1)], np.uint64)
 """Masks of the bits of a key that a word of n bytes has."""
-
-_FACTORS = U(0x9E3779B97F4A7C15), U(0xD6E8FEB86659FD93)
 
 _MAX_WORDS = U(1 << 16)
 """Words above which the vocabulary is emptied before the next text.
@@ -343,4 +341,4 @@ def _grow_slots(slots, words, used):  # type: ignore[no-untyped-def]
 
 @kernel
 def _hash(low, high):  # type: ignore[no-untyped-def]
-    return folded_product(low ^ _FACTORS[0], high ^ _FACTORS[1])
+    return folded_product(low ^ FACTORS[0], high ^ FACTORS[1])

@@ -184,16 +184,13 @@ class SimilarPairsJob(DocumentJob, frozen=True, kw_only=True):
 
         made = simhash(texts, self.features, read_frequencies(self.idf, self.features))
         known = made.has_fingerprint
-        values, rows = made.values[made.has_fingerprint], np.flatnonzero(made.has_fingerprint)
-        keys = Signatures(
-            np.append(0, np.cumsum(known)), values, np.empty((len(texts), 0), np.uint8)
-        )
+        signatures, rows = Signatures.of_fingerprints(made.values, known), np.flatnonzero(known)
 
         def paired() -> Pairs:
-            for first, second in candidates(keys, 1):
+            for first, second in candidates(signatures, 1):
                 yield first, second, np.ones(first.size)
-            for one, other in row_pairs_within(values, k):
-                bits = np.bitwise_count(values[one] ^ values[other])
+            for one, other in row_pairs_within(signatures.keys, k):
+                bits = np.bitwise_count(signatures.keys[one] ^ signatures.keys[other])
                 yield rows[one], rows[other], 1 - bits / _BITS
 
         def is_pair(first: Rows, second: Rows) -> NDArray[np.bool_]:

@@ -7,7 +7,6 @@ labels. The result is the same.
 from __future__ import annotations
 
 import itertools
-import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
@@ -18,6 +17,7 @@ from numpy.typing import NDArray
 
 from mr_dedup.clusters.components import Labels, Ranks, components
 from mr_dedup.engines.engine import Engine
+from mr_dedup.engines.resources import core_count
 from mr_dedup.jobs.contract import Keyed
 from mr_dedup.pipeline.summary import FingerprintSummary
 
@@ -56,7 +56,7 @@ class JoinSettings:
     @property
     def threads(self) -> int:
         """The number of threads of this process."""
-        return self.cores or len(os.sched_getaffinity(0))
+        return core_count(self.cores)
 
     def by_jobs(self, size: int, k: int, sample: Fingerprints) -> bool:
         """Return whether jobs find the pairs of so many distinct fingerprints."""

@@ -77,7 +77,7 @@ class KeyMethod:
 
     def sign(self, texts: Texts) -> Signatures:
         """Return the signatures of all texts, computed part by part."""
-        return _concatenated([self.method.sign(part) for part in texts])
+        return Signatures.joined([self.method.sign(part) for part in texts])
 
     def stored_bytes(self, signatures: Signatures) -> int:
         """Return the bytes of keys, and of sketches if they are compared."""
@@ -114,10 +114,9 @@ class SimhashMethod:
     def sign(self, texts: Texts) -> Signatures:
         """Return fingerprints as keys; a null has none."""
         parts = [simhash(part, self.features) for part in texts]
-        known = np.concatenate([np.empty(0, bool), *(part.has_fingerprint for part in parts)])
-        values = np.concatenate([np.empty(0, np.uint64), *(part.values for part in parts)])
-        offsets = np.append(0, np.cumsum(known))
-        return Signatures(offsets, values[known], np.empty((known.size, 0), np.uint8))
+        return Signatures.joined(
+            [Signatures.of_fingerprints(part.values, part.has_fingerprint) for part in parts]
+        )
 
     def stored_bytes(self, signatures: Signatures) -> int:
         """Return the bytes of the fingerprints."""
@@ -130,14 +129,3 @@ class SimhashMethod:
         rows = np.flatnonzero(signatures.has_keys)
         for first, second in row_pairs_within(signatures.keys, self.k):
             yield PairBatch(first.size, rows[first], rows[second])
-
-
-def _concatenated(parts: Sequence[Signatures]) -> Signatures:
-    ends = np.cumsum([0, *(part.offsets[-1] for part in parts)])
-    offsets = [part.offsets[1:] + end for part, end in zip(parts, ends, strict=False)]
-    width = parts[0].sketches.shape[1] if parts else 0
-    return Signatures(
-        np.concatenate([np.zeros(1, np.int64), *offsets]),
-        np.concatenate([np.empty(0, np.uint64), *(part.keys for part in parts)]),
-        np.concatenate([np.empty((0, width), np.uint8), *(part.sketches for part in parts)]),
-    )

@@ -14,9 +14,7 @@ from numpy.typing import NDArray
 
 from mr_dedup.kernels.bits import folded_product
 from mr_dedup.kernels.jit import kernel
-from mr_dedup.kernels.unsigned import U0, U1, U2, U32, U
-
-_FACTORS = U(0x9E3779B97F4A7C15), U(0xD6E8FEB86659FD93)
+from mr_dedup.kernels.unsigned import FACTORS, U0, U1, U2, U32
 
 
 class KeyGroups(NamedTuple):
@@ -62,7 +60,7 @@ def write_subsets(offsets, keys, size, chosen, starts, out):  # type: ignore[no-
         while True:
             key = uint64(size)
             for j in range(size):
-                key = folded_product(key ^ keys[first + chosen[j]] ^ _FACTORS[0], _FACTORS[1])
+                key = folded_product(key ^ keys[first + chosen[j]] ^ FACTORS[0], FACTORS[1])
             out[written] = key
             written += U1
             # the next subset: the last of its members that can move moves on by one
@@ -163,7 +161,7 @@ def link_equal(keys, texts, edges, table, first, second):  # type: ignore[no-unt
         table[:slots] = 0
         for i in range(begin, end):
             key = keys[i]
-            slot = (key * _FACTORS[0] >> U32) & last
+            slot = (key * FACTORS[0] >> U32) & last
             while table[slot] != 0 and keys[begin + uint64(table[slot]) - U1] != key:
                 slot = (slot + U1) & last
             if table[slot] == 0:

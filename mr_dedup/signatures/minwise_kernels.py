@@ -17,7 +17,7 @@ from mr_dedup.features.shingle_kernels import find_features
 from mr_dedup.kernels.bits import folded_product
 from mr_dedup.kernels.jit import kernel
 from mr_dedup.kernels.llvm import INT32, broadcast, element_pointer, load, store
-from mr_dedup.kernels.unsigned import U0, U1, U2, U30, U32, U
+from mr_dedup.kernels.unsigned import FACTORS, U0, U1, U2, U30, U32, U
 
 LANES = 16
 """Orders computed at once."""
@@ -29,8 +29,6 @@ _TOGETHER = 8
 _LANES, _BINS, _SHINGLES, _LEVELS, _LOW = U(LANES), U(BINS), U(_TOGETHER), U2, U(0xFFFFFFFF)
 _CHOICES = np.array([1, 0x9E3779B1, 0x85EBCA6B, 0xC2B2AE35], np.uint64)
 """Factors of the high half of a hash: the bins by one are independent of those by another."""
-
-_FACTORS = U(0x9E3779B97F4A7C15), U(0xD6E8FEB86659FD93)
 
 _VECTOR = ir.VectorType(INT32, LANES)
 
@@ -189,5 +187,5 @@ def mix_bands(values, rows, keys):  # type: ignore[no-untyped-def]
             key = uint64(band) + U1
             for row in range(rows):
                 value = uint64(values[i, band * rows + row])
-                key = folded_product(key ^ value ^ _FACTORS[0], value + _FACTORS[1])
+                key = folded_product(key ^ value ^ FACTORS[0], value + FACTORS[1])
             keys[i, band] = key

@@ -65,6 +65,19 @@ class Signatures:
         return np.diff(self.offsets) > 0
 
     @classmethod
+    def of_fingerprints(
+        cls, values: NDArray[np.uint64], has_fingerprint: NDArray[np.bool_]
+    ) -> Signatures:
+        """Return signatures with the fingerprints ``values`` as keys, uint64[n], where known.
+
+        >>> values, known = np.array([5, 0], np.uint64), np.array([True, False])
+        >>> Signatures.of_fingerprints(values, known).keys
+        array([5], dtype=uint64)
+        """
+        offsets = np.append(0, np.cumsum(has_fingerprint))
+        return cls(offsets, values[has_fingerprint], np.empty((values.size, 0), np.uint8))
+
+    @classmethod
     def joined(cls, parts: Sequence[Signatures]) -> Signatures:
         """Return the signatures of all texts of one or more ``parts``, in order."""
         if len(parts) == 1:

@@ -16,7 +16,7 @@ from mr_dedup.features.token_kernels import Tokens, tokenise
 from mr_dedup.features.xxh3 import xxh3_64
 from mr_dedup.kernels.bits import folded_product
 from mr_dedup.kernels.jit import kernel
-from mr_dedup.kernels.unsigned import ALL_BITS, U0, U1, U2, U
+from mr_dedup.kernels.unsigned import ALL_BITS, FACTORS, U0, U1, U2, U
 
 LINES, SENTENCES, CONTENT = range(3)
 """Where texts are split: at line ends, at ends of sentences, or by their content."""
@@ -25,7 +25,6 @@ WINDOW = 3
 """Words whose hash decides whether a text is split before them."""
 
 _WINDOW = U(WINDOW)
-_FACTORS = U(0x9E3779B97F4A7C15), U(0xD6E8FEB86659FD93)
 _SPACE, _TAB, _LINE_END, _RETURN = (np.uint8(ord(c)) for c in " \t\n\r")
 _STOP, _EXCLAMATION, _QUESTION = (np.uint8(ord(c)) for c in ".!?")
 
@@ -87,7 +86,7 @@ def sign_segments(batch, table, rule, scratch, keys, ends):  # type: ignore[no-u
         if size != U0 and written < begin + rule.min_keys:
             whole = xxh3_64(tokens.text, U0, end)
             for more in range(begin + rule.min_keys - written):
-                keys[written] = folded_product(whole ^ _FACTORS[0], uint64(more) + _FACTORS[1])
+                keys[written] = folded_product(whole ^ FACTORS[0], uint64(more) + FACTORS[1])
                 written += U1
         ends[i + 1] = written
 

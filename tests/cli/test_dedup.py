@@ -706,3 +706,12 @@ def test_documents_that_change_between_stages_are_noticed(
     arguments = "--max-record-size", 2000, "-r", runner, "--method", method
     said = mistake(capfd, path, "-o", tmp_path / "out", *arguments)
     assert re.search(r"pages\.jsonl(, byte \d+)?: has other documents than when it was first", said)
+
+
+@pytest.mark.parametrize("runner", ["inline", "local", "hadoop"])
+def test_an_amount_of_memory_that_no_runner_uses_is_refused(tmp_path, capfd, runner):
+    status = main(
+        ["dedup", str(tmp_path), "-o", str(tmp_path / "out"), "-r", runner, "--memory", "1GB"]
+    )
+    assert status == 2
+    assert f"--memory: not used by -r {runner}" in capfd.readouterr().err

@@ -20,6 +20,7 @@ from mrjob.job import MRJob
 
 from mr_dedup.engines.inputs import ClusterSettings, Input, JobResult, RemoteFile, is_uri
 from mr_dedup.engines.reporting import os_reason
+from mr_dedup.engines.resources import core_count
 from mr_dedup.engines.streaming.counters import total_counters
 from mr_dedup.engines.streaming.staging import staging_folder
 from mr_dedup.errors import MrDedupError
@@ -152,7 +153,7 @@ def _local_engine(
     else:
         from mr_dedup.engines.streaming.local import ForkingRunner as runner_class
     options = {key: value for key, value in job._runner_kwargs().items() if key != "mrjob_cls"}
-    options["num_cores"] = cores or len(os.sched_getaffinity(0))
+    options["num_cores"] = core_count(cores)
     engine = runner_class(job_class, **options)
     engine.names = {item.location: item.name for item in inputs}
     return engine

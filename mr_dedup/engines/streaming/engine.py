@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import itertools
 import json
-import os
 import re
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
@@ -17,6 +16,7 @@ import msgspec
 
 from mr_dedup.engines.engine import Dataset, JobOutput
 from mr_dedup.engines.inputs import ClusterSettings, Input
+from mr_dedup.engines.resources import core_count
 from mr_dedup.engines.streaming import CLUSTER_RUNNERS, RUNNERS, run
 from mr_dedup.engines.streaming.table_job import TableJob
 from mr_dedup.engines.streaming.table_lines import encode, read_tables, sliced
@@ -65,7 +65,7 @@ class StreamingEngine:
             return 1
         if self.runner in CLUSTER_RUNNERS:
             return (self.cluster and self.cluster.reducers) or _CLUSTER_TASKS
-        return self.cores or len(os.sched_getaffinity(0))
+        return core_count(self.cores)
 
     @contextlib.contextmanager
     def stored(self, tables: JobOutput | Iterable[Keyed]) -> Iterator[Dataset]:

@@ -1,7 +1,8 @@
-"""The memory that this process may take: what the machine has free, or its control groups allow."""
+"""The processors and the memory that this process may use, by the machine and its limits."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -17,6 +18,11 @@ class _Files(NamedTuple):
 
 _V1 = _Files("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
 _V2 = _Files("memory.max", "memory.current", "inactive_file")
+
+
+def core_count(cores: int | None = None) -> int:
+    """Return ``cores``, by default the number of those that this process may run on."""
+    return cores or len(os.sched_getaffinity(0))
 
 
 def available_bytes(root: Path = Path("/")) -> int:

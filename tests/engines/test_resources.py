@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from mr_dedup.engines.available_memory import available_bytes
+from mr_dedup.engines.resources import available_bytes
 
 GB = 1 << 30
 
