@@ -36,7 +36,7 @@ Entry = TypeVar("Entry")
 _numbers = itertools.count()
 _messages: dict[int, Callable[[], None]] = {}
 _temporary: dict[int, tuple[Path, Callable[[Path], None]]] = {}
-_patient: set[int] = set()
+_unforced: set[int] = set()
 
 
 @contextlib.contextmanager
@@ -65,14 +65,14 @@ def no_forced_end() -> Iterator[None]:
     That is a job on a cluster, which would go on there and cost money, and the server.
     """
     number = next(_numbers)
-    _patient.add(number)
+    _unforced.add(number)
     try:
         yield
     finally:
         watcher = Watcher.current
         if watcher is not None:
-            watcher.begin_anew()
-        _patient.discard(number)
+            watcher.restart_grace_period()
+        _unforced.discard(number)
 
 
 @contextlib.contextmanager
@@ -102,7 +102,7 @@ class Watcher:
     def __enter__(self) -> Watcher:
         self._read, self._write = os.pipe()
         os.set_blocking(self._write, False)
-        self._usual = signal.set_wakeup_fd(self._write, warn_on_full_buffer=False)
+        self._previous = signal.set_wakeup_fd(self._write, warn_on_full_buffer=False)
         Watcher.current = self
         self.start()
         return self
@@ -110,7 +110,7 @@ class Watcher:
     def __exit__(self, *exception: object) -> None:
         self.stop()
         Watcher.current = None
-        signal.set_wakeup_fd(self._usual)
+        signal.set_wakeup_fd(self._previous)
         os.close(self._read)
         os.close(self._write)
 
@@ -131,7 +131,7 @@ class Watcher:
             self._thread.join()
             self._thread = None
 
-    def begin_anew(self) -> None:
+    def restart_grace_period(self) -> None:
         """Give the main thread all its time to end once more, if there was an interrupt."""
         if self._deadline is not None:
             self._deadline = time.monotonic() + GRACE_SECONDS
@@ -145,7 +145,7 @@ class Watcher:
         while True:
             left = None if self._deadline is None else self._deadline - time.monotonic()
             if left is not None and left <= 0:
-                if not _patient:
+                if not _unforced:
                     self._end_by_force()
                 left = CLEANUP_SECONDS
             if not select.select([self._read], [], [], left)[0]:

@@ -29,7 +29,7 @@ import numpy as np
 import pyarrow as pa
 from tqdm import tqdm
 
-from mr_dedup.cli.document_arguments import add_reading_arguments, judge_reading, read_options
+from mr_dedup.cli.document_arguments import add_reading_arguments, check_rejected, read_options
 from mr_dedup.cli.evaluate import all_bands, bands_argument, similarity_argument
 from mr_dedup.cli.method_arguments import DEFAULT_K
 from mr_dedup.cli.rejects import print_rejected
@@ -221,7 +221,7 @@ def read_texts(
             ids.append(batch.ids)
             texts.append(batch.texts)
             bar.update(len(batch))
-    judge_reading(arguments, rejects.counts)
+    check_rejected(arguments, rejects.counts)
     print_rejected(rejects)
     return pa.concat_arrays(ids), texts
 

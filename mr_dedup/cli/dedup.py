@@ -24,12 +24,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mr_dedup.cli.dedup_options import dedup_options, refuse_changed, run_identity
-from mr_dedup.cli.dedup_summary import judge_result, summary_lines, write_summaries
+from mr_dedup.cli.dedup_summary import check_result_rejected, summary_lines, write_summaries
 from mr_dedup.cli.document_arguments import (
     add_feature_arguments,
     add_reading_arguments,
 )
-from mr_dedup.cli.document_inputs import DocumentWork, prepare
+from mr_dedup.cli.document_inputs import DocumentInputs, prepare
 from mr_dedup.cli.method_arguments import (
     AUTO_SHINGLES,
     DEFAULT_VERIFY,
@@ -125,7 +125,7 @@ def _run_locked(
     settings: ClusterSettings | None,
     started: float,
 ) -> int:
-    from mr_dedup.cli.dedup_jobs import Jobs
+    from mr_dedup.cli.dedup_jobs import DocumentJobs
     from mr_dedup.engines import streaming
     from mr_dedup.pipeline.dedup import dedup
     from mr_dedup.pipeline.stages import Stages
@@ -134,7 +134,7 @@ def _run_locked(
         if not arguments.dry_run:
             folder.end()
         print_message(f"{folder.out}: is complete already")
-        judge_result(arguments, folder.out)
+        check_result_rejected(arguments, folder.out)
         return 0
     folder.check(
         resume=arguments.resume,
@@ -159,7 +159,7 @@ def _run_locked(
         try:
             with (
                 at_forced_end(lambda: print_message(unfinished)),
-                Jobs(arguments, work, staging, settings) as jobs,
+                DocumentJobs(arguments, work, staging, settings) as jobs,
             ):
                 summary = dedup(stages, options, jobs)
                 refuse_changed(arguments, work, run, settings)
@@ -174,7 +174,7 @@ def _run_locked(
     folder.publish()
     seconds = time.perf_counter() - started
     print_message(*summary_lines(summary, work, options, folder.out, seconds))
-    judge_result(arguments, folder.out)
+    check_result_rejected(arguments, folder.out)
     return 0
 
 
@@ -183,7 +183,7 @@ def _prepared(
     folder: ResultFolder,
     staging: Path | None,
     settings: ClusterSettings | None,
-) -> DocumentWork:
+) -> DocumentInputs:
     """Return the inputs of the run; one that is resumed keeps its chunks, with any ``--cores``."""
     from mr_dedup.pipeline.stages import recorded_value
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
-from mr_dedup.cli.document_inputs import DocumentWork, bundled_chunk, described_chunk
+from mr_dedup.cli.document_inputs import DocumentInputs, bundled_chunk, described_chunk
 from mr_dedup.cli.engine import engine_of, memory_bytes
 from mr_dedup.jobs.contract import Job
 
@@ -26,7 +26,7 @@ _MEMORY_SHARES = 2
 """Of the memory that a run may use, one part in so many is for what jobs cache of documents."""
 
 
-class Jobs:
+class DocumentJobs:
     """Runs jobs over the documents of a command, or over other files of this machine.
 
     A context manager, which removes what jobs cache.
@@ -35,7 +35,7 @@ class Jobs:
     def __init__(
         self,
         arguments: argparse.Namespace,
-        work: DocumentWork,
+        work: DocumentInputs,
         staging: Path,
         settings: ClusterSettings | None,
     ) -> None:
@@ -47,7 +47,7 @@ class Jobs:
         self._settings = settings
         self._cache = PartCache(memory_bytes(arguments) // _MEMORY_SHARES, staging)
 
-    def __enter__(self) -> Jobs:
+    def __enter__(self) -> DocumentJobs:
         return self
 
     def __exit__(self, *exception: object) -> None:

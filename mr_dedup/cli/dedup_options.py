@@ -15,7 +15,7 @@ from mr_dedup.cli.document_arguments import (
     feature_options,
     read_options,
 )
-from mr_dedup.cli.document_inputs import DocumentWork, remote_identities
+from mr_dedup.cli.document_inputs import DocumentInputs, remote_identities
 from mr_dedup.cli.on_cluster import is_uri
 from mr_dedup.cli.streams import print_message
 from mr_dedup.errors import MrDedupError, usage_errors
@@ -113,7 +113,7 @@ def _earlier_results(
 
 
 def run_identity(
-    arguments: argparse.Namespace, work: DocumentWork, options: DedupOptions
+    arguments: argparse.Namespace, work: DocumentInputs, options: DedupOptions
 ) -> dict[str, Any]:
     """Return what must be equal to resume a run."""
     import pyarrow
@@ -155,7 +155,7 @@ def run_identity(
 
 def refuse_changed(
     arguments: argparse.Namespace,
-    work: DocumentWork,
+    work: DocumentInputs,
     run: dict[str, Any],
     settings: ClusterSettings | None,
 ) -> None:

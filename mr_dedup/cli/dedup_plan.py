@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from mr_dedup.cli.document_inputs import DocumentWork
+from mr_dedup.cli.document_inputs import DocumentInputs
 from mr_dedup.cli.engine import memory_bytes
 from mr_dedup.cli.method_arguments import recall_lines
 from mr_dedup.cli.streams import counted, printable
@@ -30,7 +30,7 @@ _LINE = "{:<12} {}"
 
 
 def print_plan(
-    arguments: argparse.Namespace, work: DocumentWork, options: DedupOptions, stages: Stages
+    arguments: argparse.Namespace, work: DocumentInputs, options: DedupOptions, stages: Stages
 ) -> None:
     """Print the plan of a run."""
     lines = [
@@ -45,7 +45,7 @@ def print_plan(
     print("\n".join(printable(line.rstrip()) for line in lines))
 
 
-def _inputs(work: DocumentWork, options: DedupOptions) -> Iterator[str]:
+def _inputs(work: DocumentInputs, options: DedupOptions) -> Iterator[str]:
     line = counted(work.files, "file")
     if work.paths:
         line += f", {sum(path.stat().st_size for path in work.paths):,} bytes here"
@@ -62,7 +62,7 @@ def _methods(options: DedupOptions) -> Iterator[str]:
         yield _LINE.format("", line)
 
 
-def _engine(arguments: argparse.Namespace, work: DocumentWork) -> Iterator[str]:
+def _engine(arguments: argparse.Namespace, work: DocumentInputs) -> Iterator[str]:
     how = {
         "memory": f"memory, {counted(_cores(arguments), 'thread')}",
         "inline": "inline, one process",
@@ -72,7 +72,7 @@ def _engine(arguments: argparse.Namespace, work: DocumentWork) -> Iterator[str]:
 
 
 def _memory(
-    arguments: argparse.Namespace, work: DocumentWork, options: DedupOptions, stages: Stages
+    arguments: argparse.Namespace, work: DocumentInputs, options: DedupOptions, stages: Stages
 ) -> Iterator[str]:
     if work.runner == "memory":
         size = min(_CACHED_FACTOR * work.content_bytes, memory_bytes(arguments))
@@ -117,7 +117,7 @@ _JOINED = {
 
 
 def _stages(
-    arguments: argparse.Namespace, work: DocumentWork, options: DedupOptions, stages: Stages
+    arguments: argparse.Namespace, work: DocumentInputs, options: DedupOptions, stages: Stages
 ) -> Iterator[str]:
     """Yield a line a stage: whether it is done, what it runs, reads and leaves."""
     from mr_dedup.pipeline.dedup import stages_of
@@ -159,7 +159,7 @@ def _stages(
     yield "then report.html and summary.json are written, and OUT appears"
 
 
-def _map_tasks(arguments: argparse.Namespace, work: DocumentWork) -> int:
+def _map_tasks(arguments: argparse.Namespace, work: DocumentInputs) -> int:
     """Return how many tasks read the documents; clusters have about so many for what they split."""
     from mr_dedup.engines.streaming.splits import split_bytes
 
@@ -168,7 +168,7 @@ def _map_tasks(arguments: argparse.Namespace, work: DocumentWork) -> int:
     return sum(max(1, math.ceil(lines_bytes / size)) for lines_bytes in of_lines)
 
 
-def _reduce_keys(work: DocumentWork, options: DedupOptions, stages: Stages) -> str:
+def _reduce_keys(work: DocumentInputs, options: DedupOptions, stages: Stages) -> str:
     """Return how many reduce keys there are: of the texts in clusters, if these are known."""
     from mr_dedup.pipeline.dedup_stages.resolve import known_reduce_keys, reduce_keys_for
 

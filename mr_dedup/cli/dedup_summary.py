@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mr_dedup.cli.document_arguments import described_features, incomplete_files, judge_reading
-from mr_dedup.cli.document_inputs import DocumentWork
+from mr_dedup.cli.document_arguments import check_rejected, described_features, incomplete_files
+from mr_dedup.cli.document_inputs import DocumentInputs
 from mr_dedup.cli.method_arguments import recall_lines
 from mr_dedup.cli.rejects import reject_lines, skipped_lines
 
@@ -71,7 +71,7 @@ def _shown_options(arguments: argparse.Namespace, options: DedupOptions) -> list
     ]
 
 
-def judge_result(arguments: argparse.Namespace, out: Path) -> None:
+def check_result_rejected(arguments: argparse.Namespace, out: Path) -> None:
     """Judge how many of the records a result is made of."""
     from mr_dedup.formats.documents.rejects import ReadCounts
     from mr_dedup.pipeline.results import REJECTS, SUMMARY
@@ -86,11 +86,11 @@ def judge_result(arguments: argparse.Namespace, out: Path) -> None:
     if summary["rejected_records"]:
         for lines in reject_lines(out / REJECTS):
             counts.add_lines(lines)
-    judge_reading(arguments, counts)
+    check_rejected(arguments, counts)
 
 
 def summary_lines(
-    summary: StageSummary, work: DocumentWork, options: DedupOptions, out: Path, seconds: float
+    summary: StageSummary, work: DocumentInputs, options: DedupOptions, out: Path, seconds: float
 ) -> Iterator[str]:
     """Yield lines for the user on a run that took so many seconds."""
     read, dropped = summary["documents_read"], summary["documents_dropped"]

@@ -81,7 +81,7 @@ def _share(text: str) -> float:
     return share
 
 
-def judge_reading(arguments: argparse.Namespace, counts: ReadCounts) -> None:
+def check_rejected(arguments: argparse.Namespace, counts: ReadCounts) -> None:
     """Check what a command has read, before it writes a result.
 
     ``counts`` has the number of files. Raises NothingReadError if all records were rejected. If too

@@ -22,7 +22,7 @@ _BUNDLED_BYTES = 16 << 20
 
 
 @dataclass(frozen=True)
-class DocumentWork:
+class DocumentInputs:
     """What is run: a task for each input; so many files, and files of other kinds not read.
 
     ``paths`` are the files of this machine, ``remote`` those of the cluster, ``stdin`` is the
@@ -51,7 +51,7 @@ def prepare(
     *,
     reads_again: bool = False,
     chunk_bytes: int | None = None,
-) -> DocumentWork:
+) -> DocumentInputs:
     """Return what a run over ``documents`` takes; write what it needs into ``staging``.
 
     Args:
@@ -84,7 +84,7 @@ def prepare(
         chunk_bytes = chunk_bytes or _chunk_bytes(files, runner, arguments.cores)
         inputs = _described(files, chunk_bytes, staging)
         size = content_bytes(files) if reads_again else 0
-        return DocumentWork(
+        return DocumentInputs(
             runner, inputs, len(files), skipped, paths, content_bytes=size,
             stdin=checksum_of_stdin, chunk_bytes=chunk_bytes,
         )  # fmt: skip
@@ -95,7 +95,7 @@ def prepare(
         Input(file.uri, file.uri, _lines_bytes(file.uri, file.size_bytes, arguments))
         for file in remote
     ]
-    return DocumentWork(
+    return DocumentInputs(
         arguments.runner,
         inputs,
         len(files) + len(remote),

@@ -12,10 +12,10 @@ from mr_dedup.cli.dedup_options import search_options
 from mr_dedup.cli.document_arguments import (
     add_feature_arguments,
     add_reading_arguments,
+    check_rejected,
     incomplete_files,
-    judge_reading,
 )
-from mr_dedup.cli.document_inputs import DocumentWork, prepare
+from mr_dedup.cli.document_inputs import DocumentInputs, prepare
 from mr_dedup.cli.method_arguments import (
     AUTO_SHINGLES,
     DEFAULT_VERIFY,
@@ -99,7 +99,7 @@ def refuse_document_arguments(arguments: argparse.Namespace) -> None:
 
 def find_document_pairs(arguments: argparse.Namespace) -> int:
     """Print the pairs of documents; return the exit code."""
-    from mr_dedup.cli.dedup_jobs import Jobs
+    from mr_dedup.cli.dedup_jobs import DocumentJobs
     from mr_dedup.engines import streaming
     from mr_dedup.files.outputs import refuse_existing
     from mr_dedup.pipeline.similar_pairs import similar_pairs
@@ -120,12 +120,12 @@ def find_document_pairs(arguments: argparse.Namespace) -> int:
         work = prepare(arguments.corpus, arguments, staging, settings, reads_again=True)
         folder = staging / "found"
         folder.mkdir()
-        with Jobs(arguments, work, staging, settings) as jobs:
+        with DocumentJobs(arguments, work, staging, settings) as jobs:
             found = similar_pairs(folder, options, jobs)
         for lines in reject_lines(found.rejects):
             rejects.add_lines(lines)
         rejects.counts.documents, rejects.counts.files = found.counts["documents_read"], work.files
-        judge_reading(arguments, rejects.counts)
+        check_rejected(arguments, rejects.counts)
         with output(arguments) as out:
             for lines in found.lines():
                 out.write(lines)
@@ -150,7 +150,7 @@ def _of_documents(arguments: argparse.Namespace) -> argparse.Namespace:
 
 def _summarise(
     found: SimilarPairs,
-    work: DocumentWork,
+    work: DocumentInputs,
     options: DedupOptions,
     rejects: RejectsOutput,
     seconds: float,

@@ -34,7 +34,7 @@ import numpy as np
 from numpy.typing import NDArray
 from tqdm import tqdm
 
-from mr_dedup.cli.document_arguments import add_reading_arguments, judge_reading, read_options
+from mr_dedup.cli.document_arguments import add_reading_arguments, check_rejected, read_options
 from mr_dedup.cli.rejects import print_rejected
 from mr_dedup.errors import MrDedupError
 from mr_dedup.formats.decision_file import read_decisions
@@ -140,7 +140,7 @@ def _read_lengths(arguments: argparse.Namespace) -> Iterator[Lengths]:
         for ids, lengths in document_lengths(batches):
             bar.update(len(ids))
             yield ids, lengths
-    judge_reading(arguments, rejects.counts)
+    check_rejected(arguments, rejects.counts)
     print_rejected(rejects)
 
 

@@ -21,15 +21,15 @@ from typing import TYPE_CHECKING
 from mr_dedup.cli.document_arguments import (
     add_feature_arguments,
     add_reading_arguments,
+    check_rejected,
     checked_idf,
     described_features,
     document_frequencies,
     feature_options,
     incomplete_files,
-    judge_reading,
     read_options,
 )
-from mr_dedup.cli.document_inputs import DocumentWork, prepare
+from mr_dedup.cli.document_inputs import DocumentInputs, prepare
 from mr_dedup.cli.on_cluster import (
     delivered,
     output_name,
@@ -97,7 +97,7 @@ def run(arguments: argparse.Namespace) -> int:
             with _writer(out, format, features, arguments) as write:
                 copy_rows(result, write, rejects)
                 rejects.counts.files = work.files
-                judge_reading(arguments, rejects.counts)
+                check_rejected(arguments, rejects.counts)
     _summarise(result.counters, work, rejects, time.perf_counter() - started, name)
     return 0
 
@@ -105,7 +105,7 @@ def run(arguments: argparse.Namespace) -> int:
 @contextlib.contextmanager
 def fingerprinted(
     arguments: argparse.Namespace,
-    work: DocumentWork,
+    work: DocumentInputs,
     staging: Path,
     settings: ClusterSettings | None,
     fields: Sequence[str] = (),
@@ -213,7 +213,7 @@ def _fingerprints(rows: pa.Table) -> tuple[NDArray[np.uint64], NDArray[np.bool_]
 
 def _summarise(
     counters: dict[str, int],
-    work: DocumentWork,
+    work: DocumentInputs,
     rejects: RejectsOutput,
     seconds: float,
     out: Path | str,
@@ -227,7 +227,7 @@ def _summarise(
     print_message(*said)
 
 
-def documents_read(counters: dict[str, int], work: DocumentWork, counts: ReadCounts) -> list[str]:
+def documents_read(counters: dict[str, int], work: DocumentInputs, counts: ReadCounts) -> list[str]:
     """Return lines that say what was read; less where the counters of a cluster are not known."""
     from mr_dedup.jobs.reading import DOCUMENTS, TEXT_BYTES, skipped_records
 

@@ -21,11 +21,11 @@ from mr_dedup.cli.arguments import positive
 from mr_dedup.cli.document_arguments import (
     add_feature_arguments,
     add_reading_arguments,
+    check_rejected,
     feature_options,
-    judge_reading,
     read_options,
 )
-from mr_dedup.cli.document_inputs import DocumentWork, prepare
+from mr_dedup.cli.document_inputs import DocumentInputs, prepare
 from mr_dedup.cli.fingerprint import documents_read
 from mr_dedup.cli.on_cluster import output_name, settings_for
 from mr_dedup.cli.rejects import RejectsOutput, rejects_beside, rejects_output
@@ -79,7 +79,7 @@ def run(arguments: argparse.Namespace) -> int:
         with _counted(arguments, work, staging, settings) as result:
             found = _frequencies(result, arguments, rejects)
             rejects.counts.documents, rejects.counts.files = found.documents, work.files
-            judge_reading(arguments, rejects.counts)
+            check_rejected(arguments, rejects.counts)
             found.write(arguments.out, arguments.overwrite)
     said = documents_read(result.counters, work, rejects.counts) + rejects.summary()
     said.append(_features_kept(found, result.counters))
@@ -92,7 +92,7 @@ def run(arguments: argparse.Namespace) -> int:
 @contextlib.contextmanager
 def _counted(
     arguments: argparse.Namespace,
-    work: DocumentWork,
+    work: DocumentInputs,
     staging: Path,
     settings: ClusterSettings | None,
 ) -> Iterator[JobOutput]:

@@ -30,7 +30,7 @@ from mr_dedup.cli.arguments import positive
 from mr_dedup.cli.document_arguments import (
     add_feature_arguments,
     add_reading_arguments,
-    judge_reading,
+    check_rejected,
 )
 from mr_dedup.cli.streams import print_message, printable
 from mr_dedup.errors import MrDedupError, usage_errors
@@ -254,15 +254,17 @@ def _add(arguments: argparse.Namespace) -> int:
 def _add_files(
     index: HammingIndex, inputs: list[IndexInput], arguments: argparse.Namespace
 ) -> None:
-    from mr_dedup.cli.index_inputs import maker_for, reported_rejects, segment_batches
+    from mr_dedup.cli.index_inputs import fingerprinter_for, reported_rejects, segment_batches
 
     started, new, count = time.perf_counter(), 0, 0
-    maker = maker_for(index, inputs, arguments)
+    fingerprinter = fingerprinter_for(index, inputs, arguments)
     with reported_rejects(arguments) as rejects:
-        for fingerprints, ids in segment_batches(inputs, index.named, maker, rejects, arguments):
+        for fingerprints, ids in segment_batches(
+            inputs, index.named, fingerprinter, rejects, arguments
+        ):
             count += len(fingerprints)
             new += index.add(fingerprints, ids)
-        judge_reading(arguments, rejects.counts)
+        check_rejected(arguments, rejects.counts)
     seconds = time.perf_counter() - started
     print_message(
         f"{count:,} documents, {new:,} of them new, {len(index):,} in the index; {seconds:.1f} s"

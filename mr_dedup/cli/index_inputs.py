@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from mr_dedup.formats.documents.files import DocumentFile
     from mr_dedup.formats.documents.rejects import Rejects
     from mr_dedup.formats.fingerprint_files import FingerprintFile
+    from mr_dedup.index.fingerprint_options import Fingerprinter, FingerprintOptions
     from mr_dedup.index.hamming_index import HammingIndex
-    from mr_dedup.index.made_from import FingerprintMaker, MadeFrom
     from mr_dedup.index.reader import IndexReader
 
 _SEGMENT_DOCUMENTS = 1 << 24
@@ -104,14 +104,14 @@ def _has_fingerprints(path: Path, arguments: argparse.Namespace) -> bool:
     return True
 
 
-def given_features(arguments: argparse.Namespace) -> MadeFrom:
+def given_features(arguments: argparse.Namespace) -> FingerprintOptions:
     """Return the features of the arguments, with their defaults."""
     import msgspec
 
-    from mr_dedup.index.made_from import MadeFrom
+    from mr_dedup.index.fingerprint_options import FingerprintOptions
 
     given = {name: getattr(arguments, name) for name in FEATURE_NAMES}
-    return msgspec.structs.replace(MadeFrom(), **_absolute(given))
+    return msgspec.structs.replace(FingerprintOptions(), **_absolute(given))
 
 
 def _absolute(given: dict[str, str]) -> dict[str, str]:
@@ -121,15 +121,15 @@ def _absolute(given: dict[str, str]) -> dict[str, str]:
 
 
 def features_of(
-    inputs: Sequence[IndexInput], given: MadeFrom, arguments: argparse.Namespace
-) -> tuple[MadeFrom | None, str | None]:
+    inputs: Sequence[IndexInput], given: FingerprintOptions, arguments: argparse.Namespace
+) -> tuple[FingerprintOptions | None, str | None]:
     """Return what the fingerprints of a new index are made from: the options, and in print.
 
     For documents these are ``given``, for fingerprints those of their files, each None if they are
     not known. Raises MrDedupError if they differ.
     """
     with usage_errors():
-        described = given.maker().described
+        described = given.fingerprinter().described
     known = {described: "documents"} if any(each.documents for each in inputs) else {}
     for each in inputs:
         stored = _file_features(each)
@@ -161,38 +161,38 @@ def _require_equal(known: dict[str, str]) -> None:
         )
 
 
-def maker_for(
+def fingerprinter_for(
     index: HammingIndex | IndexReader,
     inputs: Sequence[IndexInput] | None,
     arguments: argparse.Namespace,
-) -> FingerprintMaker | None:
-    """Return a maker of fingerprints like those of the index; None if no input has documents.
+) -> Fingerprinter | None:
+    """Return a fingerprinter like those of the index; None if no input has documents.
 
     ``inputs`` are the files to read, None for lines of documents. Raises MrDedupError if options or
     files differ from the index, or if it does not have its options.
     """
     import msgspec
 
-    from mr_dedup.index.made_from import MadeFrom
+    from mr_dedup.index.fingerprint_options import FingerprintOptions
 
     made_from, given = index.made_from, given_options(arguments)
     if given:
-        made_from = msgspec.structs.replace(made_from or MadeFrom(), **_absolute(given))
+        made_from = msgspec.structs.replace(made_from or FingerprintOptions(), **_absolute(given))
     known = {} if index.features is None else {index.features: str(index.folder)}
     for each in inputs or ():
         stored = _file_features(each)
         if stored is not None:
             known.setdefault(stored, each.name)
-    maker = None
+    fingerprinter = None
     if given or inputs is None or any(each.documents for each in inputs):
         if made_from is None or index.features is None:
             raise MrDedupError(_unknown(index))
         with usage_errors():
-            maker = made_from.maker()
+            fingerprinter = made_from.fingerprinter()
         # the file of document frequencies may have changed since
-        known.setdefault(maker.described, "the options")
+        known.setdefault(fingerprinter.described, "the options")
     _require_equal(known)
-    return maker
+    return fingerprinter
 
 
 def given_options(arguments: argparse.Namespace) -> dict[str, str]:
@@ -218,7 +218,7 @@ class Documents(NamedTuple):
 
 def documents_of(
     inputs: Sequence[IndexInput],
-    maker: FingerprintMaker | None,
+    fingerprinter: Fingerprinter | None,
     rejects: Rejects,
     arguments: argparse.Namespace,
 ) -> Iterator[Documents]:
@@ -228,9 +228,9 @@ def documents_of(
 
     for each in inputs:
         if each.documents is not None:
-            assert maker is not None
+            assert fingerprinter is not None
             for batch in read_documents([each.documents], rejects, read_options(arguments)):
-                yield Documents(maker.of(batch.texts), batch.ids)
+                yield Documents(fingerprinter.of(batch.texts), batch.ids)
         elif each.fingerprints is not None and each.fingerprints.has_ids:
             for values, ids in each.fingerprints.identified():
                 yield Documents(values, ids)
@@ -242,7 +242,7 @@ def documents_of(
 def segment_batches(
     inputs: Sequence[IndexInput],
     named: bool,
-    maker: FingerprintMaker | None,
+    fingerprinter: Fingerprinter | None,
     rejects: Rejects,
     arguments: argparse.Namespace,
 ) -> Iterator[tuple[NDArray[np.uint64], pa.LargeStringArray | None]]:
@@ -259,7 +259,7 @@ def segment_batches(
     ids: list[pa.LargeStringArray] = []
     count = batch_bytes = 0
     for each in inputs:
-        for batch in documents_of([each], maker, rejects, arguments):
+        for batch in documents_of([each], fingerprinter, rejects, arguments):
             values.append(batch.fingerprints)
             batch_bytes += batch.fingerprints.nbytes
             count += len(batch.fingerprints)

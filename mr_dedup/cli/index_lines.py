@@ -21,8 +21,8 @@ from mr_dedup.formats.id_text import escape_id, unescape_id
 
 if TYPE_CHECKING:
     from mr_dedup.cli.index_inputs import IndexInput
+    from mr_dedup.index.fingerprint_options import Fingerprinter
     from mr_dedup.index.hamming_index import HammingIndex
-    from mr_dedup.index.made_from import FingerprintMaker
     from mr_dedup.index.protocol import IndexMatches
     from mr_dedup.index.reader import IndexReader
 
@@ -46,11 +46,13 @@ def respond_to_lines(
     max_line_bytes: int = MAX_RECORD_BYTES,
 ) -> int:
     """Print a line for each line of standard input, as they come; return the exit code."""
-    from mr_dedup.cli.index_inputs import given_options, maker_for
+    from mr_dedup.cli.index_inputs import fingerprinter_for, given_options
 
-    reader = _LineReader(lambda: maker_for(index, None, arguments), arguments, max_line_bytes)
+    reader = _LineReader(
+        lambda: fingerprinter_for(index, None, arguments), arguments, max_line_bytes
+    )
     if given_options(arguments):
-        reader.need_maker()
+        reader.need_fingerprinter()
     for block in _blocks("-", max_line_bytes):
         _respond(index, reader.read(*block), arguments)
     return 0
@@ -60,19 +62,19 @@ def respond_to_files(
     index: HammingIndex | IndexReader, inputs: Sequence[IndexInput], arguments: argparse.Namespace
 ) -> int:
     """Print a line for each document of files; return the exit code."""
-    from mr_dedup.cli.document_arguments import judge_reading
-    from mr_dedup.cli.index_inputs import documents_of, maker_for, reported_rejects
+    from mr_dedup.cli.document_arguments import check_rejected
+    from mr_dedup.cli.index_inputs import documents_of, fingerprinter_for, reported_rejects
 
-    maker = maker_for(index, inputs, arguments)
+    fingerprinter = fingerprinter_for(index, inputs, arguments)
     with reported_rejects(arguments) as rejects:
-        for values, ids in documents_of(inputs, maker, rejects, arguments):
+        for values, ids in documents_of(inputs, fingerprinter, rejects, arguments):
             for start in range(0, len(values), _BATCH_LINES):
                 part = slice(start, start + _BATCH_LINES)
                 numbers = values[part].tolist()
                 names = [None] * len(numbers) if ids is None else ids[part].to_pylist()
                 lines = [Line(v, id) for v, id in zip(numbers, names, strict=True)]
                 _respond(index, lines, arguments)
-        judge_reading(arguments, rejects.counts)
+        check_rejected(arguments, rejects.counts)
     return 0
 
 
@@ -157,7 +159,7 @@ class _LineReader:
 
     def __init__(
         self,
-        make: Callable[[], FingerprintMaker | None],
+        make: Callable[[], Fingerprinter | None],
         arguments: argparse.Namespace,
         max_line_bytes: int,
     ) -> None:
@@ -165,7 +167,7 @@ class _LineReader:
 
         self._make = make
         self._max_line_bytes = max_line_bytes
-        self._maker: FingerprintMaker | None = None
+        self._fingerprinter: Fingerprinter | None = None
         self._options = read_options(arguments)
         self._of_documents: bool | None = None
 
@@ -178,13 +180,13 @@ class _LineReader:
             self._of_documents = unmarked.lstrip().startswith(b"{")
         if not self._of_documents:
             return [_fingerprint_line(line) for line in _split(unmarked)]
-        self.need_maker()
+        self.need_fingerprinter()
         return self._documents(offset, block)
 
-    def need_maker(self) -> None:
-        """Make the maker of fingerprints; MrDedupError if options are unknown, or differ."""
-        if self._maker is None:
-            self._maker = self._make()
+    def need_fingerprinter(self) -> None:
+        """Make the fingerprinter; MrDedupError if options are unknown, or differ."""
+        if self._fingerprinter is None:
+            self._fingerprinter = self._make()
 
     def _documents(self, offset: int, block: bytes) -> list[Line]:
         """Return lines of JSON, which are decoded together, however many are rejected."""
@@ -194,14 +196,14 @@ class _LineReader:
         from mr_dedup.formats.documents.jsonl import read_jsonl
         from mr_dedup.formats.lines import LineBlock
 
-        assert self._maker is not None
+        assert self._fingerprinter is not None
         builder = BatchBuilder(self._options)
         report = _LineReport(self._options.strict)
         lines = LineBlock(offset, bytearray(block), len(block))
         read = read_jsonl([lines], None, self._options, report, builder)
         found: list[tuple[int, Line]] = []
         for batch in [*read, *builder.finish()]:
-            values = self._maker.of(batch.texts)
+            values = self._fingerprinter.of(batch.texts)
             columns = batch.offsets, values, batch.ids
             for position, value, id in zip(*(c.tolist() for c in columns), strict=True):
                 found.append((position, Line(value, id)))

@@ -58,7 +58,7 @@ Each is a module of this package with add_arguments(parser) and run(arguments) -
 imported only if the command line names it.
 """
 
-EXIT_OK, EXIT_MISTAKE, EXIT_BUG, EXIT_INTERRUPTED = 0, 2, 70, 130
+EXIT_OK, EXIT_USAGE, EXIT_BUG, EXIT_INTERRUPTED = 0, 2, 70, 130
 
 
 def build_parser(argv: Sequence[str]) -> argparse.ArgumentParser:
@@ -233,7 +233,7 @@ def _run(arguments: argparse.Namespace) -> int:
         if arguments.debug:
             raise
         _print_error(f"{error}{_hint(error, arguments)}")
-        return EXIT_MISTAKE
+        return EXIT_USAGE
     except BrokenPipeError:
         # the reader of our output left, which is no error
         return EXIT_OK
@@ -242,12 +242,12 @@ def _run(arguments: argparse.Namespace) -> int:
             raise
         name = f"{error.filename}: " if error.filename else ""
         _print_error(f"{name}{error.strerror or error}")
-        return EXIT_MISTAKE
+        return EXIT_USAGE
     except MemoryError as error:
         if arguments.debug:
             raise
         _print_error(f"out of memory: {error}" if str(error) else "out of memory")
-        return EXIT_MISTAKE
+        return EXIT_USAGE
     except Exception as error:
         if arguments.debug:
             raise
@@ -297,9 +297,9 @@ def _finish(code: int) -> int:
         # else Python would try again at exit, and complain
         abandon(sys.stdout)
         has_reader = not isinstance(error, BrokenPipeError)
-        if has_reader and code not in (EXIT_MISTAKE, EXIT_BUG):
+        if has_reader and code not in (EXIT_USAGE, EXIT_BUG):
             _print_error(f"standard output: {error.strerror}")
-            return EXIT_MISTAKE
+            return EXIT_USAGE
     return code
 
 

@@ -31,7 +31,7 @@ from mr_dedup.cli.on_cluster import (
     staged_files,
     with_output,
 )
-from mr_dedup.cli.query_documents import Sides, with_fingerprints
+from mr_dedup.cli.query_documents import ResolvedSearch, with_fingerprints
 from mr_dedup.cli.rejects import rejects_beside, rejects_output
 from mr_dedup.cli.runner_arguments import add_runner_arguments
 from mr_dedup.cli.streams import output, print_message
@@ -110,7 +110,7 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _lines(found: JobOutput, work: _Work, sides: Sides) -> Iterator[bytes]:
+def _lines(found: JobOutput, work: _Work, sides: ResolvedSearch) -> Iterator[bytes]:
     """Yield the result, with ids in place of fingerprints where a side has ids."""
     from mr_dedup.jobs.query import matches_of
 
@@ -136,7 +136,7 @@ class _Work:
     queries: int
 
 
-def _work_here(sides: Sides, staging: Path) -> _Work:
+def _work_here(sides: ResolvedSearch, staging: Path) -> _Work:
     """Prepare a run on this machine."""
     from mr_dedup.formats.fingerprint_chunks import FingerprintPart
 
@@ -151,7 +151,7 @@ def _work_here(sides: Sides, staging: Path) -> _Work:
     return _Work(_job(arguments, queries), inputs, files, 0, queries_file, query_count)
 
 
-def _work_on_cluster(sides: Sides, staging: Path, settings: ClusterSettings) -> _Work:
+def _work_on_cluster(sides: ResolvedSearch, staging: Path, settings: ClusterSettings) -> _Work:
     """Prepare a run on a cluster: its files as they are, those of this machine to be sent."""
     arguments = sides.arguments
     here = [name for name in arguments.corpus if not is_uri(name)]

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from mr_dedup.cli.document_arguments import described_features, judge_reading, read_options
+from mr_dedup.cli.document_arguments import check_rejected, described_features, read_options
 from mr_dedup.cli.document_inputs import prepare
 from mr_dedup.cli.fingerprint import copy_rows, documents_read, fingerprinted, table_writer
 from mr_dedup.cli.on_cluster import is_uri, refuse_existing_output
@@ -28,7 +28,7 @@ _SIDES = ("corpus", "queries")
 
 
 @dataclass(frozen=True)
-class Sides:
+class ResolvedSearch:
     """The arguments of a search, documents replaced by files of their fingerprints.
 
     ``have_ids`` is whether either side has ids of its fingerprints. ``messages`` are lines on what
@@ -45,7 +45,7 @@ def with_fingerprints(
     staging: Path,
     settings: ClusterSettings | None,
     rejects: RejectsOutput,
-) -> Sides:
+) -> ResolvedSearch:
     """Compute the fingerprints of the sides that are documents.
 
     Raises MrDedupError, before anything is computed, if a side has both documents and
@@ -76,7 +76,7 @@ def with_fingerprints(
         setattr(resolved, side, [str(path)] if side == "corpus" else str(path))
         setattr(resolved, f"{side}_format", None)
     _check_features(resolved, arguments)
-    return Sides(resolved, have_ids, said)
+    return ResolvedSearch(resolved, have_ids, said)
 
 
 def _names(arguments: argparse.Namespace, side: str) -> list[str]:
@@ -114,7 +114,7 @@ def _compute(
     ):
         copy_rows(result, write_counted, rejects)
         rejects.counts.files = work.files
-        judge_reading(arguments, rejects.counts)
+        check_rejected(arguments, rejects.counts)
     if side == "queries" and not found:
         raise MrDedupError(f"{', '.join(names)}: no document has a fingerprint")
     read = documents_read(result.counters, work, rejects.counts)

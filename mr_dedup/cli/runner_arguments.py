@@ -22,9 +22,9 @@ def add_runner_arguments(
     """Add where the jobs of ``command`` run.
 
     By default that is this process, with a thread for each core; of a command whose jobs are not
-    run so, a process for each task unless what it reads is ``small``. Jobs that only map have no
-    use for some arguments, nor has a command that puts its result together here for an URI to
-    leave it at.
+    run so, a process for each task unless what it reads is ``small``. Jobs without a reduce step
+    (``reduces``) take fewer arguments, and so do commands that write their result on this machine
+    (not ``leaves``), which take no URI for it.
     """
     if small is None:
         runners: tuple[str, ...] = (RUNNERS[0], "memory", *RUNNERS[1:])

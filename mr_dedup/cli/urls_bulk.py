@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mr_dedup.cli.document_inputs import DocumentWork, prepare
+from mr_dedup.cli.document_inputs import DocumentInputs, prepare
 from mr_dedup.cli.on_cluster import (
     delivered,
     is_uri,
@@ -24,7 +24,7 @@ from mr_dedup.cli.url_arguments import url_form
 
 if TYPE_CHECKING:
     from mr_dedup.engines.streaming import ClusterSettings
-    from mr_dedup.pipeline.distinct_urls import DistinctUrls, Remembering
+    from mr_dedup.pipeline.distinct_urls import DistinctUrls, StoreUpdate
     from mr_dedup.urls.canonical import UrlForm
 
 HELP = "write the distinct URLs of lists, and how often each is in them"
@@ -71,7 +71,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Run the action; return its exit code."""
     from mr_dedup.engines import streaming
-    from mr_dedup.pipeline.distinct_urls import Remembering
+    from mr_dedup.pipeline.distinct_urls import StoreUpdate
 
     started = time.perf_counter()
     outputs = [str(path) for path in (arguments.out, arguments.rejects) if path]
@@ -80,7 +80,7 @@ def run(arguments: argparse.Namespace) -> int:
     rejects_uri = arguments.rejects or rejects_beside(arguments.out)
     with (
         streaming.staging_folder() as staging,
-        Remembering(arguments.store, form) as remembering,
+        StoreUpdate(arguments.store, form) as remembering,
     ):
         with (
             delivered(arguments.out, arguments, staging, settings) as out,
@@ -137,7 +137,7 @@ def _form(arguments: argparse.Namespace) -> UrlForm:
 def _distinct(
     arguments: argparse.Namespace,
     form: UrlForm,
-    work: DocumentWork,
+    work: DocumentInputs,
     staging: Path,
     settings: ClusterSettings | None,
 ) -> Iterator[DistinctUrls]:
@@ -154,7 +154,7 @@ def _distinct(
         yield urls
 
 
-def _written(urls: DistinctUrls, out: Path, remembering: Remembering, overwrite: bool) -> _Counts:
+def _written(urls: DistinctUrls, out: Path, remembering: StoreUpdate, overwrite: bool) -> _Counts:
     """Write the URLs that are new to ``out``, which appears whole; return how many there were."""
     import numpy as np
 

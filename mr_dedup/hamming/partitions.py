@@ -102,7 +102,7 @@ class PartitionJoin:
 
     A partition that does not fit is spilled to temporary files, split by more bits of its keys; the
     fingerprints of an oversized key by a hash of all bits, and every two slices are joined.
-    ``splits`` and ``hot_keys`` count both.
+    ``splits`` and ``oversized_keys`` count both.
     """
 
     def __init__(
@@ -113,7 +113,7 @@ class PartitionJoin:
         memory_bytes: int = DEFAULT_MEMORY_BYTES,
     ) -> None:
         self.splits = 0
-        self.hot_keys = 0
+        self.oversized_keys = 0
         self._partitioning = partitioning
         self._two_corpora = two_corpora
         self._memory_bytes = max(2 * BUFFERED_BYTES, memory_bytes)
@@ -144,7 +144,7 @@ class PartitionJoin:
                 hot = _share(self._partitioning.design.masks[number], *buffered.arrays())
                 everything = itertools.chain(buffered.drain(), batches)
                 if hot:
-                    yield from self._hot_pairs(number, everything)
+                    yield from self._oversized_pairs(number, everything)
                 else:
                     yield from self._split_pairs(number, everything, taken)
                 return
@@ -194,13 +194,13 @@ class PartitionJoin:
                 for side in Side:
                     spill.remove(part * len(Side) + side)
 
-    def _hot_pairs(self, number: int, batches: Iterator[Sided]) -> Iterator[Found]:
+    def _oversized_pairs(self, number: int, batches: Iterator[Sided]) -> Iterator[Found]:
         """Yield the pairs of fingerprints with one key that do not fit, slice by slice.
 
         Equal fingerprints are in one slice. Slices have the same distribution, so one plan is good
         for all.
         """
-        self.hot_keys += 1
+        self.oversized_keys += 1
         within = across = None
         with Spill() as spill:
             _scatter(batches, TableDesign.choose(0, 1).hashing(0, _SLICE_BITS), spill)

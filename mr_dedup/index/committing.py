@@ -30,7 +30,7 @@ from mr_dedup.index.manifest import (
     write_dead,
     write_manifest,
 )
-from mr_dedup.index.snapshot import Snapshot, View
+from mr_dedup.index.snapshot import SegmentView, Snapshot
 
 
 class _Appended(NamedTuple):
@@ -194,7 +194,7 @@ class Committer:
     def commit(
         self,
         files: NewFiles,
-        views: Sequence[View],
+        views: Sequence[SegmentView],
         *,
         design: str | None,
         sealed: bool = False,
@@ -248,13 +248,13 @@ class Committer:
                 (self.folder / name).remove()
         self.committed.set()
 
-    def _with_dead_file(self, files: NewFiles, view: View) -> View:
+    def _with_dead_file(self, files: NewFiles, view: SegmentView) -> SegmentView:
         """Return a view whose dead documents are in a file, if it has any."""
         if view.dead is None or view.dead_file is not None:
             return view
         file = files.next("dead")
         write_dead(file, view.segment.documents, view.dead)
-        return View(view.segment, view.dead, file.name)
+        return SegmentView(view.segment, view.dead, file.name)
 
     def _force_folder(self) -> None:
         try:

@@ -15,11 +15,11 @@ from mr_dedup.files.folder_lock import FolderLock
 from mr_dedup.files.folders import Folder
 from mr_dedup.hamming.design import designs_for
 from mr_dedup.index.committing import Committer
+from mr_dedup.index.fingerprint_options import FingerprintOptions
 from mr_dedup.index.folder import MANIFEST_NAME, locked, make_folder, name_of
 from mr_dedup.index.hits import QUERY_BUFFERS, QueryBuffers
 from mr_dedup.index.ids import Ids
 from mr_dedup.index.log import LogWriter, Record
-from mr_dedup.index.made_from import MadeFrom
 from mr_dedup.index.manifest import (
     DescribedIndex,
     Manifest,
@@ -29,11 +29,11 @@ from mr_dedup.index.manifest import (
 )
 from mr_dedup.index.memory_table import MemoryTable
 from mr_dedup.index.merging import Merger
-from mr_dedup.index.protocol import Checked, Fingerprints, IndexMatches
+from mr_dedup.index.protocol import CheckAndAddResult, Fingerprints, IndexMatches
 from mr_dedup.index.segment import ABSENT, Segment
 from mr_dedup.index.segment_file import MAX_K
 from mr_dedup.index.segment_writer import write_segment
-from mr_dedup.index.snapshot import Snapshot, View
+from mr_dedup.index.snapshot import SegmentView, Snapshot
 from mr_dedup.index.state import Batch, checked
 from mr_dedup.index.stats import IndexStats, stats_of
 
@@ -95,7 +95,7 @@ class HammingIndex(DescribedIndex):
         k: int = 3,
         named: bool = True,
         features: str | None = None,
-        made_from: MadeFrom | None = None,
+        made_from: FingerprintOptions | None = None,
         design: str | None = None,
         relaxed: bool = False,
         background: bool = True,
@@ -131,7 +131,7 @@ class HammingIndex(DescribedIndex):
             remove_leftovers(opened)
             LogWriter.create(opened / name_of("log", 1), relaxed=False).close()
             if made_from is not None:
-                features = made_from.maker().described
+                features = made_from.fingerprinter().described
             manifest = Manifest(k, named, features, made_from, design, 1, name_of("log", 1), [])
             opened.force()
             write_manifest(opened, manifest)
@@ -297,7 +297,7 @@ class HammingIndex(DescribedIndex):
         limit: int | None = None,
         only_new: bool = False,
         max_matches: int | None = None,
-    ) -> Checked:
+    ) -> CheckAndAddResult:
         """Query and add documents one after another, as one change.
 
         Each is compared with the index and with the documents that the call added before it. The
@@ -398,7 +398,7 @@ class HammingIndex(DescribedIndex):
                     file, memory.values[slots], self._ids_of(memory, slots), self.k,
                     self._manifest.design,
                 )  # fmt: skip
-                views.append(View(Segment(file, check=False)))
+                views.append(SegmentView(Segment(file, check=False)))
             self._committer.commit(files, views, design=design, sealed=True)
 
     def _ids_of(self, memory: MemoryTable, slots: NDArray[np.int64]) -> list[Ids] | None:
@@ -422,7 +422,7 @@ class HammingIndex(DescribedIndex):
                 alive = views[number].alive(sequence)
                 alive[documents[documents != ABSENT].astype(np.int64)] = False
                 if (documents != ABSENT).any():
-                    views[number] = View.of(views[number].segment, alive)
+                    views[number] = SegmentView.of(views[number].segment, alive)
         if not len(batch):
             return 0
         added = int((~old).sum())
@@ -431,7 +431,7 @@ class HammingIndex(DescribedIndex):
             file = files.next("segment")
             ids = None if batch.ids is None else [batch.ids]
             write_segment(file, batch.fingerprints, ids, self.k, design)
-            views.append(View(Segment(file, check=False)))
+            views.append(SegmentView(Segment(file, check=False)))
             self._committer.commit(files, views, design=design, added=added)
         return added
 

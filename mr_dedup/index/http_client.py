@@ -16,7 +16,7 @@ from mr_dedup.index.http_connection import pool_manager
 from mr_dedup.index.http_messages import index_matches
 from mr_dedup.index.ids import encoded_ids
 from mr_dedup.index.protocol import (
-    Checked,
+    CheckAndAddResult,
     Fingerprints,
     IndexMatches,
     fingerprint_id,
@@ -123,11 +123,11 @@ class HttpIndex:
         *,
         limit: int | None = None,
         only_new: bool = False,
-    ) -> Checked:
+    ) -> CheckAndAddResult:
         """Query and add documents one after another, as one change."""
         found = self._check(self._documents(fingerprints, ids), k, limit, only_new)
         added = np.array([each.added for each in found], bool)
-        return Checked(index_matches([each.matches for each in found]), added)
+        return CheckAndAddResult(index_matches([each.matches for each in found]), added)
 
     def check_and_add_texts(
         self,

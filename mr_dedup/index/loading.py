@@ -14,7 +14,7 @@ from mr_dedup.index.ids import Ids
 from mr_dedup.index.log import Record
 from mr_dedup.index.manifest import Manifest, SegmentEntry, read_dead
 from mr_dedup.index.segment import Segment
-from mr_dedup.index.snapshot import View
+from mr_dedup.index.snapshot import SegmentView
 from mr_dedup.index.state import Batch, State
 
 
@@ -54,7 +54,7 @@ def require_kind(segment: Segment, manifest: Manifest) -> None:
         raise FormatError(segment.path, "header", "is a segment of another index")
 
 
-def _view(folder: Folder, entry: SegmentEntry, opened: Segment | None, check: bool) -> View:
+def _view(folder: Folder, entry: SegmentEntry, opened: Segment | None, check: bool) -> SegmentView:
     file = folder / entry.file
     # a file of the same name may be of an index that was here before
     segment = opened if opened is not None and opened.is_of(file) else Segment(file, check=check)
@@ -62,8 +62,8 @@ def _view(folder: Folder, entry: SegmentEntry, opened: Segment | None, check: bo
         reason = f"is of {segment.bytes} bytes, {entry.bytes} by the manifest"
         raise FormatError(segment.path, None, reason)
     if entry.dead is None:
-        return View(segment)
-    return View(segment, read_dead(folder / entry.dead, segment.documents), entry.dead)
+        return SegmentView(segment)
+    return SegmentView(segment, read_dead(folder / entry.dead, segment.documents), entry.dead)
 
 
 def replay(records: Iterable[Record], state: State) -> None:

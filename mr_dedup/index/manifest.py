@@ -18,8 +18,8 @@ from mr_dedup.errors import FormatError, MrDedupError
 from mr_dedup.files.folders import Folder, FolderFile
 from mr_dedup.files.io_errors import cannot_be_read
 from mr_dedup.hamming.design import designs_for
+from mr_dedup.index.fingerprint_options import FingerprintOptions
 from mr_dedup.index.folder import MANIFEST_NAME, is_index_file
-from mr_dedup.index.made_from import MadeFrom
 from mr_dedup.index.segment_file import MAX_K, newer
 
 VERSION = 1
@@ -58,7 +58,7 @@ class Manifest(msgspec.Struct, frozen=True):
     k: int
     named: bool
     features: str | None
-    made_from: MadeFrom | None
+    made_from: FingerprintOptions | None
     design: str | None
     number: int
     log: str
@@ -88,7 +88,7 @@ class DescribedIndex:
         return self._manifest.features
 
     @property
-    def made_from(self) -> MadeFrom | None:
+    def made_from(self) -> FingerprintOptions | None:
         """The options that the fingerprints of texts are made by, if they are known."""
         return self._manifest.made_from
 

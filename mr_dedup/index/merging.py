@@ -21,7 +21,7 @@ from mr_dedup.index.committing import Committer
 from mr_dedup.index.segment import ABSENT, Segment
 from mr_dedup.index.segment_file import MAX_DOCUMENTS
 from mr_dedup.index.segment_writer import StoppedError, write_segment
-from mr_dedup.index.snapshot import View
+from mr_dedup.index.snapshot import SegmentView
 
 MERGED = 4
 """Segments that become one."""
@@ -123,12 +123,12 @@ class Merger:
                 segment = Segment(file, check=False)
                 old = views[chosen.start : chosen.stop]
                 sequence = committer.state.sequence
-                merged.append(View.of(segment, still_alive(old, alive, sequence, segment)))
+                merged.append(SegmentView.of(segment, still_alive(old, alive, sequence, segment)))
             views[chosen.start : chosen.stop] = merged
             committer.commit(files, views, design=committer.manifest.design)
 
 
-def to_merge(views: Sequence[View]) -> range | None:
+def to_merge(views: Sequence[SegmentView]) -> range | None:
     """Return which neighbours should be merged now, oldest first; None if none.
 
     A single one is rewritten without its dead documents.
@@ -160,7 +160,7 @@ def similar_in_size(documents: Sequence[int]) -> range | None:
 
 def merge(
     file: FolderFile,
-    views: Sequence[View],
+    views: Sequence[SegmentView],
     alive: Sequence[NDArray[np.bool_]],
     k: int,
     named: bool,
@@ -187,7 +187,7 @@ def merge(
 
 
 def still_alive(
-    views: Sequence[View], alive: Sequence[NDArray[np.bool_]], sequence: int, merged: Segment
+    views: Sequence[SegmentView], alive: Sequence[NDArray[np.bool_]], sequence: int, merged: Segment
 ) -> NDArray[np.bool_]:
     """Return which documents of a merged segment are alive, bool[documents].
 

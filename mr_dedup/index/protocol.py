@@ -86,7 +86,7 @@ _NONE = IndexMatches(
 
 
 @dataclass(frozen=True)
-class Checked:
+class CheckAndAddResult:
     """The result of ``check_and_add``.
 
     Args:

@@ -39,10 +39,10 @@ from scrapy.utils.defer import maybe_deferred_to_future
 from twisted.internet.threads import deferToThread
 
 from mr_dedup.errors import MrDedupError
+from mr_dedup.index.fingerprint_options import FingerprintOptions
 from mr_dedup.index.folder import MANIFEST_NAME
 from mr_dedup.index.hamming_index import HammingIndex
 from mr_dedup.index.http_token import read_token
-from mr_dedup.index.made_from import MadeFrom
 
 if TYPE_CHECKING:
     from scrapy import Spider
@@ -90,7 +90,7 @@ class NearDuplicatePipeline:
         action: str = DROP,
         fields: Fields | None = None,
         k: int | None = None,
-        made_from: MadeFrom | None = None,
+        made_from: FingerprintOptions | None = None,
         token_file: Path | None = None,
         count: Callable[[str], Any] = lambda name: None,
     ) -> None:
@@ -98,7 +98,7 @@ class NearDuplicatePipeline:
             raise ValueError(f"NEAR_DUPLICATES_ACTION: {action!r} is neither {DROP} nor {TAG}")
         self._location, self._action, self._k = index, action, k
         self._fields = Fields() if fields is None else fields
-        self._made_from = MadeFrom() if made_from is None else made_from
+        self._made_from = FingerprintOptions() if made_from is None else made_from
         self._token_file = token_file
         self._count = count
         self._index: _InProcess | _ByHttp | None = None
@@ -118,7 +118,7 @@ class NearDuplicatePipeline:
             action=settings.get("NEAR_DUPLICATES_ACTION", DROP),
             fields=Fields(*_given(settings, Fields._field_defaults)),
             k=None if k is None else _bits(k),
-            made_from=MadeFrom(
+            made_from=FingerprintOptions(
                 features=settings.get("NEAR_DUPLICATES_FEATURES", "words:1"),
                 weights=settings.get("NEAR_DUPLICATES_WEIGHTS", "log-tf"),
             ),
@@ -169,7 +169,7 @@ class NearDuplicatePipeline:
 class _InProcess:
     """An index in a directory, of this crawl alone."""
 
-    def __init__(self, folder: Path, made_from: MadeFrom, k: int | None) -> None:
+    def __init__(self, folder: Path, made_from: FingerprintOptions, k: int | None) -> None:
         if (folder / MANIFEST_NAME).exists():
             self._index = HammingIndex.open(folder)
         else:
@@ -179,14 +179,16 @@ class _InProcess:
             self._k = _reach(k, self._index.k)
             if self._index.made_from is None or not self._index.named:
                 raise MrDedupError(f"{folder}: is an index of fingerprints, not of documents")
-            self._maker = self._index.made_from.maker_for(self._index.features, str(folder))
+            self._fingerprinter = self._index.made_from.fingerprinter_for(
+                self._index.features, str(folder)
+            )
         except BaseException:
             self._index.close()
             raise
 
     def check_and_add(self, text: str, id: str, only_new: bool) -> list[str]:
         """Return the ids of the near-duplicates of a text."""
-        values = self._maker.of(pa.array([_encodable(text)], pa.large_string()))
+        values = self._fingerprinter.of(pa.array([_encodable(text)], pa.large_string()))
         found = self._index.check_and_add(
             values.astype(np.uint64), [id], self._k, limit=_MAX_IDS, only_new=only_new
         )

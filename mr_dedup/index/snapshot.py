@@ -33,7 +33,7 @@ from mr_dedup.index.segment import Segment
 
 
 @dataclass(frozen=True)
-class View:
+class SegmentView:
     """A segment, and which of its documents are dead.
 
     Args:
@@ -67,13 +67,13 @@ class View:
         return alive
 
     @classmethod
-    def of(cls, segment: Segment, alive: NDArray[np.bool_]) -> View:
+    def of(cls, segment: Segment, alive: NDArray[np.bool_]) -> SegmentView:
         """Return the view of a segment whose living documents are ``alive`` bool[documents]."""
         if alive.all():
             return cls(segment)
         return cls(segment, np.packbits(~alive, bitorder="little"))
 
-    def settled(self) -> View:
+    def settled(self) -> SegmentView:
         """Return the view with ``recent`` merged into ``dead``; itself if there are none."""
         if not self.recent:
             return self
@@ -82,7 +82,7 @@ class View:
         if self.dead is not None:
             dead[:] = self.dead
         np.bitwise_or.at(dead, died >> 3, np.left_shift(1, died & 7).astype(np.uint8))
-        return View(self.segment, dead)
+        return SegmentView(self.segment, dead)
 
     @property
     def dead_count(self) -> int:
@@ -108,7 +108,7 @@ class Snapshot:
 
     k: int
     named: bool
-    views: tuple[View, ...]
+    views: tuple[SegmentView, ...]
     memory: MemoryTable
     slots: int
     sequence: int

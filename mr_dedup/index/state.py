@@ -20,9 +20,14 @@ from mr_dedup.hamming.distinct import distinct
 from mr_dedup.index.hits import QUERY_BUFFERS, MatchCollector, Neighbour, QueryBuffers
 from mr_dedup.index.ids import Ids
 from mr_dedup.index.memory_table import Key, MemoryTable
-from mr_dedup.index.protocol import Checked, Fingerprints, fingerprint_id, require_fingerprints
+from mr_dedup.index.protocol import (
+    CheckAndAddResult,
+    Fingerprints,
+    fingerprint_id,
+    require_fingerprints,
+)
 from mr_dedup.index.segment import ABSENT
-from mr_dedup.index.snapshot import Snapshot, View
+from mr_dedup.index.snapshot import SegmentView, Snapshot
 
 _DISTANCE_AND_FINGERPRINT = operator.itemgetter(0, 1)
 
@@ -147,12 +152,12 @@ class State:
         self,
         k: int,
         named: bool,
-        views: Sequence[View] = (),
+        views: Sequence[SegmentView] = (),
         buffers: QueryBuffers = QUERY_BUFFERS,
     ) -> None:
         self._k, self._named, self._buffers = k, named, buffers
         self.memory = MemoryTable()
-        self.views: tuple[View, ...] = tuple(views)
+        self.views: tuple[SegmentView, ...] = tuple(views)
         self.sequence = 0
         self.documents = sum(view.segment.documents - view.dead_count for view in views)
         self.current = self._snapshot()
@@ -163,7 +168,7 @@ class State:
             self.documents, self._buffers,
         )  # fmt: skip
 
-    def replace(self, views: Sequence[View], *, sealed: bool, added: int = 0) -> None:
+    def replace(self, views: Sequence[SegmentView], *, sealed: bool, added: int = 0) -> None:
         """Replace the views by others of the same documents, and of ``added`` more.
 
         With ``sealed`` they contain the documents of the memory table, which is empty then.
@@ -260,7 +265,7 @@ def checked(
     limit: int | None,
     only_new: bool,
     max_matches: int | None = None,
-) -> Checked:
+) -> CheckAndAddResult:
     """Return the result of ``check_and_add``, as if one document came after another.
 
     O(n²) comparisons among the n documents of the call, a nanosecond each. Raises ValueError if
@@ -291,7 +296,7 @@ def checked(
             added[row] = not stored_before
             if ids is not None:
                 rows_by_id[ids[row]] = row
-    return Checked(collector.matches(), added)
+    return CheckAndAddResult(collector.matches(), added)
 
 
 def _not_replaced(

@@ -127,7 +127,7 @@ class JoinJob(Job, frozen=True, kw_only=True):
                     buffered, size = [], 0
         yield from _by_range(Pairs.merged(buffered))
         counters["partitions_split"] += join.splits
-        counters["keys_sliced"] += join.hot_keys
+        counters["keys_sliced"] += join.oversized_keys
 
     def order_ranges(self, groups: Iterator[Group], counters: Counters) -> Iterator[Keyed]:
         """Yield the pairs of each range, ascending, under its number."""

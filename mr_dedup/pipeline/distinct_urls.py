@@ -94,7 +94,7 @@ class _Range:
         return rows.between(0, stop)
 
 
-class Remembering:
+class StoreUpdate:
     """The store that URLs are looked up in, and then added to.
 
     Without a directory all URLs are new. In memory: 20 bytes a URL, besides the filter. The store
@@ -109,7 +109,7 @@ class Remembering:
         self._digests = [NO_DIGESTS]
         self._visits = [np.empty(0, np.uint32)]
 
-    def __enter__(self) -> Remembering:
+    def __enter__(self) -> StoreUpdate:
         return self
 
     def __exit__(self, *exception: object) -> None:

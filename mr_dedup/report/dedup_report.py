@@ -59,7 +59,7 @@ def report_data(
     sizes = clusters["documents"].to_numpy() + clusters["earlier_documents"].to_numpy()
     largest = _largest(clusters, sizes)
     pairs = json.loads((folder / SAMPLES).read_bytes())
-    gathered = _Gathered(largest, [number - earlier for number, _ in pairs])
+    gathered = _ReportScan(largest, [number - earlier for number, _ in pairs])
     for batch in row_batches(folder / DECISIONS, _DECISIONS, rows_at_once=_ROWS_AT_ONCE):
         gathered.add(batch)
     rows = row_batches(folder / ROWS, ["fingerprint", *share_by], earlier, _ROWS_AT_ONCE)
@@ -103,7 +103,7 @@ def _largest(clusters: pa.Table, sizes: NDArray[np.int64]) -> list[dict[str, int
     return found
 
 
-class _Gathered:
+class _ReportScan:
     """What a report shows of the decisions, which are gone through once, in batches."""
 
     def __init__(self, largest: Sequence[Mapping[str, int]], samples: Sequence[int]) -> None:
@@ -172,7 +172,7 @@ class _Gathered:
 
 
 def _of_rows(
-    batches: Iterator[pa.RecordBatch], gathered: _Gathered, share_by: Sequence[str]
+    batches: Iterator[pa.RecordBatch], gathered: _ReportScan, share_by: Sequence[str]
 ) -> tuple[NDArray[np.uint64], list[tuple[str, list[Share]]]]:
     """Return the fingerprints of documents, and the shares by their fields."""
     from mr_dedup.report.shares import ShareCounter

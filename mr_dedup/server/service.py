@@ -80,9 +80,11 @@ class Service:
             MrDedupError: if a package that computes its fingerprints from texts is not installed.
         """
         self.index, self.limits = index, limits
-        self._maker = None
+        self._fingerprinter = None
         if index.made_from is not None:
-            self._maker = index.made_from.maker_for(index.features, str(index.folder))
+            self._fingerprinter = index.made_from.fingerprinter_for(
+                index.features, str(index.folder)
+            )
 
     def warm_up(self) -> None:
         """Load all compiled code, so that the first request needs no time and no files for it.
@@ -97,8 +99,8 @@ class Service:
         fingerprints, ids = np.arange(count, dtype=np.uint64), [f"{n}" for n in range(count)]
         named, k = self.index.named, self.index.k
         self.index.query(fingerprints, limit=1)
-        if self._maker is not None:
-            self._maker.of(pa.array(["a text"], pa.large_string()))
+        if self._fingerprinter is not None:
+            self._fingerprinter.of(pa.array(["a text"], pa.large_string()))
         # only segments of skewed values have their bits permuted
         BitOrder.interleaved().apply(fingerprints)
         try:
@@ -182,7 +184,7 @@ class Service:
             "max_matches": self.limits.max_matches,
         }
         return msgspec.convert(
-            {**stats, "texts": self._maker is not None, **limits}, messages.Stats
+            {**stats, "texts": self._fingerprinter is not None, **limits}, messages.Stats
         )
 
     def designs(self) -> messages.Designs:
@@ -232,12 +234,12 @@ class Service:
         return values, [document.id or "" for document in documents]
 
     def _fingerprints_of(self, texts: Sequence[str]) -> Fingerprints:
-        if self._maker is None:
+        if self._fingerprinter is None:
             raise ValueError(
                 "text: the index does not record how to compute fingerprints from texts; "
                 "send fingerprints"
             )
-        return self._maker.of(pa.array(texts, pa.large_string()))
+        return self._fingerprinter.of(pa.array(texts, pa.large_string()))
 
     def _check_batch(self, count: int) -> None:
         if count > self.limits.max_batch:

@@ -88,7 +88,7 @@ def test_every_design_and_number_of_parts_equals_brute_force(k, design, parts):
     partitioning = Partitioning(designs_for(k)[design], order, parts)
     found, join = joined(partitioning, of_one(values, 3))
     assert found == pairs_among(values, k)
-    assert (join.splits, join.hot_keys) == (0, 0)
+    assert (join.splits, join.oversized_keys) == (0, 0)
     others = [flipped(x, {3, 40}) for x in values[:40]] + values[40:150]
     found, _ = joined(partitioning, of_two(values, others, 2), two_corpora=True)
     # the oracle's pairs begin with a query
@@ -106,7 +106,7 @@ def test_what_does_not_fit_is_split_and_nothing_is_lost(
     found, join = joined(partitioning, of_one(values, splits), memory)
     assert found == pairs_among(values, 3)
     assert join.splits > 0 or name == "all-pairs"
-    assert join.hot_keys == (1 if name == "all-pairs" else 0)
+    assert join.oversized_keys == (1 if name == "all-pairs" else 0)
     found, join = joined(partitioning, of_two(values, others, splits), memory, two_corpora=True)
     assert found == pairs_within(others, values, 3)
     assert list(tmp_path.iterdir()) == []
@@ -130,7 +130,7 @@ def test_hot_keys_lose_nothing(name, memory):
     partitioning = Partitioning(TableDesign.choose(3, 1), ORDERS["natural"], 3)
     found, join = joined(partitioning, of_one(values, 4), memory)
     assert found == pairs_among(values, 3)
-    assert (join.hot_keys > 0) == ("key" in name)
+    assert (join.oversized_keys > 0) == ("key" in name)
     right = [flipped(x, {1, 50}) for x in values[::3]] + values[::7]
     found, _ = joined(partitioning, of_two(values, right, 4), memory, two_corpora=True)
     assert found == pairs_within(right, values, 3)
@@ -185,7 +185,7 @@ def test_one_key_in_memory_is_planned_for_and_equals_the_search(size):
     expected = probe(right, left, 3)
     found, join = joined(partitioning, of_two(left, right, 2), two_corpora=True)
     assert found == set(zip(expected.left.tolist(), expected.right.tolist(), strict=True))
-    assert join.hot_keys == 0
+    assert join.oversized_keys == 0
 
 
 @pytest.mark.parametrize("two_corpora", [False, True])
@@ -209,8 +209,8 @@ def test_a_join_keeps_to_its_memory(two_corpora, skewed):
         try:
             for _ in join.join(0, batches()):
                 pass
-            assert join.splits + join.hot_keys > 0
-            assert (join.hot_keys > 0) == skewed
+            assert join.splits + join.oversized_keys > 0
+            assert (join.oversized_keys > 0) == skewed
             return tracemalloc.get_traced_memory()[1]
         finally:
             tracemalloc.stop()

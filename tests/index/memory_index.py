@@ -10,7 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from mr_dedup.index.hits import QUERY_BUFFERS, QueryBuffers
-from mr_dedup.index.protocol import Checked, Fingerprints, IndexMatches
+from mr_dedup.index.protocol import CheckAndAddResult, Fingerprints, IndexMatches
 from mr_dedup.index.snapshot import Snapshot
 from mr_dedup.index.state import Batch, State, checked
 
@@ -52,7 +52,7 @@ class MemoryIndex:
         *,
         limit: int | None = None,
         only_new: bool = False,
-    ) -> Checked:
+    ) -> CheckAndAddResult:
         Batch.of(fingerprints, ids, self.named)
         with self._changing:
             found = checked(self._state.current, fingerprints, ids, k, limit, only_new)

@@ -13,8 +13,8 @@ from scrapy.exceptions import NotConfigured
 from scrapy.utils.test import get_crawler
 
 from mr_dedup.errors import MrDedupError
+from mr_dedup.index.fingerprint_options import FingerprintOptions
 from mr_dedup.index.hamming_index import HammingIndex
-from mr_dedup.index.made_from import MadeFrom
 from mr_dedup.index.scrapy import NearDuplicatePipeline
 from tests.server.running import TOKEN, running
 
@@ -124,7 +124,7 @@ def in_process(folder):
 def by_http(folder):
     (folder / "token").write_text(f"{TOKEN}\n")
     with (
-        HammingIndex.create(folder / "seen", made_from=MadeFrom()) as index,
+        HammingIndex.create(folder / "seen", made_from=FingerprintOptions()) as index,
         running(index, token=TOKEN) as server,
     ):
         settings = [
@@ -175,7 +175,7 @@ def test_near_duplicates_are_tagged(opened_by, site, tmp_path):
 
 
 def test_a_crawl_without_its_index_ends_before_it_begins(site, tmp_path):
-    with HammingIndex.create(tmp_path / "seen", made_from=MadeFrom()):
+    with HammingIndex.create(tmp_path / "seen", made_from=FingerprintOptions()):
         items, said = crawl(tmp_path, site, f"NEAR_DUPLICATES_INDEX={tmp_path / 'seen'}")
         assert items == []
         assert "has it open for writing" in said
@@ -202,7 +202,7 @@ def test_mistakes_in_settings(tmp_path):
     with pytest.raises(MrDedupError, match="from 0 to 2"):
         made(INDEX=tmp_path / "a", K=3).open_spider()
     with HammingIndex.open(tmp_path / "a") as index:
-        assert index.made_from == MadeFrom("words:3")
+        assert index.made_from == FingerprintOptions("words:3")
     HammingIndex.create(tmp_path / "b").close()
     with pytest.raises(MrDedupError, match="of fingerprints, not of documents"):
         made(INDEX=tmp_path / "b").open_spider()

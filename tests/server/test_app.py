@@ -14,9 +14,9 @@ import pytest
 import xxhash
 
 from mr_dedup.errors import MrDedupError
+from mr_dedup.index.fingerprint_options import FingerprintOptions
 from mr_dedup.index.hamming_index import HammingIndex
 from mr_dedup.index.http_client import HttpIndex
-from mr_dedup.index.made_from import MadeFrom
 from mr_dedup.server.service import Limits
 from tests.server.running import TOKEN, Running, running
 
@@ -40,7 +40,7 @@ def call(server, method, path, message=None, headers=JSON):
 def server(tmp_path_factory):
     folder = tmp_path_factory.mktemp("server") / "index"
     with (
-        HammingIndex.create(folder, made_from=MadeFrom()) as index,
+        HammingIndex.create(folder, made_from=FingerprintOptions()) as index,
         running(index, LIMITS) as server,
     ):
         yield server
@@ -68,7 +68,7 @@ def test_documents_are_checked_added_found_and_removed(server):
         {"id": "c/é\n ", "fingerprint": "-1"},
         {"id": "d", "text": "..."},
     ]
-    values = server.service.index.made_from.maker().of(texts_column("..."))
+    values = server.service.index.made_from.fingerprinter().of(texts_column("..."))
     dots = str(int(values.view(np.int64)[0]))
     near_a = {"id": "a", "fingerprint": "1", "distance": 2}
     assert call(server, "POST", "/v1/documents", {"documents": message, "limit": 1})[2] == {
@@ -106,7 +106,7 @@ def test_documents_are_checked_added_found_and_removed(server):
 
 
 def test_texts_are_known_by_their_words(server):
-    values = server.service.index.made_from.maker().of(texts_column("one two"))
+    values = server.service.index.made_from.fingerprinter().of(texts_column("one two"))
     found = call(server, "POST", "/v1/query", {"texts": ["two one", ""]})[2]["results"]
     assert int(found[0]["fingerprint"]) % (1 << 64) == values[0]
     assert int(found[1]["fingerprint"]) % (1 << 64) == xxhash.xxh3_64_intdigest(b"")

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mr_dedup.index.fingerprint_options import FingerprintOptions
 from mr_dedup.index.hamming_index import HammingIndex
 from mr_dedup.index.http_messages import parse_fingerprint
-from mr_dedup.index.made_from import MadeFrom
 from mr_dedup.index.state import parsed_fingerprints
 from mr_dedup.server import openapi
 from mr_dedup.server.service import Limits
@@ -57,7 +57,7 @@ def test_patterns_are_those_of_what_the_server_accepts(text):
 
 @pytest.mark.parametrize(("named", "token"), [(True, TOKEN), (False, None)])
 def test_schemathesis_finds_nothing(named, token, tmp_path):
-    made_from = MadeFrom() if named else None
+    made_from = FingerprintOptions() if named else None
     options = {"named": named, "made_from": made_from, "relaxed": True}
     with HammingIndex.create(tmp_path / "index", **options) as index:
         ids = [f"{number}" for number in range(50)] if named else None

@@ -6,8 +6,8 @@ import re
 import numpy as np
 import pytest
 
+from mr_dedup.index.fingerprint_options import FingerprintOptions
 from mr_dedup.index.hamming_index import HammingIndex
-from mr_dedup.index.made_from import MadeFrom
 from tests.server.running import TOKEN, running
 
 pytestmark = pytest.mark.browser
@@ -71,7 +71,7 @@ def test_hostile_texts_and_ids_are_what_is_seen_of_them(show, width):
         values = maker_of(index, HOSTILE)
         index.add(values, [HOSTILE])
 
-    seen, server = show(fill, width, made_from=MadeFrom())
+    seen, server = show(fill, width, made_from=FingerprintOptions())
     seen.compare(HOSTILE, HOSTILE + " more")
     page = seen.page
     assert seen.messages == []
@@ -96,7 +96,7 @@ def test_hostile_texts_and_ids_are_what_is_seen_of_them(show, width):
 def maker_of(index, text):
     import pyarrow as pa
 
-    return index.made_from.maker().of(pa.array([text], pa.large_string()))
+    return index.made_from.fingerprinter().of(pa.array([text], pa.large_string()))
 
 
 def test_bits_tables_and_neighbours_are_those_of_the_index(show):
@@ -138,7 +138,7 @@ def test_failures_are_shown(show):
 
 
 def test_the_page_prompts_for_the_token(show):
-    seen, _ = show(token=TOKEN, made_from=MadeFrom())
+    seen, _ = show(token=TOKEN, made_from=FingerprintOptions())
     seen.page.wait_for_selector("#token")
     assert seen.page.locator("#failure").inner_text() == "needs the bearer token"
     seen.page.fill("#token", TOKEN)

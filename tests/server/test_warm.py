@@ -18,7 +18,7 @@ import sys
 import numpy as np
 from numba.core.dispatcher import Dispatcher
 from mr_dedup.index.hamming_index import HammingIndex
-from mr_dedup.index.made_from import MadeFrom
+from mr_dedup.index.fingerprint_options import FingerprintOptions
 from mr_dedup.server.service import Limits, Service
 
 def loaded():
@@ -32,7 +32,7 @@ def loaded():
 
 folder, named = sys.argv[1], sys.argv[2] == "named"
 with HammingIndex.create(
-    folder, named=named, made_from=MadeFrom(), memory_documents=30, background=False
+    folder, named=named, made_from=FingerprintOptions(), memory_documents=30, background=False
 ) as index:
     Service(index, Limits()).warm_up()
     before = loaded()

@@ -70,13 +70,13 @@ class ForkingRunner(ReportingRunner, LocalMRJobRunner):  # type: ignore[misc]
                             finished.unregister(key.fd)
                             task = running.pop(key.fd)
                             code, report = task.wait()
-                        self._judge(task.number, code, report)
+                        self._check_result(task.number, code, report)
                         self.progress.step()
             finally:
                 for task in running.values():
                     task.kill()
 
-    def _judge(self, number: int, code: int, report: dict[str, Any]) -> None:
+    def _check_result(self, number: int, code: int, report: dict[str, Any]) -> None:
         """Raise what went wrong in a task that ended, if anything did."""
         if code == 0:
             return

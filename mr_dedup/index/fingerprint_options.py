@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from mr_dedup.features.options import FeatureOptions
 
 
-class MadeFrom(msgspec.Struct, frozen=True):
+class FingerprintOptions(msgspec.Struct, frozen=True):
     """Options of the simhash of texts, under their command line names.
 
     Args:
@@ -32,7 +32,7 @@ class MadeFrom(msgspec.Struct, frozen=True):
         normalize: the normalisation of Unicode.
         idf: the path of the document frequencies, for weights that need them.
 
-    >>> MadeFrom(features="words:2").maker().described
+    >>> FingerprintOptions(features="words:2").fingerprinter().described
     'words:2, log-tf, normalize nfkc'
     """
 
@@ -54,22 +54,22 @@ class MadeFrom(msgspec.Struct, frozen=True):
             normalize=self.normalize,
         )  # fmt: skip
 
-    def maker_for(self, features: str | None, name: str) -> FingerprintMaker:
-        """Return a maker of fingerprints like those of the index ``name``.
+    def fingerprinter_for(self, features: str | None, name: str) -> Fingerprinter:
+        """Return a fingerprinter like those of the index ``name``.
 
-        Raises MrDedupError if the maker's description is not ``features``, the index's: if document
+        Raises MrDedupError if its description is not ``features``, the index's: if document
         frequencies changed since, or an earlier version made the fingerprints.
         """
-        maker = self.maker()
-        if maker.described != features:
+        fingerprinter = self.fingerprinter()
+        if fingerprinter.described != features:
             raise MrDedupError(
                 f"{name}: its fingerprints are made from {features}, but those of texts would be "
-                f"from {maker.described}; such cannot be compared"
+                f"from {fingerprinter.described}; such cannot be compared"
             )
-        return maker
+        return fingerprinter
 
-    def maker(self) -> FingerprintMaker:
-        """Return a maker of fingerprints.
+    def fingerprinter(self) -> Fingerprinter:
+        """Return a fingerprinter.
 
         Raises ValueError if the options are not valid, MrDedupError if the document frequencies
         cannot be read or are of other features.
@@ -85,10 +85,10 @@ class MadeFrom(msgspec.Struct, frozen=True):
             frequencies.check_features(options)
         elif self.idf is not None:
             raise ValueError(f"idf: not used by weights {self.weights}")
-        return FingerprintMaker(options, frequencies)
+        return Fingerprinter(options, frequencies)
 
 
-class FingerprintMaker:
+class Fingerprinter:
     """Makes fingerprints of texts, all by the same options.
 
     Args:
