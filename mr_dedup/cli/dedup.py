@@ -146,7 +146,7 @@ def _run_locked(
 
         work = _prepared(arguments, folder, None, settings)
         run = run_identity(arguments, work, options)
-        stages = Stages(folder.work, run, resume=arguments.resume, look=True)
+        stages = Stages(folder.work, run, resume=arguments.resume, dry_run=True)
         print_plan(arguments, work, options, stages)
         return 0
     if folder.work.exists() and not arguments.resume:

@@ -71,7 +71,9 @@ class DocumentJobs:
                 yield output
 
     @contextlib.contextmanager
-    def here(self, job: Job, name: str, chunks: Sequence[DocumentChunk]) -> Iterator[JobOutput]:
+    def run_locally(
+        self, job: Job, name: str, chunks: Sequence[DocumentChunk]
+    ) -> Iterator[JobOutput]:
         """Run a job over chunks of this machine, and on it, whichever engine others run on."""
         runner = self._work.runner
         if runner not in ("memory", "inline", "local"):

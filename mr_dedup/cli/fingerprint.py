@@ -31,8 +31,8 @@ from mr_dedup.cli.document_arguments import (
 )
 from mr_dedup.cli.document_inputs import DocumentInputs, prepare
 from mr_dedup.cli.on_cluster import (
-    delivered,
     output_name,
+    output_path,
     settings_for,
 )
 from mr_dedup.cli.rejects import RejectsOutput, rejects_beside, rejects_output, skipped_lines
@@ -87,8 +87,8 @@ def run(arguments: argparse.Namespace) -> int:
     rejects_name = arguments.rejects or rejects_beside(name)
     with (
         streaming.staging_folder() as staging,
-        delivered(name, arguments, staging, settings) as out,
-        delivered(rejects_name, arguments, staging, settings) as rejects_path,
+        output_path(name, arguments, staging, settings) as out,
+        output_path(rejects_name, arguments, staging, settings) as rejects_path,
         rejects_output(rejects_path, arguments.overwrite, str(rejects_name)) as rejects,
     ):
         work = prepare(arguments.documents, arguments, staging, settings)

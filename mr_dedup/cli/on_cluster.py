@@ -157,7 +157,7 @@ def output_name(text: str) -> Path | str:
 
 
 @contextlib.contextmanager
-def delivered(
+def output_path(
     destination: Path | str,
     arguments: argparse.Namespace,
     staging: Path,

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 from mr_dedup.cli.document_inputs import DocumentInputs, prepare
 from mr_dedup.cli.on_cluster import (
-    delivered,
     is_uri,
     output_name,
+    output_path,
     settings_for,
 )
 from mr_dedup.cli.rejects import rejects_beside, rejects_output
@@ -83,8 +83,8 @@ def run(arguments: argparse.Namespace) -> int:
         StoreUpdate(arguments.store, form) as remembering,
     ):
         with (
-            delivered(arguments.out, arguments, staging, settings) as out,
-            delivered(rejects_uri, arguments, staging, settings) as rejects_path,
+            output_path(arguments.out, arguments, staging, settings) as out,
+            output_path(rejects_uri, arguments, staging, settings) as rejects_path,
             rejects_output(rejects_path, arguments.overwrite, str(rejects_uri)) as rejects,
         ):
             work = prepare(arguments.lists, arguments, staging, settings, _SMALL_BYTES)

@@ -27,11 +27,11 @@ class Stages:
 
     ``run`` are inputs and options under the names users know, as JSON types. With ``resume`` an
     interrupted run continues. Raises MrDedupError if its inputs or options differ, FormatError if
-    its manifest is damaged. With ``look`` nothing is written, and no stage can be finished.
+    its manifest is damaged. In a ``dry_run`` nothing is written, and no stage can be finished.
     """
 
     def __init__(
-        self, folder: Path, run: Mapping[str, Any], *, resume: bool, look: bool = False
+        self, folder: Path, run: Mapping[str, Any], *, resume: bool, dry_run: bool = False
     ) -> None:
         self.folder = folder
         self._path = folder / _MANIFEST
@@ -42,7 +42,7 @@ class Stages:
             return
         if resume and not folder.exists():
             raise MrDedupError(f"{folder}: contains no run to resume")
-        if look:
+        if dry_run:
             return
         # a run that was killed before it had a manifest
         folder.mkdir(exist_ok=resume)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from mr_dedup.cli.on_cluster import delivered, output_name
+from mr_dedup.cli.on_cluster import output_name, output_path
 from mr_dedup.errors import MrDedupError
 
 
@@ -21,14 +21,14 @@ def test_an_output_is_a_path_or_one_address():
 def test_an_output_here_is_written_where_it_is_to_be(tmp_path):
     path = tmp_path / "a.tsv"
     arguments = argparse.Namespace(overwrite=False)
-    with delivered(path, arguments, tmp_path, None) as out:
+    with output_path(path, arguments, tmp_path, None) as out:
         assert out == path
     path.write_text("old")
     with (
         pytest.raises(MrDedupError, match=r"a\.tsv: exists; give --overwrite"),
-        delivered(path, arguments, tmp_path, None),
+        output_path(path, arguments, tmp_path, None),
     ):
         raise AssertionError("it is not refused")
     arguments.overwrite = True
-    with delivered(path, arguments, tmp_path, None) as out:
+    with output_path(path, arguments, tmp_path, None) as out:
         assert out.read_text() == "old"

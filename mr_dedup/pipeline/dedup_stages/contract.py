@@ -109,7 +109,7 @@ class RunJob(Protocol):
         If there are such, the field ``earlier_from`` of the job is set to the first chunk of them.
         """
 
-    def here(
+    def run_locally(
         self, job: Job, name: str, chunks: Sequence[DocumentChunk]
     ) -> AbstractContextManager[JobOutput]:
         """Run a job over chunks of this machine, and on it."""

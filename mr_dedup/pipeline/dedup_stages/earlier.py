@@ -67,7 +67,7 @@ def find_earlier_texts(folder: Path, options: DedupOptions, run_job: RunJob) -> 
         kept = np.zeros_like(needed.wanted)
         KeptRows(kept, needed.wanted, ranges=dict(needed.ranges)).write(folder / _KEPT)
         job = KeepJob(reading=result.read_options(), kept=str(folder / _KEPT))
-        with run_job.here(job, f"earlier-{count}", needed.chunks) as output:
+        with run_job.run_locally(job, f"earlier-{count}", needed.chunks) as output:
             for table in _batched(_texts(output, needed)):
                 _check(table, rows, result)
                 parts.append(f"earlier-{len(parts):06}.parquet")
