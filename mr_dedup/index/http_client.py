@@ -218,7 +218,7 @@ class HttpIndex:
             raise MrDedupError(f"{self._url}: {why or f'responded with status {received.status}'}")
         try:
             return msgspec.json.decode(received.data, type=response)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise MrDedupError(f"{self._url}: is not an index: {error}") from error
 
 
@@ -233,7 +233,7 @@ def _failure(body: bytes) -> str | None:
     """Return the reason of a failed request, if the server gave one."""
     try:
         return msgspec.json.decode(body, type=messages.Failure).error
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
 
 

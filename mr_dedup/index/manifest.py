@@ -114,7 +114,7 @@ def read_manifest(folder: Folder) -> Manifest:
         raise FormatError(path, None, "its checksum is wrong")
     try:
         manifest = msgspec.json.decode(content, type=Manifest)
-    except msgspec.DecodeError as error:
+    except (ValueError, RecursionError) as error:
         reason = f"its checksum is right, and its content wrong: {error}"
         raise FormatError(path, None, reason) from error
     fault = _fault(manifest)

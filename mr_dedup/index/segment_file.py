@@ -186,7 +186,7 @@ def read_head(path: Path, content: memoryview) -> tuple[Description, NDArray[np.
     raw = bytes(content[_HEAD.size : _HEAD.size + described_length])
     try:
         description = msgspec.json.decode(raw, type=Description)
-    except msgspec.DecodeError as error:
+    except (ValueError, RecursionError) as error:
         reason = f"its checksum is right, and its content wrong: {error}"
         raise FormatError(path, "header", reason) from error
     start = description.checksums_bytes

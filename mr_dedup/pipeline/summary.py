@@ -152,7 +152,7 @@ class LaterRuns(msgspec.Struct, frozen=True):
         try:
             require_version(name, content)
             return msgspec.json.decode(content, type=cls)
-        except msgspec.MsgspecError as error:
+        except (ValueError, RecursionError) as error:
             raise FormatError(path, None, f"lacks what later runs need: {error}") from error
 
 

@@ -5,6 +5,12 @@ import sys
 from pathlib import Path
 
 import pytest
+import xxhash
+
+from mr_dedup.errors import FormatError
+from mr_dedup.index.folder import MANIFEST_NAME
+from mr_dedup.index.hamming_index import HammingIndex
+from mr_dedup.index.manifest import VERSION
 
 ROOT = Path(__file__).parent.parent.parent
 KINDS = {"MANIFEST", "segment", "dead", "log"}
@@ -79,3 +85,13 @@ def test_a_segment_that_is_cut_while_it_is_open_is_reported(tmp_path, length):
     )  # fmt: skip
     assert run.returncode == 0, run.stderr[-2000:]
     assert run.stdout.splitlines() == ["was changed while it was open"] * 6
+
+
+@pytest.mark.parametrize("content", [b'{"k": "\xff"}', b"[" * 100_000, b"", b"nothing"])
+def test_a_manifest_that_is_no_json_is_reported(tmp_path, content):
+    HammingIndex.create(tmp_path / "index").close()
+    checksum = xxhash.xxh3_64_hexdigest(content)
+    first = b"mr_dedup index, version %d, checksum %s\n" % (VERSION, checksum.encode())
+    (tmp_path / "index" / MANIFEST_NAME).write_bytes(first + content)
+    with pytest.raises(FormatError, match="its checksum is right, and its content wrong"):
+        HammingIndex.open(tmp_path / "index")
