@@ -10,7 +10,7 @@ import pytest
 
 from mr_dedup.clusters.decisions import Reason
 from mr_dedup.engines.memory import MemoryEngine
-from mr_dedup.pipeline.summary import Summary
+from mr_dedup.pipeline.summary import LaterRuns, RunSummary
 from tests.cli.documents import made_up_documents, write_jsonl
 from tests.cli.running import Command
 from tests.formats.documents.test_document_warc import page, record
@@ -63,7 +63,7 @@ def test_names_are_snake_case(tmp_path, capfd, counted, small_chunks):
     out = tmp_path / "out"
     dedup.messages(capfd, second, pages, "-o", out, *asked, "--against", tmp_path / "old")
     summary = json.loads((out / "summary.json").read_bytes())
-    assert set(summary) == set(Summary.__annotations__)
+    assert set(summary) == {*RunSummary.__annotations__, *LaterRuns.__struct_fields__}
     assert summary["skipped_records"] == {"http_status": 1, "media_type": 1, "record_type": 1}
     tables = [pq.read_schema(path) for path in out.glob("*.parquet")]
     assert len(tables) == 4

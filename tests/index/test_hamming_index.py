@@ -16,7 +16,6 @@ import numpy as np
 import pytest
 
 from mr_dedup.errors import FormatError, MrDedupError
-from mr_dedup.files.folders import FolderFile
 from mr_dedup.index import merging
 from mr_dedup.index.folder import IndexInUseError
 from mr_dedup.index.hamming_index import HammingIndex
@@ -27,6 +26,7 @@ from mr_dedup.index.reader import IndexReader
 from mr_dedup.index.segment import Segment
 from mr_dedup.index.snapshot import Snapshot
 from mr_dedup.index.state import State
+from tests.files.paths import file_at
 from tests.index.index_oracle import Oracle
 
 ROOT = Path(__file__).parent.parent.parent
@@ -498,11 +498,11 @@ def test_a_relaxed_index_forces_its_log_when_it_is_closed(folder):
     with HammingIndex.create(folder, relaxed=True) as index:
         add_numbers(index, [1])
         add_numbers(index, [2])
-        with open_log(FolderFile.at(folder / "log-00000001")) as log:
+        with open_log(file_at(folder / "log-00000001")) as log:
             written, forced = log.marks()
             assert forced < written
         index.force()
-        with open_log(FolderFile.at(folder / "log-00000001")) as log:
+        with open_log(file_at(folder / "log-00000001")) as log:
             assert log.marks() == (written, written)
         add_numbers(index, [3])
     with HammingIndex.open(folder) as index:
@@ -524,7 +524,7 @@ def test_what_was_replaced_during_a_merge_is_not_lost_with_what_replaces_it(fold
         index.compact()
         # all that a loss of power may leave of the log
         (log,) = folder.glob("log-*")
-        with open_log(FolderFile.at(log)) as records:
+        with open_log(file_at(log)) as records:
             forced = records.marks()[1]
         left = folder.with_name("left")
         shutil.copytree(folder, left)
@@ -591,7 +591,7 @@ def test_a_reader_of_damage_that_came_later_is_told(folder):
 
 def flip_tags(path):
     """Damage the middle of what finds ids in a segment; queries do not read it."""
-    table = Segment(FolderFile.at(path)).description.ids
+    table = Segment(file_at(path)).description.ids
     content = bytearray(path.read_bytes())
     content[(table.tags_bytes + table.documents_bytes) // 2] ^= 255
     path.write_bytes(content)
@@ -599,7 +599,7 @@ def flip_tags(path):
 
 def flip_fingerprints(path):
     """Damage what finds fingerprints in a segment."""
-    tables = Segment(FolderFile.at(path)).description.tables
+    tables = Segment(file_at(path)).description.tables
     content = bytearray(path.read_bytes())
     for table in tables:
         content[table.low_bytes + 1] ^= 255

@@ -8,13 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mr_dedup.errors import FormatError
-from mr_dedup.files.folders import FolderFile
 from mr_dedup.hamming.design import designs_for
 from mr_dedup.index.ids import Ids
 from mr_dedup.index.segment import ABSENT, Segment
 from mr_dedup.index.segment_file import BLOCK_BYTES
 from mr_dedup.index.segment_writer import write_segment
 from mr_dedup.index.tables import Permutation, tables_needed
+from tests.files.paths import file_at
 from tests.oracles import hamming, neighbour
 from tests.strategies import costly
 
@@ -25,7 +25,7 @@ def array(numbers):
 
 def written(path, numbers, ids=None, k=3, **options):
     path.unlink(missing_ok=True)
-    file = FolderFile.at(path)
+    file = file_at(path)
     write_segment(file, array(numbers), None if ids is None else [Ids.of(ids)], k, **options)
     return Segment(file)
 
@@ -167,7 +167,7 @@ def test_a_flipped_bit_anywhere_is_told(tmp_path, whole):
         damaged[offset] ^= 1 << rng.randrange(8)
         path.write_bytes(damaged)
         with pytest.raises(FormatError, match="segment"):
-            Segment(FolderFile.at(path))
+            Segment(file_at(path))
 
 
 def test_damage_is_never_served(tmp_path, whole):
@@ -181,7 +181,7 @@ def test_damage_is_never_served(tmp_path, whole):
         damaged = bytearray(content)
         damaged[offset] ^= 64
         path.write_bytes(damaged)
-        segment = Segment(FolderFile.at(path), check=False)
+        segment = Segment(file_at(path), check=False)
         try:
             assert found(segment, queries, 3) == right
             for rank in range(segment.fingerprints):
@@ -201,10 +201,10 @@ def test_cut_short_or_longer(tmp_path, whole):
     for damaged in (b"", content[:5], content[:100], content[:-1], content[:BLOCK_BYTES]):
         path.write_bytes(damaged)
         with pytest.raises(FormatError):
-            Segment(FolderFile.at(path))
+            Segment(file_at(path))
     path.write_bytes(content + b"x")
     with pytest.raises(FormatError, match="followed by something else"):
-        Segment(FolderFile.at(path))
+        Segment(file_at(path))
 
 
 def test_a_newer_version_says_what_to_do(tmp_path, whole):
@@ -212,4 +212,4 @@ def test_a_newer_version_says_what_to_do(tmp_path, whole):
     path = tmp_path / "segment"
     path.write_bytes(content[:8] + b"\x02\0\0\0" + content[12:])
     with pytest.raises(FormatError, match=r"version 2 is newer.*make the index anew"):
-        Segment(FolderFile.at(path))
+        Segment(file_at(path))

@@ -8,13 +8,13 @@ import pytest
 import redis
 
 from mr_dedup.errors import MrDedupError
-from mr_dedup.files.folders import FolderFile
 from mr_dedup.urls.canonical import NotAUrlError, UrlForm
 from mr_dedup.urls.counting_bloom import BloomShape, CountingBloom, load
 from mr_dedup.urls.filter import UrlFilter
 from mr_dedup.urls.opening import FilterLimits, open_filter
 from mr_dedup.urls.redis_store import RedisStore
 from mr_dedup.urls.rocks_store import RocksStore
+from tests.files.paths import file_at
 from tests.urls.bloom_oracle import counted, unpacked
 from tests.urls.made_urls import digests_of_numbers, url
 from tests.urls.redis_server import running
@@ -273,9 +273,9 @@ def test_counters_later_than_the_store_are_of_no_use(tmp_path):
         with open_filter(tmp_path / "urls", form=AS_GIVEN) as url_filter:
             url_filter.add_digests(model.digests)
     file = tmp_path / "urls" / "counters.cbf"
-    saved = load(FolderFile.at(file))
+    saved = load(file_at(file))
     saved.bloom.words[:] = 0
-    saved.bloom.save(FolderFile.at(file), saved.store_id, saved.generation + 5)
+    saved.bloom.save(file_at(file), saved.store_id, saved.generation + 5)
     with open_filter(tmp_path / "urls", form=AS_GIVEN) as url_filter:
         assert "was of later changes than the store has" in url_filter.rebuilt
         assert not url_filter.add_digests(model.digests).any()
@@ -292,7 +292,7 @@ def test_counters_are_saved_now_and_then(tmp_path):
             numbers = range(start, start + 100)
             url_filter.add_digests(model.digests[numbers])
             model.add(numbers)
-            generations.append(load(FolderFile.at(file)).generation)
+            generations.append(load(file_at(file)).generation)
         model.require_same(url_filter)
     # each 500, or a quarter of the capacity, which was passed at 1,200 and 2,400
     assert sorted(set(generations)) == [0, 5, 10, 13, 19, 25]

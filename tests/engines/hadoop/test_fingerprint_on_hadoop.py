@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from mr_dedup.cli.on_cluster import delivered
+from mr_dedup.cli.on_cluster import output_path
 from mr_dedup.engines import streaming
 from mr_dedup.engines.streaming import ClusterSettings, Input
 from mr_dedup.engines.streaming.engine import StreamingEngine
@@ -169,7 +169,7 @@ def test_a_file_is_put_whole_or_not_at_all(client, in_this_process, tmp_path):
     streaming.put(path, uri, "hadoop", replaced)
     assert client.hadoop("fs", "-cat", uri) == "newer"
     arguments = argparse.Namespace(runner="hadoop", overwrite=True)
-    with delivered(uri, arguments, tmp_path, replaced) as written:
+    with output_path(uri, arguments, tmp_path, replaced) as written:
         # nothing is: what is there is no longer true
         assert written.name == "found"
     client.hadoop("fs", "-mkdir", uri)
