@@ -9,7 +9,6 @@ from mr_dedup.engines.engine import Engine
 from mr_dedup.engines.inputs import ClusterSettings
 from mr_dedup.engines.memory import MemoryEngine
 from mr_dedup.engines.resources import available_bytes
-from mr_dedup.engines.streaming.engine import StreamingEngine
 from mr_dedup.jobs.part_cache import PartCache
 
 _MAX_DEFAULT_BYTES = 4 << 30
@@ -37,6 +36,9 @@ def engine_of(
     if runner == "memory":
         table_bytes = memory_bytes(arguments) // _TABLES_SHARE
         return MemoryEngine(arguments.cores, table_bytes, staging, cache)
+    # importing mrjob takes 0.14 s
+    from mr_dedup.engines.streaming.engine import StreamingEngine
+
     return StreamingEngine(runner, staging, arguments.cores, settings)
 
 
