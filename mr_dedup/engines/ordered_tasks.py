@@ -84,8 +84,8 @@ class OrderedTasks:
                     self._changed.wait()
                 if not first.tables:
                     return
-                keyed = first.tables.popleft()
-                self._free_bytes += keyed[1].nbytes
+                keyed, size = first.tables.popleft()
+                self._free_bytes += size
                 self._changed.notify_all()
             yield keyed
 
@@ -94,13 +94,15 @@ class OrderedTasks:
         counters = Counters()
         try:
             for keyed in _named(name, task(counters)):
+                # not with the lock: of many columns it takes a while
+                size = keyed[1].nbytes
                 with self._changed:
                     while self._must_wait(running):
                         self._changed.wait()
                     if self._is_stopped:
                         break
-                    running.tables.append(keyed)
-                    self._free_bytes -= keyed[1].nbytes
+                    running.tables.append((keyed, size))
+                    self._free_bytes -= size
                     self._changed.notify_all()
             return counters
         finally:
@@ -115,12 +117,12 @@ class OrderedTasks:
 
 
 class _Running:
-    """A task that was started, and its tables that wait to be taken."""
+    """A task that was started, and its tables that wait to be taken, with their bytes."""
 
     future: Future[Counters]
 
     def __init__(self) -> None:
-        self.tables: deque[Keyed] = deque()
+        self.tables: deque[tuple[Keyed, int]] = deque()
         self.is_first = False
         self.is_done = False
 

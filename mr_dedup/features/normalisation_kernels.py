@@ -28,11 +28,11 @@ from mr_dedup.features.normalisation_table import (
     YPOGEGRAMMENI,
 )
 from mr_dedup.features.unicode_table import OTHER
-from mr_dedup.features.utf8_kernels import decode, encode, table_entry
 from mr_dedup.kernels.bits import trailing_zeros
 from mr_dedup.kernels.byte_blocks import BLOCK_BYTES, below_mask, copy_block
 from mr_dedup.kernels.jit import kernel
 from mr_dedup.kernels.unsigned import ALL_BITS, U0, U1, U2, U3, U8, U16, U32, U
+from mr_dedup.kernels.utf8 import decode, encode, table_entry
 
 _BLOCK = U(BLOCK_BYTES)
 _NOT_ASCII = np.uint8(0x80)

@@ -13,7 +13,6 @@ from numba import int64, uint8, uint32, uint64
 from numpy.typing import NDArray
 
 from mr_dedup.features.unicode_table import CHARACTER, MARK, OTHER, WORD
-from mr_dedup.features.utf8_kernels import decode, encode, table_entry
 from mr_dedup.kernels.bits import trailing_zeros
 from mr_dedup.kernels.byte_blocks import (
     BLOCK_BYTES,
@@ -24,6 +23,7 @@ from mr_dedup.kernels.byte_blocks import (
 )
 from mr_dedup.kernels.jit import kernel
 from mr_dedup.kernels.unsigned import ALL_BITS, U0, U1, U3, U4, U5, U10, U
+from mr_dedup.kernels.utf8 import decode, encode, table_entry
 
 _BLOCK, _COPY = U(BLOCK_BYTES), U(COPY_BYTES)
 _SPACE, _NOT_ASCII = np.uint8(ord(" ")), np.uint8(0x80)

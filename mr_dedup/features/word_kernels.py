@@ -20,13 +20,13 @@ from numpy.typing import NDArray
 
 from mr_dedup.features.token_kernels import is_null
 from mr_dedup.features.unicode_table import CHARACTER, MARK, WORD, UnicodeTable
-from mr_dedup.features.utf8_kernels import decode, encode, table_entry
 from mr_dedup.features.xxh3 import xxh3_64
 from mr_dedup.kernels.bits import folded_product, population_count, trailing_zeros
 from mr_dedup.kernels.byte_blocks import BLOCK_BYTES, below_mask, copy_block_lower, word_mask
 from mr_dedup.kernels.jit import kernel
 from mr_dedup.kernels.memory import load64
 from mr_dedup.kernels.unsigned import ALL_BITS, FACTORS, U0, U1, U2, U3, U4, U8, U
+from mr_dedup.kernels.utf8 import decode, encode, table_entry
 
 _BLOCK = U(BLOCK_BYTES)
 _NOT_ASCII = np.uint8(0x80)

@@ -43,6 +43,19 @@ def below_mask(typing_context: Any, content: Any, start: Any, bound: Any) -> tup
     return types.uint64(content, types.uint64, types.uint8), codegen
 
 
+@intrinsic
+def equal_mask(typing_context: Any, content: Any, start: Any, byte: Any) -> tuple[Any, Any]:
+    """Return a uint64 whose bit j is set if content[start + j] == byte, a uint8."""
+
+    def codegen(context: Any, builder: Any, sig: Any, arguments: Any) -> Any:
+        pointer = element_pointer(context, builder, sig.args[0], *arguments[:2])
+        wanted = broadcast(builder, arguments[2], _BLOCK)
+        compared = builder.icmp_unsigned("==", load(builder, pointer, _BLOCK), wanted)
+        return builder.bitcast(compared, INT64)
+
+    return types.uint64(content, types.uint64, types.uint8), codegen
+
+
 def _in_range(builder: Any, characters: Any, first: str, count: int) -> Any:
     """Return which bytes are one of ``count`` characters from ``first`` on."""
     offset = builder.sub(characters, constant(characters.type, ord(first)))

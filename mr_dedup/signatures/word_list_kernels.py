@@ -19,12 +19,12 @@ from mr_dedup.features.frequency_kernels import IdfTable, multiply_by_idf
 from mr_dedup.features.shingle_kernels import hash_shingles
 from mr_dedup.features.token_kernels import Tokens, copy_text, is_null, tokenise
 from mr_dedup.features.unicode_table import CHARACTER, UnicodeTable
-from mr_dedup.features.utf8_kernels import decode, table_entry
 from mr_dedup.kernels.bits import byte_swapped
 from mr_dedup.kernels.hash_table import find_row_slot
 from mr_dedup.kernels.jit import kernel
 from mr_dedup.kernels.memory import load64
 from mr_dedup.kernels.unsigned import U0, U1, U2, U8, U10, U
+from mr_dedup.kernels.utf8 import decode, table_entry
 
 _SPACE, _LINE_END, _ZERO = (np.uint8(ord(c)) for c in " \n0")
 _NOT_ASCII = np.uint8(0x80)

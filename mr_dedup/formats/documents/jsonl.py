@@ -1,9 +1,8 @@
 """Documents as JSON lines, decoded a quarter of a megabyte at a time.
 
 A block of lines is decoded in one call, with only the members that are needed; a block with
-anything unusual is decoded again line by line. To find and decode texts by kernels, without a
-Python string for each, took 0.95 of the CPU time of ``mr-dedup fingerprint`` for pages and 0.91 for
-short texts. ``pyarrow.json`` counts objects, not lines, and accepts what is not UTF-8.
+anything unusual is decoded again line by line. Texts are decoded without a Python string for each,
+see ``json_strings``. ``pyarrow.json`` counts objects, not lines, and accepts what is not UTF-8.
 """
 
 from __future__ import annotations
@@ -23,6 +22,7 @@ from numpy.typing import NDArray
 
 from mr_dedup.formats.documents.batch import BatchBuilder, DocumentBatch
 from mr_dedup.formats.documents.html_text import HtmlError, text_of_html
+from mr_dedup.formats.documents.json_strings import texts_of
 from mr_dedup.formats.documents.options import ReadOptions
 from mr_dedup.formats.documents.rejects import Report, listed_names
 from mr_dedup.formats.lines import LineBlock
@@ -81,6 +81,17 @@ class _Names:
         types = [(attributes[name], kind, default) for name, (kind, default) in kinds.items()]
         return cls(attributes, types)
 
+    def decoder(self, raw: str | None = None) -> msgspec.json.Decoder[Any]:
+        """Return a decoder of lines that leaves the member ``raw`` as it is."""
+        types = [
+            (attribute, msgspec.Raw, msgspec.Raw()) if name == raw else described
+            for (name, attribute), described in zip(
+                self.attributes.items(), self.types, strict=True
+            )
+        ]
+        rename = {attribute: name for name, attribute in self.attributes.items()}
+        return msgspec.json.Decoder(msgspec.defstruct("Record", types, rename=rename, gc=False))
+
 
 class _Reader:
     """Reads the lines of one file, in order; ``line`` is the number of the first, if known."""
@@ -94,13 +105,9 @@ class _Reader:
         self._line = line
         self._is_first = line == 1
         names = _Names.of(options)
-        record = msgspec.defstruct(
-            "Record",
-            names.types,
-            rename={attribute: name for name, attribute in names.attributes.items()},
-            gc=False,
-        )
-        self._decoder: msgspec.json.Decoder[Any] = msgspec.json.Decoder(record)
+        self._decoder = names.decoder()
+        # which leaves texts as they are in JSON
+        self._raw_decoder = names.decoder(raw=options.text_name)
         self._get_ids = [attrgetter(names.attributes[name]) for name in options.id_names]
         self._get_text = attrgetter(names.attributes[options.text_name])
         self._get_html = attrgetter(names.attributes[options.html_name])
@@ -143,14 +150,13 @@ class _Reader:
             return False
         offsets = edges[:-1] + (block.offset + begin)
         try:
-            records = self._decoder.decode_lines(content)
+            records = self._raw_decoder.decode_lines(content)
             # as many objects as lines, each within its line: one per line
             if len(records) != len(offsets):
                 return False
-            values = list(map(self._get_text, records))
-            if None in values:
+            texts = texts_of(list(map(self._get_text, records)))
+            if texts is None:
                 return False
-            texts = pa.array(values, pa.large_string())
             fields = [
                 pa.array([_field_text(get(record)) for record in records], pa.large_string())
                 if name != self._options.text_name
