@@ -7,9 +7,8 @@ import tempfile
 
 import pytest
 
-from mr_dedup.cli import engine
 from mr_dedup.engines.engine import JobOutput
-from mr_dedup.engines.streaming.engine import StreamingEngine
+from mr_dedup.engines.streaming import engine
 from mr_dedup.formats.documents import chunks
 from mr_dedup.pipeline.dedup_stages import resolve
 from tests.cli.documents import files_of, made_up_documents, write_jsonl
@@ -64,7 +63,7 @@ def test_the_plan_is_what_a_run_does(tree, capfd, monkeypatch):
     assert plan(capfd, *arguments, "--join", "tasks")["cluster:"] == "tasks over fingerprints"
     ran = []
 
-    class Counted(StreamingEngine):
+    class Counted(engine.StreamingEngine):
         @contextlib.contextmanager
         def run(self, job, inputs):
             with super().run(job, inputs) as output:

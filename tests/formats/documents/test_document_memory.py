@@ -17,6 +17,7 @@ MEASURE = """
 import json, sys
 from mr_dedup.formats.documents import html_text, jsonl, parquet, warc
 from mr_dedup.formats.documents.files import DocumentFile
+from mr_dedup.formats.documents.json_strings import texts_of
 from mr_dedup.formats.documents.options import ReadOptions
 from mr_dedup.formats.documents.read import read_documents
 from mr_dedup.formats.documents.rejects import Rejects
@@ -26,6 +27,7 @@ def peak():
         if line.startswith("VmHWM"):
             return int(line.split()[1]) >> 10
 
+texts_of([])  # loads the kernel
 before, rejects, count = peak(), Rejects(), 0
 options = ReadOptions(max_record_bytes=int(sys.argv[2]), batch_bytes=4 << 20)
 for batch in read_documents([DocumentFile.detect(sys.argv[1])], rejects, options):
@@ -35,7 +37,7 @@ print(json.dumps([count, rejects.count, peak() - before]))
 
 
 def measured(path, max_record_bytes=8 << 20):
-    """Return documents, rejects and the megabytes that reading took on top of the imports."""
+    """Return documents, rejects and the megabytes of reading, without imports and kernels."""
     run = subprocess.run(
         [sys.executable, "-c", MEASURE, str(path), str(max_record_bytes)],
         stdout=subprocess.PIPE,
