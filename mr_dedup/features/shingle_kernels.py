@@ -20,10 +20,10 @@ from mr_dedup.features.token_kernels import (
     tokenise,
 )
 from mr_dedup.features.unicode_table import UnicodeTable
-from mr_dedup.features.xxh3 import xxh3_64
+from mr_dedup.features.xxh3 import xxh3_64, xxh3_64_17_to_32, xxh3_64_up_to_16
 from mr_dedup.kernels.hash_table import find_slot
 from mr_dedup.kernels.jit import kernel
-from mr_dedup.kernels.unsigned import U0, U1, U2
+from mr_dedup.kernels.unsigned import U0, U1, U2, U16, U32
 
 
 class ShingleRule(NamedTuple):
@@ -108,7 +108,15 @@ def hash_shingles(pieces, count, length, hashes):  # type: ignore[no-untyped-def
     shingles = count - length + U1 if count >= length else U1
     last = min(length, count) - U1
     for i in range(shingles):
-        hashes[i] = xxh3_64(text, uint64(starts[i]), uint64(stops[uint64(i) + last]))
+        start, stop = uint64(starts[i]), uint64(stops[uint64(i) + last])
+        # as xxh3_64, which is too large to be inlined: calls of it take 1.2 times the CPU time of
+        # all of simhash
+        if stop - start <= U16:
+            hashes[i] = xxh3_64_up_to_16(text, start, stop - start)
+        elif stop - start <= U32:
+            hashes[i] = xxh3_64_17_to_32(text, start, stop - start)
+        else:
+            hashes[i] = xxh3_64(text, start, stop)
     return shingles
 
 

@@ -66,7 +66,9 @@ def xxh3_64(content, begin, end):  # type: ignore[no-untyped-def]
     """Return the hash, uint64, of ``content[begin:end]`` (uint8[n] and uint64), unchecked."""
     length = end - begin
     if length <= U16:
-        return _short(content, begin, length)
+        return xxh3_64_up_to_16(content, begin, length)
+    if length <= U32:
+        return xxh3_64_17_to_32(content, begin, length)
     if length <= U(128):
         return _to_128(content, begin, length)
     if length <= U(240):
@@ -75,7 +77,8 @@ def xxh3_64(content, begin, end):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _short(content, begin, length):  # type: ignore[no-untyped-def]
+def xxh3_64_up_to_16(content, begin, length):  # type: ignore[no-untyped-def]
+    """Return what ``xxh3_64`` does, of ``length`` <= 16 bytes from ``begin`` on."""
     if length > U8:
         low = load64(content, begin) ^ _FLIP_LOW_9_TO_16
         high = load64(content, begin + length - U8) ^ _FLIP_HIGH_9_TO_16
@@ -117,6 +120,13 @@ def _avalanche_xxh64(mixed):  # type: ignore[no-untyped-def]
 def _mix_16(content, begin, secret):  # type: ignore[no-untyped-def]
     low = load64(content, begin) ^ load64(_SECRET, secret)
     return folded_product(low, load64(content, begin + U8) ^ load64(_SECRET, secret + U8))
+
+
+@kernel
+def xxh3_64_17_to_32(content, begin, length):  # type: ignore[no-untyped-def]
+    """Return what ``xxh3_64`` does, of 17 to 32 bytes from ``begin`` on: ``_to_128`` unrolled."""
+    first = _mix_16(content, begin, U0)
+    return _avalanche(length * _PRIME64_1 + first + _mix_16(content, begin + length - U16, U16))
 
 
 @kernel
