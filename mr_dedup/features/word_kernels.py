@@ -15,7 +15,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import int32, int64, uint32, uint64
+from numba import int32, int64, uint8, uint32, uint64
 from numpy.typing import NDArray
 
 from mr_dedup.features.token_kernels import is_null
@@ -25,11 +25,14 @@ from mr_dedup.kernels.bits import folded_product, population_count, trailing_zer
 from mr_dedup.kernels.byte_blocks import BLOCK_BYTES, below_mask, copy_block_lower, word_mask
 from mr_dedup.kernels.jit import kernel
 from mr_dedup.kernels.memory import load64
-from mr_dedup.kernels.unsigned import ALL_BITS, FACTORS, U0, U1, U2, U3, U4, U8, U
+from mr_dedup.kernels.unsigned import ALL_BITS, FACTORS, U0, U1, U2, U3, U4, U6, U8, U
 from mr_dedup.kernels.utf8 import decode, encode, table_entry
 
 _BLOCK = U(BLOCK_BYTES)
 _NOT_ASCII = np.uint8(0x80)
+
+_FIRST_HAN = U(0x4E00)
+_HAN_RANGE = U(0x9FFF - 0x4E00)
 
 CODE_POINTS = 0x40000
 """A bound of the code points of characters that are tokens by themselves."""
@@ -167,6 +170,8 @@ def _find_edges(content, begin, end, table, scratch):  # type: ignore[no-untyped
     """
     out, edges, times, found = scratch.text, scratch.edges, scratch.times, scratch.found
     size = uint64(content.size)
+    # not where words of several Han characters are tokens
+    han_are_tokens = table_entry(table, _FIRST_HAN) == np.int32(CHARACTER)
     counted, distinct = U0, U0
     count = U0  # of edges
     is_open = U0  # 1 if the last one is where a word starts
@@ -194,6 +199,22 @@ def _find_edges(content, begin, end, table, scratch):  # type: ignore[no-untyped
                 i += run
                 o += run
                 continue
+        han = _han(content, i, end) if han_are_tokens else U0
+        if han != U0:
+            edges[count] = uint32(o)
+            count += is_open
+            is_open = U0
+            extends = False
+            while han != U0:
+                earlier = times[han]
+                times[han] = earlier + uint32(1)
+                found[distinct] = uint32(han)
+                distinct += uint64(earlier == uint32(0))
+                counted += U1
+                before = han
+                i += U3
+                han = _han(content, i, end)
+            continue
         character, width = decode(content, i, end)
         entry = table_entry(table, character)
         kind = entry & np.int32(3)
@@ -236,6 +257,17 @@ def _find_edges(content, begin, end, table, scratch):  # type: ignore[no-untyped
         i += width
     edges[count] = uint32(o)
     return (count + is_open) // U2, counted, distinct
+
+
+@kernel(inline="always")
+def _han(content, i, end):  # type: ignore[no-untyped-def]
+    """Return the character of three bytes at content[i] if it is a Han character, else 0."""
+    if i + U3 > end:
+        return U0
+    character = uint64(content[i] & uint8(0x0F)) << U(12)
+    character |= uint64(content[i + U1] & uint8(0x3F)) << U6 | uint64(content[i + U2] & uint8(0x3F))
+    is_han = content[i] & uint8(0xF0) == uint8(0xE0) and character - _FIRST_HAN <= _HAN_RANGE
+    return character if is_han else U0
 
 
 @kernel(inline="always")

@@ -51,7 +51,7 @@ def expected(content, options=None):
 
 
 PIECES = ["Word", "WORD", "Straße", "中", "文a", "—", "e\u0301", "、", "ひらがな", "カ", "𠀀", "ｱ"]
-PIECES += ["İ", "Ⱥ", "\0", " ", "한국어", "é" * 8, "x" * 16, "x" * 17, "y" * 63]
+PIECES += ["İ", "Ⱥ", "\0", " ", "한국어", "\u0301", "é" * 8, "x" * 16, "x" * 17, "y" * 63]
 contents = st.one_of(
     st.lists(st.sampled_from(PIECES), max_size=80).map("".join),
     st.text(ENCODABLE, max_size=60),
@@ -63,7 +63,9 @@ def test_any_texts_have_the_words_of_every_shingle(found):
     assert list(counted(found)) == [expected(content) for content in found]
 
 
-NOT_UTF8 = st.sampled_from([b"ab ", b"\xe4", b"\xb8\xad", b"\xff", b"\xf0\xa0", b"\xc3", b"x"])
+NOT_UTF8 = st.sampled_from(
+    [b"ab ", b"\xe4", b"\xe5", b"\xb8\xad", b"\xff", b"\xf0\xa0", b"\xc3", b"x"]
+)
 
 
 @given(st.lists(NOT_UTF8, max_size=60).map(b"".join) | st.binary(max_size=200))
@@ -121,6 +123,8 @@ def test_a_vocabulary_that_is_lost_again_and_again():
 def test_what_the_loop_takes_for_granted_of_the_table():
     found = unicode_table().each()
     assert np.flatnonzero(found & 3 == CHARACTER).max() < kernels.CODE_POINTS
+    # with the same kind, and no case
+    assert set(found[0x4E00:0xA000]) == {CHARACTER}
     # no word may begin with a zero byte, for a key of zeros is nobody's
     assert found[0] & 3 != CHARACTER
 
