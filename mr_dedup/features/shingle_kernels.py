@@ -109,8 +109,8 @@ def hash_shingles(pieces, count, length, hashes):  # type: ignore[no-untyped-def
     last = min(length, count) - U1
     for i in range(shingles):
         start, stop = uint64(starts[i]), uint64(stops[uint64(i) + last])
-        # as xxh3_64, which is too large to be inlined: calls of it take 1.2 times the CPU time of
-        # all of simhash
+        # as xxh3_64, which is too large to be inlined: with calls of it finding features takes
+        # 1.15 (English) to 1.3 times (Chinese) the CPU time
         if stop - start <= U16:
             hashes[i] = xxh3_64_up_to_16(text, start, stop - start)
         elif stop - start <= U32:
