@@ -257,13 +257,9 @@ class CountingBloom:
 
     def histogram(self) -> NDArray[np.uint64]:
         """Return the number of counters of each value, uint64[2**counter_bits]."""
-        return self._tally()[0]
-
-    def occupied_fp_rate(self) -> float:
-        """Return the rate of false positives that follows from the counters that are not 0."""
-        _, occupied = self._tally()
-        shares = occupied / (self.shape.segment_words * self.shape.counters_a_word)
-        return float(np.mean(shares**self.shape.hashes))
+        histogram = np.zeros(1 << self.shape.counter_bits, dtype=np.uint64)
+        kernels.count_values(self.words, self.shape.counter_bits, histogram)
+        return histogram
 
     def measured_fp_rate(self, tries: int = 1 << 20, seed: int = 0) -> float:
         """Return the rate of false positives among ``tries`` random digests, none of them known."""
@@ -274,13 +270,6 @@ class CountingBloom:
             digests = random.integers(0, 2**64, size, dtype=np.uint64)
             found += int(np.count_nonzero(self.may_know(digests)))
         return found / tries
-
-    def _tally(self) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-        histogram = np.zeros(1 << self.shape.counter_bits, dtype=np.uint64)
-        occupied = np.zeros(self.shape.segments, dtype=np.uint64)
-        _, segment_words, bits = self._geometry
-        kernels.tally(self.words, segment_words, bits, histogram, occupied)
-        return histogram, occupied
 
     def save(self, file: FolderFile, store_id: bytes, generation: int) -> None:
         """Replace ``file`` by one of the counters, whole or not at all.

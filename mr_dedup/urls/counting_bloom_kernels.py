@@ -103,19 +103,14 @@ def lower_counters(words, digests, segments, segment_words, bits, at, shifts, sa
 
 
 @kernel
-def tally(words, segment_words, bits, histogram, occupied):  # type: ignore[no-untyped-def]
-    """Count the counters of each value (uint64[2**bits]), and the positive ones of each segment."""
-    max_value = (_1 << bits) - _1
-    in_word = _64 // bits
-    for segment in range(occupied.size):
-        for at in range(_U(segment) * segment_words, _U(segment + 1) * segment_words):
-            word = words[at]
-            for _ in range(in_word):
-                value = word & max_value
-                histogram[value] += _1
-                if value != _0:
-                    occupied[segment] += _1
-                word >>= bits
+def count_values(words, bits, histogram):  # type: ignore[no-untyped-def]
+    """Count the counters of each value in ``histogram`` uint64[2**bits]."""
+    max_value = (_1 << _U(bits)) - _1
+    in_word = _64 // _U(bits)
+    for word in words:
+        for _ in range(in_word):
+            histogram[word & max_value] += _1
+            word >>= _U(bits)
 
 
 @kernel
