@@ -17,6 +17,7 @@ LAYERS = (
     {"mr_dedup", "errors", "interrupts"},
     {"kernels"},
     {"files"},
+    {"storage"},
     {"formats"},
     {"features", "hamming", "urls"},
     {"fingerprints"},

@@ -1,0 +1,1 @@
+"""Files by URI: in object stores, HDFS and on web servers."""

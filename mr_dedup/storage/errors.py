@@ -1,0 +1,166 @@
+"""Errors of stores: which of them may pass, and each as one line that names the URI."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+from collections.abc import Iterator
+
+from mr_dedup.errors import MrDedupError, shortened
+from mr_dedup.storage.uris import without_secrets
+
+_PACKAGES = {
+    "adlfs",
+    "aiobotocore",
+    "aiohttp",
+    "azure",
+    "botocore",
+    "fsspec",
+    "gcsfs",
+    "google",
+    "hdfs_native",
+    "hf_xet",
+    "httpcore",
+    "httpx",
+    "huggingface_hub",
+    "requests",
+    "s3fs",
+    "urllib3",
+}
+"""Packages whose exceptions are failures of a store, not bugs."""
+
+_CREDENTIALS = {
+    "CredentialRetrievalError",
+    "DefaultCredentialsError",
+    "NoAuthTokenError",
+    "NoCredentialsError",
+    "PartialCredentialsError",
+    "ProfileNotFound",
+    "RefreshError",
+    "SSOError",
+    "TokenRetrievalError",
+}
+"""Exceptions by name that mean: there are no credentials, or they cannot be used."""
+
+_TRANSIENT_NUMBERS = {
+    errno.ECONNABORTED,
+    errno.ECONNREFUSED,
+    errno.ECONNRESET,
+    errno.EHOSTUNREACH,
+    errno.ENETUNREACH,
+    errno.EPIPE,
+    errno.ETIMEDOUT,
+    errno.EBUSY,
+    errno.EIO,
+}
+_TRANSIENT_STATUSES = {408, 425, 429}
+_TRANSIENT_NAMES = ("Timeout", "Connection", "IncompleteRead", "Payload", "Disconnected")
+_FINAL = (FileNotFoundError, PermissionError, FileExistsError, IsADirectoryError)
+
+
+class ChangedError(MrDedupError):
+    """A file is not the one that was listed."""
+
+    def __init__(self, uri: str) -> None:
+        super().__init__(f"{without_secrets(uri)}: was changed while it was read")
+
+
+class ShortReadError(OSError):
+    """A response with fewer bytes than were requested."""
+
+
+@contextlib.contextmanager
+def storage_errors(uri: str) -> Iterator[None]:
+    """Raise what a store or its package refuses in the block as MrDedupError, naming ``uri``.
+
+    Other exceptions are raised as they are: they are bugs.
+
+    >>> with storage_errors("s3://crawl/a.jsonl"):
+    ...     raise FileNotFoundError("crawl/a.jsonl")
+    Traceback (most recent call last):
+    mr_dedup.errors.MrDedupError: s3://crawl/a.jsonl: no such file
+    """
+    try:
+        yield
+    except MrDedupError:
+        raise
+    except Exception as error:
+        if not is_of_a_store(error):
+            raise
+        raise MrDedupError(f"{without_secrets(uri)}: {reason_of(error)}") from error
+
+
+def is_of_a_store(error: BaseException) -> bool:
+    """Return whether an exception reports a failure of a store or of the network."""
+    if isinstance(error, (OSError, TimeoutError)):
+        return True
+    return any(kind.__module__.partition(".")[0] in _PACKAGES for kind in type(error).__mro__)
+
+
+def is_transient(error: BaseException) -> bool:
+    """Return whether the same request may succeed if it is repeated.
+
+    >>> is_transient(ConnectionResetError()), is_transient(PermissionError())
+    (True, False)
+    """
+    if isinstance(error, _FINAL) or not is_of_a_store(error):
+        return False
+    if isinstance(error, (ConnectionError, TimeoutError, ShortReadError)):
+        return True
+    status = _status(error)
+    if status is not None:
+        return status >= 500 or status in _TRANSIENT_STATUSES
+    if isinstance(error, OSError) and error.errno is not None:
+        return error.errno in _TRANSIENT_NUMBERS
+    names = [kind.__name__ for kind in type(error).__mro__]
+    return any(part in name for name in names for part in _TRANSIENT_NAMES)
+
+
+def reason_of(error: BaseException) -> str:
+    """Return why a store failed, in a few words, without credentials."""
+    chain = list(_chain(error))
+    names = {kind.__name__ for each in chain for kind in type(each).__mro__}
+    if names & _CREDENTIALS:
+        return (
+            f"no credentials: {_message(error)}; they are looked for as the store's own tools do, "
+            "in the environment and in the configuration of this user"
+        )
+    if isinstance(error, FileNotFoundError):
+        said = _message(error)
+        return f"no such bucket: {said}" if "bucket" in said.lower() else "no such file"
+    if isinstance(error, PermissionError):
+        return f"access denied: {_message(error)}"
+    status = _status(error)
+    if isinstance(error, TimeoutError) or "Timeout" in type(error).__name__:
+        return "the store did not respond in time"
+    return _message(error) + (f" (HTTP status {status})" if status else "")
+
+
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    seen: set[int] = set()
+    each: BaseException | None = error
+    while each is not None and id(each) not in seen:
+        seen.add(id(each))
+        yield each
+        each = each.__cause__ or each.__context__
+
+
+def _status(error: BaseException) -> int | None:
+    """Return the HTTP status that an exception, or what caused it, reports."""
+    for each in _chain(error):
+        response = getattr(each, "response", None)
+        found = [getattr(each, name, None) for name in ("status", "status_code", "code")]
+        if isinstance(response, dict):
+            found.append(response.get("ResponseMetadata", {}).get("HTTPStatusCode"))
+        elif response is not None:
+            found += [getattr(response, "status_code", None), getattr(response, "status", None)]
+        for value in found:
+            if isinstance(value, int) and 400 <= value < 600:
+                return value
+    return None
+
+
+def _message(error: BaseException) -> str:
+    said = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    said = " ".join(str(said).split()).rstrip(".")
+    return shortened(said, 300) or type(error).__name__
