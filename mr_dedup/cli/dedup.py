@@ -38,6 +38,7 @@ from mr_dedup.cli.method_arguments import (
     verify_argument,
 )
 from mr_dedup.cli.on_cluster import settings_for
+from mr_dedup.cli.remote_files import input_name
 from mr_dedup.cli.runner_arguments import add_runner_arguments
 from mr_dedup.cli.streams import print_message
 from mr_dedup.errors import NothingReadError
@@ -63,7 +64,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "(default minhash)")  # fmt: skip
     add("-k", type=int, metavar="K",
         help="of simhash: the largest Hamming distance (default 10)")  # fmt: skip
-    add("--keyword-idf", metavar="FILE",
+    add("--keyword-idf", type=input_name, metavar="FILE",
         help="of keywords: in how many documents each word occurs, as mr-dedup idf "
         "writes it")  # fmt: skip
     add("--keep", action="append", metavar="POLICY",
@@ -107,7 +108,7 @@ def run(arguments: argparse.Namespace) -> int:
     from mr_dedup.engines import streaming
 
     chosen = chosen_methods(arguments, arguments.verify)
-    settings = settings_for(arguments, arguments.documents)
+    settings = settings_for(arguments)
     if settings is not None:
         # a run that has begun would be in the way of the next
         streaming.check_settings(arguments.runner, settings)
@@ -162,7 +163,7 @@ def _run_locked(
                 DocumentJobs(arguments, work, staging, settings) as jobs,
             ):
                 summary = dedup(stages, options, jobs)
-                refuse_changed(arguments, work, run, settings)
+                refuse_changed(arguments, work, run)
         except NothingReadError:
             # with what would read the records, it is another run
             shutil.rmtree(folder.work, ignore_errors=True)

@@ -16,12 +16,11 @@ from mr_dedup.cli.document_arguments import (
     read_options,
 )
 from mr_dedup.cli.document_inputs import DocumentInputs, remote_identities
-from mr_dedup.cli.on_cluster import is_uri
 from mr_dedup.cli.streams import print_message
 from mr_dedup.errors import MrDedupError, usage_errors
+from mr_dedup.storage.uris import is_uri
 
 if TYPE_CHECKING:
-    from mr_dedup.engines.streaming import ClusterSettings
     from mr_dedup.pipeline.dedup_stages.contract import DedupOptions
     from mr_dedup.pipeline.results import EarlierResult
     from mr_dedup.signatures.protocol import SignatureMethod
@@ -157,14 +156,13 @@ def refuse_changed(
     arguments: argparse.Namespace,
     work: DocumentInputs,
     run: dict[str, Any],
-    settings: ClusterSettings | None,
 ) -> None:
     """Raise MrDedupError if a file of documents is not what it was when the run began."""
     from mr_dedup.pipeline.stages import identity
 
     now = [identity(path) for path in work.paths]
-    if settings is not None:
-        now += remote_identities(arguments.documents, arguments, settings)
+    if work.remote:
+        now += remote_identities(arguments.documents)
     unchanged = {tuple(file) for file in now}
     for before in run["files"]:
         if tuple(before) not in unchanged:
@@ -174,5 +172,5 @@ def refuse_changed(
 def _files_of(result: EarlierResult) -> list[Path]:
     from mr_dedup.pipeline.results import SUMMARY
 
-    files = [result.folder / SUMMARY, *(file.path for file in result.document_files())]
+    files = [result.folder / SUMMARY, *(file.local_path for file in result.document_files())]
     return [path for path in files if path is not None]

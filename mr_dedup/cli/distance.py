@@ -27,6 +27,7 @@ from mr_dedup.cli.document_arguments import (
     read_options,
 )
 from mr_dedup.cli.rejects import print_rejected
+from mr_dedup.cli.remote_files import input_name
 from mr_dedup.cli.streams import counted, printable
 from mr_dedup.errors import MrDedupError
 from mr_dedup.features.document_frequencies import DocumentFrequencies, feature_description
@@ -46,9 +47,9 @@ _BATCH_BYTES = 1 << 20
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments to ``parser``."""
     add = parser.add_argument
-    add("first", metavar="A", help="a file; with --in an id")
-    add("second", metavar="B", help="another file or id")
-    add("--in", dest="sources", nargs="+", metavar="DOCS",
+    add("first", type=input_name, metavar="A", help="a file; with --in an id")
+    add("second", type=input_name, metavar="B", help="another file or id")
+    add("--in", dest="sources", type=input_name, nargs="+", metavar="DOCS",
         help="files, globs or directories of documents, read until both ids are found")  # fmt: skip
     add("--top", type=count, default=20, metavar="N",
         help="print the N heaviest features of each kind (default 20)")  # fmt: skip

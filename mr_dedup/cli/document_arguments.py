@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mr_dedup.cli.arguments import byte_size
-from mr_dedup.cli.on_cluster import is_uri
+from mr_dedup.cli.remote_files import input_name
 from mr_dedup.errors import MrDedupError
 from mr_dedup.formats.documents.files import FORMATS
 from mr_dedup.formats.documents.options import MAX_RECORD_BYTES, ReadOptions
@@ -149,7 +149,7 @@ def _add_weights(add: Callable[..., argparse.Action]) -> None:
     add("--weights", default="log-tf", metavar="WEIGHTING",
         help="what a feature that occurs t times weighs: binary, 1; tf, t; log-tf, 1 + ln t; "
         "tf-idf and log-tf-idf, these times its rarity (default log-tf)")  # fmt: skip
-    add("--idf", metavar="FILE",
+    add("--idf", type=input_name, metavar="FILE",
         help="in how many documents each feature occurs, as mr-dedup idf writes it: needed by "
         "--weights that end in -idf")  # fmt: skip
 
@@ -184,8 +184,6 @@ def document_frequencies(arguments: argparse.Namespace) -> DocumentFrequencies |
     """
     from mr_dedup.jobs.frequencies import read_frequencies
 
-    if arguments.idf and is_uri(arguments.idf):
-        raise MrDedupError(f"--idf {arguments.idf}: expected a file here, which goes with the job")
     # usage errors come first
     features = feature_options(arguments)
     return read_frequencies(arguments.idf, features)

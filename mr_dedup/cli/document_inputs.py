@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mr_dedup.cli.on_cluster import is_uri
 from mr_dedup.engines.resources import core_count
 from mr_dedup.errors import MrDedupError
+from mr_dedup.storage.listing import RemoteFile, list_files
+from mr_dedup.storage.uris import is_uri
 
 if TYPE_CHECKING:
-    from mr_dedup.engines.streaming import ClusterSettings, Input, RemoteFile
+    from mr_dedup.engines.streaming import ClusterSettings, Input
     from mr_dedup.formats.documents.chunks import DocumentChunk
     from mr_dedup.formats.documents.files import DocumentFile
 
@@ -25,7 +26,7 @@ _BUNDLED_BYTES = 16 << 20
 class DocumentInputs:
     """What is run: a task for each input; so many files, and files of other kinds not read.
 
-    ``paths`` are the files of this machine, ``remote`` those of the cluster, ``stdin`` is the
+    ``paths`` are the files of this machine, ``remote`` the others, ``stdin`` is the
     checksum of standard input if it was copied to a file. ``content_bytes`` is the size of the
     input, uncompressed, about. ``chunk_bytes`` is the size of the chunks that files of this machine
     are divided into for tasks on it.
@@ -72,12 +73,11 @@ def prepare(
     from mr_dedup.engines.inputs import Input
     from mr_dedup.formats.documents.chunks import content_bytes
 
-    here = [name for name in documents if not is_uri(name)]
-    there = [name for name in documents if is_uri(name)]
-    files, skipped = _found(here, arguments)
-    paths = [file.path for file in files if file.path is not None]
+    files, skipped = _found(documents, arguments)
+    paths = [file.path for file in files if isinstance(file.path, Path)]
+    remote = [file.remote for file in files if file.remote is not None]
     checksum_of_stdin = None
-    if reads_again and any(file.path is None for file in files):
+    if reads_again and any(file.is_standard_input for file in files):
         files, checksum_of_stdin = _spooled(files, arguments, staging)
     if settings is None:
         runner = _local_runner(arguments.runner, files, small_bytes)
@@ -85,24 +85,17 @@ def prepare(
         inputs = _described(files, chunk_bytes, staging)
         size = content_bytes(files) if reads_again else 0
         return DocumentInputs(
-            runner, inputs, len(files), skipped, paths, content_bytes=size,
+            runner, inputs, len(files), skipped, paths, remote, content_bytes=size,
             stdin=checksum_of_stdin, chunk_bytes=chunk_bytes,
         )  # fmt: skip
     _refuse_stdin(files, f"-r {arguments.runner}")
-    inputs = _shipped(files, staging, arguments)
-    remote, others = _remote_files(there, arguments, settings)
+    inputs = _shipped([file for file in files if file.remote is None], staging, arguments)
     inputs += [
-        Input(file.uri, file.uri, _lines_bytes(file.uri, file.size_bytes, arguments))
+        Input(file.uri, file.uri, _lines_bytes(file.uri, file.size_bytes or 0, arguments))
         for file in remote
     ]
     return DocumentInputs(
-        arguments.runner,
-        inputs,
-        len(files) + len(remote),
-        skipped + others,
-        paths,
-        remote,
-        stdin=checksum_of_stdin,
+        arguments.runner, inputs, len(files), skipped, paths, remote, stdin=checksum_of_stdin
     )
 
 
@@ -117,32 +110,27 @@ def _spooled(
         raise MrDedupError("--dry-run: does not read standard input; name files")
     folder = staging / "standard-input"
     folder.mkdir()
-    taken = {file.name for file in files if file.path is not None}
+    taken = {file.name for file in files if not file.is_standard_input}
     copy = spool_standard_input(folder, arguments.format, taken)
-    assert copy.path is not None
-    return [copy if file.path is None else file for file in files], checksum(copy.path)
+    assert isinstance(copy.path, Path)
+    return [copy if file.is_standard_input else file for file in files], checksum(copy.path)
 
 
 def _found(names: Sequence[str], arguments: argparse.Namespace) -> tuple[list[DocumentFile], int]:
     """Return the files of documents, and how many of other kinds are beside them."""
     from mr_dedup.formats.documents.files import find_documents
 
-    if not names:
-        return [], 0
     found = find_documents(names, arguments.format)
     out: Path | str | None = arguments.out
-    if (
-        isinstance(out, Path)
-        and out.exists()
-        and any(file.path and out.samefile(file.path) for file in found.files)
-    ):
-        raise _is_read_as_well(out)
+    if isinstance(out, Path):
+        is_read = out.exists() and any(
+            isinstance(file.path, Path) and out.samefile(file.path) for file in found.files
+        )
+    else:
+        is_read = any(file.remote is not None and file.remote.uri == out for file in found.files)
+    if is_read:
+        raise MrDedupError(f"{out}: is read as well; choose another name for the result")
     return found.files, len(found.skipped)
-
-
-def _is_read_as_well(out: Path | str) -> MrDedupError:
-
-    return MrDedupError(f"{out}: is read as well; choose another name for the result")
 
 
 def _local_runner(wanted: str, files: Sequence[DocumentFile], small_bytes: int | None) -> str:
@@ -153,14 +141,14 @@ def _local_runner(wanted: str, files: Sequence[DocumentFile], small_bytes: int |
         if wanted == "local":
             _refuse_stdin(files, "-r local")
         return wanted
-    if small_bytes is None or any(file.path is None for file in files):
+    if small_bytes is None or any(file.is_standard_input for file in files):
         return one_process
     return one_process if total_bytes(files) <= small_bytes else "local"
 
 
 def _refuse_stdin(files: Sequence[DocumentFile], option: str | None) -> None:
 
-    if option and any(file.path is None for file in files):
+    if option and any(file.is_standard_input for file in files):
         raise MrDedupError(f"{option}: standard input is read by one process, -r memory")
 
 
@@ -230,38 +218,14 @@ def _goes_as_it_is(chunk: DocumentChunk, arguments: argparse.Namespace) -> bool:
     from mr_dedup.formats.documents.files import format_by_ending
 
     file = chunk.parts[0].file
-    assert file.path is not None
+    assert isinstance(file.path, Path)
     known = arguments.format is not None or format_by_ending(file.path.name) == file.format
     return len(chunk.parts) == 1 and known
 
 
-def remote_identities(
-    documents: Sequence[str], arguments: argparse.Namespace, settings: ClusterSettings
-) -> list[list[str | int]]:
-    """Return the identities of the files on the cluster as they are now, by another listing."""
-    there = [name for name in documents if is_uri(name)]
-    return [file.identity for file in _remote_files(there, arguments, settings)[0]]
-
-
-def _remote_files(
-    names: Sequence[str], arguments: argparse.Namespace, settings: ClusterSettings
-) -> tuple[list[RemoteFile], int]:
-    """Return the files of documents that URIs stand for, and how many of other kinds.
-
-    Raises MrDedupError for URIs that stand for none.
-    """
-    from mr_dedup.engines.streaming import list_files
-    from mr_dedup.formats.documents.files import format_by_ending
-
-    if not names:
-        return [], 0
-    files = list_files(names, arguments.runner, settings)
-    known = [file for file in files if arguments.format or format_by_ending(file.uri)]
-    if not known:
-        raise MrDedupError(f"{', '.join(names)}: contains no file of documents; see --format")
-    if any(file.uri == arguments.out for file in known):
-        raise _is_read_as_well(arguments.out)
-    return known, len(files) - len(known)
+def remote_identities(documents: Sequence[str]) -> list[list[str | int | None]]:
+    """Return the identities of remote files as they are now, by another listing."""
+    return [file.identity for file in list_files([name for name in documents if is_uri(name)])]
 
 
 def _lines_bytes(name: str, size_bytes: int, arguments: argparse.Namespace) -> int:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import copy
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mr_dedup.cli.dedup_options import search_options
@@ -27,10 +26,11 @@ from mr_dedup.cli.on_cluster import settings_for
 from mr_dedup.cli.rejects import (
     RejectsOutput,
     reject_lines,
-    rejects_beside,
+    rejects_of,
     rejects_output,
     skipped_lines,
 )
+from mr_dedup.cli.remote_files import input_name, output_file
 from mr_dedup.cli.streams import output, print_message
 from mr_dedup.errors import MrDedupError
 
@@ -68,10 +68,10 @@ def add_document_pair_arguments(parser: argparse.ArgumentParser) -> None:
     add("--shingles", metavar="words:N|characters:N|auto",
         help="what texts are compared by (default auto: words:3, or words:5 for texts of Chinese, "
         "Japanese, Thai or another script without spaces)")  # fmt: skip
-    add("--keyword-idf", metavar="FILE",
+    add("--keyword-idf", type=input_name, metavar="FILE",
         help="of keywords: in how many documents each word occurs, as mr-dedup idf "
         "writes it")  # fmt: skip
-    add("--rejects", type=Path, metavar="FILE",
+    add("--rejects", type=output_file, metavar="FILE",
         help="where records go that cannot be read (default: OUT.rejects.jsonl)")  # fmt: skip
     add_feature_arguments(parser, features="words:2")
     add_reading_arguments(parser)
@@ -106,16 +106,15 @@ def find_document_pairs(arguments: argparse.Namespace) -> int:
 
     started = time.perf_counter()
     arguments = _of_documents(arguments)
-    settings = settings_for(arguments, arguments.corpus)
+    settings = settings_for(arguments)
     if arguments.out:
         refuse_existing(arguments.out, arguments.overwrite)
     k, methods = chosen_methods(arguments, arguments.similarity[0])
     shingles = arguments.shingles or AUTO_SHINGLES
     options = search_options(arguments, k, methods, arguments.similarity[0], shingles)
-    rejects_path = arguments.rejects or (rejects_beside(arguments.out) if arguments.out else None)
     with (
         streaming.staging_folder() as staging,
-        rejects_output(rejects_path, arguments.overwrite) as rejects,
+        rejects_output(rejects_of(arguments), arguments.overwrite) as rejects,
     ):
         work = prepare(arguments.corpus, arguments, staging, settings, reads_again=True)
         folder = staging / "found"

@@ -35,11 +35,11 @@ def engine_of(
     """
     if runner == "memory":
         table_bytes = memory_bytes(arguments) // _TABLES_SHARE
-        return MemoryEngine(arguments.cores, table_bytes, staging, cache)
+        return MemoryEngine(arguments.cores, table_bytes, staging, cache, arguments.open_scratch)
     # importing mrjob takes 0.14 s
     from mr_dedup.engines.streaming.engine import StreamingEngine
 
-    return StreamingEngine(runner, staging, arguments.cores, settings)
+    return StreamingEngine(runner, staging, arguments.cores, settings, arguments.scratch_settings)
 
 
 def memory_bytes(arguments: argparse.Namespace) -> int:

@@ -36,6 +36,7 @@ from tqdm import tqdm
 
 from mr_dedup.cli.document_arguments import add_reading_arguments, check_rejected, read_options
 from mr_dedup.cli.rejects import print_rejected
+from mr_dedup.cli.remote_files import input_file, input_name
 from mr_dedup.errors import MrDedupError
 from mr_dedup.formats.decision_file import read_decisions
 from mr_dedup.formats.document_lengths import (
@@ -61,8 +62,13 @@ _LENGTHS = (0, 200, 600, 2000, 6000)
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments to ``parser``."""
     add = parser.add_argument
-    add("pairs", metavar="PAIRS", help="the pairs or decisions; - for text from standard input")
-    add("--truth", type=Path, required=True, metavar="TRUTH", help="the truly similar pairs")
+    add(
+        "pairs",
+        type=input_name,
+        metavar="PAIRS",
+        help="the pairs or decisions; - for text from standard input",
+    )
+    add("--truth", type=input_file, required=True, metavar="TRUTH", help="the truly similar pairs")
     add("--as", dest="kind", choices=("decisions", "pairs", "matches"),
         help="what PAIRS is (default: decisions if a directory or .parquet)")  # fmt: skip
     add("--threshold", type=similarity_argument, default=0.8, metavar="J",
@@ -71,9 +77,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="further minimum similarities, above --threshold (default 0.9,1)")  # fmt: skip
     add("--json", action="store_true", help="print a JSON object")
     lengths = parser.add_mutually_exclusive_group()
-    lengths.add_argument("--documents", nargs="+", metavar="DOCS",
+    lengths.add_argument("--documents", nargs="+", type=input_name, metavar="DOCS",
         help="count by length too: the files, globs or directories of the documents")  # fmt: skip
-    lengths.add_argument("--lengths", type=Path, metavar="FILE",
+    lengths.add_argument("--lengths", type=input_file, metavar="FILE",
         help="count by length too: a .parquet that mr-dedup fingerprint wrote")  # fmt: skip
     add_reading_arguments(parser)
 

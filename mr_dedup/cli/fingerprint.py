@@ -30,12 +30,9 @@ from mr_dedup.cli.document_arguments import (
     read_options,
 )
 from mr_dedup.cli.document_inputs import DocumentInputs, prepare
-from mr_dedup.cli.on_cluster import (
-    output_name,
-    output_path,
-    settings_for,
-)
-from mr_dedup.cli.rejects import RejectsOutput, rejects_beside, rejects_output, skipped_lines
+from mr_dedup.cli.on_cluster import settings_for
+from mr_dedup.cli.rejects import RejectsOutput, rejects_of, rejects_output, skipped_lines
+from mr_dedup.cli.remote_files import output_file
 from mr_dedup.cli.runner_arguments import add_runner_arguments
 from mr_dedup.cli.streams import print_message
 from mr_dedup.errors import MrDedupError
@@ -58,15 +55,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "documents", nargs="+", metavar="DOCS", help="files, globs or directories; -"
     )
     parser.add_argument(
-        "-o", "--out", type=output_name, required=True, metavar="OUT",
-        help="write here; on a cluster it may be a URI",
+        "-o", "--out", type=output_file, required=True, metavar="OUT",
+        help="write here",
     )  # fmt: skip
     parser.add_argument(
         "--keep-field", action="append", default=[], metavar="NAME",
         help="a field of the documents that OUT, a .parquet, has as well; may be repeated",
     )  # fmt: skip
     parser.add_argument(
-        "--rejects", type=output_name, metavar="FILE",
+        "--rejects", type=output_file, metavar="FILE",
         help="where records go that cannot be read (default: OUT.rejects.jsonl)",
     )  # fmt: skip
     parser.add_argument("--overwrite", action="store_true", help="replace OUT if it exists")
@@ -78,18 +75,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Run the command; return its exit code."""
     from mr_dedup.engines import streaming
+    from mr_dedup.files.outputs import refuse_existing
 
     started = time.perf_counter()
-    outputs = [str(name) for name in (arguments.out, arguments.rejects) if name]
-    settings = settings_for(arguments, [*arguments.documents, *outputs])
-    name = arguments.out
-    format = _format_of(name, arguments.keep_field)
-    rejects_name = arguments.rejects or rejects_beside(name)
+    settings = settings_for(arguments)
+    out = arguments.out
+    format = _format_of(out, arguments.keep_field)
+    refuse_existing(out, arguments.overwrite)
     with (
         streaming.staging_folder() as staging,
-        output_path(name, arguments, staging, settings) as out,
-        output_path(rejects_name, arguments, staging, settings) as rejects_path,
-        rejects_output(rejects_path, arguments.overwrite, str(rejects_name)) as rejects,
+        rejects_output(rejects_of(arguments), arguments.overwrite) as rejects,
     ):
         work = prepare(arguments.documents, arguments, staging, settings)
         with fingerprinted(arguments, work, staging, settings, arguments.keep_field) as result:
@@ -98,7 +93,7 @@ def run(arguments: argparse.Namespace) -> int:
                 copy_rows(result, write, rejects)
                 rejects.counts.files = work.files
                 check_rejected(arguments, rejects.counts)
-    _summarise(result.counters, work, rejects, time.perf_counter() - started, name)
+    _summarise(result.counters, work, rejects, time.perf_counter() - started, out)
     return 0
 
 
@@ -142,7 +137,7 @@ def copy_rows(result: JobOutput, write: Callable[[pa.Table], None], rejects: Rej
             write(rows)
 
 
-def _format_of(out: Path | str, fields: Sequence[str]) -> str:
+def _format_of(out: Path, fields: Sequence[str]) -> str:
     """Return the format of ``out``; raises MrDedupError if it cannot be written."""
     from mr_dedup.formats.fingerprint_files import UnknownFormatError, format_by_ending
     from mr_dedup.jobs.fingerprint import check_fields
@@ -216,7 +211,7 @@ def _summarise(
     work: DocumentInputs,
     rejects: RejectsOutput,
     seconds: float,
-    out: Path | str,
+    out: Path,
 ) -> None:
     from mr_dedup.jobs.reading import TEXT_BYTES
 

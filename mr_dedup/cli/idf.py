@@ -27,8 +27,9 @@ from mr_dedup.cli.document_arguments import (
 )
 from mr_dedup.cli.document_inputs import DocumentInputs, prepare
 from mr_dedup.cli.fingerprint import documents_read
-from mr_dedup.cli.on_cluster import output_name, settings_for
-from mr_dedup.cli.rejects import RejectsOutput, rejects_beside, rejects_output
+from mr_dedup.cli.on_cluster import settings_for
+from mr_dedup.cli.rejects import RejectsOutput, rejects_of, rejects_output
+from mr_dedup.cli.remote_files import output_file
 from mr_dedup.cli.runner_arguments import add_runner_arguments
 from mr_dedup.cli.streams import print_message
 from mr_dedup.errors import MrDedupError
@@ -45,14 +46,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "documents", nargs="+", metavar="DOCS", help="files, globs or directories; -"
     )
     parser.add_argument(
-        "-o", "--out", type=output_name, required=True, metavar="OUT", help="write here"
+        "-o", "--out", type=output_file, required=True, metavar="OUT", help="write here"
     )
     parser.add_argument(
         "--min-documents", type=positive, default=2, metavar="N",
         help="leave out features that fewer documents have (default 2)",
     )  # fmt: skip
     parser.add_argument(
-        "--rejects", type=Path, metavar="FILE",
+        "--rejects", type=output_file, metavar="FILE",
         help="where records go that cannot be read (default: OUT.rejects.jsonl)",
     )  # fmt: skip
     parser.add_argument("--overwrite", action="store_true", help="replace OUT if it exists")
@@ -67,13 +68,12 @@ def run(arguments: argparse.Namespace) -> int:
     from mr_dedup.files.outputs import refuse_existing
 
     started = time.perf_counter()
-    settings = settings_for(arguments, arguments.documents)
+    settings = settings_for(arguments)
     _check_out(arguments.out)
     refuse_existing(arguments.out, arguments.overwrite)
-    rejects_path = arguments.rejects or rejects_beside(arguments.out)
     with (
         streaming.staging_folder() as staging,
-        rejects_output(rejects_path, arguments.overwrite) as rejects,
+        rejects_output(rejects_of(arguments), arguments.overwrite) as rejects,
     ):
         work = prepare(arguments.documents, arguments, staging, settings)
         with _counted(arguments, work, staging, settings) as result:
@@ -112,11 +112,8 @@ def _counted(
         yield output
 
 
-def _check_out(out: Path | str) -> None:
+def _check_out(out: Path) -> None:
     """Raise MrDedupError for a name that --idf of other commands does not accept."""
-
-    if isinstance(out, str):
-        raise MrDedupError(f"{out}: expected a file here, which goes with the jobs that need it")
     if out.suffix.lower() != ".parquet":
         raise MrDedupError(f"{out}: expected a name that ends in .parquet")
 

@@ -32,6 +32,13 @@ from mr_dedup.cli.document_arguments import (
     add_reading_arguments,
     check_rejected,
 )
+from mr_dedup.cli.remote_files import (
+    add_storage_arguments,
+    input_name,
+    local_name,
+    local_path,
+    output_file,
+)
 from mr_dedup.cli.streams import print_message, printable
 from mr_dedup.errors import MrDedupError, usage_errors
 
@@ -61,17 +68,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     for name, what in _ACTIONS.items():
         action = actions.add_parser(name, help=what, description=f"{what.capitalize()}.")
-        action.add_argument("folder", type=Path, metavar="DIR", help="the directory of the index")
+        action.add_argument(
+            "folder", type=local_path, metavar="DIR", help="the directory of the index"
+        )
         if name in (*_READING, "remove"):
             action.add_argument(
-                "files", nargs="*", metavar="FILE",
+                "files", nargs="*", type=input_name, metavar="FILE",
                 help="files of documents or fingerprints" if name != "remove"
                 else "files of ids, a line each",
             )  # fmt: skip
         _ADD[name](action)
         if name in _READING:
             _add_fingerprint_files(action)
+            add_storage_arguments(action)
             add_feature_arguments(action)
+            _with_local_idf(action)
             add_reading_arguments(action)
         if name in ("add", "query"):
             _without_defaults(action, "features")
@@ -160,12 +171,19 @@ def _add_fingerprint_files(action: argparse.ArgumentParser) -> None:
         "--byte-order", choices=BYTE_ORDERS, default="big", help="of longs (default big)"
     )
     action.add_argument(
-        "--rejects", type=Path, metavar="FILE",
+        "--rejects", type=output_file, metavar="FILE",
         help="write records that cannot be read here, with the reason",
     )  # fmt: skip
     action.add_argument(
         "--overwrite", action="store_true", help="replace the file of rejects if it exists"
     )
+
+
+def _with_local_idf(action: argparse.ArgumentParser) -> None:
+    """Refuse a URI for ``--idf``: an index reads that file whenever it is opened."""
+    for each in action._actions:
+        if each.dest == "idf":
+            each.type = local_name
 
 
 def _without_defaults(action: argparse.ArgumentParser, title: str) -> None:

@@ -17,7 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 from tqdm import tqdm
 
-from mr_dedup.cli.streams import printable
+from mr_dedup.cli.remote_files import input_name
+from mr_dedup.cli.streams import as_named, printable
 from mr_dedup.errors import FormatError
 from mr_dedup.files.inputs import expand
 from mr_dedup.formats.fingerprint_files import BYTE_ORDERS, FORMATS, FingerprintFile
@@ -37,7 +38,7 @@ def _leading_bits(text: str) -> int:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments to ``parser``."""
     add = parser.add_argument
-    add("files", nargs="+", metavar="FILE", help="files, globs or directories")
+    add("files", nargs="+", type=input_name, metavar="FILE", help="files, globs or directories")
     add("--format", choices=FORMATS, help="the format of FILE (default: by suffix)")
     add("--byte-order", choices=BYTE_ORDERS, default="big", help="of longs (default big)")
     add("--bits", type=_leading_bits, default=4, metavar="N",
@@ -123,7 +124,7 @@ def inspect(file: FingerprintFile, bits: int, *, batch_count: int = 1 << 16) -> 
         damage = str(error)
     size_bytes = file.path.stat().st_size
     return {
-        "path": str(file.path),
+        "path": as_named(str(file.path)),
         "format": file.format,
         "byte_order": file.byte_order if file.format == "longs" else None,
         "compression": file.compression,

@@ -58,6 +58,9 @@ Each is a module of this package with add_arguments(parser) and run(arguments) -
 imported only if the command line names it.
 """
 
+_WITH_URIS = set(COMMANDS) - {"plan", "serve", "index", "urls"}
+"""Commands with arguments for remote files; the actions of index and urls have their own."""
+
 EXIT_OK, EXIT_USAGE, EXIT_BUG, EXIT_INTERRUPTED = 0, 2, 70, 130
 
 
@@ -85,6 +88,11 @@ def build_parser(argv: Sequence[str]) -> argparse.ArgumentParser:
             module = importlib.import_module(f"mr_dedup.cli.{name}")
             command.description = module.__doc__
             module.add_arguments(command)
+            if name in _WITH_URIS:
+                # it imports NumPy, which --help need not wait for
+                from mr_dedup.cli.remote_files import add_storage_arguments
+
+                add_storage_arguments(command)
             command.set_defaults(run=module.run, format_options=_format_options(command))
     return parser
 
@@ -261,8 +269,11 @@ def _called(arguments: argparse.Namespace) -> int:
     One that is raised in a callback of C code, as LLVM's while a kernel is compiled, is lost there,
     and something else fails soon after.
     """
+    from mr_dedup.cli.remote_files import local_files
+
     try:
-        code: int = arguments.run(arguments)
+        with local_files(arguments):
+            code: int = arguments.run(arguments)
     except Exception as error:
         if _interrupted.is_set():
             raise KeyboardInterrupt from error

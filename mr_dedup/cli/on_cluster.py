@@ -6,13 +6,15 @@ import argparse
 import contextlib
 import dataclasses
 import re
-import tempfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mr_dedup.cli.arguments import byte_size, positive
 from mr_dedup.errors import MrDedupError
+from mr_dedup.storage.listing import list_files
+from mr_dedup.storage.uris import is_uri
+from mr_dedup.storage.writing import refuse_existing
 
 if TYPE_CHECKING:
     from mr_dedup.engines.streaming import ClusterSettings, Input
@@ -35,7 +37,7 @@ def add_cluster_arguments(
     parser.set_defaults(output_dir=None, reducers=None)
     group = parser.add_argument_group(
         "clusters",
-        "with -r hadoop or -r emr; inputs may then be URIs, such as hdfs:///crawl/*.longs "
+        "with -r hadoop or -r emr; tasks read URIs where they are, such as hdfs:///crawl/*.longs "
         "or s3://crawl/*.longs",
     )
     add = group.add_argument
@@ -61,11 +63,10 @@ def add_cluster_arguments(
     parser.set_defaults(cluster_arguments={action.dest: action for action in group._group_actions})
 
 
-def settings_for(arguments: argparse.Namespace, names: Iterable[str]) -> ClusterSettings | None:
+def settings_for(arguments: argparse.Namespace) -> ClusterSettings | None:
     """Return the settings of the runner's cluster, None if it is on this machine.
 
-    Raises MrDedupError if arguments conflict, and, without a cluster, for an argument or a URI in
-    ``names`` that needs one.
+    Raises MrDedupError if arguments conflict, and, without a cluster, for one that needs it.
     """
     from mr_dedup.engines import streaming
 
@@ -73,7 +74,7 @@ def settings_for(arguments: argparse.Namespace, names: Iterable[str]) -> Cluster
         raise MrDedupError(f"--memory: not used by -r {arguments.runner}")
     if arguments.runner in streaming.CLUSTER_RUNNERS:
         return _cluster_settings(arguments)
-    _refuse_cluster_arguments(arguments, names)
+    _refuse_cluster_arguments(arguments)
     return None
 
 
@@ -92,7 +93,8 @@ def _cluster_settings(arguments: argparse.Namespace) -> ClusterSettings:
                 f"--output-dir {arguments.output_dir}: expected a URI such as "
                 f"{_EXAMPLES[arguments.runner]}"
             )
-        _check_output(arguments.output_dir.rstrip("/"), MrDedupError)
+        if re.search(r"[*?\[\]{}\\\t\n]", arguments.output_dir):
+            raise MrDedupError(f"{arguments.output_dir}: not a plain name of a file")
         if arguments.out:
             raise MrDedupError("--output-dir, -o: a result goes to one of them, not to both")
     if arguments.cores is not None:
@@ -109,6 +111,37 @@ def _cluster_settings(arguments: argparse.Namespace) -> ClusterSettings:
     )
 
 
+@contextlib.contextmanager
+def s3_as_in_conf(arguments: argparse.Namespace) -> Iterator[None]:
+    """Have URIs of S3 read and written as an mrjob.conf for EMR says, in the block.
+
+    Its endpoint, region and credentials precede those of the environment. Raises MrDedupError for
+    a file that is not an mrjob.conf.
+    """
+    if getattr(arguments, "runner", None) != "emr" or arguments.conf_path is None:
+        yield
+        return
+    import fsspec
+
+    from mr_dedup.engines.streaming.shipping import conf_options
+
+    found = conf_options("emr", arguments.conf_path)
+    of_client = {"endpoint_url": found.get("s3_endpoint"), "region_name": found.get("region")}
+    wanted = {
+        "key": found.get("aws_access_key_id"),
+        "secret": found.get("aws_secret_access_key"),
+        "token": found.get("aws_session_token"),
+        "client_kwargs": {name: value for name, value in of_client.items() if value},
+    }
+    configured = fsspec.config.conf
+    before = configured.get("s3", {})
+    configured["s3"] = {**before, **{name: value for name, value in wanted.items() if value}}
+    try:
+        yield
+    finally:
+        configured["s3"] = before
+
+
 def with_output(settings: ClusterSettings, arguments: argparse.Namespace) -> ClusterSettings:
     """Return the settings of the job whose output is the result of the command."""
     return dataclasses.replace(settings, output_dir=arguments.output_dir)
@@ -120,107 +153,33 @@ def refuse_existing_output(arguments: argparse.Namespace, settings: ClusterSetti
     The job that writes it checks too; this is for commands that run other jobs first.
     """
     if arguments.output_dir:
-        _refuse_existing(arguments.output_dir.rstrip("/"), arguments, settings)
+        refuse_existing(arguments.output_dir.rstrip("/"), settings.overwrite)
 
 
-def _refuse_existing(uri: str, arguments: argparse.Namespace, settings: ClusterSettings) -> None:
-    from mr_dedup.engines import streaming
-
-    if not settings.overwrite and streaming.exists(uri, arguments.runner, settings):
-        raise MrDedupError(f"{uri}: exists; give --overwrite to replace it")
-
-
-def _refuse_cluster_arguments(arguments: argparse.Namespace, names: Iterable[str]) -> None:
-
+def _refuse_cluster_arguments(arguments: argparse.Namespace) -> None:
     for name, action in arguments.cluster_arguments.items():
         if getattr(arguments, name) is not None:
             needed = "-r hadoop" if name == "hadoop_bin" else "-r hadoop or -r emr"
             raise MrDedupError(f"{action.option_strings[-1]}: needs {needed}")
-    for text in names:
-        if is_uri(text):
-            raise MrDedupError(f"{text}: is on a cluster; give -r hadoop or -r emr")
-
-
-def is_uri(text: str) -> bool:
-    """Return whether ``text`` is a URI such as ``hdfs://…`` or ``s3://…``."""
-    from mr_dedup.engines import inputs
-
-    return inputs.is_uri(text)
-
-
-def output_name(text: str) -> Path | str:
-    """Return the name of an output as a path, or unchanged if it is a URI."""
-    if not is_uri(text):
-        return Path(text)
-    _check_output(text, argparse.ArgumentTypeError)
-    return text
-
-
-@contextlib.contextmanager
-def output_path(
-    destination: Path | str,
-    arguments: argparse.Namespace,
-    staging: Path,
-    settings: ClusterSettings | None,
-) -> Iterator[Path]:
-    """Yield the path to write an output to, which is copied to ``destination`` if that is a URI.
-
-    It appears there whole when the block ends without an error. If nothing was written, an existing
-    file is removed. Raises MrDedupError before the block if one exists and must not be replaced.
-    """
-    from mr_dedup.engines import streaming
-    from mr_dedup.files.outputs import refuse_existing
-
-    if isinstance(destination, Path):
-        refuse_existing(destination, arguments.overwrite)
-        yield destination
-        return
-    assert settings is not None
-    _refuse_existing(destination, arguments, settings)
-    path = Path(tempfile.mkdtemp(dir=staging)) / destination.rpartition("/")[2]
-    yield path
-    if path.exists():
-        streaming.put(path, destination, arguments.runner, settings)
-    elif settings.overwrite:
-        streaming.remove_file(destination, arguments.runner, settings)
-
-
-def _check_output(uri: str, error: Callable[[str], Exception]) -> None:
-    """Raise an error for an output that Hadoop's commands would take for several files or none."""
-    if re.search(r"[*?\[\]{}\\\t\n]", uri) or not uri.rpartition("/")[2]:
-        raise error(f"{uri}: not a plain name of a file")
-
-
-def fetched(name: str, staging: Path, runner: str, settings: ClusterSettings) -> str:
-    """Return a copy here of the file ``name`` if it is on the cluster, or ``name``."""
-    if not is_uri(name):
-        return name
-    from mr_dedup.engines.streaming import fetch
-
-    folder = staging / "fetched"
-    folder.mkdir()
-    path = folder / name.rpartition("/")[2]
-    fetch(name, path, runner, settings)
-    return str(path)
 
 
 def remote_inputs(
-    names: Sequence[str], arguments: argparse.Namespace, settings: ClusterSettings
+    names: Sequence[str], arguments: argparse.Namespace
 ) -> tuple[list[Input], list[int]]:
     """Return the files that URIs stand for, and how many fingerprints each may have.
 
     A task each, whatever their size. Raises MrDedupError for a URI that stands for no file,
     UnknownFormatError for a file of unknown format.
     """
-    from mr_dedup.engines.streaming import Input, list_files
+    from mr_dedup.engines.streaming import Input
     from mr_dedup.formats.fingerprint_files import format_by_ending
 
-    files = list_files(names, arguments.runner, settings)
+    files = list_files(names)
     if arguments.corpus_format is None:
         for file in files:
             format_by_ending(file.uri)
     inputs = [Input(file.uri, file.uri) for file in files]
-    return inputs, [file.size_bytes // 8 for file in files]
+    return inputs, [(file.size_bytes or 0) // 8 for file in files]
 
 
 def staged_files(

@@ -34,16 +34,17 @@ from mr_dedup.cli.fingerprint_inputs import (
     refuse_input_as_output,
 )
 from mr_dedup.cli.on_cluster import (
-    is_uri,
     remote_inputs,
     settings_for,
     staged_files,
     with_output,
 )
+from mr_dedup.cli.remote_files import corpus_name, output_file
 from mr_dedup.cli.runner_arguments import add_runner_arguments
 from mr_dedup.cli.streams import output, print_message
 from mr_dedup.engines.resources import core_count
 from mr_dedup.errors import MrDedupError
+from mr_dedup.storage.uris import is_uri
 
 if TYPE_CHECKING:
     import numpy as np
@@ -65,15 +66,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments to ``parser``."""
     from mr_dedup.formats.fingerprint_files import BYTE_ORDERS, FORMATS
 
-    parser.add_argument("corpus", nargs="+", metavar="CORPUS", help="files, globs or directories")
     parser.add_argument(
-        "--with", dest="others", nargs="+", default=[], metavar="OTHER",
+        "corpus", nargs="+", type=corpus_name, metavar="CORPUS", help="files, globs or directories"
+    )
+    parser.add_argument(
+        "--with", dest="others", type=corpus_name, nargs="+", default=[], metavar="OTHER",
         help="files of another corpus: the pairs of one fingerprint of each",
     )  # fmt: skip
     add_search_arguments(parser, of_pairs=True)
     add_document_pair_arguments(parser)
     parser.add_argument("--with-distance", action="store_true", help="print left TAB right:bits")
-    parser.add_argument("-o", "--out", type=Path, metavar="OUT", help="write here, not to stdout")
+    parser.add_argument(
+        "-o", "--out", type=output_file, metavar="OUT", help="write here, not to stdout"
+    )
     parser.add_argument("--overwrite", action="store_true", help="replace OUT if it exists")
     parser.add_argument("--corpus-format", choices=FORMATS, help="if names do not show it")
     parser.add_argument(
@@ -96,7 +101,7 @@ def run(arguments: argparse.Namespace) -> int:
     refuse_document_arguments(arguments)
     _refuse_standard_input(arguments)
     arguments.k = DEFAULT_K if arguments.k is None else arguments.k
-    settings = settings_for(arguments, (*arguments.corpus, *arguments.others))
+    settings = settings_for(arguments)
     if arguments.out:
         refuse_existing(arguments.out, arguments.overwrite)
     if settings is None:
@@ -108,7 +113,7 @@ def run(arguments: argparse.Namespace) -> int:
         if settings is None:
             work = _work_here(corpora, arguments, staging)
         else:
-            work = _work_on_cluster(arguments, staging, settings)
+            work = _work_on_cluster(arguments, staging)
         _run_job(work, arguments, staging, settings, started)
     return 0
 
@@ -224,9 +229,7 @@ def _work_here(corpora: _Corpora, arguments: argparse.Namespace, staging: Path) 
     return _Work(job, described(chunks, staging), len(parts) + len(others))
 
 
-def _work_on_cluster(
-    arguments: argparse.Namespace, staging: Path, settings: ClusterSettings
-) -> _Work:
+def _work_on_cluster(arguments: argparse.Namespace, staging: Path) -> _Work:
     """Prepare a run on a cluster: its files as they are, those of this machine to be sent."""
     inputs: list[Input] = []
     files = size = first_other = 0
@@ -236,7 +239,7 @@ def _work_on_cluster(
         here = corpus_files([text for text in names if not is_uri(text)], arguments)
         refuse_input_as_output(arguments.out, here)
         there = [text for text in names if is_uri(text)]
-        remote, sizes = remote_inputs(there, arguments, settings)
+        remote, sizes = remote_inputs(there, arguments)
         chunks = chunks_to_send(here, arguments.corpus_format)
         first_other = len(inputs)
         inputs += [*staged_files(chunks, folder, arguments), *remote]

@@ -24,24 +24,24 @@ from mr_dedup.cli.fingerprint_inputs import (
     refuse_input_as_output,
 )
 from mr_dedup.cli.on_cluster import (
-    fetched,
-    is_uri,
     remote_inputs,
     settings_for,
     staged_files,
     with_output,
 )
 from mr_dedup.cli.query_documents import ResolvedSearch, with_fingerprints
-from mr_dedup.cli.rejects import rejects_beside, rejects_output
+from mr_dedup.cli.rejects import rejects_of, rejects_output
+from mr_dedup.cli.remote_files import corpus_name, input_name, output_file
 from mr_dedup.cli.runner_arguments import add_runner_arguments
 from mr_dedup.cli.streams import output, print_message
 from mr_dedup.engines.resources import core_count
 from mr_dedup.errors import FormatError
 from mr_dedup.pipeline.identified_pairs import identified_lines
+from mr_dedup.storage.uris import is_uri
 
 if TYPE_CHECKING:
     from mr_dedup.engines.engine import JobOutput
-    from mr_dedup.engines.streaming import ClusterSettings, Input
+    from mr_dedup.engines.streaming import Input
     from mr_dedup.formats.fingerprint_chunks import FingerprintChunk, FingerprintPart
     from mr_dedup.formats.fingerprint_files import FingerprintFile
     from mr_dedup.formats.longs import ByteOrder
@@ -55,11 +55,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments to ``parser``."""
     from mr_dedup.formats.fingerprint_files import BYTE_ORDERS, FORMATS
 
-    parser.add_argument("corpus", nargs="+", metavar="CORPUS", help="files, globs or directories")
-    parser.add_argument("--queries", required=True, metavar="FILE", help="the queries")
+    parser.add_argument(
+        "corpus", nargs="+", type=corpus_name, metavar="CORPUS", help="files, globs or directories"
+    )
+    parser.add_argument(
+        "--queries", type=input_name, required=True, metavar="FILE", help="the queries"
+    )
     add_search_arguments(parser)
     parser.add_argument("--with-distance", action="store_true", help="print near-duplicate:bits")
-    parser.add_argument("-o", "--out", type=Path, metavar="OUT", help="write here, not to stdout")
+    parser.add_argument(
+        "-o", "--out", type=output_file, metavar="OUT", help="write here, not to stdout"
+    )
     parser.add_argument("--overwrite", action="store_true", help="replace OUT if it exists")
     parser.add_argument("--corpus-format", choices=FORMATS, help="if names do not show it")
     parser.add_argument("--queries-format", choices=FORMATS, help="if its name does not show it")
@@ -70,7 +76,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--print-fingerprints", action="store_true", help="print these even where there are ids"
     )
     parser.add_argument(
-        "--rejects", type=Path, metavar="FILE",
+        "--rejects", type=output_file, metavar="FILE",
         help="where records of documents go that cannot be read (default: OUT.rejects.jsonl)",
     )  # fmt: skip
     add_feature_arguments(parser)
@@ -85,19 +91,18 @@ def run(arguments: argparse.Namespace) -> int:
     from mr_dedup.files.outputs import refuse_existing
 
     started = time.perf_counter()
-    settings = settings_for(arguments, (*arguments.corpus, arguments.queries))
+    settings = settings_for(arguments)
     if arguments.out:
         refuse_existing(arguments.out, arguments.overwrite)
-    rejects_path = arguments.rejects or (rejects_beside(arguments.out) if arguments.out else None)
     with (
         streaming.staging_folder() as staging,
-        rejects_output(rejects_path, arguments.overwrite) as rejects,
+        rejects_output(rejects_of(arguments), arguments.overwrite) as rejects,
     ):
         sides = with_fingerprints(arguments, staging, settings, rejects)
         if settings is None:
             work = _work_here(sides, staging)
         else:
-            work = _work_on_cluster(sides, staging, settings)
+            work = _work_on_cluster(sides, staging)
             settings = with_output(settings, arguments)
         runner = "memory" if arguments.runner == "auto" else arguments.runner
         engine = engine_of(runner, arguments, staging, settings)
@@ -151,14 +156,13 @@ def _work_here(sides: ResolvedSearch, staging: Path) -> _Work:
     return _Work(_job(arguments, queries), inputs, files, 0, queries_file, query_count)
 
 
-def _work_on_cluster(sides: ResolvedSearch, staging: Path, settings: ClusterSettings) -> _Work:
+def _work_on_cluster(sides: ResolvedSearch, staging: Path) -> _Work:
     """Prepare a run on a cluster: its files as they are, those of this machine to be sent."""
     arguments = sides.arguments
     here = [name for name in arguments.corpus if not is_uri(name)]
     there = [name for name in arguments.corpus if is_uri(name)]
-    queries_here = fetched(arguments.queries, staging, arguments.runner, settings)
-    files, queries_file = _inputs(arguments, here, queries_here)
-    remote, sizes = remote_inputs(there, arguments, settings)
+    files, queries_file = _inputs(arguments, here, arguments.queries)
+    remote, sizes = remote_inputs(there, arguments)
     queries = staging / "queries.longs"
     query_count = _stage_queries(queries_file, queries, arguments.byte_order)
     chunks = chunks_to_send(files, arguments.corpus_format)

@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, Literal
 from mr_dedup.cli.document_arguments import check_rejected, described_features, read_options
 from mr_dedup.cli.document_inputs import prepare
 from mr_dedup.cli.fingerprint import copy_rows, documents_read, fingerprinted, table_writer
-from mr_dedup.cli.on_cluster import is_uri, refuse_existing_output
+from mr_dedup.cli.on_cluster import refuse_existing_output
 from mr_dedup.errors import MrDedupError, NothingReadError
 from mr_dedup.files.inputs import expand
 from mr_dedup.formats.documents.rejects import ReadCounts
+from mr_dedup.storage.listing import list_files
+from mr_dedup.storage.uris import is_uri
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -156,9 +158,7 @@ def _kinds(
     elif kind := _kind_by_ending(name):
         yield kind, name
     elif settings is not None:
-        from mr_dedup.engines.streaming import list_files
-
-        for file in list_files([name], arguments.runner, settings):
+        for file in list_files([name]):
             yield _kind_by_ending(file.uri) or "fingerprints", file.uri
 
 

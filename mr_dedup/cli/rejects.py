@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, TypeVar
+from typing import TYPE_CHECKING, BinaryIO
 
 from mr_dedup.cli.streams import counted, print_message, printable
 
@@ -14,21 +15,19 @@ if TYPE_CHECKING:
 
     from mr_dedup.formats.documents.rejects import Rejects, SkipReason
 
-Name = TypeVar("Name", Path, str)
+REJECTS_ENDING = ".rejects.jsonl"
+"""What the name of a file of rejects adds to that of a result."""
 
 
 class RejectsOutput:
     """Takes batches of rejected records, and counts them."""
 
-    def __init__(
-        self, path: Path | None, overwrite: bool, name: str, stack: contextlib.ExitStack
-    ) -> None:
+    def __init__(self, path: Path | None, overwrite: bool, stack: contextlib.ExitStack) -> None:
         from mr_dedup.formats.documents.rejects import ReadCounts
 
         self.count = 0
         self.counts = ReadCounts()
         """Of this run; the caller counts its documents."""
-        self._name = name
         self._path = path
         self._overwrite = overwrite
         self._stack = stack
@@ -59,26 +58,23 @@ class RejectsOutput:
             return []
         where = "give --rejects FILE to write them with the reason"
         if self._path is not None:
-            where = f"{printable(self._name)} says why"
+            where = f"{printable(str(self._path))} says why"
         return [f"{counted(self.count, noun)} {problem}; {where}"]
 
 
 @contextlib.contextmanager
-def rejects_output(
-    path: Path | None, overwrite: bool, name: str | None = None
-) -> Iterator[RejectsOutput]:
+def rejects_output(path: Path | None, overwrite: bool) -> Iterator[RejectsOutput]:
     """Yield what writes rejected records to ``path``, which appears whole when the block ends.
 
-    Without a path they are counted only; ``name`` is what the user calls it. With ``overwrite`` an
-    existing file is removed if there are none now. Raises MrDedupError as
-    ``outputs.refuse_existing``.
+    Without a path they are counted only. With ``overwrite`` an existing file is removed if there
+    are none now. Raises MrDedupError as ``outputs.refuse_existing``.
     """
     from mr_dedup.files.outputs import refuse_existing
 
     if path is not None:
         refuse_existing(path, overwrite)
     with contextlib.ExitStack() as stack:
-        output = RejectsOutput(path, overwrite, name or str(path), stack)
+        output = RejectsOutput(path, overwrite, stack)
         yield output
     if path is not None and overwrite and not output.count:
         path.unlink(missing_ok=True)
@@ -122,7 +118,8 @@ def skipped_lines(skipped: Mapping[SkipReason, int]) -> list[str]:
     ]
 
 
-def rejects_beside(out: Name) -> Name:
-    """Return the name of the rejects of what is read for ``out``, a path or a URI."""
-    name = f"{out}.rejects.jsonl"
-    return Path(name) if isinstance(out, Path) else name
+def rejects_of(arguments: argparse.Namespace) -> Path | None:
+    """Return where rejects go: to ``--rejects`` or beside OUT; None without either."""
+    if arguments.rejects or not arguments.out:
+        return arguments.rejects  # type: ignore[no-any-return]
+    return Path(f"{arguments.out}{REJECTS_ENDING}")

@@ -16,6 +16,7 @@ import argparse
 from pathlib import Path
 
 from mr_dedup.cli.arguments import byte_size, positive
+from mr_dedup.cli.remote_files import local_path
 from mr_dedup.cli.streams import print_message, printable
 from mr_dedup.errors import MrDedupError
 from mr_dedup.index.http_token import VARIABLE, read_token
@@ -26,7 +27,7 @@ DEFAULT_PORT = 8640
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments to ``parser``."""
-    parser.add_argument("folder", type=Path, metavar="DIR", help="the directory of the index")
+    parser.add_argument("folder", type=local_path, metavar="DIR", help="the directory of the index")
     parser.add_argument(
         "--host", default="127.0.0.1", metavar="ADDRESS",
         help="the address to listen at; any but a loopback address needs a token "

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from mr_dedup.cli.remote_files import input_name
 from mr_dedup.errors import MrDedupError
 from mr_dedup.urls.canonical import UrlForm, read_mirrors
 
@@ -22,7 +23,7 @@ def add_form_arguments(parser: argparse.ArgumentParser) -> None:
     add("--keep-fragments", action="store_true", help="keep what follows #")
     add("--drop-index", action="store_true", help="drop index.html and the like at the end")
     add("--drop-tracking", action="store_true", help="drop utm_source, gclid and the like")
-    add("--mirrors", metavar="FILE",
+    add("--mirrors", type=input_name, metavar="FILE",
         help="hosts that mirror one another, a line for each group; the first is kept")  # fmt: skip
 
 

@@ -11,16 +11,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mr_dedup.cli.document_inputs import DocumentInputs, prepare
-from mr_dedup.cli.on_cluster import (
-    is_uri,
-    output_name,
-    output_path,
-    settings_for,
-)
-from mr_dedup.cli.rejects import rejects_beside, rejects_output
+from mr_dedup.cli.on_cluster import settings_for
+from mr_dedup.cli.rejects import rejects_of, rejects_output
+from mr_dedup.cli.remote_files import add_storage_arguments, output_file
 from mr_dedup.cli.runner_arguments import add_runner_arguments
 from mr_dedup.cli.streams import print_message
 from mr_dedup.cli.url_arguments import url_form
+from mr_dedup.storage.uris import is_uri
 
 if TYPE_CHECKING:
     from mr_dedup.engines.streaming import ClusterSettings
@@ -50,9 +47,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
     parser.add_argument("lists", nargs="+", metavar="LISTS", help="files, globs or directories; -")
     parser.add_argument(
-        "-o", "--out", type=output_name, required=True, metavar="OUT",
-        help="write here; on a cluster it may be a URI",
-    )  # fmt: skip
+        "-o", "--out", type=output_file, required=True, metavar="OUT", help="write here"
+    )
     parser.add_argument(
         "--store",
         type=_folder,
@@ -60,33 +56,31 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="skip the URLs in it, and add the others",
     )
     parser.add_argument(
-        "--rejects", type=output_name, metavar="FILE",
+        "--rejects", type=output_file, metavar="FILE",
         help="write lines that are not a URL here, with the reason (default: OUT.rejects.jsonl)",
     )  # fmt: skip
     parser.add_argument("--overwrite", action="store_true", help="replace OUT if it exists")
     parser.set_defaults(format=LIST_FORMAT)
     add_runner_arguments(parser, "urls bulk", "the lists are", leaves=False)
+    add_storage_arguments(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the action; return its exit code."""
     from mr_dedup.engines import streaming
+    from mr_dedup.files.outputs import refuse_existing
     from mr_dedup.pipeline.distinct_urls import StoreUpdate
 
     started = time.perf_counter()
-    outputs = [str(path) for path in (arguments.out, arguments.rejects) if path]
-    settings = settings_for(arguments, [*arguments.lists, *outputs])
+    settings = settings_for(arguments)
     form = _form(arguments)
-    rejects_uri = arguments.rejects or rejects_beside(arguments.out)
+    out = arguments.out
+    refuse_existing(out, arguments.overwrite)
     with (
         streaming.staging_folder() as staging,
         StoreUpdate(arguments.store, form) as remembering,
     ):
-        with (
-            output_path(arguments.out, arguments, staging, settings) as out,
-            output_path(rejects_uri, arguments, staging, settings) as rejects_path,
-            rejects_output(rejects_path, arguments.overwrite, str(rejects_uri)) as rejects,
-        ):
+        with rejects_output(rejects_of(arguments), arguments.overwrite) as rejects:
             work = prepare(arguments.lists, arguments, staging, settings, _SMALL_BYTES)
             with _distinct(arguments, form, work, staging, settings) as urls:
                 for table in urls.rejects():

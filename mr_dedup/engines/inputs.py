@@ -6,12 +6,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-_URI = re.compile(r"(?!file:)[A-Za-z][A-Za-z0-9+.-]*://")
-
-
-def is_uri(text: str) -> bool:
-    """Return whether ``text`` is a URI such as hdfs://…, not the path of a local file."""
-    return _URI.match(text) is not None
+from mr_dedup.storage.uris import is_uri
 
 
 @dataclass(frozen=True)
@@ -37,23 +32,6 @@ class Input:
     def is_remote(self) -> bool:
         """Whether the location is a URI."""
         return is_uri(self.location)
-
-
-@dataclass(frozen=True)
-class RemoteFile:
-    """A file on a cluster: its URI, its size, and what differs once it is written anew.
-
-    ``version`` is the ETag in S3, the time of the last change in HDFS, to the minute.
-    """
-
-    uri: str
-    size_bytes: int
-    version: str
-
-    @property
-    def identity(self) -> list[str | int]:
-        """What identifies the file and its version in a listing, as JSON types."""
-        return [self.uri, self.size_bytes, self.version]
 
 
 @dataclass(frozen=True)

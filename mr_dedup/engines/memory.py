@@ -20,6 +20,7 @@ from mr_dedup.engines.resources import core_count
 from mr_dedup.formats.table_store import TableStore
 from mr_dedup.jobs.contract import Counters, Job, Keyed, Reduce, TaskInput
 from mr_dedup.jobs.part_cache import PartCache
+from mr_dedup.storage.scratch import OpenScratch
 
 DEFAULT_MEMORY_BYTES = 1 << 30
 """Bytes of tables between two steps that are in memory."""
@@ -43,6 +44,7 @@ class MemoryEngine:
         folder: Where tables beyond that go; by default TMPDIR.
         cache: What the jobs that are run one after the other keep of their inputs, which must
             then be the same.
+        scratch: Where copies of remote files go; needed if inputs have some.
     """
 
     def __init__(
@@ -51,11 +53,13 @@ class MemoryEngine:
         memory_bytes: int = DEFAULT_MEMORY_BYTES,
         folder: Path | None = None,
         cache: PartCache | None = None,
+        scratch: OpenScratch | None = None,
     ) -> None:
         self._threads = core_count(threads)
         self._memory_bytes = memory_bytes
         self._folder = folder
         self._cache = cache
+        self._scratch = scratch
 
     @property
     def tasks(self) -> int:
@@ -93,7 +97,9 @@ class MemoryEngine:
     def _task_inputs(self, inputs: Sequence[Input] | Dataset) -> Iterator[TaskInput]:
         if isinstance(inputs, Sequence):
             for number, item in enumerate(inputs):
-                yield TaskInput(Path(item.location), item.name, number, cache=self._cache)
+                yield TaskInput(
+                    Path(item.location), item.name, number, cache=self._cache, scratch=self._scratch
+                )
             return
         assert isinstance(inputs, TableStore)
         for number, key in enumerate(inputs.sorted_keys()):

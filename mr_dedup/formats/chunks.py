@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from mr_dedup.errors import FormatError
+from mr_dedup.storage.listing import RemoteFile
 
 DESCRIPTION_SUFFIX = ".chunk.json"
 
@@ -23,8 +24,8 @@ class InputFile(Protocol):
     """A file that may be divided into parts."""
 
     @property
-    def path(self) -> Path | None:
-        """Where it is; None for standard input."""
+    def path(self) -> Any:
+        """Where it is on this machine; None for standard input and for a file elsewhere."""
 
     @property
     def name(self) -> str:
@@ -101,8 +102,11 @@ class Chunk(Generic[P]):
         fields = json.loads(description)
         parts = []
         for part in fields["parts"]:
-            path = part["file"]["path"]
-            file = cls.file_type(**part["file"] | {"path": None if path is None else Path(path)})
+            path, remote = part["file"]["path"], part["file"].get("remote")
+            located: dict[str, Any] = {"path": None if path is None else Path(path)}
+            if remote is not None:
+                located["remote"] = RemoteFile(**remote)
+            file = cls.file_type(**part["file"] | located)
             parts.append(cls.part_type(**part | {"file": file}))
         if not parts:
             raise ValueError("no parts")

@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 
 from mr_dedup.errors import FormatError
 from mr_dedup.files.io_errors import reading
+from mr_dedup.storage.ranges import RangeSource
 
 _BUFFER_BYTES = 1 << 20
 _MAX_ROWS = 1 << 14
@@ -134,7 +135,7 @@ class ParquetRows:
 
 
 @contextlib.contextmanager
-def open_parquet(path: Path, name: str) -> Iterator[ParquetRows]:
+def open_parquet(path: Path | RangeSource, name: str) -> Iterator[ParquetRows]:
     """Open a Parquet file; MrDedupError if it cannot be read, FormatError if it is damaged."""
     with reading(name):
         # not Arrow's own file: it needs a name in UTF-8, and is no faster

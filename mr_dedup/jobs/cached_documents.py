@@ -52,7 +52,7 @@ def has_offsets(chunk: DocumentChunk) -> bool:
     """Return whether the records of a chunk can be found by their file and offset: lines."""
     files = [part.file for part in chunk.parts]
     # names are made printable, so that two may become one
-    distinct = len({file.name for file in files}) == len({file.path for file in files})
+    distinct = len({file.name for file in files}) == len({(f.path, f.remote) for f in files})
     return distinct and all(file.format == "jsonl" for file in files)
 
 

@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from mr_dedup.formats.documents.hadoop_lines import HadoopSplit
 from mr_dedup.jobs.part_cache import PartCache
+from mr_dedup.storage.scratch import OpenScratch
 
 Keyed = tuple[int, pa.Table]
 """What tasks yield: a table under a key."""
@@ -47,6 +48,7 @@ class TaskInput:
         lines: The range of a file whose lines come by standard input; None if the task reads
             ``path``.
         cache: What this process keeps of its parts from job to job; None in other processes.
+        scratch: Where copies of remote files go; None if the task reads none.
         tables: Where the task reads tables that the engine stores: a function that yields them.
     """
 
@@ -55,6 +57,7 @@ class TaskInput:
     number: int = 0
     lines: HadoopSplit | None = None
     cache: PartCache | None = None
+    scratch: OpenScratch | None = None
     tables: Callable[[], Iterator[pa.Table]] | None = None
 
 

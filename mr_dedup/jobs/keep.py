@@ -22,6 +22,7 @@ from mr_dedup.formats.documents.chunks import DocumentChunk
 from mr_dedup.formats.documents.files import DocumentPart
 from mr_dedup.formats.documents.jsonl import read_jsonl
 from mr_dedup.formats.documents.lines_at import lines_at
+from mr_dedup.formats.documents.local_copies import on_this_machine
 from mr_dedup.formats.documents.options import ReadOptions
 from mr_dedup.formats.documents.rejects import Rejects, Report
 from mr_dedup.formats.lines import LineBlock
@@ -61,7 +62,8 @@ class KeepJob(DocumentJob, frozen=True, kw_only=True):
         kept, shown = self.flags.of(chunk.number)
         offsets = take_offsets(part.cache, chunk.number)
         if offsets is not None:
-            yield from self._by_offsets(chunk, offsets, kept, shown)
+            with on_this_machine(chunk, part.scratch) as local:
+                yield from self._by_offsets(local, offsets, kept, shown)
             counters["documents_kept"] += int(np.count_nonzero(kept))
             return
         done = 0

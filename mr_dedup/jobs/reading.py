@@ -14,6 +14,7 @@ from mr_dedup.formats.chunks import DESCRIPTION_SUFFIX
 from mr_dedup.formats.documents.batch import DocumentBatch
 from mr_dedup.formats.documents.chunks import BUNDLE_SUFFIX, DocumentChunk, unbundle
 from mr_dedup.formats.documents.files import DocumentFile, DocumentFormat, DocumentPart
+from mr_dedup.formats.documents.local_copies import on_this_machine
 from mr_dedup.formats.documents.options import ReadOptions
 from mr_dedup.formats.documents.read import read_documents
 from mr_dedup.formats.documents.rejects import SKIP_PHRASES, Rejects, SkipReason
@@ -137,6 +138,7 @@ class DocumentReading:
     ) -> None:
         self.chunk = chunk_of(part, format)
         self.documents = 0
+        self._scratch = part.scratch
         self._options = options
         self._counters = counters
         self._rejects = TaskRejects()
@@ -148,13 +150,14 @@ class DocumentReading:
         self._rejects.__exit__()
 
     def batches(self) -> Iterator[DocumentBatch]:
-        """Yield the documents; raises as ``read_documents``."""
+        """Yield the documents; raises as ``read_documents`` and ``on_this_machine``."""
         text_bytes = 0
         report = self._rejects.report
-        for batch in read_documents(self.chunk.parts, report, self._options):
-            self.documents += len(batch)
-            text_bytes += int(batch.text_lengths.sum())
-            yield batch
+        with on_this_machine(self.chunk, self._scratch) as chunk:
+            for batch in read_documents(chunk.parts, report, self._options):
+                self.documents += len(batch)
+                text_bytes += int(batch.text_lengths.sum())
+                yield batch
         counts = {DOCUMENTS: self.documents, TEXT_BYTES: text_bytes}
         counts[REJECTED] = report.counts.rejected
         counts |= {SKIPPED + why: amount for why, amount in report.skipped.items()}

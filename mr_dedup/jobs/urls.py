@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from mr_dedup.formats.documents.chunks import DocumentChunk
+from mr_dedup.formats.documents.local_copies import on_this_machine
 from mr_dedup.formats.documents.rejects import Rejects
 from mr_dedup.formats.url_lines import part_url_lines
 from mr_dedup.jobs.contract import Counters, Group, Job, Keyed, Reduce, TaskInput
@@ -52,8 +53,8 @@ class UrlsJob(Job, frozen=True, kw_only=True):
 
     def map(self, part: TaskInput, counters: Counters) -> Iterator[Keyed]:
         """Yield the distinct URLs of one chunk, keyed by their digests, and its rejects."""
-        chunk = chunk_of(part, LIST_FORMAT)
-        with TaskRejects() as rejects:
+        found = chunk_of(part, LIST_FORMAT)
+        with TaskRejects() as rejects, on_this_machine(found, part.scratch) as chunk:
             for rows, seen in self._merged_rows(chunk, rejects.report):
                 counters["urls"] += seen
                 yield from _keyed(rows, self.yielded_urls)

@@ -7,7 +7,7 @@ import itertools
 import os
 import shutil
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,6 +15,7 @@ from types import TracebackType
 
 from mr_dedup.errors import MrDedupError
 from mr_dedup.files.io_errors import writing
+from mr_dedup.files.temporary import temporary_folder
 from mr_dedup.storage.fetching import PIECE_BYTES, Piece, copy_ranges, fetch, require_unchanged
 from mr_dedup.storage.listing import RemoteFile
 from mr_dedup.storage.uris import file_name, without_secrets
@@ -29,6 +30,39 @@ def default_scratch_bytes(folder: Path) -> int:
     """Return how many bytes of copies a directory may have: half of what is free, up to 16 GB."""
     with writing(folder):
         return min(shutil.disk_usage(folder).free // _DISK_SHARE, _MAX_DEFAULT_BYTES)
+
+
+@dataclass(frozen=True)
+class ScratchSettings:
+    """Where copies of remote files go, and how large they may be together.
+
+    Attributes:
+        parent: The directory in which a temporary one is made; None for TMPDIR.
+        max_bytes: The size of all copies; None for the default.
+    """
+
+    parent: str | None = None
+    max_bytes: int | None = None
+
+    @contextlib.contextmanager
+    def opened(self) -> Iterator[OpenScratch]:
+        """Yield a function that makes the scratch directory at its first call.
+
+        It is removed with the block.
+        """
+        lock = threading.Lock()
+        made: list[Scratch] = []
+        with contextlib.ExitStack() as stack:
+
+            def scratch() -> Scratch:
+                with lock:
+                    if not made:
+                        folder = stack.enter_context(temporary_folder(self.parent))
+                        size = self.max_bytes or default_scratch_bytes(folder)
+                        made.append(stack.enter_context(Scratch(folder, size)))
+                    return made[0]
+
+            yield scratch
 
 
 @dataclass(eq=False)
@@ -77,15 +111,16 @@ class Scratch:
 
     A context manager, which removes them. Threads may share it; other processes have their own.
 
-    Args:
+    Attributes:
         folder: An existing directory.
         max_bytes: The size of all copies. A task waits until others have released theirs.
+        fetched_bytes: How much was fetched so far.
     """
 
     def __init__(self, folder: Path, max_bytes: int) -> None:
         self.max_bytes = max_bytes
         self.fetched_bytes = 0
-        self._folder = folder
+        self.folder = folder
         self._copies: dict[Wanted, _Copy] = {}
         self._used_bytes = 0
         self._numbers = itertools.count(1)
@@ -149,7 +184,7 @@ class Scratch:
                 if each in known:
                     continue
                 name = f"{next(self._numbers):08}-{file_name(each.file.uri)[-100:]}"
-                copy = _Copy(self._folder / name.replace("/", "_"), each.size_bytes)
+                copy = _Copy(self.folder / name.replace("/", "_"), each.size_bytes)
                 self._copies[each] = known[each] = copy
                 self._used_bytes += copy.size_bytes
                 missing.append((each, copy))
@@ -277,3 +312,7 @@ def _contains(handle: int, piece: Piece, wanted: bytes) -> bool:
         wanted in os.pread(handle, min(PIECE_BYTES, piece.stop - start), start)
         for start in range(piece.start, piece.stop, PIECE_BYTES)
     )
+
+
+OpenScratch = Callable[[], Scratch]
+"""Returns the scratch directory of a command or task, which is made when it is first needed."""

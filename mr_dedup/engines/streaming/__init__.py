@@ -16,7 +16,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from mr_dedup.engines.inputs import ClusterSettings, Input, JobResult, RemoteFile, is_uri
+from mr_dedup.engines.inputs import ClusterSettings, Input, JobResult
 from mr_dedup.engines.reporting import os_reason
 from mr_dedup.engines.resources import core_count
 from mr_dedup.engines.streaming.counters import total_counters
@@ -34,14 +34,7 @@ __all__ = [
     "ClusterSettings",
     "Input",
     "JobResult",
-    "RemoteFile",
     "check_settings",
-    "exists",
-    "fetch",
-    "is_uri",
-    "list_files",
-    "put",
-    "remove_file",
     "run",
     "staging_folder",
 ]
@@ -100,39 +93,6 @@ def check_settings(runner: str, cluster: ClusterSettings) -> None:
     from mr_dedup.engines.streaming import shipping
 
     shipping.check_settings(runner, cluster)
-
-
-def list_files(names: Sequence[str], runner: str, cluster: ClusterSettings) -> list[RemoteFile]:
-    """Return the files that URIs of files, directories and globs stand for.
-
-    Raises MrDedupError for a name that stands for none, and for a cluster out of reach.
-    """
-    files: list[RemoteFile] = _cluster_module(runner).list_files(names, cluster)
-    return files
-
-
-def fetch(uri: str, path: Path, runner: str, cluster: ClusterSettings) -> None:
-    """Copy a file that a runner of clusters reaches to ``path``; raises MrDedupError."""
-    _cluster_module(runner).fetch(uri, path, cluster)
-
-
-def exists(uri: str, runner: str, cluster: ClusterSettings) -> bool:
-    """Return whether there is a file or directory that a runner of clusters reaches as ``uri``."""
-    found: bool = _cluster_module(runner).exists(uri, cluster)
-    return found
-
-
-def put(path: Path, uri: str, runner: str, cluster: ClusterSettings) -> None:
-    """Copy a file to where a runner of clusters reaches it as ``uri``: whole, or not at all.
-
-    Raises MrDedupError, also if there is such a file and not ``cluster.overwrite``.
-    """
-    _cluster_module(runner).put(path, uri, cluster)
-
-
-def remove_file(uri: str, runner: str, cluster: ClusterSettings) -> None:
-    """Remove a file that a runner of clusters reaches, if there is one; raises MrDedupError."""
-    _cluster_module(runner).remove_file(uri, cluster)
 
 
 def _cluster_module(runner: str) -> ModuleType:

@@ -25,13 +25,13 @@ from mrjob.job import MRJob
 from mrjob.parse import is_s3_uri
 from mrjob.step import StepFailedException
 
-from mr_dedup.engines.inputs import ClusterSettings, Input, JobResult, RemoteFile
+from mr_dedup.engines.inputs import ClusterSettings, Input, JobResult
 from mr_dedup.engines.streaming.client_log import ClientLog
 from mr_dedup.engines.streaming.counters import total_counters
 from mr_dedup.engines.streaming.emr_logs import EmrLogs
 from mr_dedup.engines.streaming.failures import Explanation, Failure, explain, read_failures
 from mr_dedup.engines.streaming.s3 import S3Files, aws_errors, default_region
-from mr_dedup.engines.streaming.shipping import ShippingRunner, conf_options, engine_for
+from mr_dedup.engines.streaming.shipping import ShippingRunner, engine_for
 from mr_dedup.errors import MrDedupError
 
 PYTHON = "python3.11"
@@ -83,45 +83,6 @@ def run_on(
         engine = engine_for(EmrRunner, job_class, options, inputs, staging, settings)
         with engine.result(staging / "output", settings.overwrite) as result:
             yield result
-
-
-def list_files(names: Sequence[str], settings: ClusterSettings) -> list[RemoteFile]:
-    """Return the files that ``names`` stand for; see mr_dedup.engines.streaming.list_files."""
-    return _files(settings.conf).files(names) if names else []
-
-
-def fetch(uri: str, path: Path, settings: ClusterSettings) -> None:
-    """Copy a file in S3 to ``path``; raises MrDedupError."""
-    _files(settings.conf).get(uri, path)
-
-
-def exists(uri: str, settings: ClusterSettings) -> bool:
-    """Return whether S3 has a file or directory ``uri``; raises MrDedupError."""
-    return _files(settings.conf).exists(uri)
-
-
-def put(path: Path, uri: str, settings: ClusterSettings) -> None:
-    """Copy a file to S3, as ``uri``; see mr_dedup.engines.streaming.put."""
-    files = _files(settings.conf)
-    if not settings.overwrite and files.exists(uri):
-        raise MrDedupError(f"{uri}: came into being meanwhile; nothing written")
-    # what is put there shows when it is whole
-    files.put(str(path), uri)
-
-
-def remove_file(uri: str, settings: ClusterSettings) -> None:
-    """Remove a file from S3, if there is one; raises MrDedupError."""
-    _files(settings.conf).remove_file(uri)
-
-
-def _files(conf: Path | None) -> S3Files:
-    """Return the files in S3, with the settings of an mrjob.conf."""
-    wanted = conf_options(EmrRunner.alias, conf)
-    names = ("aws_access_key_id", "aws_secret_access_key", "aws_session_token", "s3_endpoint")
-    region = wanted.get("region") or default_region()
-    return S3Files(
-        s3_region=region, part_size=_PART_BYTES, **{name: wanted.get(name) for name in names}
-    )
 
 
 class EmrRunner(ShippingRunner, EMRJobRunner):  # type: ignore[misc]

@@ -8,7 +8,7 @@ import json
 import re
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from operator import itemgetter
 from pathlib import Path
 
@@ -21,6 +21,7 @@ from mr_dedup.engines.streaming import CLUSTER_RUNNERS, RUNNERS, run
 from mr_dedup.engines.streaming.table_job import TableJob
 from mr_dedup.engines.streaming.table_lines import encode, read_tables, sliced
 from mr_dedup.jobs.contract import Counters, Job, Keyed
+from mr_dedup.storage.scratch import ScratchSettings
 
 _CLUSTER_TASKS = 16
 """Tasks that a cluster is taken to run at a time if the number of its reducers is not given."""
@@ -51,12 +52,14 @@ class StreamingEngine:
         staging: A directory for temporary files, of a path that mrjob can read.
         cores: Tasks at a time of ``local``; by default all that this process may use.
         cluster: How to run on a cluster. With an ``output_dir`` the result stays there, as lines.
+        scratch: Where tasks of this machine copy remote files.
     """
 
     runner: str
     staging: Path
     cores: int | None = None
     cluster: ClusterSettings | None = None
+    scratch: ScratchSettings = field(default_factory=ScratchSettings)
 
     @property
     def tasks(self) -> int:
@@ -96,12 +99,20 @@ class StreamingEngine:
             if self.runner in RUNNERS:
                 inputs = _linked(inputs, folder)
                 options += ["--input-names", str(_written_names(inputs, folder))]
+                options += self._scratch_options()
             with run(
                 TableJob, options, inputs, folder,
                 runner=self.runner, cores=self.cores, cluster=self.cluster,
             ) as result:  # fmt: skip
                 parts = [part for part in result.parts if part.stat().st_size]
                 yield JobOutput(read_tables(parts), Counters(result.counters), tuple(parts))
+
+    def _scratch_options(self) -> list[str]:
+        options = ["--scratch-parent", self.scratch.parent] if self.scratch.parent else []
+        if self.scratch.max_bytes:
+            # each task has a directory of its own
+            options += ["--scratch-bytes", str(max(1, self.scratch.max_bytes // self.tasks))]
+        return options
 
     def _options(self, job: Job, folder: Path) -> list[str]:
         """Return the arguments that describe a job to its tasks; write what they name."""
@@ -112,8 +123,8 @@ class StreamingEngine:
         options += ["--job-options", str(path)]
         # the name of the job on a cluster begins with it
         options += ["--label", job_class.__module__.rpartition(".")[2]]
-        for number, field in enumerate(job.side_files):
-            file = getattr(job, field)
+        for number, name in enumerate(job.side_files):
+            file = getattr(job, name)
             if file is not None:
                 options += ["--side-file", str(_link(folder / f"side-{number}", file))]
         return options

@@ -21,7 +21,7 @@ from mrjob.hadoop import HadoopJobRunner
 from mrjob.job import MRJob
 from mrjob.logs.step import _interpret_hadoop_jar_command_stderr
 
-from mr_dedup.engines.inputs import ClusterSettings, Input, JobResult, RemoteFile, is_uri
+from mr_dedup.engines.inputs import ClusterSettings, Input, JobResult
 from mr_dedup.engines.streaming.client_log import ClientLog
 from mr_dedup.engines.streaming.counters import total_counters
 from mr_dedup.engines.streaming.failures import Explanation, explain, read_failures
@@ -33,6 +33,7 @@ from mr_dedup.engines.streaming.hdfs import (
 )
 from mr_dedup.engines.streaming.shipping import ShippingRunner, engine_for
 from mr_dedup.errors import MrDedupError
+from mr_dedup.storage.uris import is_uri
 
 
 @contextlib.contextmanager
@@ -52,48 +53,6 @@ def run_on(
             yield result
     except HadoopCommandError as error:
         raise MrDedupError(engine.in_users_words(str(error))) from error
-
-
-def list_files(names: Sequence[str], settings: ClusterSettings) -> list[RemoteFile]:
-    """Return the files that ``names`` stand for; see mr_dedup.engines.streaming.list_files."""
-    return _filesystem(settings.hadoop_bin).files(names) if names else []
-
-
-def fetch(uri: str, path: Path, settings: ClusterSettings) -> None:
-    """Copy a file of a cluster to ``path``; raises MrDedupError."""
-    with _errors_naming(uri):
-        _filesystem(settings.hadoop_bin).get(uri, path)
-
-
-def exists(uri: str, settings: ClusterSettings) -> bool:
-    """Return whether a cluster has a file or directory ``uri``; raises MrDedupError."""
-    with _errors_naming(uri):
-        return _filesystem(settings.hadoop_bin).exists(uri)
-
-
-def put(path: Path, uri: str, settings: ClusterSettings) -> None:
-    """Copy a file to a cluster, as ``uri``; see mr_dedup.engines.streaming.put."""
-    with _errors_naming(uri):
-        _filesystem(settings.hadoop_bin).put_whole(path, uri, settings.overwrite)
-
-
-def remove_file(uri: str, settings: ClusterSettings) -> None:
-    """Remove a file of a cluster, if there is one; raises MrDedupError."""
-    with _errors_naming(uri):
-        _filesystem(settings.hadoop_bin).remove_file(uri)
-
-
-@contextlib.contextmanager
-def _errors_naming(uri: str) -> Iterator[None]:
-    """Raise errors of the hadoop command in the block as MrDedupError, naming ``uri``."""
-    try:
-        yield
-    except HadoopCommandError as error:
-        raise MrDedupError(f"{uri}: {error.reason}") from error
-
-
-def _filesystem(hadoop_bin: str | None) -> ClusterFilesystem:
-    return ClusterFilesystem([hadoop_bin] if hadoop_bin else None)
 
 
 class HadoopRunner(ShippingRunner, HadoopJobRunner):  # type: ignore[misc]

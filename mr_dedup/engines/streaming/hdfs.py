@@ -5,7 +5,6 @@ Each call starts a JVM, which takes one or two seconds, so requests are combined
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
 import secrets
@@ -15,19 +14,10 @@ from pathlib import Path
 
 from mrjob.fs.hadoop import HadoopFilesystem
 
-from mr_dedup.engines.inputs import RemoteFile
 from mr_dedup.errors import MrDedupError
 
 # a host that does not respond is tried twice for 20 s, not 45 times
 _GENERIC = ["-D", "ipc.client.connect.max.retries.on.timeouts=1"]
-
-# permissions, replication (or -), owner, group, size, date, time, path
-_LISTED = re.compile(
-    r"(?P<kind>[-d])\S{9}\S?\s+\S+\s+\S+\s+\S+\s+(?P<size>\d+) "
-    r"(?P<written>\d{4}-\d\d-\d\d \d\d:\d\d) (?P<uri>.+)"
-)
-
-_GLOB = re.compile(r"[*?\[{\\]")
 
 _COMMAND_SAYS = re.compile(
     r"^-?(?:ls|mkdir|put|get|rm|mv|test|cat|copyToLocal|copyFromLocal): (?P<reason>.*)"
@@ -37,10 +27,6 @@ _REFUSED = re.compile(
     r"Call From \S+ to (?P<address>\S+) failed on (?:connection|socket timeout) exception: "
     r"[\w.]+: (?P<reason>[^;]*)"
 )
-
-
-# listings have times of the client's zone, which may be another one when a run is resumed
-_UTC = {"TZ": "UTC"}
 
 
 def utf8_locale(environment: Mapping[str, str]) -> dict[str, str]:
@@ -85,7 +71,7 @@ class ClusterFilesystem(HadoopFilesystem):  # type: ignore[misc]
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
                 check=False,
-                env={**os.environ, **_UTC, **utf8_locale(os.environ)},
+                env={**os.environ, **utf8_locale(os.environ)},
             )
         except OSError as error:
             raise no_command(command[0], error) from error
@@ -96,82 +82,14 @@ class ClusterFilesystem(HadoopFilesystem):  # type: ignore[misc]
             raise HadoopCommandError(f"hadoop {shown}: {reason}", reason)
         return done.stdout if return_stdout else done.returncode
 
-    def files(self, names: Sequence[str]) -> list[RemoteFile]:
-        """Return the files that ``names``, URIs of files, directories and globs, stand for.
-
-        In the order given, those of a directory or glob by path. Directories stand for the files in
-        them and in their sub-directories; those named ``.…`` or ``_…`` are skipped, as
-        Hadoop skips ``_SUCCESS``. Raises MrDedupError for a name that stands for no file.
-        """
-        literal = [name for name in names if not _GLOB.search(name)]
-        listed = self._listing(literal) if literal else []
-        files = []
-        for name in names:
-            if _GLOB.search(name):
-                of_name = [file for file in self._listing([name]) if not _hidden(name, file.uri)]
-            else:
-                of_name = [file for file in listed if _is_in(name, file.uri)]
-            if not of_name:
-                raise MrDedupError(f"{name}: contains no files")
-            files += of_name
-        return files
-
-    def _listing(self, names: Sequence[str]) -> list[RemoteFile]:
-        try:
-            output = self.invoke_hadoop(["fs", "-ls", "-R", *names], return_stdout=True)
-        except HadoopCommandError as error:
-            missing = re.match(r"`(.*)': No such file or directory", error.reason)
-            if missing:
-                raise MrDedupError(f"{missing[1]}: no such file in the cluster") from error
-            raise MrDedupError(f"{_one_of(names)}: {error.reason}") from error
-        assert isinstance(output, bytes)
-        files = []
-        for line in output.decode("utf-8", "surrogateescape").splitlines():
-            entry = _LISTED.fullmatch(line)
-            if entry is None:
-                raise MrDedupError(f"{_one_of(names)}: cannot read its listing: {line!r}")
-            if entry["kind"] == "-":
-                files.append(RemoteFile(entry["uri"], int(entry["size"]), entry["written"]))
-        return files
-
     def exists(self, uri: str) -> bool:
         """Return whether there is a file or directory ``uri``; raises HadoopCommandError."""
         return self.invoke_hadoop(["fs", "-test", "-e", uri], ok_returncodes=[0, 1]) == 0
-
-    def _is_file(self, uri: str) -> bool:
-        return self.invoke_hadoop(["fs", "-test", "-f", uri], ok_returncodes=[0, 1]) == 0
 
     def put(self, local: str | Path, uri: str) -> None:
         """Copy a local file or directory, as ``uri``; raises HadoopCommandError."""
         # it takes a local name for a URI
         self.invoke_hadoop(["fs", "-put", Path(local).absolute().as_uri(), uri])
-
-    def put_whole(self, local: Path, uri: str, overwrite: bool) -> None:
-        """Copy a local file, as ``uri``: all of it, or nothing; its directory is made if need be.
-
-        Raises HadoopCommandError, also if it is there and not ``overwrite``, or is a directory.
-        """
-        folder, _, name = uri.rpartition("/")
-        # beside it, hidden from Hadoop: renamed when it is whole
-        aside = f"{folder}/_{name}.{secrets.token_hex(4)}"
-        try:
-            try:
-                self.put(local, aside)
-            except HadoopCommandError:
-                # only now, as the directory usually exists
-                self.mkdir(folder)
-                self.put(local, aside)
-            if overwrite and self._is_file(uri):
-                self.replace(aside, uri)
-                return
-            if overwrite:
-                # fails for a directory, into which it would be moved
-                self.remove_file(uri)
-            self.rename(aside, uri)
-        except BaseException:
-            with contextlib.suppress(MrDedupError):
-                self.remove_file(aside)
-            raise
 
     def get(self, uri: str, local: Path) -> None:
         """Copy a file or directory to ``local``; raises HadoopCommandError."""
@@ -199,10 +117,6 @@ class ClusterFilesystem(HadoopFilesystem):  # type: ignore[misc]
     def remove(self, uris: Sequence[str]) -> None:
         """Remove those of the files and directories that exist; raises HadoopCommandError."""
         self.invoke_hadoop(["fs", "-rm", "-R", "-f", "-skipTrash", *map(_literal, uris)])
-
-    def remove_file(self, uri: str) -> None:
-        """Remove a file, if there is one; raises HadoopCommandError, also for a directory."""
-        self.invoke_hadoop(["fs", "-rm", "-f", "-skipTrash", _literal(uri)])
 
     def read_all(self, glob: str) -> str:
         """Return the texts of the files a glob stands for, one after the other."""
@@ -239,26 +153,3 @@ def plain_reason(reason: str) -> str:
     if refused:
         return f"the cluster cannot be reached at {refused['address']}: {refused['reason'].strip()}"
     return reason
-
-
-def _is_in(name: str, uri: str) -> bool:
-    """Return whether a listed file is ``name``, or is in that directory and not hidden."""
-    folder = name.rstrip("/") + "/"
-    inside = uri.removeprefix(folder).split("/")
-    return uri == name or (uri.startswith(folder) and not _any_hidden(inside))
-
-
-def _hidden(glob: str, uri: str) -> bool:
-    """Return whether a file is matched by a glob, or is in a directory that is, but is hidden."""
-    # alternatives may contain slashes
-    *above, last = re.sub(r"\{[^{}]*\}", "", glob.rstrip("/")).split("/")
-    below = uri.split("/")[len(above) :]
-    return _any_hidden(below[1:] if last.startswith((".", "_")) else below)
-
-
-def _any_hidden(parts: Sequence[str]) -> bool:
-    return any(part.startswith((".", "_")) for part in parts)
-
-
-def _one_of(names: Sequence[str]) -> str:
-    return names[0] if len(names) == 1 else f"{names[0]}, …"

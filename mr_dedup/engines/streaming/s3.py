@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import gzip
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +16,9 @@ import boto3
 import botocore.exceptions as aws
 from mrjob.fs.s3 import S3Filesystem
 
-from mr_dedup.engines.inputs import RemoteFile
 from mr_dedup.errors import MrDedupError
 
 _URI = re.compile(r"s3[an]?://(?P<bucket>[^/]+)(?:/(?P<key>.*))?", re.S)
-
-_GLOB = re.compile(r"[*?\[{\\]")
-_GLOB_TOKEN = re.compile(r"\*|\?|\[!?\]?[^\]]*\]|\{|\}|,|\\?.", re.S)
 
 _NO_CREDENTIALS = (
     aws.NoCredentialsError,
@@ -95,45 +91,6 @@ class S3Files(S3Filesystem):  # type: ignore[misc]
         if "resource" not in self._clients:
             self._clients["resource"] = self.make_s3_resource()
         return self._clients["resource"]
-
-    def files(self, names: Sequence[str]) -> list[RemoteFile]:
-        """Return the files that ``names``, URIs of files, directories and globs, stand for.
-
-        In the order given, those of a directory or glob by path. Directories stand for the files in
-        them and in their sub-directories; those named ``.…`` or ``_…`` are skipped, as
-        Hadoop skips ``_SUCCESS``. Raises MrDedupError for a name that stands for no file.
-        """
-        found = []
-        for name in names:
-            of_name = list(self._matching(name))
-            if not of_name:
-                raise MrDedupError(f"{name}: no such file in S3")
-            found += of_name
-        return found
-
-    def _matching(self, name: str) -> Iterator[RemoteFile]:
-        bucket, pattern = split_uri(name)
-        is_glob = _GLOB.search(pattern)
-        start = pattern[: is_glob.start()] if is_glob else pattern.rstrip("/")
-        wanted = re.compile(
-            f"({_as_regex(pattern.rstrip('/'))})(/.*)?" if pattern else "()(.*)", re.S
-        )
-        shows_hidden = pattern.rstrip("/").rpartition("/")[2].startswith((".", "_"))
-        with aws_errors(name):
-            entries = (
-                self.get_bucket(bucket).objects.filter(Prefix=start)
-                if is_glob or not start
-                else self._entries(bucket, start)
-            )
-            for entry in entries:
-                match = wanted.fullmatch(entry.key)
-                if match is None or entry.key.endswith(("/", "_$folder$")):
-                    continue
-                below = (match[2] or "").split("/")
-                last = [] if shows_hidden else [match[1].rpartition("/")[2]]
-                if not any(part.startswith((".", "_")) for part in [*last, *below]):
-                    uri = f"{name.partition('://')[0]}://{bucket}/{entry.key}"
-                    yield RemoteFile(uri, entry.size, entry.e_tag)
 
     def below(self, folder: str) -> list[str]:
         """Return the URIs of all that is in ``folder``, by path, however it is called."""
@@ -209,27 +166,3 @@ def default_region() -> str | None:
     with aws_errors("AWS"):
         region: str | None = boto3.session.Session().region_name
     return region
-
-
-def _as_regex(glob: str) -> str:
-    """Return the regular expression of a glob as Hadoop has them: no wildcard matches a slash."""
-    parts, depth = [], 0
-    for token in _GLOB_TOKEN.findall(glob):
-        if token == "*":
-            parts.append("[^/]*")
-        elif token == "?":
-            parts.append("[^/]")
-        elif token == "{":
-            parts.append("(?:")
-            depth += 1
-        elif token == "}" and depth:
-            parts.append(")")
-            depth -= 1
-        elif token == "," and depth:
-            parts.append("|")
-        elif token.startswith("[") and len(token) > 2:
-            negated, members = token[1] == "!", token[1:-1].lstrip("!").replace("\\", r"\\")
-            parts.append(f"[{'^' if negated else ''}{members}]")
-        else:
-            parts.append(re.escape(token.removeprefix("\\") or "\\"))
-    return "".join(parts) + ")" * depth

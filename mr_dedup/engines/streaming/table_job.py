@@ -32,6 +32,7 @@ from mr_dedup.engines.streaming.task_environment import (
 )
 from mr_dedup.errors import errors_naming
 from mr_dedup.jobs.contract import Counters, Group, Job, Keyed, TaskInput
+from mr_dedup.storage.scratch import ScratchSettings
 
 _Pairs = Iterable[tuple[int, pa.Table]]
 
@@ -48,6 +49,8 @@ class TableJob(MRJob):  # type: ignore[misc]
         self.add_file_arg("--job-options", help="the options of the job, as JSON")
         self.add_file_arg("--side-file", action="append", help="the files of the job, in order")
         self.add_passthru_arg("--input-names", help="the names of inputs by path, as JSON")
+        self.add_passthru_arg("--scratch-parent", help="where copies of remote files go")
+        self.add_passthru_arg("--scratch-bytes", type=int, help="how large they may be together")
         self.add_passthru_arg("--from-tables", action="store_true", help="inputs are tables")
         self.add_passthru_arg("--as-lines", action="store_true", help="leave lines, not tables")
 
@@ -86,8 +89,14 @@ class TableJob(MRJob):  # type: ignore[misc]
             return
         path, uri = self.options.args
         counters = Counters()
-        tables = self.job.map(self._task_input(path, uri), counters)
-        yield from self._written(tables, is_last=not self._reduces)
+        options = self.options
+        settings = ScratchSettings(
+            getattr(options, "scratch_parent", None), getattr(options, "scratch_bytes", None)
+        )
+        with settings.opened() as scratch:
+            part = replace(self._task_input(path, uri), scratch=scratch)
+            tables = self.job.map(part, counters)
+            yield from self._written(tables, is_last=not self._reduces)
         self._count(counters)
 
     def reduce_pairs(self, pairs: _Pairs, step_num: int = 0) -> Iterator[tuple[Any, Any]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import tempfile
 import zipfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -13,6 +14,7 @@ from mr_dedup.files.io_errors import reading, writing
 from mr_dedup.formats.chunks import Chunk, grouped
 from mr_dedup.formats.documents.files import DocumentFile, DocumentPart
 from mr_dedup.formats.parquet_rows import open_parquet
+from mr_dedup.storage.ranges import RangeSource
 
 CHUNK_BYTES = 64 << 20
 """The largest chunk of files that can be split: the paper's chunk (section 3.3)."""
@@ -79,11 +81,13 @@ def document_parts(file: DocumentFile, size_bytes: int) -> list[DocumentPart]:
         raise ValueError(f"size_bytes: expected at least 1, got {size_bytes}")
     if not file.splittable:
         return [file.whole()]
-    assert file.path is not None
+    size = _size(file)
+    if file.format == "parquet" and file.remote is not None and size <= size_bytes:
+        # its footer need not be fetched
+        return [file.whole()]
     if file.format == "parquet":
-        edges = _row_group_edges(file.path, file.name, size_bytes)
+        edges = _row_group_edges(file, size_bytes)
     else:
-        size = _size(file)
         count = max(1, -(-size // size_bytes))
         edges = [size * number // count for number in range(count + 1)]
     # the last one is open: the file may have grown
@@ -91,10 +95,14 @@ def document_parts(file: DocumentFile, size_bytes: int) -> list[DocumentPart]:
     return [DocumentPart(file, *edge) for edge in zip(edges, stops, strict=False)]
 
 
-def _row_group_edges(path: Path, name: str, size_bytes: int) -> list[int]:
+def _row_group_edges(file: DocumentFile, size_bytes: int) -> list[int]:
     """Return the row groups at which to cut a file into parts of about ``size_bytes``."""
-    with open_parquet(path, name) as file:
-        sizes = file.group_bytes
+    path = file.path
+    if file.remote is not None:
+        path = RangeSource(file.remote, Path(tempfile.gettempdir()))
+    assert path is not None
+    with open_parquet(path, file.name) as rows:
+        sizes = rows.group_bytes
     edges = [0]
     total = 0
     for number, size in enumerate(sizes):
@@ -125,8 +133,11 @@ def content_bytes(files: Sequence[DocumentFile]) -> int:
 
 
 def _size(file: DocumentFile) -> int:
+    if file.remote is not None:
+        return file.remote.size_bytes or 0
     if file.path is None:
         return 0
+    assert isinstance(file.path, Path)
     with reading(file.name):
         return file.path.stat().st_size
 
@@ -139,7 +150,7 @@ def bundle(chunk: DocumentChunk, path: Path) -> None:
     with writing(path), zipfile.ZipFile(path, "w") as archive:
         archive.writestr(_DESCRIPTION, chunk.describe())
         for number, part in enumerate(chunk.parts):
-            assert part.file.path is not None
+            assert isinstance(part.file.path, Path)
             with reading(part.file.name):
                 entry = zipfile.ZipInfo.from_file(part.file.path, str(number))
                 content = part.file.path.open("rb")

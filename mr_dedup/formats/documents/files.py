@@ -15,6 +15,9 @@ from mr_dedup.formats.chunks import Part
 from mr_dedup.formats.compression import Compression, compression_by_suffix, suffix_inside
 from mr_dedup.formats.documents.hadoop_lines import HadoopSplit
 from mr_dedup.formats.fingerprint_files import UnknownFormatError
+from mr_dedup.storage.listing import RemoteFile, list_files
+from mr_dedup.storage.ranges import RangeSource
+from mr_dedup.storage.uris import file_name, is_uri, without_secrets
 
 DocumentFormat = Literal["jsonl", "parquet", "warc", "text", "html"]
 FORMATS: tuple[DocumentFormat, ...] = get_args(DocumentFormat)
@@ -43,14 +46,16 @@ class DocumentFile:
     """A file of documents: its path, name, format and compression.
 
     ``name`` is used in batches, rejects and errors, and as the id of a document that is a file;
-    characters that are not UTF-8 or not printable are escaped. ``path`` is None for standard input.
-    Raises ValueError for an unknown format or compression.
+    characters that are not UTF-8 or not printable are escaped. ``path`` is None for standard input
+    and for a file elsewhere, ``remote``, of which a copy is read, or ranges. Raises ValueError for
+    an unknown format or compression.
     """
 
-    path: Path | None
+    path: Path | RangeSource | None
     name: str
     format: DocumentFormat
     compression: Compression | None = None
+    remote: RemoteFile | None = None
 
     def __post_init__(self) -> None:
         if self.format not in FORMATS:
@@ -84,22 +89,50 @@ class DocumentFile:
         compression = compression_by_suffix(path)
         found = format or format_by_ending(name)
         if found == "parquet" and compression:
-            raise FormatError(
-                name,
-                None,
-                f"is Parquet inside {compression}, which is not read; decompress it first",
-            )
+            raise _packed_parquet(name, compression)
         if found is None:
-            raise UnknownFormatError(
-                f"{name}: the format is not known by its ending ({', '.join(_FORMAT_OF_ENDING)}, "
-                "each but .parquet perhaps with .gz or .zst after it)"
-            )
+            raise _unknown_format(name)
         return cls(path, name, found, compression)
+
+    @classmethod
+    def of_remote(
+        cls, remote: RemoteFile, *, name: str | None = None, format: DocumentFormat | None = None
+    ) -> DocumentFile:
+        """Return a file elsewhere, its format by ``format`` or else by the suffix of its name.
+
+        Raises as ``detect``.
+        """
+        last = file_name(remote.uri)
+        shown = without_secrets(remote.uri) if name is None else name
+        compression = compression_by_suffix(last)
+        found = format or format_by_ending(last)
+        if found == "parquet" and compression:
+            raise _packed_parquet(shown, compression)
+        if found is None:
+            raise _unknown_format(shown)
+        return cls(None, shown, found, compression, remote)
+
+    @property
+    def local_path(self) -> Path | None:
+        """The path of a file on this machine; None for standard input."""
+        assert self.remote is None, self.name
+        assert not isinstance(self.path, RangeSource), self.name
+        return self.path
+
+    @property
+    def is_standard_input(self) -> bool:
+        """Whether it is read from standard input."""
+        return self.path is None and self.remote is None
 
     @property
     def splittable(self) -> bool:
         """Whether a range of it can be read without what precedes it."""
-        return self.path is not None and self.compression is None and self.format in _SPLITTABLE
+        if self.is_standard_input or self.compression is not None:
+            return False
+        if self.remote is not None and (self.format == "warc" or self.remote.size_bytes is None):
+            # where a range of WARC ends is known only from what follows
+            return False
+        return self.format in _SPLITTABLE
 
     def whole(self) -> DocumentPart:
         """Return all of the file."""
@@ -118,7 +151,7 @@ class DocumentPart(Part[DocumentFile]):
     split: HadoopSplit | None = None
 
     def __post_init__(self) -> None:
-        if self.split and (self.file.path is not None or self.file.format != "jsonl"):
+        if self.split and not (self.file.is_standard_input and self.file.format == "jsonl"):
             raise ValueError(f"split: expected JSONL from standard input, got {self.file}")
         super().__post_init__()
 
@@ -128,14 +161,14 @@ class FoundDocuments:
     """Document files, and files of other kinds in their directories, which are skipped."""
 
     files: list[DocumentFile]
-    skipped: list[Path]
+    skipped: list[Path | str]
 
 
 def find_documents(names: Iterable[str], format: DocumentFormat | None = None) -> FoundDocuments:
     """Return the files of documents that ``names`` stand for, in order.
 
     Args:
-        names: as for ``inputs.expand``, or ``-``, standard input, which is JSONL.
+        names: as for ``inputs.expand``, URIs, or ``-``, standard input, which is JSONL.
         format: that of all files; without it, files with an unknown suffix are skipped in
             directories.
 
@@ -150,9 +183,12 @@ def find_documents(names: Iterable[str], format: DocumentFormat | None = None) -
     found = FoundDocuments([], [])
     for name in names:
         if name == STANDARD_INPUT:
-            if any(file.path is None for file in found.files):
+            if any(file.is_standard_input for file in found.files):
                 raise MrDedupError("-: standard input can be read only once")
             found.files.append(DocumentFile(None, "stdin", format or "jsonl"))
+            continue
+        if is_uri(name):
+            _add_remote(name, format, len(names) == 1, found)
             continue
         paths = expand([name])
         directory = local_path(name)
@@ -167,6 +203,33 @@ def find_documents(names: Iterable[str], format: DocumentFormat | None = None) -
     if not found.files:
         raise MrDedupError(f"{', '.join(names)}: contains no file of documents")
     return found
+
+
+def _add_remote(
+    name: str, format: DocumentFormat | None, is_only: bool, found: FoundDocuments
+) -> None:
+    """Add the files that a URI stands for; those of a directory as on this machine."""
+    directory = name.rstrip("/") + "/"
+    for remote in list_files([name]):
+        is_inside = remote.uri.startswith(directory)
+        if is_inside and format is None and format_by_ending(remote.uri) is None:
+            found.skipped.append(without_secrets(remote.uri))
+            continue
+        shown = remote.uri.removeprefix(directory) if is_inside and is_only else None
+        found.files.append(DocumentFile.of_remote(remote, name=shown, format=format))
+
+
+def _packed_parquet(name: str, compression: Compression) -> FormatError:
+    return FormatError(
+        name, None, f"is Parquet inside {compression}, which is not read; decompress it first"
+    )
+
+
+def _unknown_format(name: str) -> UnknownFormatError:
+    return UnknownFormatError(
+        f"{name}: the format is not known by its ending ({', '.join(_FORMAT_OF_ENDING)}, "
+        "each but .parquet perhaps with .gz or .zst after it)"
+    )
 
 
 def format_by_ending(name: str) -> DocumentFormat | None:

@@ -94,7 +94,7 @@ def _read(
         from mr_dedup.formats.documents.warc_records import MEMBER_BEGIN, PIECE_BYTES
 
         with open_content(
-            file.path, file.name, file.compression, PIECE_BYTES, MEMBER_BEGIN
+            file.local_path, file.name, file.compression, PIECE_BYTES, MEMBER_BEGIN
         ) as content:
             yield from read_warc(content, part.start, part.stop, options, report, builder)
     elif file.format == "jsonl":
@@ -107,7 +107,7 @@ def _read(
         from mr_dedup.formats.documents.pages import read_page
 
         is_html = file.format == "html"
-        with open_content(file.path, file.name, file.compression) as content:
+        with open_content(file.local_path, file.name, file.compression) as content:
             yield from read_page(content, is_html, options, report, builder)
 
 
@@ -120,5 +120,5 @@ def part_line_blocks(part: DocumentPart, max_line_bytes: int) -> Iterator[Iterat
         with open(0, "rb", _STDIN_BYTES, closefd=False) as stream:
             yield split_line_blocks(stream, part.split, file.name, max_line_bytes)
     else:
-        with open_content(file.path, file.name, file.compression) as content:
+        with open_content(file.local_path, file.name, file.compression) as content:
             yield line_blocks(content, part.start, part.stop, max_line_bytes)
