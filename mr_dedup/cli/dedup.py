@@ -18,9 +18,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import shutil
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mr_dedup.cli.dedup_options import dedup_options, refuse_changed, run_identity
@@ -38,16 +36,18 @@ from mr_dedup.cli.method_arguments import (
     verify_argument,
 )
 from mr_dedup.cli.on_cluster import settings_for
-from mr_dedup.cli.remote_files import input_name
+from mr_dedup.cli.remote_files import input_name, result_name
 from mr_dedup.cli.runner_arguments import add_runner_arguments
 from mr_dedup.cli.streams import print_message
 from mr_dedup.errors import NothingReadError
 from mr_dedup.interrupts import at_forced_end
-from mr_dedup.pipeline.result_folder import ResultFolder
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from mr_dedup.engines.streaming import ClusterSettings
     from mr_dedup.pipeline.dedup_stages.contract import DedupOptions
+    from mr_dedup.pipeline.result_folder import ResultFolder
 
 JOINS = ("auto", "memory", "tasks")
 
@@ -56,7 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments to ``parser``."""
     add = parser.add_argument
     add("documents", nargs="+", metavar="DOCS", help="files, globs or directories; -")
-    add("-o", "--out", type=Path, required=True, metavar="OUT", help="the directory to make")
+    add("-o", "--out", type=result_name, required=True, metavar="OUT", help="the directory to make")
     add("--method", action="append", metavar="NAME[:PARAMETER=VALUE,…]",
         help="how candidates are found, before their texts are compared: minhash, simhash, "
         "super-shingles, segments, text-profile, keywords, abstract or exact, with parameters as "
@@ -113,7 +113,7 @@ def run(arguments: argparse.Namespace) -> int:
         # a run that has begun would be in the way of the next
         streaming.check_settings(arguments.runner, settings)
     options = dedup_options(arguments, *chosen)
-    folder = ResultFolder(arguments.out)
+    folder = _result_folder(arguments)
     # a dry run needs no lock
     with contextlib.nullcontext() if arguments.dry_run else folder.locked(print_message):
         return _run_locked(arguments, options, folder, settings, started)
@@ -134,29 +134,31 @@ def _run_locked(
     if arguments.resume and folder.was_published():
         if not arguments.dry_run:
             folder.end()
-        print_message(f"{folder.out}: is complete already")
-        check_result_rejected(arguments, folder.out)
+        print_message(f"{folder.name}: is complete already")
+        check_result_rejected(arguments, folder)
         return 0
     folder.check(
         resume=arguments.resume,
         overwrite=arguments.overwrite,
-        read=[result.folder for result in options.against],
+        read=[str(result.name) for result in options.against],
     )
+    if arguments.resume:
+        folder.fetch_unfinished()
     if arguments.dry_run:
         from mr_dedup.cli.dedup_plan import print_plan
 
         work = _prepared(arguments, folder, None, settings)
         run = run_identity(arguments, work, options)
         stages = Stages(folder.work, run, resume=arguments.resume, dry_run=True)
-        print_plan(arguments, work, options, stages)
+        print_plan(arguments, work, options, stages, folder)
         return 0
-    if folder.work.exists() and not arguments.resume:
-        shutil.rmtree(folder.work)
+    if not arguments.resume and folder.has_unfinished():
+        folder.discard()
     with streaming.staging_folder() as staging:
         work = _prepared(arguments, folder, staging, settings)
         run = run_identity(arguments, work, options)
-        stages = Stages(folder.work, run, resume=arguments.resume)
-        unfinished = f"{folder.work}: completed stages; --resume continues"
+        stages = Stages(folder.work, run, resume=arguments.resume, recorded=folder.record)
+        unfinished = f"{folder.unfinished}: completed stages; --resume continues"
         try:
             with (
                 at_forced_end(lambda: print_message(unfinished)),
@@ -166,7 +168,7 @@ def _run_locked(
                 refuse_changed(arguments, work, run)
         except NothingReadError:
             # with what would read the records, it is another run
-            shutil.rmtree(folder.work, ignore_errors=True)
+            folder.discard()
             raise
         except BaseException:
             print_message(unfinished)
@@ -174,9 +176,17 @@ def _run_locked(
     write_summaries(folder.work, summary, work.files, arguments, options)
     folder.publish()
     seconds = time.perf_counter() - started
-    print_message(*summary_lines(summary, work, options, folder.out, seconds))
-    check_result_rejected(arguments, folder.out)
+    print_message(*summary_lines(summary, work, options, folder.name, seconds))
+    check_result_rejected(arguments, folder)
     return 0
+
+
+def _result_folder(arguments: argparse.Namespace) -> ResultFolder:
+    from mr_dedup.pipeline.result_folder import LocalResult, RemoteResult
+
+    if isinstance(arguments.out, str):
+        return RemoteResult(arguments.out, arguments.open_scratch().folder)
+    return LocalResult(arguments.out)
 
 
 def _prepared(

@@ -15,6 +15,7 @@ from mr_dedup.engines.resources import core_count
 
 if TYPE_CHECKING:
     from mr_dedup.pipeline.dedup_stages.contract import DedupOptions
+    from mr_dedup.pipeline.result_folder import ResultFolder
     from mr_dedup.pipeline.stages import Stages
 
 _TASK_BYTES = 320_000_000
@@ -30,7 +31,11 @@ _LINE = "{:<12} {}"
 
 
 def print_plan(
-    arguments: argparse.Namespace, work: DocumentInputs, options: DedupOptions, stages: Stages
+    arguments: argparse.Namespace,
+    work: DocumentInputs,
+    options: DedupOptions,
+    stages: Stages,
+    folder: ResultFolder,
 ) -> None:
     """Print the plan of a run."""
     lines = [
@@ -38,7 +43,7 @@ def print_plan(
         *_methods(options),
         *_engine(arguments, work),
         *_memory(arguments, work, options, stages),
-        *_outputs(arguments, stages),
+        *_outputs(arguments, folder),
         "",
         *_stages(arguments, work, options, stages),
     ]
@@ -100,12 +105,11 @@ def _documents(options: DedupOptions, stages: Stages) -> int | None:
     return read + sum(count for _, count in options.earlier)
 
 
-def _outputs(arguments: argparse.Namespace, stages: Stages) -> Iterator[str]:
-    out = arguments.out
-    yield _LINE.format("result", f"{out}{', replaced' if out.exists() else ''}")
-    unfinished = stages.folder.exists() and not arguments.resume
+def _outputs(arguments: argparse.Namespace, folder: ResultFolder) -> Iterator[str]:
+    yield _LINE.format("result", f"{folder.name}{', replaced' if folder.exists() else ''}")
+    unfinished = folder.has_unfinished() and not arguments.resume
     removed = "; the unfinished run there is removed" if unfinished else ""
-    yield _LINE.format("until then", f"{stages.folder}{removed}")
+    yield _LINE.format("until then", f"{folder.unfinished}{removed}")
 
 
 _JOINED = {

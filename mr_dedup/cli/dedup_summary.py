@@ -15,6 +15,7 @@ from mr_dedup.cli.rejects import reject_lines, skipped_lines
 
 if TYPE_CHECKING:
     from mr_dedup.pipeline.dedup_stages.contract import DedupOptions
+    from mr_dedup.pipeline.result_folder import ResultFolder
     from mr_dedup.pipeline.summary import RunSummary, StageSummary
 
 REPORT = "report.html"
@@ -71,26 +72,28 @@ def _shown_options(arguments: argparse.Namespace, options: DedupOptions) -> list
     ]
 
 
-def check_result_rejected(arguments: argparse.Namespace, out: Path) -> None:
+def check_result_rejected(arguments: argparse.Namespace, folder: ResultFolder) -> None:
     """Judge how many of the records a result is made of."""
     from mr_dedup.formats.documents.rejects import ReadCounts
     from mr_dedup.pipeline.results import REJECTS, SUMMARY
     from mr_dedup.pipeline.summary import require_version
 
-    if not (out / SUMMARY).exists():
+    path = folder.local_copy(SUMMARY)
+    if path is None:
         return  # a run that was killed had not written it
-    content = (out / SUMMARY).read_bytes()
-    require_version(str(out), content)
+    content = path.read_bytes()
+    require_version(folder.name, content)
     summary = json.loads(content)
     counts = ReadCounts(documents=summary["documents_read"], files=summary["files_read"])
     if summary["rejected_records"]:
-        for lines in reject_lines(out / REJECTS):
+        rejects = folder.local_copy(REJECTS)
+        for lines in reject_lines(rejects) if rejects else ():
             counts.add_lines(lines)
     check_rejected(arguments, counts)
 
 
 def summary_lines(
-    summary: StageSummary, work: DocumentInputs, options: DedupOptions, out: Path, seconds: float
+    summary: StageSummary, work: DocumentInputs, options: DedupOptions, out: str, seconds: float
 ) -> Iterator[str]:
     """Yield lines for the user on a run that took so many seconds."""
     read, dropped = summary["documents_read"], summary["documents_dropped"]

@@ -80,6 +80,13 @@ def output_file(text: str) -> Path | OutputUri:
     return OutputUri(text)
 
 
+def result_name(text: str) -> Path | str:
+    """Return the argument for the directory of a result."""
+    if not is_uri(text):
+        return Path(text)
+    return str(output_file(text.rstrip("/")))
+
+
 def add_storage_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of remote files, as a group."""
     group = parser.add_argument_group(

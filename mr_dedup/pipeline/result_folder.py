@@ -1,22 +1,83 @@
-"""The result directory of a de-duplication, and the working directory beside it."""
+"""The directory of a result of a de-duplication, and what an unfinished run leaves beside it."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import shutil
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Protocol
 
 from mr_dedup.errors import MrDedupError
 from mr_dedup.files.output_folders import aside_for, is_empty, locked, put_in_place, require_parent
 from mr_dedup.pipeline.dedup_stages.files import RESULT
 from mr_dedup.pipeline.results import SUMMARY
-from mr_dedup.pipeline.stages import has_finished
+from mr_dedup.pipeline.stages import MANIFEST, has_finished
+from mr_dedup.storage import writing
+from mr_dedup.storage.fetching import fetch
+from mr_dedup.storage.listing import exists, file_info, files_below
+from mr_dedup.storage.stores import require_writable
+from mr_dedup.storage.uris import file_name, joined, parent_of, without_secrets
 
 
-class ResultFolder:
-    """The directory ``out`` of a result, and beside it the working directory ``work``.
+class ResultFolder(Protocol):
+    """The directory of a result, and beside it what an unfinished run has left.
+
+    Attributes:
+        work: A directory of this machine, where the stages of a run leave their files.
+    """
+
+    work: Path
+
+    @property
+    def name(self) -> str:
+        """What the user calls the result."""
+
+    @property
+    def unfinished(self) -> str:
+        """Where an interrupted run leaves what --resume needs."""
+
+    def locked(self, warn: Callable[[str], None]) -> contextlib.AbstractContextManager[None]:
+        """Keep other runs from writing the result in a block."""
+
+    def exists(self) -> bool:
+        """Return whether there is a directory of the result, or anything else in its place."""
+
+    def has_unfinished(self) -> bool:
+        """Return whether a run was interrupted."""
+
+    def check(self, *, resume: bool, overwrite: bool, read: Iterable[str]) -> None:
+        """Raise MrDedupError if there is a result or an unfinished run that must stay.
+
+        Also if the result is among the directories that are ``read``.
+        """
+
+    def was_published(self) -> bool:
+        """Return whether a run was killed after its result had appeared."""
+
+    def fetch_unfinished(self) -> None:
+        """Have in ``work`` what an interrupted run has left."""
+
+    def discard(self) -> None:
+        """Remove what an interrupted run has left."""
+
+    def record(self, files: Sequence[str]) -> None:
+        """Keep files of a stage that is finished, named relative to ``work``."""
+
+    def publish(self) -> None:
+        """Make the result appear, and remove everything else."""
+
+    def end(self) -> None:
+        """Remove everything but the result."""
+
+    def local_copy(self, name: str) -> Path | None:
+        """Return a local copy of a file or directory of the result; None if there is none."""
+
+
+class LocalResult:
+    """A result on this machine, and beside it the working directory.
 
     Which of them exist shows how far a run got: when the result has appeared, the working directory
     is renamed before its files are removed.
@@ -28,24 +89,53 @@ class ResultFolder:
         self._ended = out.parent / f".{out.name}.ended"
         self._replaced = aside_for(out)
 
+    @property
+    def name(self) -> str:
+        """See ResultFolder.name."""
+        return str(self.out)
+
+    @property
+    def unfinished(self) -> str:
+        """See ResultFolder.unfinished."""
+        return str(self.work)
+
     def locked(self, warn: Callable[[str], None]) -> contextlib.AbstractContextManager[None]:
         """Keep other runs from writing the result in a block; as ``output_folders.locked``."""
         return locked(self.out, warn)
 
-    def check(self, *, resume: bool, overwrite: bool, read: Iterable[Path]) -> None:
-        """Raise MrDedupError if ``out`` or ``work`` exists, and if ``out`` is among the inputs."""
+    def exists(self) -> bool:
+        """See ResultFolder.exists."""
+        return self.out.exists()
+
+    def has_unfinished(self) -> bool:
+        """See ResultFolder.has_unfinished."""
+        return self.work.exists()
+
+    def fetch_unfinished(self) -> None:
+        """Do nothing: ``work`` is where it was left."""
+
+    def discard(self) -> None:
+        """See ResultFolder.discard."""
+        shutil.rmtree(self.work, ignore_errors=True)
+
+    def record(self, files: Sequence[str]) -> None:
+        """Do nothing: they stay where they are."""
+
+    def local_copy(self, name: str) -> Path | None:
+        """See ResultFolder.local_copy."""
+        path = self.out / name
+        return path if path.exists() else None
+
+    def check(self, *, resume: bool, overwrite: bool, read: Iterable[str]) -> None:
+        """See ResultFolder.check."""
         out = self.out
         require_parent(out)
-        if any(out.exists() and out.samefile(folder) for folder in read):
+        if any(out.exists() and Path(name).exists() and out.samefile(name) for name in read):
             raise MrDedupError(f"{out}: is read as well; choose another name for the result")
-        if out.exists() and not overwrite:
-            raise MrDedupError(f"{out}: exists; give --overwrite to replace it")
-        if out.exists() and not (out / SUMMARY).is_file() and not is_empty(out):
-            raise MrDedupError(f"{out}: not a result of mr-dedup dedup, and is not replaced")
-        if self.work.exists() and not resume and not overwrite:
-            raise MrDedupError(
-                f"{out}: a run was interrupted; --resume continues it, --overwrite discards it"
-            )
+        is_result = (out / SUMMARY).is_file() or is_empty(out)
+        _refuse(
+            self, is_there=out.exists(), is_result=is_result, resume=resume, overwrite=overwrite
+        )
 
     def was_published(self) -> bool:
         """Return whether a run was killed after its result had appeared."""
@@ -67,3 +157,134 @@ class ResultFolder:
             os.rename(self.work, self._ended)  # noqa: PTH104 (a directory onto nothing)
         shutil.rmtree(self._replaced, ignore_errors=True)
         shutil.rmtree(self._ended, ignore_errors=True)
+
+
+class RemoteResult:
+    """A result in a store, and beside it what finished stages have left.
+
+    The stages work on this machine; their files are copied to the store as each is finished, so
+    that a run can be resumed from any machine. The result appears by renaming its directory or, in
+    an object store, by copies within it, of which summary.json is the last.
+
+    Args:
+        uri: The URI of the result.
+        folder: A temporary directory of this machine.
+    """
+
+    def __init__(self, uri: str, folder: Path) -> None:
+        self.uri = uri.rstrip("/")
+        self.work = folder / "work"
+        self._copies = folder / "result"
+        self._beside = joined(parent_of(self.uri), f".{file_name(self.uri)}.unfinished")
+
+    @property
+    def name(self) -> str:
+        """See ResultFolder.name."""
+        return self.uri
+
+    @property
+    def unfinished(self) -> str:
+        """See ResultFolder.unfinished."""
+        return self._beside
+
+    def locked(self, warn: Callable[[str], None]) -> contextlib.AbstractContextManager[None]:
+        """Do nothing: stores have no locks. Two runs at once end with the result of the later."""
+        return contextlib.nullcontext()
+
+    def exists(self) -> bool:
+        """See ResultFolder.exists."""
+        return bool(files_below(self.uri)) or exists(self.uri)
+
+    def has_unfinished(self) -> bool:
+        """See ResultFolder.has_unfinished."""
+        return exists(joined(self._beside, MANIFEST))
+
+    def check(self, *, resume: bool, overwrite: bool, read: Iterable[str]) -> None:
+        """See ResultFolder.check."""
+        if any(name.rstrip("/") == self.uri for name in read):
+            raise MrDedupError(f"{self.uri}: is read as well; choose another name for the result")
+        require_writable(self.uri)
+        is_result = exists(joined(self.uri, SUMMARY))
+        # without a summary: copies that a killed run was making
+        is_there = is_result or (self.exists() and not self.has_unfinished())
+        _refuse(self, is_there=is_there, is_result=is_result, resume=resume, overwrite=overwrite)
+
+    def was_published(self) -> bool:
+        """See ResultFolder.was_published."""
+        if not (self.has_unfinished() and exists(joined(self.uri, SUMMARY))):
+            return False
+        self._fetch([MANIFEST])
+        kept = files_below(joined(self._beside, RESULT))
+        return has_finished(self.work, "keep") and not kept
+
+    def fetch_unfinished(self) -> None:
+        """See ResultFolder.fetch_unfinished."""
+        prefix = self._beside + "/"
+        self._fetch([file.uri.removeprefix(prefix) for file in files_below(self._beside)])
+
+    def _fetch(self, names: Sequence[str]) -> None:
+        for name in names:
+            path = self.work / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.unlink(missing_ok=True)
+            fetch(file_info(joined(self._beside, name)), path)
+
+    def discard(self) -> None:
+        """See ResultFolder.discard."""
+        shutil.rmtree(self.work, ignore_errors=True)
+        writing.remove(self._beside)
+
+    def record(self, files: Sequence[str]) -> None:
+        """See ResultFolder.record. The last file is written after all others."""
+        *others, last = files
+        with ThreadPoolExecutor(_TRANSFERS) as pool:
+            list(pool.map(self._put, others))
+        self._put(last)
+
+    def _put(self, name: str) -> None:
+        writing.put(self.work / name, joined(self._beside, name), overwrite=True)
+
+    def publish(self) -> None:
+        """See ResultFolder.publish."""
+        known = {file.uri for file in files_below(self._beside)}
+        made = sorted(path for path in (self.work / RESULT).rglob("*") if path.is_file())
+        names = [str(path.relative_to(self.work)) for path in made]
+        # report and summary, which no stage has recorded
+        self.record(
+            [name for name in names if joined(self._beside, name) not in known]
+            + [f"{RESULT}/{SUMMARY}"]
+        )
+        writing.move_directory(joined(self._beside, RESULT), self.uri, SUMMARY)
+        self.end()
+
+    def end(self) -> None:
+        """See ResultFolder.end."""
+        writing.remove(self._beside)
+
+    def local_copy(self, name: str) -> Path | None:
+        """See ResultFolder.local_copy."""
+        path = self._copies / name
+        for file in files_below(joined(self.uri, name)):
+            copy = self._copies / file.uri.removeprefix(self.uri + "/")
+            if not copy.exists():
+                copy.parent.mkdir(parents=True, exist_ok=True)
+                fetch(file, copy)
+        return path if path.exists() else None
+
+
+_TRANSFERS = 8
+
+
+def _refuse(
+    folder: ResultFolder, *, is_there: bool, is_result: bool, resume: bool, overwrite: bool
+) -> None:
+    """Raise MrDedupError if there is a result or an unfinished run that must stay."""
+    name = without_secrets(folder.name)
+    if is_there and not overwrite:
+        raise MrDedupError(f"{name}: exists; give --overwrite to replace it")
+    if is_there and not is_result:
+        raise MrDedupError(f"{name}: not a result of mr-dedup dedup, and is not replaced")
+    if not resume and not overwrite and folder.has_unfinished():
+        raise MrDedupError(
+            f"{name}: a run was interrupted; --resume continues it, --overwrite discards it"
+        )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ import xxhash
 from mr_dedup.errors import FormatError, MrDedupError
 from mr_dedup.files.outputs import whole_file
 
-_MANIFEST = "manifest.json"
+MANIFEST = "manifest.json"
 _VERSION = 4
 _READ_BYTES = 1 << 20
 
@@ -28,13 +28,22 @@ class Stages:
     ``run`` are inputs and options under the names users know, as JSON types. With ``resume`` an
     interrupted run continues. Raises MrDedupError if its inputs or options differ, FormatError if
     its manifest is damaged. In a ``dry_run`` nothing is written, and no stage can be finished.
+    ``recorded`` is called with the names of files, in ``folder``, of each stage that is finished,
+    that of the manifest last.
     """
 
     def __init__(
-        self, folder: Path, run: Mapping[str, Any], *, resume: bool, dry_run: bool = False
+        self,
+        folder: Path,
+        run: Mapping[str, Any],
+        *,
+        resume: bool,
+        dry_run: bool = False,
+        recorded: Callable[[Sequence[str]], None] = lambda _: None,
     ) -> None:
         self.folder = folder
-        self._path = folder / _MANIFEST
+        self._recorded = recorded
+        self._path = folder / MANIFEST
         self._run = json.loads(json.dumps(run))
         self._done: dict[str, dict[str, Any]] = {}
         if resume and self._path.exists():
@@ -75,6 +84,7 @@ class Stages:
         sums = {name: checksum(self.folder / name) for name in files}
         self._done[stage] = {"files": sums, "values": json.loads(json.dumps(values))}
         self._write()
+        self._recorded([*files, MANIFEST])
 
     def _read(self) -> dict[str, dict[str, Any]]:
         try:
@@ -106,7 +116,7 @@ class Stages:
 def recorded_value(folder: Path, name: str) -> Any:
     """Return what the run in ``folder`` has under ``name``; None if it has no such value."""
     try:
-        return json.loads((folder / _MANIFEST).read_bytes())["run"].get(name)
+        return json.loads((folder / MANIFEST).read_bytes())["run"].get(name)
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
 
@@ -114,7 +124,7 @@ def recorded_value(folder: Path, name: str) -> Any:
 def has_finished(folder: Path, stage: str) -> bool:
     """Return whether a run in ``folder`` finished a stage; its files may be gone."""
     try:
-        return stage in json.loads((folder / _MANIFEST).read_bytes())["done"]
+        return stage in json.loads((folder / MANIFEST).read_bytes())["done"]
     except (OSError, ValueError, KeyError, TypeError):
         return False
 

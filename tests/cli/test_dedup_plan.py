@@ -132,8 +132,9 @@ def test_mistakes_are_those_of_a_run(tree, capfd, monkeypatch):
         [path, "-o", tree / "begun", "--resume", "-k", 3],
         [path, "-o", out, *cluster, "--archive", tree / "no.zip"],
         [path, "-o", out, *cluster, "-c", tree / "no.conf"],
-        ["hdfs:///crawl", "-o", out, *cluster],
-        ["hdfs:///crawl", "-o", out],
+        ["s4://crawl", "-o", out, *cluster],
+        ["s4://crawl", "-o", out],
+        [path, "-o", "https://crawl/out"],
     ]:
         said = mistake(capfd, *arguments, "--dry-run")
         assert files_of(tree) == before, arguments

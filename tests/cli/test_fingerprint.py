@@ -228,9 +228,9 @@ def test_what_cannot_be_is_one_line(tmp_path, capfd):
         ([path, "-o", out, "--weights", "heavy"], "--weights"),
         ([path, "-o", out, "--id-field", "text"], "--id-field"),
         ([path, "-o", out, "--python-bin", "python3"], "--python-bin: needs -r hadoop"),
-        (["hdfs:///x.jsonl", "-o", out], "hdfs:///x.jsonl: is on a cluster"),
-        ([path, "-o", "hdfs:///x.longs"], "hdfs:///x.longs: is on a cluster; give -r hadoop"),
-        ([path, "-o", out, "--rejects", "s3://x/y"], "s3://x/y: is on a cluster; give -r hadoop"),
+        (["s4://x/x.jsonl", "-o", out], "s4://x/x.jsonl: not a URI of a known store"),
+        ([path, "-o", "https://x/x.longs"], "https://x/x.longs: https:// is only read"),
+        ([path, "-o", out, "--rejects", "hf://x/y"], "hf://x/y: hf:// is only read"),
     ]:
         assert said in mistake(capfd, *arguments), arguments
         assert not out.exists()

@@ -137,8 +137,8 @@ def test_mistakes_are_one_line_and_write_nothing(tmp_path, capfd):
         ([path, "-o", out, "--stop-words", "xx"], "--stop-words must be one of"),
         ([path, "-o", out, "--id-field", "text"], "--id-field"),
         ([path, "-o", out, "--reducers", "3"], "--reducers: needs -r hadoop or -r emr"),
-        (["hdfs:///x.jsonl", "-o", out], "hdfs:///x.jsonl: is on a cluster"),
-        ([path, "-o", "hdfs:///idf.parquet"], "hdfs:///idf.parquet: expected a file here"),
+        (["s4://x/x.jsonl", "-o", out], "s4://x/x.jsonl: not a URI of a known store"),
+        ([path, "-o", "https://x/idf.parquet"], "https://x/idf.parquet: https:// is only read"),
     ]:
         assert said in mistake(capfd, "idf", *arguments), arguments
         assert not out.exists()
@@ -272,7 +272,7 @@ def test_weights_and_frequencies_that_do_not_fit_are_one_line(tmp_path, capfd, c
         ([*uses_idf, "--idf", "no.parquet"], "no.parquet: cannot be read: No such file"),
         ([*uses_idf, "--idf", tmp_path], "cannot be read: Is a directory"),
         ([*uses_idf, "--idf", path], "docs.jsonl: "),
-        ([*uses_idf, "--idf", "s3://b/f.parquet"], "--idf s3://b/f.parquet: expected a file here"),
+        ([*uses_idf, "--idf", "s4://b/f.parquet"], "s4://b/f.parquet: not a URI of a known store"),
         ([*uses_idf, "--idf", damaged], "damaged.parquet: "),
         ([*uses_idf, "--idf", table, "--features", "words:2"],
          f"{table}: document frequencies of words:1, normalize nfkc cannot weigh "

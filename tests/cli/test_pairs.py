@@ -202,8 +202,9 @@ def test_mistakes_are_one_line(corpus, capfd, tmp_path, runner):
         ([*good, "-k", "65"], "k must be from 0 to 64, not 65"),
         ([*good, "--design", "5-tables"], "design for k = 3 must be one of"),
         ([*good, "--reducers", "3"], "--reducers: needs -r hadoop or -r emr"),
-        (["hdfs:///a.longs"], "hdfs:///a.longs: is on a cluster; give -r hadoop"),
-        ([*good, "--with", "s3://b/a.longs"], "s3://b/a.longs: is on a cluster"),
+        (["s4://b/a.longs"], "s4://b/a.longs: not a URI of a known store"),
+        ([*good, "--with", "s4://b/a.longs"], "s4://b/a.longs: not a URI of a known store"),
+        ([*good, "-o", "https://b/pairs.tsv"], "https://b/pairs.tsv: https:// is only read"),
     ):
         assert reason in mistake(capfd, *arguments, "-r", runner), arguments
 

@@ -230,7 +230,7 @@ def test_killed_while_it_runs_it_has_changed_nothing(tmp_path, capfd):
         (["a.txt", "-o", "o", "--store", "folder"], "folder: contains files, but no store of URLs"),
         (["a.txt", "-o", "o", "--mirrors", "bad"], "bad, line 1: names a.org a second time"),
         (["a.txt", "-", "-o", "o", "-r", "local"], "-r local: standard input is read by one"),
-        (["hdfs:///a.txt", "-o", "o"], "hdfs:///a.txt: is on a cluster; give -r hadoop or -r emr"),
+        (["s4://b/a.txt", "-o", "o"], "s4://b/a.txt: not a URI of a known store"),
     ],
 )
 def test_mistakes(tmp_path, capfd, monkeypatch, arguments, message):
