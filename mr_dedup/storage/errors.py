@@ -189,7 +189,9 @@ def _status(error: BaseException) -> int | None:
     """Return the HTTP status that an exception, or what caused it, reports."""
     for each in _chain(error):
         response = getattr(each, "response", None)
-        found = [getattr(each, name, None) for name in ("status", "status_code", "code")]
+        # aiohttp has "status", azure "status_code", gcsfs "code"
+        names = (name for name in ("status", "status_code", "code") if name in dir(each))
+        found = [getattr(each, next(names, ""), None)]
         if isinstance(response, dict):
             found.append(response.get("ResponseMetadata", {}).get("HTTPStatusCode"))
         elif response is not None:

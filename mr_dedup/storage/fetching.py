@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from mr_dedup.errors import FormatError, MrDedupError
 from mr_dedup.files.io_errors import writing
 from mr_dedup.interrupts import removed_at_forced_end
-from mr_dedup.storage.errors import ChangedError, ShortReadError
+from mr_dedup.storage.errors import ChangedError, ShortReadError, is_transient
 from mr_dedup.storage.listing import RemoteFile, file_info
 from mr_dedup.storage.retries import RETRIES, Retries, repeated
 from mr_dedup.storage.stores import open_store, store_of
@@ -56,6 +56,8 @@ def _read_piece(file: RemoteFile, piece: Piece, retries: Retries, skips: bool = 
             data = _requested(file, system, path, piece, skips)
         except NoRangesError as error:
             return error
+        if len(data) != size:
+            require_unchanged(file, retries)
         if len(data) < size:
             raise ShortReadError(f"got {len(data):,} bytes of {size:,}")
         if len(data) > size:
@@ -66,7 +68,13 @@ def _read_piece(file: RemoteFile, piece: Piece, retries: Retries, skips: bool = 
             )  # fmt: skip
         return data
 
-    data = repeated(file.uri, request, retries)
+    try:
+        data = repeated(file.uri, request, retries)
+    except MrDedupError as error:
+        if error.__cause__ is not None and not is_transient(error.__cause__):
+            # a piece beyond the end of a shorter version, for example
+            require_unchanged(file, retries)
+        raise
     if isinstance(data, NoRangesError):
         raise data
     return data
@@ -147,8 +155,9 @@ def fetch(
                     copy_ranges(file, [Piece(0, file.size_bytes)], handle, pool, retries)
                 except NoRangesError:
                     stream(file, handle, retries=retries)
-                _check(file, handle)
+            # of another version also the checksum is another one
             require_unchanged(file, retries)
+            _check(file, handle)
         except BaseException:
             path.unlink(missing_ok=True)
             raise

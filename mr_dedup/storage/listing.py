@@ -235,7 +235,8 @@ class _Tree:
                 raise
             return [entry] if entry["type"] == "file" else self._listed(path)
 
-        return repeated(self.uri, request)
+        found = repeated(self.uri, request)
+        return [each for each in found if not self._hides(each["name"], path)]
 
     def _listed(self, folder: str) -> list[Entry]:
         """Return what is in a directory: nothing if it does not exist."""
@@ -253,7 +254,7 @@ class _Tree:
         if any(each["name"].strip("/") == path and each["type"] == "directory" for each in entries):
             # of names with "//", which stand for a directory without a name
             return self._below(folder)
-        return [each for each in entries if not self._hides(each["name"], folder)]
+        return entries
 
     def _below(self, folder: str) -> list[Entry]:
         """Return all files in a directory and its subdirectories."""

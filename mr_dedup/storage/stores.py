@@ -85,7 +85,6 @@ _HTTP = Store(
 _HUB = Store(
     "hf", "huggingface_hub", "hf", is_writable=False,
     info_options={"refresh": True, "expand_info": True},
-    options={"use_listings_cache": False},
 )  # fmt: skip
 
 STORES: dict[str, Store] = {
@@ -158,6 +157,9 @@ def open_store(uri: str) -> tuple[Any, str]:
     if store is _S3:
         # this package repeats what was read in part; the store's, requests that were refused
         system.retries = 1
+    if store is _HUB:
+        # it remembers listings, whatever it is passed
+        system.dircache.clear()
     return system, path
 
 
