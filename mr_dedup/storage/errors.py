@@ -59,7 +59,21 @@ _TRANSIENT_NUMBERS = {
     errno.EIO,
 }
 _TRANSIENT_STATUSES = {408, 425, 429}
-_TRANSIENT_NAMES = ("Timeout", "Connection", "IncompleteRead", "Payload", "Disconnected")
+_TRANSIENT_NAMES = (
+    "ChunkedEncoding",
+    "Connection",
+    "Disconnected",
+    "IncompleteRead",
+    "NetworkError",
+    "Payload",
+    "ProtocolError",
+    "ProxyError",
+    "ServiceRequest",
+    "ServiceResponse",
+    "Timeout",
+)
+"""Parts of the names of exceptions of a connection that failed, or ended too early."""
+
 _FINAL = (
     FileNotFoundError,
     PermissionError,
@@ -157,11 +171,16 @@ def reason_of(error: BaseException) -> str:
         return "no such bucket"
     if is_missing(error):
         return "no such file"
-    if isinstance(error, PermissionError) or status in _DENIED_STATUSES:
+    if isinstance(error, PermissionError) or status in _DENIED_STATUSES or _is_forbidden(error):
         return f"access denied: {_message(error)}"
     if isinstance(error, TimeoutError) or "Timeout" in type(error).__name__:
         return "the store did not respond in time"
     return _message(error) + (f" (HTTP status {status})" if status else "")
+
+
+def _is_forbidden(error: BaseException) -> bool:
+    """Return whether it is gcsfs's error for the status 403, which has its words alone."""
+    return type(error) is OSError and str(error).startswith("Forbidden")
 
 
 def _origin(error: BaseException) -> BaseException:
@@ -188,6 +207,9 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
 def _status(error: BaseException) -> int | None:
     """Return the HTTP status that an exception, or what caused it, reports."""
     for each in _chain(error):
+        if type(each).__module__ == "aiohttp.http_exceptions":
+            # of a response that is cut off: its status is not the server's
+            continue
         response = getattr(each, "response", None)
         # aiohttp has "status", azure "status_code", gcsfs "code"
         names = (name for name in ("status", "status_code", "code") if name in dir(each))

@@ -289,8 +289,9 @@ class ProxyHandler(Handler):
     do_HEAD = do_POST = do_PUT = do_DELETE = do_PATCH = do_GET
 
     def fits(self, fault):
+        part = self.headers.get("Range") or self.headers.get("x-ms-range") or ""
         return fault.met < fault.times and re.search(
-            fault.pattern, f"{self.command} {unquote(self.path)} {self.headers.get('Range', '')}"
+            fault.pattern, f"{self.command} {unquote(self.path)} {part}"
         )
 
     def read_chunked(self):
