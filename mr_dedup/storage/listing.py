@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from mr_dedup.errors import MrDedupError
-from mr_dedup.storage.errors import is_missing, reason_of
+from mr_dedup.storage.errors import is_missing
 from mr_dedup.storage.globs import as_regex, fixed_part, is_glob, levels_of
 from mr_dedup.storage.retries import repeated
 from mr_dedup.storage.stores import open_store, store_of
@@ -19,6 +19,8 @@ from mr_dedup.storage.uris import without_secrets
 
 _LISTED_AT_ONCE = 16
 """Directories that are listed at the same time."""
+
+_WITH_BUCKETS = ("s3", "gs", "abfs")
 
 _VERSIONS = ("generation", "blob_id", "ETag", "etag", "Last-Modified", "modification_time")
 """Where stores report a file's version."""
@@ -129,9 +131,19 @@ def _files_of(name: str) -> list[RemoteFile]:
             found = tree.at([tree.path])
         files = tree.files(found)
     if not files:
-        reason = "contains no files" if is_pattern or is_directory(name) else "no such file"
-        raise MrDedupError(f"{without_secrets(name)}: {reason}")
+        raise MrDedupError(f"{without_secrets(name)}: {_reason_of_none(name, is_pattern)}")
     return files
+
+
+def _reason_of_none(name: str, is_pattern: bool) -> str:
+    """Return why a name stands for no files."""
+    scheme, _, path = name.partition("://")
+    if store_of(name).protocol in _WITH_BUCKETS:
+        # who may not look for the bucket still learns that there is no such file
+        with contextlib.suppress(MrDedupError):
+            if _type_of(f"{scheme}://{path.partition('/')[0]}") is None:
+                return "no such bucket"
+    return "contains no files" if is_pattern or is_directory(name) else "no such file"
 
 
 Entry = Mapping[str, Any]
@@ -229,8 +241,7 @@ class _Tree:
             try:
                 entry = self.system.info(path, **store_of(self.uri).info_options)
             except Exception as error:
-                # a bucket that does not exist is an error
-                if is_missing(error) and path.strip("/").count("/"):
+                if is_missing(error):
                     return []
                 raise
             return [entry] if entry["type"] == "file" else self._listed(path)
@@ -244,10 +255,10 @@ class _Tree:
         def request() -> list[Entry]:
             try:
                 return list(self.system.ls(folder, detail=True))
-            except (FileNotFoundError, NotADirectoryError) as error:
-                if reason_of(error) == "no such bucket":
-                    raise
-                return []
+            except Exception as error:
+                if is_missing(error) or isinstance(error, NotADirectoryError):
+                    return []
+                raise
 
         entries = repeated(self.uri, request)
         path = folder.strip("/")

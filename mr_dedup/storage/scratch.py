@@ -342,7 +342,7 @@ _THROUGH_BYTES = 1 << 18
 def _copy_through(file: RemoteFile, handle: int, piece: Piece, end: bytes) -> None:
     """Copy what follows a piece up to ``end``, if the piece does not end with it."""
     size, stop = file.size_bytes or 0, piece.stop
-    if stop >= size or os.pread(handle, len(end), stop - len(end)) == end:
+    if stop >= size or os.pread(handle, len(end), max(piece.start, stop - len(end))) == end:
         return
     if piece.start and not _contains(handle, piece, end):
         # what the piece is part of began before it

@@ -24,6 +24,9 @@ _ATTEMPTS = 5
 
 _CONNECTIONS = 32
 
+_QUOTED = re.compile(r"([!#$&-;=?-\[\]_a-z~]|%[0-9A-Fa-f]{2})*")
+"""A web address without characters that have to be quoted."""
+
 
 @dataclass(frozen=True, eq=False)
 class Store:
@@ -148,6 +151,9 @@ def open_store(uri: str) -> tuple[Any, str]:
                 options |= kind._get_kwargs_from_urls(uri)
             if store is _HTTP and not urlsplit(uri).hostname:
                 raise ValueError("not a web address")
+            if store is _HTTP:
+                # one that is quoted is sent as it is: its signature would not fit another
+                options["encoded"] = _QUOTED.fullmatch(uri) is not None
             scheme = scheme_of(uri) if store is _HTTP else store.protocol
             # not fsspec.core.url_to_fs, which splits a URI at "::"
             system = kind(**options)

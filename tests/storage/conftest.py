@@ -1,5 +1,8 @@
 """A store of each kind."""
 
+import asyncio
+import time
+
 import pytest
 
 from tests.engines.hadoop.conftest import cluster  # noqa: F401 (a fixture)
@@ -97,3 +100,11 @@ def web(web_server):
 def hf(hub_server):
     with stores.hub_place(hub_server) as place:
         yield place
+
+
+@pytest.fixture
+def quick(monkeypatch):
+    """Have the stores' own packages wait for a short time only before they repeat a request."""
+    slept = asyncio.sleep
+    monkeypatch.setattr(asyncio, "sleep", lambda seconds, *rest: slept(min(seconds, 0.02), *rest))
+    monkeypatch.setattr(time, "sleep", lambda seconds, slept=time.sleep: slept(min(seconds, 0.02)))

@@ -19,16 +19,6 @@ STORES = ["s3", "gs", "http", "hf", pytest.param("az", marks=pytest.mark.slow)]
 
 
 @pytest.fixture
-def quick(monkeypatch):
-    """Have the stores' own packages wait for a short time only before they repeat a request."""
-    import asyncio
-
-    slept = asyncio.sleep
-    monkeypatch.setattr(asyncio, "sleep", lambda seconds, *rest: slept(min(seconds, 0.02), *rest))
-    monkeypatch.setattr(time, "sleep", lambda seconds, slept=time.sleep: slept(min(seconds, 0.02)))
-
-
-@pytest.fixture
 def place(place, quick):
     if place.scheme == "hdfs":
         pytest.skip("has no proxy; the tests on Hadoop end daemons")
@@ -165,7 +155,7 @@ def test_a_server_that_never_responds(request, quick, kind, fault, capfd):
 
 def test_every_store_has_limits_of_time():
     """Also those that the tests above make shorter."""
-    from mr_dedup.storage.stores import _options, STORES, _class_of
+    from mr_dedup.storage.stores import STORES, _class_of, _options
 
     for scheme in ("s3", "gs", "http", "az"):
         store = STORES[scheme]
