@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import errno
+import re
+import ssl
 from collections.abc import Iterator
 
 from mr_dedup.errors import MrDedupError, shortened
@@ -21,7 +24,9 @@ _PACKAGES = {
     "hdfs_native",
     "hf_xet",
     "httpcore",
+    "httpcore2",
     "httpx",
+    "httpx2",
     "huggingface_hub",
     "requests",
     "s3fs",
@@ -54,8 +59,32 @@ _TRANSIENT_NUMBERS = {
     errno.EIO,
 }
 _TRANSIENT_STATUSES = {408, 425, 429}
-_TRANSIENT_NAMES = ("Timeout", "Connection", "IncompleteRead", "Payload", "Disconnected")
-_FINAL = (FileNotFoundError, PermissionError, FileExistsError, IsADirectoryError)
+_TRANSIENT_NAMES = (
+    "ChunkedEncoding",
+    "Connection",
+    "Disconnected",
+    "IncompleteRead",
+    "NetworkError",
+    "Payload",
+    "ProtocolError",
+    "ProxyError",
+    "ServiceRequest",
+    "ServiceResponse",
+    "Timeout",
+)
+"""Parts of the names of exceptions of a connection that failed, or ended too early."""
+
+_FINAL = (
+    FileNotFoundError,
+    PermissionError,
+    FileExistsError,
+    IsADirectoryError,
+    NotADirectoryError,
+    ssl.SSLCertVerificationError,
+)
+_MISSING_STATUSES = {404, 410}
+_DENIED_STATUSES = {401, 403}
+_WEB_ADDRESS = re.compile(r"https?://[^\s'\"<>)\],]+")
 
 
 class ChangedError(MrDedupError):
@@ -92,9 +121,18 @@ def storage_errors(uri: str) -> Iterator[None]:
 
 def is_of_a_store(error: BaseException) -> bool:
     """Return whether an exception reports a failure of a store or of the network."""
-    if isinstance(error, (OSError, TimeoutError)):
+    if isinstance(error, (OSError, TimeoutError, asyncio.TimeoutError)):
         return True
     return any(kind.__module__.partition(".")[0] in _PACKAGES for kind in type(error).__mro__)
+
+
+def is_missing(error: BaseException) -> bool:
+    """Return whether an exception reports that there is no such file.
+
+    fsspec reports any failure of a web server as FileNotFoundError: what caused it counts.
+    """
+    error = _origin(error)
+    return isinstance(error, FileNotFoundError) or _status(error) in _MISSING_STATUSES
 
 
 def is_transient(error: BaseException) -> bool:
@@ -103,9 +141,11 @@ def is_transient(error: BaseException) -> bool:
     >>> is_transient(ConnectionResetError()), is_transient(PermissionError())
     (True, False)
     """
-    if isinstance(error, _FINAL) or not is_of_a_store(error):
+    error = _origin(error)
+    if not is_of_a_store(error) or any(isinstance(each, _FINAL) for each in _chain(error)):
         return False
-    if isinstance(error, (ConnectionError, TimeoutError, ShortReadError)):
+    kinds = (ConnectionError, TimeoutError, asyncio.TimeoutError, ShortReadError)
+    if isinstance(error, kinds):
         return True
     status = _status(error)
     if status is not None:
@@ -118,22 +158,41 @@ def is_transient(error: BaseException) -> bool:
 
 def reason_of(error: BaseException) -> str:
     """Return why a store failed, in a few words, without credentials."""
+    error = _origin(error)
     chain = list(_chain(error))
     names = {kind.__name__ for each in chain for kind in type(each).__mro__}
+    status = _status(error)
     if names & _CREDENTIALS:
         return (
             f"no credentials: {_message(error)}; they are looked for as the store's own tools do, "
             "in the environment and in the configuration of this user"
         )
-    if isinstance(error, FileNotFoundError):
-        said = _message(error)
-        return f"no such bucket: {said}" if "bucket" in said.lower() else "no such file"
-    if isinstance(error, PermissionError):
+    if any(word in _message(error).lower() for word in ("bucket does not", "no such container")):
+        return "no such bucket"
+    if is_missing(error):
+        return "no such file"
+    if isinstance(error, PermissionError) or status in _DENIED_STATUSES or _is_forbidden(error):
         return f"access denied: {_message(error)}"
-    status = _status(error)
     if isinstance(error, TimeoutError) or "Timeout" in type(error).__name__:
         return "the store did not respond in time"
     return _message(error) + (f" (HTTP status {status})" if status else "")
+
+
+def _is_forbidden(error: BaseException) -> bool:
+    """Return whether it is gcsfs's error for the status 403, which has its words alone."""
+    return type(error) is OSError and str(error).startswith("Forbidden")
+
+
+def _origin(error: BaseException) -> BaseException:
+    """Return the failure of a web server that fsspec reports as FileNotFoundError."""
+    cause = error.__cause__
+    if isinstance(error, FileNotFoundError) and cause is not None and _is_of_the_web(cause):
+        return cause
+    return error
+
+
+def _is_of_the_web(error: BaseException) -> bool:
+    return isinstance(error, TimeoutError) or type(error).__module__.startswith("aiohttp")
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
@@ -148,8 +207,13 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
 def _status(error: BaseException) -> int | None:
     """Return the HTTP status that an exception, or what caused it, reports."""
     for each in _chain(error):
+        if type(each).__module__ == "aiohttp.http_exceptions":
+            # of a response that is cut off: its status is not the server's
+            continue
         response = getattr(each, "response", None)
-        found = [getattr(each, name, None) for name in ("status", "status_code", "code")]
+        # aiohttp has "status", azure "status_code", gcsfs "code"
+        names = (name for name in ("status", "status_code", "code") if name in dir(each))
+        found = [getattr(each, next(names, ""), None)]
         if isinstance(response, dict):
             found.append(response.get("ResponseMetadata", {}).get("HTTPStatusCode"))
         elif response is not None:
@@ -161,6 +225,8 @@ def _status(error: BaseException) -> int | None:
 
 
 def _message(error: BaseException) -> str:
+    """Return what an exception says, in one line, without what may be a credential."""
     said = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
     said = " ".join(str(said).split()).rstrip(".")
+    said = _WEB_ADDRESS.sub(lambda found: without_secrets(found[0]), said)
     return shortened(said, 300) or type(error).__name__

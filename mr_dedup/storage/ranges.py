@@ -5,12 +5,14 @@ from __future__ import annotations
 import io
 import os
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from mr_dedup.files.io_errors import writing
-from mr_dedup.storage.fetching import Piece, copy_ranges
+from mr_dedup.storage.fetching import Piece, copy_ranges, require_unchanged, stream
 from mr_dedup.storage.listing import RemoteFile
+from mr_dedup.storage.web import NoRangesError
 
 _BLOCK_BYTES = 2 << 20
 """What is fetched at a time: more than a page of Parquet, and less than a column of a row group."""
@@ -35,7 +37,7 @@ class RangeSource:
 
 class _RangeFile(io.RawIOBase):
     def __init__(self, source: RangeSource) -> None:
-        self._file = source.file
+        self._file, self._folder = source.file, source.folder
         self._size = source.file.size_bytes or 0
         self._position = 0
         self._fetched: set[int] = set()
@@ -70,13 +72,26 @@ class _RangeFile(io.RawIOBase):
         blocks = range(start // _BLOCK_BYTES, -(-stop // _BLOCK_BYTES))
         missing = [block for block in blocks if block not in self._fetched]
         if missing:
-            ranges = [
-                Piece(block * _BLOCK_BYTES, min((block + 1) * _BLOCK_BYTES, self._size))
-                for block in missing
-            ]
-            with writing(self._file.uri):
-                copy_ranges(self._file, ranges, self._copy.fileno(), None)
+            with writing(self._folder):
+                try:
+                    copy_ranges(self._file, self._ranges(missing), self._copy.fileno(), None)
+                except NoRangesError:
+                    # it sends a whole file for each block, so it is read once
+                    missing = list(range(-(-self._size // _BLOCK_BYTES)))
+                    stream(self._file, self._copy.fileno())
+            # a store that does not check the version itself
+            require_unchanged(self._file)
             self._fetched.update(missing)
+
+    def _ranges(self, blocks: Sequence[int]) -> list[Piece]:
+        """Return the pieces of consecutive blocks: one request for several blocks."""
+        ranges: list[Piece] = []
+        for block in blocks:
+            start, stop = block * _BLOCK_BYTES, min((block + 1) * _BLOCK_BYTES, self._size)
+            if ranges and ranges[-1].stop == start:
+                start = ranges.pop().start
+            ranges.append(Piece(start, stop))
+        return ranges
 
     def close(self) -> None:
         self._copy.close()

@@ -16,12 +16,24 @@ from types import TracebackType
 from mr_dedup.errors import MrDedupError
 from mr_dedup.files.io_errors import writing
 from mr_dedup.files.temporary import temporary_folder
-from mr_dedup.storage.fetching import PIECE_BYTES, Piece, copy_ranges, fetch, require_unchanged
+from mr_dedup.interrupts import removed_at_forced_end
+from mr_dedup.storage.fetching import (
+    PIECE_BYTES,
+    Piece,
+    copy_ranges,
+    fetch,
+    require_unchanged,
+    stream,
+)
 from mr_dedup.storage.listing import RemoteFile
 from mr_dedup.storage.uris import file_name, without_secrets
+from mr_dedup.storage.web import NoRangesError
 
 _REQUESTS = 16
 """Requests at a time."""
+
+_NAME_BYTES = 100
+"""Of the end of a file's name, in the name of its copy."""
 
 _DISK_SHARE, _MAX_DEFAULT_BYTES = 2, 16 << 30
 
@@ -67,13 +79,22 @@ class ScratchSettings:
 
 @dataclass(eq=False)
 class _Copy:
-    """A copy of a file, or of a range of it at the same offset."""
+    """A copy of a file, or of a range of it at the same offset.
+
+    Attributes:
+        path: Its path.
+        size_bytes: What it takes of the bound: about at first, exactly once it is made.
+        users: The threads that use it or wait for it.
+        last_use: A number that grows with each use.
+        is_made: Set once it is complete, or has failed.
+        error: Why it failed.
+    """
 
     path: Path
     size_bytes: int
     users: int = 0
     last_use: int = 0
-    is_whole: threading.Event = field(default_factory=threading.Event)
+    is_made: threading.Event = field(default_factory=threading.Event)
     error: BaseException | None = None
 
 
@@ -101,9 +122,9 @@ class Wanted:
 
     @property
     def size_bytes(self) -> int:
-        """About how large the copy is."""
-        end = self.stop if self.stop is not None else self.file.size_bytes or 0
-        return max(0, end - self.start)
+        """How large the copy is, without what ``through`` adds; 0 if the store does not report."""
+        size = self.file.size_bytes or 0
+        return max(0, (size if self.stop is None else min(self.stop, size)) - self.start)
 
 
 class Scratch:
@@ -113,7 +134,8 @@ class Scratch:
 
     Attributes:
         folder: An existing directory.
-        max_bytes: The size of all copies. A task waits until others have released theirs.
+        max_bytes: The size of all copies. A thread waits until others have released theirs. What
+            ``through`` adds to a copy, and a file of unknown size, count once they are copied.
         fetched_bytes: How much was fetched so far.
     """
 
@@ -138,9 +160,9 @@ class Scratch:
     ) -> None:
         if self._pool is not None:
             self._pool.shutdown(cancel_futures=True)
-        for copy in self._copies.values():
-            copy.path.unlink(missing_ok=True)
-        self._copies.clear()
+        with self._changed:
+            for wanted in list(self._copies):
+                self._remove(wanted)
 
     @contextlib.contextmanager
     def copies(self, wanted: Sequence[Wanted]) -> Iterator[list[Path]]:
@@ -156,7 +178,7 @@ class Scratch:
         try:
             self._fetch(missing)
             for copy in copies:
-                copy.is_whole.wait()
+                copy.is_made.wait()
                 if copy.error is not None:
                     raise copy.error
             yield [copy.path for copy in copies]
@@ -183,8 +205,7 @@ class Scratch:
             for each in distinct:
                 if each in known:
                     continue
-                name = f"{next(self._numbers):08}-{file_name(each.file.uri)[-100:]}"
-                copy = _Copy(self.folder / name.replace("/", "_"), each.size_bytes)
+                copy = _Copy(self.folder / self._name_of(each), each.size_bytes)
                 self._copies[each] = known[each] = copy
                 self._used_bytes += copy.size_bytes
                 missing.append((each, copy))
@@ -192,6 +213,12 @@ class Scratch:
             for copy in copies:
                 copy.users += 1
             return copies, missing
+
+    def _name_of(self, wanted: Wanted) -> str:
+        """Return the name of a new copy: with the file's endings, and of a bounded length."""
+        name = os.fsencode(file_name(wanted.file.uri).replace("/", "_").replace("\0", "_"))
+        end = name[-_NAME_BYTES:].decode(errors="ignore")
+        return f"{next(self._numbers):08}-{end}"
 
     def _make_room(self, size_bytes: int, kept: set[Wanted]) -> bool:
         """Remove copies that are not in use, the longest unused first; return if it is enough."""
@@ -220,50 +247,63 @@ class Scratch:
 
     def _fetch(self, missing: Sequence[tuple[Wanted, _Copy]]) -> None:
         """Fetch copies, several files at a time, a large one in parallel pieces."""
-        if self._pool is None:
-            with self._changed:
-                self._pool = self._pool or ThreadPoolExecutor(_REQUESTS)
-        pool = self._pool
-        small = [each for each in missing if each[0].size_bytes <= PIECE_BYTES]
-        # a large file's own pieces fill the pool: its task waits outside of it
-        tasks = [pool.submit(self._fetch_one, *each, None) for each in small]
         try:
+            pool = self._threads()
+            small = [each for each in missing if each[0].size_bytes <= PIECE_BYTES]
+            tasks = [pool.submit(self._fetch_one, *each, None) for each in small]
+            # a large file's own pieces fill the pool: its task waits outside of it
             for each in missing:
                 if each[0].size_bytes > PIECE_BYTES:
                     self._fetch_one(*each, pool)
             for task in tasks:
                 task.result()
-        except BaseException:
-            for (_, copy), task in zip(small, tasks, strict=True):
-                if task.cancel():
-                    self._failed(copy, MrDedupError("interrupted"))
+        except BaseException as error:
+            # other threads may wait for these; tasks that run remove what they make
+            for _, copy in missing:
+                self._made(copy, MrDedupError(f"interrupted: {type(error).__name__}"))
             raise
+
+    def _threads(self) -> ThreadPoolExecutor:
+        with self._changed:
+            if self._pool is None:
+                self._pool = ThreadPoolExecutor(_REQUESTS)
+            return self._pool
 
     def _fetch_one(self, wanted: Wanted, copy: _Copy, pool: ThreadPoolExecutor | None) -> None:
         """Fetch one copy; its error is raised where the copy is used."""
+        if copy.is_made.is_set():
+            return
         try:
             if wanted.is_whole:
-                fetch(wanted.file, copy.path, pool)
+                fetch(wanted.file, copy.path, pool, max_bytes=self.max_bytes)
             else:
                 fetch_range(wanted, copy.path, pool)
-            status = copy.path.stat()
-            with self._changed:
-                # of a range the file has holes
-                self.fetched_bytes += min(status.st_size, 512 * status.st_blocks)
-        except BaseException as error:
-            self._failed(copy, error)
-            if not isinstance(error, Exception):
-                raise
+        except Exception as error:
+            self._made(copy, error)
         else:
-            copy.is_whole.set()
+            self._made(copy)
 
-    def _failed(self, copy: _Copy, error: BaseException) -> None:
+    def _made(self, copy: _Copy, error: BaseException | None = None) -> None:
+        """Note that a copy is complete or, with an error, has failed and is removed."""
         with self._changed:
-            copy.error = error
-            for wanted, other in list(self._copies.items()):
-                if other is copy:
-                    self._remove(wanted)
-            copy.is_whole.set()
+            if copy.is_made.is_set():
+                if copy.error is not None:
+                    # it failed before: what was made since then is not used
+                    copy.path.unlink(missing_ok=True)
+                return
+            if error is None:
+                status = copy.path.stat()
+                # of a range the file has holes
+                size = min(status.st_size, 512 * status.st_blocks)
+                self.fetched_bytes += size
+                self._used_bytes += max(size, copy.size_bytes) - copy.size_bytes
+                copy.size_bytes = max(size, copy.size_bytes)
+            else:
+                copy.error = error
+                for wanted, other in list(self._copies.items()):
+                    if other is copy:
+                        self._remove(wanted)
+            copy.is_made.set()
             self._changed.notify_all()
 
 
@@ -271,14 +311,14 @@ def fetch_range(wanted: Wanted, path: Path, pool: ThreadPoolExecutor | None) -> 
     """Copy a range of a file to the same offset of the new file ``path``; raises MrDedupError."""
     file, size = wanted.file, wanted.file.size_bytes
     assert size is not None
-    stop = size if wanted.stop is None else min(wanted.stop, size)
-    with writing(path):
+    wanted_piece = Piece(wanted.start, size if wanted.stop is None else min(wanted.stop, size))
+    with writing(path), removed_at_forced_end(path):
         handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
         try:
             os.ftruncate(handle, size)
-            copy_ranges(file, [Piece(wanted.start, stop)], handle, pool)
+            _copy_piece(file, wanted_piece, handle, pool)
             if wanted.through is not None:
-                _copy_through(file, handle, Piece(wanted.start, stop), wanted.through)
+                _copy_through(file, handle, wanted_piece, wanted.through)
             require_unchanged(file)
         except BaseException:
             path.unlink(missing_ok=True)
@@ -287,13 +327,22 @@ def fetch_range(wanted: Wanted, path: Path, pool: ThreadPoolExecutor | None) -> 
             os.close(handle)
 
 
+def _copy_piece(
+    file: RemoteFile, piece: Piece, handle: int, pool: ThreadPoolExecutor | None
+) -> None:
+    try:
+        copy_ranges(file, [piece], handle, pool)
+    except NoRangesError:
+        stream(file, handle, piece)
+
+
 _THROUGH_BYTES = 1 << 18
 
 
 def _copy_through(file: RemoteFile, handle: int, piece: Piece, end: bytes) -> None:
     """Copy what follows a piece up to ``end``, if the piece does not end with it."""
     size, stop = file.size_bytes or 0, piece.stop
-    if stop >= size or os.pread(handle, len(end), stop - len(end)) == end:
+    if stop >= size or os.pread(handle, len(end), max(piece.start, stop - len(end))) == end:
         return
     if piece.start and not _contains(handle, piece, end):
         # what the piece is part of began before it
@@ -301,15 +350,17 @@ def _copy_through(file: RemoteFile, handle: int, piece: Piece, end: bytes) -> No
     step = _THROUGH_BYTES
     while stop < size:
         following = Piece(stop, min(stop + step, size))
-        copy_ranges(file, [following], handle, None)
-        if _contains(handle, following, end):
+        _copy_piece(file, following, handle, None)
+        # one may begin in what precedes
+        if _contains(handle, Piece(max(piece.start, stop - len(end) + 1), following.stop), end):
             return
         stop, step = following.stop, min(4 * step, PIECE_BYTES)
 
 
 def _contains(handle: int, piece: Piece, wanted: bytes) -> bool:
+    """Return whether a range of a file contains ``wanted``."""
     return any(
-        wanted in os.pread(handle, min(PIECE_BYTES, piece.stop - start), start)
+        wanted in os.pread(handle, min(PIECE_BYTES + len(wanted) - 1, piece.stop - start), start)
         for start in range(piece.start, piece.stop, PIECE_BYTES)
     )
 

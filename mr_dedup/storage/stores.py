@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import importlib.util
+import logging
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import urlsplit
 
 from mr_dedup.errors import MrDedupError
 from mr_dedup.storage.errors import storage_errors
@@ -20,8 +24,11 @@ _ATTEMPTS = 5
 
 _CONNECTIONS = 32
 
+_QUOTED = re.compile(r"([!#$&-;=?-\[\]_a-z~]|%[0-9A-Fa-f]{2})*")
+"""A web address without characters that have to be quoted."""
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, eq=False)
 class Store:
     """A kind of store.
 
@@ -32,6 +39,8 @@ class Store:
         is_writable: Whether results can be written there.
         lists: Whether it has directories.
         renames: Whether a directory is renamed at once, as a whole.
+        tries: How often a request is tried by this package: the store's own repeats some too.
+        info_options: Arguments for fsspec's ``info``: a file's status now, not a remembered one.
         options: Arguments for fsspec, which the user's configuration of fsspec overrides.
     """
 
@@ -41,6 +50,8 @@ class Store:
     is_writable: bool = True
     lists: bool = True
     renames: bool = False
+    tries: int = 3
+    info_options: Mapping[str, Any] = field(default_factory=dict)
     options: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -57,17 +68,27 @@ _S3 = Store(
     },
 )  # fmt: skip
 _GCS = Store("gs", "gcsfs", "gcs", options={"use_listings_cache": False})
-_AZURE = Store("abfs", "adlfs", "azure", options={"use_listings_cache": False})
+_AZURE = Store(
+    "abfs", "adlfs", "azure",
+    options={
+        "use_listings_cache": False,
+        "connection_timeout": _CONNECT_SECONDS,
+        "read_timeout": _READ_SECONDS,
+    },
+)  # fmt: skip
 _HDFS = Store("hdfs", "hdfs_native", "hdfs", renames=True)
 _HTTP = Store(
-    "http", "aiohttp", "http", is_writable=False, lists=False,
+    "http", "aiohttp", "http", is_writable=False, lists=False, tries=5,
     options={
         "use_listings_cache": False,
         # compressed on the way, its size would be another one
         "headers": {"Accept-Encoding": "identity"},
     },
 )  # fmt: skip
-_HUB = Store("hf", "huggingface_hub", "hf", is_writable=False)
+_HUB = Store(
+    "hf", "huggingface_hub", "hf", is_writable=False,
+    info_options={"refresh": True, "expand_info": True},
+)  # fmt: skip
 
 STORES: dict[str, Store] = {
     "s3": _S3,
@@ -121,19 +142,86 @@ def open_store(uri: str) -> tuple[Any, str]:
             f"{without_secrets(uri)}: needs the package {store.module}: "
             f"pip install 'mr-dedup[{store.extra}]'"
         )
+    _silence(store.module)
+    try:
+        with storage_errors(uri):
+            kind = _class_of(store, scheme_of(uri))
+            options = _options(store, kind)
+            if store in (_HDFS, _AZURE):
+                options |= kind._get_kwargs_from_urls(uri)
+            if store is _HTTP and not urlsplit(uri).hostname:
+                raise ValueError("not a web address")
+            if store is _HTTP:
+                # one that is quoted is sent as it is: its signature would not fit another
+                options["encoded"] = _QUOTED.fullmatch(uri) is not None
+            scheme = scheme_of(uri) if store is _HTTP else store.protocol
+            # not fsspec.core.url_to_fs, which splits a URI at "::"
+            system = kind(**options)
+            path = kind._strip_protocol(scheme + uri[uri.index("://") :])
+    except (ValueError, ImportError) as error:
+        raise MrDedupError(f"{without_secrets(uri)}: {error}") from error
+    if store is _S3:
+        # this package repeats what was read in part; the store's, requests that were refused
+        system.retries = 1
+    if store is _HUB:
+        # it remembers listings, whatever it is passed
+        system.dircache.clear()
+    return system, path
+
+
+def _options(store: Store, kind: Any) -> dict[str, Any]:
+    """Return the arguments for fsspec that the user's configuration of fsspec does not give."""
     import fsspec
 
-    configured = fsspec.config.conf.get(store.protocol, {})
-    options = {name: value for name, value in store.options.items() if name not in configured}
-    if store is _HTTP:
+    names = (kind.protocol,) if isinstance(kind.protocol, str) else kind.protocol
+    configured = {option for name in names for option in fsspec.config.conf.get(name, {})}
+    options = dict(store.options)
+    if store in (_HTTP, _GCS):
         aiohttp = importlib.import_module("aiohttp")
         timeout = aiohttp.ClientTimeout(
             total=None, sock_connect=_CONNECT_SECONDS, sock_read=_READ_SECONDS
         )
-        options.setdefault("client_kwargs", {"timeout": timeout})
-    with storage_errors(uri):
-        system, path = fsspec.core.url_to_fs(uri, **options)
-    if store is _S3:
-        # this package repeats what was read in part; the store's, requests that were refused
-        system.retries = 1
-    return system, path
+        if store is _GCS:
+            options["requests_timeout"] = timeout
+        else:
+            # proxies are found in the environment; bytes are wanted as the server stores them
+            options["client_kwargs"] = {
+                "timeout": timeout,
+                "trust_env": True,
+                "auto_decompress": False,
+            }
+    return {name: value for name, value in options.items() if name not in configured}
+
+
+@functools.cache
+def _class_of(store: Store, scheme: str) -> Any:
+    """Return fsspec's class of file systems for a store."""
+    import fsspec
+
+    if store is _HDFS:
+        # fsspec's own class of this name is pyarrow's, which needs Hadoop's libraries
+        module = importlib.import_module("hdfs_native.fsspec")
+        kind = module.ViewfsFileSystem if scheme == "viewfs" else module.HdfsFileSystem
+    else:
+        kind = fsspec.get_filesystem_class(store.protocol)
+    if store not in (_HDFS, _AZURE):
+        return kind
+
+    def stripped(cls: Any, path: Any) -> Any:
+        if isinstance(path, list):
+            return [stripped(cls, each) for each in path]
+        if store is _HDFS:
+            return re.sub(r"^[a-z]+://[^/]*", "", path) or "/"
+        path = re.sub(r"^[a-z]+://", "", path)
+        # abfs://container@account.dfs.core.windows.net/path
+        return re.sub(r"^([^/@]*)@[^/]*", r"\1", path).lstrip("/")
+
+    # theirs parse paths as web addresses: they end a name at its first # or ?
+    return type(kind.__name__, (kind,), {"_strip_protocol": classmethod(stripped)})
+
+
+def _silence(module: str) -> None:
+    """Keep a store's package from reporting failures that are repeated, or raised anyway."""
+    logger = logging.getLogger(module)
+    if logger.level == logging.NOTSET:
+        logger.setLevel(logging.CRITICAL)

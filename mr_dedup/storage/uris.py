@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from urllib.parse import unquote, urlsplit
 
-_URI = re.compile(r"(?!file:)[A-Za-z][A-Za-z0-9+.-]*://")
+_URI = re.compile(r"(?!(?i:file):)[A-Za-z][A-Za-z0-9+.-]*://")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f\x85\u2028\u2029]")
+_WEB = ("http", "https")
 
 
 def is_uri(text: str) -> bool:
@@ -29,10 +31,11 @@ def scheme_of(uri: str) -> str:
 def joined(directory: str, name: str) -> str:
     """Return the URI of ``name`` in a directory.
 
-    >>> joined("s3://crawl/kept/", "documents/a.jsonl")
-    's3://crawl/kept/documents/a.jsonl'
+    >>> joined("s3://crawl/kept/", "documents/a.jsonl"), joined("hdfs:///", "kept")
+    ('s3://crawl/kept/documents/a.jsonl', 'hdfs:///kept')
     """
-    return f"{directory.rstrip('/')}/{name}"
+    scheme, mark, path = directory.rpartition("://")
+    return f"{scheme}{mark}{path.rstrip('/')}/{name}"
 
 
 def parent_of(uri: str) -> str:
@@ -41,7 +44,8 @@ def parent_of(uri: str) -> str:
     >>> parent_of("s3://crawl/kept/"), parent_of("hdfs:///kept")
     ('s3://crawl', 'hdfs://')
     """
-    return uri.rstrip("/").rpartition("/")[0]
+    scheme, mark, path = uri.partition("://")
+    return f"{scheme}{mark}{path.rstrip('/').rpartition('/')[0]}"
 
 
 def file_name(uri: str) -> str:
@@ -50,20 +54,24 @@ def file_name(uri: str) -> str:
     >>> file_name("https://example.org/pages.jsonl.gz?token=1"), file_name("s3://crawl/a?b")
     ('pages.jsonl.gz', 'a?b')
     """
-    if scheme_of(uri) in ("http", "https"):
+    if scheme_of(uri) in _WEB:
         return unquote(urlsplit(uri).path).rpartition("/")[2]
     return uri.rstrip("/").rpartition("/")[2]
 
 
 def without_secrets(uri: str) -> str:
-    """Return a URI without the password or query that may be its credentials.
+    """Return a URI for messages: without the password or query that may be its credentials.
+
+    It is one line: control characters are shown as they are quoted in web addresses.
 
     >>> without_secrets("https://user:secret@example.org/a.jsonl?X-Amz-Signature=0a1b")
     'https://example.org/a.jsonl?…'
     """
     scheme, mark, rest = uri.partition("://")
-    if scheme.lower() not in ("http", "https"):
-        return uri
+    rest, question, query = rest.partition("?")
     host, slash, path = rest.partition("/")
-    path, question, _ = path.partition("?")
-    return f"{scheme}{mark}{host.rpartition('@')[2]}{slash}{path}{'?…' if question else ''}"
+    user, at, host = host.rpartition("@")
+    if scheme.lower() in _WEB:
+        user, at, query = "", "", "…" if query else ""
+    shown = f"{scheme}{mark}{user.partition(':')[0]}{at}{host}{slash}{path}{question}{query}"
+    return _CONTROL.sub(lambda found: f"%{ord(found[0]):02X}", shown)

@@ -1,0 +1,110 @@
+"""A store of each kind."""
+
+import asyncio
+import time
+
+import pytest
+
+from tests.engines.hadoop.conftest import cluster  # noqa: F401 (a fixture)
+from tests.storage import servers, stores
+
+
+@pytest.fixture(scope="session")
+def moto_server():
+    with servers.moto() as uri:
+        yield uri
+
+
+@pytest.fixture(scope="session")
+def gcs_server():
+    with servers.gcs() as uri:
+        yield uri
+
+
+@pytest.fixture(scope="session")
+def azure_server(tmp_path_factory):
+    with servers.azurite(tmp_path_factory.mktemp("azurite")) as uri:
+        yield uri
+
+
+@pytest.fixture(scope="session")
+def web_server():
+    with servers.web_server() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def hub_server():
+    with servers.hub() as server:
+        yield server
+
+
+ALL = ["s3", "gs", "http", "hf", pytest.param("az", marks=pytest.mark.slow)]
+ALL.append(pytest.param("hdfs", marks=pytest.mark.hadoop))
+
+_SERVERS = {
+    "s3": ("moto_server", stores.s3_place),
+    "gs": ("gcs_server", stores.gcs_place),
+    "http": ("web_server", stores.web_place),
+    "hf": ("hub_server", stores.hub_place),
+    "az": ("azure_server", stores.azure_place),
+    "hdfs": ("cluster", stores.hdfs_place),
+}
+
+
+def _opened(request):
+    server, opened = _SERVERS[request.param]
+    return opened(request.getfixturevalue(server))
+
+
+@pytest.fixture(params=ALL)
+def place(request):
+    """A directory of a store of each kind."""
+    with _opened(request) as place:
+        yield place
+
+
+@pytest.fixture(params=[each for each in ALL if each != "http"])
+def listing(request):
+    """A directory of a store of each kind that lists files."""
+    with _opened(request) as place:
+        yield place
+
+
+@pytest.fixture(params=[each for each in ALL if each not in ("http", "hf")])
+def writable(request):
+    """A directory of a store of each kind that is written to."""
+    with _opened(request) as place:
+        yield place
+
+
+@pytest.fixture
+def s3(moto_server):
+    with stores.s3_place(moto_server) as place:
+        yield place
+
+
+@pytest.fixture
+def gs(gcs_server):
+    with stores.gcs_place(gcs_server) as place:
+        yield place
+
+
+@pytest.fixture
+def web(web_server):
+    with stores.web_place(web_server) as place:
+        yield place
+
+
+@pytest.fixture
+def hf(hub_server):
+    with stores.hub_place(hub_server) as place:
+        yield place
+
+
+@pytest.fixture
+def quick(monkeypatch):
+    """Have the stores' own packages wait for a short time only before they repeat a request."""
+    slept = asyncio.sleep
+    monkeypatch.setattr(asyncio, "sleep", lambda seconds, *rest: slept(min(seconds, 0.02), *rest))
+    monkeypatch.setattr(time, "sleep", lambda seconds, slept=time.sleep: slept(min(seconds, 0.02)))

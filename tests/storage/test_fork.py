@@ -1,0 +1,74 @@
+"""Stores that a process used, in the processes that it forks: tasks on one machine are forked."""
+
+import os
+import threading
+import time
+
+import pytest
+
+from mr_dedup.storage.fetching import fetch
+from mr_dedup.storage.listing import file_info, list_files
+from mr_dedup.storage.scratch import Scratch, Wanted
+
+
+def in_a_child(work):
+    """Run ``work`` in a forked process; return whether it ended in order and in time."""
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            work()
+            status = 0
+        finally:
+            os._exit(status)
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline:
+        ended, status = os.waitpid(child, os.WNOHANG)
+        if ended:
+            return status == 0
+        time.sleep(0.02)
+    os.kill(child, 9)
+    os.waitpid(child, 0)
+    return False
+
+
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+def test_a_child_reads_what_its_parent_read(place, tmp_path):
+    place.fill("a.jsonl", "b/c.jsonl")
+    file = file_info(place.of("a.jsonl"))
+    fetch(file, tmp_path / "before")
+
+    def work():
+        names = [place.uri] if place.lists else [place.of("a.jsonl"), place.of("b/c.jsonl")]
+        assert len(list_files(names)) == 2
+        with Scratch(tmp_path, 1 << 20) as scratch, scratch.copies([Wanted(file)]) as [path]:
+            assert path.read_bytes() == b"a.jsonl"
+
+    for _ in range(3):
+        assert in_a_child(work)
+    # and the parent goes on
+    fetch(file, tmp_path / "after")
+
+
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+def test_a_child_that_is_forked_while_others_read(s3, tmp_path):
+    s3.fill("a.jsonl")
+    file = file_info(s3.of("a.jsonl"))
+    stop = threading.Event()
+
+    def read(number):
+        while not stop.is_set():
+            path = tmp_path / str(number)
+            fetch(file, path)
+            path.unlink()
+
+    threads = [threading.Thread(target=read, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    try:
+        for number in range(10):
+            assert in_a_child(lambda number=number: fetch(file, tmp_path / f"child-{number}"))
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
