@@ -27,7 +27,7 @@ from mr_dedup.cli.document_arguments import (
     read_options,
 )
 from mr_dedup.cli.rejects import print_rejected
-from mr_dedup.cli.remote_files import input_name
+from mr_dedup.cli.remote_files import input_name, input_names
 from mr_dedup.cli.streams import counted, printable
 from mr_dedup.errors import MrDedupError
 from mr_dedup.features.document_frequencies import DocumentFrequencies, feature_description
@@ -49,7 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("first", type=input_name, metavar="A", help="a file; with --in an id")
     add("second", type=input_name, metavar="B", help="another file or id")
-    add("--in", dest="sources", type=input_name, nargs="+", metavar="DOCS",
+    add("--in", dest="sources", type=input_names, nargs="+", metavar="DOCS",
         help="files, globs or directories of documents, read until both ids are found")  # fmt: skip
     add("--top", type=count, default=20, metavar="N",
         help="print the N heaviest features of each kind (default 20)")  # fmt: skip
