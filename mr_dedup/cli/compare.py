@@ -34,7 +34,7 @@ from mr_dedup.cli.evaluate import all_bands, bands_argument, similarity_argument
 from mr_dedup.cli.method_arguments import DEFAULT_K
 from mr_dedup.cli.rejects import print_rejected
 from mr_dedup.cli.remote_files import input_file, input_names, output_file
-from mr_dedup.cli.streams import print_message
+from mr_dedup.cli.streams import as_named, print_message
 from mr_dedup.errors import MrDedupError, usage_errors
 from mr_dedup.features.document_frequencies import DocumentFrequencies
 from mr_dedup.features.feature_counts import document_frequencies
@@ -211,7 +211,7 @@ def read_texts(
     Raises:
         MrDedupError: if they are larger than ``max_bytes``.
     """
-    files = find_documents(arguments.documents, arguments.format).files
+    files = find_documents(arguments.documents, arguments.format, as_named).files
     rejects = Rejects()
     ids, texts = [pa.array([], pa.large_string())], [pa.array([], pa.large_string())]
     size_bytes = 0

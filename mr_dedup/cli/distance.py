@@ -28,7 +28,7 @@ from mr_dedup.cli.document_arguments import (
 )
 from mr_dedup.cli.rejects import print_rejected
 from mr_dedup.cli.remote_files import input_name, input_names
-from mr_dedup.cli.streams import counted, printable
+from mr_dedup.cli.streams import as_named, counted, printable
 from mr_dedup.errors import MrDedupError
 from mr_dedup.features.document_frequencies import DocumentFrequencies, feature_description
 from mr_dedup.features.options import FeatureOptions
@@ -92,7 +92,7 @@ def _documents_of_files(
     strict = dataclasses.replace(options, strict=True)
     documents = []
     for name in names:
-        files = find_documents([name], arguments.format).files
+        files = find_documents([name], arguments.format, as_named).files
         contents: list[_Document] = []
         for batch in read_documents(files, Rejects(), strict):
             contents += [_document(name, batch, row) for row in range(min(2, len(batch)))]
@@ -108,7 +108,7 @@ def _documents_by_id(
     ids: Sequence[str], arguments: argparse.Namespace, options: ReadOptions
 ) -> list[_Document]:
     """Return the documents with these ids; raise MrDedupError if one is missing or repeated."""
-    sources = find_documents(arguments.sources, arguments.format)
+    sources = find_documents(arguments.sources, arguments.format, as_named)
     options = dataclasses.replace(options, batch_bytes=_BATCH_BYTES)
     found: dict[str, list[_Document]] = {id: [] for id in ids}
     rejects = Rejects()

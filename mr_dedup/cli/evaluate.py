@@ -37,6 +37,7 @@ from tqdm import tqdm
 from mr_dedup.cli.document_arguments import add_reading_arguments, check_rejected, read_options
 from mr_dedup.cli.rejects import print_rejected
 from mr_dedup.cli.remote_files import input_file, input_name, input_names
+from mr_dedup.cli.streams import as_named
 from mr_dedup.errors import MrDedupError
 from mr_dedup.formats.decision_file import read_decisions
 from mr_dedup.formats.document_lengths import (
@@ -140,7 +141,7 @@ def _lengths(evaluation: Evaluation, arguments: argparse.Namespace) -> NDArray[n
 def _read_lengths(arguments: argparse.Namespace) -> Iterator[Lengths]:
     """Yield the lengths of the documents that the arguments name."""
     rejects = Rejects()
-    files = find_documents(arguments.documents, arguments.format).files
+    files = find_documents(arguments.documents, arguments.format, as_named).files
     batches = read_documents(files, rejects, read_options(arguments))
     with tqdm(unit=" documents", unit_scale=True, leave=False, disable=None) as bar:
         for ids, lengths in document_lengths(batches):
