@@ -120,11 +120,13 @@ def run_identity(
     from mr_dedup import __version__
     from mr_dedup.fingerprints.simhash import VERSION
     from mr_dedup.pipeline.stages import identity
+    from mr_dedup.pipeline.summary import FORMAT_VERSION
     from mr_dedup.signatures.columns import VERSION as SIGNATURE_VERSION
 
     inputs = [item.name for item in work.inputs]
     return {
         "version": __version__,
+        "format_version": FORMAT_VERSION,
         "fingerprint_version": VERSION,
         "signature_version": SIGNATURE_VERSION,
         "pyarrow": pyarrow.__version__,

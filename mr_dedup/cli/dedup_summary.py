@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from mr_dedup.cli.document_arguments import check_rejected, described_features, incomplete_files
 from mr_dedup.cli.document_inputs import DocumentInputs
 from mr_dedup.cli.method_arguments import recall_lines
-from mr_dedup.cli.rejects import reject_lines, skipped_lines
+from mr_dedup.cli.rejects import skipped_lines
 
 if TYPE_CHECKING:
     from mr_dedup.pipeline.dedup_stages.contract import DedupOptions
@@ -74,6 +74,7 @@ def _shown_options(arguments: argparse.Namespace, options: DedupOptions) -> list
 def check_result_rejected(arguments: argparse.Namespace, out: Path) -> None:
     """Judge how many of the records a result is made of."""
     from mr_dedup.formats.documents.rejects import ReadCounts
+    from mr_dedup.formats.parts import read_lines
     from mr_dedup.pipeline.results import REJECTS, SUMMARY
     from mr_dedup.pipeline.summary import require_version
 
@@ -83,9 +84,8 @@ def check_result_rejected(arguments: argparse.Namespace, out: Path) -> None:
     require_version(str(out), content)
     summary = json.loads(content)
     counts = ReadCounts(documents=summary["documents_read"], files=summary["files_read"])
-    if summary["rejected_records"]:
-        for lines in reject_lines(out / REJECTS):
-            counts.add_lines(lines)
+    for lines in read_lines(out / REJECTS):
+        counts.add_lines(lines)
     check_rejected(arguments, counts)
 
 

@@ -1,9 +1,9 @@
 """Results of de-duplications: what each leaves for later runs, and how these read it.
 
-fingerprints.parquet  a row a kept document, in the order of documents/, and in which file it is
-signatures.parquet    their signatures, row by row, if there were methods by keys
-summary.json          what the fingerprints are made from, how the documents are read, and which
-                      other results the run was made against
+fingerprints/  a row a kept document, in the order of documents/, and in which file it is
+signatures/    their signatures, row by row, if there were methods by keys
+summary.json   what the fingerprints are made from, how the documents are read, and which other
+               results the run was made against
 """
 
 from __future__ import annotations
@@ -15,16 +15,21 @@ from pathlib import Path, PurePosixPath
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
+import xxhash
 from numpy.typing import NDArray
 
 from mr_dedup.errors import FormatError, MrDedupError
-from mr_dedup.files.outputs import whole_file
 from mr_dedup.fingerprints.simhash import VERSION
 from mr_dedup.formats.documents.files import DocumentFile
 from mr_dedup.formats.documents.options import ReadOptions
-from mr_dedup.formats.fingerprint_parquet import FINGERPRINT, ID, LENGTH, create_table
-from mr_dedup.formats.tables import read_table
+from mr_dedup.formats.fingerprint_parquet import FINGERPRINT, ID, LENGTH, create_table_parts
+from mr_dedup.formats.parts import (
+    PART_ROWS,
+    ParquetParts,
+    part_batches,
+    part_files,
+    read_parts,
+)
 from mr_dedup.pipeline.signature_rows import signature_batches
 from mr_dedup.pipeline.stages import checksum
 from mr_dedup.pipeline.summary import FORMAT_VERSION, LaterRuns, Reading, Reference
@@ -33,15 +38,18 @@ from mr_dedup.signatures.columns import schema_of
 from mr_dedup.signatures.protocol import SignatureMethod
 
 SUMMARY = "summary.json"
-FINGERPRINTS = "fingerprints.parquet"
-SIGNATURES = "signatures.parquet"
 DOCUMENTS = "documents"
-REJECTS = "rejects.jsonl"
+DECISIONS = "decisions"
+CLUSTERS = "clusters"
+FINGERPRINTS = "fingerprints"
+SIGNATURES = "signatures"
+REJECTS = "rejects"
+"""Directories of a result: all but the first are datasets of parts."""
 
 _BATCH_ROWS = 1 << 15
 
 _FILE = "file"
-"""The column of fingerprints.parquet with the file of a document below documents/."""
+"""The column of fingerprints with the file of a document below documents/."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +60,7 @@ class EarlierResult:
         name: What the user calls its ``folder``.
         summary: What its summary says to later runs.
         files: Those below documents/, and how many documents each has, in the order of
-            fingerprints.parquet.
+            fingerprints.
     """
 
     name: str
@@ -66,7 +74,7 @@ class EarlierResult:
 
         Raises MrDedupError if it is none, of another version of the format, or of other
         fingerprints, and FormatError for damage to what later runs need; documents/ is not looked
-        at. Reads fingerprints.parquet once.
+        at. Reads fingerprints and signatures once.
         """
         folder = Path(name)
         if not folder.is_dir():
@@ -86,16 +94,16 @@ class EarlierResult:
                 f"{name}: its signatures are of version {summary.signature_version}, those "
                 f"of this mr_dedup of version {SIGNATURE_VERSION}; de-duplicate its documents again"
             )
-        table = folder / FINGERPRINTS
-        if not table.is_file():
-            raise MrDedupError(f"{table}: no such file")
-        sums: dict[Path, str | None] = {table: summary.fingerprints_checksum}
+        sums = {folder / FINGERPRINTS: summary.fingerprints_checksum}
         if summary.methods:
-            sums[folder / SIGNATURES] = summary.signatures_checksum
-        for file, expected in sums.items():
-            if not file.is_file() or checksum(file) != expected:
-                raise FormatError(file, None, f"is not the file that {SUMMARY} was written for")
-        return cls(name, folder, summary, tuple(_files_of(table)))
+            sums[folder / SIGNATURES] = summary.signatures_checksum or ""
+        for dataset, expected in sums.items():
+            if not dataset.is_dir():
+                raise MrDedupError(f"{dataset}: no such directory")
+            if dataset_checksum(dataset) != expected:
+                reason = f"contains other files than those that {SUMMARY} was written for"
+                raise FormatError(dataset, None, reason)
+        return cls(name, folder, summary, tuple(_files_of(folder / FINGERPRINTS)))
 
     @property
     def documents(self) -> int:
@@ -104,8 +112,7 @@ class EarlierResult:
 
     def rows(self) -> Iterator[pa.RecordBatch]:
         """Yield id, fingerprint and length of the kept documents, in order."""
-        with pq.ParquetFile(self.folder / FINGERPRINTS) as file:
-            yield from file.iter_batches(1 << 16, columns=[ID, FINGERPRINT, LENGTH])
+        yield from part_batches(self.folder / FINGERPRINTS, [ID, FINGERPRINT, LENGTH])
 
     def signatures(self, methods: Sequence[SignatureMethod]) -> Iterator[pa.Table]:
         """Yield the signatures of the kept documents by ``methods``, in order.
@@ -122,10 +129,9 @@ class EarlierResult:
             f"{kind}_{numbers[int(number)]}"
             for kind, _, number in (field.name.rpartition("_") for field in wanted)
         ]
-        with pq.ParquetFile(self.folder / SIGNATURES, page_checksum_verification=True) as file:
-            for batch in file.iter_batches(_BATCH_ROWS, columns=there):
-                columns = [batch.column(name) for name in there]
-                yield pa.Table.from_arrays(columns, schema=pa.schema(wanted))
+        for batch in part_batches(self.folder / SIGNATURES, there, _BATCH_ROWS):
+            columns = [batch.column(name) for name in there]
+            yield pa.Table.from_arrays(columns, schema=pa.schema(wanted))
 
     def check_methods(self, methods: Sequence[SignatureMethod]) -> None:
         """Raise MrDedupError for a method of which there are no signatures."""
@@ -213,13 +219,14 @@ def not_followed(results: Sequence[EarlierResult]) -> list[tuple[str, str]]:
 
 
 def write_fingerprints(
-    path: Path,
+    folder: Path,
     features: str,
     rows: Iterator[pa.RecordBatch],
     kept: NDArray[np.bool_],
     files: Sequence[tuple[str, int]],
-) -> None:
-    """Write the fingerprints of the kept documents for later runs.
+    part_rows: int = PART_ROWS,
+) -> list[str]:
+    """Write the fingerprints of the kept documents for later runs; return the names of the parts.
 
     ``rows`` are id, fingerprint and length of all documents, ``kept`` bool[n] which of them are;
     ``files`` have these, so many each, in their order.
@@ -227,7 +234,7 @@ def write_fingerprints(
     names = pa.array([name for name, _ in files], pa.large_string())
     number_of = np.repeat(np.arange(len(files)), [count for _, count in files])
     done = written = 0
-    with create_table(path, features, [_FILE], overwrite=True) as table:
+    with create_table_parts(folder, features, [_FILE], part_rows) as (table, parts):
         for batch in rows:
             chosen = batch.filter(pa.array(kept[done : done + len(batch)]))
             done += len(batch)
@@ -241,27 +248,27 @@ def write_fingerprints(
                 chosen.column(LENGTH).to_numpy(),
                 pa.table({_FILE: names.take(pa.array(numbers))}),
             )
+    return parts.names
 
 
 def write_signatures(
-    path: Path,
+    folder: Path,
     source: Path,
     methods: Sequence[SignatureMethod],
     earlier: int,
     kept: NDArray[np.bool_],
-) -> None:
-    """Write the signatures of the kept documents, of those of all in ``source``.
+    part_rows: int = PART_ROWS,
+) -> list[str]:
+    """Write the signatures of the kept documents as parts; return their names.
 
-    Of which the first ``earlier`` are of earlier results; ``kept`` bool[n] is of the others.
+    ``source`` has those of all documents, of which the first ``earlier`` are of earlier results;
+    ``kept`` bool[n] is of the others.
     """
-    with (
-        whole_file(path, overwrite=True) as out,
-        pq.ParquetWriter(
-            out, pa.schema(schema_of(methods)), compression="none", use_dictionary=False,
-            write_page_checksum=True,
-        ) as writer,
-    ):  # fmt: skip
-        start, waiting = -earlier, writer.schema.empty_table()
+    schema = pa.schema(schema_of(methods))
+    with ParquetParts(
+        folder, schema, part_rows=part_rows, compression="none", use_dictionary=False
+    ) as parts:
+        start, waiting = -earlier, schema.empty_table()
         for batch in signature_batches(source):
             new = batch.slice(min(max(0, -start), len(batch)))
             first = start + len(batch) - len(new)
@@ -270,10 +277,19 @@ def write_signatures(
             waiting = pa.concat_tables([waiting, pa.Table.from_batches([chosen])])
             # as many in each group and pages as full, whatever the batches are
             while len(waiting) >= _BATCH_ROWS:
-                writer.write_table(waiting.slice(0, _BATCH_ROWS).combine_chunks())
+                parts.write_table(waiting.slice(0, _BATCH_ROWS).combine_chunks())
                 waiting = waiting.slice(_BATCH_ROWS)
         if len(waiting):
-            writer.write_table(waiting.combine_chunks())
+            parts.write_table(waiting.combine_chunks())
+    return parts.names
+
+
+def dataset_checksum(folder: Path) -> str:
+    """Return the XXH3-128 of the checksums of a dataset's parts, in their order, in hex."""
+    digest = xxhash.xxh3_128()
+    for path in part_files(folder):
+        digest.update(bytes.fromhex(checksum(path)))
+    return digest.hexdigest()
 
 
 def record_for_later(
@@ -291,17 +307,17 @@ def record_for_later(
         features=features,
         fingerprint_version=VERSION,
         signature_version=SIGNATURE_VERSION,
-        fingerprints_checksum=checksum(result / FINGERPRINTS),
+        fingerprints_checksum=dataset_checksum(result / FINGERPRINTS),
         methods=tuple(methods),
-        signatures_checksum=checksum(signatures) if signatures.exists() else None,
+        signatures_checksum=dataset_checksum(signatures) if signatures.is_dir() else None,
         reading=reading,
         against=tuple(earlier.reference_from(out) for earlier in against),
     )
 
 
-def _files_of(path: Path) -> Iterator[tuple[str, int]]:
-    """Yield the files that a table of fingerprints names, and how many documents each has."""
-    column = read_table(path, columns=[_FILE], dictionaries=[_FILE])[_FILE]
+def _files_of(fingerprints: Path) -> Iterator[tuple[str, int]]:
+    """Yield the files that fingerprints name, and how many documents each has."""
+    column = read_parts(fingerprints, columns=[_FILE], dictionaries=[_FILE])[_FILE]
     column = column.unify_dictionaries()
     if not len(column):
         return
@@ -313,5 +329,6 @@ def _files_of(path: Path) -> Iterator[tuple[str, int]]:
     for number in numbers[starts].tolist():
         file = PurePosixPath(names[number])
         if file.is_absolute() or ".." in file.parts:
-            raise FormatError(path, None, f"names a file that is not below {DOCUMENTS}: {file}")
+            reason = f"names a file that is not below {DOCUMENTS}: {file}"
+            raise FormatError(fingerprints, None, reason)
         yield names[number], int(counts[number])
