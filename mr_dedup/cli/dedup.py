@@ -1,9 +1,10 @@
 """De-duplicate documents: keep one of each cluster of near-duplicates.
 
 DOCS are as for mr-dedup fingerprint. OUT becomes a directory with documents/, the kept ones in
-their format and with all their fields; decisions.parquet, why each document was kept or dropped,
-and which kept document it duplicates; clusters.parquet; fingerprints.parquet of the kept ones;
-summary.json; report.html; and rejects.jsonl, records that could not be read.
+their format and with all their fields; decisions/, why each document was kept or dropped, and which
+kept document it duplicates; clusters/; fingerprints/ of the kept ones; summary.json; report.html;
+and rejects/, records that could not be read. But for documents/ the directories contain tables in
+Parquet files part-00000.parquet, part-00001.parquet, …, and rejects/ lines of JSON.
 
 A method finds candidates: pairs of documents that share a band of min-wise hashes of their shingles
 (minhash), whose fingerprints are within k bits (simhash), and others. Documents that candidate

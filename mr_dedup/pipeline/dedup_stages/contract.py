@@ -13,6 +13,7 @@ from mr_dedup.features.options import FeatureOptions
 from mr_dedup.formats.documents.chunks import DocumentChunk
 from mr_dedup.formats.documents.files import DocumentFile, DocumentFormat
 from mr_dedup.formats.documents.options import ReadOptions
+from mr_dedup.formats.parts import PART_BYTES, PART_ROWS
 from mr_dedup.jobs.contract import Job
 from mr_dedup.pipeline.fingerprint_clusters import JoinSettings
 from mr_dedup.pipeline.results import EarlierResult
@@ -41,6 +42,8 @@ class DedupOptions:
         made_from: ``features`` and ``idf`` in a line; results are comparable if they have the same.
         against: Earlier results; documents that are similar to what they kept are dropped.
         keyword_idf: The file with weights of keywords; None without it.
+        part_rows: The rows of each part of a table of the result.
+        part_bytes: The bytes of each part of its lines, before compression.
     """
 
     k: int | None
@@ -56,6 +59,8 @@ class DedupOptions:
     against: Sequence[EarlierResult] = ()
     methods: Sequence[SignatureMethod] = ()
     keyword_idf: str | None = None
+    part_rows: int = PART_ROWS
+    part_bytes: int = PART_BYTES
 
     @property
     def method_names(self) -> list[str]:

@@ -21,6 +21,7 @@ from mr_dedup.pipeline.dedup_stages.files import (
     SAMPLES,
     SHOWN,
     SIGNATURES,
+    files_in,
     write_json,
 )
 from mr_dedup.pipeline.document_rows import Rows
@@ -46,13 +47,18 @@ def keep(folder: Path, options: DedupOptions, run_job: RunJob) -> Completed:
                 shown.update(zip(numbers, table["text"].to_pylist(), strict=True))
             else:
                 kept.write(table)
-    files = [*(f"{DOCUMENTS}/{name}" for name, _ in kept.files), FINGERPRINTS, SHOWN]
+    files = [*files_in(DOCUMENTS, (name for name, _ in kept.files)), SHOWN]
     if options.methods:
-        signatures = folder / KEPT_SIGNATURES
-        write_signatures(signatures, folder / SIGNATURES, options.methods, rows.earlier, is_kept)
-        files.append(KEPT_SIGNATURES)
+        parts = write_signatures(
+            folder / KEPT_SIGNATURES, folder / SIGNATURES, options.methods, rows.earlier, is_kept,
+            options.part_rows,
+        )  # fmt: skip
+        files += files_in(KEPT_SIGNATURES, parts)
     batches = rows.batches(["id", "fingerprint", "length"])
-    write_fingerprints(folder / FINGERPRINTS, options.made_from, batches, is_kept, kept.files)
+    parts = write_fingerprints(
+        folder / FINGERPRINTS, options.made_from, batches, is_kept, kept.files, options.part_rows
+    )
+    files += files_in(FINGERPRINTS, parts)
     samples = json.loads((folder / SAMPLES).read_bytes())
     shown |= read_earlier_texts(folder, np.array([number for _, number in samples], np.int64))
     write_json(folder / SHOWN, {str(number): text for number, text in sorted(shown.items())})
