@@ -16,6 +16,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.storage import servers, stores
+
 ROOT = Path(__file__).parent.parent
 PAGES = {
     str(path.relative_to(ROOT)): path.read_text()
@@ -50,6 +52,19 @@ def environment():
 
 
 @pytest.fixture(scope="module")
+def bucket():
+    """An object store with an empty bucket ``crawl``; the variables by which it is found."""
+    with servers.moto() as server:
+        servers.request("PUT", f"{server}/crawl", headers=stores.AUTHORIZED)
+        yield {
+            "AWS_ENDPOINT_URL": server,
+            "AWS_ACCESS_KEY_ID": "key",
+            "AWS_SECRET_ACCESS_KEY": "secret",
+            "AWS_DEFAULT_REGION": "us-east-1",
+        }
+
+
+@pytest.fixture(scope="module")
 def folders(tmp_path_factory):
     """A directory for each page: its later blocks use what its earlier ones made."""
     return {page: tmp_path_factory.mktemp(Path(page).stem) for page in PAGES}
@@ -59,10 +74,13 @@ def folders(tmp_path_factory):
     ("page", "number"),
     [(page, number) for page in PAGES for number, _ in enumerate(sessions(PAGES[page]))],
 )
-def test_sessions_print_what_the_page_shows(page, number, folders):
+def test_sessions_print_what_the_page_shows(page, number, folders, request):
+    variables = environment()
+    if page == "docs/stores.md":
+        variables |= request.getfixturevalue("bucket")
     for command, expected in list(sessions(PAGES[page]))[number]:
         done = subprocess.run(
-            command, shell=True, cwd=folders[page], env=environment(), check=False,
+            command, shell=True, cwd=folders[page], env=variables, check=False,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
         )  # fmt: skip
         assert done.returncode == 0, (command, done.stdout)

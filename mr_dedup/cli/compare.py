@@ -33,8 +33,8 @@ from mr_dedup.cli.document_arguments import add_reading_arguments, check_rejecte
 from mr_dedup.cli.evaluate import all_bands, bands_argument, similarity_argument
 from mr_dedup.cli.method_arguments import DEFAULT_K
 from mr_dedup.cli.rejects import print_rejected
-from mr_dedup.cli.remote_files import input_file, input_name, output_file
-from mr_dedup.cli.streams import print_message
+from mr_dedup.cli.remote_files import input_file, input_names, output_file
+from mr_dedup.cli.streams import as_named, print_message
 from mr_dedup.errors import MrDedupError, usage_errors
 from mr_dedup.features.document_frequencies import DocumentFrequencies
 from mr_dedup.features.feature_counts import document_frequencies
@@ -89,7 +89,9 @@ _KEYWORDS = "words:1"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments to ``parser``."""
     add = parser.add_argument
-    add("documents", nargs="+", type=input_name, metavar="DOCS", help="files, globs or directories")
+    add(
+        "documents", nargs="+", type=input_names, metavar="DOCS", help="files, globs or directories"
+    )
     add("--truth", type=input_file, required=True, metavar="TRUTH", help="the truly similar pairs")
     add(
         "-o", "--out", type=output_file, required=True, metavar="OUT", help="the directory to write"
@@ -209,7 +211,7 @@ def read_texts(
     Raises:
         MrDedupError: if they are larger than ``max_bytes``.
     """
-    files = find_documents(arguments.documents, arguments.format).files
+    files = find_documents(arguments.documents, arguments.format, as_named).files
     rejects = Rejects()
     ids, texts = [pa.array([], pa.large_string())], [pa.array([], pa.large_string())]
     size_bytes = 0

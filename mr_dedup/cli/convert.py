@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from tqdm import tqdm
 
-from mr_dedup.cli.remote_files import input_name, output_file
+from mr_dedup.cli.remote_files import input_names, output_file
 from mr_dedup.cli.streams import counted, print_message
 from mr_dedup.files.inputs import expand
 from mr_dedup.files.outputs import refuse_existing
@@ -38,7 +38,7 @@ _BATCH_COUNT = 1 << 20
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments to ``parser``."""
     add = parser.add_argument
-    add("inputs", nargs="+", type=input_name, metavar="INPUT", help="files, globs or directories")
+    add("inputs", nargs="+", type=input_names, metavar="INPUT", help="files, globs or directories")
     add("-o", "--out", type=output_file, required=True, metavar="OUT", help="the file to write")
     add("--from", dest="from_format", choices=FORMATS,
         help="the format of INPUT (default: by suffix)")  # fmt: skip

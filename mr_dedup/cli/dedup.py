@@ -36,7 +36,7 @@ from mr_dedup.cli.method_arguments import (
     verify_argument,
 )
 from mr_dedup.cli.on_cluster import settings_for
-from mr_dedup.cli.remote_files import input_name, result_name
+from mr_dedup.cli.remote_files import document_name, input_name, result_name
 from mr_dedup.cli.runner_arguments import add_runner_arguments
 from mr_dedup.cli.streams import print_message
 from mr_dedup.errors import NothingReadError
@@ -55,7 +55,13 @@ JOINS = ("auto", "memory", "tasks")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments to ``parser``."""
     add = parser.add_argument
-    add("documents", nargs="+", metavar="DOCS", help="files, globs or directories; -")
+    add(
+        "documents",
+        nargs="+",
+        type=document_name,
+        metavar="DOCS",
+        help="files, globs or directories; -",
+    )
     add("-o", "--out", type=result_name, required=True, metavar="OUT", help="the directory to make")
     add("--method", action="append", metavar="NAME[:PARAMETER=VALUE,…]",
         help="how candidates are found, before their texts are compared: minhash, simhash, "

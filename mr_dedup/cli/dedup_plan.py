@@ -12,6 +12,7 @@ from mr_dedup.cli.engine import memory_bytes
 from mr_dedup.cli.method_arguments import recall_lines
 from mr_dedup.cli.streams import counted, printable
 from mr_dedup.engines.resources import core_count
+from mr_dedup.storage.fetching import PIECE_BYTES
 
 if TYPE_CHECKING:
     from mr_dedup.pipeline.dedup_stages.contract import DedupOptions
@@ -23,6 +24,9 @@ _TASK_BYTES = 320_000_000
 
 _DOCUMENT_BYTES = 53
 """Memory of the command for each document."""
+
+_STORED_DOCUMENT_BYTES = 250
+"""What stages and the result have of a document: rows, signatures, decisions, fingerprints."""
 
 _CACHED_FACTOR = 2
 """Bytes of memory for each byte of documents, as long as the cache has room."""
@@ -40,6 +44,7 @@ def print_plan(
     """Print the plan of a run."""
     lines = [
         *_inputs(work, options),
+        *_transfers(arguments, work),
         *_methods(options),
         *_engine(arguments, work),
         *_memory(arguments, work, options, stages),
@@ -59,6 +64,31 @@ def _inputs(work: DocumentInputs, options: DedupOptions) -> Iterator[str]:
     yield _LINE.format("documents", line)
     for name, count in options.earlier:
         yield _LINE.format("against", f"{name}, {counted(count, 'document')}")
+
+
+def _transfers(arguments: argparse.Namespace, work: DocumentInputs) -> Iterator[str]:
+    """Yield what is read from stores and written to them."""
+    total = sum(file.size_bytes or 0 for file in work.remote)
+    if work.remote:
+        tasks_read_again = 1 if work.runner == "memory" else 2
+        scratch = arguments.open_scratch().max_bytes
+        fits = work.runner == "memory" and total <= scratch
+        passes = 1 if fits else 1 + tasks_read_again
+        pieces = sum(-(-(file.size_bytes or 1) // PIECE_BYTES) for file in work.remote)
+        yield _LINE.format(
+            "from stores",
+            f"{counted(len(work.remote), 'file')}, {total:,} bytes, read "
+            f"{'once' if passes == 1 else f'{passes} times'}: about {passes * pieces:,} requests",
+        )
+        if work.runner in ("memory", "inline", "local"):
+            yield _LINE.format("scratch", f"up to {min(total, scratch):,} bytes")
+    if isinstance(arguments.out, str):
+        read = total + sum(path.stat().st_size for path in work.paths)
+        yield _LINE.format(
+            "to stores",
+            f"up to {read:,} bytes of kept documents, written by this command, and some "
+            f"{_STORED_DOCUMENT_BYTES} for each document read",
+        )
 
 
 def _methods(options: DedupOptions) -> Iterator[str]:

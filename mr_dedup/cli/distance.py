@@ -27,8 +27,8 @@ from mr_dedup.cli.document_arguments import (
     read_options,
 )
 from mr_dedup.cli.rejects import print_rejected
-from mr_dedup.cli.remote_files import input_name
-from mr_dedup.cli.streams import counted, printable
+from mr_dedup.cli.remote_files import input_name, input_names
+from mr_dedup.cli.streams import as_named, counted, printable
 from mr_dedup.errors import MrDedupError
 from mr_dedup.features.document_frequencies import DocumentFrequencies, feature_description
 from mr_dedup.features.options import FeatureOptions
@@ -49,7 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("first", type=input_name, metavar="A", help="a file; with --in an id")
     add("second", type=input_name, metavar="B", help="another file or id")
-    add("--in", dest="sources", type=input_name, nargs="+", metavar="DOCS",
+    add("--in", dest="sources", type=input_names, nargs="+", metavar="DOCS",
         help="files, globs or directories of documents, read until both ids are found")  # fmt: skip
     add("--top", type=count, default=20, metavar="N",
         help="print the N heaviest features of each kind (default 20)")  # fmt: skip
@@ -92,7 +92,7 @@ def _documents_of_files(
     strict = dataclasses.replace(options, strict=True)
     documents = []
     for name in names:
-        files = find_documents([name], arguments.format).files
+        files = find_documents([name], arguments.format, as_named).files
         contents: list[_Document] = []
         for batch in read_documents(files, Rejects(), strict):
             contents += [_document(name, batch, row) for row in range(min(2, len(batch)))]
@@ -108,7 +108,7 @@ def _documents_by_id(
     ids: Sequence[str], arguments: argparse.Namespace, options: ReadOptions
 ) -> list[_Document]:
     """Return the documents with these ids; raise MrDedupError if one is missing or repeated."""
-    sources = find_documents(arguments.sources, arguments.format)
+    sources = find_documents(arguments.sources, arguments.format, as_named)
     options = dataclasses.replace(options, batch_bytes=_BATCH_BYTES)
     found: dict[str, list[_Document]] = {id: [] for id in ids}
     rejects = Rejects()

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mr_dedup.cli.on_cluster import refuse_other_clusters
+from mr_dedup.cli.streams import as_named
 from mr_dedup.engines.resources import core_count
 from mr_dedup.errors import MrDedupError
 from mr_dedup.storage.listing import RemoteFile, list_files
@@ -119,7 +120,7 @@ def _found(names: Sequence[str], arguments: argparse.Namespace) -> tuple[list[Do
     """Return the files of documents, and how many of other kinds are beside them."""
     from mr_dedup.formats.documents.files import find_documents
 
-    found = find_documents(names, arguments.format)
+    found = find_documents(names, arguments.format, as_named)
     out: Path | str | None = arguments.out
     if isinstance(out, Path):
         is_read = out.exists() and any(

@@ -36,7 +36,8 @@ from tqdm import tqdm
 
 from mr_dedup.cli.document_arguments import add_reading_arguments, check_rejected, read_options
 from mr_dedup.cli.rejects import print_rejected
-from mr_dedup.cli.remote_files import input_file, input_name
+from mr_dedup.cli.remote_files import input_file, input_name, input_names
+from mr_dedup.cli.streams import as_named
 from mr_dedup.errors import MrDedupError
 from mr_dedup.formats.decision_file import read_decisions
 from mr_dedup.formats.document_lengths import (
@@ -77,7 +78,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="further minimum similarities, above --threshold (default 0.9,1)")  # fmt: skip
     add("--json", action="store_true", help="print a JSON object")
     lengths = parser.add_mutually_exclusive_group()
-    lengths.add_argument("--documents", nargs="+", type=input_name, metavar="DOCS",
+    lengths.add_argument("--documents", nargs="+", type=input_names, metavar="DOCS",
         help="count by length too: the files, globs or directories of the documents")  # fmt: skip
     lengths.add_argument("--lengths", type=input_file, metavar="FILE",
         help="count by length too: a .parquet that mr-dedup fingerprint wrote")  # fmt: skip
@@ -140,7 +141,7 @@ def _lengths(evaluation: Evaluation, arguments: argparse.Namespace) -> NDArray[n
 def _read_lengths(arguments: argparse.Namespace) -> Iterator[Lengths]:
     """Yield the lengths of the documents that the arguments name."""
     rejects = Rejects()
-    files = find_documents(arguments.documents, arguments.format).files
+    files = find_documents(arguments.documents, arguments.format, as_named).files
     batches = read_documents(files, rejects, read_options(arguments))
     with tqdm(unit=" documents", unit_scale=True, leave=False, disable=None) as bar:
         for ids, lengths in document_lengths(batches):

@@ -32,7 +32,7 @@ from mr_dedup.cli.document_arguments import (
 from mr_dedup.cli.document_inputs import DocumentInputs, prepare
 from mr_dedup.cli.on_cluster import settings_for
 from mr_dedup.cli.rejects import RejectsOutput, rejects_of, rejects_output, skipped_lines
-from mr_dedup.cli.remote_files import output_file
+from mr_dedup.cli.remote_files import document_name, output_file
 from mr_dedup.cli.runner_arguments import add_runner_arguments
 from mr_dedup.cli.streams import print_message
 from mr_dedup.errors import MrDedupError
@@ -52,7 +52,11 @@ if TYPE_CHECKING:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments to ``parser``."""
     parser.add_argument(
-        "documents", nargs="+", metavar="DOCS", help="files, globs or directories; -"
+        "documents",
+        nargs="+",
+        type=document_name,
+        metavar="DOCS",
+        help="files, globs or directories; -",
     )
     parser.add_argument(
         "-o", "--out", type=output_file, required=True, metavar="OUT",

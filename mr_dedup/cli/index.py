@@ -34,7 +34,7 @@ from mr_dedup.cli.document_arguments import (
 )
 from mr_dedup.cli.remote_files import (
     add_storage_arguments,
-    input_name,
+    input_names,
     local_name,
     local_path,
     output_file,
@@ -73,7 +73,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         )
         if name in (*_READING, "remove"):
             action.add_argument(
-                "files", nargs="*", type=input_name, metavar="FILE",
+                "files", nargs="*", type=input_names, metavar="FILE",
                 help="files of documents or fingerprints" if name != "remove"
                 else "files of ids, a line each",
             )  # fmt: skip

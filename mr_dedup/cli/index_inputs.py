@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from mr_dedup.cli.rejects import print_rejected, rejects_to
-from mr_dedup.cli.streams import printable
+from mr_dedup.cli.streams import as_named, printable
 from mr_dedup.errors import MrDedupError, usage_errors
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ class IndexInput:
         if not arguments.fingerprint_format and (
             arguments.format or not all(_has_fingerprints(path, arguments) for path in paths)
         ):
-            for file in find_documents([name], arguments.format).files:
+            for file in find_documents([name], arguments.format, as_named).files:
                 yield cls(file, None)
             return
         for path in paths:

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from tqdm import tqdm
 
-from mr_dedup.cli.remote_files import input_name
+from mr_dedup.cli.remote_files import input_names
 from mr_dedup.cli.streams import as_named, printable
 from mr_dedup.errors import FormatError
 from mr_dedup.files.inputs import expand
@@ -38,7 +38,7 @@ def _leading_bits(text: str) -> int:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments to ``parser``."""
     add = parser.add_argument
-    add("files", nargs="+", type=input_name, metavar="FILE", help="files, globs or directories")
+    add("files", nargs="+", type=input_names, metavar="FILE", help="files, globs or directories")
     add("--format", choices=FORMATS, help="the format of FILE (default: by suffix)")
     add("--byte-order", choices=BYTE_ORDERS, default="big", help="of longs (default big)")
     add("--bits", type=_leading_bits, default=4, metavar="N",

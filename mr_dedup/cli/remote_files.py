@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,6 +20,7 @@ from mr_dedup.cli.on_cluster import refuse_other_clusters, stores_of_runner
 from mr_dedup.cli.rejects import REJECTS_ENDING
 from mr_dedup.cli.streams import name_copies
 from mr_dedup.errors import MrDedupError
+from mr_dedup.files.io_errors import reading
 from mr_dedup.storage.scratch import ScratchSettings
 from mr_dedup.storage.uris import file_name, is_uri, joined, without_secrets
 
@@ -40,6 +42,12 @@ class CorpusUri(InputUri):
     """The same; tasks read documents, and those of a cluster all, where they are."""
 
 
+class NameList(str):
+    """``@FILE``: a file of names, a line each; ``of_name`` makes an argument of each."""
+
+    of_name: Callable[[str], str]
+
+
 class OutputUri(str):
     """The URI of a file that a command writes."""
 
@@ -54,9 +62,27 @@ def input_name(text: str) -> str:
     return InputUri(text) if is_uri(text) else text
 
 
+def input_names(text: str) -> str:
+    """Return the argument for files that are read, one of several, or ``@FILE``."""
+    return _list_of(text, input_name) or input_name(text)
+
+
 def corpus_name(text: str) -> str:
-    """Return the argument for files that are read by tasks."""
-    return CorpusUri(text) if is_uri(text) else text
+    """Return the argument for files that are read by tasks, one of several, or ``@FILE``."""
+    return _list_of(text, corpus_name) or (CorpusUri(text) if is_uri(text) else text)
+
+
+def document_name(text: str) -> str:
+    """Return the argument for documents, one of several, or ``@FILE``."""
+    return _list_of(text, document_name) or text
+
+
+def _list_of(text: str, of_name: Callable[[str], str]) -> NameList | None:
+    if len(text) < 2 or not text.startswith("@") or Path(text).exists():
+        return None
+    names = NameList(text[1:])
+    names.of_name = of_name
+    return names
 
 
 def local_name(text: str) -> str:
@@ -92,7 +118,7 @@ def add_storage_arguments(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group(
         "remote files",
         "inputs and outputs may be URIs: s3://, gs://, az://, abfs://, hdfs://; inputs also "
-        "https:// and hf://",
+        "https:// and hf://; @FILE stands for the names that a file lists, one a line",
     )
     group.add_argument(
         "--scratch", type=byte_size, metavar="SIZE",
@@ -116,6 +142,7 @@ def local_files(arguments: argparse.Namespace) -> Iterator[argparse.Namespace]:
         stores_of_runner(arguments),
         arguments.scratch_settings.opened() as arguments.open_scratch,
     ):
+        _read_lists(arguments)
         on_cluster = getattr(arguments, "runner", None) in CLUSTER_RUNNERS
         reads: dict[str, Any] = {}
         writes: dict[str, OutputUri] = {}
@@ -150,6 +177,33 @@ def local_files(arguments: argparse.Namespace) -> Iterator[argparse.Namespace]:
         name_copies(names)
         yield arguments
         _put(outputs, bool(getattr(arguments, "overwrite", False)))
+
+
+def _read_lists(arguments: argparse.Namespace) -> None:
+    """Put the names that files list in place of ``@FILE``."""
+    for attribute, value in vars(arguments).items():
+        if isinstance(value, list) and any(isinstance(each, NameList) for each in value):
+            names = [_names_in(each) if isinstance(each, NameList) else [each] for each in value]
+            setattr(arguments, attribute, [name for part in names for name in part])
+
+
+def _names_in(listed: NameList) -> list[str]:
+    """Return the names in a file of this machine or a store; MrDedupError if there are none."""
+    from mr_dedup.storage.writing import read_small
+
+    if is_uri(listed):
+        content = read_small(listed)
+    else:
+        with reading(listed):
+            content = Path(listed).read_bytes()
+    lines = os.fsdecode(content).splitlines()
+    names = [listed.of_name(line) for line in lines if line]
+    if not names:
+        raise MrDedupError(f"{listed}: lists no files")
+    for name in names:
+        if isinstance(name, NameList):
+            raise MrDedupError(f"{listed}: lists another list, @{name}")
+    return names
 
 
 def _refuse_existing(writes: dict[str, OutputUri], arguments: argparse.Namespace) -> None:

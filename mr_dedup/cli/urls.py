@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING
 from mr_dedup.cli import urls_bulk
 from mr_dedup.cli.arguments import count, positive
 from mr_dedup.cli.rejects import rejects_to
-from mr_dedup.cli.remote_files import add_storage_arguments, input_name, output_file
+from mr_dedup.cli.remote_files import add_storage_arguments, input_names, output_file
 from mr_dedup.cli.streams import print_message, printable
 from mr_dedup.cli.url_arguments import add_form_arguments, url_form
 from mr_dedup.errors import MrDedupError
@@ -81,7 +81,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _add_reading(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "files", nargs="*", type=input_name, default=["-"], metavar="FILE",
+        "files", nargs="*", type=input_names, default=["-"], metavar="FILE",
         help="files of URLs, a line each (default: standard input, which is also -)",
     )  # fmt: skip
     parser.add_argument(

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from mr_dedup.cli.document_inputs import DocumentInputs, prepare
 from mr_dedup.cli.on_cluster import settings_for
 from mr_dedup.cli.rejects import rejects_of, rejects_output
-from mr_dedup.cli.remote_files import add_storage_arguments, output_file
+from mr_dedup.cli.remote_files import add_storage_arguments, document_name, output_file
 from mr_dedup.cli.runner_arguments import add_runner_arguments
 from mr_dedup.cli.streams import print_message
 from mr_dedup.cli.url_arguments import url_form
@@ -45,7 +45,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the action to ``parser``, but for the form of URLs."""
     from mr_dedup.jobs.urls import LIST_FORMAT
 
-    parser.add_argument("lists", nargs="+", metavar="LISTS", help="files, globs or directories; -")
+    parser.add_argument(
+        "lists", nargs="+", type=document_name, metavar="LISTS",
+        help="files, globs or directories; -",
+    )  # fmt: skip
     parser.add_argument(
         "-o", "--out", type=output_file, required=True, metavar="OUT", help="write here"
     )

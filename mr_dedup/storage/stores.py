@@ -91,6 +91,14 @@ _HUB = Store(
     info_options={"refresh": True, "expand_info": True},
 )  # fmt: skip
 
+_kept: dict[int, Any] = {}
+"""File systems that were opened. Forked processes inherit them, and must not end them.
+
+fsspec empties its cache in a forked process. A file system that is freed there takes its sockets
+out of the epoll instance that it shares with its parent, which then waits for them in vain (30 s);
+that of HDFS waits for threads that only its parent has.
+"""
+
 STORES: dict[str, Store] = {
     "s3": _S3,
     "s3a": _S3,
@@ -159,6 +167,7 @@ def open_store(uri: str) -> tuple[Any, str]:
             # not fsspec.core.url_to_fs, which splits a URI at "::"
             system = kind(**options)
             path = kind._strip_protocol(scheme + uri[uri.index("://") :])
+            _kept[id(system)] = system
     except (ValueError, ImportError) as error:
         raise MrDedupError(f"{without_secrets(uri)}: {error}") from error
     if store is _S3:

@@ -64,6 +64,13 @@ def place(request):
         yield place
 
 
+@pytest.fixture(params=ALL[:-1])
+def proxied(request):
+    """A directory of a store of each kind that a proxy can break: not of HDFS."""
+    with _opened(request) as place:
+        yield place
+
+
 @pytest.fixture(params=[each for each in ALL if each != "http"])
 def listing(request):
     """A directory of a store of each kind that lists files."""

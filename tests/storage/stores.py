@@ -205,9 +205,10 @@ def forget():
     """Have file systems opened anew, with the environment as it is now."""
     for protocol in ("s3", "gs", "http", "abfs", "hf"):
         fsspec.get_filesystem_class(protocol).clear_instance_cache()
-    from mr_dedup.storage.stores import STORES, _class_of
+    from mr_dedup.storage.stores import STORES, _class_of, _kept
 
     _class_of(STORES["az"], "az").clear_instance_cache()
+    _kept.clear()
 
 
 @contextlib.contextmanager

@@ -9,20 +9,18 @@ from mr_dedup.storage.errors import ChangedError
 from mr_dedup.storage.fetching import PIECE_BYTES, fetch
 from mr_dedup.storage.listing import exists, file_info, list_files
 from mr_dedup.storage.retries import Retries
+from mr_dedup.storage.stores import STORES, _class_of, _options
 from mr_dedup.storage.writing import put, read_small
 from tests.storage import stores
 from tests.storage.servers import Fault, free_port
 from tests.storage.test_fetching import LARGE
 
 QUICK = Retries(3, 0.01, 0.02)
-STORES = ["s3", "gs", "http", "hf", pytest.param("az", marks=pytest.mark.slow)]
 
 
 @pytest.fixture
-def place(place, quick):
-    if place.scheme == "hdfs":
-        pytest.skip("has no proxy; the tests on Hadoop end daemons")
-    return place
+def place(proxied, quick):
+    return proxied
 
 
 def refusing(place, pattern, kind, times=1 << 30):
@@ -155,8 +153,6 @@ def test_a_server_that_never_responds(request, quick, kind, fault, capfd):
 
 def test_every_store_has_limits_of_time():
     """Also those that the tests above make shorter."""
-    from mr_dedup.storage.stores import STORES, _class_of, _options
-
     for scheme in ("s3", "gs", "http", "az"):
         store = STORES[scheme]
         assert "timeout" in str(_options(store, _class_of(store, scheme)))

@@ -1,7 +1,8 @@
 """Stores that a process used, in the processes that it forks: tasks on one machine are forked."""
 
 import os
-import threading
+import subprocess
+import sys
 import time
 
 import pytest
@@ -46,29 +47,47 @@ def test_a_child_reads_what_its_parent_read(place, tmp_path):
 
     for _ in range(3):
         assert in_a_child(work)
-    # and the parent goes on
+    # and the parent goes on, by the connections that it has
+    begun = time.monotonic()
     fetch(file, tmp_path / "after")
+    assert time.monotonic() - begun < 5
 
 
-@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+_READERS = """
+import os, sys, threading
+from pathlib import Path
+from mr_dedup.storage.fetching import fetch
+from mr_dedup.storage.listing import file_info
+from tests.storage.test_fork import in_a_child
+
+file, folder = file_info(sys.argv[1]), Path(sys.argv[2])
+stop = threading.Event()
+
+def read(number):
+    while not stop.is_set():
+        fetch(file, folder / str(number))
+        (folder / str(number)).unlink()
+
+threads = [threading.Thread(target=read, args=(number,)) for number in range(4)]
+for thread in threads:
+    thread.start()
+ended = [in_a_child(lambda: fetch(file, folder / f"child-{os.getpid()}")) for _ in range(10)]
+stop.set()
+for thread in threads:
+    thread.join()
+assert all(ended), ended
+"""
+
+
 def test_a_child_that_is_forked_while_others_read(s3, tmp_path):
     s3.fill("a.jsonl")
-    file = file_info(s3.of("a.jsonl"))
-    stop = threading.Event()
-
-    def read(number):
-        while not stop.is_set():
-            path = tmp_path / str(number)
-            fetch(file, path)
-            path.unlink()
-
-    threads = [threading.Thread(target=read, args=(number,)) for number in range(4)]
-    for thread in threads:
-        thread.start()
-    try:
-        for number in range(10):
-            assert in_a_child(lambda number=number: fetch(file, tmp_path / f"child-{number}"))
-    finally:
-        stop.set()
-        for thread in threads:
-            thread.join()
+    # the server is in another process than those that are forked
+    command = [sys.executable, "-W", "ignore::DeprecationWarning", "-c", _READERS]
+    done = subprocess.run(
+        [*command, s3.of("a.jsonl"), str(tmp_path)],
+        capture_output=True,
+        text=True,
+        timeout=100,
+        env={**os.environ, "PYTHONPATH": "."},
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Literal, get_args
@@ -164,13 +164,18 @@ class FoundDocuments:
     skipped: list[Path | str]
 
 
-def find_documents(names: Iterable[str], format: DocumentFormat | None = None) -> FoundDocuments:
+def find_documents(
+    names: Iterable[str],
+    format: DocumentFormat | None = None,
+    called: Callable[[str], str] = str,
+) -> FoundDocuments:
     """Return the files of documents that ``names`` stand for, in order.
 
     Args:
         names: as for ``inputs.expand``, URIs, or ``-``, standard input, which is JSONL.
         format: that of all files; without it, files with an unknown suffix are skipped in
             directories.
+        called: returns what the user calls a path: copies have other names.
 
     Returns:
         The files. Where one directory is all that is named, the name of a file is its path in it;
@@ -198,8 +203,8 @@ def find_documents(names: Iterable[str], format: DocumentFormat | None = None) -
                 found.skipped.append(path)
                 continue
             is_only = is_directory and len(names) == 1
-            file_name = path.relative_to(directory) if is_only else path
-            found.files.append(DocumentFile.detect(path, name=str(file_name), format=format))
+            shown = str(path.relative_to(directory)) if is_only else called(str(path))
+            found.files.append(DocumentFile.detect(path, name=shown, format=format))
     if not found.files:
         raise MrDedupError(f"{', '.join(names)}: contains no file of documents")
     return found

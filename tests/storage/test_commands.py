@@ -1,0 +1,203 @@
+"""Every command with URIs in place of paths: the same results, in every store."""
+
+import gzip
+import json
+
+import pytest
+
+from data_gen.cli.command import main as data_gen
+from mr_dedup.cli.main import main
+
+RUNNERS = ("memory", "inline", "local")
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """Documents in several formats with known pairs, fingerprints, and URLs."""
+    root = tmp_path_factory.mktemp("made")
+    documents = ["documents", "--documents", "40", "--duplicates-per-document", "2", "--seed", "7"]
+    data_gen([*documents, "--chunk-size", "100KB", "--out", str(root / "pages")])
+    pages = sorted((root / "pages").glob("*.jsonl"))
+    assert len(pages) > 2
+    packed = pages[-1].with_suffix(".jsonl.gz")
+    packed.write_bytes(gzip.compress(pages[-1].read_bytes(), mtime=0))
+    pages[-1].unlink()
+    (root / "truth.tsv").write_bytes((root / "pages" / "truth.tsv").read_bytes())
+    for name in ("truth.tsv", "near-misses.tsv"):
+        (root / "pages" / name).unlink()
+    fingerprints = ["fingerprints", "--queries", "20", "--corpus", "500", "-k", "3", "--seed", "1"]
+    data_gen([*fingerprints, "--duplicates-per-query", "2", "--near-misses", "1", "--out",
+              str(root / "longs")])  # fmt: skip
+    urls = [f"http://example.org/{number % 50}?b=1&a={number % 3}\n" for number in range(300)]
+    (root / "urls.txt").write_text("".join(urls))
+    return root
+
+
+def uploaded(made, place):
+    """The files of ``made`` in a store; returns a function from names to URIs."""
+    for path in sorted(made.rglob("*")):
+        if path.is_file():
+            place.write(str(path.relative_to(made)), path.read_bytes())
+    return place.of
+
+
+def run(capfd, *arguments):
+    code = main([str(each) for each in arguments])
+    printed = capfd.readouterr()
+    assert code == 0, printed.err
+    return printed.out
+
+
+READING = {
+    "query": ["query", "{longs/corpus-00000.longs}", "--queries", "{longs/queries.longs}"],
+    "query of documents": ["query", "{PAGES}", "--queries", "{PAGE}", "--with-distance"],
+    "pairs": ["pairs", "{longs/corpus-00000.longs}", "--with", "{longs/queries.longs}"],
+    "pairs of documents": ["pairs", "{PAGES}", "--method", "minhash"],
+    "distance": ["distance", "page-0", "page-1", "--in", "{PAGES}", "--json"],
+    "evaluate": ["evaluate", "{truth.tsv}", "--truth", "{truth.tsv}", "--json"],
+    "folds": ["urls", "folds", "{urls.txt}"],
+}
+"""Commands that print what they find; a name in braces is a file or files of ``made``."""
+
+
+def pages_in(made):
+    return sorted(path.relative_to(made).as_posix() for path in (made / "pages").iterdir())
+
+
+def arguments_of(words, made, of):
+    """The arguments with paths, or URIs by ``of``, in place of names in braces."""
+    for word in words:
+        if word == "{PAGES}":
+            yield from (of(name) for name in pages_in(made))
+        elif word == "{PAGE}":
+            yield of(pages_in(made)[0])
+        elif word.startswith("{"):
+            yield of(word[1:-1])
+        else:
+            yield word
+
+
+@pytest.mark.parametrize("name", READING)
+def test_what_is_read_from_a_store_is_as_from_this_machine(made, place, capfd, name):
+    words = READING[name]
+    if name == "distance":
+        with (made / pages_in(made)[0]).open() as lines:
+            ids = [json.loads(next(lines))["id"] for _ in range(2)]
+        words = [words[0], *ids, *words[3:]]
+    of = uploaded(made, place)
+    here = run(capfd, *arguments_of(words, made, lambda each: made / each))
+    there = run(capfd, *arguments_of(words, made, of))
+    assert here
+    # files are called by their URIs, in the order of the documents
+    for each in pages_in(made):
+        here = here.replace(str(made / each), of(each))
+    assert there == here
+
+
+@pytest.mark.parametrize("runner", RUNNERS)
+def test_a_deduplication_of_a_directory_gives_the_same_files(
+    made, listing, capfd, tmp_path, runner
+):
+    of = uploaded(made, listing)
+    run(capfd, "dedup", made / "pages", "-o", tmp_path / "here", "--cores", "2")
+    options = ["--cores", "2", "-r", runner, "--scratch", "1MB", "--scratch-dir", tmp_path]
+    run(capfd, "dedup", of("pages"), "-o", tmp_path / "there", *options)
+    assert files_of(tmp_path / "there") == files_of(tmp_path / "here")
+    # no copy is left
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["here", "there"]
+
+
+def files_of(folder):
+    """The content of the files of a result by name, but for those that name inputs or times."""
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and path.name != "report.html"
+    }
+
+
+def test_results_are_written_to_a_store(made, writable, capfd, tmp_path):
+    of = uploaded(made, writable)
+    pages = [made / name for name in pages_in(made)]
+    corpus = made / "longs" / "corpus-00000.longs"
+    for name, *words in [
+        ("found.tsv", "query", corpus, "--queries", made / "longs" / "queries.longs"),
+        ("pairs.tsv", "pairs", corpus),
+        ("similar.tsv", "pairs", *pages, "--method", "minhash"),
+        ("prints.tsv", "fingerprint", *pages),
+        ("idf.parquet", "idf", *pages),
+        ("corpus.fpz", "convert", corpus),
+        ("distinct.tsv", "urls", "bulk", made / "urls.txt"),
+    ]:
+        run(capfd, *words, "-o", tmp_path / name)
+        assert run(capfd, *words, "-o", of(f"out/{name}")) == "", name
+        assert writable.read(f"out/{name}") == (tmp_path / name).read_bytes(), name
+        assert main([*map(str, words), "-o", of(f"out/{name}")]) == 2
+        error = capfd.readouterr().err
+        assert error.endswith(f"{of(f'out/{name}')}: exists; give --overwrite to replace it\n")
+        run(capfd, *words, "-o", of(f"out/{name}"), "--overwrite")
+    run(capfd, "compare", *pages, "--truth", made / "truth.tsv", "-o", of("compared"),
+        "--method", "exact")  # fmt: skip
+    assert writable.read("compared/results.csv").startswith(b"method")
+
+
+def test_a_list_of_names_is_read(made, s3, capfd, tmp_path):
+    of = uploaded(made, s3)
+    names = [of(name) for name in pages_in(made)]
+    (tmp_path / "names.txt").write_text("\n".join(names) + "\n\n")
+    s3.write("names.txt", (tmp_path / "names.txt").read_bytes())
+    expected = run(capfd, "fingerprint", *names, "-o", tmp_path / "a.tsv")
+    run(capfd, "fingerprint", f"@{tmp_path / 'names.txt'}", "-o", tmp_path / "b.tsv")
+    run(capfd, "fingerprint", f"@{of('names.txt')}", "-o", tmp_path / "c.tsv")
+    assert expected == ""
+    assert (tmp_path / "a.tsv").read_bytes() == (tmp_path / "b.tsv").read_bytes()
+    assert (tmp_path / "a.tsv").read_bytes() == (tmp_path / "c.tsv").read_bytes()
+
+
+def test_an_index_takes_documents_from_a_store(made, s3, capfd, tmp_path):
+    of = uploaded(made, s3)
+    pages = pages_in(made)
+    run(capfd, "index", "create", tmp_path / "here", *(made / name for name in pages))
+    run(capfd, "index", "create", tmp_path / "there", *map(of, pages))
+    query = ["index", "query", tmp_path / "there", of(pages[0])]
+    assert run(capfd, *query) == run(capfd, "index", "query", tmp_path / "here", made / pages[0])
+
+
+def test_a_result_in_a_store_is_that_of_this_machine(made, writable, capfd, tmp_path):
+    of = uploaded(made, writable)
+    run(capfd, "dedup", made / "pages", "-o", tmp_path / "here")
+    run(capfd, "dedup", of("pages"), "-o", of("kept"))
+    expected = files_of(tmp_path / "here")
+    assert {name: writable.read(f"kept/{name}") for name in expected} == expected
+    assert main(["dedup", of("pages"), "-o", of("kept")]) == 2
+    assert capfd.readouterr().err.endswith("kept: exists; give --overwrite to replace it\n")
+    run(capfd, "dedup", of("pages"), "-o", of("kept"), "--overwrite")
+    assert {name: writable.read(f"kept/{name}") for name in expected} == expected
+    listed = run(capfd, "dedup", of("kept/documents"), "-o", tmp_path / "again")
+    assert listed == ""
+
+
+def test_a_run_is_resumed_from_what_its_stages_left_in_a_store(
+    made, writable, capfd, tmp_path, monkeypatch
+):
+    from mr_dedup.pipeline import dedup as stages
+
+    of = uploaded(made, writable)
+    run(capfd, "dedup", made / "pages", "-o", tmp_path / "here")
+
+    def killed(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setitem(stages.STAGES, "resolve", killed)
+        assert main(["dedup", of("pages"), "-o", of("kept")]) == 130
+    said = capfd.readouterr().err
+    assert ".kept.unfinished: completed stages; --resume continues" in said
+    assert main(["dedup", of("pages"), "-o", of("kept")]) == 2
+    assert "a run was interrupted; --resume continues it" in capfd.readouterr().err
+    with monkeypatch.context() as patch:
+        # it was finished, and is not run again
+        patch.setitem(stages.STAGES, "fingerprint", killed)
+        run(capfd, "dedup", of("pages"), "-o", of("kept"), "--resume")
+    expected = files_of(tmp_path / "here")
+    assert {name: writable.read(f"kept/{name}") for name in expected} == expected
