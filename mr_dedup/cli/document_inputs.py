@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from mr_dedup.cli.on_cluster import refuse_other_clusters
 from mr_dedup.cli.streams import as_named
 from mr_dedup.engines.resources import core_count
 from mr_dedup.errors import MrDedupError
 from mr_dedup.storage.listing import RemoteFile, list_files
-from mr_dedup.storage.uris import is_uri
+from mr_dedup.storage.uris import is_uri, without_secrets
 
 if TYPE_CHECKING:
     from mr_dedup.engines.streaming import ClusterSettings, Input
@@ -71,9 +72,10 @@ def prepare(
     Raises:
         MrDedupError: For names that match no documents; FormatError as ``find_documents``.
     """
-    from mr_dedup.engines.inputs import Input
     from mr_dedup.formats.documents.chunks import content_bytes
 
+    if settings is not None:
+        refuse_other_clusters(documents, arguments.runner)
     files, skipped = _found(documents, arguments)
     paths = [file.path for file in files if isinstance(file.path, Path)]
     remote = [file.remote for file in files if file.remote is not None]
@@ -91,10 +93,7 @@ def prepare(
         )  # fmt: skip
     _refuse_stdin(files, f"-r {arguments.runner}")
     inputs = _shipped([file for file in files if file.remote is None], staging, arguments)
-    inputs += [
-        Input(file.uri, file.uri, _lines_bytes(file.uri, file.size_bytes or 0, arguments))
-        for file in remote
-    ]
+    inputs += _remote([file for file in files if file.remote], len(inputs), staging, arguments)
     return DocumentInputs(
         arguments.runner, inputs, len(files), skipped, paths, remote, stdin=checksum_of_stdin
     )
@@ -175,7 +174,7 @@ def _described(
 
 
 def described_chunk(chunk: DocumentChunk, staging: Path) -> Input:
-    """Return the input of a task of this machine that reads a chunk."""
+    """Return the input of a task that reads a chunk: of files of its machine, or of stores."""
     from mr_dedup.engines.streaming import Input
     from mr_dedup.formats.chunks import DESCRIPTION_SUFFIX
 
@@ -211,6 +210,40 @@ def _shipped(
             inputs.append(Input("", chunk.name))
         else:
             inputs.append(bundled_chunk(chunk, staging))
+    return inputs
+
+
+def _remote(
+    files: Sequence[DocumentFile],
+    first: int,
+    staging: Path | None,
+    arguments: argparse.Namespace,
+) -> list[Input]:
+    """Return the inputs of a cluster's tasks that are elsewhere, the first with number ``first``.
+
+    They are files that the Hadoop of nodes reads, and descriptions of parts of other files.
+    """
+    from mr_dedup.engines.streaming import Input, is_read_by_nodes
+    from mr_dedup.engines.streaming.splits import split_bytes
+    from mr_dedup.formats.documents.chunks import cut_into_chunks
+    from mr_dedup.jobs.reading import order_of
+
+    inputs, others = [], []
+    for file in files:
+        assert file.remote is not None
+        if is_read_by_nodes(file.remote.uri, arguments.runner):
+            uri, size = file.remote.uri, file.remote.size_bytes or 0
+            inputs.append(Input(uri, uri, _lines_bytes(uri, size, arguments)))
+        else:
+            others.append(replace(file, name=without_secrets(file.remote.uri)))
+    properties = dict(text.split("=", 1) for text in arguments.properties or ())
+    for chunk in cut_into_chunks(others, split_bytes(properties)):
+        if staging is None:
+            inputs.append(Input("", chunk.name))
+        else:
+            # as the number of a task's other inputs
+            numbered = replace(chunk, number=order_of(first + len(inputs)))
+            inputs.append(described_chunk(numbered, staging))
     return inputs
 
 

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 from mr_dedup.cli.arguments import byte_size, positive
 from mr_dedup.errors import MrDedupError
 from mr_dedup.storage.listing import list_files
-from mr_dedup.storage.uris import is_uri
+from mr_dedup.storage.stores import store_of
+from mr_dedup.storage.uris import file_name, is_uri, joined, parent_of, without_secrets
 from mr_dedup.storage.writing import refuse_existing
 
 if TYPE_CHECKING:
@@ -83,12 +84,14 @@ def _cluster_settings(arguments: argparse.Namespace) -> ClusterSettings:
 
     ``output_dir`` is not among the settings: it is of one job of a command, see ``with_output``.
     """
+    from mr_dedup.engines import streaming
     from mr_dedup.engines.streaming import ClusterSettings
 
     if arguments.runner == "emr" and arguments.hadoop_bin is not None:
         raise MrDedupError("--hadoop-bin: not used by EMR")
     if arguments.output_dir is not None:
-        if not is_uri(arguments.output_dir):
+        is_in_s3 = is_uri(arguments.output_dir) and store_of(arguments.output_dir).protocol == "s3"
+        if not (is_in_s3 if arguments.runner == "emr" else is_uri(arguments.output_dir)):
             raise MrDedupError(
                 f"--output-dir {arguments.output_dir}: expected a URI such as "
                 f"{_EXAMPLES[arguments.runner]}"
@@ -99,7 +102,7 @@ def _cluster_settings(arguments: argparse.Namespace) -> ClusterSettings:
             raise MrDedupError("--output-dir, -o: a result goes to one of them, not to both")
     if arguments.cores is not None:
         raise MrDedupError("--cores: not used by a cluster; see --reducers and -D")
-    return ClusterSettings(
+    settings = ClusterSettings(
         overwrite=arguments.overwrite,
         reducers=arguments.reducers,
         task_memory_bytes=arguments.task_memory,
@@ -109,37 +112,24 @@ def _cluster_settings(arguments: argparse.Namespace) -> ClusterSettings:
         hadoop_bin=arguments.hadoop_bin,
         conf=arguments.conf_path,
     )
+    streaming.check_settings(arguments.runner, settings)
+    return settings
 
 
 @contextlib.contextmanager
-def s3_as_in_conf(arguments: argparse.Namespace) -> Iterator[None]:
-    """Have URIs of S3 read and written as an mrjob.conf for EMR says, in the block.
+def stores_of_runner(arguments: argparse.Namespace) -> Iterator[None]:
+    """Have URIs read and written with the settings of the runner's cluster, in the block.
 
-    Its endpoint, region and credentials precede those of the environment. Raises MrDedupError for
-    a file that is not an mrjob.conf.
+    Raises MrDedupError for an mrjob.conf that is none.
     """
-    if getattr(arguments, "runner", None) != "emr" or arguments.conf_path is None:
+    from mr_dedup.engines import streaming
+
+    if getattr(arguments, "runner", None) not in streaming.CLUSTER_RUNNERS:
         yield
         return
-    import fsspec
-
-    from mr_dedup.engines.streaming.shipping import conf_options
-
-    found = conf_options("emr", arguments.conf_path)
-    of_client = {"endpoint_url": found.get("s3_endpoint"), "region_name": found.get("region")}
-    wanted = {
-        "key": found.get("aws_access_key_id"),
-        "secret": found.get("aws_secret_access_key"),
-        "token": found.get("aws_session_token"),
-        "client_kwargs": {name: value for name, value in of_client.items() if value},
-    }
-    configured = fsspec.config.conf
-    before = configured.get("s3", {})
-    configured["s3"] = {**before, **{name: value for name, value in wanted.items() if value}}
-    try:
+    settings = streaming.ClusterSettings(conf=arguments.conf_path, hadoop_bin=arguments.hadoop_bin)
+    with streaming.stores_of(arguments.runner, settings):
         yield
-    finally:
-        configured["s3"] = before
 
 
 def with_output(settings: ClusterSettings, arguments: argparse.Namespace) -> ClusterSettings:
@@ -150,10 +140,14 @@ def with_output(settings: ClusterSettings, arguments: argparse.Namespace) -> Clu
 def refuse_existing_output(arguments: argparse.Namespace, settings: ClusterSettings) -> None:
     """Raise MrDedupError if there is an ``--output-dir`` that may not be replaced.
 
-    The job that writes it checks too; this is for commands that run other jobs first.
+    The job that writes it checks too; this is for commands that run other jobs first. Of what only
+    Hadoop writes, such as s3a:// with its own configuration, nothing is known here.
     """
-    if arguments.output_dir:
-        refuse_existing(arguments.output_dir.rstrip("/"), settings.overwrite)
+    from mr_dedup.engines.streaming import is_read_by_nodes
+
+    output_dir = arguments.output_dir
+    if output_dir and is_read_by_nodes(output_dir, arguments.runner):
+        refuse_existing(output_dir.rstrip("/"), settings.overwrite)
 
 
 def _refuse_cluster_arguments(arguments: argparse.Namespace) -> None:
@@ -163,22 +157,41 @@ def _refuse_cluster_arguments(arguments: argparse.Namespace) -> None:
             raise MrDedupError(f"{action.option_strings[-1]}: needs {needed}")
 
 
+def refuse_other_clusters(names: Sequence[str], runner: str) -> None:
+    """Raise MrDedupError for a URI of files that this machine reads and tasks do not."""
+    for name in names:
+        if runner == "emr" and is_uri(name) and store_of(name).protocol == "hdfs":
+            raise MrDedupError(
+                f"{name}: the nodes of EMR have an HDFS of their own; copy it to S3 first"
+            )
+
+
 def remote_inputs(
-    names: Sequence[str], arguments: argparse.Namespace
+    names: Sequence[str], arguments: argparse.Namespace, staging: Path
 ) -> tuple[list[Input], list[int]]:
     """Return the files that URIs stand for, and how many fingerprints each may have.
 
-    A task each, whatever their size. Raises MrDedupError for a URI that stands for no file,
+    A task each, whatever their size; those of stores that the Hadoop of nodes does not read are
+    described in ``staging``. Raises MrDedupError for a URI that stands for no file,
     UnknownFormatError for a file of unknown format.
     """
-    from mr_dedup.engines.streaming import Input
+    from mr_dedup.engines.streaming import Input, is_read_by_nodes
     from mr_dedup.formats.fingerprint_files import format_by_ending
+    from mr_dedup.storage.descriptions import REMOTE_SUFFIX, describe
 
+    refuse_other_clusters(names, arguments.runner)
     files = list_files(names)
-    if arguments.corpus_format is None:
-        for file in files:
-            format_by_ending(file.uri)
-    inputs = [Input(file.uri, file.uri) for file in files]
+    inputs = []
+    for number, file in enumerate(files):
+        if arguments.corpus_format is None:
+            # without the query of a web address
+            format_by_ending(joined(parent_of(without_secrets(file.uri)), file_name(file.uri)))
+        if is_read_by_nodes(file.uri, arguments.runner):
+            inputs.append(Input(file.uri, file.uri))
+            continue
+        path = staging / f"{number:06}{REMOTE_SUFFIX}"
+        describe(file, path)
+        inputs.append(Input(str(path), without_secrets(file.uri)))
     return inputs, [(file.size_bytes or 0) // 8 for file in files]
 
 

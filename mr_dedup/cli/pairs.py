@@ -239,7 +239,7 @@ def _work_on_cluster(arguments: argparse.Namespace, staging: Path) -> _Work:
         here = corpus_files([text for text in names if not is_uri(text)], arguments)
         refuse_input_as_output(arguments.out, here)
         there = [text for text in names if is_uri(text)]
-        remote, sizes = remote_inputs(there, arguments)
+        remote, sizes = remote_inputs(there, arguments, folder)
         chunks = chunks_to_send(here, arguments.corpus_format)
         first_other = len(inputs)
         inputs += [*staged_files(chunks, folder, arguments), *remote]

@@ -162,7 +162,7 @@ def _work_on_cluster(sides: ResolvedSearch, staging: Path) -> _Work:
     here = [name for name in arguments.corpus if not is_uri(name)]
     there = [name for name in arguments.corpus if is_uri(name)]
     files, queries_file = _inputs(arguments, here, arguments.queries)
-    remote, sizes = remote_inputs(there, arguments)
+    remote, sizes = remote_inputs(there, arguments, staging)
     queries = staging / "queries.longs"
     query_count = _stage_queries(queries_file, queries, arguments.byte_order)
     chunks = chunks_to_send(files, arguments.corpus_format)

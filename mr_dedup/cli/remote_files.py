@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mr_dedup.cli.arguments import byte_size
-from mr_dedup.cli.on_cluster import s3_as_in_conf
+from mr_dedup.cli.on_cluster import refuse_other_clusters, stores_of_runner
 from mr_dedup.cli.rejects import REJECTS_ENDING
 from mr_dedup.cli.streams import name_copies
 from mr_dedup.errors import MrDedupError
@@ -139,7 +139,7 @@ def local_files(arguments: argparse.Namespace) -> Iterator[argparse.Namespace]:
     parent, size = getattr(arguments, "scratch_dir", None), getattr(arguments, "scratch", None)
     arguments.scratch_settings = ScratchSettings(parent and str(parent), size)
     with (
-        s3_as_in_conf(arguments),
+        stores_of_runner(arguments),
         arguments.scratch_settings.opened() as arguments.open_scratch,
     ):
         _read_lists(arguments)
@@ -152,6 +152,8 @@ def local_files(arguments: argparse.Namespace) -> Iterator[argparse.Namespace]:
             values = value if isinstance(value, list) else [value]
             uris = [each for each in values if isinstance(each, InputUri)]
             is_read_by_tasks = all(isinstance(each, CorpusUri) for each in uris)
+            if is_read_by_tasks and on_cluster:
+                refuse_other_clusters(uris, arguments.runner)
             if uris and not (is_read_by_tasks and (on_cluster or "method" in arguments)):
                 reads[name] = value
             elif isinstance(value, OutputUri):

@@ -10,7 +10,7 @@ import ssl
 from collections.abc import Iterator
 
 from mr_dedup.errors import MrDedupError, shortened
-from mr_dedup.storage.uris import without_secrets
+from mr_dedup.storage.uris import scheme_of, without_secrets
 
 _PACKAGES = {
     "adlfs",
@@ -114,7 +114,9 @@ def storage_errors(uri: str) -> Iterator[None]:
     except MrDedupError:
         raise
     except Exception as error:
-        if not is_of_a_store(error):
+        # hdfs-native has no class of its own for what Hadoop refuses
+        is_of_hadoop = type(error) is RuntimeError and scheme_of(uri) in ("hdfs", "viewfs")
+        if not (is_of_a_store(error) or is_of_hadoop):
             raise
         raise MrDedupError(f"{without_secrets(uri)}: {reason_of(error)}") from error
 

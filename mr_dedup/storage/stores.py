@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 
 from mr_dedup.errors import MrDedupError
 from mr_dedup.storage.errors import storage_errors
+from mr_dedup.storage.hdfs import hdfs_class
 from mr_dedup.storage.uris import scheme_of, without_secrets
 
 _CONNECT_SECONDS, _READ_SECONDS = 10, 30
@@ -208,24 +209,19 @@ def _class_of(store: Store, scheme: str) -> Any:
     import fsspec
 
     if store is _HDFS:
-        # fsspec's own class of this name is pyarrow's, which needs Hadoop's libraries
-        module = importlib.import_module("hdfs_native.fsspec")
-        kind = module.ViewfsFileSystem if scheme == "viewfs" else module.HdfsFileSystem
-    else:
-        kind = fsspec.get_filesystem_class(store.protocol)
-    if store not in (_HDFS, _AZURE):
+        return hdfs_class(scheme)
+    kind = fsspec.get_filesystem_class(store.protocol)
+    if store is not _AZURE:
         return kind
 
     def stripped(cls: Any, path: Any) -> Any:
         if isinstance(path, list):
             return [stripped(cls, each) for each in path]
-        if store is _HDFS:
-            return re.sub(r"^[a-z]+://[^/]*", "", path) or "/"
         path = re.sub(r"^[a-z]+://", "", path)
         # abfs://container@account.dfs.core.windows.net/path
         return re.sub(r"^([^/@]*)@[^/]*", r"\1", path).lstrip("/")
 
-    # theirs parse paths as web addresses: they end a name at its first # or ?
+    # theirs parses paths as web addresses: it ends a name at its first # or ?
     return type(kind.__name__, (kind,), {"_strip_protocol": classmethod(stripped)})
 
 

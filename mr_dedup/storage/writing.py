@@ -103,7 +103,8 @@ def move_directory(made: str, target: str, last: str) -> None:
 
     Where directories are renamed, at once. In an object store the file ``last`` of an existing
     target is removed first, the other files are replaced, and ``last`` is written last: a directory
-    without it is incomplete. Copies are made within the store. Raises MrDedupError.
+    without it is incomplete. Copies are made within the store. If that fails, the copies that
+    replaced no file are removed. Raises MrDedupError.
     """
     if store_of(target).renames:
         _rename_directory(made, target)
@@ -111,9 +112,15 @@ def move_directory(made: str, target: str, last: str) -> None:
     files = [file.uri.removeprefix(made.rstrip("/") + "/") for file in files_below(made)]
     remove(joined(target, last))
     before = {file.uri for file in files_below(target)}
-    _copied([(joined(made, name), joined(target, name)) for name in files if name != last])
-    _removed(sorted(before - {joined(target, name) for name in files}))
-    _copied([(joined(made, last), joined(target, last))])
+    after = {joined(target, name) for name in files}
+    try:
+        _copied([(joined(made, name), joined(target, name)) for name in files if name != last])
+        _removed(sorted(before - after))
+        _copied([(joined(made, name), joined(target, name)) for name in files if name == last])
+    except BaseException:
+        with contextlib.suppress(MrDedupError):
+            _removed(sorted(after - before))
+        raise
     remove(made)
 
 
@@ -177,7 +184,7 @@ def _in_parallel(requests: Sequence[Callable[[], None]]) -> None:
             for future in futures:
                 future.result()
         except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
+            pool.shutdown(cancel_futures=True)
             raise
 
 

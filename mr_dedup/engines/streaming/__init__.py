@@ -12,6 +12,7 @@ import errno
 import logging
 import os
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -23,6 +24,7 @@ from mr_dedup.engines.streaming.counters import total_counters
 from mr_dedup.engines.streaming.staging import staging_folder
 from mr_dedup.errors import MrDedupError
 from mr_dedup.interrupts import no_forced_end
+from mr_dedup.storage.uris import scheme_of
 
 if TYPE_CHECKING:
     # importing it takes 0.14 s, which commands in memory need not wait for
@@ -35,8 +37,10 @@ __all__ = [
     "Input",
     "JobResult",
     "check_settings",
+    "is_read_by_nodes",
     "run",
     "staging_folder",
+    "stores_of",
 ]
 
 RUNNERS = ("inline", "local")
@@ -44,6 +48,22 @@ RUNNERS = ("inline", "local")
 
 CLUSTER_RUNNERS = ("hadoop", "emr")
 """The runners of clusters."""
+
+
+_SCHEMES_OF_NODES = {
+    "hadoop": ("hdfs", "viewfs"),
+    "emr": ("s3", "s3a", "s3n"),
+}
+"""The schemes of files that the Hadoop of nodes copies to tasks; of others, tasks read by URI."""
+
+
+def is_read_by_nodes(uri: str, runner: str) -> bool:
+    """Return whether the Hadoop of a cluster's nodes reads a file, with its own credentials.
+
+    >>> is_read_by_nodes("hdfs:///a", "hadoop"), is_read_by_nodes("https://example.org/a", "hadoop")
+    (True, False)
+    """
+    return scheme_of(uri) in _SCHEMES_OF_NODES[runner]
 
 
 @contextlib.contextmanager
@@ -73,7 +93,11 @@ def run(
         run_on = _cluster_module(runner).run_on
         settings = cluster or ClusterSettings()
         # what was started there is ended and removed, which takes longer
-        with no_forced_end(), run_on(job_class, options, named, staging, settings) as result:
+        with (
+            no_forced_end(),
+            stores_of(runner, settings),
+            run_on(job_class, options, named, staging, settings) as result,
+        ):
             yield result
         return
     arguments = ["-r", runner, "--no-conf", "--local-tmp-dir", str(staging), *options]
@@ -89,10 +113,18 @@ def run(
 
 
 def check_settings(runner: str, cluster: ClusterSettings) -> None:
-    """Raise MrDedupError for settings that a runner of clusters would refuse; run nothing."""
+    """Raise MrDedupError for what a runner of clusters would refuse, or lacks; run nothing."""
     from mr_dedup.engines.streaming import shipping
 
+    _cluster_module(runner)
     shipping.check_settings(runner, cluster)
+
+
+def stores_of(runner: str, settings: ClusterSettings) -> AbstractContextManager[None]:
+    """Have URIs read and written with the settings of a cluster; see store_settings.stores_of."""
+    from mr_dedup.engines.streaming import store_settings
+
+    return store_settings.stores_of(runner, settings)
 
 
 def _cluster_module(runner: str) -> ModuleType:

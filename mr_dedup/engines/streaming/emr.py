@@ -28,11 +28,15 @@ from mrjob.step import StepFailedException
 from mr_dedup.engines.inputs import ClusterSettings, Input, JobResult
 from mr_dedup.engines.streaming.client_log import ClientLog
 from mr_dedup.engines.streaming.counters import total_counters
-from mr_dedup.engines.streaming.emr_logs import EmrLogs
+from mr_dedup.engines.streaming.emr_logs import EmrLogs, read_text, uris_below
 from mr_dedup.engines.streaming.failures import Explanation, Failure, explain, read_failures
 from mr_dedup.engines.streaming.s3 import S3Files, aws_errors, default_region
 from mr_dedup.engines.streaming.shipping import ShippingRunner, engine_for
 from mr_dedup.errors import MrDedupError
+from mr_dedup.storage.fetching import fetch
+from mr_dedup.storage.listing import exists, files_below
+from mr_dedup.storage.uris import file_name
+from mr_dedup.storage.writing import move_directory, refuse_existing, remove
 
 PYTHON = "python3.11"
 """The Python of tasks: EMR 7 has it as a package; its own python3 is too old for us."""
@@ -53,11 +57,8 @@ _DEFAULTS = {
     "bootstrap_mrjob": False,
 }
 
-_PART_BYTES = 100 << 20
-"""Of a file that is put into S3, at a time: in one go it takes none of more than 5 GB."""
-
 _TRANSFERS = 8
-"""Files that are copied to, from or within S3 at a time."""
+"""Files that are fetched from S3 at a time."""
 
 _ENDED = ("TERMINATED", "TERMINATED_WITH_ERRORS")
 _ENDING = ("TERMINATING", *_ENDED)
@@ -145,18 +146,12 @@ class EmrRunner(ShippingRunner, EMRJobRunner):  # type: ignore[misc]
             files = S3Files(
                 s3_endpoint=self._opts["s3_endpoint"],
                 s3_region=self._opts["region"],
-                part_size=self._upload_part_size(),
                 **{name: self._opts[name] for name in names},
             )
             self._fs = CompositeFilesystem()
             self._fs.add_fs("s3", files)
             self._fs.add_fs("local", LocalFilesystem())
         return self._fs
-
-    @property
-    def _files(self) -> S3Files:
-        files: S3Files = self.fs.s3
-        return files
 
     def make_emr_client(self) -> Any:
         """Return the client of EMR, one for all calls."""
@@ -231,7 +226,7 @@ class EmrRunner(ShippingRunner, EMRJobRunner):  # type: ignore[misc]
 
     @property
     def _logs(self) -> EmrLogs:
-        return EmrLogs(self._files, self._s3_log_dir())
+        return EmrLogs(self._s3_log_dir())
 
     def explanation(self) -> Explanation:
         """Return why the job failed."""
@@ -258,7 +253,7 @@ class EmrRunner(ShippingRunner, EMRJobRunner):  # type: ignore[misc]
 
     def _reports(self) -> str:
         """Return the reports of failed tasks."""
-        return "".join(self._files.read(uri) for uri in self._files.below(self._failures))
+        return "".join(read_text(uri) for uri in uris_below(self._failures))
 
     def _cluster_failure(self) -> str | None:
         """Return why the cluster ended, if that is not for its steps."""
@@ -295,51 +290,30 @@ class EmrRunner(ShippingRunner, EMRJobRunner):  # type: ignore[misc]
         """Raise MrDedupError if the output may not be written where it is to be."""
         if self.output is not None:
             self.output = self.output.rstrip("/")
-            if self._files.exists(self.output) and not overwrite:
-                raise MrDedupError(f"{self.output}: exists; give --overwrite to replace it")
+            refuse_existing(self.output, overwrite)
 
     def deliver(self, folder: Path, overwrite: bool) -> tuple[Path, ...]:
         """Put the output where it is to be: at its URI, or into ``folder``; return its files."""
-        written = self._files.below(self._output_dir)
         if self.output is None:
             self._show("fetching")
             folder.mkdir()
-            parts = [uri for uri in written if _name(uri).startswith("part-")]
-            paths = [folder / _name(uri) for uri in parts]
+            parts = {
+                folder / file_name(file.uri): file
+                for file in files_below(self._output_dir)
+                if file_name(file.uri).startswith("part-")
+            }
             with ThreadPoolExecutor(_TRANSFERS) as pool:
-                list(pool.map(self._files.get, parts, paths))
-            return tuple(paths)
+                list(pool.map(fetch, parts.values(), parts))
+            return tuple(parts)
         self._show("finishing")
-        if not overwrite and self._files.exists(self.output):
+        if not overwrite and exists(self.output):
             raise MrDedupError(f"{self.output}: came into being while the job ran")
         try:
-            self._replace(written, self.output)
+            move_directory(self._output_dir.rstrip("/"), self.output, "_SUCCESS")
         except MrDedupError as error:
             self._undelivered = self._output_dir
             raise MrDedupError(f"{error}; the new result is in {self._output_dir}") from error
         return ()
-
-    def _replace(self, uris: Sequence[str], folder: str) -> None:
-        """Copy files into a directory, the mark of success last; then remove what it had before.
-
-        If a file cannot be copied, files that the directory did not have before are removed.
-        """
-        targets = {f"{folder}/{_name(uri)}": uri for uri in uris}
-        mark = f"{folder}/_SUCCESS"
-        previous = set(self._files.below(folder))
-        with ThreadPoolExecutor(_TRANSFERS) as pool:
-            try:
-                self._files.remove_file(mark)
-                parts = [new for new in targets if new != mark]
-                list(pool.map(self._files.copy, map(targets.__getitem__, parts), parts))
-                if mark in targets:
-                    self._files.copy(targets[mark], mark)
-            except BaseException:
-                pool.shutdown(cancel_futures=True)
-                for new in targets.keys() - previous:
-                    self._files.remove_file(new)
-                raise
-            list(pool.map(self._files.remove_file, previous - targets.keys()))
 
     # the end
 
@@ -370,9 +344,9 @@ class EmrRunner(ShippingRunner, EMRJobRunner):  # type: ignore[misc]
             self._end_work()
         with contextlib.suppress(MrDedupError):
             if self._undelivered is None:
-                self._files.remove(self._cloud_tmp_dir)
+                remove(self._cloud_tmp_dir)
             if self._ran_job and self._is_ours and self._log_dir_is_temporary():
-                self._files.remove(self._s3_log_dir())
+                remove(self._s3_log_dir())
         self._cleanup_local_tmp()
         self._kill_ssh_tunnel()
 
@@ -387,7 +361,3 @@ def default_bootstrap() -> list[str]:
         f"sudo dnf install -y {PYTHON} {PYTHON}-pip",
         f"sudo {PYTHON} -m pip install {shlex.join(needed)}",
     ]
-
-
-def _name(uri: str) -> str:
-    return uri.rpartition("/")[2]

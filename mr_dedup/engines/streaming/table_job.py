@@ -32,6 +32,7 @@ from mr_dedup.engines.streaming.task_environment import (
 )
 from mr_dedup.errors import errors_naming
 from mr_dedup.jobs.contract import Counters, Group, Job, Keyed, TaskInput
+from mr_dedup.storage.descriptions import REMOTE_SUFFIX, fetch_described
 from mr_dedup.storage.scratch import ScratchSettings
 
 _Pairs = Iterable[tuple[int, pa.Table]]
@@ -95,6 +96,9 @@ class TableJob(MRJob):  # type: ignore[misc]
         )
         with settings.opened() as scratch:
             part = replace(self._task_input(path, uri), scratch=scratch)
+            if part.path.name.endswith(REMOTE_SUFFIX):
+                # of a store that the Hadoop of this node does not read
+                part = replace(part, path=fetch_described(part.path, scratch().folder))
             tables = self.job.map(part, counters)
             yield from self._written(tables, is_last=not self._reduces)
         self._count(counters)

@@ -4,10 +4,11 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from mr_dedup.cli import dedup
+from mr_dedup.cli.dedup_options import refuse_changed
 from mr_dedup.cli.document_inputs import prepare
 from mr_dedup.cli.main import build_parser, main
 from mr_dedup.cli.on_cluster import settings_for
+from mr_dedup.cli.remote_files import local_files
 from mr_dedup.errors import MrDedupError
 from tests.cli.documents import files_of, made_up_documents, write_jsonl
 from tests.engines.documents import json_lines
@@ -48,14 +49,15 @@ def test_a_run_is_resumed_over_the_same_files_alone(client, interrupted):
 
 def test_a_file_that_changes_during_a_run_is_reported(client, interrupted, tmp_path):
     arguments = parsed(["dedup", *interrupted, "-r", "emr", "-c", client.conf()])
-    settings = settings_for(arguments, [])
-    work = prepare(arguments.documents, arguments, tmp_path, settings, reads_again=True)
-    run = {"files": [file.identity for file in work.remote]}
-    dedup._refuse_changed(arguments, work, run, settings)
-    changed = f"s3://{client.bucket}/pages/b.jsonl"
-    client.service.files.put(b"{}", changed)
-    with pytest.raises(MrDedupError, match=f"^{changed}: has other documents than when it was"):
-        dedup._refuse_changed(arguments, work, run, settings)
+    with local_files(arguments) as arguments:
+        settings = settings_for(arguments)
+        work = prepare(arguments.documents, arguments, tmp_path, settings, reads_again=True)
+        run = {"files": [file.identity for file in work.remote]}
+        refuse_changed(arguments, work, run)
+        changed = f"s3://{client.bucket}/pages/b.jsonl"
+        client.service.files.put(b"{}", changed)
+        with pytest.raises(MrDedupError, match=f"^{changed}: has other documents"):
+            refuse_changed(arguments, work, run)
 
 
 def parsed(words):

@@ -2,9 +2,6 @@
 
 import pytest
 
-from mr_dedup.engines import streaming
-from mr_dedup.engines.streaming import ClusterSettings
-from mr_dedup.errors import MrDedupError
 from tests import text_input
 from tests.engines.documents import (
     NAME,
@@ -66,25 +63,3 @@ def test_the_result_goes_to_s3_with_its_rejects(client, tmp_path, capfd):
         2, f"mr-dedup: error: {out}: exists; give --overwrite to replace it\n"
     )  # fmt: skip
     assert len(client.clusters) == 1
-
-
-def test_a_file_is_put_if_it_may_be(client, tmp_path):
-    path = tmp_path / "a"
-    path.write_bytes(b"new")
-    uri = f"s3://{client.bucket}/a/b"
-    kept = ClusterSettings(conf=client.conf())
-    replaced = ClusterSettings(conf=client.conf(), overwrite=True)
-    assert not streaming.exists(uri, "emr", kept)
-    streaming.put(path, uri, "emr", kept)
-    assert streaming.exists(uri, "emr", kept)
-    path.write_bytes(b"newer")
-    with pytest.raises(MrDedupError, match=f"^{uri}: came into being meanwhile"):
-        streaming.put(path, uri, "emr", kept)
-    assert client.service.files.get(uri) == b"new"
-    streaming.put(path, uri, "emr", replaced)
-    assert client.service.files.get(uri) == b"newer"
-    streaming.remove_file(uri, "emr", kept)
-    streaming.remove_file(uri, "emr", kept)
-    assert client.service.files.below(f"s3://{client.bucket}/") == []
-    with pytest.raises(MrDedupError, match=r"^hdfs:///a: expected a URI such as s3://"):
-        streaming.put(path, "hdfs:///a", "emr", kept)
