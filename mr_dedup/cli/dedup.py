@@ -39,7 +39,7 @@ from mr_dedup.cli.method_arguments import (
 from mr_dedup.cli.on_cluster import settings_for
 from mr_dedup.cli.remote_files import document_name, input_name, result_name
 from mr_dedup.cli.runner_arguments import add_runner_arguments
-from mr_dedup.cli.streams import print_message
+from mr_dedup.cli.streams import name_copies, print_message
 from mr_dedup.errors import NothingReadError
 from mr_dedup.interrupts import at_forced_end
 
@@ -192,7 +192,9 @@ def _result_folder(arguments: argparse.Namespace) -> ResultFolder:
     from mr_dedup.pipeline.result_folder import LocalResult, RemoteResult
 
     if isinstance(arguments.out, str):
-        return RemoteResult(arguments.out, arguments.open_scratch().folder)
+        remote = RemoteResult(arguments.out, arguments.open_scratch().folder)
+        name_copies({str(remote.work): remote.unfinished})
+        return remote
     return LocalResult(arguments.out)
 
 
