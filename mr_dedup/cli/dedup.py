@@ -1,10 +1,11 @@
 """De-duplicate documents: keep one of each cluster of near-duplicates.
 
 DOCS are as for mr-dedup fingerprint. OUT becomes a directory with documents/, the kept ones in
-their format and with all their fields; decisions/, why each document was kept or dropped, and which
-kept document it duplicates; clusters/; fingerprints/ of the kept ones; summary.json; report.html;
-and rejects/, records that could not be read. But for documents/ the directories contain tables in
-Parquet files part-00000.parquet, part-00001.parquet, …, and rejects/ lines of JSON.
+their format, or that of --documents, and with all their fields; decisions/, why each document was
+kept or dropped, and which kept document it duplicates; clusters/; fingerprints/ of the kept ones;
+summary.json; report.html; and rejects/, records that could not be read. But for documents/ the
+directories contain tables in Parquet files part-00000.parquet, part-00001.parquet, …, and rejects/
+lines of JSON.
 
 A method finds candidates: pairs of documents that share a band of min-wise hashes of their shingles
 (minhash), whose fingerprints are within k bits (simhash), and others. Documents that candidate
@@ -96,6 +97,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="where candidate pairs are found: in this process (memory) or by tasks of the runner "
         "(tasks); the result is the same (default: whichever is estimated to be faster; methods "
         "that compare sketches always run in this process)")  # fmt: skip
+    add("--documents", dest="kept_format", choices=("same", "jsonl", "parquet"), default="same",
+        help="how kept documents are written: same, in files with the names and formats of those "
+        "that were read; jsonl, in parts of JSON lines, with all members and columns, of WARC, "
+        "text and HTML with id and text; parquet, in parts with these as columns (default same)"
+        )  # fmt: skip
     add("--share-by", action="append", default=[], metavar="FIELD",
         help="count near-duplicates by the values of this field in the report")  # fmt: skip
     add("--dry-run", action="store_true", help="print what would be done, and do nothing")

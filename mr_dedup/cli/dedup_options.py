@@ -77,7 +77,10 @@ def dedup_options(
     read_options(arguments, arguments.share_by)
     options = search_options(arguments, k, methods, arguments.verify, arguments.shingles)
     against = _earlier_results(arguments, options.made_from, methods)
-    return dataclasses.replace(options, keep=keep, share_by=arguments.share_by, against=against)
+    return dataclasses.replace(
+        options, keep=keep, share_by=arguments.share_by, against=against,
+        documents=arguments.kept_format,
+    )  # fmt: skip
 
 
 def _earlier_results(
@@ -154,6 +157,7 @@ def run_identity(
         "verify": options.verify,
         "shingles": options.shingles,
         "share_by": list(options.share_by),
+        "documents": options.documents,
         "reading": {**dataclasses.asdict(options.reading), "format": options.format},
         "features": options.made_from,
         "against": [

@@ -42,7 +42,7 @@ def write_summaries(
     with whole_file(result / REPORT, overwrite=True) as file:
         write_dedup_report(file, work_folder, summary, shown, arguments.share_by)
     later = record_for_later(
-        result, arguments.out, options.made_from, Reading.of(options.reading, options.format),
+        result, arguments.out, options.made_from, Reading.of(options.reading, options.kept_format),
         options.against, [method.name for method in options.methods],
     )  # fmt: skip
     recalls = options.expected_recalls
