@@ -14,6 +14,7 @@ import boto3
 import numpy as np
 import pytest
 import yaml
+from s3fs import S3FileSystem
 
 from mr_dedup.cli.main import main
 from tests.engines.emr.service import CREDENTIALS, REGION, RunningCluster, Service
@@ -157,6 +158,8 @@ def aws(monkeypatch, tmp_path) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     # it remembers the identity of an earlier test
     monkeypatch.setattr(boto3, "DEFAULT_SESSION", None)
+    # and so do open file systems
+    S3FileSystem.clear_instance_cache()
 
 
 @pytest.fixture
