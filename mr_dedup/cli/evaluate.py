@@ -123,25 +123,30 @@ def _evaluation(arguments: argparse.Namespace) -> Evaluation:
     path = Path(arguments.pairs)
     is_decisions = path.is_dir() or path.suffix.lower() == ".parquet"
     if arguments.kind == "decisions" or (arguments.kind is None and is_decisions):
-        require_result_version(path)
-        decided = read_decisions(path)
+        decided = read_decisions(path, _documents_of_result(path))
         return Evaluation.of_decisions(decided, read_truth(arguments.truth))
     source = None if arguments.pairs == _STANDARD_INPUT else path
     listed = read_pairs(source, as_matches=arguments.kind == "matches")
     return Evaluation.of_pairs(listed, read_truth(arguments.truth))
 
 
-def require_result_version(path: Path) -> None:
-    """Raise MrDedupError if ``path`` is a result of another format version."""
+def _documents_of_result(path: Path) -> int | None:
+    """Return the number of documents of a result; None if ``path`` is none.
+
+    Raises MrDedupError if it is one of another format version.
+    """
     from mr_dedup.pipeline.results import SUMMARY
     from mr_dedup.pipeline.summary import require_version
 
     summary = path / SUMMARY
-    if summary.is_file():
-        try:
-            require_version(str(path), summary.read_bytes())
-        except ValueError as error:
-            raise FormatError(summary, None, f"is damaged: {error}") from error
+    if not summary.is_file():
+        return None
+    content = summary.read_bytes()
+    try:
+        require_version(str(path), content)
+        return int(json.loads(content)["documents_read"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise FormatError(summary, None, f"is damaged: {error}") from error
 
 
 def _lengths(evaluation: Evaluation, arguments: argparse.Namespace) -> NDArray[np.int64] | None:

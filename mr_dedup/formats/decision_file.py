@@ -45,7 +45,7 @@ class DecidedDocuments:
         return own
 
 
-def read_decisions(path: Path) -> DecidedDocuments:
+def read_decisions(path: Path, expected: int | None = None) -> DecidedDocuments:
     """Read decisions. Takes a few times the size of their ids in memory.
 
     A document is identified by ``file`` and ``position``, the kept document that it duplicates by
@@ -54,10 +54,12 @@ def read_decisions(path: Path) -> DecidedDocuments:
     Args:
         path: a Parquet file, a directory of such files, or a result, a directory that contains the
             directory ``decisions``.
+        expected: the number of documents, if it is known.
 
     Raises:
         FormatError: if it contains other files, or decisions of format version 1; if a document
-            occurs twice, or if a kept document is missing or not kept; for a missing part.
+            occurs twice, or if a kept document is missing or not kept; for a missing part, and for
+            another number of documents than ``expected``.
         MrDedupError: if it cannot be read.
     """
     files = _files(path)
@@ -68,6 +70,9 @@ def read_decisions(path: Path) -> DecidedDocuments:
     ids, kept_ids, earlier, keys, kept_keys = (
         pa.concat_arrays(parts) for parts in zip(*itertools.chain(*read), strict=True)
     )
+    if expected is not None and len(ids) != expected:
+        reason = f"has decisions on {len(ids):,} documents, expected {expected:,}"
+        raise FormatError(path, None, reason)
     rows_of = _RowNames(files, [sum(len(part[0]) for part in parts) for parts in read])
     # the kept documents of earlier runs become rows after those of this run
     others = pa.table({"kept_id": kept_ids, "earlier": earlier, "key": kept_keys})

@@ -121,6 +121,23 @@ def test_other_commands_read_all_parts(tmp_path, capfd, whole, small_parts):
     assert len(found[whole][0]) >= len(fingerprints)
 
 
+def test_missing_decisions_are_noticed(tmp_path, capfd, small_parts):
+    out, truth = tmp_path / "out", tmp_path / "truth.tsv"
+    done(capfd, documents_in(tmp_path, 4), "-o", out)
+    truth.write_text("id_a\tid_b\tjaccard\nd20\td30\t0.9\n")
+    *_, middle, last = sorted((out / "decisions").iterdir())
+    content = last.read_bytes()
+    last.unlink()
+    said = Command("evaluate").mistake(capfd, out, "--truth", truth)
+    assert said == f"mr-dedup: error: {out}: has decisions on 57 documents, expected 60\n"
+    last.write_bytes(content)
+    middle.unlink()
+    said = Command("evaluate").mistake(capfd, out, "--truth", truth)
+    assert said == f"mr-dedup: error: {out / 'decisions'}: its part 18 is missing\n"
+    (out / "summary.json").write_text("{")
+    assert "summary.json: is damaged" in Command("evaluate").mistake(capfd, out, "--truth", truth)
+
+
 @pytest.mark.parametrize("table", ["fingerprints", "signatures"])
 @pytest.mark.parametrize("damage", ["drop the first", "drop the last", "flip", "add", "swap"])
 def test_damage_to_parts_of_an_earlier_result(tmp_path, capfd, small_parts, table, damage):
