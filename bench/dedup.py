@@ -265,7 +265,7 @@ def _ids(corpus: Corpus) -> Iterator[str]:
 
 
 def _decisions(out: Path) -> Originals:
-    table = pq.read_table(out / "decisions.parquet", columns=["id", "kept_id"])
+    table = pq.read_table(out / "decisions", columns=["id", "kept_id"])
     return dict(zip(table["id"].to_pylist(), table["kept_id"].to_pylist(), strict=True))
 
 

@@ -1,9 +1,11 @@
 """De-duplicate documents: keep one of each cluster of near-duplicates.
 
 DOCS are as for mr-dedup fingerprint. OUT becomes a directory with documents/, the kept ones in
-their format and with all their fields; decisions.parquet, why each document was kept or dropped,
-and which kept document it duplicates; clusters.parquet; fingerprints.parquet of the kept ones;
-summary.json; report.html; and rejects.jsonl, records that could not be read.
+their format, or that of --documents, and with all their fields; decisions/, why each document was
+kept or dropped, and which kept document it duplicates; clusters/; fingerprints/ of the kept ones;
+summary.json; report.html; and rejects/, records that could not be read. But for documents/ the
+directories contain tables in Parquet files part-00000.parquet, part-00001.parquet, …, and rejects/
+lines of JSON.
 
 A method finds candidates: pairs of documents that share a band of min-wise hashes of their shingles
 (minhash), whose fingerprints are within k bits (simhash), and others. Documents that candidate
@@ -38,7 +40,7 @@ from mr_dedup.cli.method_arguments import (
 from mr_dedup.cli.on_cluster import settings_for
 from mr_dedup.cli.remote_files import document_name, input_name, result_name
 from mr_dedup.cli.runner_arguments import add_runner_arguments
-from mr_dedup.cli.streams import print_message
+from mr_dedup.cli.streams import name_copies, print_message
 from mr_dedup.errors import NothingReadError
 from mr_dedup.interrupts import at_forced_end
 
@@ -95,6 +97,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="where candidate pairs are found: in this process (memory) or by tasks of the runner "
         "(tasks); the result is the same (default: whichever is estimated to be faster; methods "
         "that compare sketches always run in this process)")  # fmt: skip
+    add("--documents", dest="kept_format", choices=("same", "jsonl", "parquet"), default="same",
+        help="how kept documents are written: same, in files with the names and formats of those "
+        "that were read; jsonl, in parts of JSON lines, with all members and columns, of WARC, "
+        "text and HTML with id and text; parquet, in parts with these as columns (default same)"
+        )  # fmt: skip
     add("--share-by", action="append", default=[], metavar="FIELD",
         help="count near-duplicates by the values of this field in the report")  # fmt: skip
     add("--dry-run", action="store_true", help="print what would be done, and do nothing")
@@ -191,7 +198,9 @@ def _result_folder(arguments: argparse.Namespace) -> ResultFolder:
     from mr_dedup.pipeline.result_folder import LocalResult, RemoteResult
 
     if isinstance(arguments.out, str):
-        return RemoteResult(arguments.out, arguments.open_scratch().folder)
+        remote = RemoteResult(arguments.out, arguments.open_scratch().folder)
+        name_copies({str(remote.work): remote.unfinished})
+        return remote
     return LocalResult(arguments.out)
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,9 +18,10 @@ from mr_dedup.cli.document_arguments import (
     read_options,
 )
 from mr_dedup.cli.document_inputs import DocumentInputs, remote_identities
-from mr_dedup.cli.streams import print_message
+from mr_dedup.cli.streams import name_copies, print_message
 from mr_dedup.errors import MrDedupError, usage_errors
-from mr_dedup.storage.uris import is_uri
+from mr_dedup.storage.listing import file_info
+from mr_dedup.storage.uris import is_uri, joined, without_secrets
 
 if TYPE_CHECKING:
     from mr_dedup.pipeline.dedup_stages.contract import DedupOptions
@@ -74,7 +77,10 @@ def dedup_options(
     read_options(arguments, arguments.share_by)
     options = search_options(arguments, k, methods, arguments.verify, arguments.shingles)
     against = _earlier_results(arguments, options.made_from, methods)
-    return dataclasses.replace(options, keep=keep, share_by=arguments.share_by, against=against)
+    return dataclasses.replace(
+        options, keep=keep, share_by=arguments.share_by, against=against,
+        documents=arguments.kept_format,
+    )  # fmt: skip
 
 
 def _earlier_results(
@@ -85,11 +91,9 @@ def _earlier_results(
 
     if arguments.follow and not arguments.against:
         raise MrDedupError("--follow: needs --against")
-    for name in arguments.against:
-        if is_uri(name):
-            raise MrDedupError(f"--against {name}: expected a directory of this machine")
-    named = [EarlierResult.read(name) for name in arguments.against]
-    results = followed(named, further=arguments.follow)
+    fetched = partial(_fetched_result, arguments)
+    named = [EarlierResult.read(name, fetched) for name in arguments.against]
+    results = followed(named, fetched, further=arguments.follow)
     for result in results:
         summary = result.summary
         if summary.features != made_from:
@@ -111,6 +115,16 @@ def _earlier_results(
     return results
 
 
+def _fetched_result(arguments: argparse.Namespace, uri: str) -> Path:
+    """Return a directory with a copy of an earlier result in a store, without its documents."""
+    from mr_dedup.pipeline.results import fetch_result
+
+    folder = Path(tempfile.mkdtemp(prefix="against-", dir=arguments.open_scratch().folder))
+    name_copies({str(folder): without_secrets(uri)})
+    fetch_result(uri, folder)
+    return folder
+
+
 def run_identity(
     arguments: argparse.Namespace, work: DocumentInputs, options: DedupOptions
 ) -> dict[str, Any]:
@@ -120,11 +134,13 @@ def run_identity(
     from mr_dedup import __version__
     from mr_dedup.fingerprints.simhash import VERSION
     from mr_dedup.pipeline.stages import identity
+    from mr_dedup.pipeline.summary import FORMAT_VERSION
     from mr_dedup.signatures.columns import VERSION as SIGNATURE_VERSION
 
     inputs = [item.name for item in work.inputs]
     return {
         "version": __version__,
+        "format_version": FORMAT_VERSION,
         "fingerprint_version": VERSION,
         "signature_version": SIGNATURE_VERSION,
         "pyarrow": pyarrow.__version__,
@@ -141,14 +157,13 @@ def run_identity(
         "verify": options.verify,
         "shingles": options.shingles,
         "share_by": list(options.share_by),
+        "documents": options.documents,
         "reading": {**dataclasses.asdict(options.reading), "format": options.format},
         "features": options.made_from,
         "against": [
             [result.name, result.summary.fingerprints_checksum] for result in options.against
         ],
-        "earlier_files": [
-            identity(path) for result in options.against for path in _files_of(result)
-        ],
+        "earlier_files": [each for result in options.against for each in _identities_of(result)],
     }
 
 
@@ -169,8 +184,17 @@ def refuse_changed(
             raise MrDedupError(f"{before[0]}: has other documents than when it was first read")
 
 
-def _files_of(result: EarlierResult) -> list[Path]:
+def _identities_of(result: EarlierResult) -> Iterator[list[Any]]:
+    """Yield what identifies the summary and the documents of an earlier result."""
     from mr_dedup.pipeline.results import SUMMARY
+    from mr_dedup.pipeline.stages import identity
 
-    files = [result.folder / SUMMARY, *(file.local_path for file in result.document_files())]
-    return [path for path in files if path is not None]
+    if is_uri(result.name):
+        yield file_info(joined(result.name, SUMMARY)).identity
+    else:
+        yield identity(result.folder / SUMMARY)
+    for file in result.document_files():
+        if file.remote is not None:
+            yield file.remote.identity
+        elif file.local_path is not None:
+            yield identity(file.local_path)

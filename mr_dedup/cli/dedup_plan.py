@@ -159,10 +159,10 @@ def _stages(
     maps = counted(_map_tasks(arguments, work), "map task")
     documents = "the documents"
     signatures = ", signatures.arrow" if options.methods else ""
-    kept_signatures = ", signatures.parquet" if options.methods else ""
+    kept_signatures = ", signatures/" if options.methods else ""
     joined = "in this command" if options.k is None else _JOINED[arguments.join]
     described = {
-        "fingerprint": (maps, documents, f"rows.parquet{signatures}, rejects.jsonl"),
+        "fingerprint": (maps, documents, f"rows.parquet{signatures}, rejects/ if there are any"),
         "cluster": (joined, f"rows.parquet{signatures}", "labels.parquet"),
         "earlier": (
             "map tasks here, of whole files",
@@ -172,9 +172,9 @@ def _stages(
         "resolve": (
             f"{maps}, {_reduce_keys(work, options, stages)}",
             f"{documents}, labels.parquet",
-            "decisions.parquet, clusters.parquet",
+            "decisions/, clusters/",
         ),
-        "keep": (maps, documents, f"documents/, fingerprints.parquet{kept_signatures}"),
+        "keep": (maps, documents, f"documents/, fingerprints/{kept_signatures}"),
     }
     if options.against:
         described["resolve"] = (

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from mr_dedup.cli.document_arguments import check_rejected, described_features, incomplete_files
 from mr_dedup.cli.document_inputs import DocumentInputs
 from mr_dedup.cli.method_arguments import recall_lines
-from mr_dedup.cli.rejects import reject_lines, skipped_lines
+from mr_dedup.cli.rejects import skipped_lines
 
 if TYPE_CHECKING:
     from mr_dedup.pipeline.dedup_stages.contract import DedupOptions
@@ -42,7 +42,7 @@ def write_summaries(
     with whole_file(result / REPORT, overwrite=True) as file:
         write_dedup_report(file, work_folder, summary, shown, arguments.share_by)
     later = record_for_later(
-        result, arguments.out, options.made_from, Reading.of(options.reading, options.format),
+        result, arguments.out, options.made_from, Reading.of(options.reading, options.kept_format),
         options.against, [method.name for method in options.methods],
     )  # fmt: skip
     recalls = options.expected_recalls
@@ -75,6 +75,7 @@ def _shown_options(arguments: argparse.Namespace, options: DedupOptions) -> list
 def check_result_rejected(arguments: argparse.Namespace, folder: ResultFolder) -> None:
     """Judge how many of the records a result is made of."""
     from mr_dedup.formats.documents.rejects import ReadCounts
+    from mr_dedup.formats.parts import read_lines
     from mr_dedup.pipeline.results import REJECTS, SUMMARY
     from mr_dedup.pipeline.summary import require_version
 
@@ -87,7 +88,7 @@ def check_result_rejected(arguments: argparse.Namespace, folder: ResultFolder) -
     counts = ReadCounts(documents=summary["documents_read"], files=summary["files_read"])
     if summary["rejected_records"]:
         rejects = folder.local_copy(REJECTS)
-        for lines in reject_lines(rejects) if rejects else ():
+        for lines in read_lines(rejects) if rejects else ():
             counts.add_lines(lines)
     check_rejected(arguments, counts)
 

@@ -25,7 +25,6 @@ from mr_dedup.cli.method_arguments import (
 from mr_dedup.cli.on_cluster import settings_for
 from mr_dedup.cli.rejects import (
     RejectsOutput,
-    reject_lines,
     rejects_of,
     rejects_output,
     skipped_lines,
@@ -102,6 +101,7 @@ def find_document_pairs(arguments: argparse.Namespace) -> int:
     from mr_dedup.cli.dedup_jobs import DocumentJobs
     from mr_dedup.engines import streaming
     from mr_dedup.files.outputs import refuse_existing
+    from mr_dedup.formats.parts import read_lines
     from mr_dedup.pipeline.similar_pairs import similar_pairs
 
     started = time.perf_counter()
@@ -121,7 +121,7 @@ def find_document_pairs(arguments: argparse.Namespace) -> int:
         folder.mkdir()
         with DocumentJobs(arguments, work, staging, settings) as jobs:
             found = similar_pairs(folder, options, jobs)
-        for lines in reject_lines(found.rejects):
+        for lines in read_lines(found.rejects):
             rejects.add_lines(lines)
         rejects.counts.documents, rejects.counts.files = found.counts["documents_read"], work.files
         check_rejected(arguments, rejects.counts)

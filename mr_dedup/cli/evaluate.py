@@ -1,8 +1,9 @@
 """Evaluate pairs of documents, or the decisions of dedup, against all truly similar pairs.
 
-PAIRS is the result directory of mr-dedup dedup, or its decisions.parquet; or text with two ids a
-line, separated by a TAB (further columns are ignored); or, with --as matches, the output of
-mr-dedup query for documents: an id and those of its near-duplicates. TRUTH lists every pair of
+PAIRS is the result directory of mr-dedup dedup, the directory decisions/ in it, or a Parquet file
+with such columns; or text with two ids a line, separated by a TAB (further columns are ignored);
+or, with --as matches, the output of mr-dedup query for documents: an id and those of its
+near-duplicates. TRUTH lists every pair of
 documents from some similarity on: id_a TAB id_b TAB jaccard, as data-gen documents writes it. Text
 may be compressed (.gz, .zst).
 
@@ -38,7 +39,7 @@ from mr_dedup.cli.document_arguments import add_reading_arguments, check_rejecte
 from mr_dedup.cli.rejects import print_rejected
 from mr_dedup.cli.remote_files import input_file, input_name, input_names
 from mr_dedup.cli.streams import as_named
-from mr_dedup.errors import MrDedupError
+from mr_dedup.errors import FormatError, MrDedupError
 from mr_dedup.formats.decision_file import read_decisions
 from mr_dedup.formats.document_lengths import (
     Lengths,
@@ -122,11 +123,25 @@ def _evaluation(arguments: argparse.Namespace) -> Evaluation:
     path = Path(arguments.pairs)
     is_decisions = path.is_dir() or path.suffix.lower() == ".parquet"
     if arguments.kind == "decisions" or (arguments.kind is None and is_decisions):
+        require_result_version(path)
         decided = read_decisions(path)
         return Evaluation.of_decisions(decided, read_truth(arguments.truth))
     source = None if arguments.pairs == _STANDARD_INPUT else path
     listed = read_pairs(source, as_matches=arguments.kind == "matches")
     return Evaluation.of_pairs(listed, read_truth(arguments.truth))
+
+
+def require_result_version(path: Path) -> None:
+    """Raise MrDedupError if ``path`` is a result of another format version."""
+    from mr_dedup.pipeline.results import SUMMARY
+    from mr_dedup.pipeline.summary import require_version
+
+    summary = path / SUMMARY
+    if summary.is_file():
+        try:
+            require_version(str(path), summary.read_bytes())
+        except ValueError as error:
+            raise FormatError(summary, None, f"is damaged: {error}") from error
 
 
 def _lengths(evaluation: Evaluation, arguments: argparse.Namespace) -> NDArray[np.int64] | None:

@@ -101,13 +101,6 @@ def print_rejected(rejects: Rejects) -> None:
         print_message(f"{count} could not be read; the first, {rejects.listed[0]}")
 
 
-def reject_lines(path: Path) -> Iterator[bytes]:
-    """Yield the lines of a file of rejects, 4 MB at a time."""
-    with path.open("rb") as file:
-        while lines := file.readlines(1 << 22):
-            yield b"".join(lines)
-
-
 def skipped_lines(skipped: Mapping[SkipReason, int]) -> list[str]:
     """Return a line for each reason for which records were skipped."""
     from mr_dedup.formats.documents.rejects import SKIP_PHRASES

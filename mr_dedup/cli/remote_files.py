@@ -214,18 +214,22 @@ def _refuse_existing(writes: dict[str, OutputUri], arguments: argparse.Namespace
 
 
 def _put(outputs: dict[OutputUri, Path], overwrite: bool) -> None:
+    from mr_dedup.engines.reporting import transferring
     from mr_dedup.storage.writing import put, remove
 
+    files = []
     for uri, path in outputs.items():
         if path.is_dir():
-            for file in sorted(path.rglob("*")):
-                if file.is_file():
-                    put(file, joined(uri, str(file.relative_to(path))), overwrite)
+            made = sorted(file for file in path.rglob("*") if file.is_file())
+            files += [(file, joined(uri, str(file.relative_to(path)))) for file in made]
         elif path.exists():
-            put(path, uri, overwrite)
+            files.append((path, str(uri)))
         elif overwrite:
             # rejects, of which there are none now
             remove(uri)
+    with transferring("copying", sum(path.stat().st_size for path, _ in files)):
+        for path, uri_of_file in files:
+            put(path, uri_of_file, overwrite)
 
 
 def _fetched(value: Any, folder: Path, arguments: argparse.Namespace, names: dict[str, str]) -> Any:
@@ -270,6 +274,7 @@ def _fetch(
 
 
 def _fetch_all(copies: dict[Path, RemoteFile], arguments: argparse.Namespace) -> None:
+    from mr_dedup.engines.reporting import transferring
     from mr_dedup.storage.fetching import PIECE_BYTES, fetch
 
     scratch = arguments.open_scratch()
@@ -281,7 +286,7 @@ def _fetch_all(copies: dict[Path, RemoteFile], arguments: argparse.Namespace) ->
         )
     for path in copies:
         path.parent.mkdir(parents=True, exist_ok=True)
-    with ThreadPoolExecutor(16) as pool:
+    with transferring("copying", total), ThreadPoolExecutor(16) as pool:
         large = {p: file for p, file in copies.items() if (file.size_bytes or 0) > PIECE_BYTES}
         small = [pool.submit(fetch, file, p) for p, file in copies.items() if p not in large]
         try:

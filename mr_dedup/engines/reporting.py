@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
+import threading
 import traceback
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from mr_dedup.errors import MrDedupError, OutOfMemoryError, shortened
+from mr_dedup.storage.transfers import TRANSFERS
 
 if TYPE_CHECKING:
     from tqdm import tqdm
 
 
+_SHOWN_SECONDS = 0.2
+
+
 class Progress:
     """A bar over the work of a job, on a terminal only."""
 
-    def __init__(self, unit: str = " tasks") -> None:
+    def __init__(self, unit: str = " tasks", *, unit_scale: bool = False) -> None:
         self._bar: tqdm[NoReturn] | None = None
         if sys.stderr is not None and sys.stderr.isatty():
             from tqdm import tqdm
@@ -24,7 +31,12 @@ class Progress:
             # its monitor thread would be there when tasks are forked, and Python 3.12 warns of that
             tqdm.monitor_interval = 0
             # drawn at every task, however quick
-            self._bar = tqdm(unit=unit, leave=False, mininterval=0)
+            self._bar = tqdm(unit=unit, unit_scale=unit_scale, leave=False, mininterval=0)
+
+    @property
+    def is_shown(self) -> bool:
+        """Whether there is a terminal."""
+        return self._bar is not None
 
     def start(self, phase: str, total: int) -> None:
         """Begin a phase of ``total`` units."""
@@ -35,7 +47,14 @@ class Progress:
     def step(self) -> None:
         """One unit more is done."""
         if self._bar is not None:
+            self._show_transfers()
             self._bar.update()
+
+    def _show_transfers(self) -> None:
+        """Show what was copied from stores and to them, if anything was."""
+        assert self._bar is not None
+        if copied := TRANSFERS.described():
+            self._bar.set_postfix_str(copied, refresh=False)
 
     def reach(self, done: int) -> None:
         """``done`` units of the phase are done."""
@@ -48,6 +67,29 @@ class Progress:
     def __exit__(self, *exception: object) -> None:
         if self._bar is not None:
             self._bar.close()
+
+
+@contextlib.contextmanager
+def transferring(phase: str, total_bytes: int) -> Iterator[None]:
+    """Show on a terminal how many of ``total_bytes`` are copied in the block."""
+    with Progress("B", unit_scale=True) as progress:
+        if not progress.is_shown:
+            yield
+            return
+        progress.start(phase, total_bytes)
+        begun, ended = TRANSFERS.all_bytes, threading.Event()
+
+        def show() -> None:
+            while not ended.wait(_SHOWN_SECONDS):
+                progress.reach(TRANSFERS.all_bytes - begun)
+
+        thread = threading.Thread(target=show, daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            thread.join()
 
 
 def task_error(name: str, error: BaseException) -> MrDedupError:

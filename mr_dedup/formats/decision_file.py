@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,8 +14,10 @@ from numpy.typing import NDArray
 
 from mr_dedup.errors import FormatError
 from mr_dedup.formats.parquet_rows import ParquetRows, open_parquet
+from mr_dedup.formats.parts import PARQUET, part_files
 
-NAME = "decisions.parquet"
+NAME = "decisions"
+"""The directory of a result with its decisions."""
 
 _BATCH_BYTES = 1 << 24
 
@@ -42,25 +46,29 @@ class DecidedDocuments:
 
 
 def read_decisions(path: Path) -> DecidedDocuments:
-    """Read a file of decisions. Takes a few times the size of its ids in memory.
+    """Read decisions. Takes a few times the size of their ids in memory.
 
     A document is identified by ``file`` and ``position``, the kept document that it duplicates by
     ``kept_file`` and ``kept_position``; without these columns by ``id`` and ``kept_id``.
 
     Args:
-        path: the file, or the directory that contains it.
+        path: a Parquet file, a directory of such files, or a result, a directory that contains the
+            directory ``decisions``.
 
     Raises:
-        FormatError: if it is not a file of decisions, or one of format version 1; if a document
-            occurs twice, or if a kept document is missing or not kept.
+        FormatError: if it contains other files, or decisions of format version 1; if a document
+            occurs twice, or if a kept document is missing or not kept; for a missing part.
         MrDedupError: if it cannot be read.
     """
-    path = path / NAME if path.is_dir() else path
-    with open_parquet(path, str(path)) as file:
-        columns = _columns(file, path)
+    files = _files(path)
+    read: list[list[tuple[pa.Array, ...]]] = []
+    for each in files:
+        with open_parquet(each, str(each)) as file:
+            read.append(_columns(file, each))
     ids, kept_ids, earlier, keys, kept_keys = (
-        pa.concat_arrays(parts) for parts in zip(*columns, strict=True)
+        pa.concat_arrays(parts) for parts in zip(*itertools.chain(*read), strict=True)
     )
+    rows_of = _RowNames(files, [sum(len(part[0]) for part in parts) for parts in read])
     # the kept documents of earlier runs become rows after those of this run
     others = pa.table({"kept_id": kept_ids, "earlier": earlier, "key": kept_keys})
     others = others.filter(earlier.is_valid())
@@ -73,21 +81,55 @@ def read_decisions(path: Path) -> DecidedDocuments:
     again = np.flatnonzero(rows != np.arange(len(ids)))
     if again.size:
         row, first = int(again[0]), int(rows[again[0]])
-        raise FormatError(
-            path, f"row {row}", f"repeats the document {ids[row].as_py()!r} of row {first}"
-        )
+        of = rows_of.phrase(first, row)
+        raise rows_of.error(row, f"repeats the document {ids[row].as_py()!r} of {of}")
     kept_rows = pc.index_in(kept_keys, value_set=keys)
     if kept_rows.null_count:
         row = int(np.flatnonzero(kept_rows.is_null())[0])
         kept_id = kept_ids[row].as_py()
-        raise FormatError(path, f"row {row}", f"its kept document {kept_id!r} is not in the file")
+        where = "file" if len(files) == 1 else "directory"
+        raise rows_of.error(row, f"its kept document {kept_id!r} is not in the {where}")
     decided = DecidedDocuments(ids, kept_rows.to_numpy().astype(np.int64))
     dropped = np.flatnonzero(~decided.kept[decided.kept_rows])
     if dropped.size:
         row = int(dropped[0])
         kept_id = kept_ids[row].as_py()
-        raise FormatError(path, f"row {row}", f"its kept document {kept_id!r} is not kept")
+        raise rows_of.error(row, f"its kept document {kept_id!r} is not kept")
     return decided
+
+
+def _files(path: Path) -> list[Path]:
+    """Return the files of decisions in their order; raise as ``read_decisions``."""
+    if not path.is_dir():
+        return [path]
+    folder = path / NAME if (path / NAME).is_dir() else path
+    files = part_files(folder)
+    if any(file.suffix.lower() != PARQUET for file in files):
+        raise FormatError(path, None, f"contains no directory {NAME}, and not only Parquet files")
+    return files
+
+
+class _RowNames:
+    """Names rows of several files."""
+
+    def __init__(self, files: Sequence[Path], counts: Sequence[int]) -> None:
+        self._files = files
+        self._stops = np.cumsum(counts)
+        self._starts = self._stops - counts
+
+    def error(self, row: int, reason: str) -> FormatError:
+        """Return an error in a row of all files."""
+        file = self._file(row)
+        return FormatError(self._files[file], f"row {row - self._starts[file]}", reason)
+
+    def phrase(self, row: int, seen_from: int) -> str:
+        """Return what to call a row in an error in another one."""
+        file = self._file(row)
+        inside = "" if file == self._file(seen_from) else f"{self._files[file].name}, "
+        return f"{inside}row {row - self._starts[file]}"
+
+    def _file(self, row: int) -> int:
+        return int(np.searchsorted(self._stops, row, side="right"))
 
 
 def _with_result(keys: pa.LargeStringArray, earlier: pa.LargeStringArray) -> pa.LargeStringArray:

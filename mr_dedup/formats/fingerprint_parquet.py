@@ -11,7 +11,7 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 import pyarrow as pa
@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from mr_dedup.errors import FormatError
 from mr_dedup.files.outputs import whole_file
 from mr_dedup.formats.parquet_rows import ParquetRows, is_text, open_parquet
+from mr_dedup.formats.parts import PART_ROWS, ParquetParts
 
 ID, FINGERPRINT, LENGTH = "id", "fingerprint", "length"
 """The columns: text; two's complement, int64; the bytes of the document's text in UTF-8, int64."""
@@ -58,13 +59,13 @@ def table_schema(features: str, fields: Sequence[str] = ()) -> pa.Schema:
 
 
 class TableWriter:
-    """Writes the rows of a file that ``create_table`` opened.
+    """Writes the rows of a file that ``create_table`` opened, or of parts.
 
     In memory: a row group, 131,072 rows or 64 MB. How rows are divided among calls of ``write``
     makes no difference to the file, unless row groups end by their size.
     """
 
-    def __init__(self, file: pq.ParquetWriter, schema: pa.Schema) -> None:
+    def __init__(self, file: pq.ParquetWriter | ParquetParts, schema: pa.Schema) -> None:
         self.rows = 0
         self._file = file
         self._schema = schema
@@ -172,26 +173,53 @@ def create_table(
         MrDedupError: as ``outputs.whole_file``.
     """
     schema = table_schema(features, fields)
-    # Fingerprints are noise, and lengths small enough once they are packed. For ids zstd at level
-    # 1: snappy takes 0.7 to 1.1 of the time, and files 1.2 to 1.6 times as large; level 3 takes 1.4
-    # to 2.3 times as long, dictionaries 1.1 to 2.5 times, and neither makes them smaller.
-    compressed = [name for name in schema.names if name not in (FINGERPRINT, LENGTH)]
     with (
         whole_file(Path(path), overwrite) as file,
-        pq.ParquetWriter(
-            file,
-            schema,
-            compression=dict.fromkeys(schema.names, "none") | dict.fromkeys(compressed, "zstd"),
-            compression_level=dict.fromkeys(compressed, 1),
-            use_dictionary=False,
-            column_encoding={LENGTH: "DELTA_BINARY_PACKED"},
-            write_statistics=False,
-            write_page_checksum=True,
-        ) as parquet,
+        pq.ParquetWriter(file, schema, **_settings(schema)) as parquet,
     ):
         writer = TableWriter(parquet, schema)
         yield writer
         writer.finish()
+
+
+@contextlib.contextmanager
+def create_table_parts(
+    folder: Path, features: str, fields: Sequence[str] = (), part_rows: int = PART_ROWS
+) -> Iterator[tuple[TableWriter, ParquetParts]]:
+    """Yield a writer of a dataset of such files in ``folder``, and its parts.
+
+    Args:
+        folder: the directory; an earlier dataset there is replaced.
+        features, fields: as of ``create_table``.
+        part_rows: the rows of a file.
+
+    Raises:
+        ValueError: as ``table_schema``.
+        MrDedupError: as ``outputs.whole_file``.
+    """
+    schema = table_schema(features, fields)
+    with ParquetParts(folder, schema, part_rows=part_rows, **_settings(schema)) as parts:
+        writer = TableWriter(parts, schema)
+        yield writer, parts
+        writer.finish()
+
+
+def _settings(schema: pa.Schema) -> dict[str, Any]:
+    """Return the settings of Parquet's writer for a table of fingerprints.
+
+    Fingerprints are noise, and lengths small enough once they are packed. For ids zstd at level 1:
+    snappy takes 0.7 to 1.1 of the time, and files 1.2 to 1.6 times as large; level 3 takes 1.4 to
+    2.3 times as long, dictionaries 1.1 to 2.5 times, and neither makes them smaller.
+    """
+    compressed = [name for name in schema.names if name not in (FINGERPRINT, LENGTH)]
+    return {
+        "compression": dict.fromkeys(schema.names, "none") | dict.fromkeys(compressed, "zstd"),
+        "compression_level": dict.fromkeys(compressed, 1),
+        "use_dictionary": False,
+        "column_encoding": {LENGTH: "DELTA_BINARY_PACKED"},
+        "write_statistics": False,
+        "write_page_checksum": True,
+    }
 
 
 class TableReader:

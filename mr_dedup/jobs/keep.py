@@ -1,8 +1,8 @@
 """The keep job: documents are read once more, and the records of the kept ones are the result.
 
-A map task reads one chunk of documents and yields the records of those that are kept, as they came,
-and a few texts that are to be shown; there is no reduce step. Which documents these are is in a
-file, two bits a document in the order of all.
+A map task reads one chunk of documents and yields the records of those that are kept, and a few
+texts that are to be shown; there is no reduce step. Records are as they came, or JSON lines. Which
+documents these are is in a file, two bits a document in the order of all.
 """
 
 from __future__ import annotations
@@ -11,12 +11,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from mr_dedup.errors import MrDedupError
+from mr_dedup.formats.documents.as_json import rows_as_json, texts_as_json
 from mr_dedup.formats.documents.batch import BatchBuilder, DocumentBatch
 from mr_dedup.formats.documents.chunks import DocumentChunk
 from mr_dedup.formats.documents.files import DocumentPart
@@ -33,6 +36,9 @@ from mr_dedup.jobs.document_job import DocumentJob
 from mr_dedup.jobs.reading import chunk_of
 from mr_dedup.jobs.side_table import SideTable
 
+KeptFormat = Literal["same", "jsonl", "parquet"]
+"""How kept documents are written: as they came, as JSON lines, or as rows of Parquet."""
+
 FILE_KEY = b"mr_dedup.file"
 """The metadata of Parquet rows with their file; other records have a column for it."""
 
@@ -45,11 +51,14 @@ class KeepJob(DocumentJob, frozen=True, kw_only=True):
 
     Attributes:
         kept: The file of the documents that are kept, as KeptRows writes it.
+        documents: How they are written. Unless it is ``same``, records of other formats than JSON
+            lines are converted to these, but rows of Parquet for Parquet.
     """
 
     side_files = ("kept",)
 
     kept: str
+    documents: KeptFormat = "same"
 
     @cached_property
     def flags(self) -> KeptRows:
@@ -79,9 +88,37 @@ class KeepJob(DocumentJob, frozen=True, kw_only=True):
                 done += len(batch)
                 if mask.any():
                     counters["documents_kept"] += int(mask.sum())
-                    yield chunk.number, _records(batch, mask)
+                    records = _records(batch, mask)
+                    if self.documents != "same":
+                        records = self._as_written(batch, mask, records, chunk)
+                    yield chunk.number, records
         if done != len(kept):
             raise _changed(chunk)
+
+    def _as_written(
+        self, batch: DocumentBatch, mask: NDArray[np.bool_], records: pa.Table, chunk: DocumentChunk
+    ) -> pa.Table:
+        """Return the records of a batch that ``mask`` chooses as they are written."""
+        file = (records.schema.metadata or {}).get(FILE_KEY)
+        if file is not None:
+            if self.documents == "parquet":
+                return records
+            lines = rows_as_json(records, file.decode(), self.reading)
+            files = np.zeros(len(lines), np.int32)
+            named = pa.DictionaryArray.from_arrays(files, pa.array([file.decode()], pa.string()))
+            return pa.table({"file": named, "record": lines})
+        formats = {part.file.name: part.file.format for part in chunk.parts}
+        files = batch.files.dictionary.to_pylist()
+        of_file = np.array([formats[name] != "jsonl" for name in files], bool)
+        converted = of_file[batch.files.indices.to_numpy()] & mask
+        if not converted.any():
+            return records
+        chosen = pa.array(converted)
+        lines = texts_as_json(batch.ids.filter(chosen), batch.texts.filter(chosen), self.reading)
+        column = pc.replace_with_mask(
+            one_array(records["record"]), pa.array(converted[mask]), lines
+        )
+        return records.set_column(1, "record", column)
 
     def _by_offsets(
         self,

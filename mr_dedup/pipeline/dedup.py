@@ -2,13 +2,13 @@
 
 Each stage is a job over the documents or a computation over their fingerprints, and leaves files:
 
-fingerprint  rows.parquet       a row a document: chunk, id, fingerprint, length; rejects.jsonl
+fingerprint  rows.parquet       a row a document: chunk, id, fingerprint, length; rejects/
              signatures.arrow   a row a document, if there are methods by keys
 cluster      labels.parquet     the fingerprints that several documents or their neighbours have
 earlier      earlier-….parquet  texts of documents that earlier runs kept, in clusters with new ones
-resolve      kept.parquet       which are kept; decisions.parquet, clusters.parquet; samples.json
-keep         documents/         the kept documents, as they came; fingerprints.parquet and
-                                signatures.parquet, for later runs; shown.json, texts of the samples
+resolve      kept.parquet       which are kept; decisions/, clusters/; samples.json
+keep         documents/         the kept documents; fingerprints/ and signatures/, for later runs;
+                                shown.json, texts of the samples
 
 Documents that earlier runs kept are in rows.parquet as well, before all others, so that numbers of
 documents and clusters of fingerprints are those of both; they stay kept, and are not written again.

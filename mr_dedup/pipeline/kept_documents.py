@@ -53,14 +53,8 @@ class KeptDocuments:
         if FILE_KEY in metadata:
             self._write_rows(table, metadata[FILE_KEY].decode())
             return
-        files = one_array(table["file"])
-        sources = files.dictionary.to_pylist()
-        numbers = files.indices.to_numpy()
-        records = one_array(table["record"])
-        edges = [0, *(np.flatnonzero(np.diff(numbers)) + 1).tolist(), len(numbers)]
-        for start, stop in itertools.pairwise(edges):
-            if start < stop:
-                self._write_records(sources[numbers[start]], records.slice(start, stop - start))
+        for source, records in records_by_file(table):
+            self._write_records(source, records)
 
     def _write_rows(self, table: pa.Table, source: str) -> None:
         kept = {k: v for k, v in table.schema.metadata.items() if k != FILE_KEY}
@@ -78,7 +72,7 @@ class KeptDocuments:
             path = self._begin(source)
             self._records = self._open.enter_context(_packing(path))
         self._counts[self._name] += len(records)
-        edges, content = _bytes_of(records)
+        edges, content = bytes_of(records)
         self._records.write(content[edges[0] : edges[-1]].data)
 
     def _begin(self, source: str) -> Path:
@@ -113,7 +107,19 @@ def _packing(path: Path) -> Iterator[BinaryIO]:
         yield stream
 
 
-def _bytes_of(records: pa.LargeBinaryArray) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
+def records_by_file(table: pa.Table) -> Iterator[tuple[str, pa.LargeBinaryArray]]:
+    """Yield the files of a batch of the keep job that is not of Parquet, and their records."""
+    files = one_array(table["file"])
+    sources = files.dictionary.to_pylist()
+    numbers = files.indices.to_numpy()
+    records = one_array(table["record"])
+    edges = [0, *(np.flatnonzero(np.diff(numbers)) + 1).tolist(), len(numbers)]
+    for start, stop in itertools.pairwise(edges):
+        if start < stop:
+            yield sources[numbers[start]], records.slice(start, stop - start)
+
+
+def bytes_of(records: pa.LargeBinaryArray) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
     """Return the offsets of records, int64[n + 1], and their bytes, uint8[m]."""
     _, offsets, content = records.buffers()
     edges = np.frombuffer(offsets, np.int64, len(records) + 1, 8 * records.offset)

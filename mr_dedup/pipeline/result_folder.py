@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Protocol
 
+from mr_dedup.engines.reporting import transferring
 from mr_dedup.errors import MrDedupError
 from mr_dedup.files.output_folders import aside_for, is_empty, locked, put_in_place, require_parent
 from mr_dedup.pipeline.dedup_stages.files import RESULT
@@ -237,7 +238,8 @@ class RemoteResult:
     def record(self, files: Sequence[str]) -> None:
         """See ResultFolder.record. The last file is written after all others."""
         *others, last = files
-        with ThreadPoolExecutor(_TRANSFERS) as pool:
+        total = sum((self.work / name).stat().st_size for name in files)
+        with transferring("copying", total), ThreadPoolExecutor(_TRANSFERS) as pool:
             list(pool.map(self._put, others))
         self._put(last)
 

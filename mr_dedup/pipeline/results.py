@@ -1,47 +1,59 @@
 """Results of de-duplications: what each leaves for later runs, and how these read it.
 
-fingerprints.parquet  a row a kept document, in the order of documents/, and in which file it is
-signatures.parquet    their signatures, row by row, if there were methods by keys
-summary.json          what the fingerprints are made from, how the documents are read, and which
-                      other results the run was made against
+fingerprints/  a row a kept document, in the order of documents/, and in which file it is
+signatures/    their signatures, row by row, if there were methods by keys
+summary.json   what the fingerprints are made from, how the documents are read, and which other
+               results the run was made against
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+import posixpath
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
+import xxhash
 from numpy.typing import NDArray
 
 from mr_dedup.errors import FormatError, MrDedupError
-from mr_dedup.files.outputs import whole_file
 from mr_dedup.fingerprints.simhash import VERSION
 from mr_dedup.formats.documents.files import DocumentFile
 from mr_dedup.formats.documents.options import ReadOptions
-from mr_dedup.formats.fingerprint_parquet import FINGERPRINT, ID, LENGTH, create_table
-from mr_dedup.formats.tables import read_table
+from mr_dedup.formats.fingerprint_parquet import FINGERPRINT, ID, LENGTH, create_table_parts
+from mr_dedup.formats.parts import (
+    PART_ROWS,
+    ParquetParts,
+    part_batches,
+    part_files,
+    read_parts,
+)
 from mr_dedup.pipeline.signature_rows import signature_batches
 from mr_dedup.pipeline.stages import checksum
 from mr_dedup.pipeline.summary import FORMAT_VERSION, LaterRuns, Reading, Reference
 from mr_dedup.signatures.columns import VERSION as SIGNATURE_VERSION
 from mr_dedup.signatures.columns import schema_of
 from mr_dedup.signatures.protocol import SignatureMethod
+from mr_dedup.storage.fetching import fetch
+from mr_dedup.storage.listing import exists, file_info, files_below
+from mr_dedup.storage.uris import is_uri, joined, without_secrets
 
 SUMMARY = "summary.json"
-FINGERPRINTS = "fingerprints.parquet"
-SIGNATURES = "signatures.parquet"
 DOCUMENTS = "documents"
-REJECTS = "rejects.jsonl"
+DECISIONS = "decisions"
+CLUSTERS = "clusters"
+FINGERPRINTS = "fingerprints"
+SIGNATURES = "signatures"
+REJECTS = "rejects"
+"""Directories of a result: all but the first are datasets of parts."""
 
 _BATCH_ROWS = 1 << 15
 
 _FILE = "file"
-"""The column of fingerprints.parquet with the file of a document below documents/."""
+"""The column of fingerprints with the file of a document below documents/."""
 
 
 @dataclass(frozen=True)
@@ -49,10 +61,11 @@ class EarlierResult:
     """A result that a run is made against.
 
     Attributes:
-        name: What the user calls its ``folder``.
+        name: What the user calls it: a directory or a URI.
+        folder: The directory, or one with a copy of what later runs need of a result in a store.
         summary: What its summary says to later runs.
         files: Those below documents/, and how many documents each has, in the order of
-            fingerprints.parquet.
+            fingerprints.
     """
 
     name: str
@@ -61,14 +74,18 @@ class EarlierResult:
     files: tuple[tuple[str, int], ...]
 
     @classmethod
-    def read(cls, name: str) -> EarlierResult:
-        """Return the result in the directory ``name``.
+    def read(cls, name: str, fetched: Callable[[str], Path]) -> EarlierResult:
+        """Return the result ``name``, a directory or a URI.
+
+        ``fetched`` returns a directory with a copy of the result at a URI, without its documents,
+        see ``fetch_result``.
 
         Raises MrDedupError if it is none, of another version of the format, or of other
         fingerprints, and FormatError for damage to what later runs need; documents/ is not looked
-        at. Reads fingerprints.parquet once.
+        at. Reads fingerprints and signatures once.
         """
-        folder = Path(name)
+        name = name.rstrip("/") if is_uri(name) else name
+        folder = fetched(name) if is_uri(name) else Path(name)
         if not folder.is_dir():
             raise MrDedupError(f"{name}: no such directory")
         try:
@@ -86,16 +103,16 @@ class EarlierResult:
                 f"{name}: its signatures are of version {summary.signature_version}, those "
                 f"of this mr_dedup of version {SIGNATURE_VERSION}; de-duplicate its documents again"
             )
-        table = folder / FINGERPRINTS
-        if not table.is_file():
-            raise MrDedupError(f"{table}: no such file")
-        sums: dict[Path, str | None] = {table: summary.fingerprints_checksum}
+        sums = {folder / FINGERPRINTS: summary.fingerprints_checksum}
         if summary.methods:
-            sums[folder / SIGNATURES] = summary.signatures_checksum
-        for file, expected in sums.items():
-            if not file.is_file() or checksum(file) != expected:
-                raise FormatError(file, None, f"is not the file that {SUMMARY} was written for")
-        return cls(name, folder, summary, tuple(_files_of(table)))
+            sums[folder / SIGNATURES] = summary.signatures_checksum or ""
+        for dataset, expected in sums.items():
+            if not dataset.is_dir():
+                raise MrDedupError(f"{dataset}: no such directory")
+            if dataset_checksum(dataset) != expected:
+                reason = f"contains other files than those that {SUMMARY} was written for"
+                raise FormatError(dataset, None, reason)
+        return cls(name, folder, summary, tuple(_files_of(folder / FINGERPRINTS)))
 
     @property
     def documents(self) -> int:
@@ -104,8 +121,7 @@ class EarlierResult:
 
     def rows(self) -> Iterator[pa.RecordBatch]:
         """Yield id, fingerprint and length of the kept documents, in order."""
-        with pq.ParquetFile(self.folder / FINGERPRINTS) as file:
-            yield from file.iter_batches(1 << 16, columns=[ID, FINGERPRINT, LENGTH])
+        yield from part_batches(self.folder / FINGERPRINTS, [ID, FINGERPRINT, LENGTH])
 
     def signatures(self, methods: Sequence[SignatureMethod]) -> Iterator[pa.Table]:
         """Yield the signatures of the kept documents by ``methods``, in order.
@@ -122,10 +138,9 @@ class EarlierResult:
             f"{kind}_{numbers[int(number)]}"
             for kind, _, number in (field.name.rpartition("_") for field in wanted)
         ]
-        with pq.ParquetFile(self.folder / SIGNATURES, page_checksum_verification=True) as file:
-            for batch in file.iter_batches(_BATCH_ROWS, columns=there):
-                columns = [batch.column(name) for name in there]
-                yield pa.Table.from_arrays(columns, schema=pa.schema(wanted))
+        for batch in part_batches(self.folder / SIGNATURES, there, _BATCH_ROWS):
+            columns = [batch.column(name) for name in there]
+            yield pa.Table.from_arrays(columns, schema=pa.schema(wanted))
 
     def check_methods(self, methods: Sequence[SignatureMethod]) -> None:
         """Raise MrDedupError for a method of which there are no signatures."""
@@ -139,6 +154,8 @@ class EarlierResult:
 
     def document_files(self) -> list[DocumentFile]:
         """Return the files of documents; raises MrDedupError if one is missing."""
+        if is_uri(self.name):
+            return self._remote_files()
         return [
             DocumentFile.detect(
                 self.folder / DOCUMENTS / name,
@@ -148,47 +165,102 @@ class EarlierResult:
             for name, _ in self.files
         ]
 
+    def _remote_files(self) -> list[DocumentFile]:
+        documents = joined(self.name, DOCUMENTS)
+        found = {file.uri: file for file in files_below(documents)}
+        files = []
+        for name, _ in self.files:
+            uri = joined(documents, name)
+            if uri not in found:
+                raise MrDedupError(f"{without_secrets(uri)}: no such file")
+            format = self.summary.reading.format
+            files.append(DocumentFile.of_remote(found[uri], name=uri, format=format))
+        return files
+
     def read_options(self) -> ReadOptions:
         """Return how they are read; what cannot be read is an error, as it was read before."""
         return self.summary.reading.options()
 
-    def referred_to(self, reference: Reference) -> EarlierResult:
+    def name_of(self, reference: Reference) -> str:
+        """Return the directory or URI of another result that this one was made against."""
+        if is_uri(reference.folder) or Path(reference.folder).is_absolute():
+            return reference.folder
+        if is_uri(self.name):
+            scheme, _, rest = self.name.partition("://")
+            return f"{scheme}://{posixpath.normpath(posixpath.join(rest, reference.folder))}"
+        name = os.path.normpath(Path(self.name) / reference.folder)
+        path = self.folder.resolve() / reference.folder
+        if path.exists() and Path(name).exists() and path.samefile(name):
+            return name
+        # with symbolic links on the way names and paths differ
+        return os.path.normpath(path)
+
+    def referred_to(self, reference: Reference, fetched: Callable[[str], Path]) -> EarlierResult:
         """Return another result that this one was made against.
 
         Raises MrDedupError if it does not exist or has changed, else as ``read``.
         """
-        name = os.path.normpath(Path(self.name) / reference.folder)
-        path = self.folder.resolve() / reference.folder
-        if not (path.exists() and Path(name).exists() and path.samefile(name)):
-            # with symbolic links on the way names and paths differ
-            name = os.path.normpath(path)
-        if not path.is_dir():
+        name = self.name_of(reference)
+        if not is_uri(name) and not Path(name).is_dir():
             raise MrDedupError(f"{name}: no such directory, and {self.name} was made against it")
-        found = EarlierResult.read(name)
+        found = EarlierResult.read(name, fetched)
         if found.summary.fingerprints_checksum != reference.fingerprints_checksum:
             raise MrDedupError(f"{name}: is not the result that {self.name} was made against")
         return found
 
-    def reference_from(self, out: Path) -> Reference:
-        """Return what the result ``out`` says of this one."""
-        relative = os.path.relpath(self.folder.resolve(), out.parent.resolve() / out.name)
-        return Reference(relative, self.documents, self.summary.fingerprints_checksum)
+    def reference_from(self, out: Path | str) -> Reference:
+        """Return what the result ``out``, a path or URI, says of this one."""
+        return Reference(
+            self._location_from(out), self.documents, self.summary.fingerprints_checksum
+        )
+
+    def _location_from(self, out: Path | str) -> str:
+        """Return its location relative to ``out``, if both are here or in one store."""
+        if is_uri(self.name):
+            store, _, path = self.name.partition("://")
+            other_store, _, other_path = str(out).partition("://")
+            if (store, path.partition("/")[0]) == (other_store, other_path.partition("/")[0]):
+                return posixpath.relpath(path, other_path)
+            return self.name
+        if isinstance(out, str):
+            return str(self.folder.resolve())
+        return os.path.relpath(self.folder.resolve(), out.parent.resolve() / out.name)
 
 
-def followed(results: Sequence[EarlierResult], *, further: bool) -> list[EarlierResult]:
+def fetch_result(uri: str, folder: Path) -> None:
+    """Copy what later runs need of the result at ``uri`` to a new directory, without documents.
+
+    Raises MrDedupError, also if there is no result.
+    """
+    summary = joined(uri, SUMMARY)
+    if not exists(summary):
+        reason = f"not a result of mr-dedup dedup: no {SUMMARY}"
+        raise MrDedupError(f"{without_secrets(uri)}: {reason if exists(uri) else 'no such file'}")
+    files = [file_info(summary)]
+    for dataset in (FINGERPRINTS, SIGNATURES):
+        files += files_below(joined(uri, dataset))
+    for file in files:
+        path = folder / file.uri.removeprefix(uri + "/")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        fetch(file, path)
+
+
+def followed(
+    results: Sequence[EarlierResult], fetched: Callable[[str], Path], *, further: bool
+) -> list[EarlierResult]:
     """Return ``results``, each once, if ``further`` with all that they were made against.
 
     Those come before what was made against them. Raises as ``referred_to``.
     """
-    found: dict[Path, EarlierResult | None] = {}
+    found: dict[Path | str, EarlierResult | None] = {}
 
     def visit(result: EarlierResult) -> None:
-        path = result.folder.resolve()
+        path = result.name if is_uri(result.name) else result.folder.resolve()
         if path in found:
             return
         found[path] = None
         for reference in result.summary.against if further else ():
-            visit(result.referred_to(reference))
+            visit(result.referred_to(reference, fetched))
         # last, so that it comes after them
         del found[path]
         found[path] = result
@@ -205,7 +277,7 @@ def not_followed(results: Sequence[EarlierResult]) -> list[tuple[str, str]]:
     """
     known = {result.summary.fingerprints_checksum for result in results}
     return [
-        (result.name, os.path.normpath(Path(result.name) / reference.folder))
+        (result.name, result.name_of(reference))
         for result in results
         for reference in result.summary.against
         if reference.fingerprints_checksum not in known
@@ -213,13 +285,14 @@ def not_followed(results: Sequence[EarlierResult]) -> list[tuple[str, str]]:
 
 
 def write_fingerprints(
-    path: Path,
+    folder: Path,
     features: str,
     rows: Iterator[pa.RecordBatch],
     kept: NDArray[np.bool_],
     files: Sequence[tuple[str, int]],
-) -> None:
-    """Write the fingerprints of the kept documents for later runs.
+    part_rows: int = PART_ROWS,
+) -> list[str]:
+    """Write the fingerprints of the kept documents for later runs; return the names of the parts.
 
     ``rows`` are id, fingerprint and length of all documents, ``kept`` bool[n] which of them are;
     ``files`` have these, so many each, in their order.
@@ -227,7 +300,7 @@ def write_fingerprints(
     names = pa.array([name for name, _ in files], pa.large_string())
     number_of = np.repeat(np.arange(len(files)), [count for _, count in files])
     done = written = 0
-    with create_table(path, features, [_FILE], overwrite=True) as table:
+    with create_table_parts(folder, features, [_FILE], part_rows) as (table, parts):
         for batch in rows:
             chosen = batch.filter(pa.array(kept[done : done + len(batch)]))
             done += len(batch)
@@ -241,27 +314,27 @@ def write_fingerprints(
                 chosen.column(LENGTH).to_numpy(),
                 pa.table({_FILE: names.take(pa.array(numbers))}),
             )
+    return parts.names
 
 
 def write_signatures(
-    path: Path,
+    folder: Path,
     source: Path,
     methods: Sequence[SignatureMethod],
     earlier: int,
     kept: NDArray[np.bool_],
-) -> None:
-    """Write the signatures of the kept documents, of those of all in ``source``.
+    part_rows: int = PART_ROWS,
+) -> list[str]:
+    """Write the signatures of the kept documents as parts; return their names.
 
-    Of which the first ``earlier`` are of earlier results; ``kept`` bool[n] is of the others.
+    ``source`` has those of all documents, of which the first ``earlier`` are of earlier results;
+    ``kept`` bool[n] is of the others.
     """
-    with (
-        whole_file(path, overwrite=True) as out,
-        pq.ParquetWriter(
-            out, pa.schema(schema_of(methods)), compression="none", use_dictionary=False,
-            write_page_checksum=True,
-        ) as writer,
-    ):  # fmt: skip
-        start, waiting = -earlier, writer.schema.empty_table()
+    schema = pa.schema(schema_of(methods))
+    with ParquetParts(
+        folder, schema, part_rows=part_rows, compression="none", use_dictionary=False
+    ) as parts:
+        start, waiting = -earlier, schema.empty_table()
         for batch in signature_batches(source):
             new = batch.slice(min(max(0, -start), len(batch)))
             first = start + len(batch) - len(new)
@@ -270,15 +343,24 @@ def write_signatures(
             waiting = pa.concat_tables([waiting, pa.Table.from_batches([chosen])])
             # as many in each group and pages as full, whatever the batches are
             while len(waiting) >= _BATCH_ROWS:
-                writer.write_table(waiting.slice(0, _BATCH_ROWS).combine_chunks())
+                parts.write_table(waiting.slice(0, _BATCH_ROWS).combine_chunks())
                 waiting = waiting.slice(_BATCH_ROWS)
         if len(waiting):
-            writer.write_table(waiting.combine_chunks())
+            parts.write_table(waiting.combine_chunks())
+    return parts.names
+
+
+def dataset_checksum(folder: Path) -> str:
+    """Return the XXH3-128 of the checksums of a dataset's parts, in their order, in hex."""
+    digest = xxhash.xxh3_128()
+    for path in part_files(folder):
+        digest.update(bytes.fromhex(checksum(path)))
+    return digest.hexdigest()
 
 
 def record_for_later(
     result: Path,
-    out: Path,
+    out: Path | str,
     features: str,
     reading: Reading,
     against: Sequence[EarlierResult],
@@ -291,17 +373,17 @@ def record_for_later(
         features=features,
         fingerprint_version=VERSION,
         signature_version=SIGNATURE_VERSION,
-        fingerprints_checksum=checksum(result / FINGERPRINTS),
+        fingerprints_checksum=dataset_checksum(result / FINGERPRINTS),
         methods=tuple(methods),
-        signatures_checksum=checksum(signatures) if signatures.exists() else None,
+        signatures_checksum=dataset_checksum(signatures) if signatures.is_dir() else None,
         reading=reading,
         against=tuple(earlier.reference_from(out) for earlier in against),
     )
 
 
-def _files_of(path: Path) -> Iterator[tuple[str, int]]:
-    """Yield the files that a table of fingerprints names, and how many documents each has."""
-    column = read_table(path, columns=[_FILE], dictionaries=[_FILE])[_FILE]
+def _files_of(fingerprints: Path) -> Iterator[tuple[str, int]]:
+    """Yield the files that fingerprints name, and how many documents each has."""
+    column = read_parts(fingerprints, columns=[_FILE], dictionaries=[_FILE])[_FILE]
     column = column.unify_dictionaries()
     if not len(column):
         return
@@ -313,5 +395,6 @@ def _files_of(path: Path) -> Iterator[tuple[str, int]]:
     for number in numbers[starts].tolist():
         file = PurePosixPath(names[number])
         if file.is_absolute() or ".." in file.parts:
-            raise FormatError(path, None, f"names a file that is not below {DOCUMENTS}: {file}")
+            reason = f"names a file that is not below {DOCUMENTS}: {file}"
+            raise FormatError(fingerprints, None, reason)
         yield names[number], int(counts[number])

@@ -9,12 +9,11 @@ from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from mr_dedup.clusters.decisions import Reason
 from mr_dedup.errors import MrDedupError
-from mr_dedup.files.outputs import whole_file
+from mr_dedup.formats.parts import ParquetParts
 from mr_dedup.formats.tables import one_array
 from mr_dedup.pipeline.document_rows import Locations, Rows
 from mr_dedup.pipeline.summary import DecisionSummary
@@ -123,14 +122,14 @@ class RunDecisions:
         ((number, id),) = rows.ids_of(waiting[:1]).items()
         raise changed(self._source_of(number), id)
 
-    def write(
+    def write_decisions(
         self,
-        decisions: Path,
-        clusters: Path,
+        folder: Path,
         rows: Rows,
         earlier_locations: Callable[[NDArray[np.int64]], Locations],
-    ) -> None:
-        """Write the decisions on the documents of this run, and the clusters of two and more.
+        part_rows: int,
+    ) -> list[str]:
+        """Write the decisions on the documents of this run as parts; return their names.
 
         ``earlier_locations`` returns where documents of earlier runs are, given their numbers.
         """
@@ -138,13 +137,9 @@ class RunDecisions:
         kept_rows, locations = self._kept_locations(rows, earlier_locations)
         names = self._kept_ids(rows)
         methods = pa.nulls(len(names), pa.string()) if self._methods is None else self._methods
-        with (
-            whole_file(decisions, overwrite=True) as file,
-            pq.ParquetWriter(
-                file, _DECISIONS, compression="zstd", write_page_checksum=True,
-                use_dictionary=_REPEATED,
-            ) as writer,
-        ):  # fmt: skip
+        with ParquetParts(
+            folder, _DECISIONS, part_rows=part_rows, use_dictionary=_REPEATED
+        ) as parts:
             start = rows.earlier
             dropped = int(np.count_nonzero(~kept[:start]))
             for batch in rows.batches(["id", "file", "position"]):
@@ -155,12 +150,17 @@ class RunDecisions:
                     methods[those],
                     *(each.take(pa.array(kept_rows[those])) for each in locations),
                 )
-                writer.write_batch(self._batch(batch, start, of_dropped))
+                parts.write_table(self._table(batch, start, of_dropped))
                 start += len(batch)
                 dropped += count
-        with whole_file(clusters, overwrite=True) as file:
-            table = self._clusters(rows.has_fingerprint)
-            pq.write_table(table, file, compression="zstd", write_page_checksum=True)
+        return parts.names
+
+    def write_clusters(self, folder: Path, rows: Rows, part_rows: int) -> list[str]:
+        """Write the clusters of two documents and more as parts; return their names."""
+        table = self._clusters(rows.has_fingerprint)
+        with ParquetParts(folder, table.schema, part_rows=part_rows) as parts:
+            parts.write_table(table)
+        return parts.names
 
     def _clusters(self, has_fingerprint: NDArray[np.bool_]) -> pa.Table:
         """Return the clusters of two documents and more of which this run read some."""
@@ -227,9 +227,7 @@ class RunDecisions:
         ends = np.cumsum([count for _, count in self.earlier])
         return names.take(pa.array(np.searchsorted(ends, numbers, side="right")))
 
-    def _batch(
-        self, documents: pa.RecordBatch, start: int, of_dropped: _OfDropped
-    ) -> pa.RecordBatch:
+    def _table(self, documents: pa.RecordBatch, start: int, of_dropped: _OfDropped) -> pa.Table:
         """Return the decisions on documents, by ids and locations, from number ``start`` on."""
         import pyarrow.compute as pc
 
@@ -241,7 +239,7 @@ class RunDecisions:
         similarities = self.similarities[these]
         keys = pa.array([reason.key for reason in Reason])
         nothing = pa.nulls(len(ids), pa.string()), pa.nulls(len(ids), pa.large_string())
-        return pa.RecordBatch.from_arrays(
+        return pa.Table.from_arrays(
             [
                 ids,
                 files,

@@ -24,7 +24,7 @@ from mr_dedup.formats.tables import read_table
 from mr_dedup.jobs.grouped_rows import WHOLE, GroupedRows
 from mr_dedup.jobs.similar_pairs import SimilarPairsJob
 from mr_dedup.pipeline.dedup_stages.contract import DedupOptions, RunJob
-from mr_dedup.pipeline.dedup_stages.files import REJECTS, RESULT, ROWS
+from mr_dedup.pipeline.dedup_stages.files import REJECTS, ROWS
 from mr_dedup.pipeline.dedup_stages.fingerprint import fingerprint_documents, signed_documents
 from mr_dedup.pipeline.document_rows import Rows
 from mr_dedup.pipeline.fingerprint_clusters import JoinSettings, cluster_fingerprints
@@ -69,7 +69,7 @@ class SimilarPairs:
 
     @property
     def rejects(self) -> Path:
-        """The records that could not be read, a line of JSON each."""
+        """The directory with the records that could not be read, lines of JSON in parts."""
         return self.folder / REJECTS
 
     def lines(self) -> Iterator[bytes]:
@@ -95,7 +95,6 @@ def similar_pairs(folder: Path, options: DedupOptions, run_job: RunJob) -> Simil
     ``keep`` and ``against`` of the options are not used. In memory: 40 bytes a document, the
     signatures of one method, and the pairs. Raises MrDedupError for a cluster that is too large.
     """
-    (folder / RESULT).mkdir()
     read = fingerprint_documents(folder, options, run_job).counts
     rows = Rows.read(folder / ROWS)
     with run_job.join_settings() as settings:

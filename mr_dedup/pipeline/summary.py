@@ -13,7 +13,7 @@ from mr_dedup.formats.documents.files import DocumentFormat
 from mr_dedup.formats.documents.options import HtmlText, ReadOptions
 from mr_dedup.formats.documents.rejects import SkipReason
 
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 """Of the files of a result. Raised when a file, a column or a key gets another name or meaning.
 
 Results of version 1 do not have a version in their summaries.
@@ -166,7 +166,7 @@ def require_version(name: str, summary: bytes) -> None:
     >>> require_version("week1", b'{"read": 9, "kept": 7}')
     Traceback (most recent call last):
     mr_dedup.errors.MrDedupError: week1: is a result of format version 1, but this mr_dedup reads \
-version 2; de-duplicate its documents again
+version 3; de-duplicate its documents again
     """
     version = msgspec.json.decode(summary, type=_Versioned).format_version
     if version != FORMAT_VERSION:

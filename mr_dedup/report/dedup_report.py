@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from mr_dedup.clusters.decisions import Reason
-from mr_dedup.formats.tables import read_table
+from mr_dedup.formats.parts import part_batches, read_parts
 from mr_dedup.pipeline.dedup_stages.files import CLUSTERS, DECISIONS, ROWS, SAMPLES, SHOWN
 from mr_dedup.pipeline.document_rows import row_batches
 from mr_dedup.pipeline.summary import StageSummary
@@ -55,12 +55,12 @@ def report_data(
     the clusters, and each distinct host and value of ``share_by``.
     """
     earlier = summary["earlier_documents"]
-    clusters = read_table(folder / CLUSTERS)
+    clusters = read_parts(folder / CLUSTERS)
     sizes = clusters["documents"].to_numpy() + clusters["earlier_documents"].to_numpy()
     largest = _largest(clusters, sizes)
     pairs = json.loads((folder / SAMPLES).read_bytes())
     gathered = _ReportScan(largest, [number - earlier for number, _ in pairs])
-    for batch in row_batches(folder / DECISIONS, _DECISIONS, rows_at_once=_ROWS_AT_ONCE):
+    for batch in part_batches(folder / DECISIONS, _DECISIONS, _ROWS_AT_ONCE):
         gathered.add(batch)
     rows = row_batches(folder / ROWS, ["fingerprint", *share_by], earlier, _ROWS_AT_ONCE)
     fingerprints, shares = _of_rows(rows, gathered, share_by)

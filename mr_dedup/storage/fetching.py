@@ -18,6 +18,7 @@ from mr_dedup.storage.errors import ChangedError, ShortReadError, is_transient
 from mr_dedup.storage.listing import RemoteFile, file_info
 from mr_dedup.storage.retries import RETRIES, Retries, repeated
 from mr_dedup.storage.stores import open_store, store_of
+from mr_dedup.storage.transfers import TRANSFERS
 from mr_dedup.storage.uris import without_secrets
 from mr_dedup.storage.web import NoRangesError, read_range
 
@@ -78,6 +79,7 @@ def _read_piece(file: RemoteFile, piece: Piece, retries: Retries, skips: bool = 
         raise
     if isinstance(data, NoRangesError):
         raise data
+    TRANSFERS.add_read(len(data))
     return data
 
 
@@ -256,6 +258,7 @@ def stream(
                 except OSError as error:
                     return error
                 offset += len(data)
+                TRANSFERS.add_read(len(data))
         if file.size_bytes is not None and offset < stop:
             raise ShortReadError(f"got {offset:,} bytes of {stop:,}")
         if file.size_bytes is None:

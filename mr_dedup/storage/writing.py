@@ -18,6 +18,7 @@ from mr_dedup.storage.errors import is_missing, storage_errors
 from mr_dedup.storage.listing import exists, files_below
 from mr_dedup.storage.retries import repeated
 from mr_dedup.storage.stores import open_store, require_writable, store_of
+from mr_dedup.storage.transfers import TRANSFERS
 from mr_dedup.storage.uris import file_name, joined, parent_of, without_secrets
 
 _REQUESTS = 16
@@ -38,12 +39,17 @@ def put(path: Path, uri: str, overwrite: bool = False) -> None:
     """
     refuse_existing(uri, overwrite)
     with reading(path):
-        path.stat()
+        size_bytes = path.stat().st_size
     system, target = open_store(uri)
-    if not store_of(uri).renames:
+    if store_of(uri).renames:
+        _put_and_rename(path, uri, system, target)
+    else:
         # an object appears when it is complete
         repeated(uri, lambda: system.put_file(str(path), target))
-        return
+    TRANSFERS.add_written(size_bytes)
+
+
+def _put_and_rename(path: Path, uri: str, system: Any, target: str) -> None:
     aside = joined(parent_of(uri), f"_{file_name(uri)}.{secrets.token_hex(4)}")
     _, hidden = open_store(aside)
     try:

@@ -5,6 +5,8 @@ import json
 import random
 from pathlib import Path
 
+import zstandard
+
 from tests.features import text_oracle
 
 
@@ -38,6 +40,16 @@ def write_jsonl(path, documents):
 
 def read_jsonl(path):
     return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def rejects_in(out):
+    """The lines of the rejects of a result, all parts."""
+    parts = sorted((out / "rejects").glob("*"))
+    assert [part.name for part in parts] == [f"part-{n:05}.jsonl.zst" for n in range(len(parts))]
+    content = [
+        zstandard.ZstdDecompressor().decompressobj().decompress(p.read_bytes()) for p in parts
+    ]
+    return b"".join(content).decode().splitlines()
 
 
 def record_at(file, position):

@@ -29,6 +29,7 @@ from tests.cli.documents import (
     files_of,
     made_up_documents,
     record_at,
+    rejects_in,
     similarity,
     write_jsonl,
 )
@@ -105,7 +106,7 @@ def expected(documents, k, threshold=0.8, rank=None, similar=None, features=DEFA
 
 def check(out, documents, decided, features=DEFAULTS):
     """Assert that a result is what was expected of it."""
-    table = pq.read_table(out / "decisions.parquet")
+    table = pq.read_table(out / "decisions")
     assert table["id"].to_pylist() == [document["id"] for document in documents]
     assert table["kept_id"].to_pylist() == [documents[original]["id"] for original, _ in decided]
     assert table["reason"].to_pylist() == [reason for _, reason in decided]
@@ -143,8 +144,7 @@ def test_decisions_equal_brute_force(tmp_path, capfd, small_chunks, runner, seed
         lines[n] for n in kept
     )
     assert sorted(file.name for file in (tmp_path / "out").iterdir()) == [
-        "clusters.parquet", "decisions.parquet", "documents", "fingerprints.parquet",
-        "rejects.jsonl", "report.html", "summary.json",
+        "clusters", "decisions", "documents", "fingerprints", "report.html", "summary.json",
     ]  # fmt: skip
 
 
@@ -160,16 +160,16 @@ def test_splits_make_no_difference(tmp_path, capfd, small_chunks):
             first += count
         outs.append(tmp_path / f"out-{number}")
         done(capfd, folder, "-o", outs[-1], "-r", "local", "--cores", 2)
-    assert len({(out / "clusters.parquet").read_bytes() for out in outs}) == 1
+    assert len({(out / "clusters/part-00000.parquet").read_bytes() for out in outs}) == 1
     located = ["file", "position", "kept_file", "kept_position"]
-    tables = [pq.read_table(out / "decisions.parquet").drop_columns(located) for out in outs]
+    tables = [pq.read_table(out / "decisions").drop_columns(located) for out in outs]
     assert tables[0].equals(tables[1])
     assert tables[0].equals(tables[2])
     # of the same files all is the same
-    decided = (outs[1] / "decisions.parquet").read_bytes()
+    decided = (outs[1] / "decisions/part-00000.parquet").read_bytes()
     for cores in (1, 3, 8):
         done(capfd, tmp_path / "1", "-o", tmp_path / f"by-{cores}", "-r", "local", "--cores", cores)
-        assert (tmp_path / f"by-{cores}" / "decisions.parquet").read_bytes() == decided
+        assert (tmp_path / f"by-{cores}" / "decisions/part-00000.parquet").read_bytes() == decided
 
 
 @pytest.mark.parametrize("memory", ["4GB", "100KB", "1"])
@@ -179,8 +179,8 @@ def test_what_exceeds_the_memory_is_read_again(tmp_path, capfd, small_chunks, me
     done(capfd, path, "-o", outs[0], "--cores", 3, "--memory", memory)
     done(capfd, path, "-o", outs[1], "--cores", 1, "--memory", memory)
     done(capfd, path, "-o", outs[2], "-r", "inline")
-    for name in ("decisions.parquet", "clusters.parquet", "fingerprints.parquet"):
-        assert len({(out / name).read_bytes() for out in outs}) == 1
+    for name in ("decisions", "clusters", "fingerprints"):
+        assert len({(out / name / "part-00000.parquet").read_bytes() for out in outs}) == 1
     assert len({(out / "documents" / "docs.jsonl").read_bytes() for out in outs}) == 1
 
 
@@ -288,12 +288,12 @@ def test_a_damaged_row_group_is_one_reject_on_every_runner(tmp_path, capfd, smal
     kept = pq.read_table(tmp_path / "out" / "documents" / "a.parquet")
     lost = 1000 - len(kept)
     assert f"rejected: {lost}\n" in said
-    (reject,) = (tmp_path / "out" / "rejects.jsonl").read_text().splitlines()
+    (reject,) = rejects_in(tmp_path / "out")
     assert json.loads(reject)["records"] == lost
     assert 0 < lost < 100
     expected = [f"name {number}" for number in [*range(500 - lost), *range(500, 1000)]]
     assert kept["id"].to_pylist() == expected
-    decisions = pq.read_table(tmp_path / "out" / "decisions.parquet")
+    decisions = pq.read_table(tmp_path / "out" / "decisions")
     assert decisions["id"].to_pylist() == expected
 
 
@@ -302,7 +302,7 @@ def test_bad_records_are_kept_and_nothing_else_is_lost(tmp_path, capfd):
     path.write_text('{"id": "a", "text": "one"}\nbad\n{"id": "b", "text": "two"}\n')
     said = done(capfd, path, "-o", tmp_path / "out")
     assert "rejected: 1" in said
-    (reject,) = (tmp_path / "out" / "rejects.jsonl").read_text().splitlines()
+    (reject,) = rejects_in(tmp_path / "out")
     assert json.loads(reject)["position"] == "line 2 (byte 27)"
     kept = (tmp_path / "out" / "documents" / "docs.jsonl").read_text()
     assert kept == '{"id": "a", "text": "one"}\n{"id": "b", "text": "two"}\n'
@@ -466,7 +466,12 @@ def test_a_run_killed_while_its_result_appears_is_ended(tmp_path, capfd, monkeyp
 
 @by_turns(
     ("name",),
-    ["result/decisions.parquet", "result/clusters.parquet", "kept.parquet", "samples.json"],
+    [
+        "result/decisions/part-00000.parquet",
+        "result/clusters/part-00000.parquet",
+        "kept.parquet",
+        "samples.json",
+    ],
 )
 def test_what_was_decided_is_mended_when_all_was_done(tmp_path, capfd, monkeypatch, name, runner):
     path = write_jsonl(tmp_path / "docs.jsonl", made_up_documents(9))
@@ -485,10 +490,10 @@ def test_decisions_that_cannot_be_told_of_end_the_run(tmp_path, capfd, monkeypat
     out = tmp_path / "out"
 
     def write(*_):
-        raise OSError(28, "No space left on device", "decisions.parquet")
+        raise OSError(28, "No space left on device", "part-00000.parquet")
 
     with monkeypatch.context() as patch:
-        patch.setattr(RunDecisions, "write", write)
+        patch.setattr(RunDecisions, "write_decisions", write)
         assert "No space left on device" in mistake(capfd, path, "-o", out)
     assert not has_finished(tmp_path / ".out.unfinished", "resolve")
     assert not out.exists()
@@ -562,7 +567,8 @@ def test_a_changed_option_input_or_intermediate_is_noticed(tmp_path, capfd, monk
             said = mistake(capfd, path, "-o", out, "--resume")
         assert f"--resume: {name} was {module.VERSION}, is 99; start another run" in said
     # a damaged intermediate is made again
-    for name in ("rows.parquet", "labels.parquet", "result/decisions.parquet", "kept.parquet"):
+    decisions = "result/decisions/part-00000.parquet"
+    for name in ("rows.parquet", "labels.parquet", decisions, "kept.parquet"):
         content = bytearray((unfinished / name).read_bytes())
         content[len(content) // 2] ^= 1
         (unfinished / name).write_bytes(content)
@@ -590,7 +596,7 @@ def test_texts_without_words_are_compared_as_they_are(tmp_path, capfd, runner, m
     path = write_jsonl(tmp_path / "docs.jsonl", documents)
     options = ["--method", method, "-r", runner, "--verify", verify]
     done(capfd, path, "-o", tmp_path / "out", *options)
-    rows = pq.read_table(tmp_path / "out" / "decisions.parquet").to_pylist()
+    rows = pq.read_table(tmp_path / "out" / "decisions").to_pylist()
     originals = {row["id"]: row["kept_id"] for row in rows}
     assert originals == {
         str(n): str(texts.index(equal.get(text, text))) for n, text in enumerate(texts)
@@ -620,7 +626,7 @@ def test_a_short_text_matches_only_its_like(tmp_path, capfd):
     documents = [{"id": str(n), "text": text} for n, text in enumerate(texts)]
     path = write_jsonl(tmp_path / "docs.jsonl", documents)
     done(capfd, path, "-o", tmp_path / "out", "-k", 30)
-    table = pq.read_table(tmp_path / "out" / "decisions.parquet")
+    table = pq.read_table(tmp_path / "out" / "decisions")
     assert table["kept_id"].to_pylist() == ["0", "1", "0", "3", "4", "5"]
 
 
@@ -629,7 +635,7 @@ def test_texts_of_every_script_have_tokens(tmp_path, capfd, text):
     documents = [{"id": str(n), "text": t} for n, t in enumerate([text, text + "!", "another one"])]
     path = write_jsonl(tmp_path / "docs.jsonl", documents)
     done(capfd, path, "-o", tmp_path / "out")
-    table = pq.read_table(tmp_path / "out" / "decisions.parquet")
+    table = pq.read_table(tmp_path / "out" / "decisions")
     assert table["kept_id"].to_pylist() == ["0", "0", "2"]
     assert table["reason"].to_pylist()[1] == "near_duplicate"
 
@@ -655,7 +661,7 @@ def test_decisions_name_files_and_positions(tmp_path, capfd, monkeypatch, runner
     (tmp_path / "c.warc").write_bytes(first + page(2, b"<p>" + texts[2].encode()))
     words = ["c.warc", "b.parquet", "a.jsonl.gz", "-o", "out", "-r", runner]
     done(capfd, *words, "--max-rejected", "1")
-    rows = pq.read_table("out/decisions.parquet").to_pylist()
+    rows = pq.read_table("out/decisions").to_pylist()
     size = len(json.dumps(records[0])) + 1
     expected = [
         ("c.warc", 0, "c.warc", 0),
@@ -676,7 +682,7 @@ def test_a_file_without_documents(tmp_path, capfd):
     path = tmp_path / "docs.jsonl"
     path.write_text("")
     done(capfd, path, "-o", tmp_path / "out")
-    assert len(pq.read_table(tmp_path / "out" / "decisions.parquet")) == 0
+    assert len(pq.read_table(tmp_path / "out" / "decisions")) == 0
     assert Path(tmp_path / "out" / "documents").is_dir()
 
 

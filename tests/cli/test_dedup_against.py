@@ -12,7 +12,7 @@ import pytest
 
 from mr_dedup.formats.documents import chunks
 from mr_dedup.pipeline.dedup_stages import earlier
-from mr_dedup.pipeline.stages import checksum
+from mr_dedup.pipeline.results import dataset_checksum
 from tests.cli.documents import (
     KEPT,
     files_of,
@@ -87,7 +87,7 @@ def check(out, earlier, documents, originals):
     """
     first = len(earlier)
     everyone = [*earlier, *((None, document) for document in documents)]
-    rows = pq.read_table(out / "decisions.parquet").to_pylist()
+    rows = pq.read_table(out / "decisions").to_pylist()
     assert [row["id"] for row in rows] == [document["id"] for document in documents]
     for n, (row, original) in enumerate(zip(rows, originals, strict=True)):
         source, document = everyone[original]
@@ -117,7 +117,7 @@ def check(out, earlier, documents, originals):
         for line in path.read_text().splitlines()
     ]
     assert written == kept
-    table = pq.read_table(out / "fingerprints.parquet")
+    table = pq.read_table(out / "fingerprints")
     assert table["id"].to_pylist() == [document["id"] for document in kept]
     assert [v and v % 2**64 for v in table["fingerprint"].to_pylist()] == [
         oracle(document["text"], DEFAULTS) for document in kept
@@ -203,10 +203,10 @@ def test_what_was_kept_stays_whatever_it_is_like(tmp_path, capfd):
     out = tmp_path / "out"
     against = ["--against", tmp_path / "one", "--against", tmp_path / "two"]
     done(capfd, path, "-o", out, "--keep", "longest", *against)
-    rows = pq.read_table(out / "decisions.parquet").to_pylist()
+    rows = pq.read_table(out / "decisions").to_pylist()
     assert [row["kept_id"] for row in rows] == ["one", "one"]
     assert {row["earlier_result"] for row in rows} == {str(tmp_path / "one")}
-    (cluster,) = pq.read_table(out / "clusters.parquet").to_pylist()
+    (cluster,) = pq.read_table(out / "clusters").to_pylist()
     assert (cluster["documents"], cluster["documents_kept"], cluster["earlier_documents"]) == (
         2,
         0,
@@ -222,7 +222,7 @@ def test_equal_ids_are_two_documents(tmp_path, capfd):
     done(capfd, first, "-o", tmp_path / "kept")
     path = write_jsonl(tmp_path / "2.jsonl", new)
     done(capfd, path, "-o", tmp_path / "out", "--against", tmp_path / "kept")
-    rows = pq.read_table(tmp_path / "out" / "decisions.parquet").to_pylist()
+    rows = pq.read_table(tmp_path / "out" / "decisions").to_pylist()
     assert [(row["kept_id"], row["earlier_result"]) for row in rows] == [
         ("x", None),
         ("x", str(tmp_path / "kept")),
@@ -243,7 +243,7 @@ def test_earlier_documents_of_every_format(tmp_path, capfd):
     (folder / "d.jsonl").write_text(json.dumps({"name": "u", "html": f"<p>{texts[5]}"}))
     read = ["--text-field", "body", "--id-field", "name"]
     done(capfd, folder, "-o", tmp_path / "kept", *read)
-    table = pq.read_table(tmp_path / "kept" / "fingerprints.parquet")
+    table = pq.read_table(tmp_path / "kept" / "fingerprints")
     names = ["a.parquet", "b.jsonl.gz", "c.warc", "d.jsonl", "pages/e.txt", "pages/f.html"]
     assert table["file"].to_pylist() == names
     ids = dict(zip("pqrust", table["id"].to_pylist(), strict=True))
@@ -253,7 +253,7 @@ def test_earlier_documents_of_every_format(tmp_path, capfd):
     write_jsonl(path, new)
     out = tmp_path / "out"
     done(capfd, path, "-o", out, "--against", tmp_path / "kept", "--format", "jsonl")
-    assert pq.read_table(out / "decisions.parquet")["kept_id"].to_pylist() == [
+    assert pq.read_table(out / "decisions")["kept_id"].to_pylist() == [
         ids[text[0]] for text in texts
     ]
 
@@ -283,7 +283,7 @@ def test_earlier_results_that_cannot_be_are_one_line(tmp_path, capfd):
     for arguments, said in [
         (["--against", tmp_path / "none"], "none: no such directory"),
         (["--against", tmp_path], "not a result of mr-dedup dedup: no summary.json"),
-        (["--against", "hdfs:///kept"], "expected a directory of this machine"),
+        (["--against", "s4://b/kept"], "s4://b/kept: not a URI of a known store"),
         (
             ["--against", kept, "--features", "words:1"],
             "made from words:2, log-tf, normalize nfkc, those of this",
@@ -299,7 +299,7 @@ def test_earlier_results_that_cannot_be_are_one_line(tmp_path, capfd):
     old = json.loads((kept / "summary.json").read_text())
     for changes, said in [
         ({"fingerprint_version": 0}, "its fingerprints are of version 0"),
-        ({"fingerprints_checksum": ""}, "fingerprints.parquet: is not the file that summary.json"),
+        ({"fingerprints_checksum": ""}, "fingerprints: contains other files than those that"),
         ({"fingerprints_checksum": None}, "Expected `str`, got `null`"),
         ({"reading": {}}, "summary.json: lacks what later runs need"),
         ({"reading": {**old["reading"], "html": "none"}}, "summary.json: lacks what"),
@@ -312,11 +312,13 @@ def test_earlier_results_that_cannot_be_are_one_line(tmp_path, capfd):
     ]:
         (kept / "summary.json").write_text(json.dumps(old | changes))
         assert said in mistake(capfd, path, "-o", out, "--against", kept), changes
-    table = pq.read_table(kept / "fingerprints.parquet")
+    table = pq.read_table(kept / "fingerprints")
     for name in ("../../secret.jsonl", "/etc/secret.jsonl"):
         names = pa.array([name] * len(table), pa.large_string())
-        pq.write_table(table.set_column(3, "file", names), kept / "fingerprints.parquet")
-        updated = {"fingerprints_checksum": checksum(kept / "fingerprints.parquet")}
+        pq.write_table(
+            table.set_column(3, "file", names), kept / "fingerprints" / "part-00000.parquet"
+        )
+        updated = {"fingerprints_checksum": dataset_checksum(kept / "fingerprints")}
         (kept / "summary.json").write_text(json.dumps(old | updated))
         said = mistake(capfd, path, "-o", out, "--against", kept)
         assert "names a file that is not below documents" in said
@@ -327,8 +329,8 @@ def test_earlier_results_that_cannot_be_are_one_line(tmp_path, capfd):
 @pytest.mark.parametrize(
     ("damage", "said"),
     [
-        ("drop the table", "fingerprints.parquet: no such file"),
-        ("flip the table", "fingerprints.parquet: is not the file that summary.json"),
+        ("drop the table", "fingerprints: no such directory"),
+        ("flip the table", "fingerprints: contains other files than those that"),
         ("drop the documents", "documents/1.jsonl: cannot be read: No such file or directory"),
         ("drop a line", "documents/1.jsonl: has other documents than when it was first read"),
         ("break a line", "documents/1.jsonl, line 1"),
@@ -342,10 +344,10 @@ def test_damage_to_an_earlier_result_is_one_line(tmp_path, capfd, damage, said):
     path = write_jsonl(tmp_path / "1.jsonl", documents)
     kept = tmp_path / "kept"
     done(capfd, path, "-o", kept)
-    table, file = kept / "fingerprints.parquet", kept / "documents" / "1.jsonl"
+    table, file = kept / "fingerprints" / "part-00000.parquet", kept / "documents" / "1.jsonl"
     content, lines = bytearray(table.read_bytes()), file.read_text().splitlines(keepends=True)
     if damage == "drop the table":
-        table.unlink()
+        shutil.rmtree(table.parent)
     elif damage == "flip the table":
         content[len(content) // 2] ^= 1
         table.write_bytes(content)
@@ -433,10 +435,10 @@ def test_nothing_new_and_nothing_earlier(tmp_path, capfd):
     done(capfd, nothing, "-o", tmp_path / "empty")
     done(capfd, some, "-o", tmp_path / "kept", "--against", tmp_path / "empty")
     done(capfd, nothing, "-o", tmp_path / "out", "--against", tmp_path / "kept")
-    assert len(pq.read_table(tmp_path / "out" / "decisions.parquet")) == 0
+    assert len(pq.read_table(tmp_path / "out" / "decisions")) == 0
     done(capfd, some, "-o", tmp_path / "alone")
-    plain = [pq.read_table(tmp_path / name / "decisions.parquet") for name in ("kept", "alone")]
+    plain = [pq.read_table(tmp_path / name / "decisions") for name in ("kept", "alone")]
     assert plain[0].equals(plain[1])
     assert dedup(capfd, some, "-o", tmp_path / "again", "--against", tmp_path / "kept")[0] == 0
-    rows = pq.read_table(tmp_path / "again" / "decisions.parquet").to_pylist()
+    rows = pq.read_table(tmp_path / "again" / "decisions").to_pylist()
     assert {row["reason"] for row in rows} <= {"exact_duplicate", "near_duplicate"}

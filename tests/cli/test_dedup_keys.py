@@ -11,7 +11,7 @@ import pytest
 from mr_dedup.clusters.decisions import Reason
 from mr_dedup.engines.memory import MemoryEngine
 from mr_dedup.pipeline.summary import LaterRuns, RunSummary
-from tests.cli.documents import made_up_documents, write_jsonl
+from tests.cli.documents import made_up_documents, rejects_in, write_jsonl
 from tests.cli.running import Command
 from tests.formats.documents.test_document_warc import page, record
 
@@ -65,14 +65,14 @@ def test_names_are_snake_case(tmp_path, capfd, counted, small_chunks):
     summary = json.loads((out / "summary.json").read_bytes())
     assert set(summary) == {*RunSummary.__annotations__, *LaterRuns.__struct_fields__}
     assert summary["skipped_records"] == {"http_status": 1, "media_type": 1, "record_type": 1}
-    tables = [pq.read_schema(path) for path in out.glob("*.parquet")]
+    tables = [pq.read_schema(path) for path in out.glob("*/part-00000.parquet")]
     assert len(tables) == 4
     columns = [name for table in tables for name in table.names]
-    reasons = pq.read_table(out / "decisions.parquet")["reason"].to_pylist()
+    reasons = pq.read_table(out / "decisions")["reason"].to_pylist()
     assert set(reasons) <= {reason.key for reason in Reason} == set(summary["reasons"])
     assert {"documents_read", "rejected_records", "skipped_http_status"} < counted
     found = [*keys_in(summary), *columns, *reasons, *counted]
-    for line in (out / "rejects.jsonl").read_text().splitlines():
+    for line in rejects_in(out):
         found += keys_in(json.loads(line))
     assert [name for name in found if not KEY.fullmatch(name)] == []
 
@@ -81,27 +81,39 @@ def test_an_older_result_is_refused_in_one_line(tmp_path, capfd):
     path = write_jsonl(tmp_path / "docs.jsonl", made_up_documents(3))
     old, out = tmp_path / "old", tmp_path / "out"
     dedup.messages(capfd, path, "-o", old)
-    # as it was written before the format had a version
     summary = json.loads((old / "summary.json").read_bytes())
+    table = pq.read_table(old / "decisions")
+    shutil.rmtree(old / "decisions")
+    truth = tmp_path / "truth.tsv"
+    truth.write_text("id_a\tid_b\tjaccard\n")
+    # files in place of directories
+    (old / "summary.json").write_text(json.dumps(summary | {"format_version": 2}))
+    pq.write_table(table, old / "decisions.parquet")
+    said = (
+        f"mr-dedup: error: {old}: is a result of format version 2, but this mr_dedup reads "
+        "version 3; de-duplicate its documents again\n"
+    )
+    assert dedup.mistake(capfd, path, "-o", out, "--against", old) == said
+    assert Command("evaluate").mistake(capfd, old, "--truth", truth) == said
+    # as it was written before the format had a version
     before = {"read": summary["documents_read"], "fingerprint version": 2}
     (old / "summary.json").write_text(json.dumps(before))
-    table = pq.read_table(old / "decisions.parquet")
     names = {"kept_id": "keeper", "kept_file": "keeper_file", "kept_position": "keeper_position"}
     table = table.rename_columns([names.get(name, name) for name in table.column_names])
     pq.write_table(table, old / "decisions.parquet")
-    assert dedup.mistake(capfd, path, "-o", out, "--against", old) == (
+    said = (
         f"mr-dedup: error: {old}: is a result of format version 1, but this mr_dedup reads "
-        "version 2; de-duplicate its documents again\n"
+        "version 3; de-duplicate its documents again\n"
     )
-    truth = tmp_path / "truth.tsv"
-    truth.write_text("id_a\tid_b\tjaccard\n")
-    assert Command("evaluate").mistake(capfd, old, "--truth", truth) == (
+    assert dedup.mistake(capfd, path, "-o", out, "--against", old) == said
+    assert Command("evaluate").mistake(capfd, old, "--truth", truth) == said
+    assert Command("evaluate").mistake(capfd, old / "decisions.parquet", "--truth", truth) == (
         f"mr-dedup: error: {old / 'decisions.parquet'}: is of a result of format version 1; "
         "de-duplicate its documents again\n"
     )
     # the kept documents and their fingerprints are read as before
     dedup.messages(capfd, old / "documents", "-o", out)
-    index = ["create", tmp_path / "index", old / "fingerprints.parquet"]
+    index = ["create", tmp_path / "index", old / "fingerprints"]
     Command("index").messages(capfd, *index)
 
 

@@ -23,7 +23,7 @@ def test_a_large_cluster_of_variants_is_decided_whole(capfd, tmp_path):
     documents = [{"id": str(row), "text": text} for row, text in enumerate(texts)]
     file = write_jsonl(tmp_path / "pages.jsonl", documents)
     done(capfd, file, "-o", tmp_path / "out", "--verify", 0.8)
-    reasons = pq.read_table(tmp_path / "out" / "decisions.parquet")["reason"].to_pylist()
+    reasons = pq.read_table(tmp_path / "out" / "decisions")["reason"].to_pylist()
     kept = [page for page, reason in zip(pages, reasons, strict=True) if reason in KEPT]
     sets = [set(zip(page, page[1:], page[2:], strict=False)) for page in kept]
     assert 100 < len(sets) < 600

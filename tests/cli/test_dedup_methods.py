@@ -55,7 +55,7 @@ def shares(documents, method):
 
 
 def named(out):
-    return pq.read_table(out / "decisions.parquet")["methods"].to_pylist()
+    return pq.read_table(out / "decisions")["methods"].to_pylist()
 
 
 @by_turns(("method",), KEYS)
@@ -188,7 +188,7 @@ def test_clusters_too_large_are_split_by_more_keys(tmp_path, capfd, monkeypatch)
     count = split["documents_in_split_clusters"]
     assert count == sum(
         size
-        for size in pq.read_table(out / "clusters.parquet")["documents"].to_pylist()
+        for size in pq.read_table(out / "clusters")["documents"].to_pylist()
         if size > 2000 / len(documents[0]["text"])
     )
     assert f"clusters split: {split['clusters_split']}, of {count} documents" in said
@@ -196,8 +196,8 @@ def test_clusters_too_large_are_split_by_more_keys(tmp_path, capfd, monkeypatch)
     assert f"{count} documents are in clusters that were split" in " ".join(
         (tmp_path / "split" / "report.html").read_text().split()
     )
-    sizes = pq.read_table(tmp_path / "split" / "clusters.parquet")["documents"].to_pylist()
-    assert max(sizes) < max(pq.read_table(out / "clusters.parquet")["documents"].to_pylist())
+    sizes = pq.read_table(tmp_path / "split" / "clusters")["documents"].to_pylist()
+    assert max(sizes) < max(pq.read_table(out / "clusters")["documents"].to_pylist())
 
 
 def test_sets_of_shingles_in_a_temporary_file_change_nothing(tmp_path, capfd, monkeypatch):
@@ -248,8 +248,8 @@ def test_a_week_later_with_signatures(tmp_path, capfd):
     # the methods of the earlier one in another order, or some of them
     for name, methods in [("new", asked[2:] + asked[:2]), ("one", asked[:2])]:
         done(capfd, second, "-o", tmp_path / name, *methods, "--against", tmp_path / "old")
-        once = pq.read_table(tmp_path / "once" / "decisions.parquet")["kept_id"].to_pylist()
-        later = pq.read_table(tmp_path / name / "decisions.parquet")["kept_id"].to_pylist()
+        once = pq.read_table(tmp_path / "once" / "decisions")["kept_id"].to_pylist()
+        later = pq.read_table(tmp_path / name / "decisions")["kept_id"].to_pylist()
         assert later == once[30:]
     # and again, with those of the second kept
     third = write_jsonl(tmp_path / "third.jsonl", [{**each, "id": "x"} for each in documents])
@@ -315,7 +315,7 @@ def test_a_text_is_decided_on_alike_in_any_company(tmp_path, capfd, small_chunks
         path = write_jsonl(tmp_path / f"{name}.jsonl", documents)
         done(capfd, path, "-o", tmp_path / name, "--method", "minhash", "-r", runner)
         columns = ["id", "cluster", "kept_id", "distance_bits", "similarity", "reason"]
-        rows = pq.read_table(tmp_path / name / "decisions.parquet", columns=columns).to_pylist()
+        rows = pq.read_table(tmp_path / name / "decisions", columns=columns).to_pylist()
         found[name] = {row["id"]: row for row in rows}
     assert found["mixed"] == found["alone"] | found["english"]
     dropped = [row for row in found["alone"].values() if row["reason"] not in KEPT]
@@ -324,7 +324,7 @@ def test_a_text_is_decided_on_alike_in_any_company(tmp_path, capfd, small_chunks
 
 
 def decisions_of(out):
-    return (out / "decisions.parquet").read_bytes()
+    return (out / "decisions/part-00000.parquet").read_bytes()
 
 
 @by_turns(

@@ -35,7 +35,8 @@ def warm(tmp_path):
 
 def stages(folder, count):
     """What stages leave of ``count`` documents, three of four dropped; arguments of a report."""
-    (folder / DECISIONS).parent.mkdir(parents=True)
+    for name in (DECISIONS, CLUSTERS):
+        (folder / name).mkdir(parents=True)
     numbers = np.arange(count)
     ids = [f"https://Host{i % 50}.example.org/path/to/page-{i}.html" for i in range(count)]
     originals = numbers // CLUSTER_SIZE * CLUSTER_SIZE
@@ -60,11 +61,11 @@ def stages(folder, count):
             "earlier_result": pa.nulls(count, pa.large_string()),
         }
     )
-    pq.write_table(decisions, folder / DECISIONS, row_group_size=1 << 14)
+    pq.write_table(decisions, folder / DECISIONS / "part-00000.parquet", row_group_size=1 << 14)
     of_cluster = np.bincount(originals, minlength=count)[kept]
     clusters = {"cluster": numbers[kept], "documents": of_cluster}
     clusters |= {"documents_kept": 0 * of_cluster + 1, "earlier_documents": 0 * of_cluster}
-    pq.write_table(pa.table(clusters), folder / CLUSTERS)
+    pq.write_table(pa.table(clusters), folder / CLUSTERS / "part-00000.parquet")
     shown = [number for number in (1, count // 2 + 1, count - 1) if not kept[number]]
     pairs = [(number + EARLIER, int(originals[number]) + EARLIER) for number in shown]
     (folder / SAMPLES).write_text(json.dumps(pairs))

@@ -89,7 +89,7 @@ def test_a_word_of_a_hundred_changes_little(language):
 
 
 def decided(out):
-    return pq.read_table(out / "decisions.parquet").to_pylist()
+    return pq.read_table(out / "decisions").to_pylist()
 
 
 @by_turns(("method",), ["minhash", "simhash:k=0", "exact"])

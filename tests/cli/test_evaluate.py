@@ -11,6 +11,7 @@ import pytest
 import data_gen.cli
 from mr_dedup.cli.main import main
 
+PART = "part-00000.parquet"
 TRUTH = "id_a\tid_b\tjaccard\na\tb\t0.95\na\tc\t0.85\nd\te\t1.0\ne\tf\t0.7\n"
 FOUND = "b\ta\t2\na\tb\t2\nd\te\nf\te\nx\ty\nz\tz\n"
 TEXTS = {"a": "é" * 100, "b": "b" * 100, "c": "", "d": "d" * 700, "e": "e" * 5999, "f": "f" * 6000}
@@ -26,7 +27,8 @@ def folder(tmp_path, monkeypatch):
     out = tmp_path / "out"
     out.mkdir()
     ids, originals = list("abcdefg"), list("aacddfg")
-    pq.write_table(pa.table({"id": ids, "kept_id": originals}), out / "decisions.parquet")
+    (out / "decisions").mkdir()
+    pq.write_table(pa.table({"id": ids, "kept_id": originals}), out / "decisions" / PART)
     return tmp_path
 
 
@@ -116,7 +118,7 @@ def test_every_number_in_json(folder, capsys):
         "f1": 0.75,
     }
     assert counts(found["bands"]) == [(4, 3, 1), (4, 2, 1), (4, 1, 0)]
-    decided = report(capsys, "out/decisions.parquet", "--truth", "truth.tsv", "--threshold", "0.7")
+    decided = report(capsys, f"out/decisions/{PART}", "--truth", "truth.tsv", "--threshold", "0.7")
     assert (decided["kind"], decided["documents"]) == ("decisions", 7)
     # f is similar to e, which is dropped
     assert [band["both_kept"] for band in decided["bands"]] == [1, 0, 0]
@@ -168,7 +170,7 @@ def test_a_truth_that_was_planted(tmp_path, capsys, monkeypatch):
     found = report(capsys, str(out), "--truth", str(truth), "--documents", documents)
     known = [line.split("\t") for line in truth.read_text().splitlines()[1:]]
     true = {frozenset(row[:2]) for row in known if float(row[2]) >= 0.8}
-    rows = pq.read_table(out / "decisions.parquet").to_pylist()
+    rows = pq.read_table(out / "decisions").to_pylist()
     dropped = [{row["id"], row["kept_id"]} for row in rows if row["id"] != row["kept_id"]]
     kept = {row["id"] for row in rows if row["id"] == row["kept_id"]}
     band = found["bands"][0]
@@ -188,7 +190,7 @@ def test_a_truth_that_was_planted(tmp_path, capsys, monkeypatch):
     [
         (["none.tsv"], "none.tsv: cannot be read: No such file or directory"),
         (["docs.jsonl"], "docs.jsonl, line 1: expected two ids, separated by a TAB"),
-        (["."], "decisions.parquet: cannot be read: No such file or directory"),
+        (["."], ".: contains no directory decisions, and not only Parquet files"),
         (["found.tsv", "--as", "decisions"], "found.tsv: the Parquet data is damaged: "),
         (["out", "--truth", "bad.tsv"], "bad.tsv, line 3: 'x' is not a similarity from 0 to 1"),
         (["out", "--truth", "out"], "out: cannot be read: Is a directory"),
@@ -196,7 +198,7 @@ def test_a_truth_that_was_planted(tmp_path, capsys, monkeypatch):
         (["found.tsv", "--bands", "0.9,0.5"], "--bands: 0.5 is below --threshold 0.8"),
         (["found.tsv", "--documents", "docs.jsonl"], "the document 'x' has no length"),
         (["out", "--documents", "none"], "none: no such file"),
-        (["out", "--lengths", "out/decisions.parquet"], "out/decisions.parquet: has no column "),
+        (["out", "--lengths", f"out/decisions/{PART}"], f"out/decisions/{PART}: has no column "),
     ],
 )
 def test_usage_errors_are_one_line(folder, capsys, arguments, said):

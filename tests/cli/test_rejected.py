@@ -11,6 +11,7 @@ import pytest
 
 from mr_dedup.cli.main import main
 from mr_dedup.engines.streaming import RUNNERS
+from tests.cli.documents import rejects_in
 from tests.cli.running import by_turns
 from tests.formats.documents.test_document_warc import page
 
@@ -217,7 +218,7 @@ def test_a_result_that_is_complete_is_judged_again(folder, capfd):
     (folder / ".OUT.ended").mkdir()
     code, captured = run(capfd, "dedup", "x.jsonl", "inline", "--resume")
     assert (code, "is complete already" in captured.err) == (2, True)
-    assert len((folder / "OUT" / "rejects.jsonl").read_text().splitlines()) == 2
+    assert len(rejects_in(folder / "OUT")) == 2
 
 
 @BOTH
@@ -230,7 +231,7 @@ def test_a_reject_is_reported_once(folder, capfd, runner, monkeypatch):
     some_rejected(folder, 10, 1)
     code, captured = run(capfd, "dedup", "x.jsonl x.parquet", runner, "--cores", 2)
     assert code == 2, captured.err
-    lines = (folder / "OUT" / "rejects.jsonl").read_text().splitlines()
+    lines = rejects_in(folder / "OUT")
     rejects = [json.loads(line) for line in lines]
     assert [reject["file"] for reject in rejects] == ["x.jsonl", "x.parquet"]
     assert rejects[1]["text_field"] == "content"
@@ -261,7 +262,7 @@ def test_rows_of_damaged_row_groups_count(folder, capfd, runner):
     assert "900 of 1,000 records could not be read, more than 10 %" in error(captured)
     assert "rejected: 900\n" in captured.err
     assert summary_of(folder)["rejected_records"] == 900
-    lines = (folder / "OUT" / "rejects.jsonl").read_text().splitlines()
+    lines = rejects_in(folder / "OUT")
     assert [json.loads(line)["records"] for line in lines] == [100] * 9
     damaged_groups(folder / "x.parquet", 10, [3])
     assert run(capfd, "dedup", "x.parquet", runner, "--overwrite")[0] == 0

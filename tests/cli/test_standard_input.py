@@ -111,7 +111,7 @@ def test_it_comes_with_files_and_in_a_format(folder, capfd):
     (folder / "a.txt").write_text("a text of its own")
     with standard_input(b"a text of its own"):
         assert main(["dedup", "a.txt", "-", "--format", "text", "-o", "out"]) == 0
-    rows = pq.read_table("out/decisions.parquet").to_pylist()
+    rows = pq.read_table("out/decisions").to_pylist()
     assert [(row["id"], row["file"], row["kept_file"]) for row in rows] == [
         ("a.txt", "a.txt", "a.txt"), ("stdin.txt", "stdin.txt", "a.txt"),
     ]  # fmt: skip
@@ -122,7 +122,7 @@ def test_it_has_another_name_than_each_file(folder, capfd):
         (folder / name).write_bytes(as_lines([{"id": name, "text": f"the text of {name}"}]))
     with standard_input(as_lines([{"id": "-", "text": "a text of its own"}])):
         assert main(["dedup", "stdin.jsonl", "-", "stdin-2.jsonl", "-o", "out"]) == 0
-    rows = pq.read_table("out/decisions.parquet").to_pylist()
+    rows = pq.read_table("out/decisions").to_pylist()
     assert [(row["file"], row["id"]) for row in rows] == [
         ("stdin.jsonl", "stdin.jsonl"), ("stdin-3.jsonl", "-"), ("stdin-2.jsonl", "stdin-2.jsonl"),
     ]  # fmt: skip

@@ -8,9 +8,12 @@ import pytest
 from mr_dedup.errors import FormatError, MrDedupError
 from mr_dedup.formats.decision_file import read_decisions
 
+PART = "part-00000.parquet"
+
 
 def written(folder, ids, originals, **others):
-    path = folder / "decisions.parquet"
+    path = folder / "decisions" / "part-00000.parquet"
+    path.parent.mkdir(exist_ok=True)
     pq.write_table(pa.table({"id": ids, "kept_id": originals, **others}), path, row_group_size=2)
     return path
 
@@ -26,11 +29,33 @@ def refusal(path):
 def test_a_file_or_the_folder_it_is_in(tmp_path, kind):
     ids = pa.array(["a", "b", "ç", "d", "e"], kind)
     path = written(tmp_path, ids, pa.array(["a", "a", "ç", "ç", "a"], kind), reason=["x"] * 5)
-    for named in (path, tmp_path):
+    for named in (path, path.parent, tmp_path):
         decided = read_decisions(named)
         assert decided.ids.to_pylist() == ["a", "b", "ç", "d", "e"]
         assert decided.kept_rows.tolist() == [0, 0, 2, 2, 0]
         assert decided.kept.tolist() == [True, False, True, False, False]
+
+
+def test_several_parts(tmp_path):
+    ids, kept_ids = list("abcde"), list("adcde")
+    folder = written(tmp_path, ids[:2], kept_ids[:2]).parent
+    for number, rows in enumerate([slice(2, 2), slice(2, 5)], 1):
+        table = pa.table({"id": ids[rows], "kept_id": kept_ids[rows]})
+        table = table.cast(pa.schema([("id", pa.string()), ("kept_id", pa.string())]))
+        pq.write_table(table, folder / f"part-{number:05}.parquet")
+    assert read_decisions(tmp_path).kept_rows.tolist() == [0, 3, 2, 3, 4]
+    # errors name the part, and the row in it
+    last = folder / "part-00002.parquet"
+    pq.write_table(pa.table({"id": list("cea"), "kept_id": list("cea")}), last)
+    assert refusal(tmp_path) == f"{last}, row 2: repeats the document 'a' of {PART}, row 0"
+    pq.write_table(pa.table({"id": list("cec"), "kept_id": list("cec")}), last)
+    assert refusal(tmp_path) == f"{last}, row 2: repeats the document 'c' of row 0"
+    pq.write_table(pa.table({"id": list("cdf"), "kept_id": list("cex")}), last)
+    assert refusal(tmp_path) == f"{last}, row 1: its kept document 'e' is not in the directory"
+    last.write_bytes(last.read_bytes()[:-9])
+    assert refusal(tmp_path).startswith(f"{last}: the Parquet data is damaged: ")
+    (folder / "part-00001.parquet").unlink()
+    assert refusal(tmp_path) == f"{folder}: its part 1 is missing"
 
 
 def test_no_documents(tmp_path):
@@ -105,7 +130,13 @@ def test_other_files(tmp_path):
     assert refusal(path) == f"{path}: not a file of decisions: it has no column 'kept_id'"
     path.write_bytes(b"PAR1 and no more")
     assert refusal(path).startswith(f"{path}: the Parquet data is damaged: ")
-    with pytest.raises(MrDedupError, match=r"decisions\.parquet: cannot be read: No such file"):
+    with pytest.raises(MrDedupError, match=r"none\.parquet: cannot be read: No such file"):
+        read_decisions(tmp_path / "none.parquet")
+    (tmp_path / "summary.json").write_text("{}")
+    only = f"{tmp_path}: contains no directory decisions, and not only Parquet files"
+    assert refusal(tmp_path) == only
+    (tmp_path / "decisions").mkdir()
+    with pytest.raises(MrDedupError, match="decisions: contains no files"):
         read_decisions(tmp_path)
 
 

@@ -42,8 +42,8 @@ def test_each_key_is_needed(name):
 
 @pytest.mark.parametrize(
     "content",
-    [b"", b"[]", b"{", b"\xff", b'{"format_version": 2, "features": "\xff"}', b"[" * 100_000,
-     b'{"format_version": 2, "x": ' + b"[" * 100_000],
+    [b"", b"[]", b"{", b"\xff", b'{"format_version": 3, "features": "\xff"}', b"[" * 100_000,
+     b'{"format_version": 3, "x": ' + b"[" * 100_000],
 )  # fmt: skip
 def test_what_is_no_summary_is_reported(content):
     with pytest.raises(FormatError, match=r"week2/summary\.json: lacks what later runs need"):
@@ -51,5 +51,5 @@ def test_what_is_no_summary_is_reported(content):
 
 
 def test_another_version_is_refused():
-    with pytest.raises(MrDedupError, match="week2: is a result of format version 3"):
-        parsed(b'{"format_version": 3}')
+    with pytest.raises(MrDedupError, match="week2: is a result of format version 4"):
+        parsed(b'{"format_version": 4}')

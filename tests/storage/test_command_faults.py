@@ -3,6 +3,7 @@
 import contextlib
 import gzip
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -57,6 +58,12 @@ def test_a_store_that_refuses_is_one_line(made, s3, quick, capfd, tmp_path):
     corpus = made / "longs" / "corpus-00000.longs"
     said = failed(capfd, "convert", corpus, "-o", of("out.longs"))
     assert said.startswith(f"mr-dedup: error: {of('out.longs')}: access denied"), said
+
+
+def test_a_run_that_cannot_be_resumed_names_its_uri(made, s3, capfd):
+    of = uploaded(made, s3)
+    said = failed(capfd, "dedup", of("pages"), "-o", of("kept"), "--resume")
+    assert said == f"mr-dedup: error: {of('.kept.unfinished')}: contains no run to resume"
 
 
 def test_documents_that_change_during_a_run_end_it(made, s3, capfd, monkeypatch):
@@ -151,3 +158,17 @@ def present_in(place, name):
     from mr_dedup.storage.listing import exists
 
     return exists(place.of(name))
+
+
+@pytest.mark.parametrize("runner", ["memory", "local"])
+def test_a_scratch_disk_without_room_is_one_line(made, s3, capfd, tmp_path, runner):
+    of = uploaded(made, s3)
+    usual = resource.getrlimit(resource.RLIMIT_FSIZE)
+    try:
+        # as on a full disk, a file cannot grow
+        resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, usual[1]))
+        said = failed(capfd, "fingerprint", of("pages"), "-o", tmp_path / "out.tsv", "-r", runner)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, usual)
+    assert "cannot be written: File too large" in said
+    assert sorted(path.name for path in tmp_path.iterdir()) == []

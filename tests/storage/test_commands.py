@@ -3,6 +3,7 @@
 import gzip
 import json
 
+import pyarrow.parquet as pq
 import pytest
 
 from data_gen.cli.command import main as data_gen
@@ -201,3 +202,41 @@ def test_a_run_is_resumed_from_what_its_stages_left_in_a_store(
         run(capfd, "dedup", of("pages"), "-o", of("kept"), "--resume")
     expected = files_of(tmp_path / "here")
     assert {name: writable.read(f"kept/{name}") for name in expected} == expected
+
+
+def test_results_in_a_store_are_compared_against(made, writable, capfd, tmp_path):
+    of = uploaded(made, writable)
+    pages = pages_in(made)
+    here, there = (lambda name: tmp_path / name), (lambda name: of(f"runs/{name}"))
+    for at, source in ((here, lambda name: made / name), (there, of)):
+        run(capfd, "dedup", source(pages[0]), "-o", at("first"))
+        run(capfd, "dedup", source(pages[1]), "-o", at("second"), "--against", at("first"))
+        run(capfd, "dedup", *map(source, pages[2:]), "-o", at("third"), "--against", at("second"),
+            "--follow")  # fmt: skip
+    references = json.loads(writable.read("runs/third/summary.json"))["against"]
+    assert [each["folder"] for each in references] == ["../first", "../second"]
+    for name in ("first", "second", "third"):
+        expected = files_of(tmp_path / name)
+        for file, content in expected.items():
+            if file.startswith("decisions/"):
+                # it names files and earlier results
+                (tmp_path / "there.parquet").write_bytes(writable.read(f"runs/{name}/{file}"))
+                columns = ["id", "cluster", "kept_id", "reason", "similarity"]
+                found = pq.read_table(tmp_path / "there.parquet", columns=columns)
+                assert found.equals(pq.read_table(tmp_path / name / file, columns=columns))
+            else:
+                assert writable.read(f"runs/{name}/{file}") == content, (name, file)
+    # by a run on this machine, and from another store
+    run(capfd, "dedup", made / pages[1], "-o", tmp_path / "mixed", "--against", there("first"))
+    [reference] = json.loads((tmp_path / "mixed" / "summary.json").read_bytes())["against"]
+    assert reference["folder"] == there("first")
+    found = run(capfd, "evaluate", of("runs/second/decisions"), "--truth", made / "truth.tsv")
+    assert found == run(
+        capfd, "evaluate", tmp_path / "second" / "decisions", "--truth", made / "truth.tsv"
+    )
+    assert main(["dedup", str(made / pages[0]), "-o", "x", "--against", there("no")]) == 2
+    assert capfd.readouterr().err.endswith(f"{there('no')}: no such file\n")
+    writable.write("runs/first/fingerprints/part-00000.parquet", b"other")
+    assert main(["dedup", str(made / pages[0]), "-o", "x", "--against", there("first")]) == 2
+    said = capfd.readouterr().err
+    assert said.startswith(f"mr-dedup: error: {there('first')}/fingerprints: "), said

@@ -13,7 +13,9 @@ from mr_dedup.features.options import FeatureOptions
 from mr_dedup.formats.documents.chunks import DocumentChunk
 from mr_dedup.formats.documents.files import DocumentFile, DocumentFormat
 from mr_dedup.formats.documents.options import ReadOptions
+from mr_dedup.formats.parts import PART_BYTES, PART_ROWS
 from mr_dedup.jobs.contract import Job
+from mr_dedup.jobs.keep import KeptFormat
 from mr_dedup.pipeline.fingerprint_clusters import JoinSettings
 from mr_dedup.pipeline.results import EarlierResult
 from mr_dedup.signatures.methods import SIMHASH
@@ -41,6 +43,10 @@ class DedupOptions:
         made_from: ``features`` and ``idf`` in a line; results are comparable if they have the same.
         against: Earlier results; documents that are similar to what they kept are dropped.
         keyword_idf: The file with weights of keywords; None without it.
+        documents: How the kept documents are written.
+        part_rows: The rows of each part of a table of the result.
+        part_bytes: The bytes of each part of its lines, and of documents in parts, before
+            compression.
     """
 
     k: int | None
@@ -56,6 +62,9 @@ class DedupOptions:
     against: Sequence[EarlierResult] = ()
     methods: Sequence[SignatureMethod] = ()
     keyword_idf: str | None = None
+    documents: KeptFormat = "same"
+    part_rows: int = PART_ROWS
+    part_bytes: int = PART_BYTES
 
     @property
     def method_names(self) -> list[str]:
@@ -86,6 +95,11 @@ class DedupOptions:
     def compared_by(self) -> FeatureOptions:
         """The shingles that texts are compared by."""
         return FeatureOptions.parse(self.shingles, "binary", self.features.normalize)
+
+    @property
+    def kept_format(self) -> DocumentFormat | None:
+        """The format of the kept documents; None if it follows from the names of their files."""
+        return self.format if self.documents == "same" else self.documents
 
     @property
     def of_documents(self) -> dict[str, Any]:

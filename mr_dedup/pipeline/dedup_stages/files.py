@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
 
 from mr_dedup.files.outputs import whole_file
@@ -16,10 +17,20 @@ SIGNATURES = "signatures.arrow"
 CLUSTERED = "clustered.parquet"
 SAMPLES, SHOWN = "samples.json", "shown.json"
 REJECTS = f"{RESULT}/{results.REJECTS}"
-DECISIONS, CLUSTERS = f"{RESULT}/decisions.parquet", f"{RESULT}/clusters.parquet"
+DECISIONS, CLUSTERS = f"{RESULT}/{results.DECISIONS}", f"{RESULT}/{results.CLUSTERS}"
 DOCUMENTS = f"{RESULT}/{results.DOCUMENTS}"
 FINGERPRINTS = f"{RESULT}/{results.FINGERPRINTS}"
 KEPT_SIGNATURES = f"{RESULT}/{results.SIGNATURES}"
+"""Directories of the result: documents, and datasets of parts."""
+
+
+def files_in(folder: str, names: Iterable[str]) -> list[str]:
+    """Return the files ``names`` of a directory of the run, relative to that of the run.
+
+    >>> files_in(CLUSTERS, ["part-00000.parquet"])
+    ['result/clusters/part-00000.parquet']
+    """
+    return [f"{folder}/{name}" for name in names]
 
 
 def write_json(path: Path, content: object) -> None:

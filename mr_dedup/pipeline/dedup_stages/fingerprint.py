@@ -12,11 +12,12 @@ import pyarrow.parquet as pq
 from mr_dedup.clusters.keep_policy import KeepPolicy
 from mr_dedup.files.outputs import whole_file
 from mr_dedup.formats.documents.rejects import ReadCounts
+from mr_dedup.formats.parts import LineParts
 from mr_dedup.jobs.fingerprint import FingerprintJob
 from mr_dedup.jobs.reading import is_rejects, reject_lines, skipped_records
 from mr_dedup.jobs.resolve import EARLIER
 from mr_dedup.pipeline.dedup_stages.contract import Completed, DedupOptions, RunJob
-from mr_dedup.pipeline.dedup_stages.files import REJECTS, ROWS, SIGNATURES
+from mr_dedup.pipeline.dedup_stages.files import REJECTS, ROWS, SIGNATURES, files_in
 from mr_dedup.pipeline.document_clusters import MethodSignatures
 from mr_dedup.pipeline.document_rows import rows_schema
 from mr_dedup.pipeline.signature_rows import read_signatures, signature_writer
@@ -27,8 +28,8 @@ from mr_dedup.signatures.protocol import SignatureMethod
 def fingerprint_documents(folder: Path, options: DedupOptions, run_job: RunJob) -> Completed:
     """Write ROWS, REJECTS and, if there are methods by keys, SIGNATURES.
 
-    The rows of earlier results precede those of the documents. Counts are a ReadingSummary. Raises
-    NothingReadError if all records were rejected.
+    There are no REJECTS if every record was read. The rows of earlier results precede those of the
+    documents. Counts are a ReadingSummary. Raises NothingReadError if all records were rejected.
     """
     schema = rows_schema(options.share_by)
     job = FingerprintJob(
@@ -43,7 +44,7 @@ def fingerprint_documents(folder: Path, options: DedupOptions, run_job: RunJob) 
     with (
         run_job(job, "fingerprint") as output,
         whole_file(folder / ROWS, overwrite=True) as file,
-        whole_file(folder / REJECTS, overwrite=True) as rejects,
+        LineParts(folder / REJECTS, part_bytes=options.part_bytes) as rejects,
         pq.ParquetWriter(
             file,
             schema,
@@ -77,7 +78,8 @@ def fingerprint_documents(folder: Path, options: DedupOptions, run_job: RunJob) 
         # none, if the logs of a cluster are not read
         "skipped_records": skipped_records(output.counters),
     }
-    return Completed([ROWS, REJECTS, *([SIGNATURES] if options.methods else [])], read)
+    signatures = [SIGNATURES] if options.methods else []
+    return Completed([ROWS, *files_in(REJECTS, rejects.names), *signatures], read)
 
 
 def signed_documents(

@@ -21,10 +21,12 @@ from mr_dedup.pipeline.dedup_stages.files import (
     SAMPLES,
     SHOWN,
     SIGNATURES,
+    files_in,
     write_json,
 )
 from mr_dedup.pipeline.document_rows import Rows
 from mr_dedup.pipeline.kept_documents import KeptDocuments
+from mr_dedup.pipeline.kept_parts import JsonDocuments, ParquetDocuments
 from mr_dedup.pipeline.results import write_fingerprints, write_signatures
 
 
@@ -33,12 +35,11 @@ def keep(folder: Path, options: DedupOptions, run_job: RunJob) -> Completed:
     documents = folder / DOCUMENTS
     # of a killed run
     shutil.rmtree(documents, ignore_errors=True)
-    documents.mkdir()
     rows = Rows.read(folder / ROWS)
     shown: dict[int, str] = {}
-    job = KeepJob(**options.of_documents, kept=str(folder / KEPT))
+    job = KeepJob(**options.of_documents, kept=str(folder / KEPT), documents=options.documents)
     is_kept = read_table(folder / KEPT, columns=["kept"])["kept"].to_numpy()[rows.earlier :]
-    with run_job(job, "keep") as output, KeptDocuments(documents) as kept:
+    with run_job(job, "keep") as output, _writer_of(documents, options) as kept:
         for chunk, table in output:
             if has_texts(table):
                 first = rows.ranges[chunk][0]
@@ -46,14 +47,32 @@ def keep(folder: Path, options: DedupOptions, run_job: RunJob) -> Completed:
                 shown.update(zip(numbers, table["text"].to_pylist(), strict=True))
             else:
                 kept.write(table)
-    files = [*(f"{DOCUMENTS}/{name}" for name, _ in kept.files), FINGERPRINTS, SHOWN]
+    documents.mkdir(exist_ok=True)
+    files = [*files_in(DOCUMENTS, (name for name, _ in kept.files)), SHOWN]
     if options.methods:
-        signatures = folder / KEPT_SIGNATURES
-        write_signatures(signatures, folder / SIGNATURES, options.methods, rows.earlier, is_kept)
-        files.append(KEPT_SIGNATURES)
+        parts = write_signatures(
+            folder / KEPT_SIGNATURES, folder / SIGNATURES, options.methods, rows.earlier, is_kept,
+            options.part_rows,
+        )  # fmt: skip
+        files += files_in(KEPT_SIGNATURES, parts)
     batches = rows.batches(["id", "fingerprint", "length"])
-    write_fingerprints(folder / FINGERPRINTS, options.made_from, batches, is_kept, kept.files)
+    parts = write_fingerprints(
+        folder / FINGERPRINTS, options.made_from, batches, is_kept, kept.files, options.part_rows
+    )
+    files += files_in(FINGERPRINTS, parts)
     samples = json.loads((folder / SAMPLES).read_bytes())
     shown |= read_earlier_texts(folder, np.array([number for _, number in samples], np.int64))
     write_json(folder / SHOWN, {str(number): text for number, text in sorted(shown.items())})
     return Completed(files, {"files": len(kept.files)})
+
+
+def _writer_of(
+    documents: Path, options: DedupOptions
+) -> KeptDocuments | JsonDocuments | ParquetDocuments:
+    """Return what writes the kept documents as the options say."""
+    if options.documents == "jsonl":
+        return JsonDocuments(documents, part_bytes=options.part_bytes)
+    if options.documents == "parquet":
+        names = options.reading.id_names
+        return ParquetDocuments(documents, names, part_bytes=options.part_bytes)
+    return KeptDocuments(documents)

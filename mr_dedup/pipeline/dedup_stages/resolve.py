@@ -21,6 +21,7 @@ from mr_dedup.pipeline.dedup_stages.files import (
     LABELS,
     ROWS,
     SAMPLES,
+    files_in,
     write_json,
 )
 from mr_dedup.pipeline.dedup_stages.fingerprint import signed_documents
@@ -76,8 +77,10 @@ def resolve(folder: Path, options: DedupOptions, run_job: RunJob) -> Completed:
         )
     )  # fmt: skip
     earlier = partial(earlier_locations, folder, options.against)
-    found.write(folder / DECISIONS, folder / CLUSTERS, rows, earlier)
-    return Completed([DECISIONS, CLUSTERS, KEPT, SAMPLES], found.counts())
+    decisions = found.write_decisions(folder / DECISIONS, rows, earlier, options.part_rows)
+    clusters = found.write_clusters(folder / CLUSTERS, rows, options.part_rows)
+    files = [*files_in(DECISIONS, decisions), *files_in(CLUSTERS, clusters), KEPT, SAMPLES]
+    return Completed(files, found.counts())
 
 
 def reduce_keys_for(size_bytes: int) -> int:

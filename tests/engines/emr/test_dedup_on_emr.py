@@ -81,15 +81,15 @@ def test_dedup_equals_inline(client, tmp_path):
     ]  # fmt: skip
     assert main([*map(str, words)]) == 0, client.capfd.readouterr().err
     found, wanted = files_of(out), files_of(expected)
-    decisions = pq.read_table(out / "decisions.parquet")
+    decisions = pq.read_table(out / "decisions")
     for column in ("file", "kept_file"):
         # files in S3 are named by their addresses, those of a folder here by their names in it
         names = pc.replace_substring(decisions[column], f"{there}/", "")
         at = decisions.column_names.index(column)
         assert names.null_count < len(names)
         decisions = decisions.set_column(at, column, names)
-    assert decisions.equals(pq.read_table(expected / "decisions.parquet"))
-    assert found["clusters.parquet"] == wanted["clusters.parquet"]
+    assert decisions.equals(pq.read_table(expected / "decisions"))
+    assert found["clusters/part-00000.parquet"] == wanted["clusters/part-00000.parquet"]
     documents = [name for name in wanted if name.startswith("documents/")]
     assert sum(found[name].count(b"\n") for name in documents) > 20
     assert all(found[name] == wanted[name] for name in documents)

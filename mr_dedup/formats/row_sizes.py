@@ -1,0 +1,48 @@
+"""The size of each row of a table, by its values alone: the same in whatever batches it arrives."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from mr_dedup.formats.parquet_rows import is_text
+
+_VALUE_BYTES = 8
+
+
+def row_bytes(table: pa.Table) -> NDArray[np.int64]:
+    """Return about how many bytes each row has, int64[n]: 8 a value, and those of its texts.
+
+    >>> row_bytes(pa.table({"n": [1, 2], "words": [["one", "two"], None]})).tolist()
+    [38, 16]
+    """
+    sizes = np.zeros(len(table), np.int64)
+    for column in table.columns:
+        sizes += np.concatenate([np.empty(0, np.int64), *map(_value_bytes, column.chunks)])
+    return sizes
+
+
+def _value_bytes(values: pa.Array) -> NDArray[np.int64]:
+    """Return the bytes of each value of an array, int64[n]."""
+    kind = values.type
+    sizes = np.full(len(values), _VALUE_BYTES, np.int64)
+    if pa.types.is_dictionary(kind):
+        return _value_bytes(values.dictionary_decode())
+    if is_text(kind):
+        return sizes + _numbers(pc.binary_length(values))
+    if pa.types.is_struct(kind):
+        for member in values.flatten():
+            sizes += _value_bytes(member)
+    elif pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        inside = np.append(0, np.cumsum(_value_bytes(values.flatten())))
+        ends = np.cumsum(_numbers(pc.list_value_length(values)))
+        sizes += inside[ends] - inside[np.append(0, ends[:-1])[: len(ends)]]
+    return sizes
+
+
+def _numbers(lengths: pa.Array) -> NDArray[np.int64]:
+    """Return lengths as int64[n], 0 for null."""
+    numbers: NDArray[np.int64] = lengths.fill_null(0).to_numpy().astype(np.int64)
+    return numbers
