@@ -10,6 +10,7 @@ import ssl
 from collections.abc import Iterator
 
 from mr_dedup.errors import MrDedupError, shortened
+from mr_dedup.storage.hdfs import hadoop_reason
 from mr_dedup.storage.uris import scheme_of, without_secrets
 
 _PACKAGES = {
@@ -115,8 +116,9 @@ def storage_errors(uri: str) -> Iterator[None]:
         raise
     except Exception as error:
         # hdfs-native has no class of its own for what Hadoop refuses
-        is_of_hadoop = type(error) is RuntimeError and scheme_of(uri) in ("hdfs", "viewfs")
-        if not (is_of_a_store(error) or is_of_hadoop):
+        if type(error) is RuntimeError and scheme_of(uri) in ("hdfs", "viewfs"):
+            raise MrDedupError(f"{uri}: {hadoop_reason(error)}") from error
+        if not is_of_a_store(error):
             raise
         raise MrDedupError(f"{without_secrets(uri)}: {reason_of(error)}") from error
 

@@ -18,6 +18,8 @@ _OPTIONS = {
     "dfs.client.failover.max.attempts": "4",
 }
 
+_QUOTED = re.compile(r'\w+\((?:"[\w.$]+", )?"(?P<message>.*)"\)', re.S)
+
 
 @functools.cache
 def hdfs_class(scheme: str) -> Any:
@@ -45,7 +47,7 @@ def hdfs_class(scheme: str) -> Any:
                     f"{scheme}://{authority}", {**_OPTIONS, **options}, directory
                 )
             except RuntimeError as error:
-                raise ValueError(_reason(error, directory)) from error
+                raise _no_configuration(error, directory) from error
             _require_response(self.client)
 
         @staticmethod
@@ -63,10 +65,22 @@ def hdfs_class(scheme: str) -> Any:
     return FileSystem
 
 
-def _reason(error: RuntimeError, config_dir: str | None) -> str:
-    said = re.sub(r'^\w+\("(.*)"\)$', r"\1", str(error))
-    where = f"in {config_dir}" if config_dir else "set HADOOP_CONF_DIR, or HADOOP_HOME"
-    return f"not in a configuration of Hadoop: {said}; {where}"
+def hadoop_reason(error: RuntimeError) -> str:
+    r"""Return why Hadoop refused a request, by hdfs-native's error, which quotes a Java exception.
+
+    >>> hadoop_reason(RuntimeError('RPCError("org.apache.E", "Denied: inode=\"/a\"\n\tat b.c")'))
+    'Denied: inode="/a"'
+    """
+    said = _QUOTED.fullmatch(str(error))
+    if said is None:
+        return str(error)
+    first_line = said["message"].partition("\\n")[0]
+    return re.sub(r"\\(.)", r"\1", first_line)
+
+
+def _no_configuration(error: RuntimeError, directory: str | None) -> ValueError:
+    where = f"see {directory}" if directory else "set HADOOP_CONF_DIR, or HADOOP_HOME"
+    return ValueError(f"not in a configuration of Hadoop: {hadoop_reason(error)}; {where}")
 
 
 def _require_response(client: Any) -> None:

@@ -95,7 +95,8 @@ class Job:
 
     def run(self) -> None:
         """Run the job; raises StepError."""
-        output = self._arguments.others["output"]
+        # as the paths of Hadoop
+        output = self._arguments.others["output"].rstrip("/")
         try:
             if self._files.exists(output):
                 raise StepError(f"Output directory {output} already exists")

@@ -5,7 +5,7 @@ import random
 import pytest
 
 from mr_dedup.cli.main import main
-from mr_dedup.engines.streaming import ClusterSettings, list_files
+from mr_dedup.storage.listing import list_files
 from tests.cli.documents import files_of, made_up_documents, write_jsonl
 
 pytestmark = pytest.mark.hadoop
@@ -18,10 +18,10 @@ def test_a_file_has_another_identity_once_it_is_written_anew(client, in_this_pro
     path.write_bytes(b"{}")
     client.put(path)
     uri = f"{client.folder}/a.jsonl"
-    [before] = list_files([uri], "hadoop", ClusterSettings())
-    assert list_files([uri], "hadoop", ClusterSettings()) == [before]
+    [before] = list_files([uri])
+    assert list_files([uri]) == [before]
     client.hadoop("fs", "-touch", "-m", "-t", "20260102:030405", uri)
-    [now] = list_files([uri], "hadoop", ClusterSettings())
+    [now] = list_files([uri])
     assert (now.uri, now.size_bytes) == (uri, before.size_bytes)
     assert now.identity != before.identity
 

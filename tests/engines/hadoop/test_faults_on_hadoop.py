@@ -1,8 +1,11 @@
 """What goes wrong on a cluster: one clear line each, the same bytes after a retry, nothing left."""
 
+import os
 import re
 import signal
 import socket
+import subprocess
+import sys
 import time
 
 import pytest
@@ -18,8 +21,8 @@ ONCE = ("-D", "mapreduce.map.maxattempts=2")
 def test_inputs_that_are_not_there_are_named(client, queries):
     client.hadoop("fs", "-mkdir", f"{client.folder}/empty")
     for name, reason in (
-        ("nothing.longs", "no such file in the cluster"),
-        ("nothing-*.longs", "no such file in the cluster"),
+        ("nothing.longs", "no such file\n"),
+        ("nothing-*.longs", "contains no files\n"),
         ("empty", "contains no files"),
     ):
         error = client.mistake(f"{client.folder}/{name}", "--queries", queries)
@@ -28,7 +31,7 @@ def test_inputs_that_are_not_there_are_named(client, queries):
 
 def test_queries_that_are_not_there_are_named(client, parts):
     uri = f"{client.folder}/queries.longs"
-    assert f"{uri}: `{uri}': No such file" in client.mistake(*parts, "--queries", uri)
+    assert f"{uri}: no such file\n" in client.mistake(*parts, "--queries", uri)
 
 
 def test_a_format_that_no_name_tells_is_asked_for(client, parts, queries):
@@ -130,9 +133,61 @@ def test_a_cluster_that_is_not_there_is_named(client, queries):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         host = f"127.0.0.1:{taken.getsockname()[1]}"
+        started = time.monotonic()
         error = client.mistake(f"hdfs://{host}/x.longs", "--queries", queries)
-    assert f"hdfs://{host}/x.longs: the cluster cannot be reached at " in error
-    assert "Connection refused" in error
+    assert f"hdfs://{host}/x.longs: Connection refused" in error
+    assert time.monotonic() - started < 60
+
+
+def test_a_name_node_that_never_responds_is_named(client, queries):
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        silent.listen()
+        host = f"127.0.0.1:{silent.getsockname()[1]}"
+        started = time.monotonic()
+        error = client.mistake(f"hdfs://{host}/x.longs", "--queries", queries)
+    assert f"hdfs://{host}/x.longs: the store did not respond in time" in error
+    assert time.monotonic() - started < 60
+
+
+def test_files_of_another_user_are_named(client, queries):
+    client.hadoop("fs", "-mkdir", f"{client.folder}/closed")
+    client.put(queries, name="closed/a.longs")
+    client.hadoop("fs", "-chmod", "700", f"{client.folder}/closed")
+    uri = f"{client.folder}/closed/a.longs"
+    nobody = {**client.environment, "HADOOP_USER_NAME": "nobody"}
+    done = subprocess.run(
+        [sys.executable, "-m", "mr_dedup", "query", uri, "--queries", queries, "-r", "hadoop"],
+        env=nobody, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(f"mr-dedup: error: {uri}: Permission denied: user=nobody, access")
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("name", ["HADOOP_CONF_DIR", "HADOOP_HOME", "--hadoop-bin", "PATH", None])
+def test_the_configuration_of_hadoop_is_found_or_missed(client, queries, name):
+    variables = {
+        name: value
+        for name, value in client.environment.items()
+        if not name.startswith("HADOOP_") and name != "PATH"
+    }
+    path = os.environ["PATH"]
+    variables["PATH"] = f"{client.cluster.home}/bin:{path}" if name == "PATH" else path
+    if name in ("HADOOP_CONF_DIR", "HADOOP_HOME"):
+        variables[name] = client.environment[name]
+    options = ["--hadoop-bin", client.cluster.home / "bin/hadoop"] if name == "--hadoop-bin" else []
+    uri = f"{client.folder}/none.longs"
+    done = subprocess.run(
+        [sys.executable, "-m", "mr_dedup", "query", uri, "--queries", queries, "-r", "hadoop",
+         *options],
+        env=variables, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    reason = "no such file" if name else (
+        "not in a configuration of Hadoop: No fs.defaultFS setting found; "
+        "set HADOOP_CONF_DIR, or HADOOP_HOME"
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (2, f"mr-dedup: error: {uri}: {reason}\n")
 
 
 def is_running_map(work):

@@ -1,11 +1,9 @@
 """mr-dedup fingerprint on a real Hadoop: what it reads, splits and writes there."""
 
-import argparse
 import sys
 
 import pytest
 
-from mr_dedup.cli.on_cluster import output_path
 from mr_dedup.engines import streaming
 from mr_dedup.engines.streaming import ClusterSettings, Input
 from mr_dedup.engines.streaming.engine import StreamingEngine
@@ -103,7 +101,7 @@ def test_what_is_not_there_is_named(client, tmp_path):
     here = tmp_path / "a.jsonl"
     here.write_bytes(b"{}\n")
     for name, options, said in [
-        (f"{client.folder}/none.jsonl", (), "none.jsonl: no such file in the cluster"),
+        (f"{client.folder}/none.jsonl", (), "none.jsonl: no such file"),
         (client.folder, (), f"{client.folder}: contains no file of documents; see --format"),
         (tmp_path / "none.jsonl", (), "none.jsonl: no such file"),
         (here, ("-D", f"{SPLIT}=1m"), f"error: {SPLIT}=1m: expected a number of bytes"),
@@ -152,27 +150,3 @@ def test_the_result_goes_to_the_cluster(client, tmp_path):
     assert set(found.parent.iterdir()) == {found, rejects_of(found)}
     error = client.mistake(path, "-o", out, name="fingerprint")
     assert f"{out}: exists; give --overwrite to replace it" in error
-
-
-def test_a_file_is_put_whole_or_not_at_all(client, in_this_process, tmp_path):
-    path = tmp_path / "odd [1] #é"
-    path.write_bytes(b"new")
-    uri = f"{client.folder}/sub/found"
-    kept, replaced = ClusterSettings(), ClusterSettings(overwrite=True)
-    assert not streaming.exists(uri, "hadoop", kept)
-    streaming.put(path, uri, "hadoop", kept)
-    assert streaming.exists(uri, "hadoop", kept)
-    path.write_bytes(b"newer")
-    with pytest.raises(MrDedupError, match=f"^{uri}: .*File exists"):
-        streaming.put(path, uri, "hadoop", kept)
-    assert client.hadoop("fs", "-cat", uri) == "new"
-    streaming.put(path, uri, "hadoop", replaced)
-    assert client.hadoop("fs", "-cat", uri) == "newer"
-    arguments = argparse.Namespace(runner="hadoop", overwrite=True)
-    with output_path(uri, arguments, tmp_path, replaced) as written:
-        # nothing is: what is there is no longer true
-        assert written.name == "found"
-    client.hadoop("fs", "-mkdir", uri)
-    with pytest.raises(MrDedupError, match=f"^{uri}: .*Is a directory"):
-        streaming.put(path, uri, "hadoop", replaced)
-    assert client.hadoop("fs", "-ls", "-R", "-C", f"{client.folder}/sub") == f"{uri}\n"

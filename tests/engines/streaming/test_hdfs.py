@@ -5,7 +5,6 @@ import pytest
 from mr_dedup.engines.streaming.hdfs import (
     ClusterFilesystem,
     HadoopCommandError,
-    RemoteFile,
     reason_of,
 )
 from mr_dedup.errors import MrDedupError
@@ -29,33 +28,6 @@ def saying(tmp_path):
     return make
 
 
-LISTING = """\
-drwxr-xr-x   - a b          0 2026-11-21 12:52 hdfs:///c/sub
--rw-r--r--   1 a b         16 2026-11-21 12:52 hdfs:///c/sub/x y.longs
--rw-r--r--   1 a b          0 2026-11-21 12:52 hdfs:///c/_SUCCESS
--rw-r--r--   1 a b          8 2026-11-21 12:52 hdfs:///c/_old/z.longs
--rw-rw-rw-+  3 a b         24 2026-11-21 12:53 hdfs:///c/b.longs
-"""
-
-
-def test_a_folder_stands_for_what_is_under_it(saying):
-    assert saying(LISTING).files(["hdfs:///c/"]) == [
-        RemoteFile("hdfs:///c/sub/x y.longs", 16, "2026-11-21 12:52"),
-        RemoteFile("hdfs:///c/b.longs", 24, "2026-11-21 12:53"),
-    ]
-
-
-def test_a_glob_stands_for_what_it_matches(saying):
-    found = saying(LISTING).files(["hdfs:///{c,d/e}/*"])
-    assert [file.uri for file in found] == ["hdfs:///c/sub/x y.longs", "hdfs:///c/b.longs"]
-
-
-def test_a_file_that_is_named_is_taken_whatever_it_is_called(saying):
-    line = LISTING.splitlines()[2]
-    [file] = saying(line).files(["hdfs:///c/_SUCCESS"])
-    assert (file.uri, file.size_bytes) == ("hdfs:///c/_SUCCESS", 0)
-
-
 @pytest.mark.parametrize(
     ("locale", "expected"),
     [
@@ -71,48 +43,12 @@ def test_names_that_are_not_ascii_reach_java(saying, tmp_path, monkeypatch, loca
         monkeypatch.delenv(name, raising=False)
     for name, value in locale.items():
         monkeypatch.setenv(name, value)
-    files = saying(LISTING)
+    files = saying()
     command = tmp_path / "hadoop"
     said = f'echo "${{LC_ALL-}}" >{tmp_path}/locale; cat '
     command.write_text(command.read_text().replace("cat ", said, 1))
-    files.files(["hdfs:///c/"])
+    files.exists("hdfs:///c")
     assert (tmp_path / "locale").read_text() == f"{expected or locale.get('LC_ALL', '')}\n"
-
-
-def test_times_of_files_are_of_one_zone_whatever_the_client_s(saying, tmp_path, monkeypatch):
-    monkeypatch.setenv("TZ", "Asia/Tokyo")
-    files = saying(LISTING)
-    command = tmp_path / "hadoop"
-    command.write_text(
-        f"{command.read_text()}\n".replace("cat ", f'echo "$TZ" >{tmp_path}/zone; cat ', 1)
-    )
-    files.files(["hdfs:///c/"])
-    assert (tmp_path / "zone").read_text() == "UTC\n"
-
-
-def test_names_without_globs_are_asked_for_at_once(saying, tmp_path):
-    both = "\n".join(
-        f"-rw-r--r--   1 a b  8 2026-11-21 12:52 hdfs:///{name}.longs" for name in "ab"
-    )
-    found = saying(both).files(["hdfs:///b.longs", "hdfs:///a.longs"])
-    assert [file.uri for file in found] == ["hdfs:///b.longs", "hdfs:///a.longs"]
-    [asked] = (tmp_path / "asked").read_text().splitlines()
-    assert asked.endswith("-ls|-R|hdfs:///b.longs|hdfs:///a.longs|")
-
-
-@pytest.mark.parametrize(
-    ("out", "err", "code", "reason"),
-    [
-        ("", "ls: `hdfs:///c': No such file or directory\n", 1, "hdfs:///c: no such file in the"),
-        (LISTING.splitlines()[2], "", 0, "hdfs:///c: contains no files"),
-        ("what?", "", 0, "hdfs:///c: cannot read its listing: 'what?'"),
-        ("", "ls: Permission denied: user=x\n", 1, "hdfs:///c: Permission denied: user=x"),
-    ],
-)
-def test_what_cannot_be_listed_is_named(saying, out, err, code, reason):
-    with pytest.raises(MrDedupError) as raised:
-        saying(out, err, code).files(["hdfs:///c"])
-    assert str(raised.value).startswith(reason)
 
 
 def test_a_command_that_cannot_be_run_is_named(tmp_path):
@@ -164,35 +100,3 @@ def test_a_folder_is_replaced_or_stays(failing, tmp_path, monkeypatch):
     assert sorted(path.name for path in (tmp_path / "c").iterdir()) == ["_new", "there"]
     assert (new / "_new").exists()
     assert (there / "there").exists()
-
-
-def test_a_file_is_replaced_or_stays(tmp_path):
-    """A stand-in of ``hadoop fs`` for files of this machine, whose second rename fails."""
-    command = tmp_path / "hadoop"
-    command.write_text(
-        "#!/bin/sh\n"
-        "while :; do case $1 in -put | -test | -rm | -mv) break ;; esac; shift; done\n"
-        "case $1 in\n"
-        '-put) exec cp "${2#file://}" "$3" ;;\n'
-        '-test) exec test "$2" "$3" ;;\n'
-        '-rm) shift $(($# - 1)); exec rm -rf "$1" ;;\n'
-        "esac\n"
-        "case $2 in *.replaced) ;; */_*)\n"
-        '[ "$3" != "$FAILS" ] || { echo "mv: quota" >&2; exit 1; } ;; esac\n'
-        'exec mv "$2" "$3"\n'
-    )
-    command.chmod(0o755)
-    (tmp_path / "c").mkdir()
-    new, there = tmp_path / "new", tmp_path / "c" / "there"
-    new.write_text("new")
-    there.write_text("old")
-    cluster = ClusterFilesystem([str(command)])
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("FAILS", str(there))
-        with pytest.raises(HadoopCommandError, match="quota"):
-            cluster.put_whole(new, str(there), overwrite=True)
-    assert [path.name for path in there.parent.iterdir()] == ["there"]
-    assert there.read_text() == "old"
-    cluster.put_whole(new, str(there), overwrite=True)
-    assert [path.name for path in there.parent.iterdir()] == ["there"]
-    assert there.read_text() == "new"
