@@ -283,7 +283,7 @@ def test_earlier_results_that_cannot_be_are_one_line(tmp_path, capfd):
     for arguments, said in [
         (["--against", tmp_path / "none"], "none: no such directory"),
         (["--against", tmp_path], "not a result of mr-dedup dedup: no summary.json"),
-        (["--against", "s4://b/kept"], "s4://b/kept: not a URI of a known store"),
+        (["--against", "s4://b/kept"], "s4://b/kept/summary.json: not a URI of a known store"),
         (
             ["--against", kept, "--features", "words:1"],
             "made from words:2, log-tf, normalize nfkc, those of this",
