@@ -68,7 +68,7 @@ def hdfs_class(scheme: str) -> Any:
 def hadoop_reason(error: RuntimeError) -> str:
     r"""Return why Hadoop refused a request, by hdfs-native's error, which quotes a Java exception.
 
-    >>> hadoop_reason(RuntimeError('RPCError("org.apache.E", "Denied: inode=\"/a\"\n\tat b.c")'))
+    >>> hadoop_reason(RuntimeError(r'RPCError("a.b.E", "Denied: inode=\"/a\"\n\tat b.c")'))
     'Denied: inode="/a"'
     """
     said = _QUOTED.fullmatch(str(error))
