@@ -1,4 +1,4 @@
-"""Files of stores that Hadoop does not read, such as web servers: tasks read them by URI."""
+"""Files of stores that Hadoop does not read, here of a web server: tasks read them by URI."""
 
 from pathlib import Path
 
