@@ -102,7 +102,7 @@ def test_what_is_not_there_is_named(client, tmp_path):
     here.write_bytes(b"{}\n")
     for name, options, said in [
         (f"{client.folder}/none.jsonl", (), "none.jsonl: no such file"),
-        (client.folder, (), f"{client.folder}: contains no file of documents; see --format"),
+        (client.folder, (), f"{client.folder}: contains no file of documents"),
         (tmp_path / "none.jsonl", (), "none.jsonl: no such file"),
         (here, ("-D", f"{SPLIT}=1m"), f"error: {SPLIT}=1m: expected a number of bytes"),
     ]:
