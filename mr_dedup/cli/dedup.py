@@ -118,13 +118,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Run the command; return its exit code."""
     started = time.perf_counter()
-    from mr_dedup.engines import streaming
 
     chosen = chosen_methods(arguments, arguments.verify)
     settings = settings_for(arguments)
-    if settings is not None:
-        # a run that has begun would be in the way of the next
-        streaming.check_settings(arguments.runner, settings)
     options = dedup_options(arguments, *chosen)
     folder = _result_folder(arguments)
     # a dry run needs no lock
