@@ -13,6 +13,7 @@ from mr_dedup.cli.streams import as_named
 from mr_dedup.engines.resources import core_count
 from mr_dedup.errors import MrDedupError
 from mr_dedup.storage.listing import RemoteFile, list_files
+from mr_dedup.storage.stores import store_of
 from mr_dedup.storage.uris import is_uri, without_secrets
 
 if TYPE_CHECKING:
@@ -137,11 +138,17 @@ def _local_runner(wanted: str, files: Sequence[DocumentFile], small_bytes: int |
     from mr_dedup.formats.documents.chunks import total_bytes
 
     one_process = "memory" if small_bytes is None else "inline"
+    # hdfs-native's threads do not survive the fork of a task, which then waits without end
+    is_in_hdfs = any(file.remote and store_of(file.remote.uri).protocol == "hdfs" for file in files)
     if wanted != "auto":
         if wanted == "local":
             _refuse_stdin(files, "-r local")
+            if is_in_hdfs:
+                raise MrDedupError(
+                    "-r local: its forked tasks cannot read HDFS; use -r memory, inline or hadoop"
+                )
         return wanted
-    if small_bytes is None or any(file.is_standard_input for file in files):
+    if small_bytes is None or is_in_hdfs or any(file.is_standard_input for file in files):
         return one_process
     return one_process if total_bytes(files) <= small_bytes else "local"
 
