@@ -22,7 +22,7 @@ from mr_dedup.cli.streams import name_copies
 from mr_dedup.errors import MrDedupError
 from mr_dedup.files.io_errors import reading
 from mr_dedup.storage.scratch import ScratchSettings
-from mr_dedup.storage.uris import file_name, is_uri, joined, without_secrets
+from mr_dedup.storage.uris import file_name, is_uri, joined, name_below, without_secrets
 
 if TYPE_CHECKING:
     from mr_dedup.storage.listing import RemoteFile
@@ -259,7 +259,7 @@ def _fetch(
     directory = uri.rstrip("/") + "/"
     if all(file.uri.startswith(directory) for file in files):
         root = folder / (file_name(uri) or "files")
-        copies = {root / file.uri.removeprefix(directory): file for file in files}
+        copies = {root / name_below(file.uri, directory): file for file in files}
         names[str(root)] = without_secrets(uri).rstrip("/")
         paths = [root]
     else:

@@ -20,7 +20,7 @@ from mr_dedup.storage import writing
 from mr_dedup.storage.fetching import fetch
 from mr_dedup.storage.listing import exists, file_info, files_below
 from mr_dedup.storage.stores import require_writable
-from mr_dedup.storage.uris import file_name, joined, parent_of, without_secrets
+from mr_dedup.storage.uris import file_name, joined, name_below, parent_of, without_secrets
 
 
 class ResultFolder(Protocol):
@@ -220,8 +220,7 @@ class RemoteResult:
 
     def fetch_unfinished(self) -> None:
         """See ResultFolder.fetch_unfinished."""
-        prefix = self._beside + "/"
-        self._fetch([file.uri.removeprefix(prefix) for file in files_below(self._beside)])
+        self._fetch([name_below(file.uri, self._beside) for file in files_below(self._beside)])
 
     def _fetch(self, names: Sequence[str]) -> None:
         for name in names:
@@ -267,7 +266,7 @@ class RemoteResult:
         """See ResultFolder.local_copy."""
         path = self._copies / name
         for file in files_below(joined(self.uri, name)):
-            copy = self._copies / file.uri.removeprefix(self.uri + "/")
+            copy = self._copies / name_below(file.uri, self.uri)
             if not copy.exists():
                 copy.parent.mkdir(parents=True, exist_ok=True)
                 fetch(file, copy)

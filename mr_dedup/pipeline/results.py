@@ -39,7 +39,7 @@ from mr_dedup.signatures.columns import schema_of
 from mr_dedup.signatures.protocol import SignatureMethod
 from mr_dedup.storage.fetching import fetch
 from mr_dedup.storage.listing import exists, file_info, files_below
-from mr_dedup.storage.uris import is_uri, joined, without_secrets
+from mr_dedup.storage.uris import is_uri, joined, name_below, without_secrets
 
 SUMMARY = "summary.json"
 DOCUMENTS = "documents"
@@ -240,7 +240,7 @@ def fetch_result(uri: str, folder: Path) -> None:
     for dataset in (FINGERPRINTS, SIGNATURES):
         files += files_below(joined(uri, dataset))
     for file in files:
-        path = folder / file.uri.removeprefix(uri + "/")
+        path = folder / name_below(file.uri, uri)
         path.parent.mkdir(parents=True, exist_ok=True)
         fetch(file, path)
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from urllib.parse import unquote, urlsplit
 
+from mr_dedup.errors import MrDedupError
+
 _URI = re.compile(r"(?!(?i:file):)[A-Za-z][A-Za-z0-9+.-]*://")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f\x85\u2028\u2029]")
 _WEB = ("http", "https")
@@ -57,6 +59,23 @@ def file_name(uri: str) -> str:
     if scheme_of(uri) in _WEB:
         return unquote(urlsplit(uri).path).rpartition("/")[2]
     return uri.rstrip("/").rpartition("/")[2]
+
+
+def name_below(uri: str, directory: str) -> str:
+    """Return the name of a file relative to a directory that it is in, for a copy of it.
+
+    Raises MrDedupError for a name by which the copy would be elsewhere: stores have any names.
+
+    >>> name_below("s3://crawl/kept/documents/a.jsonl", "s3://crawl/kept")
+    'documents/a.jsonl'
+    >>> name_below("s3://crawl/kept/../../a.jsonl", "s3://crawl/kept")
+    Traceback (most recent call last):
+    mr_dedup.errors.MrDedupError: s3://crawl/kept/../../a.jsonl: its name leads out of s3://crawl/kept
+    """
+    name = uri.removeprefix(directory.rstrip("/") + "/")
+    if name.startswith("/") or ".." in name.split("/") or "\0" in name:
+        raise MrDedupError(f"{without_secrets(uri)}: its name leads out of {directory}")
+    return name
 
 
 def without_secrets(uri: str) -> str:

@@ -12,7 +12,9 @@ import time
 import pytest
 
 from mr_dedup.cli.main import main
+from mr_dedup.errors import MrDedupError
 from mr_dedup.pipeline import dedup as stages
+from mr_dedup.storage.uris import name_below
 from tests.storage.servers import Fault
 from tests.storage.test_commands import files_of, made, pages_in, run, uploaded
 
@@ -58,6 +60,22 @@ def test_a_store_that_refuses_is_one_line(made, s3, quick, capfd, tmp_path):
     corpus = made / "longs" / "corpus-00000.longs"
     said = failed(capfd, "convert", corpus, "-o", of("out.longs"))
     assert said.startswith(f"mr-dedup: error: {of('out.longs')}: access denied"), said
+
+
+@pytest.mark.parametrize("name", ["../../../out.longs", "/out.longs", "a/../../out.longs"])
+def test_a_name_that_leads_out_of_its_directory_is_not_copied(name):
+    with pytest.raises(MrDedupError, match="its name leads out of s3://bucket/data"):
+        name_below(f"s3://bucket/data/{name}", "s3://bucket/data/")
+
+
+def test_a_store_cannot_write_outside_of_the_scratch_space(made, s3, capfd, tmp_path):
+    uploaded(made, s3)
+    corpus = (made / "longs" / "corpus-00000.longs").read_bytes()
+    # two slashes: what follows would be an absolute path
+    s3.write(f"traps/{tmp_path}/escaped.longs", corpus)
+    said = failed(capfd, "convert", s3.of("traps"), "-o", tmp_path / "all.longs")
+    assert "its name leads out of" in said
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_run_that_cannot_be_resumed_names_its_uri(made, s3, capfd):
