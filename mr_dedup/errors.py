@@ -25,6 +25,17 @@ def shortened(message: str, max_characters: int = MAX_MESSAGE) -> str:
     return f"{message[:kept]} … {message[-kept:]}"
 
 
+def escaped(text: str) -> str:
+    """Return ``text`` with what cannot be printed escaped, as line ends and surrogates.
+
+    >>> print(escaped("a\\tb"))
+    a\\tb
+    """
+    if text.isprintable():
+        return text
+    return "".join(one if one.isprintable() else ascii(one)[1:-1] for one in text)
+
+
 class MrDedupError(Exception):
     """An expected failure; its message is one line fit to be shown to a user.
 

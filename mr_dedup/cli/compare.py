@@ -29,12 +29,13 @@ import numpy as np
 import pyarrow as pa
 from tqdm import tqdm
 
+from mr_dedup.cli.copy_names import as_named
 from mr_dedup.cli.document_arguments import add_reading_arguments, check_rejected, read_options
 from mr_dedup.cli.evaluate import all_bands, bands_argument, similarity_argument
 from mr_dedup.cli.method_arguments import DEFAULT_K
 from mr_dedup.cli.rejects import print_rejected
 from mr_dedup.cli.remote_files import input_file, input_names, output_file
-from mr_dedup.cli.streams import as_named, print_message
+from mr_dedup.cli.streams import print_message
 from mr_dedup.errors import MrDedupError, usage_errors
 from mr_dedup.features.document_frequencies import DocumentFrequencies
 from mr_dedup.features.feature_counts import document_frequencies

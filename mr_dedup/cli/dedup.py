@@ -23,6 +23,7 @@ import contextlib
 import time
 from typing import TYPE_CHECKING
 
+from mr_dedup.cli.copy_names import name_copies
 from mr_dedup.cli.dedup_options import dedup_options, refuse_changed, run_identity
 from mr_dedup.cli.dedup_summary import check_result_rejected, summary_lines, write_summaries
 from mr_dedup.cli.document_arguments import (
@@ -40,7 +41,7 @@ from mr_dedup.cli.method_arguments import (
 from mr_dedup.cli.on_cluster import settings_for
 from mr_dedup.cli.remote_files import document_name, input_name, result_name
 from mr_dedup.cli.runner_arguments import add_runner_arguments
-from mr_dedup.cli.streams import name_copies, print_message
+from mr_dedup.cli.streams import print_message
 from mr_dedup.errors import NothingReadError
 from mr_dedup.interrupts import at_forced_end
 

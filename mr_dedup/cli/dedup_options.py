@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mr_dedup.cli.copy_names import name_copies
 from mr_dedup.cli.document_arguments import (
     checked_idf,
     described_features,
@@ -18,7 +19,7 @@ from mr_dedup.cli.document_arguments import (
     read_options,
 )
 from mr_dedup.cli.document_inputs import DocumentInputs, remote_identities
-from mr_dedup.cli.streams import name_copies, print_message
+from mr_dedup.cli.streams import print_message
 from mr_dedup.errors import MrDedupError, usage_errors
 from mr_dedup.storage.listing import file_info
 from mr_dedup.storage.uris import is_uri, joined, without_secrets

@@ -19,6 +19,7 @@ import pyarrow as pa
 from tqdm import tqdm
 
 from mr_dedup.cli.arguments import count
+from mr_dedup.cli.copy_names import as_named
 from mr_dedup.cli.document_arguments import (
     add_feature_arguments,
     add_reading_arguments,
@@ -28,7 +29,7 @@ from mr_dedup.cli.document_arguments import (
 )
 from mr_dedup.cli.rejects import print_rejected
 from mr_dedup.cli.remote_files import input_name, input_names
-from mr_dedup.cli.streams import as_named, counted, printable
+from mr_dedup.cli.streams import counted, printable
 from mr_dedup.errors import MrDedupError
 from mr_dedup.features.document_frequencies import DocumentFrequencies, feature_description
 from mr_dedup.features.options import FeatureOptions

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from mr_dedup.cli.copy_names import as_named
 from mr_dedup.cli.on_cluster import refuse_other_clusters
-from mr_dedup.cli.streams import as_named
 from mr_dedup.engines.resources import core_count
 from mr_dedup.errors import MrDedupError
 from mr_dedup.storage.listing import RemoteFile, list_files

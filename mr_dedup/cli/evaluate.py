@@ -35,10 +35,10 @@ import numpy as np
 from numpy.typing import NDArray
 from tqdm import tqdm
 
+from mr_dedup.cli.copy_names import as_named
 from mr_dedup.cli.document_arguments import add_reading_arguments, check_rejected, read_options
 from mr_dedup.cli.rejects import print_rejected
 from mr_dedup.cli.remote_files import input_file, input_name, input_names
-from mr_dedup.cli.streams import as_named
 from mr_dedup.errors import FormatError, MrDedupError
 from mr_dedup.formats.decision_file import read_decisions
 from mr_dedup.formats.document_lengths import (

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from mr_dedup.cli.copy_names import as_named
 from mr_dedup.cli.rejects import print_rejected, rejects_to
-from mr_dedup.cli.streams import as_named, printable
+from mr_dedup.cli.streams import printable
 from mr_dedup.errors import MrDedupError, usage_errors
 
 if TYPE_CHECKING:

@@ -17,8 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 from tqdm import tqdm
 
+from mr_dedup.cli.copy_names import as_named
 from mr_dedup.cli.remote_files import input_names
-from mr_dedup.cli.streams import as_named, printable
+from mr_dedup.cli.streams import printable
 from mr_dedup.errors import FormatError
 from mr_dedup.files.inputs import expand
 from mr_dedup.formats.fingerprint_files import BYTE_ORDERS, FORMATS, FingerprintFile

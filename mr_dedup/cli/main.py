@@ -21,6 +21,7 @@ from types import FrameType
 from typing import NoReturn
 
 from mr_dedup import __version__
+from mr_dedup.cli.copy_names import forget_copies
 from mr_dedup.cli.parser import CommandParser
 from mr_dedup.cli.streams import (
     abandon,
@@ -181,6 +182,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if argv is None:
         _configure_process()
     _interrupted.clear()
+    forget_copies()
     # what was ignored from the start, as under nohup, stays ignored
     usual = {number: signal.getsignal(number) for number in INTERRUPTS}
     for number, handler in usual.items():

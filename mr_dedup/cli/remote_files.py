@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mr_dedup.cli.arguments import byte_size
+from mr_dedup.cli.copy_names import name_copies
 from mr_dedup.cli.on_cluster import refuse_other_clusters, stores_of_runner
 from mr_dedup.cli.rejects import REJECTS_ENDING
-from mr_dedup.cli.streams import name_copies
 from mr_dedup.errors import MrDedupError
 from mr_dedup.files.io_errors import reading
 from mr_dedup.storage.scratch import ScratchSettings

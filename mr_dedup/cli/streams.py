@@ -7,8 +7,11 @@ import contextlib
 import io
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, BinaryIO, TextIO
+
+from mr_dedup.cli.copy_names import as_named
+from mr_dedup.errors import escaped
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
@@ -85,31 +88,12 @@ def output(arguments: argparse.Namespace) -> Iterator[BinaryIO]:
         yield out
 
 
-_names: dict[str, str] = {}
-
-
-def name_copies(names: Mapping[str, str]) -> None:
-    """Have ``printable`` replace paths of copies by what the user calls the files."""
-    _names.update(names)
-
-
-def as_named(text: str) -> str:
-    """Return ``text`` with what the user calls the files in place of paths of copies."""
-    for path, name in _names.items():
-        text = text.replace(path, name)
-    return text
-
-
 def printable(text: str) -> str:
     """Return ``text`` on one line, what cannot be printed escaped, such as a byte not UTF-8.
 
     Paths of copies of remote files are replaced by URIs.
     """
-    text = as_named(text)
-    return "".join(
-        character if character.isprintable() else character.encode("unicode_escape").decode()
-        for character in text
-    )
+    return escaped(as_named(text))
 
 
 def print_message(*lines: str) -> None:

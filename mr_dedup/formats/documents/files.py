@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Literal, get_args
 
-from mr_dedup.errors import FormatError, MrDedupError
+from mr_dedup.errors import FormatError, MrDedupError, escaped
 from mr_dedup.files.inputs import expand, kind_of, local_path
 from mr_dedup.files.io_errors import reading
 from mr_dedup.formats.chunks import Part
@@ -255,7 +255,4 @@ def is_plain_jsonl(name: str, format: DocumentFormat | None = None) -> bool:
 
 def _printable(name: str) -> str:
     """Return ``name`` on one line, with bytes that are not UTF-8 escaped."""
-    text = os.fsencode(name).decode("utf-8", "backslashreplace")
-    if text.isprintable():
-        return text
-    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+    return escaped(os.fsencode(name).decode("utf-8", "backslashreplace"))

@@ -11,7 +11,7 @@ from typing import BinaryIO, Literal
 
 import msgspec
 
-from mr_dedup.errors import FormatError, NothingReadError, TooManyRejectedError
+from mr_dedup.errors import FormatError, NothingReadError, TooManyRejectedError, escaped
 from mr_dedup.files.outputs import whole_file
 
 SkipReason = Literal["record_type", "http_status", "media_type"]
@@ -186,7 +186,7 @@ def bounded(reason: str) -> str:
     Messages of libraries may quote a whole page.
     """
     line = " ".join(reason.split())[: _MAX_REASON_CHARACTERS + 1]
-    shown = "".join(one if one.isprintable() else ascii(one)[1:-1] for one in line)
+    shown = escaped(line)
     too_long = len(shown) > _MAX_REASON_CHARACTERS
     return shown[: _MAX_REASON_CHARACTERS - 3] + "..." if too_long else shown
 
