@@ -12,7 +12,7 @@ from mr_dedup.cli.engine import memory_bytes
 from mr_dedup.cli.method_arguments import recall_lines
 from mr_dedup.cli.streams import counted, printable
 from mr_dedup.engines.resources import core_count
-from mr_dedup.storage.fetching import PIECE_BYTES
+from mr_dedup.storage.fetching import piece_bytes
 
 if TYPE_CHECKING:
     from mr_dedup.pipeline.dedup_stages.contract import DedupOptions
@@ -74,7 +74,7 @@ def _transfers(arguments: argparse.Namespace, work: DocumentInputs) -> Iterator[
         scratch = arguments.open_scratch().max_bytes
         fits = work.runner == "memory" and total <= scratch
         passes = 1 if fits else 1 + tasks_read_again
-        pieces = sum(-(-(file.size_bytes or 1) // PIECE_BYTES) for file in work.remote)
+        pieces = sum(-(-(file.size_bytes or 1) // piece_bytes(file.uri)) for file in work.remote)
         yield _LINE.format(
             "from stores",
             f"{counted(len(work.remote), 'file')}, {total:,} bytes, read "

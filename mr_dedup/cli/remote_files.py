@@ -21,7 +21,7 @@ from mr_dedup.cli.on_cluster import refuse_other_clusters, stores_of_runner
 from mr_dedup.cli.rejects import REJECTS_ENDING
 from mr_dedup.errors import MrDedupError
 from mr_dedup.files.io_errors import reading
-from mr_dedup.storage.scratch import ScratchSettings
+from mr_dedup.storage.scratch import ScratchSettings, Wanted
 from mr_dedup.storage.uris import file_name, is_uri, joined, name_below, without_secrets
 
 if TYPE_CHECKING:
@@ -275,7 +275,7 @@ def _fetch(
 
 def _fetch_all(copies: dict[Path, RemoteFile], arguments: argparse.Namespace) -> None:
     from mr_dedup.engines.reporting import transferring
-    from mr_dedup.storage.fetching import PIECE_BYTES, fetch
+    from mr_dedup.storage.fetching import fetch
 
     scratch = arguments.open_scratch()
     total = sum(file.size_bytes or 0 for file in copies.values())
@@ -287,7 +287,7 @@ def _fetch_all(copies: dict[Path, RemoteFile], arguments: argparse.Namespace) ->
     for path in copies:
         path.parent.mkdir(parents=True, exist_ok=True)
     with transferring("copying", total), ThreadPoolExecutor(16) as pool:
-        large = {p: file for p, file in copies.items() if (file.size_bytes or 0) > PIECE_BYTES}
+        large = {p: file for p, file in copies.items() if Wanted(file).has_pieces}
         small = [pool.submit(fetch, file, p) for p, file in copies.items() if p not in large]
         try:
             for path, file in large.items():

@@ -5,8 +5,9 @@ from __future__ import annotations
 import hashlib
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,12 +21,13 @@ from mr_dedup.storage.retries import RETRIES, Retries, repeated
 from mr_dedup.storage.stores import open_store, store_of
 from mr_dedup.storage.transfers import TRANSFERS
 from mr_dedup.storage.uris import without_secrets
-from mr_dedup.storage.web import NoRangesError, read_range
+from mr_dedup.storage.web import NoRangesError, Take, read_range
 
-PIECE_BYTES = 8 << 20
-"""What one request reads."""
+_CHUNK_BYTES = 1 << 20
+"""What is taken at a time from a response or a file."""
 
-_CHECKED_BYTES = 1 << 20
+Write = Callable[[bytes, int], None]
+"""Takes bytes of a file and their offset in it."""
 
 
 class Piece(NamedTuple):
@@ -35,107 +37,144 @@ class Piece(NamedTuple):
     stop: int
 
 
+class _LocalError(Exception):
+    """What was read could not be written: an error that is not the store's."""
+
+    def __init__(self, error: OSError) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
 def read_piece(file: RemoteFile, piece: Piece, retries: Retries = RETRIES) -> bytes:
     """Return a piece of a file.
 
     Raises MrDedupError, ChangedError if the store says that the file is another one now.
     """
+    parts: list[bytes] = []
+
+    def write(data: bytes, offset: int) -> None:
+        parts.append(data)
+
     try:
-        return _read_piece(file, piece, retries)
+        _copy_piece(file, piece, write, retries)
     except NoRangesError:
-        return _read_piece(file, piece, retries, skips=True)
+        _copy_piece(file, piece, write, retries, skips=True)
+    return b"".join(parts)
 
 
-def _read_piece(file: RemoteFile, piece: Piece, retries: Retries, skips: bool = False) -> bytes:
-    """Return a piece of a file; raise NoRangesError for a server that sends whole files only."""
-    if piece.stop == piece.start:
-        return b""
+def _copy_piece(
+    file: RemoteFile, piece: Piece, write: Write, retries: Retries, skips: bool = False
+) -> None:
+    """Pass a piece of a file to ``write``, in order; a repeated request reads what is missing.
+
+    Raises NoRangesError for a server that sends whole files only, and what ``write`` raises.
+    """
     system, path = open_store(file.uri)
-    size = piece.stop - piece.start
+    arrived = piece.start
 
-    def request() -> bytes | NoRangesError:
-        try:
-            data = _requested(file, system, path, piece, skips)
-        except NoRangesError as error:
-            return error
-        if len(data) != size:
+    def take(data: bytes) -> None:
+        nonlocal arrived
+        if arrived + len(data) > piece.stop:
             require_unchanged(file, retries)
-        if len(data) < size:
-            raise ShortReadError(f"got {len(data):,} bytes of {size:,}")
-        if len(data) > size:
             raise FormatError(
                 without_secrets(file.uri), None,
-                f"the store sends {len(data):,} bytes where {size:,} are requested: "
-                "does it decompress the file?",
+                f"the store sends {arrived + len(data) - piece.start:,} bytes or more where "
+                f"{piece.stop - piece.start:,} are requested: does it decompress the file?",
             )  # fmt: skip
-        return data
-
-    try:
-        data = repeated(file.uri, request, retries)
-    except MrDedupError as error:
-        if error.__cause__ is not None and not is_transient(error.__cause__):
-            # a piece beyond the end of a shorter version, for example
-            require_unchanged(file, retries)
-        raise
-    if isinstance(data, NoRangesError):
-        raise data
-    TRANSFERS.add_read(len(data))
-    return data
-
-
-def _requested(file: RemoteFile, system: Any, path: str, piece: Piece, skips: bool) -> bytes:
-    """Return what a store sends of a piece; raise ChangedError if it is of another version."""
-    protocol = store_of(file.uri).protocol
-    data: bytes
-    if protocol == "http":
-        return read_range(system, path, file, piece.start, piece.stop, skips)
-    if protocol == "s3" and file.version:
-        return _requested_of_s3(file, system, path, piece)
-    if protocol == "gs" and file.version:
         try:
-            data = system.cat_file(path, piece.start, piece.stop, generation=file.version)
+            write(data, arrived)
+        except OSError as error:
+            raise _LocalError(error) from error
+        arrived += len(data)
+        TRANSFERS.add_read(len(data))
+
+    def request() -> OSError | None:
+        if arrived == piece.stop:
+            return None
+        try:
+            _request(file, system, path, Piece(arrived, piece.stop), take, skips)
+        except NoRangesError as error:
+            return error
+        except _LocalError as error:
+            return error.error
+        if arrived < piece.stop:
+            require_unchanged(file, retries)
+            size = piece.stop - piece.start
+            raise ShortReadError(f"got {arrived - piece.start:,} bytes of {size:,}")
+        return None
+
+    while True:
+        before = arrived
+        try:
+            refused = repeated(file.uri, request, retries)
+            break
+        except MrDedupError as error:
+            cause = error.__cause__
+            if cause is not None and is_transient(cause):
+                # of a request that reads much a part is progress
+                if arrived - before >= _CHUNK_BYTES:
+                    continue
+            elif cause is not None:
+                # a piece beyond the end of a shorter version, for example
+                require_unchanged(file, retries)
+            raise
+    if refused is not None:
+        raise refused
+
+
+def _request(
+    file: RemoteFile, system: Any, path: str, piece: Piece, take: Take, skips: bool
+) -> None:
+    """Pass what a store sends of a piece to ``take``; ChangedError if it is of another version."""
+    protocol = store_of(file.uri).protocol
+    if protocol == "http":
+        read_range(system, path, file, piece.start, piece.stop, take, skips)
+    elif protocol == "s3":
+        _request_of_s3(file, system, path, piece, take)
+    elif protocol == "gs" and file.version:
+        try:
+            take(system.cat_file(path, piece.start, piece.stop, generation=file.version))
         except FileNotFoundError as error:
             raise ChangedError(file.uri) from error
     elif protocol == "hf":
         # with its size it is not looked up again
         with system.open(path, "rb", size=file.size_bytes, cache_type="none") as source:
             source.seek(piece.start)
-            data = source.read(piece.stop - piece.start)
+            take(source.read(piece.stop - piece.start))
     elif protocol == "hdfs":
         with fork_safe():
-            data = system.cat_file(path, start=piece.start, end=piece.stop)
+            take(system.cat_file(path, start=piece.start, end=piece.stop))
     else:
-        data = system.cat_file(path, start=piece.start, end=piece.stop)
-    return data
+        take(system.cat_file(path, start=piece.start, end=piece.stop))
 
 
-def _requested_of_s3(file: RemoteFile, system: Any, path: str, piece: Piece) -> bytes:
+def _request_of_s3(file: RemoteFile, system: Any, path: str, piece: Piece, take: Take) -> None:
     import fsspec.asyn
 
     bucket, key, _ = system.split_path(path)
+    condition = {"IfMatch": file.version} if file.version else {}
 
-    async def request() -> bytes:
+    async def request() -> None:
         response = await system._call_s3(
             "get_object",
             Bucket=bucket,
             Key=key,
             Range=f"bytes={piece.start}-{piece.stop - 1}",
-            IfMatch=file.version,
+            **condition,
             **system.req_kw,
         )
         async with response["Body"] as body:
-            content: bytes = await body.read()
-            return content
+            while data := await body.read(_CHUNK_BYTES):
+                take(data)
 
     try:
-        data: bytes = fsspec.asyn.sync(system.loop, request)
+        fsspec.asyn.sync(system.loop, request)
     except Exception as error:
         codes = (getattr(each, "response", None) for each in (error, error.__cause__))
         changed = ("PreconditionFailed", "InvalidRange", "412", "416")
         if any(name in str(code.get("Error")) for code in codes if code for name in changed):
             raise ChangedError(file.uri) from error
         raise
-    return data
 
 
 def fetch(
@@ -194,10 +233,10 @@ def copy_ranges(
     Raises MrDedupError, OSError of the local file, and NoRangesError for a server that sends whole
     files only: ``stream`` copies from it.
     """
-    pieces = [piece for wanted in ranges for piece in _pieces(wanted)]
+    pieces = [piece for wanted in ranges for piece in _pieces(wanted, piece_bytes(file.uri))]
 
     def copy(piece: Piece) -> None:
-        _write(handle, _read_piece(file, piece, retries), piece.start)
+        _copy_piece(file, piece, partial(_write, handle), retries)
 
     if pool is None or len(pieces) == 1:
         for piece in pieces:
@@ -216,9 +255,14 @@ def copy_ranges(
                 future.exception()
 
 
-def _pieces(wanted: Piece) -> Iterator[Piece]:
-    for start in range(wanted.start, wanted.stop, PIECE_BYTES):
-        yield Piece(start, min(start + PIECE_BYTES, wanted.stop))
+def piece_bytes(uri: str) -> int:
+    """Return how much one request reads of a file."""
+    return store_of(uri).piece_bytes
+
+
+def _pieces(wanted: Piece, size_bytes: int) -> Iterator[Piece]:
+    for start in range(wanted.start, wanted.stop, size_bytes):
+        yield Piece(start, min(start + size_bytes, wanted.stop))
 
 
 def _write(handle: int, data: bytes, offset: int) -> None:
@@ -246,7 +290,7 @@ def stream(
     def request() -> OSError | None:
         offset = 0
         with system.open(path, "rb", block_size=0) as source:
-            while offset < stop and (data := source.read(min(_CHECKED_BYTES, stop - offset))):
+            while offset < stop and (data := source.read(min(_CHUNK_BYTES, stop - offset))):
                 if max_bytes is not None and offset + len(data) > max_bytes:
                     raise MrDedupError(
                         f"{without_secrets(file.uri)}: has more than the {max_bytes:,} bytes that "
@@ -278,7 +322,7 @@ def _check(file: RemoteFile, handle: int) -> None:
     kind, _, expected = file.checksum.partition(":")
     digest = hashlib.new(kind, usedforsecurity=False)
     offset = 0
-    while data := os.pread(handle, _CHECKED_BYTES, offset):
+    while data := os.pread(handle, _CHUNK_BYTES, offset):
         digest.update(data)
         offset += len(data)
     if digest.hexdigest() == expected or not _is_checksum(file):

@@ -18,10 +18,10 @@ from mr_dedup.files.io_errors import writing
 from mr_dedup.files.temporary import temporary_folder
 from mr_dedup.interrupts import removed_at_forced_end
 from mr_dedup.storage.fetching import (
-    PIECE_BYTES,
     Piece,
     copy_ranges,
     fetch,
+    piece_bytes,
     require_unchanged,
     stream,
 )
@@ -34,6 +34,9 @@ _REQUESTS = 16
 
 _NAME_BYTES = 100
 """Of the end of a file's name, in the name of its copy."""
+
+_CHUNK_BYTES = 1 << 20
+"""What is searched of a copy at a time."""
 
 _DISK_SHARE, _MAX_DEFAULT_BYTES = 2, 16 << 30
 
@@ -125,6 +128,11 @@ class Wanted:
         """How large the copy is, without what ``through`` adds; 0 if the store does not report."""
         size = self.file.size_bytes or 0
         return max(0, (size if self.stop is None else min(self.stop, size)) - self.start)
+
+    @property
+    def has_pieces(self) -> bool:
+        """Whether it takes more than one request."""
+        return self.size_bytes > piece_bytes(self.file.uri)
 
 
 class Scratch:
@@ -249,12 +257,15 @@ class Scratch:
         """Fetch copies, several files at a time, a large one in parallel pieces."""
         try:
             pool = self._threads()
-            small = [each for each in missing if each[0].size_bytes <= PIECE_BYTES]
-            tasks = [pool.submit(self._fetch_one, *each, None) for each in small]
+            large = [each for each in missing if each[0].has_pieces]
+            tasks = [
+                pool.submit(self._fetch_one, *each, None)
+                for each in missing
+                if not each[0].has_pieces
+            ]
             # a large file's own pieces fill the pool: its task waits outside of it
-            for each in missing:
-                if each[0].size_bytes > PIECE_BYTES:
-                    self._fetch_one(*each, pool)
+            for each in large:
+                self._fetch_one(*each, pool)
             for task in tasks:
                 task.result()
         except BaseException as error:
@@ -336,7 +347,7 @@ def _copy_piece(
         stream(file, handle, piece)
 
 
-_THROUGH_BYTES = 1 << 18
+_THROUGH_BYTES, _MAX_THROUGH_BYTES = 1 << 18, 1 << 23
 
 
 def _copy_through(file: RemoteFile, handle: int, piece: Piece, end: bytes) -> None:
@@ -354,14 +365,14 @@ def _copy_through(file: RemoteFile, handle: int, piece: Piece, end: bytes) -> No
         # one may begin in what precedes
         if _contains(handle, Piece(max(piece.start, stop - len(end) + 1), following.stop), end):
             return
-        stop, step = following.stop, min(4 * step, PIECE_BYTES)
+        stop, step = following.stop, min(4 * step, _MAX_THROUGH_BYTES)
 
 
 def _contains(handle: int, piece: Piece, wanted: bytes) -> bool:
     """Return whether a range of a file contains ``wanted``."""
     return any(
-        wanted in os.pread(handle, min(PIECE_BYTES + len(wanted) - 1, piece.stop - start), start)
-        for start in range(piece.start, piece.stop, PIECE_BYTES)
+        wanted in os.pread(handle, min(_CHUNK_BYTES + len(wanted) - 1, piece.stop - start), start)
+        for start in range(piece.start, piece.stop, _CHUNK_BYTES)
     )
 
 

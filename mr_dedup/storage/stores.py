@@ -25,6 +25,9 @@ _ATTEMPTS = 5
 
 _CONNECTIONS = 32
 
+_STREAMED_BYTES = 64 << 20
+"""What one request reads of a store whose responses are streamed: few requests a file."""
+
 _QUOTED = re.compile(r"([!#$&-;=?-\[\]_a-z~]|%[0-9A-Fa-f]{2})*")
 """A web address without characters that have to be quoted."""
 
@@ -41,6 +44,7 @@ class Store:
         lists: Whether it has directories.
         renames: Whether a directory is renamed at once, as a whole.
         tries: How often a request is tried by this package: the store's own repeats some too.
+        piece_bytes: How much one request reads. A package that does not stream buffers all of it.
         info_options: Arguments for fsspec's ``info``: a file's status now, not a remembered one.
         options: Arguments for fsspec, which the user's configuration of fsspec overrides.
     """
@@ -52,12 +56,13 @@ class Store:
     lists: bool = True
     renames: bool = False
     tries: int = 3
+    piece_bytes: int = 8 << 20
     info_options: Mapping[str, Any] = field(default_factory=dict)
     options: Mapping[str, Any] = field(default_factory=dict)
 
 
 _S3 = Store(
-    "s3", "s3fs", "s3",
+    "s3", "s3fs", "s3", piece_bytes=_STREAMED_BYTES,
     options={
         "use_listings_cache": False,
         "config_kwargs": {
@@ -79,7 +84,7 @@ _AZURE = Store(
 )  # fmt: skip
 _HDFS = Store("hdfs", "hdfs_native", "hdfs", renames=True)
 _HTTP = Store(
-    "http", "aiohttp", "http", is_writable=False, lists=False, tries=5,
+    "http", "aiohttp", "http", is_writable=False, lists=False, tries=5, piece_bytes=_STREAMED_BYTES,
     options={
         "use_listings_cache": False,
         # compressed on the way, its size would be another one

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from mr_dedup.storage.errors import ChangedError, ShortReadError
@@ -15,10 +16,20 @@ class NoRangesError(OSError):
     """A server that sends whole files only."""
 
 
+Take = Callable[[bytes], None]
+"""Takes the bytes of a response, a part after the other."""
+
+
 def read_range(
-    system: Any, path: str, file: RemoteFile, start: int, stop: int, skips: bool = False
-) -> bytes:
-    """Return bytes ``start`` to ``stop`` of a file.
+    system: Any,
+    path: str,
+    file: RemoteFile,
+    start: int,
+    stop: int,
+    take: Take,
+    skips: bool = False,
+) -> None:
+    """Pass bytes ``start`` to ``stop`` of a file to ``take``, as they arrive.
 
     Args:
         system: The file system of fsspec.
@@ -26,16 +37,17 @@ def read_range(
         file: The file.
         start: The first byte.
         stop: The byte after the last.
+        take: Called from another thread.
         skips: Whether to read all before ``start`` from a server that sends whole files only.
 
     Raises:
         NoRangesError: For such a server, if not ``skips``.
         ChangedError: If the server sends another version or size than the one of ``file``.
-        Exception: Those of aiohttp.
+        Exception: Those of aiohttp and of ``take``.
     """
     import fsspec.asyn
 
-    async def request() -> bytes:
+    async def request() -> None:
         session = await system.set_session()
         options = {**system.kwargs, "allow_redirects": True}
         headers = {**options.pop("headers", {}), "Range": f"bytes={start}-{stop - 1}"}
@@ -44,16 +56,16 @@ def read_range(
                 raise ChangedError(file.uri)
             response.raise_for_status()
             _require_version(file, response.headers)
-            if response.status == 206:
-                content: bytes = await response.read()
-                return content
-            if start and not skips:
-                raise NoRangesError("the server sends whole files only")
-            await _skip(response.content, start)
-            return await _read(response.content, stop - start)
+            size = stop - start
+            if response.status != 206:
+                if start and not skips:
+                    raise NoRangesError("the server sends whole files only")
+                await _skip(response.content, start)
+            while size and (data := await response.content.read(min(size, _CHUNK_BYTES))):
+                take(data)
+                size -= len(data)
 
-    data: bytes = fsspec.asyn.sync(system.loop, request)
-    return data
+    fsspec.asyn.sync(system.loop, request)
 
 
 def _require_version(file: RemoteFile, headers: Any) -> None:
@@ -71,11 +83,3 @@ async def _skip(stream: Any, size: int) -> None:
         if not data:
             raise ShortReadError("a response that ends too early")
         size -= len(data)
-
-
-async def _read(stream: Any, size: int) -> bytes:
-    parts = []
-    while size and (data := await stream.read(min(size, _CHUNK_BYTES))):
-        parts.append(data)
-        size -= len(data)
-    return b"".join(parts)

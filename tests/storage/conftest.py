@@ -5,6 +5,7 @@ import time
 
 import pytest
 
+from mr_dedup.storage.stores import STORES
 from tests.engines.hadoop.conftest import cluster  # noqa: F401 (a fixture)
 from tests.storage import servers, stores
 
@@ -37,6 +38,13 @@ def web_server():
 def hub_server():
     with servers.hub() as server:
         yield server
+
+
+@pytest.fixture(autouse=True)
+def small_pieces(monkeypatch):
+    """Have each store read files in pieces of PIECE_BYTES."""
+    for store in STORES.values():
+        monkeypatch.setitem(vars(store), "piece_bytes", servers.PIECE_BYTES)
 
 
 ALL = ["s3", "gs", "http", "hf", pytest.param("az", marks=pytest.mark.slow)]

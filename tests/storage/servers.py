@@ -19,6 +19,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import parse_qs, unquote, urlsplit
 
+PIECE_BYTES = 1 << 20
+"""What one request reads in these tests."""
+
+
 AZURE_KEY = (
     "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
 )
@@ -270,7 +274,7 @@ class ProxyHandler(Handler):
         if self.headers.get("Transfer-Encoding") == "chunked":
             body = self.read_chunked()
         with self.server.lock:
-            self.server.requests.append(f"{self.command} {self.path}")
+            self.server.requests.append(self.described())
             fault = next((each for each in self.server.faults if self.fits(each)), None)
             if fault is not None:
                 fault.met += 1
@@ -288,11 +292,12 @@ class ProxyHandler(Handler):
 
     do_HEAD = do_POST = do_PUT = do_DELETE = do_PATCH = do_GET
 
-    def fits(self, fault):
+    def described(self):
         part = self.headers.get("Range") or self.headers.get("x-ms-range") or ""
-        return fault.met < fault.times and re.search(
-            fault.pattern, f"{self.command} {unquote(self.path)} {part}"
-        )
+        return f"{self.command} {unquote(self.path)} {part}"
+
+    def fits(self, fault):
+        return fault.met < fault.times and re.search(fault.pattern, self.described())
 
     def read_chunked(self):
         parts = []

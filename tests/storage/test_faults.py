@@ -6,12 +6,12 @@ import pytest
 
 from mr_dedup.errors import MrDedupError
 from mr_dedup.storage.errors import ChangedError
-from mr_dedup.storage.fetching import PIECE_BYTES, fetch
+from mr_dedup.storage.fetching import fetch
 from mr_dedup.storage.listing import exists, file_info, list_files
 from mr_dedup.storage.retries import Retries
-from mr_dedup.storage.stores import STORES, _class_of, _options
+from mr_dedup.storage.stores import STORES, _class_of, _options, store_of
 from mr_dedup.storage.writing import put, read_small
-from tests.storage import stores
+from tests.storage import servers, stores
 from tests.storage.servers import Fault, free_port
 from tests.storage.test_fetching import LARGE
 
@@ -173,9 +173,23 @@ def test_a_hub_that_never_responds(hf, quick, monkeypatch, tmp_path):
 def test_pieces_that_fail_do_not_change_others(s3, quick, tmp_path):
     s3.write("a.bin", LARGE)
     file = file_info(s3.of("a.bin"))
-    fault = refusing(s3, f"bytes={PIECE_BYTES}-", "close", 2)
+    fault = refusing(s3, f"bytes={servers.PIECE_BYTES}-", "close", 1)
     fetch(file, tmp_path / "copy", retries=QUICK)
     assert (tmp_path / "copy").read_bytes() == LARGE
-    assert fault.met == 2
+    assert fault.met == 1
     reads = [each for each in s3.proxy.requests if each.startswith("GET") and "a.bin" in each]
-    assert len(reads) == 5
+    begins = sorted(int(each.partition("bytes=")[2].partition("-")[0]) for each in reads)
+    # the second piece goes on where its connection was closed
+    first, second, again, third = begins
+    assert (first, second, third) == (0, servers.PIECE_BYTES, 2 * servers.PIECE_BYTES)
+    assert second < again < third
+
+
+def test_a_large_piece_goes_on_however_often_it_is_interrupted(s3, quick, tmp_path, monkeypatch):
+    content = LARGE * 8
+    s3.write("a.bin", content)
+    monkeypatch.setitem(vars(store_of(s3.uri)), "piece_bytes", len(content))
+    fault = refusing(s3, DATA, "close", 4)
+    fetch(file_info(s3.of("a.bin")), tmp_path / "copy", retries=Retries(1))
+    assert (tmp_path / "copy").read_bytes() == content
+    assert fault.met == 4

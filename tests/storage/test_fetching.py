@@ -14,14 +14,14 @@ import pytest
 from mr_dedup.errors import FormatError, MrDedupError
 from mr_dedup.storage import fetching
 from mr_dedup.storage.errors import ChangedError
-from mr_dedup.storage.fetching import PIECE_BYTES, Piece, fetch, read_piece
+from mr_dedup.storage.fetching import Piece, fetch, read_piece
 from mr_dedup.storage.listing import file_info, list_files
 from mr_dedup.storage.retries import Retries
 from mr_dedup.storage.writing import read_small
 from tests.files.test_outputs import files_of_at_most
 from tests.storage import servers
 
-LARGE = random.Random(1).randbytes(2 * PIECE_BYTES + 12_345)
+LARGE = random.Random(1).randbytes(2 * servers.PIECE_BYTES + 12_345)
 QUICK = Retries(3, 0.01, 0.02)
 
 
@@ -36,7 +36,7 @@ def fetched(place, name, path, pool=None, **options):
     return path.read_bytes()
 
 
-@pytest.mark.parametrize("size", [0, 1, 70_000, PIECE_BYTES, len(LARGE)])
+@pytest.mark.parametrize("size", [0, 1, 70_000, servers.PIECE_BYTES, len(LARGE)])
 def test_files_of_any_size(place, tmp_path, pool, size):
     place.write("a.bin", LARGE[:size])
     assert fetched(place, "a.bin", tmp_path / "copy", pool) == LARGE[:size]
@@ -80,15 +80,14 @@ def test_a_file_that_changed_after_it_was_listed(place, tmp_path):
 def test_a_file_that_changes_between_two_pieces(place, tmp_path, monkeypatch):
     place.write("a.bin", LARGE)
     file = file_info(place.of("a.bin"))
-    read = fetching._read_piece
+    copy = fetching._copy_piece
 
     def change_after(file, piece, *options):
-        data = read(file, piece, *options)
+        copy(file, piece, *options)
         if piece.start == 0:
             place.write("a.bin", LARGE[::-1])
-        return data
 
-    monkeypatch.setattr(fetching, "_read_piece", change_after)
+    monkeypatch.setattr(fetching, "_copy_piece", change_after)
     with pytest.raises(ChangedError):
         fetch(file, tmp_path / "copy")
     assert list(tmp_path.iterdir()) == []
@@ -156,12 +155,12 @@ def test_an_object_in_parts_has_no_checksum(s3, tmp_path):
     from mr_dedup.storage.stores import open_store
 
     system, path = open_store(s3.of("parts.bin"))
-    (tmp_path / "large").write_bytes(LARGE)
+    (tmp_path / "large").write_bytes(LARGE * 8)
     system.put_file(str(tmp_path / "large"), path, chunksize=6 << 20)
     file = file_info(s3.of("parts.bin"))
     assert file.version.endswith('-3"')
     assert file.checksum is None
-    assert fetched(s3, "parts.bin", tmp_path / "copy") == LARGE
+    assert fetched(s3, "parts.bin", tmp_path / "copy") == LARGE * 8
 
 
 def test_the_etag_of_an_object_that_kms_encrypts_is_no_checksum(s3, tmp_path):
@@ -228,9 +227,11 @@ from mr_dedup.cli import main
 from mr_dedup.interrupts import Watcher
 from mr_dedup.storage.fetching import fetch
 from mr_dedup.storage.listing import file_info
+from mr_dedup.storage.stores import STORES
 import signal
 for number in (signal.SIGINT, signal.SIGTERM):
     signal.signal(number, main._interrupt)
+vars(STORES["http"])["piece_bytes"] = int(sys.argv[3])
 with Watcher(130):
     file = file_info(sys.argv[1])
     print("begun", flush=True)
@@ -241,8 +242,9 @@ with Watcher(130):
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_leaves_no_copy(web, tmp_path, number):
     web.write("a.bin", LARGE)
-    web.proxy.faults.append(servers.Fault(f"GET .*bytes={PIECE_BYTES}-", "hang"))
+    web.proxy.faults.append(servers.Fault(f"GET .*bytes={servers.PIECE_BYTES}-", "hang"))
     command = [sys.executable, "-c", _FETCH, web.of("a.bin"), str(tmp_path / "copy")]
+    command.append(str(servers.PIECE_BYTES))
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
         assert process.stdout.readline() == b"begun\n"
         deadline = time.monotonic() + 10

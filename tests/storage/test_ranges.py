@@ -12,8 +12,10 @@ from mr_dedup.errors import MrDedupError
 from mr_dedup.storage.errors import ChangedError
 from mr_dedup.storage.listing import file_info
 from mr_dedup.storage.ranges import RangeSource
+from mr_dedup.storage.stores import store_of
 from tests.files.test_outputs import files_of_at_most
-from tests.storage.test_fetching import LARGE
+
+LARGE = random.Random(1).randbytes(16 << 20)
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +49,8 @@ def test_only_what_is_read_is_fetched(s3, tmp_path, parquet):
     assert 1 <= len(s3.proxy.requests) <= 2
 
 
-def test_consecutive_blocks_are_one_request(s3, tmp_path):
+def test_consecutive_blocks_are_one_request(s3, tmp_path, monkeypatch):
+    monkeypatch.setitem(vars(store_of(s3.uri)), "piece_bytes", 8 << 20)
     s3.write("a.bin", LARGE)
     with RangeSource(file_info(s3.of("a.bin")), tmp_path).open() as file:
         s3.proxy.requests.clear()

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from mr_dedup.errors import MrDedupError
 from mr_dedup.storage import scratch as scratch_module
-from mr_dedup.storage.fetching import PIECE_BYTES
 from mr_dedup.storage.listing import RemoteFile, file_info
 from mr_dedup.storage.scratch import Scratch, Wanted, default_scratch_bytes, fetch_range
 from tests.files.test_outputs import files_of_at_most
+from tests.storage import servers
 from tests.storage.servers import Fault
 from tests.storage.stores import scratch_files
 from tests.storage.test_fetching import LARGE
@@ -157,7 +157,7 @@ def test_an_end_of_several_bytes_across_the_edges_of_windows(tmp_path_factory, d
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(scratch_module, "copy_ranges", copied)
         patched.setattr(scratch_module, "require_unchanged", lambda file: None)
-        patched.setattr(scratch_module, "PIECE_BYTES", 4)
+        patched.setattr(scratch_module, "_CHUNK_BYTES", 4)
         patched.setattr(scratch_module, "_THROUGH_BYTES", 1)
         fetch_range(Wanted(file, start, stop, b"\r\n"), path, None)
     copy = path.read_bytes()
@@ -274,12 +274,12 @@ def test_a_full_disk(web, folder):
 
 
 def test_many_threads_share_copies_within_the_bound(web, folder):
-    sizes = [0, 1, 1000, 5000, 20_000, PIECE_BYTES + 1000]
+    sizes = [0, 1, 1000, 5000, 20_000, servers.PIECE_BYTES + 1000]
     contents = {f"{n}.bin": LARGE[n : n + sizes[n % len(sizes)]] for n in range(30)}
     for name, content in contents.items():
         web.write(name, content)
     files = {name: info(web, name) for name in contents}
-    bound = PIECE_BYTES + 60_000
+    bound = servers.PIECE_BYTES + 60_000
     stop, largest = threading.Event(), [0]
 
     def watch():
