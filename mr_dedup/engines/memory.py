@@ -96,9 +96,17 @@ class MemoryEngine:
 
     def _task_inputs(self, inputs: Sequence[Input] | Dataset) -> Iterator[TaskInput]:
         if isinstance(inputs, Sequence):
+            paths = [Path(item.location) for item in inputs]
             for number, item in enumerate(inputs):
+                # other threads read those between
+                following = paths[number + self._threads : number + self._threads + 1]
                 yield TaskInput(
-                    Path(item.location), item.name, number, cache=self._cache, scratch=self._scratch
+                    paths[number],
+                    item.name,
+                    number,
+                    cache=self._cache,
+                    scratch=self._scratch,
+                    next_path=following[0] if following else None,
                 )
             return
         assert isinstance(inputs, TableStore)

@@ -49,6 +49,7 @@ class TaskInput:
             ``path``.
         cache: What this process keeps of its parts from job to job; None in other processes.
         scratch: Where copies of remote files go; None if the task reads none.
+        next_path: The path of the input that the same process reads next, if it is known.
         tables: Where the task reads tables that the engine stores: a function that yields them.
     """
 
@@ -58,6 +59,7 @@ class TaskInput:
     lines: HadoopSplit | None = None
     cache: PartCache | None = None
     scratch: OpenScratch | None = None
+    next_path: Path | None = None
     tables: Callable[[], Iterator[pa.Table]] | None = None
 
 

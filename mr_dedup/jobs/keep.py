@@ -25,7 +25,6 @@ from mr_dedup.formats.documents.chunks import DocumentChunk
 from mr_dedup.formats.documents.files import DocumentPart
 from mr_dedup.formats.documents.jsonl import read_jsonl
 from mr_dedup.formats.documents.lines_at import lines_at
-from mr_dedup.formats.documents.local_copies import on_this_machine
 from mr_dedup.formats.documents.options import ReadOptions
 from mr_dedup.formats.documents.rejects import Rejects, Report
 from mr_dedup.formats.lines import LineBlock
@@ -33,7 +32,7 @@ from mr_dedup.formats.tables import one_array
 from mr_dedup.jobs.cached_documents import take_offsets
 from mr_dedup.jobs.contract import Counters, Keyed, TaskInput
 from mr_dedup.jobs.document_job import DocumentJob
-from mr_dedup.jobs.reading import chunk_of
+from mr_dedup.jobs.reading import chunk_of, local_chunk
 from mr_dedup.jobs.side_table import SideTable
 
 KeptFormat = Literal["same", "jsonl", "parquet"]
@@ -71,7 +70,7 @@ class KeepJob(DocumentJob, frozen=True, kw_only=True):
         kept, shown = self.flags.of(chunk.number)
         offsets = take_offsets(part.cache, chunk.number)
         if offsets is not None:
-            with on_this_machine(chunk, part.scratch) as local:
+            with local_chunk(chunk, part) as local:
                 yield from self._by_offsets(local, offsets, kept, shown)
             counters["documents_kept"] += int(np.count_nonzero(kept))
             return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -80,6 +81,14 @@ def chunk_of(part: TaskInput, format: DocumentFormat | None) -> DocumentChunk:
         return DocumentChunk(number, (file.whole(),))
 
 
+def local_chunk(
+    chunk: DocumentChunk, part: TaskInput
+) -> contextlib.AbstractContextManager[DocumentChunk]:
+    """Return the chunk of a task with local files; see ``on_this_machine``."""
+    # a cache is there for several jobs that read the same
+    return on_this_machine(chunk, part.scratch, part.next_path, part.cache is not None)
+
+
 def skipped_records(counters: Mapping[str, int]) -> dict[SkipReason, int]:
     """Return how many records were skipped, by reason, from the counters of a job.
 
@@ -138,7 +147,7 @@ class DocumentReading:
     ) -> None:
         self.chunk = chunk_of(part, format)
         self.documents = 0
-        self._scratch = part.scratch
+        self._part = part
         self._options = options
         self._counters = counters
         self._rejects = TaskRejects()
@@ -150,10 +159,10 @@ class DocumentReading:
         self._rejects.__exit__()
 
     def batches(self) -> Iterator[DocumentBatch]:
-        """Yield the documents; raises as ``read_documents`` and ``on_this_machine``."""
+        """Yield the documents; raises as ``read_documents`` and ``local_chunk``."""
         text_bytes = 0
         report = self._rejects.report
-        with on_this_machine(self.chunk, self._scratch) as chunk:
+        with local_chunk(self.chunk, self._part) as chunk:
             for batch in read_documents(chunk.parts, report, self._options):
                 self.documents += len(batch)
                 text_bytes += int(batch.text_lengths.sum())

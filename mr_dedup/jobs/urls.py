@@ -14,12 +14,11 @@ import numpy as np
 import pyarrow as pa
 
 from mr_dedup.formats.documents.chunks import DocumentChunk
-from mr_dedup.formats.documents.local_copies import on_this_machine
 from mr_dedup.formats.documents.rejects import Rejects
 from mr_dedup.formats.url_lines import part_url_lines
 from mr_dedup.jobs.contract import Counters, Group, Job, Keyed, Reduce, TaskInput
 from mr_dedup.jobs.merging import merged_in_turn
-from mr_dedup.jobs.reading import REJECTED, TaskRejects, chunk_of
+from mr_dedup.jobs.reading import REJECTED, TaskRejects, chunk_of, local_chunk
 from mr_dedup.jobs.url_rows import UrlRows, from_table, merged, to_table
 from mr_dedup.urls.canonical import UrlForm
 from mr_dedup.urls.digests import digests_of, formed_lines, grouped
@@ -54,7 +53,7 @@ class UrlsJob(Job, frozen=True, kw_only=True):
     def map(self, part: TaskInput, counters: Counters) -> Iterator[Keyed]:
         """Yield the distinct URLs of one chunk, keyed by their digests, and its rejects."""
         found = chunk_of(part, LIST_FORMAT)
-        with TaskRejects() as rejects, on_this_machine(found, part.scratch) as chunk:
+        with TaskRejects() as rejects, local_chunk(found, part) as chunk:
             for rows, seen in self._merged_rows(chunk, rejects.report):
                 counters["urls"] += seen
                 yield from _keyed(rows, self.yielded_urls)

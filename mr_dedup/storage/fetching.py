@@ -5,9 +5,9 @@ from __future__ import annotations
 import hashlib
 import os
 import sys
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -183,12 +183,13 @@ def fetch(
     pool: ThreadPoolExecutor | None = None,
     retries: Retries = RETRIES,
     max_bytes: int | None = None,
+    stopped: threading.Event | None = None,
 ) -> None:
     """Copy a file to ``path``, which must not exist: whole and checked, or not at all.
 
     Pieces are read in parallel by ``pool``. The store's checksum is checked where it reports one.
-    Raises MrDedupError, ChangedError if the file is not the one that was listed, and for a file of
-    unknown size with more than ``max_bytes``.
+    Raises MrDedupError, ChangedError if the file is not the one that was listed, for a file of
+    unknown size with more than ``max_bytes``, and once ``stopped`` is set.
     """
     with writing(path), removed_at_forced_end(path):
         handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
@@ -197,7 +198,7 @@ def fetch(
                 stream(file, handle, retries=retries, max_bytes=max_bytes)
             else:
                 try:
-                    copy_ranges(file, [Piece(0, file.size_bytes)], handle, pool, retries)
+                    copy_ranges(file, [Piece(0, file.size_bytes)], handle, pool, retries, stopped)
                 except NoRangesError:
                     stream(file, handle, retries=retries)
             # of another version also the checksum is another one
@@ -227,16 +228,24 @@ def copy_ranges(
     handle: int,
     pool: ThreadPoolExecutor | None,
     retries: Retries = RETRIES,
+    stopped: threading.Event | None = None,
 ) -> None:
     """Copy ranges of a file to the same offsets of an open local file, in parallel by ``pool``.
 
-    Raises MrDedupError, OSError of the local file, and NoRangesError for a server that sends whole
-    files only: ``stream`` copies from it.
+    Raises MrDedupError, also once ``stopped`` is set, OSError of the local file, and NoRangesError
+    for a server that sends whole files only: ``stream`` copies from it.
     """
+    has_failed = threading.Event()
+
+    def write(data: bytes, offset: int) -> None:
+        if has_failed.is_set() or (stopped is not None and stopped.is_set()):
+            raise MrDedupError(f"{without_secrets(file.uri)}: interrupted")
+        _write(handle, data, offset)
+
     pieces = [piece for wanted in ranges for piece in _pieces(wanted, piece_bytes(file.uri))]
 
     def copy(piece: Piece) -> None:
-        _copy_piece(file, piece, partial(_write, handle), retries)
+        _copy_piece(file, piece, write, retries)
 
     if pool is None or len(pieces) == 1:
         for piece in pieces:
@@ -247,6 +256,7 @@ def copy_ranges(
         for future in futures:
             future.result()
     finally:
+        has_failed.set()
         for future in futures:
             future.cancel()
         # those that run write to the file: it may not be closed under them

@@ -32,6 +32,9 @@ from mr_dedup.storage.web import NoRangesError
 _REQUESTS = 16
 """Requests at a time."""
 
+_AHEAD = 4
+"""Calls of ``fetch_ahead`` that are served at a time."""
+
 _NAME_BYTES = 100
 """Of the end of a file's name, in the name of its copy."""
 
@@ -88,6 +91,7 @@ class _Copy:
         path: Its path.
         size_bytes: What it takes of the bound: about at first, exactly once it is made.
         users: The threads that use it or wait for it.
+        is_kept: Whether it may be wanted again once it has no users.
         last_use: A number that grows with each use.
         is_made: Set once it is complete, or has failed.
         error: Why it failed.
@@ -96,6 +100,7 @@ class _Copy:
     path: Path
     size_bytes: int
     users: int = 0
+    is_kept: bool = False
     last_use: int = 0
     is_made: threading.Event = field(default_factory=threading.Event)
     error: BaseException | None = None
@@ -156,6 +161,8 @@ class Scratch:
         self._numbers = itertools.count(1)
         self._changed = threading.Condition()
         self._pool: ThreadPoolExecutor | None = None
+        self._ahead: ThreadPoolExecutor | None = None
+        self._stopped = threading.Event()
 
     def __enter__(self) -> Scratch:
         return self
@@ -166,23 +173,29 @@ class Scratch:
         error: BaseException | None = None,
         trace: TracebackType | None = None,
     ) -> None:
-        if self._pool is not None:
-            self._pool.shutdown(cancel_futures=True)
+        self._stopped.set()
+        for pool in self._ahead, self._pool:
+            if pool is not None:
+                pool.shutdown(cancel_futures=True)
         with self._changed:
             for wanted in list(self._copies):
                 self._remove(wanted)
 
     @contextlib.contextmanager
-    def copies(self, wanted: Sequence[Wanted]) -> Iterator[list[Path]]:
+    def copies(self, wanted: Sequence[Wanted], is_kept: bool = True) -> Iterator[list[Path]]:
         """Yield the paths of copies of what is wanted, which last until the block ends.
 
         A copy of a range is a file of the size of the whole one, in which the rest is missing.
+
+        Args:
+            wanted: Files and ranges.
+            is_kept: Whether copies stay after that, while there is room: they are wanted again.
 
         Raises:
             MrDedupError: If a file cannot be read or has changed, if there is no space, and for
                 more than the bound allows.
         """
-        copies, missing = self._reserved(wanted)
+        copies, missing = self._reserved(wanted, is_kept)
         try:
             self._fetch(missing)
             for copy in copies:
@@ -191,13 +204,50 @@ class Scratch:
                     raise copy.error
             yield [copy.path for copy in copies]
         finally:
-            with self._changed:
-                for copy in copies:
-                    copy.users -= 1
-                    copy.last_use = next(self._numbers)
-                self._changed.notify_all()
+            self._release(copies)
 
-    def _reserved(self, wanted: Sequence[Wanted]) -> tuple[list[_Copy], list[tuple[Wanted, _Copy]]]:
+    def fetch_ahead(self, wanted: Sequence[Wanted]) -> None:
+        """Start to make copies of what ``copies`` will be called with, and do not wait for them.
+
+        They are made as far as there is room without waiting for others' copies. An error is raised
+        by a call of ``copies`` that waits for the copy; a later one fetches again.
+        """
+        with self._changed:
+            missing = []
+            for each in dict.fromkeys(wanted):
+                if each in self._copies or not self._make_room(each.size_bytes, set(wanted)):
+                    continue
+                copy = _Copy(
+                    self.folder / self._name_of(each), each.size_bytes, users=1, is_kept=True
+                )
+                self._copies[each] = copy
+                self._used_bytes += copy.size_bytes
+                missing.append((each, copy))
+            if not missing or self._stopped.is_set():
+                return
+            if self._ahead is None:
+                self._ahead = ThreadPoolExecutor(_AHEAD)
+        self._ahead.submit(self._fetch_missing, missing)
+
+    def _fetch_missing(self, missing: Sequence[tuple[Wanted, _Copy]]) -> None:
+        try:
+            self._fetch(missing)
+        finally:
+            self._release([copy for _, copy in missing])
+
+    def _release(self, copies: Sequence[_Copy]) -> None:
+        with self._changed:
+            for copy in copies:
+                copy.users -= 1
+                copy.last_use = next(self._numbers)
+            for wanted, copy in list(self._copies.items()):
+                if not copy.users and not copy.is_kept:
+                    self._remove(wanted)
+            self._changed.notify_all()
+
+    def _reserved(
+        self, wanted: Sequence[Wanted], is_kept: bool
+    ) -> tuple[list[_Copy], list[tuple[Wanted, _Copy]]]:
         """Return a copy for each that is wanted, and those of them that are to be fetched."""
         distinct = list(dict.fromkeys(wanted))
         with self._changed:
@@ -220,6 +270,7 @@ class Scratch:
             copies = [known[each] for each in wanted]
             for copy in copies:
                 copy.users += 1
+                copy.is_kept = is_kept
             return copies, missing
 
     def _name_of(self, wanted: Wanted) -> str:
@@ -286,9 +337,9 @@ class Scratch:
             return
         try:
             if wanted.is_whole:
-                fetch(wanted.file, copy.path, pool, max_bytes=self.max_bytes)
+                fetch(wanted.file, copy.path, pool, max_bytes=self.max_bytes, stopped=self._stopped)
             else:
-                fetch_range(wanted, copy.path, pool)
+                fetch_range(wanted, copy.path, pool, self._stopped)
         except Exception as error:
             self._made(copy, error)
         else:
@@ -318,18 +369,27 @@ class Scratch:
             self._changed.notify_all()
 
 
-def fetch_range(wanted: Wanted, path: Path, pool: ThreadPoolExecutor | None) -> None:
+def fetch_range(
+    wanted: Wanted,
+    path: Path,
+    pool: ThreadPoolExecutor | None,
+    stopped: threading.Event | None = None,
+) -> None:
     """Copy a range of a file to the same offset of the new file ``path``; raises MrDedupError."""
     file, size = wanted.file, wanted.file.size_bytes
     assert size is not None
     wanted_piece = Piece(wanted.start, size if wanted.stop is None else min(wanted.stop, size))
+    copied = wanted_piece
+    if wanted.through is not None:
+        # in most cases the end is there
+        copied = Piece(wanted.start, min(wanted_piece.stop + _THROUGH_BYTES, size))
     with writing(path), removed_at_forced_end(path):
         handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
         try:
             os.ftruncate(handle, size)
-            _copy_piece(file, wanted_piece, handle, pool)
+            _copy_piece(file, copied, handle, pool, stopped)
             if wanted.through is not None:
-                _copy_through(file, handle, wanted_piece, wanted.through)
+                _copy_through(file, handle, wanted_piece, copied, wanted.through)
             require_unchanged(file)
         except BaseException:
             path.unlink(missing_ok=True)
@@ -339,10 +399,14 @@ def fetch_range(wanted: Wanted, path: Path, pool: ThreadPoolExecutor | None) -> 
 
 
 def _copy_piece(
-    file: RemoteFile, piece: Piece, handle: int, pool: ThreadPoolExecutor | None
+    file: RemoteFile,
+    piece: Piece,
+    handle: int,
+    pool: ThreadPoolExecutor | None,
+    stopped: threading.Event | None = None,
 ) -> None:
     try:
-        copy_ranges(file, [piece], handle, pool)
+        copy_ranges(file, [piece], handle, pool, stopped=stopped)
     except NoRangesError:
         stream(file, handle, piece)
 
@@ -350,8 +414,11 @@ def _copy_piece(
 _THROUGH_BYTES, _MAX_THROUGH_BYTES = 1 << 18, 1 << 23
 
 
-def _copy_through(file: RemoteFile, handle: int, piece: Piece, end: bytes) -> None:
-    """Copy what follows a piece up to ``end``, if the piece does not end with it."""
+def _copy_through(file: RemoteFile, handle: int, piece: Piece, copied: Piece, end: bytes) -> None:
+    """Copy what follows a piece up to ``end``, if the piece does not end with it.
+
+    ``copied`` is the piece with what was copied of this before.
+    """
     size, stop = file.size_bytes or 0, piece.stop
     if stop >= size or os.pread(handle, len(end), max(piece.start, stop - len(end))) == end:
         return
@@ -361,7 +428,9 @@ def _copy_through(file: RemoteFile, handle: int, piece: Piece, end: bytes) -> No
     step = _THROUGH_BYTES
     while stop < size:
         following = Piece(stop, min(stop + step, size))
-        _copy_piece(file, following, handle, None)
+        missing = Piece(max(stop, copied.stop), following.stop)
+        if missing.start < missing.stop:
+            _copy_piece(file, missing, handle, None)
         # one may begin in what precedes
         if _contains(handle, Piece(max(piece.start, stop - len(end) + 1), following.stop), end):
             return

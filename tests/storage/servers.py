@@ -251,7 +251,8 @@ class Fault:
     """What the proxy does with the next ``times`` requests whose ``METHOD path`` matches.
 
     ``kind`` is a status, ``close`` for half a body, ``reset`` for nothing at all, ``hang`` for a
-    response that never comes, or a function that returns (status, headers, body).
+    response that never comes, ``slow`` for one that takes 20 s, or a function that returns
+    (status, headers, body).
     """
 
     pattern: str
@@ -292,6 +293,15 @@ class ProxyHandler(Handler):
 
     do_HEAD = do_POST = do_PUT = do_DELETE = do_PATCH = do_GET
 
+    def send_slowly(self, status, content, headers):
+        self.close_connection = True
+        self.send(status, b"", {**headers, "Content-Length": len(content)})
+        step = -(-len(content) // 40)
+        for start in range(0, len(content), step):
+            self.wfile.write(content[start : start + step])
+            if self.server.released.wait(0.5):
+                break
+
     def described(self):
         part = self.headers.get("Range") or self.headers.get("x-ms-range") or ""
         return f"{self.command} {unquote(self.path)} {part}"
@@ -330,7 +340,9 @@ class ProxyHandler(Handler):
             headers["Content-Length"] = len(content)
             content = content[: len(content) // 2]
             self.close_connection = True
-        if response.getheader("Transfer-Encoding") == "chunked":
+        if kind == "slow":
+            self.send_slowly(status, content, headers)
+        elif response.getheader("Transfer-Encoding") == "chunked":
             self.send_chunked(status, content, headers, kind == "close")
         else:
             self.send(status, content, headers)

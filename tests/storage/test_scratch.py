@@ -88,6 +88,82 @@ def test_a_thread_waits_until_there_is_room(web, folder):
     assert order == ["a", "b"]
 
 
+def test_copies_that_are_not_wanted_again_are_removed_at_once(web, folder):
+    for name in "ab":
+        web.write(name, bytes(1000))
+    a, b = (Wanted(info(web, name)) for name in "ab")
+    with Scratch(folder, 1 << 20) as scratch:
+        with scratch.copies([a, b], is_kept=False), scratch.copies([b], is_kept=False):
+            assert len(scratch_files(folder)) == 2
+        assert scratch_files(folder) == []
+        with scratch.copies([a], is_kept=False) as [path]:
+            assert path.read_bytes() == bytes(1000)
+        assert scratch.fetched_bytes == 3000
+
+
+def wait_until(holds):
+    deadline = time.monotonic() + 10
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def test_what_is_fetched_ahead_is_there_when_it_is_wanted(web, folder):
+    for name in "ab":
+        web.write(name, LARGE)
+    a, b = (Wanted(info(web, name)) for name in "ab")
+    with Scratch(folder, 1 << 30) as scratch:
+        scratch.fetch_ahead([a, b])
+        scratch.fetch_ahead([b])
+        wait_until(lambda: scratch.fetched_bytes == 2 * len(LARGE))
+        web.server.requests.clear()
+        for is_kept in (True, False):
+            with scratch.copies([a, b], is_kept) as paths:
+                assert all(path.read_bytes() == LARGE for path in paths)
+        assert web.server.requests == []
+        assert scratch_files(folder) == []
+
+
+def test_nothing_is_fetched_ahead_without_room(web, folder):
+    for name in "abc":
+        web.write(name, bytes(1000))
+    a, b, c = (Wanted(info(web, name)) for name in "abc")
+    with Scratch(folder, 2500) as scratch, scratch.copies([a]):
+        scratch.fetch_ahead([b, c])
+        wait_until(lambda: scratch.fetched_bytes == 2000)
+        # the copy of b is not in use now, and makes room
+        with scratch.copies([c]):
+            assert scratch.fetched_bytes == 3000
+            scratch.fetch_ahead([b])
+        assert scratch.fetched_bytes == 3000
+
+
+def test_an_error_ahead_is_no_error_of_a_later_attempt(web, quick, folder):
+    web.write("a", LARGE)
+    wanted = Wanted(info(web, "a"))
+    fault = Fault("GET .*/a ", 404, 1)
+    web.proxy.faults.append(fault)
+    with Scratch(folder, 1 << 30) as scratch:
+        scratch.fetch_ahead([wanted])
+        wait_until(lambda: fault.met and not scratch._copies)
+        web.proxy.faults.clear()
+        with scratch.copies([wanted]) as [path]:
+            assert path.read_bytes() == LARGE
+
+
+def test_the_end_waits_for_no_transfer(web, folder):
+    web.write("a", LARGE)
+    fault = Fault(f"GET .*bytes={servers.PIECE_BYTES}-", "slow")
+    web.proxy.faults.append(fault)
+    with Scratch(folder, 1 << 30) as scratch:
+        scratch.fetch_ahead([Wanted(info(web, "a"))])
+        wait_until(lambda: fault.met)
+        begun = time.monotonic()
+    # the response takes 20 s
+    assert time.monotonic() - begun < 10
+    assert scratch_files(folder) == []
+
+
 def test_the_names_of_copies_end_as_those_of_files(web, folder):
     names = ["x" * 250 + ".jsonl.gz", "北" * 80 + ".jsonl.gz", "a b#.jsonl.gz"]
     for name in names:
@@ -150,7 +226,7 @@ def test_an_end_of_several_bytes_across_the_edges_of_windows(tmp_path_factory, d
     path = tmp_path_factory.mktemp("range") / "copy"
     file = RemoteFile("test://a", len(content), "")
 
-    def copied(file, ranges, handle, pool):
+    def copied(file, ranges, handle, pool, stopped=None):
         for piece in ranges:
             os.pwrite(handle, content[piece.start : piece.stop], piece.start)
 
@@ -306,7 +382,9 @@ def test_many_threads_share_copies_within_the_bound(web, folder):
                 else Wanted(files[n])
                 for n in names
             ]
-            with scratch.copies(wanted) as paths:
+            if rng.random() < 0.3:
+                scratch.fetch_ahead([Wanted(files[name]) for name in rng.sample(names, 1)])
+            with scratch.copies(wanted, rng.random() < 0.7) as paths:
                 for name, path, each in zip(names, paths, wanted, strict=True):
                     data = path.read_bytes()[each.start : each.stop]
                     assert data == contents[name][each.start : each.stop]
@@ -316,10 +394,10 @@ def test_many_threads_share_copies_within_the_bound(web, folder):
     try:
         with Scratch(folder, bound) as scratch, ThreadPoolExecutor(12) as pool:
             list(pool.map(work, range(12), timeout=50))
+            wait_until(lambda: not any(copy.users for copy in scratch._copies.values()))
             assert 0 <= scratch._used_bytes <= bound
             used = sum(copy.size_bytes for copy in scratch._copies.values())
             assert used == scratch._used_bytes
-            assert not any(copy.users for copy in scratch._copies.values())
     finally:
         stop.set()
         watcher.join()

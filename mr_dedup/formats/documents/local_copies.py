@@ -15,7 +15,12 @@ from mr_dedup.storage.scratch import OpenScratch, Wanted
 
 
 @contextlib.contextmanager
-def on_this_machine(chunk: DocumentChunk, scratch: OpenScratch | None) -> Iterator[DocumentChunk]:
+def on_this_machine(
+    chunk: DocumentChunk,
+    scratch: OpenScratch | None,
+    next_path: Path | None = None,
+    is_read_again: bool = True,
+) -> Iterator[DocumentChunk]:
     """Yield a chunk whose files are all on this machine, until the block ends.
 
     Remote files are copied whole, of JSON lines the range of the part. Of a range of row groups of
@@ -24,6 +29,8 @@ def on_this_machine(chunk: DocumentChunk, scratch: OpenScratch | None) -> Iterat
     Args:
         chunk: What a task reads.
         scratch: Where copies go; needed for remote files alone.
+        next_path: The description of the chunk that is read next, which is fetched meanwhile.
+        is_read_again: Whether copies are kept for another job, while there is room.
 
     Raises:
         MrDedupError: As ``Scratch.copies``.
@@ -34,7 +41,10 @@ def on_this_machine(chunk: DocumentChunk, scratch: OpenScratch | None) -> Iterat
         return
     assert scratch is not None
     copied = [each for each in wanted if isinstance(each, Wanted)]
-    with scratch().copies(copied) as copies:
+    with scratch().copies(copied, is_read_again) as copies:
+        if next_path is not None:
+            following = map(_wanted, DocumentChunk.read(next_path).parts)
+            scratch().fetch_ahead([each for each in following if isinstance(each, Wanted)])
         paths = iter(copies)
         parts = []
         for part, each in zip(chunk.parts, wanted, strict=True):
