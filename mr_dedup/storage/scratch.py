@@ -7,7 +7,7 @@ import itertools
 import os
 import shutil
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -204,46 +204,48 @@ class Scratch:
                     raise copy.error
             yield [copy.path for copy in copies]
         finally:
-            self._release(copies)
+            self._release(zip(wanted, copies, strict=True))
 
     def fetch_ahead(self, wanted: Sequence[Wanted]) -> None:
         """Start to make copies of what ``copies`` will be called with, and do not wait for them.
 
-        They are made as far as there is room without waiting for others' copies. An error is raised
-        by a call of ``copies`` that waits for the copy; a later one fetches again.
+        Nothing is done without room for all of them, or if that is used. An error is raised by a
+        call of ``copies`` that waits for the copy; a later one fetches again.
         """
         with self._changed:
-            missing = []
-            for each in dict.fromkeys(wanted):
-                if each in self._copies or not self._make_room(each.size_bytes, set(wanted)):
-                    continue
-                copy = _Copy(
-                    self.folder / self._name_of(each), each.size_bytes, users=1, is_kept=True
-                )
-                self._copies[each] = copy
-                self._used_bytes += copy.size_bytes
-                missing.append((each, copy))
-            if not missing or self._stopped.is_set():
+            missing = [each for each in dict.fromkeys(wanted) if each not in self._copies]
+            size = sum(each.size_bytes for each in missing)
+            if not missing or self._stopped.is_set() or not self._make_room(size, set(wanted)):
                 return
+            begun = [(each, self._add(each, is_kept=True)) for each in missing]
+            for _, copy in begun:
+                copy.users = 1
             if self._ahead is None:
                 self._ahead = ThreadPoolExecutor(_AHEAD)
-        self._ahead.submit(self._fetch_missing, missing)
+        self._ahead.submit(self._fetch_and_release, begun)
 
-    def _fetch_missing(self, missing: Sequence[tuple[Wanted, _Copy]]) -> None:
+    def _fetch_and_release(self, missing: Sequence[tuple[Wanted, _Copy]]) -> None:
         try:
             self._fetch(missing)
         finally:
-            self._release([copy for _, copy in missing])
+            self._release(missing)
 
-    def _release(self, copies: Sequence[_Copy]) -> None:
+    def _release(self, used: Iterable[tuple[Wanted, _Copy]]) -> None:
         with self._changed:
-            for copy in copies:
+            for wanted, copy in used:
                 copy.users -= 1
                 copy.last_use = next(self._numbers)
-            for wanted, copy in list(self._copies.items()):
-                if not copy.users and not copy.is_kept:
+                # one that failed is removed
+                if not copy.users and not copy.is_kept and self._copies.get(wanted) is copy:
                     self._remove(wanted)
             self._changed.notify_all()
+
+    def _add(self, wanted: Wanted, is_kept: bool) -> _Copy:
+        """Add a copy that is not made yet."""
+        copy = _Copy(self.folder / self._name_of(wanted), wanted.size_bytes, is_kept=is_kept)
+        self._copies[wanted] = copy
+        self._used_bytes += copy.size_bytes
+        return copy
 
     def _reserved(
         self, wanted: Sequence[Wanted], is_kept: bool
@@ -263,10 +265,8 @@ class Scratch:
             for each in distinct:
                 if each in known:
                     continue
-                copy = _Copy(self.folder / self._name_of(each), each.size_bytes)
-                self._copies[each] = known[each] = copy
-                self._used_bytes += copy.size_bytes
-                missing.append((each, copy))
+                known[each] = self._add(each, is_kept)
+                missing.append((each, known[each]))
             copies = [known[each] for each in wanted]
             for copy in copies:
                 copy.users += 1

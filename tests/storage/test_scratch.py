@@ -130,6 +130,7 @@ def test_nothing_is_fetched_ahead_without_room(web, folder):
     a, b, c = (Wanted(info(web, name)) for name in "abc")
     with Scratch(folder, 2500) as scratch, scratch.copies([a]):
         scratch.fetch_ahead([b, c])
+        scratch.fetch_ahead([b])
         wait_until(lambda: scratch.fetched_bytes == 2000)
         # the copy of b is not in use now, and makes room
         with scratch.copies([c]):

@@ -12,6 +12,7 @@ import contextlib
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from operator import attrgetter
 from typing import Any
 
@@ -93,6 +94,18 @@ class _Names:
         return msgspec.json.Decoder(msgspec.defstruct("Record", types, rename=rename, gc=False))
 
 
+@lru_cache(maxsize=4)
+def _decoders(
+    options: ReadOptions,
+) -> tuple[_Names, msgspec.json.Decoder[Any], msgspec.json.Decoder[Any]]:
+    """Return decoders of lines; the second leaves texts as they are in JSON.
+
+    To make them takes a millisecond, as much as to read a small file.
+    """
+    names = _Names.of(options)
+    return names, names.decoder(), names.decoder(raw=options.text_name)
+
+
 class _Reader:
     """Reads the lines of one file, in order; ``line`` is the number of the first, if known."""
 
@@ -104,10 +117,7 @@ class _Reader:
         self._builder = builder
         self._line = line
         self._is_first = line == 1
-        names = _Names.of(options)
-        self._decoder = names.decoder()
-        # which leaves texts as they are in JSON
-        self._raw_decoder = names.decoder(raw=options.text_name)
+        names, self._decoder, self._raw_decoder = _decoders(options)
         self._get_ids = [attrgetter(names.attributes[name]) for name in options.id_names]
         self._get_text = attrgetter(names.attributes[options.text_name])
         self._get_html = attrgetter(names.attributes[options.html_name])
