@@ -8,7 +8,7 @@ import subprocess
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -58,10 +58,20 @@ def _children(process: Path) -> list[int]:
     return [int(child) for children in tasks for child in children]
 
 
+def cpu_seconds(pid: int) -> float:
+    """Return the CPU time of a process so far, without its children; 0 outside Linux."""
+    with contextlib.suppress(OSError):
+        # fields 14 and 15 of proc(5); field 2, the name in parentheses, may contain spaces
+        fields = Path("/proc", str(pid), "stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    return 0
+
+
 def measure(
     command: Sequence[str],
     memory_bytes: Callable[[int], int] = tree_bytes,
     poll_seconds: float = 0.1,
+    variables: Mapping[str, str] | None = None,
 ) -> Usage:
     """Run a program, and measure it.
 
@@ -71,13 +81,14 @@ def measure(
         command: the program and its arguments.
         memory_bytes: returns the memory of the process with an id, which is polled.
         poll_seconds: how often.
+        variables: variables of its environment besides those of this process.
 
     Raises:
         RuntimeError: with its messages, if it fails.
     """
     environment = {
         name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"
-    }
+    } | dict(variables or {})
     ended = threading.Event()
     peak_bytes = 0
 
