@@ -229,15 +229,20 @@ def configured(**options) -> Iterator[None]:
 def s3_place(server) -> Iterator[S3]:
     with (
         faulty(server) as proxy,
-        environment(
-            AWS_ENDPOINT_URL=proxy.uri,
-            AWS_ACCESS_KEY_ID="key",
-            AWS_SECRET_ACCESS_KEY="secret",
-            AWS_DEFAULT_REGION="us-east-1",
-            AWS_EC2_METADATA_DISABLED="true",
-        ),
+        environment(**settings_of_s3(proxy.uri)),
     ):
         yield S3(server, proxy)
+
+
+def settings_of_s3(uri):
+    """The variables with which a client finds a server."""
+    return {
+        "AWS_ENDPOINT_URL": uri,
+        "AWS_ACCESS_KEY_ID": "key",
+        "AWS_SECRET_ACCESS_KEY": "secret",
+        "AWS_DEFAULT_REGION": "us-east-1",
+        "AWS_EC2_METADATA_DISABLED": "true",
+    }
 
 
 @contextlib.contextmanager
