@@ -6,6 +6,9 @@ READY := $(VENV)/.ready
 # with uv: INSTALL='uv pip install --python $(BIN)/python' make setup
 INSTALL ?= $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
+# a process more than there are cores: many tests wait for other processes
+PARALLEL := -n $(shell expr $$(nproc) + 1) --maxprocesses 4 --dist loadfile
+
 .DEFAULT_GOAL := help
 
 help: ## list these commands
@@ -23,10 +26,10 @@ demo: $(READY) ## generate data, find its near-duplicates, compare with what was
 	@PATH="$(abspath $(BIN)):$$PATH" sh examples/find_near_duplicates.sh
 
 test: $(READY) ## run all tests but those on Hadoop, of minutes on EMR, in a browser, and others of minutes
-	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile
+	$(BIN)/python -m pytest $(PARALLEL)
 
 thorough-test: $(READY) ## the same with ten times as many random examples, other ones each time
-	HYPOTHESIS_PROFILE=thorough $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile
+	HYPOTHESIS_PROFILE=thorough $(BIN)/python -m pytest $(PARALLEL)
 
 $(VENV)/.smoke-ready: setup.cfg pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -60,7 +63,7 @@ hadoop-test: $(READY) ## run the tests on Hadoop, on the one that is up or on th
 	$(BIN)/python -m pytest -m hadoop
 
 emr-test: $(READY) ## run the tests on a simulated EMR that take long
-	$(BIN)/python -m pytest -m emr -n auto --maxprocesses 4 --dist loadfile
+	$(BIN)/python -m pytest -m emr $(PARALLEL)
 
 hadoop-smoke: $(READY) ## run one job on Hadoop
 	$(BIN)/python -m pytest -m "hadoop and smoke" --durations=3

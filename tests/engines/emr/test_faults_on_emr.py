@@ -88,6 +88,7 @@ def test_credentials_that_are_refused(client, folder, queries, service):
     assert "access denied: Forbidden" in said
 
 
+@pytest.mark.emr  # a minute of waits between attempts
 def test_an_endpoint_out_of_reach(client, folder, queries):
     nowhere = "http://127.0.0.1:9"
     for setting in ("s3_endpoint", "emr_endpoint"):
