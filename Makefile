@@ -62,6 +62,18 @@ hadoop-down: $(READY) ## end it, and remove all it left
 hadoop-test: $(READY) ## run the tests on Hadoop, on the one that is up or on their own
 	$(BIN)/python -m pytest -m hadoop
 
+$(VENV)/.spark-ready: $(READY)
+	$(INSTALL) -e '.[spark]'
+	touch $@
+
+spark-setup: $(VENV)/.spark-ready
+
+spark-test: $(VENV)/.spark-ready ## run the tests on Spark (Java 17; minutes)
+	$(BIN)/python -m pytest -m spark
+
+spark-smoke: $(VENV)/.spark-ready ## run one command on Spark
+	$(BIN)/python -m pytest -m "spark and smoke" --durations=3
+
 emr-test: $(READY) ## run the tests on a simulated EMR that take long
 	$(BIN)/python -m pytest -m emr $(PARALLEL)
 
@@ -97,4 +109,4 @@ clean: ## remove what these commands made
 	rm -rf $(VENV) .uv build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -prune -exec rm -rf {} +
 
-.PHONY: help setup demo test thorough-test smoke-setup smoke kill-test browser-setup browser-test hadoop-up hadoop-down hadoop-test emr-test hadoop-smoke lint examples bench-setup bench bench-quick clean
+.PHONY: help setup demo test thorough-test smoke-setup smoke kill-test browser-setup browser-test hadoop-up hadoop-down hadoop-test emr-test hadoop-smoke spark-setup spark-test spark-smoke lint examples bench-setup bench bench-quick clean

@@ -141,12 +141,12 @@ def _local_runner(wanted: str, files: Sequence[DocumentFile], small_bytes: int |
     # hdfs-native's threads do not survive the fork of a task, which then waits without end
     is_in_hdfs = any(file.remote and store_of(file.remote.uri).protocol == "hdfs" for file in files)
     if wanted != "auto":
-        if wanted == "local":
-            _refuse_stdin(files, "-r local")
-            if is_in_hdfs:
-                raise MrDedupError(
-                    "-r local: its forked tasks cannot read HDFS; use -r memory, inline or hadoop"
-                )
+        if wanted in ("local", "spark"):
+            _refuse_stdin(files, f"-r {wanted}")
+        if wanted == "local" and is_in_hdfs:
+            raise MrDedupError(
+                "-r local: its forked tasks cannot read HDFS; use -r memory, inline or hadoop"
+            )
         return wanted
     if small_bytes is None or is_in_hdfs or any(file.is_standard_input for file in files):
         return one_process

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from mr_dedup.cli.on_cluster import spark_settings
 from mr_dedup.engines.engine import Engine
 from mr_dedup.engines.inputs import ClusterSettings
 from mr_dedup.engines.memory import MemoryEngine
@@ -24,7 +25,7 @@ def engine_of(
     settings: ClusterSettings | None,
     cache: PartCache | None = None,
 ) -> Engine:
-    """Return the engine ``runner``: ``memory``, or one of mrjob's.
+    """Return the engine ``runner``: ``memory``, ``spark``, or one of mrjob's.
 
     Args:
         runner: What ``--runner`` came to.
@@ -36,6 +37,10 @@ def engine_of(
     if runner == "memory":
         table_bytes = memory_bytes(arguments) // _TABLES_SHARE
         return MemoryEngine(arguments.cores, table_bytes, staging, cache, arguments.open_scratch)
+    if runner == "spark":
+        from mr_dedup.engines.spark.engine import SparkEngine
+
+        return SparkEngine(spark_settings(arguments), staging, arguments.scratch_settings)
     # importing mrjob takes 0.14 s
     from mr_dedup.engines.streaming.engine import StreamingEngine
 

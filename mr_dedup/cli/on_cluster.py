@@ -6,7 +6,7 @@ import argparse
 import contextlib
 import dataclasses
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,6 +18,7 @@ from mr_dedup.storage.uris import file_name, is_uri, joined, parent_of, without_
 from mr_dedup.storage.writing import refuse_existing
 
 if TYPE_CHECKING:
+    from mr_dedup.engines.spark.sessions import SparkSettings
     from mr_dedup.engines.streaming import ClusterSettings, Input
     from mr_dedup.formats.fingerprint_chunks import FingerprintChunk
 
@@ -38,8 +39,8 @@ def add_cluster_arguments(
     parser.set_defaults(output_dir=None, reducers=None)
     group = parser.add_argument_group(
         "clusters",
-        "with -r hadoop or -r emr; tasks read URIs where they are, such as hdfs:///crawl/*.longs "
-        "or s3://crawl/*.longs",
+        "with -r hadoop, -r emr or -r spark; tasks read URIs where they are, such as "
+        "hdfs:///crawl/*.longs or s3://crawl/*.longs",
     )
     add = group.add_argument
     if reduces and leaves:
@@ -50,8 +51,12 @@ def add_cluster_arguments(
     add("--task-memory", type=byte_size, metavar="SIZE",
         help="memory of each map or reduce task, such as 2GB (default: the cluster's setting)"
         )  # fmt: skip
+    add("--master", metavar="URL",
+        help="with -r spark: the cluster, such as spark://host:7077, yarn or local[4] (default: "
+        "that of Spark's configuration, or this machine)")  # fmt: skip
     add("-D", dest="properties", action="append", type=_property, metavar="NAME=VALUE",
-        help="a property of the job, such as mapreduce.job.queuename=crawl")  # fmt: skip
+        help="a property of the job, such as mapreduce.job.queuename=crawl or "
+        "spark.executor.memory=4g")  # fmt: skip
     add("--archive", metavar="FILE",
         help="a packed environment for the tasks, .tar.gz, .tgz, .tar or .zip, here or a URI; "
         "it becomes the directory 'environment' of each task, on its PYTHONPATH")  # fmt: skip
@@ -74,9 +79,29 @@ def settings_for(arguments: argparse.Namespace) -> ClusterSettings | None:
     if arguments.runner not in ("auto", "memory") and getattr(arguments, "memory", None):
         raise MrDedupError(f"--memory: not used by -r {arguments.runner}")
     if arguments.runner in streaming.CLUSTER_RUNNERS:
+        _refuse_cluster_arguments(arguments, {"master"})
         return _cluster_settings(arguments)
-    _refuse_cluster_arguments(arguments)
+    taken = set(_TAKEN_BY_SPARK) if arguments.runner == "spark" else set()
+    _refuse_cluster_arguments(arguments, set(arguments.cluster_arguments) - taken)
+    if arguments.runner == "spark" and arguments.cores is not None:
+        raise MrDedupError("--cores: not used by -r spark; see --master, as in --master 'local[4]'")
     return None
+
+
+_TAKEN_BY_SPARK = ("master", "reducers", "properties", "archive", "python_bin")
+
+
+def spark_settings(arguments: argparse.Namespace) -> SparkSettings:
+    """Return the settings of ``-r spark``."""
+    from mr_dedup.engines.spark.sessions import SparkSettings
+
+    return SparkSettings(
+        master=arguments.master,
+        partitions=arguments.reducers,
+        properties=tuple(arguments.properties or ()),
+        archive=arguments.archive,
+        python_bin=arguments.python_bin,
+    )
 
 
 def _cluster_settings(arguments: argparse.Namespace) -> ClusterSettings:
@@ -150,11 +175,16 @@ def refuse_existing_output(arguments: argparse.Namespace, settings: ClusterSetti
         refuse_existing(output_dir.rstrip("/"), settings.overwrite)
 
 
-def _refuse_cluster_arguments(arguments: argparse.Namespace) -> None:
+def _refuse_cluster_arguments(arguments: argparse.Namespace, refused: Collection[str]) -> None:
     for name, action in arguments.cluster_arguments.items():
-        if getattr(arguments, name) is not None:
-            needed = "-r hadoop" if name == "hadoop_bin" else "-r hadoop or -r emr"
+        if name in refused and getattr(arguments, name) is not None:
+            needed = _NEEDED.get(name, "-r hadoop or -r emr")
+            if name in _TAKEN_BY_SPARK and name not in _NEEDED:
+                needed = "-r hadoop, -r emr or -r spark"
             raise MrDedupError(f"{action.option_strings[-1]}: needs {needed}")
+
+
+_NEEDED = {"hadoop_bin": "-r hadoop", "master": "-r spark"}
 
 
 def refuse_other_clusters(names: Sequence[str], runner: str) -> None:

@@ -8,7 +8,7 @@ from functools import partial
 from mr_dedup.cli.arguments import byte_size, positive
 from mr_dedup.cli.on_cluster import add_cluster_arguments
 
-RUNNERS = ("auto", "inline", "local", "hadoop", "emr")
+RUNNERS = ("auto", "inline", "local", "hadoop", "emr", "spark")
 
 
 def add_runner_arguments(
@@ -41,7 +41,8 @@ def add_runner_arguments(
         type=partial(_runner_name, command, runners),
         default="auto",
         metavar="{" + ",".join(runners) + "}",
-        help=f"{here}; hadoop: a cluster; emr: one that Amazon starts",
+        help=f"{here}; hadoop: a cluster; emr: one that Amazon starts; spark: a "
+        "cluster of Spark, or this machine",
     )
     of = "local" if small else "memory and local"
     parser.add_argument(
@@ -58,10 +59,9 @@ def add_runner_arguments(
 
 
 def _runner_name(command: str, runners: tuple[str, ...], text: str) -> str:
-    if text in ("dataproc", "spark"):
+    if text == "dataproc":
         raise argparse.ArgumentTypeError(
-            f"mr-dedup {command} does not run on {text}; of mrjob's runners it supports "
-            f"{', '.join(RUNNERS[1:])}"
+            f"mr-dedup {command} does not run on {text}; it supports {', '.join(RUNNERS[1:])}"
         )
     if text not in runners:
         raise argparse.ArgumentTypeError(f"{text!r} is not one of {', '.join(runners)}")

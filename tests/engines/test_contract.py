@@ -14,6 +14,7 @@ from mr_dedup.engines.streaming import staging_folder
 from mr_dedup.engines.streaming.engine import StreamingEngine
 from mr_dedup.errors import FormatError, MrDedupError
 from tests.engines.letter_jobs import HalvesJob, LettersJob
+from tests.engines.spark import sessions
 
 TEXTS = ["banana", "", "apple", "z", "an owl"]
 
@@ -29,6 +30,15 @@ def streaming_engine(runner):
         assert list(staging.iterdir()) == []
 
 
+@contextlib.contextmanager
+def spark_engine():
+    from mr_dedup.engines.spark.engine import SparkEngine
+
+    with staging_folder() as staging, sessions.master("local[2]") as settings:
+        yield SparkEngine(settings, staging)
+        assert list(staging.iterdir()) == []
+
+
 ENGINES = {
     "one thread": lambda: memory_engine(threads=1),
     "threads": lambda: memory_engine(threads=3),
@@ -36,10 +46,13 @@ ENGINES = {
     "all spilled": lambda: memory_engine(threads=1, memory_bytes=0),
     "inline": lambda: streaming_engine("inline"),
     "local": lambda: streaming_engine("local"),
+    "spark": spark_engine,
 }
 
 
-@pytest.fixture(params=ENGINES)
+@pytest.fixture(
+    params=[pytest.param(name, marks=sessions.MARKS if name == "spark" else ()) for name in ENGINES]
+)
 def engine(request):
     with ENGINES[request.param]() as found:
         yield found
@@ -105,7 +118,7 @@ def test_every_engine_names_the_input_of_a_task_that_failed(tmp_path, engine):
     ]:
         with pytest.raises(MrDedupError, match=said) as raised:
             left(engine, LettersJob(), inputs(tmp_path, ["a", text, "b"]))
-        assert isinstance(raised.value, error) or isinstance(engine, StreamingEngine)
+        assert isinstance(raised.value, error) or not isinstance(engine, MemoryEngine)
 
 
 def test_no_engine_takes_a_bug_for_a_mistake(tmp_path, engine):

@@ -17,10 +17,10 @@ from mrjob.job import MRJob
 from mrjob.step import StepFailedException
 
 from mr_dedup.engines.inputs import ClusterSettings, Input, JobResult
+from mr_dedup.engines.package import pack
 from mr_dedup.engines.reporting import Progress
 from mr_dedup.engines.streaming.failures import Explanation
 from mr_dedup.engines.streaming.manifests import ManifestRunner
-from mr_dedup.engines.streaming.package import pack
 from mr_dedup.engines.streaming.task_script import CODE, ENVIRONMENT, task_script
 from mr_dedup.errors import MrDedupError, shortened
 from mr_dedup.storage.uris import is_uri

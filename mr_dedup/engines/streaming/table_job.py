@@ -22,7 +22,6 @@ from mr_dedup.engines.streaming.table_lines import (
     LinesProtocol,
     TableProtocol,
     read_tables,
-    sliced,
 )
 from mr_dedup.engines.streaming.task_environment import (
     LINES,
@@ -30,6 +29,7 @@ from mr_dedup.engines.streaming.task_environment import (
     input_number,
     lines_of_part,
 )
+from mr_dedup.engines.table_bytes import sliced
 from mr_dedup.errors import errors_naming
 from mr_dedup.jobs.contract import Counters, Group, Job, Keyed, TaskInput
 from mr_dedup.storage.descriptions import REMOTE_SUFFIX, fetch_described

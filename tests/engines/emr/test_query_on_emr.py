@@ -13,8 +13,8 @@ from mrjob.hadoop import HadoopJobRunner
 
 from mr_dedup.cli.main import main
 from mr_dedup.engines import streaming
+from mr_dedup.engines.package import pack
 from mr_dedup.engines.streaming import ClusterSettings, Input
-from mr_dedup.engines.streaming.package import pack
 from mr_dedup.formats import fingerprint_writer
 from tests.engines.documents import fingerprints_inline, json_lines
 from tests.engines.emr.chain_job import ChainJob

@@ -5,7 +5,7 @@ import sys
 import zipfile
 
 import mr_dedup
-from mr_dedup.engines.streaming.package import pack
+from mr_dedup.engines.package import pack
 
 
 def test_it_is_whole_and_the_same_each_time(tmp_path):

@@ -13,8 +13,8 @@ from mr_dedup.engines.streaming.table_lines import (
     decode,
     encode,
     read_tables,
-    sliced,
 )
+from mr_dedup.engines.table_bytes import sliced
 from mr_dedup.errors import FormatError, MrDedupError
 
 COLUMNS = {

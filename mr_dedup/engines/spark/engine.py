@@ -1,0 +1,317 @@
+"""Run a job on Spark: a map task for each input, and a shuffle before each reduce step.
+
+Tables are bytes in Spark's own shuffle, sorted by key and by the order in which tasks yielded them.
+What a job leaves stays with Spark until the client reads it, or another job does.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import json
+import shutil
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
+from functools import partial
+from operator import itemgetter
+from pathlib import Path
+from typing import Any, TypeVar
+
+from mr_dedup.engines.engine import Dataset, JobOutput
+from mr_dedup.engines.inputs import Input
+from mr_dedup.engines.reporting import Progress
+from mr_dedup.engines.spark.sessions import (
+    TRACEBACK,
+    SparkSettings,
+    is_on_this_machine,
+    open_session,
+    reason_of,
+)
+from mr_dedup.engines.spark.tasks import (
+    COUNTERS,
+    Row,
+    SentInput,
+    SentJob,
+    map_inputs,
+    map_stored,
+    partition_of,
+    reduce_rows,
+)
+from mr_dedup.engines.table_bytes import from_bytes, sliced, to_bytes
+from mr_dedup.errors import MrDedupError, OutOfMemoryError
+from mr_dedup.formats.chunks import DESCRIPTION_SUFFIX
+from mr_dedup.formats.table_store import TableStore
+from mr_dedup.jobs.contract import Counters, Job, Keyed
+from mr_dedup.storage.scratch import ScratchSettings
+
+_POLL_SECONDS = 0.1
+
+_MEMORY_BYTES = 256 << 20
+"""Tables of a result that are in the client's memory; beyond, they are in a temporary file."""
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class SparkTables:
+    """Tables that Spark stores, a map task a partition; those that the client made are rows too."""
+
+    rows: Any
+    read: Callable[[Any], Iterator[Keyed]]
+    size_bytes: int
+
+    def tables(self) -> Iterator[Keyed]:
+        """Yield (key, table) pairs, ascending by key."""
+        return self.read(self.rows)
+
+
+@dataclass(frozen=True)
+class _SparkOutput(JobOutput):
+    """What a job leaves, with Spark: ``rows`` is the RDD, ``size_bytes`` of its tables."""
+
+    rows: Any = None
+    size_bytes: int = 0
+
+
+@dataclass(frozen=True)
+class SparkEngine:
+    """An engine of a Spark session.
+
+    Attributes:
+        settings: How to run.
+        staging: A directory of the client for temporary files.
+        scratch: Where tasks copy remote files.
+    """
+
+    settings: SparkSettings
+    staging: Path
+    scratch: ScratchSettings = field(default_factory=ScratchSettings)
+
+    @property
+    def _context(self) -> Any:
+        return open_session(self.settings).sparkContext
+
+    @property
+    def tasks(self) -> int:
+        """See Engine.tasks."""
+        return self.settings.partitions or int(self._context.defaultParallelism)
+
+    @contextlib.contextmanager
+    def stored(self, tables: JobOutput | Iterable[Keyed]) -> Iterator[Dataset]:
+        """Store tables with Spark; see Engine.stored. Those of a job do not pass the client."""
+        if isinstance(tables, _SparkOutput):
+            yield SparkTables(tables.rows, self._fetched, tables.size_bytes)
+            return
+        if isinstance(tables, JobOutput):
+            # of no inputs
+            tables = list(tables)
+        inputs: list[SentInput] = []
+        size = 0
+        for key, of_key in itertools.groupby(tables, itemgetter(0)):
+            encoded = tuple(to_bytes(part) for _, table in of_key for part in sliced(table))
+            size += sum(map(len, encoded))
+            inputs.append(SentInput(len(inputs), f"tables of key {key}", str(key), tables=encoded))
+        rows = self._context.parallelize(inputs, max(1, len(inputs))) if inputs else None
+        yield SparkTables(rows, self._sent_back, size)
+
+    @contextlib.contextmanager
+    def run(self, job: Job, inputs: Sequence[Input] | Dataset) -> Iterator[JobOutput]:
+        """Run ``job``; see Engine.run. It has ended when its output is yielded."""
+        session = open_session(self.settings)
+        context = session.sparkContext
+        if is_on_this_machine(session):
+            # compiled once, and loaded by all
+            job.warm_up()
+        run = _Run(context, type(job).__module__.rpartition(".")[2])
+        with self._shipped(job, context) as shipped:
+            sent = SentJob.of(job, shipped, self.scratch, run.mistakes)
+            rows, parts = self._mapped(sent, inputs, context)
+            if rows is None:
+                yield JobOutput(())
+                return
+            partitions = self.settings.partitions or max(context.defaultParallelism, parts)
+            for step in range(len(job.reduces())):
+                rows = rows.repartitionAndSortWithinPartitions(
+                    partitions, partial(partition_of, partitions)
+                ).mapPartitionsWithIndex(partial(_reduced, sent, step))
+            from pyspark import StorageLevel
+
+            rows = rows.persist(StorageLevel.MEMORY_AND_DISK)
+            try:
+                found = run.wait_for(lambda: rows.mapPartitions(_measured).collect())
+                counters: Counters = sum((counted for _, counted in found), Counters())
+                size = sum(size for size, _ in found)
+                tables = _Lazily(partial(self._fetched, rows))
+                yield _SparkOutput(tables, counters, rows=rows, size_bytes=size)
+            finally:
+                with contextlib.suppress(Exception):
+                    rows.unpersist()
+
+    def _mapped(
+        self, sent: SentJob, inputs: Sequence[Input] | Dataset, context: Any
+    ) -> tuple[Any, int]:
+        """Return the rows of map tasks, and how many tasks these are; None if there are none."""
+        if isinstance(inputs, SparkTables):
+            if inputs.rows is None:
+                return None, 0
+            parts = inputs.rows.getNumPartitions()
+            if inputs.read == self._sent_back:
+                return inputs.rows.mapPartitions(partial(map_inputs, sent)), parts
+            return inputs.rows.mapPartitionsWithIndex(partial(map_stored, sent)), parts
+        assert isinstance(inputs, Sequence)
+        if not inputs:
+            return None, 0
+        items = [_sent_input(number, item) for number, item in enumerate(inputs)]
+        rows = context.parallelize(items, len(items))
+        return rows.mapPartitions(partial(map_inputs, sent)), len(items)
+
+    @contextlib.contextmanager
+    def _shipped(self, job: Job, context: Any) -> Iterator[tuple[tuple[str, str], ...]]:
+        """Yield the side files of a job that executors fetch: those of other machines."""
+        given = [name for name in job.side_files if getattr(job, name) is not None]
+        if not given or str(context.master).startswith("local"):
+            yield ()
+            return
+        shipped = []
+        for name in given:
+            # the names of files are distinct in a session
+            path = self.staging / f"{uuid.uuid4().hex}-{Path(getattr(job, name)).name}"
+            shutil.copyfile(getattr(job, name), path)
+            context.addFile(str(path))
+            shipped.append((name, path.name))
+        yield tuple(shipped)
+
+    def _fetched(self, rows: Any) -> Iterator[Keyed]:
+        """Yield the tables of rows, ascending by key; a partition at a time passes the driver."""
+        with TableStore(_MEMORY_BYTES, self.staging) as store:
+            for (key, _, _), raw in _errors_of(rows.filter(_is_table).toLocalIterator()):
+                store.add(key, from_bytes(raw))
+            yield from store.tables()
+
+    def _sent_back(self, rows: Any) -> Iterator[Keyed]:
+        for item in [] if rows is None else rows.toLocalIterator():
+            for raw in item.tables or ():
+                yield int(item.path), from_bytes(raw)
+
+
+class _Lazily:
+    """An iterable over what a function returns when it is iterated."""
+
+    def __init__(self, tables: Callable[[], Iterator[Keyed]]) -> None:
+        self._tables = tables
+
+    def __iter__(self) -> Iterator[Keyed]:
+        return self._tables()
+
+
+class _Run:
+    """A run of a job: its errors, progress, and end."""
+
+    def __init__(self, context: Any, name: str) -> None:
+        self.mistakes = context.accumulator([], _Joined())
+        self._context = context
+        self._name = name
+        self._group = f"mr-dedup-{uuid.uuid4().hex}"
+
+    def wait_for(self, action: Callable[[], T]) -> T:
+        """Return what an action of Spark returns; end its tasks at the first error, or if stopped.
+
+        Raises:
+            MrDedupError: If a task fails for a reason that is not a bug, or Spark does.
+        """
+
+        def act() -> T:
+            self._context.setJobGroup(self._group, f"mr-dedup {self._name}", True)
+            return action()
+
+        with ThreadPoolExecutor(1) as pool, Progress() as progress:
+            future = pool.submit(act)
+            try:
+                self._watch(future, progress)
+                found = future.result()
+            except BaseException as error:
+                self._context.cancelJobGroup(self._group)
+                wait([future])
+                self._raise_mistake()
+                raise _error_of(error) from error
+        self._raise_mistake()
+        return found
+
+    def _watch(self, future: Future[T], progress: Progress) -> None:
+        tracker, known = self._context.statusTracker(), None
+        while not future.done() and not self.mistakes.value:
+            wait([future], _POLL_SECONDS)
+            if not progress.is_shown:
+                continue
+            for stage in tracker.getActiveStageIds():
+                info = tracker.getStageInfo(stage)
+                if info is None:
+                    continue
+                if stage != known:
+                    progress.start(self._name, info.numTasks)
+                    known = stage
+                progress.reach(info.numCompletedTasks)
+        if not future.done():
+            self._context.cancelJobGroup(self._group)
+
+    def _raise_mistake(self) -> None:
+        if self.mistakes.value:
+            _, message, is_of_memory = min(self.mistakes.value)
+            raise (OutOfMemoryError if is_of_memory else MrDedupError)(message)
+
+
+class _Joined:
+    """Adds up lists, for an accumulator."""
+
+    def zero(self, value: list[Any]) -> list[Any]:
+        return []
+
+    def addInPlace(self, one: list[Any], other: list[Any]) -> list[Any]:
+        one += other
+        return one
+
+
+def _sent_input(number: int, item: Input) -> SentInput:
+    """Return an input for a task: of the description of a chunk the content, else the path."""
+    if item.location.endswith(DESCRIPTION_SUFFIX):
+        path = Path(item.location)
+        return SentInput(number, item.name, path.name, content=path.read_bytes())
+    return SentInput(number, item.name, str(Path(item.location).absolute()))
+
+
+def _reduced(sent: SentJob, step: int, number: int, rows: Iterable[Row]) -> Iterator[Row]:
+    return reduce_rows(sent, step, number, rows)
+
+
+def _measured(rows: Iterable[Row]) -> Iterator[tuple[int, Counters]]:
+    """Yield the bytes of the tables of a partition, and its counters."""
+    size, counters = 0, Counters()
+    for (key, _, _), raw in rows:
+        if key == COUNTERS:
+            counters.update(json.loads(raw))
+        else:
+            size += len(raw)
+    yield size, counters
+
+
+def _is_table(row: Row) -> bool:
+    return row[0][0] != COUNTERS
+
+
+def _errors_of(rows: Iterator[T]) -> Iterator[T]:
+    try:
+        yield from rows
+    except Exception as error:
+        raise _error_of(error) from error
+
+
+def _error_of(error: BaseException) -> BaseException:
+    """Return what to raise for an error of Spark; a bug of a task stays one."""
+    if type(error).__module__.partition(".")[0] not in ("py4j", "pyspark"):
+        return error
+    reason = reason_of(error)
+    if TRACEBACK in str(error):
+        return RuntimeError(f"in a task on Spark: {reason}")
+    return MrDedupError(f"Spark: {reason}")

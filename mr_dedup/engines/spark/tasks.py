@@ -1,0 +1,203 @@
+"""What runs on Spark's executors: map and reduce tasks over rows of encoded tables.
+
+A row is ``((key, order, number), bytes)``: a table under a key. ``order`` is the input or the key
+from which a task made it, ``number`` counts its tables, so that rows sorted within a partition are
+in the order that jobs expect, however often a task is run again. Counters are rows of the key
+``COUNTERS``, for accumulators would count the tasks that were run again twice.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import itertools
+import json
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+
+from mr_dedup.engines.reporting import expected_reason
+from mr_dedup.engines.table_bytes import from_bytes, sliced, to_bytes
+from mr_dedup.errors import FormatError, MrDedupError, errors_naming
+from mr_dedup.jobs.contract import Counters, Group, Job, Keyed, TaskInput
+from mr_dedup.storage.scratch import ScratchSettings
+
+COUNTERS = -1
+"""The key of rows with counters, as JSON; keys of tables begin at 0."""
+
+RowKey = tuple[int, int, int]
+Row = tuple[RowKey, bytes]
+
+
+@dataclass(frozen=True)
+class SentJob:
+    """A job on its way to tasks.
+
+    Attributes:
+        name: ``MODULE:CLASS``.
+        options: Its options as JSON.
+        shipped: The side files that executors fetch through Spark, by field; others are paths.
+        scratch: Where copies of remote files go.
+        mistakes: An accumulator of errors that are not bugs, which end the job at once.
+    """
+
+    name: str
+    options: bytes
+    shipped: tuple[tuple[str, str], ...]
+    scratch: ScratchSettings
+    mistakes: Any
+
+    @classmethod
+    def of(
+        cls,
+        job: Job,
+        shipped: tuple[tuple[str, str], ...],
+        scratch: ScratchSettings,
+        mistakes: Any,
+    ) -> SentJob:
+        """Return a job with what its tasks need."""
+        kind = type(job)
+        name = f"{kind.__module__}:{kind.__qualname__}"
+        return cls(name, msgspec.json.encode(job), shipped, scratch, mistakes)
+
+    @property
+    def job(self) -> Job:
+        """The job, with the local names of its files; one for all tasks of a process."""
+        return _job_of(self.name, self.options, self.shipped)
+
+
+@lru_cache(maxsize=2)
+def _job_of(name: str, options: bytes, shipped: tuple[tuple[str, str], ...]) -> Job:
+    module, _, kind = name.partition(":")
+    job_class = getattr(importlib.import_module(module), kind)
+    if not (isinstance(job_class, type) and issubclass(job_class, Job)):
+        raise TypeError(f"{name}: not a job")
+    job = msgspec.json.decode(options, type=job_class)
+    if shipped:
+        from pyspark import SparkFiles
+
+        files = {field: SparkFiles.get(file) for field, file in shipped}
+        job = msgspec.structs.replace(job, **files)
+    found: Job = job
+    return found
+
+
+@dataclass(frozen=True)
+class SentInput:
+    """The input of a map task.
+
+    Attributes:
+        number: Its index among the inputs of the job.
+        name: What the user calls it.
+        path: Where it is; of one with ``content`` the name alone matters, for its endings.
+        content: The file itself, if it is sent along.
+        tables: Encoded tables, for an input that the client made of tables.
+    """
+
+    number: int
+    name: str
+    path: str = ""
+    content: bytes | None = None
+    tables: tuple[bytes, ...] | None = None
+
+
+def map_inputs(sent: SentJob, inputs: Iterable[SentInput]) -> Iterator[Row]:
+    """Run a map task for each input; yield the rows of tables and counters."""
+    for item in inputs:
+        run = partial(_mapped_input, sent, item)
+        yield from _reported(sent, item.number, f"map task {item.number} on {item.name}", run)
+
+
+def map_stored(sent: SentJob, number: int, rows: Iterable[Row]) -> Iterator[Row]:
+    """Run a map task over the tables of a stored partition, if it has any."""
+    found = (row for row in rows if row[0][0] != COUNTERS)
+    first = next(found, None)
+    if first is None:
+        return
+    name = f"tables {number}"
+
+    def tables() -> Iterator[pa.Table]:
+        for _, raw in itertools.chain([first], found):
+            yield from_bytes(raw)
+
+    part = TaskInput(Path(), name, number, tables=tables)
+    yield from _reported(sent, number, f"map task {number} on {name}", partial(sent.job.map, part))
+
+
+def reduce_rows(sent: SentJob, step: int, number: int, rows: Iterable[Row]) -> Iterator[Row]:
+    """Run a reduce task over sorted rows; counters of tasks before it are passed on."""
+    rows = iter(rows)
+    for row in rows:
+        if row[0][0] != COUNTERS:
+            rows = itertools.chain([row], rows)
+            break
+        yield row
+    else:
+        return
+    reduce = sent.job.reduces()[step]
+    current = [0]
+    groups = _groups(rows, current)
+    # numbers of reduce tasks follow those of the tasks before, so that no two counters are equal
+    yield from _reported(
+        sent, number, f"reduce task {number}", lambda counters: reduce(groups, counters), current
+    )
+
+
+def partition_of(partitions: int, key: RowKey) -> int:
+    """Return the partition of a row."""
+    return key[0] % partitions
+
+
+def _mapped_input(sent: SentJob, item: SentInput, counters: Counters) -> Iterator[Keyed]:
+    with sent.scratch.opened() as scratch, contextlib.ExitStack() as stack:
+        path = Path(item.path)
+        if item.content is not None:
+            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="mr-dedup-input-"))
+            path = Path(folder) / path.name
+            path.write_bytes(item.content)
+        tables = None
+        if item.tables is not None:
+            tables = partial(map, from_bytes, item.tables)
+        stack.enter_context(errors_naming(item.name, path))
+        part = TaskInput(path, item.name, item.number, scratch=scratch, tables=tables)
+        yield from sent.job.map(part, counters)
+
+
+def _groups(rows: Iterable[Row], current: list[int]) -> Iterator[Group]:
+    """Yield the groups of sorted rows; ``current`` is the key of the last one."""
+    for key, of_key in itertools.groupby(rows, key=lambda row: row[0][0]):
+        current[0] = key
+        yield key, (from_bytes(raw) for _, raw in of_key)
+
+
+def _reported(
+    sent: SentJob,
+    number: int,
+    name: str,
+    task: Callable[[Counters], Iterator[Keyed]],
+    order: list[int] | None = None,
+) -> Iterator[Row]:
+    """Yield the rows of a task, then its counters; report its error if that is not a bug.
+
+    Such a task ends without an exception: Spark would run it again, four times.
+    """
+    counters = Counters()
+    numbers = itertools.count()
+    try:
+        for key, table in task(counters):
+            for part in sliced(table):
+                origin = number if order is None else order[0]
+                yield (key, origin, next(numbers)), to_bytes(part)
+    except (MrDedupError, OSError, MemoryError) as error:
+        names_file = isinstance(error, FormatError)
+        reason = expected_reason(error)
+        message = reason if names_file else f"{name}: {reason}"
+        sent.mistakes.add([(number, message, isinstance(error, MemoryError))])
+        return
+    yield (COUNTERS, number, 0), json.dumps(counters).encode()

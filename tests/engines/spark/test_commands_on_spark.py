@@ -1,0 +1,149 @@
+"""Whole commands on Spark leave what they leave in memory."""
+
+import json
+
+import pytest
+
+from mr_dedup.cli.main import main
+from mr_dedup.formats.documents import chunks
+from tests.engines.spark import sessions
+from tests.storage.test_commands import made  # noqa: F401 (a fixture)
+
+pytestmark = list(sessions.MARKS)
+
+MASTERS = ["local[2]", "local-cluster[2,1,1024]"]
+
+
+@pytest.fixture(scope="module", params=MASTERS)
+def spark(request):
+    with sessions.master(request.param):
+        yield ["-r", "spark", "--master", request.param]
+
+
+@pytest.fixture
+def pages(made):  # noqa: F811
+    return made / "pages"
+
+
+def result_of(folder):
+    """What a result has, file by file, but for times and what depends on the run."""
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and path.name not in ("summary.json", "report.html")
+    }
+
+
+def run(capfd, *words):
+    assert main([str(word) for word in words]) == 0, capfd.readouterr().err
+    return capfd.readouterr()
+
+
+@pytest.fixture(autouse=True)
+def small_parts(monkeypatch):
+    """Have several tasks for these few pages."""
+    monkeypatch.setattr(chunks, "_MIN_BYTES", 50_000)
+    monkeypatch.setattr(chunks, "_FILE_BYTES", 10)
+
+
+METHODS = [
+    ["--method", "minhash"],
+    ["--method", "simhash:k=3"],
+    ["--method", "exact"],
+    ["--method", "minhash", "--method", "simhash:k=3", "--verify", "0.7"],
+]
+
+
+@pytest.mark.smoke
+def test_one_command(pages, tmp_path, capfd):
+    run(capfd, "dedup", pages, "-o", tmp_path / "memory")
+    with sessions.master("local[2]"):
+        run(capfd, "dedup", pages, "-o", tmp_path / "out", "-r", "spark", "--master", "local[2]")
+    assert result_of(tmp_path / "out") == result_of(tmp_path / "memory")
+
+
+@pytest.mark.parametrize("method", METHODS, ids=" ".join)
+@pytest.mark.parametrize("join", ["memory", "tasks"])
+def test_dedup(spark, pages, tmp_path, capfd, method, join):
+    for name, words in {"memory": ["-r", "memory"], "spark": spark}.items():
+        run(capfd, "dedup", pages, "-o", tmp_path / name, *words, *method, "--join", join)
+    assert result_of(tmp_path / "spark") == result_of(tmp_path / "memory")
+    before, after = (
+        json.loads((tmp_path / name / "summary.json").read_text()) for name in ("memory", "spark")
+    )
+    assert after["reading"] == before["reading"]
+    assert after.keys() == before.keys()
+
+
+def test_dedup_against_a_result(spark, pages, tmp_path, capfd):
+    first = sorted(pages.iterdir())
+    run(capfd, "dedup", first[0], "-o", tmp_path / "before")
+    for name, words in {"memory": ["-r", "memory"], "spark": spark}.items():
+        out = tmp_path / name
+        run(capfd, "dedup", *first[1:], "-o", out, *words, "--against", tmp_path / "before")
+    assert result_of(tmp_path / "spark") == result_of(tmp_path / "memory")
+
+
+def test_fingerprint(spark, pages, tmp_path, capfd):
+    for name, words in {"memory": ["-r", "memory"], "spark": spark}.items():
+        run(capfd, "fingerprint", pages, "-o", tmp_path / f"{name}.tsv", *words)
+    assert (tmp_path / "spark.tsv").read_bytes() == (tmp_path / "memory.tsv").read_bytes()
+
+
+@pytest.mark.parametrize("reducers", [1, 5])
+def test_other_jobs(spark, made, pages, tmp_path, capfd, reducers):  # noqa: F811
+    longs, queries = made / "longs" / "corpus-00000.longs", made / "longs" / "queries.longs"
+    for name, words in {"memory": ["-r", "memory"], "spark": spark}.items():
+        out = tmp_path / name
+        out.mkdir()
+        more = ["--reducers", reducers] if name == "spark" else []
+        run(capfd, "idf", pages, "-o", out / "idf.parquet", *words, *more)
+        run(capfd, "pairs", longs, "-k", "3", "-o", out / "pairs.tsv", *words, *more)
+        run(capfd, "pairs", pages, "--method", "minhash", "-o", out / "similar", *words, *more)
+        run(capfd, "query", longs, "--queries", queries, "-o", out / "found", *words, *more)
+        if name == "memory":
+            words = ["-r", "inline"]
+        run(capfd, "urls", "bulk", made / "urls.txt", "-o", out / "urls.txt", *words, *more)
+    assert sorted(path.name for path in (tmp_path / "spark").iterdir()) == sorted(
+        path.name for path in (tmp_path / "memory").iterdir()
+    )
+    for path in (tmp_path / "memory").iterdir():
+        found = (tmp_path / "spark" / path.name).read_bytes()
+        if path.suffix != ".parquet":
+            assert sorted(found.splitlines()) == sorted(path.read_bytes().splitlines()), path
+        assert found, path
+
+
+def test_mistakes_are_one_line(spark, tmp_path, capfd):
+    bad = tmp_path / "bad.jsonl"
+    bad.write_text('{"id": 1, "text": "a"}\nno JSON\n')
+    assert main(["dedup", str(bad), "-o", str(tmp_path / "out"), "--strict", *spark]) == 2
+    said = capfd.readouterr().err.splitlines()
+    # before it, that --resume continues
+    assert said[-1].startswith(f"mr-dedup: error: {bad}, line 2 (byte 23): is not JSON")
+    assert len(said) <= 2, said
+    assert not (tmp_path / "out").exists()
+
+
+def test_another_master_is_refused_in_one_line(tmp_path, capfd):
+    """Of a cluster out of reach, and of none."""
+    with sessions.master("local[2]"):
+        (tmp_path / "a.jsonl").write_text('{"id": 1, "text": "a"}\n')
+        words = ["dedup", str(tmp_path / "a.jsonl"), "-o", str(tmp_path / "out"), "-r", "spark"]
+        assert main([*words, "--master", "nonsense"]) == 2
+        said = capfd.readouterr().err.splitlines()[-1]
+        assert said.startswith("mr-dedup: error: Spark does not start: ")
+
+
+def test_options_of_other_engines_are_refused(tmp_path, capfd):
+    (tmp_path / "a.jsonl").write_text('{"id": 1, "text": "a"}\n')
+    words = ["dedup", str(tmp_path / "a.jsonl"), "-o", str(tmp_path / "out")]
+    for options, said in [
+        (["-r", "spark", "--cores", "2"], "--cores: not used by -r spark; see --master"),
+        (["-r", "spark", "--task-memory", "1GB"], "--task-memory: needs -r hadoop or -r emr"),
+        (["-r", "spark", "--memory", "1GB"], "--memory: not used by -r spark"),
+        (["-r", "memory", "--master", "local"], "--master: needs -r spark"),
+        (["-r", "hadoop", "--master", "local"], "--master: needs -r spark"),
+    ]:
+        assert main([*words, *options]) == 2
+        assert capfd.readouterr().err.startswith(f"mr-dedup: error: {said}")
