@@ -48,6 +48,9 @@ from mr_dedup.storage.scratch import ScratchSettings
 
 _POLL_SECONDS = 0.1
 
+_END_SECONDS = 60
+"""How long a job that was cancelled may take to end."""
+
 _MEMORY_BYTES = 256 << 20
 """Tables of a result that are in the client's memory; beyond, they are in a temporary file."""
 
@@ -226,16 +229,21 @@ class _Run:
             self._context.setJobGroup(self._group, f"mr-dedup {self._name}", True)
             return action()
 
-        with ThreadPoolExecutor(1) as pool, Progress() as progress:
-            future = pool.submit(act)
-            try:
+        pool = ThreadPoolExecutor(1)
+        future = pool.submit(act)
+        # it ends when the job does
+        pool.shutdown(wait=False)
+        try:
+            with Progress() as progress:
                 self._watch(future, progress)
-                found = future.result()
-            except BaseException as error:
-                self._context.cancelJobGroup(self._group)
-                wait([future])
-                self._raise_mistake()
-                raise _error_of(error) from error
+            found = future.result(_END_SECONDS)
+        except BaseException as error:
+            self._context.cancelJobGroup(self._group)
+            self._raise_mistake()
+            reported = _error_of(error)
+            if reported is error:
+                raise
+            raise reported from error
         self._raise_mistake()
         return found
 
@@ -304,7 +312,10 @@ def _errors_of(rows: Iterator[T]) -> Iterator[T]:
     try:
         yield from rows
     except Exception as error:
-        raise _error_of(error) from error
+        reported = _error_of(error)
+        if reported is error:
+            raise
+        raise reported from error
 
 
 def _error_of(error: BaseException) -> BaseException:
@@ -312,6 +323,8 @@ def _error_of(error: BaseException) -> BaseException:
     if type(error).__module__.partition(".")[0] not in ("py4j", "pyspark"):
         return error
     reason = reason_of(error)
-    if TRACEBACK in str(error):
+    if reason.startswith("ModuleNotFoundError"):
+        return MrDedupError(f"Spark: the Python of executors lacks a package: {reason}")
+    if TRACEBACK in str(error) and not reason.startswith("pyspark."):
         return RuntimeError(f"in a task on Spark: {reason}")
     return MrDedupError(f"Spark: {reason}")

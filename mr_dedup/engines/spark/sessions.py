@@ -7,11 +7,12 @@ import contextlib
 import importlib.util
 import itertools
 import os
+import re
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -34,9 +35,6 @@ appender.stderr.layout.pattern = spark: %p %c{{1}}: %m%n
 TRACEBACK = "Traceback (most recent call last):"
 """With what a report of an error of Python begins."""
 
-_started: list[Any] = []
-"""The session that this process has started, if any."""
-
 
 @dataclass(frozen=True)
 class SparkSettings:
@@ -58,34 +56,38 @@ class SparkSettings:
     python_bin: str | None = None
 
 
+_started: list[tuple[Any, SparkSettings]] = []
+"""The session that this process has started, if any, and its settings."""
+
+
 def is_on_this_machine(session: Any) -> bool:
     """Return whether the executors of a session are on this machine."""
-    return str(session.sparkContext.master).startswith("local")
+    return _is_local(session.sparkContext.master)
 
 
 def open_session(settings: SparkSettings) -> Any:
     """Return the session of this process; start one, which ends with the process.
 
+    One that this process has started with other settings ends before.
+
     Raises:
         MrDedupError: If PySpark or Java is not there, the cluster is out of reach, or the session
-            that is there has another master.
+            that is there has other settings.
     """
     if importlib.util.find_spec("pyspark") is None:
         raise MrDedupError("-r spark needs PySpark: pip install 'mr-dedup[spark]'")
     from pyspark.sql import SparkSession
 
+    settings = replace(settings, partitions=None)
+    if _started and _started[0][1] == settings:
+        return _started[0][0]
+    stop_session()
     session = SparkSession.getActiveSession()
-    if session is not None:
-        master = session.sparkContext.master
-        if settings.master is None or settings.master == master:
-            return session
-        if session not in _started:
-            raise MrDedupError(
-                f"--master {settings.master}: this process has a session of {master} already"
-            )
-        stop_session()
-    session = _start(settings)
-    _started[:] = [session]
+    if session is None:
+        session = _start(settings)
+        _started[:] = [(session, settings)]
+        return session
+    _check(session, settings)
     return session
 
 
@@ -93,10 +95,28 @@ def stop_session() -> None:
     """End the session that this process has started, if any."""
     while _started:
         with contextlib.suppress(Exception):
-            _started.pop().stop()
+            _started.pop()[0].stop()
 
 
 atexit.register(stop_session)
+
+
+def _check(session: Any, settings: SparkSettings) -> None:
+    """Raise MrDedupError if a session that others have started is not as the settings say."""
+    try:
+        master = session.sparkContext.master
+    except Exception as error:
+        raise MrDedupError(
+            "-r spark: the session of this process is one of Spark Connect, which has no RDDs"
+        ) from error
+    given = {"--master": settings.master, "-D": settings.properties or None,
+             "--archive": settings.archive, "--python-bin": settings.python_bin}  # fmt: skip
+    for option, value in given.items():
+        if value is not None and value != master:
+            raise MrDedupError(
+                f"{option}: this process has a Spark session of {master} already, whose settings "
+                "stay as they are"
+            )
 
 
 def _start(settings: SparkSettings) -> Any:
@@ -104,41 +124,51 @@ def _start(settings: SparkSettings) -> Any:
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder.appName("mr-dedup")
-    is_local = (settings.master or "local").startswith("local")
-    # it is read before a session's own settings
-    python = settings.python_bin or (sys.executable if is_local else None)
-    if python:
-        os.environ["PYSPARK_PYTHON"] = python
-    with _log_settings() as log_settings:
-        options = {
-            "spark.ui.showConsoleProgress": "false",
-            "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={log_settings.as_uri()}",
-            # a worker is forked from a server that has imported this package, not for each task
-            "spark.python.worker.reuse": "true",
-        }
-        if is_local:
-            options |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
-        options |= dict(text.split("=", 1) for text in settings.properties)
-        archives = [f"{settings.archive}#environment"] if settings.archive else []
-        if not is_local:
-            # as files: kernels that are compiled from a zip cannot be cached
-            archives.append(f"{_package()}#{_PACKAGE}")
-            options["spark.executorEnv.PYTHONPATH"] = f"./{_PACKAGE}{os.pathsep}./environment"
-        if archives:
-            options["spark.archives"] = ",".join(archives)
-        if settings.master:
-            builder = builder.master(settings.master)
-        for name, value in options.items():
-            builder = builder.config(name, value)
+    is_local = _is_local(settings.master or _default_master())
+    python = settings.python_bin or os.environ.get("PYSPARK_PYTHON")
+    if python or is_local:
+        # it is read before a session's own settings
+        os.environ["PYSPARK_PYTHON"] = python or sys.executable
+    options = dict(text.split("=", 1) for text in settings.properties)
+    options["spark.ui.showConsoleProgress"] = "false"
+    if settings.master is not None and is_local:
+        options |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+    archives = [f"{settings.archive}#environment"] if settings.archive else []
+    if not is_local:
+        # as files: kernels that are compiled from a zip cannot be cached
+        archives.append(f"{_package()}#{_PACKAGE}")
+        options["spark.executorEnv.PYTHONPATH"] = f"./{_PACKAGE}{os.pathsep}./environment"
+    if archives:
+        options["spark.archives"] = ",".join(archives)
+    if settings.master:
+        builder = builder.master(settings.master)
+    for name, value in options.items():
+        builder = builder.config(name, value)
+    with _quiet() as printed:
         try:
-            session = builder.getOrCreate()
-        except (PySparkException, OSError, RuntimeError) as error:
-            raise MrDedupError(f"Spark does not start: {reason_of(error)}") from error
+            return builder.getOrCreate()
         except Exception as error:
-            if type(error).__module__.partition(".")[0] != "py4j":
+            is_of_spark = type(error).__module__.partition(".")[0] == "py4j"
+            if not is_of_spark and not isinstance(error, (PySparkException, OSError, RuntimeError)):
                 raise
-            raise MrDedupError(f"Spark does not start: {reason_of(error)}") from error
-    return session
+            said = printed().strip().rpartition("\n")[2] if "GATEWAY" in str(error) else ""
+            reason = said or reason_of(error)
+            raise MrDedupError(f"Spark does not start: {reason}") from error
+
+
+def _is_local(master: str) -> bool:
+    return master.startswith("local")
+
+
+def _default_master() -> str:
+    """Return the master that Spark's configuration names, or else that of this machine."""
+    from pyspark.find_spark_home import _find_spark_home
+
+    folder = Path(os.environ.get("SPARK_CONF_DIR") or Path(_find_spark_home()) / "conf")
+    settings = folder / "spark-defaults.conf"
+    text = settings.read_text() if settings.is_file() else ""
+    found = re.search(r"^\s*spark\.master[\s=:]+(\S+)", text, re.M)
+    return os.environ.get("MASTER") or (found[1] if found else "local")
 
 
 def reason_of(error: BaseException) -> str:
@@ -154,12 +184,46 @@ def reason_of(error: BaseException) -> str:
 
 
 @contextlib.contextmanager
-def _log_settings() -> Iterator[Path]:
-    """Yield a file by which Spark logs nothing; MR_DEDUP_SPARK_LOG is another level."""
-    with tempfile.TemporaryDirectory(prefix="mr-dedup-spark-") as folder:
-        path = Path(folder) / "log4j2.properties"
-        path.write_text(_LOG_SETTINGS.format(level=os.environ.get("MR_DEDUP_SPARK_LOG", "off")))
-        yield path
+def _quiet() -> Iterator[Callable[[], str]]:
+    """Have Java that starts in the block print nothing; yield what tells what it has printed.
+
+    With MR_DEDUP_SPARK_LOG, a level of log4j, it prints its log to standard error.
+    """
+    level = os.environ.get("MR_DEDUP_SPARK_LOG")
+    before = os.environ.get("SPARK_SUBMIT_OPTS")
+    with tempfile.TemporaryDirectory(prefix="mr-dedup-spark-") as name:
+        folder = Path(name)
+        settings, printed = folder / "log4j2.properties", folder / "printed"
+        settings.write_text(_LOG_SETTINGS.format(level=level or "off"))
+        option = f"-Dlog4j2.configurationFile={settings.as_uri()}"
+        os.environ["SPARK_SUBMIT_OPTS"] = f"{before} {option}" if before else option
+        try:
+            if level:
+                yield lambda: ""
+            else:
+                with _descriptors_to(printed):
+                    yield lambda: printed.read_text(errors="replace")
+        finally:
+            os.environ.pop("SPARK_SUBMIT_OPTS")
+            if before is not None:
+                os.environ["SPARK_SUBMIT_OPTS"] = before
+
+
+@contextlib.contextmanager
+def _descriptors_to(path: Path) -> Iterator[None]:
+    """Have the standard output and error of processes that start in the block be a file."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    usual = [(number, os.dup(number)) for number in (1, 2)]
+    try:
+        with path.open("wb") as file:
+            for number, _ in usual:
+                os.dup2(file.fileno(), number)
+        yield
+    finally:
+        for number, duplicate in usual:
+            os.dup2(duplicate, number)
+            os.close(duplicate)
 
 
 def _package() -> Path:

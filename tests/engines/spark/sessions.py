@@ -11,10 +11,11 @@ from mr_dedup.engines.spark.sessions import SparkSettings
 
 MARKS = (
     pytest.mark.spark,
-    # PySpark leaves sockets to the garbage collector
+    # PySpark leaves sockets, and the pipe to Java, to the garbage collector
     pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
+    pytest.mark.filterwarnings("ignore:unclosed file <_io.BufferedWriter:ResourceWarning"),
     pytest.mark.filterwarnings(
-        "ignore:Exception ignored in. <socket:pytest.PytestUnraisableExceptionWarning"
+        "ignore:Exception ignored in. <(socket|_io.FileIO):pytest.PytestUnraisableExceptionWarning"
     ),
 )
 

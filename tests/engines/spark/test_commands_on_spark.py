@@ -1,6 +1,9 @@
 """Whole commands on Spark leave what they leave in memory."""
 
 import json
+import os
+import subprocess
+import sys
 
 import pytest
 
@@ -133,6 +136,29 @@ def test_another_master_is_refused_in_one_line(tmp_path, capfd):
         assert main([*words, "--master", "nonsense"]) == 2
         said = capfd.readouterr().err.splitlines()[-1]
         assert said.startswith("mr-dedup: error: Spark does not start: ")
+
+
+def test_java_is_missing(tmp_path):
+    (tmp_path / "a.jsonl").write_text('{"id": 1, "text": "a"}\n')
+    command = [sys.executable, "-m", "mr_dedup", "dedup", str(tmp_path / "a.jsonl"),
+               "-o", str(tmp_path / "out"), "-r", "spark"]  # fmt: skip
+    found = {name: value for name, value in os.environ.items() if name != "JAVA_HOME"}
+    variables = {**found, "PATH": str(tmp_path), "JAVA_HOME": str(tmp_path)}
+    done = subprocess.run(command, env=variables, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    last = done.stderr.splitlines()[-1]
+    assert last.startswith("mr-dedup: error: Spark does not start: ")
+    assert "Traceback" not in done.stderr
+
+
+def test_java_prints_nothing(pages, tmp_path):
+    command = [sys.executable, "-m", "mr_dedup", "pairs", str(pages), "--method", "minhash",
+               "-r", "spark", "--master", "local[2]"]  # fmt: skip
+    with sessions.master("local[2]"):
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.count("\n") > 10
+    assert all(len(line.split("\t")) >= 2 for line in done.stdout.splitlines())
+    assert all(line.startswith("mr-dedup: ") for line in done.stderr.splitlines()), done.stderr
 
 
 def test_options_of_other_engines_are_refused(tmp_path, capfd):

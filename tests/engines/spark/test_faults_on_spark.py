@@ -1,0 +1,131 @@
+"""Executors, their Python, the client: killed at any moment, and the result is the same."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from mr_dedup.cli.main import main
+from tests.engines.spark import sessions
+from tests.engines.spark.test_commands_on_spark import result_of
+from tests.storage.test_commands import made  # noqa: F401 (a fixture)
+
+pytestmark = list(sessions.MARKS)
+
+MASTER = "local-cluster[2,1,1024]"
+EXECUTOR, WORKER = "CoarseGrainedExecutorBackend", "pyspark.daemon"
+
+
+def started(pages, out, *words):
+    command = [sys.executable, "-m", "mr_dedup", "dedup", pages, "-o", out, "-r", "spark",
+               "--master", MASTER, "--reducers", "6", *words]  # fmt: skip
+    with sessions.master(MASTER):
+        return subprocess.Popen(
+            list(map(str, command)), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+
+
+def below(pid):
+    """The processes that a process has started, and those that these have, with their commands."""
+    parents, commands = {}, {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            status = (folder / "stat").read_text().rpartition(")")[2].split()
+            commands[int(folder.name)] = (folder / "cmdline").read_bytes().decode(errors="replace")
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        parents[int(folder.name)] = int(status[1])
+    found, level = {}, {pid}
+    while level:
+        level = {child for child, parent in parents.items() if parent in level}
+        found |= {child: commands.get(child, "") for child in level}
+    return found
+
+
+def with_one(process, what):
+    """Wait until a process has started another one; return all that it has started."""
+    while True:
+        found = below(process.pid)
+        if any(what in command for command in found.values()):
+            return found
+        assert process.poll() is None, process.stderr.read()
+        time.sleep(0.05)
+
+
+def kill_one(process, what, rng):
+    pids = [pid for pid, command in below(process.pid).items() if what in command]
+    if pids:
+        try:
+            os.kill(rng.choice(pids), signal.SIGKILL)
+        except ProcessLookupError:
+            return False
+    return bool(pids)
+
+
+@pytest.fixture(scope="module")
+def expected(made, tmp_path_factory):  # noqa: F811
+    out = tmp_path_factory.mktemp("expected") / "out"
+    assert main(["dedup", str(made / "pages"), "-o", str(out)]) == 0
+    return result_of(out)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_executors_that_are_killed(made, expected, tmp_path, seed):  # noqa: F811
+    rng = random.Random(seed)
+    out = tmp_path / "out"
+    killed = 0
+    with started(made / "pages", out) as process:
+        while process.poll() is None and killed < 3:
+            time.sleep(rng.uniform(0.5, 6))
+            killed += kill_one(process, EXECUTOR if seed % 2 else WORKER, rng)
+        said = process.communicate(timeout=120)[1]
+    assert process.returncode == 0, said
+    assert killed
+    assert result_of(out) == expected
+
+
+def test_a_client_that_is_killed_leaves_no_process_and_is_resumed(made, expected, tmp_path):  # noqa: F811
+    out = tmp_path / "out"
+    with started(made / "pages", out) as process:
+        left = with_one(process, EXECUTOR)
+        process.kill()
+    wait_for_the_end_of(left)
+    assert not out.exists()
+    with started(made / "pages", out, "--resume") as process:
+        said = process.communicate(timeout=120)[1]
+    assert process.returncode == 0, said
+    assert result_of(out) == expected
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_all(made, tmp_path, number):  # noqa: F811
+    out = tmp_path / "out"
+    with started(made / "pages", out) as process:
+        left = with_one(process, WORKER)
+        process.send_signal(number)
+        begun = time.monotonic()
+        said = process.communicate(timeout=20)[1]
+    assert process.returncode == 130
+    assert said.splitlines()[-1] == "mr-dedup: error: interrupted"
+    assert time.monotonic() - begun < 5
+    wait_for_the_end_of(left)
+    assert not out.exists()
+
+
+def wait_for_the_end_of(processes):
+    deadline = time.monotonic() + 30
+    while any(_is_there(pid, command) for pid, command in processes.items()):
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+
+def _is_there(pid, command):
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace") == command != ""
+    except (FileNotFoundError, ProcessLookupError):
+        return False
