@@ -121,13 +121,15 @@ def map_stored(sent: SentJob, number: int, rows: Iterable[Row]) -> Iterator[Row]
     if first is None:
         return
     name = f"tables {number}"
-
-    def tables() -> Iterator[pa.Table]:
-        for _, raw in itertools.chain([first], found):
-            yield from_bytes(raw)
-
-    part = TaskInput(Path(), name, number, tables=tables)
+    stored = [itertools.chain([first], found)]
+    # they are read once: Spark passes them by
+    part = TaskInput(Path(), name, number, tables=lambda: _decoded(stored.pop()))
     yield from _reported(sent, number, f"map task {number} on {name}", partial(sent.job.map, part))
+
+
+def _decoded(rows: Iterable[Row]) -> Iterator[pa.Table]:
+    for _, raw in rows:
+        yield from_bytes(raw)
 
 
 def reduce_rows(sent: SentJob, step: int, number: int, rows: Iterable[Row]) -> Iterator[Row]:
@@ -143,7 +145,6 @@ def reduce_rows(sent: SentJob, step: int, number: int, rows: Iterable[Row]) -> I
     reduce = sent.job.reduces()[step]
     current = [0]
     groups = _groups(rows, current)
-    # numbers of reduce tasks follow those of the tasks before, so that no two counters are equal
     yield from _reported(
         sent, number, f"reduce task {number}", lambda counters: reduce(groups, counters), current
     )
