@@ -4,6 +4,7 @@ import gc
 import os
 import random
 import signal
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -36,6 +37,24 @@ def interrupts_that_reach_commands():
     usual = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, usual)
+
+
+@pytest.fixture(scope="session")
+def cluster():
+    """The Hadoop of ``make hadoop-up`` if it is up, else one for these tests alone."""
+    from tests.engines.hadoop.cluster import DAEMONS, Cluster, default_folder
+
+    cluster = Cluster(default_folder())
+    if len(cluster.running()) == len(DAEMONS):
+        yield cluster
+        return
+    with tempfile.TemporaryDirectory(prefix="mr_dedup-hadoop-") as folder:
+        cluster = Cluster(Path(folder) / "cluster")
+        cluster.up()
+        try:
+            yield cluster
+        finally:
+            cluster.down()
 
 
 @dataclass(frozen=True)

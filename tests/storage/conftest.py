@@ -6,7 +6,6 @@ import time
 import pytest
 
 from mr_dedup.storage.stores import STORES
-from tests.engines.hadoop.conftest import cluster  # noqa: F401 (a fixture)
 from tests.storage import servers, stores
 
 

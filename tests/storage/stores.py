@@ -207,7 +207,8 @@ def forget():
         fsspec.get_filesystem_class(protocol).clear_instance_cache()
     from mr_dedup.storage.stores import STORES, _class_of, _kept
 
-    _class_of(STORES["az"], "az").clear_instance_cache()
+    for scheme in ("az", "hdfs"):
+        _class_of(STORES[scheme], scheme).clear_instance_cache()
     _kept.clear()
 
 

@@ -3,7 +3,6 @@
 import os
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,23 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.engines.hadoop.cluster import DAEMONS, Cluster, default_folder
-
-
-@pytest.fixture(scope="session")
-def cluster() -> Iterator[Cluster]:
-    """The cluster of ``make hadoop-up`` if it is up, else one for these tests alone."""
-    cluster = Cluster(default_folder())
-    if len(cluster.running()) == len(DAEMONS):
-        yield cluster
-        return
-    with tempfile.TemporaryDirectory(prefix="mr_dedup-hadoop-") as folder:
-        cluster = Cluster(Path(folder) / "cluster")
-        cluster.up()
-        try:
-            yield cluster
-        finally:
-            cluster.down()
+from tests.engines.hadoop.cluster import Cluster
 
 
 @dataclass(frozen=True)
