@@ -18,7 +18,7 @@ from mr_dedup.cli.document_arguments import (
     feature_options,
     read_options,
 )
-from mr_dedup.cli.document_inputs import DocumentInputs, remote_identities
+from mr_dedup.cli.document_inputs import DocumentInputs, refuse_hdfs, remote_identities
 from mr_dedup.cli.streams import print_message
 from mr_dedup.errors import MrDedupError, usage_errors
 from mr_dedup.storage.listing import file_info
@@ -120,6 +120,8 @@ def _fetched_result(arguments: argparse.Namespace, uri: str) -> Path:
     """Return a directory with a copy of an earlier result in a store, without its documents."""
     from mr_dedup.pipeline.results import fetch_result
 
+    # tasks read documents of clusters again
+    refuse_hdfs(uri, arguments.runner)
     folder = Path(tempfile.mkdtemp(prefix="against-", dir=arguments.open_scratch().folder))
     name_copies({str(folder): without_secrets(uri)})
     fetch_result(uri, folder)

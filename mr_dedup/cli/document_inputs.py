@@ -138,19 +138,32 @@ def _local_runner(wanted: str, files: Sequence[DocumentFile], small_bytes: int |
     from mr_dedup.formats.documents.chunks import total_bytes
 
     one_process = "memory" if small_bytes is None else "inline"
-    # hdfs-native's threads do not survive the fork of a task, which then waits without end
-    is_in_hdfs = any(file.remote and store_of(file.remote.uri).protocol == "hdfs" for file in files)
+    in_hdfs = [file.remote.uri for file in files if file.remote and is_in_hdfs(file.remote.uri)]
     if wanted != "auto":
         if wanted in ("local", "spark"):
             _refuse_stdin(files, f"-r {wanted}")
-        if wanted == "local" and is_in_hdfs:
-            raise MrDedupError(
-                "-r local: its forked tasks cannot read HDFS; use -r memory, inline or hadoop"
-            )
+        if in_hdfs:
+            refuse_hdfs(in_hdfs[0], wanted)
         return wanted
-    if small_bytes is None or is_in_hdfs or any(file.is_standard_input for file in files):
+    if small_bytes is None or in_hdfs or any(file.is_standard_input for file in files):
         return one_process
     return one_process if total_bytes(files) <= small_bytes else "local"
+
+
+def is_in_hdfs(uri: str) -> bool:
+    """Return whether a URI is of a file in HDFS."""
+    return store_of(uri).protocol == "hdfs"
+
+
+def refuse_hdfs(uri: str, runner: str) -> None:
+    """Raise MrDedupError for a URI in HDFS that tasks of a runner cannot read.
+
+    hdfs-native's threads do not survive the fork of a task, which then waits without end.
+    """
+    if runner == "local" and is_in_hdfs(uri):
+        raise MrDedupError(
+            f"{uri}: -r local: its forked tasks cannot read HDFS; use -r memory, inline or hadoop"
+        )
 
 
 def _refuse_stdin(files: Sequence[DocumentFile], option: str | None) -> None:

@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 from mr_dedup.errors import FormatError, MrDedupError
 from mr_dedup.files.io_errors import writing
 from mr_dedup.interrupts import removed_at_forced_end
-from mr_dedup.storage.datanodes import fork_safe
 from mr_dedup.storage.errors import ChangedError, ShortReadError, is_transient
 from mr_dedup.storage.listing import RemoteFile, file_info
 from mr_dedup.storage.retries import RETRIES, Retries, repeated
@@ -141,9 +140,6 @@ def _request(
         with system.open(path, "rb", size=file.size_bytes, cache_type="none") as source:
             source.seek(piece.start)
             take(source.read(piece.stop - piece.start))
-    elif protocol == "hdfs":
-        with fork_safe():
-            take(system.cat_file(path, start=piece.start, end=piece.stop))
     else:
         take(system.cat_file(path, start=piece.start, end=piece.stop))
 

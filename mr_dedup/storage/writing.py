@@ -13,7 +13,6 @@ from typing import Any
 
 from mr_dedup.errors import MrDedupError
 from mr_dedup.files.io_errors import reading
-from mr_dedup.storage.datanodes import fork_safe
 from mr_dedup.storage.errors import is_missing, storage_errors
 from mr_dedup.storage.listing import exists, files_below
 from mr_dedup.storage.retries import repeated
@@ -69,8 +68,7 @@ def read_small(uri: str) -> bytes:
     system, path = open_store(uri)
 
     def request() -> bytes:
-        with fork_safe() if store_of(uri).protocol == "hdfs" else contextlib.nullcontext():
-            content: bytes = system.cat_file(path)
+        content: bytes = system.cat_file(path)
         return content
 
     return repeated(uri, request)

@@ -78,6 +78,13 @@ def proxied(request):
         yield place
 
 
+@pytest.fixture(params=ALL[:-1])
+def forked(request):
+    """A directory of a store of each kind that forked tasks read: those of HDFS are refused."""
+    with _opened(request) as place:
+        yield place
+
+
 @pytest.fixture(params=[each for each in ALL if each != "http"])
 def listing(request):
     """A directory of a store of each kind that lists files."""

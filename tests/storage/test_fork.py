@@ -34,7 +34,8 @@ def in_a_child(work):
 
 
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
-def test_a_child_reads_what_its_parent_read(place, tmp_path):
+def test_a_child_reads_what_its_parent_read(forked, tmp_path):
+    place = forked
     place.fill("a.jsonl", "b/c.jsonl")
     file = file_info(place.of("a.jsonl"))
     fetch(file, tmp_path / "before")
