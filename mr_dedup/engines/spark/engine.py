@@ -99,7 +99,10 @@ class SparkEngine:
     @property
     def tasks(self) -> int:
         """See Engine.tasks."""
-        return self.settings.partitions or int(self._context.defaultParallelism)
+        if self.settings.partitions:
+            return self.settings.partitions
+        with _spark_errors():
+            return int(self._context.defaultParallelism)
 
     @contextlib.contextmanager
     def stored(self, tables: JobOutput | Iterable[Keyed]) -> Iterator[Dataset]:
@@ -116,12 +119,18 @@ class SparkEngine:
             encoded = tuple(to_bytes(part) for _, table in of_key for part in sliced(table))
             size += sum(map(len, encoded))
             inputs.append(SentInput(len(inputs), f"tables of key {key}", str(key), tables=encoded))
-        rows = self._context.parallelize(inputs, max(1, len(inputs))) if inputs else None
+        with _spark_errors():
+            rows = self._context.parallelize(inputs, len(inputs)) if inputs else None
         yield SparkTables(rows, self._sent_back, size)
 
     @contextlib.contextmanager
     def run(self, job: Job, inputs: Sequence[Input] | Dataset) -> Iterator[JobOutput]:
         """Run ``job``; see Engine.run. It has ended when its output is yielded."""
+        with _spark_errors(), self._run(job, inputs) as output:
+            yield output
+
+    @contextlib.contextmanager
+    def _run(self, job: Job, inputs: Sequence[Input] | Dataset) -> Iterator[JobOutput]:
         session = open_session(self.settings)
         context = session.sparkContext
         if is_on_this_machine(session):
@@ -189,8 +198,9 @@ class SparkEngine:
     def _fetched(self, rows: Any) -> Iterator[Keyed]:
         """Yield the tables of rows, ascending by key; a partition at a time passes the driver."""
         with TableStore(_MEMORY_BYTES, self.staging) as store:
-            for (key, _, _), raw in _errors_of(rows.filter(_is_table).toLocalIterator()):
-                store.add(key, from_bytes(raw))
+            with _spark_errors():
+                for (key, _, _), raw in rows.filter(_is_table).toLocalIterator():
+                    store.add(key, from_bytes(raw))
             yield from store.tables()
 
     def _sent_back(self, rows: Any) -> Iterator[Keyed]:
@@ -234,16 +244,14 @@ class _Run:
         # it ends when the job does
         pool.shutdown(wait=False)
         try:
-            with Progress() as progress:
+            with _spark_errors(), Progress() as progress:
                 self._watch(future, progress)
-            found = future.result(_END_SECONDS)
-        except BaseException as error:
-            self._context.cancelJobGroup(self._group)
+                found = future.result(_END_SECONDS)
+        except BaseException:
+            with contextlib.suppress(Exception):
+                self._context.cancelJobGroup(self._group)
             self._raise_mistake()
-            reported = _error_of(error)
-            if reported is error:
-                raise
-            raise reported from error
+            raise
         self._raise_mistake()
         return found
 
@@ -308,21 +316,21 @@ def _is_table(row: Row) -> bool:
     return row[0][0] != COUNTERS
 
 
-def _errors_of(rows: Iterator[T]) -> Iterator[T]:
+@contextlib.contextmanager
+def _spark_errors() -> Iterator[None]:
+    """Raise what Spark reports in the block as MrDedupError; a bug of a task as RuntimeError."""
     try:
-        yield from rows
+        yield
     except Exception as error:
-        reported = _error_of(error)
-        if reported is error:
+        if type(error).__module__.partition(".")[0] not in ("py4j", "pyspark"):
             raise
-        raise reported from error
+        raise _error_of(error) from error
 
 
-def _error_of(error: BaseException) -> BaseException:
-    """Return what to raise for an error of Spark; a bug of a task stays one."""
-    if type(error).__module__.partition(".")[0] not in ("py4j", "pyspark"):
-        return error
+def _error_of(error: Exception) -> Exception:
     reason = reason_of(error)
+    if "stopped SparkContext" in reason:
+        return MrDedupError("Spark: its session has ended; is the master out of reach?")
     if reason.startswith("ModuleNotFoundError"):
         return MrDedupError(f"Spark: the Python of executors lacks a package: {reason}")
     if TRACEBACK in str(error) and not reason.startswith("pyspark."):

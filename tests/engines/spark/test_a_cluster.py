@@ -1,0 +1,93 @@
+"""A cluster of Spark: a master and workers of their own, to which this package is sent."""
+
+import contextlib
+import os
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from mr_dedup.cli.main import main
+from tests.engines.spark import sessions
+from tests.engines.spark.test_commands_on_spark import result_of
+from tests.storage.test_commands import made  # noqa: F401 (a fixture)
+
+pytestmark = list(sessions.MARKS)
+
+
+@pytest.fixture(scope="module")
+def master(tmp_path_factory):
+    """Yield the URL of a master with two workers, whose Python does not find this package."""
+    from pyspark.find_spark_home import _find_spark_home
+
+    folder = tmp_path_factory.mktemp("cluster")
+    run = [str(Path(_find_spark_home()) / "bin" / "spark-class")]
+    variables = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    deploy = "org.apache.spark.deploy"
+    with contextlib.ExitStack() as stack:
+
+        def start(name, *words):
+            log = (folder / f"{name}.log").open("wb")
+            stack.callback(log.close)
+            process = subprocess.Popen(
+                [*run, *words], stdout=log, stderr=log, env=variables, cwd=folder
+            )
+            stack.callback(process.wait)
+            stack.callback(process.terminate)
+            return folder / f"{name}.log"
+
+        log = start("master", f"{deploy}.master.Master", "--host", "127.0.0.1", "--port", "0",
+                    "--webui-port", "0")  # fmt: skip
+        found = said(log, r"spark://127\.0\.0\.1:\d+")
+        for number in range(2):
+            worker = start(f"worker-{number}", f"{deploy}.worker.Worker", "--cores", "1",
+                           "--memory", "1g", "--webui-port", "0",
+                           "--work-dir", str(folder / "work"), found)  # fmt: skip
+            said(worker, "Successfully registered with master")
+        yield found
+
+
+def said(log, pattern):
+    deadline = time.monotonic() + 60
+    while (found := re.search(pattern, log.read_text(errors="replace"))) is None:
+        assert time.monotonic() < deadline, log.read_text(errors="replace")
+        time.sleep(0.1)
+    return found[0]
+
+
+def test_a_command_on_a_cluster(master, made, tmp_path):  # noqa: F811
+    assert main(["dedup", str(made / "pages"), "-o", str(tmp_path / "here")]) == 0
+    command = [sys.executable, "-m", "mr_dedup", "dedup", str(made / "pages"), "-o",
+               str(tmp_path / "out"), "-r", "spark", "--master", master, "--reducers", "3",
+               "--python-bin", sys.executable, "-D", "spark.executor.memory=512m"]  # fmt: skip
+    root = Path(__file__).parents[3]
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=False, cwd=root, timeout=300
+    )
+    assert done.returncode == 0, done.stderr
+    assert all(line.startswith("mr-dedup: ") for line in done.stderr.splitlines()), done.stderr
+    assert result_of(tmp_path / "out") == result_of(tmp_path / "here")
+
+
+def test_a_python_without_this_packages_needs(master, made, tmp_path):  # noqa: F811
+    bare = tmp_path / "bare"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(bare)], check=True)
+    command = [sys.executable, "-m", "mr_dedup", "dedup", str(made / "pages"), "-o",
+               str(tmp_path / "out"), "-r", "spark", "--master", master,
+               "--python-bin", str(bare / "bin" / "python")]  # fmt: skip
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+    assert done.returncode == 2, done.stderr
+    last = done.stderr.splitlines()[-1]
+    assert last.startswith("mr-dedup: error: Spark: the Python of executors lacks a package")
+    assert "No module named" in last
+
+
+def test_a_cluster_out_of_reach_is_one_line(made, tmp_path):  # noqa: F811
+    command = [sys.executable, "-m", "mr_dedup", "dedup", str(made / "pages"), "-o",
+               str(tmp_path / "out"), "-r", "spark", "--master", "spark://127.0.0.1:9"]  # fmt: skip
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[-1].startswith("mr-dedup: error: Spark")
