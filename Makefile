@@ -90,7 +90,7 @@ examples: $(READY) ## run every example
 		echo "== $$example"; PATH="$(abspath $(BIN)):$$PATH" sh $$example || exit 1; \
 	done
 	@for example in examples/*.py; do \
-		echo "== $$example"; $(BIN)/python $$example || exit 1; \
+		echo "== $$example"; PATH="$(abspath $(BIN)):$$PATH" python $$example || exit 1; \
 	done
 
 $(VENV)/.bench-ready: $(READY)
