@@ -183,7 +183,10 @@ def test_mistakes_are_one_line(tmp_path, capfd, corpus):
         (["--method", "minhash", "--design", "4-tables"], "--design: not used by documents"),
         (["--method", "minhash", "--shingles", "words:0"], "length must be from 1 to "),
         (["--method", "minhash", "-o", out], "exists; give --overwrite to replace it"),
-        (["--method", "minhash", "--reducers", 2], "--reducers: needs -r hadoop or -r emr"),
+        (
+            ["--method", "minhash", "--reducers", 2],
+            "--reducers: needs -r hadoop, -r emr or -r spark",
+        ),
         (["--verify", "0.8"], "--verify: needs --method, is not used for fingerprints"),
         (["--features", "words:1"], "--features: needs --method"),
         (["--text-field", "text"], "--text-field: needs --method"),

@@ -136,7 +136,7 @@ def test_mistakes_are_one_line_and_write_nothing(tmp_path, capfd):
         ([path, "-o", out, "--features", "words:0"], "--features must be"),
         ([path, "-o", out, "--stop-words", "xx"], "--stop-words must be one of"),
         ([path, "-o", out, "--id-field", "text"], "--id-field"),
-        ([path, "-o", out, "--reducers", "3"], "--reducers: needs -r hadoop or -r emr"),
+        ([path, "-o", out, "--reducers", "3"], "--reducers: needs -r hadoop, -r emr or -r spark"),
         (["s4://x/x.jsonl", "-o", out], "s4://x/x.jsonl: not a URI of a known store"),
         ([path, "-o", "https://x/idf.parquet"], "https://x/idf.parquet: https:// is only read"),
     ]:

@@ -201,7 +201,7 @@ def test_mistakes_are_one_line(corpus, capfd, tmp_path, runner):
         ([*good, "--with", tmp_path / "bad.longs"], "bad.longs, byte 800: ends inside a long"),
         ([*good, "-k", "65"], "k must be from 0 to 64, not 65"),
         ([*good, "--design", "5-tables"], "design for k = 3 must be one of"),
-        ([*good, "--reducers", "3"], "--reducers: needs -r hadoop or -r emr"),
+        ([*good, "--reducers", "3"], "--reducers: needs -r hadoop, -r emr or -r spark"),
         (["s4://b/a.longs"], "s4://b/a.longs: not a URI of a known store"),
         ([*good, "--with", "s4://b/a.longs"], "s4://b/a.longs: not a URI of a known store"),
         ([*good, "-o", "https://b/pairs.tsv"], "https://b/pairs.tsv: https:// is only read"),
