@@ -44,26 +44,7 @@ class _LocalError(Exception):
         self.error = error
 
 
-def read_piece(file: RemoteFile, piece: Piece, retries: Retries = RETRIES) -> bytes:
-    """Return a piece of a file.
-
-    Raises MrDedupError, ChangedError if the store says that the file is another one now.
-    """
-    parts: list[bytes] = []
-
-    def write(data: bytes, offset: int) -> None:
-        parts.append(data)
-
-    try:
-        _copy_piece(file, piece, write, retries)
-    except NoRangesError:
-        _copy_piece(file, piece, write, retries, skips=True)
-    return b"".join(parts)
-
-
-def _copy_piece(
-    file: RemoteFile, piece: Piece, write: Write, retries: Retries, skips: bool = False
-) -> None:
+def _copy_piece(file: RemoteFile, piece: Piece, write: Write, retries: Retries) -> None:
     """Pass a piece of a file to ``write``, in order; a repeated request reads what is missing.
 
     Raises NoRangesError for a server that sends whole files only, and what ``write`` raises.
@@ -91,7 +72,7 @@ def _copy_piece(
         if arrived == piece.stop:
             return None
         try:
-            _request(file, system, path, Piece(arrived, piece.stop), take, skips)
+            _request(file, system, path, Piece(arrived, piece.stop), take)
         except NoRangesError as error:
             return error
         except _LocalError as error:
@@ -121,13 +102,11 @@ def _copy_piece(
         raise refused
 
 
-def _request(
-    file: RemoteFile, system: Any, path: str, piece: Piece, take: Take, skips: bool
-) -> None:
+def _request(file: RemoteFile, system: Any, path: str, piece: Piece, take: Take) -> None:
     """Pass what a store sends of a piece to ``take``; ChangedError if it is of another version."""
     protocol = store_of(file.uri).protocol
     if protocol == "http":
-        read_range(system, path, file, piece.start, piece.stop, take, skips)
+        read_range(system, path, file, piece.start, piece.stop, take)
     elif protocol == "s3":
         _request_of_s3(file, system, path, piece, take)
     elif protocol == "gs" and file.version:

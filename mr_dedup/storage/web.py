@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from mr_dedup.storage.errors import ChangedError, ShortReadError
+from mr_dedup.storage.errors import ChangedError
 from mr_dedup.storage.listing import RemoteFile
 
 _CHUNK_BYTES = 1 << 20
@@ -27,7 +27,6 @@ def read_range(
     start: int,
     stop: int,
     take: Take,
-    skips: bool = False,
 ) -> None:
     """Pass bytes ``start`` to ``stop`` of a file to ``take``, as they arrive.
 
@@ -38,10 +37,10 @@ def read_range(
         start: The first byte.
         stop: The byte after the last.
         take: Called from another thread.
-        skips: Whether to read all before ``start`` from a server that sends whole files only.
 
     Raises:
-        NoRangesError: For such a server, if not ``skips``.
+        NoRangesError: For a server that sends whole files only, if the file is not read from its
+            begin.
         ChangedError: If the server sends another version or size than the one of ``file``.
         Exception: Those of aiohttp and of ``take``.
     """
@@ -57,10 +56,8 @@ def read_range(
             response.raise_for_status()
             _require_version(file, response.headers)
             size = stop - start
-            if response.status != 206:
-                if start and not skips:
-                    raise NoRangesError("the server sends whole files only")
-                await _skip(response.content, start)
+            if response.status != 206 and start:
+                raise NoRangesError("the server sends whole files only")
             while size and (data := await response.content.read(min(size, _CHUNK_BYTES))):
                 take(data)
                 size -= len(data)
@@ -75,11 +72,3 @@ def _require_version(file: RemoteFile, headers: Any) -> None:
     other_version = version and file.version and version != file.version
     if other_version or (size.isdecimal() and int(size) != file.size_bytes):
         raise ChangedError(file.uri)
-
-
-async def _skip(stream: Any, size: int) -> None:
-    while size:
-        data = await stream.read(min(size, _CHUNK_BYTES))
-        if not data:
-            raise ShortReadError("a response that ends too early")
-        size -= len(data)

@@ -2,7 +2,6 @@
 
 import itertools
 import json
-import sys
 
 import pytest
 
@@ -101,7 +100,6 @@ def test_results_that_differ_are_a_mismatch(tmp_path):
         require_equal_results(one, other)
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_cpu_seconds_of_a_process_grow(store, tmp_path):
     (tmp_path / "large").mkdir()
     (tmp_path / "large" / "a").write_bytes(bytes(50_000_000))

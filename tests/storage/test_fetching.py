@@ -14,9 +14,10 @@ import pytest
 from mr_dedup.errors import FormatError, MrDedupError
 from mr_dedup.storage import fetching
 from mr_dedup.storage.errors import ChangedError
-from mr_dedup.storage.fetching import Piece, fetch, read_piece
+from mr_dedup.storage.fetching import fetch
 from mr_dedup.storage.listing import file_info, list_files
 from mr_dedup.storage.retries import Retries
+from mr_dedup.storage.scratch import Wanted, fetch_range
 from mr_dedup.storage.writing import read_small
 from tests.files.test_outputs import files_of_at_most
 from tests.storage import servers
@@ -50,11 +51,18 @@ def test_names_with_strange_characters(place, tmp_path):
         assert fetched(place, name, tmp_path / str(number)) == name.encode()
 
 
-def test_pieces(place):
+def piece_of(file, start, stop, folder):
+    """A range of a file, by a copy of it."""
+    path = folder / f"{start}-{stop}"
+    fetch_range(Wanted(file, start, stop), path, None)
+    return path.read_bytes()[start:stop]
+
+
+def test_pieces(place, tmp_path):
     place.write("a.bin", LARGE[:1000])
     file = file_info(place.of("a.bin"))
     for start, stop in ((0, 1000), (0, 1), (999, 1000), (100, 200), (0, 0), (1000, 1000)):
-        assert read_piece(file, Piece(start, stop)) == LARGE[start:stop]
+        assert piece_of(file, start, stop, tmp_path) == LARGE[start:stop]
 
 
 def test_a_copy_is_not_made_over_a_file(place, tmp_path):
@@ -197,7 +205,7 @@ def test_web_servers_of_all_kinds(web, tmp_path, pool, how):
     assert fetched(web, "a.gz", tmp_path / "copy", pool) == LARGE
     file = file_info(web.of("a.gz"))
     if file.size_bytes is not None:
-        assert read_piece(file, Piece(100_000, 100_100)) == LARGE[100_000:100_100]
+        assert piece_of(file, 100_000, 100_100, tmp_path) == LARGE[100_000:100_100]
 
 
 def test_a_server_that_sends_whole_files_sends_one_once(web, tmp_path, pool):

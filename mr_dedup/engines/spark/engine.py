@@ -118,7 +118,7 @@ class SparkEngine:
         for key, of_key in itertools.groupby(tables, itemgetter(0)):
             encoded = tuple(to_bytes(part) for _, table in of_key for part in sliced(table))
             size += sum(map(len, encoded))
-            inputs.append(SentInput(len(inputs), f"tables of key {key}", str(key), tables=encoded))
+            inputs.append(SentInput(len(inputs), f"tables of key {key}", tables=encoded, key=key))
         with _spark_errors():
             rows = self._context.parallelize(inputs, len(inputs)) if inputs else None
         yield SparkTables(rows, self._sent_back, size)
@@ -206,7 +206,7 @@ class SparkEngine:
     def _sent_back(self, rows: Any) -> Iterator[Keyed]:
         for item in [] if rows is None else rows.toLocalIterator():
             for raw in item.tables or ():
-                yield int(item.path), from_bytes(raw)
+                yield item.key, from_bytes(raw)
 
 
 class _Lazily:

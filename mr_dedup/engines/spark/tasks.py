@@ -98,6 +98,7 @@ class SentInput:
         path: Where it is; of one with ``content`` the name alone matters, for its endings.
         content: The file itself, if it is sent along.
         tables: Encoded tables, for an input that the client made of tables.
+        key: The key of these.
     """
 
     number: int
@@ -105,6 +106,7 @@ class SentInput:
     path: str = ""
     content: bytes | None = None
     tables: tuple[bytes, ...] | None = None
+    key: int = 0
 
 
 def map_inputs(sent: SentJob, inputs: Iterable[SentInput]) -> Iterator[Row]:

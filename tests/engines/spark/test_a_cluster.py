@@ -13,7 +13,6 @@ import pytest
 from mr_dedup.cli.main import main
 from tests.engines.spark import sessions
 from tests.engines.spark.test_commands_on_spark import result_of
-from tests.storage.test_commands import made  # noqa: F401 (a fixture)
 
 pytestmark = list(sessions.MARKS)
 
@@ -58,7 +57,7 @@ def said(log, pattern):
     return found[0]
 
 
-def test_a_command_on_a_cluster(master, made, tmp_path):  # noqa: F811
+def test_a_command_on_a_cluster(master, made, tmp_path):
     assert main(["dedup", str(made / "pages"), "-o", str(tmp_path / "here")]) == 0
     command = [sys.executable, "-m", "mr_dedup", "dedup", str(made / "pages"), "-o",
                str(tmp_path / "out"), "-r", "spark", "--master", master, "--reducers", "3",
@@ -72,7 +71,7 @@ def test_a_command_on_a_cluster(master, made, tmp_path):  # noqa: F811
     assert result_of(tmp_path / "out") == result_of(tmp_path / "here")
 
 
-def test_a_python_without_this_packages_needs(master, made, tmp_path):  # noqa: F811
+def test_a_python_without_this_packages_needs(master, made, tmp_path):
     bare = tmp_path / "bare"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(bare)], check=True)
     command = [sys.executable, "-m", "mr_dedup", "dedup", str(made / "pages"), "-o",
@@ -85,7 +84,7 @@ def test_a_python_without_this_packages_needs(master, made, tmp_path):  # noqa: 
     assert "No module named" in last
 
 
-def test_a_cluster_out_of_reach_is_one_line(made, tmp_path):  # noqa: F811
+def test_a_cluster_out_of_reach_is_one_line(made, tmp_path):
     command = [sys.executable, "-m", "mr_dedup", "dedup", str(made / "pages"), "-o",
                str(tmp_path / "out"), "-r", "spark", "--master", "spark://127.0.0.1:9"]  # fmt: skip
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)

@@ -10,7 +10,6 @@ import pytest
 from mr_dedup.cli.main import main
 from mr_dedup.formats.documents import chunks
 from tests.engines.spark import sessions
-from tests.storage.test_commands import made  # noqa: F401 (a fixture)
 
 pytestmark = list(sessions.MARKS)
 
@@ -24,7 +23,7 @@ def spark(request):
 
 
 @pytest.fixture
-def pages(made):  # noqa: F811
+def pages(made):
     return made / "pages"
 
 
@@ -94,7 +93,7 @@ def test_fingerprint(spark, pages, tmp_path, capfd):
 
 
 @pytest.mark.parametrize("reducers", [1, 5])
-def test_other_jobs(spark, made, pages, tmp_path, capfd, reducers):  # noqa: F811
+def test_other_jobs(spark, made, pages, tmp_path, capfd, reducers):
     longs, queries = made / "longs" / "corpus-00000.longs", made / "longs" / "queries.longs"
     for name, words in {"memory": ["-r", "memory"], "spark": spark}.items():
         out = tmp_path / name

@@ -13,7 +13,6 @@ import pytest
 from mr_dedup.cli.main import main
 from tests.engines.spark import sessions
 from tests.engines.spark.test_commands_on_spark import result_of
-from tests.storage.test_commands import made  # noqa: F401 (a fixture)
 
 pytestmark = list(sessions.MARKS)
 
@@ -68,14 +67,14 @@ def kill_one(process, what, rng):
 
 
 @pytest.fixture(scope="module")
-def expected(made, tmp_path_factory):  # noqa: F811
+def expected(made, tmp_path_factory):
     out = tmp_path_factory.mktemp("expected") / "out"
     assert main(["dedup", str(made / "pages"), "-o", str(out)]) == 0
     return result_of(out)
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_executors_that_are_killed(made, expected, tmp_path, seed):  # noqa: F811
+def test_executors_that_are_killed(made, expected, tmp_path, seed):
     rng = random.Random(seed)
     out = tmp_path / "out"
     killed = 0
@@ -89,7 +88,7 @@ def test_executors_that_are_killed(made, expected, tmp_path, seed):  # noqa: F81
     assert result_of(out) == expected
 
 
-def test_a_client_that_is_killed_leaves_no_process_and_is_resumed(made, expected, tmp_path):  # noqa: F811
+def test_a_client_that_is_killed_leaves_no_process_and_is_resumed(made, expected, tmp_path):
     out = tmp_path / "out"
     with started(made / "pages", out) as process:
         left = with_one(process, EXECUTOR)
@@ -103,7 +102,7 @@ def test_a_client_that_is_killed_leaves_no_process_and_is_resumed(made, expected
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_ends_all(made, tmp_path, number):  # noqa: F811
+def test_a_signal_ends_all(made, tmp_path, number):
     out = tmp_path / "out"
     with started(made / "pages", out) as process:
         left = with_one(process, WORKER)

@@ -1,0 +1,3 @@
+"""What commands on Spark read."""
+
+from tests.storage.test_commands import made  # noqa: F401 (a fixture)
