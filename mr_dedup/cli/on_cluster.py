@@ -83,9 +83,18 @@ def settings_for(arguments: argparse.Namespace) -> ClusterSettings | None:
         return _cluster_settings(arguments)
     taken = set(_TAKEN_BY_SPARK) if arguments.runner == "spark" else set()
     _refuse_cluster_arguments(arguments, set(arguments.cluster_arguments) - taken)
-    if arguments.runner == "spark" and arguments.cores is not None:
-        raise MrDedupError("--cores: not used by -r spark; see --master, as in --master 'local[4]'")
+    if arguments.runner == "spark":
+        _check_spark(arguments)
     return None
+
+
+def _check_spark(arguments: argparse.Namespace) -> None:
+    from mr_dedup.engines.spark.sessions import require_pyspark
+
+    if arguments.cores is not None:
+        raise MrDedupError("--cores: not used by -r spark; see --master, as in --master 'local[4]'")
+    # before a command has made anything
+    require_pyspark()
 
 
 _TAKEN_BY_SPARK = ("master", "reducers", "properties", "archive", "python_bin")

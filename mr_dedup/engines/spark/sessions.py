@@ -65,6 +65,12 @@ def is_on_this_machine(session: Any) -> bool:
     return _is_local(session.sparkContext.master)
 
 
+def require_pyspark() -> None:
+    """Raise MrDedupError if PySpark is not installed."""
+    if importlib.util.find_spec("pyspark") is None:
+        raise MrDedupError("-r spark needs PySpark: pip install 'mr-dedup[spark]'")
+
+
 def open_session(settings: SparkSettings) -> Any:
     """Return the session of this process; start one, which ends with the process.
 
@@ -74,8 +80,7 @@ def open_session(settings: SparkSettings) -> Any:
         MrDedupError: If PySpark or Java is not there, the cluster is out of reach, or the session
             that is there has other settings.
     """
-    if importlib.util.find_spec("pyspark") is None:
-        raise MrDedupError("-r spark needs PySpark: pip install 'mr-dedup[spark]'")
+    require_pyspark()
     from pyspark.sql import SparkSession
 
     settings = replace(settings, partitions=None)

@@ -1,5 +1,6 @@
 """Whole commands on Spark leave what they leave in memory."""
 
+import importlib.util
 import json
 import os
 import subprocess
@@ -148,6 +149,16 @@ def test_java_is_missing(tmp_path):
     last = done.stderr.splitlines()[-1]
     assert last.startswith("mr-dedup: error: Spark does not start: ")
     assert "Traceback" not in done.stderr
+
+
+def test_pyspark_is_missing(tmp_path, capfd, monkeypatch):
+    (tmp_path / "a.jsonl").write_text('{"id": 1, "text": "a"}\n')
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    words = ["dedup", str(tmp_path / "a.jsonl"), "-o", str(tmp_path / "out"), "-r", "spark"]
+    assert main(words) == 2
+    said = capfd.readouterr().err
+    assert said == "mr-dedup: error: -r spark needs PySpark: pip install 'mr-dedup[spark]'\n"
+    assert [path.name for path in tmp_path.iterdir()] == ["a.jsonl"]
 
 
 def test_java_prints_nothing(pages, tmp_path):
