@@ -82,14 +82,14 @@ class MemoryEngine:
             tasks = stack.enter_context(OrderedTasks(self._threads, self._memory_bytes))
             run = _Run(tasks, progress, Counters())
             left = self._maps(job, inputs, run)
-            for reduce in job.reduces():
+            for reduce in job.reduce_tasks():
                 store = stack.enter_context(TableStore(self._memory_bytes, self._folder))
                 left = self._reduced(reduce, left, store, run)
             yield JobOutput(_ending(left, progress), run.counters)
 
     def _maps(self, job: Job, inputs: Sequence[Input] | Dataset, run: _Run) -> Iterator[Keyed]:
         tasks = [
-            (f"map task {part.number} on {part.name}", partial(job.map, part))
+            (f"map task {part.number} on {part.name}", partial(job.map_task, part))
             for part in self._task_inputs(inputs)
         ]
         return self._in_order("map", tasks, run)

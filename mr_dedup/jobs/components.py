@@ -70,8 +70,8 @@ class ComponentsJob(Job, frozen=True, kw_only=True):
         In memory: the forest; see UnionFind.
         """
         forest = UnionFind()
-        assert part.tables is not None
-        for left, right in map(edges_of, part.tables()):
+        for _, table in part.keyed_tables():
+            left, right = edges_of(table)
             forest.add(left, right)
             counters[EDGES] += left.size
         labels = forest.labels()

@@ -7,9 +7,11 @@ does not depend on it.
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from pathlib import Path
 from typing import ClassVar
 
@@ -17,6 +19,7 @@ import msgspec
 import pyarrow as pa
 
 from mr_dedup.formats.documents.hadoop_lines import HadoopSplit
+from mr_dedup.formats.shards import SHARDS_SUFFIX, ShardList, write_shard
 from mr_dedup.jobs.part_cache import PartCache
 from mr_dedup.storage.scratch import OpenScratch
 
@@ -62,13 +65,38 @@ class TaskInput:
     next_path: Path | None = None
     tables: Callable[[], Iterator[pa.Table]] | None = None
 
+    @property
+    def has_tables(self) -> bool:
+        """Whether the task reads tables that jobs have left."""
+        return self.tables is not None or self.path.name.endswith(SHARDS_SUFFIX)
+
+    def keyed_tables(self) -> Iterator[Keyed]:
+        """Yield the tables of a task that reads tables: of shards each with the key of its shard.
+
+        Those that the engine stores have the number of the input.
+        """
+        if self.tables is None:
+            if not self.has_tables:
+                raise ValueError(f"{self.name}: expected tables")
+            yield from ShardList.read(self.path).tables()
+            return
+        for table in self.tables():
+            yield self.number, table
+
 
 class Job(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """A computation in a map step and any number of reduce steps; its fields are its options.
 
     Subclasses validate in ``__post_init__``, raising ValueError or MrDedupError. The fields are
     of types that msgspec encodes as JSON, which is how options reach tasks of other processes.
+
+    Attributes:
+        shards: A directory, a path or URI, where the tasks of the last step write what they yield,
+            a shard for each key; the result of the job is then a row for each shard. The tables
+            of a key must come from one task.
     """
+
+    shards: str | None = None
 
     side_files: ClassVar[tuple[str, ...]] = ()
     """The fields that are paths of files which every task reads; None where there is no file."""
@@ -84,9 +112,29 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         """Return the reduce steps, in order: each gets what the step before yielded."""
         return ()
 
+    def map_task(self, part: TaskInput, counters: Counters) -> Iterator[Keyed]:
+        """Return what a map task of an engine yields: of ``map``, or rows of its shards."""
+        tables = self.map(part, counters)
+        return tables if self.shards is None or self.reduces() else _written(tables, self.shards)
+
+    def reduce_tasks(self) -> Sequence[Reduce]:
+        """Return the reduce steps that an engine runs: the last one may write shards."""
+        reduces = list(self.reduces())
+        if self.shards is not None and reduces:
+            last, folder = reduces[-1], self.shards
+            reduces[-1] = lambda groups, counters: _written(last(groups, counters), folder)
+        return reduces
+
     def warm_up(self) -> None:
         """Compile and load what tasks need: called once, before tasks are forked."""
 
     def lines(self, table: pa.Table) -> bytes:
         """Return a table of the result as lines of text."""
         raise NotImplementedError
+
+
+def _written(tables: Iterator[Keyed], folder: str) -> Iterator[Keyed]:
+    """Write tables to shards, one for each key; yield a row for each."""
+    for key, of_key in itertools.groupby(tables, itemgetter(0)):
+        shard = write_shard(folder, key, (table for _, table in of_key))
+        yield key, pa.table({"rows": [shard.rows], "size_bytes": [shard.size_bytes]})

@@ -30,6 +30,7 @@ from mr_dedup.hamming.partitions import Fingerprints, Partitioning, PartitionJoi
 from mr_dedup.hamming.planner import DEFAULT_MEMORY_BYTES, parts_for, plan_self
 from mr_dedup.jobs.contract import Counters, Group, Job, Keyed, Reduce, TaskInput
 from mr_dedup.jobs.fingerprint_chunks import chunk_of
+from mr_dedup.jobs.row_columns import fingerprints_in
 
 BATCH_SIZE = 1 << 21
 """Fingerprints that are made distinct and scattered at a time: 16 MB, and four copies."""
@@ -99,9 +100,8 @@ class JoinJob(Job, frozen=True, kw_only=True):
         counters["chunks"] += 1
 
     def _batches(self, part: TaskInput) -> Iterator[Fingerprints]:
-        if part.tables is not None:
-            # numba compiles kernels anew for arrays that are read-only
-            return (np.array(table["fingerprint"], np.uint64) for table in part.tables())
+        if part.has_tables:
+            return (fingerprints_in(table) for _, table in part.keyed_tables())
         return chunk_of(part, self.corpus_format, self.byte_order).batches(BATCH_SIZE)
 
     def reduces(self) -> Sequence[Reduce]:

@@ -11,17 +11,17 @@ their numbers and stay kept; their clusters are found by their fingerprints, com
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from mr_dedup.clusters.components import Labels
-from mr_dedup.clusters.decisions import resolve, warm_up
+from mr_dedup.clusters.decisions import Decisions, resolve, warm_up
 from mr_dedup.clusters.documents import ClusteredDocuments
 from mr_dedup.clusters.keep_policy import KeepPolicy
 from mr_dedup.errors import MrDedupError
@@ -58,8 +58,36 @@ _BUFFERED_BYTES = 64 << 20
 _Clustered = tuple[DocumentBatch, ClusteredRows, NDArray[np.int64]]
 """A batch, which of its documents are in clusters, and the rows of these in their chunk."""
 
+Locate = Callable[[pa.Table, NDArray[np.int64]], pa.Table]
+"""Adds to documents of a chunk, given their rows, where they are."""
+
 EARLIER = -1
 """The chunk of all documents that an earlier run kept; their rows are their numbers."""
+
+
+class Resolved(NamedTuple):
+    """What is decided on documents of whole clusters: rows of the tables of these, in order."""
+
+    table: pa.Table
+    documents: ClusteredDocuments
+    decisions: Decisions
+
+    def decided(self) -> pa.Table:
+        """Return the decisions as a table."""
+        documents, decisions = self.documents, self.decisions
+        return pa.table(
+            {
+                "chunk": self.table["chunk"],
+                "row": self.table["row"],
+                "cluster": documents.clusters,
+                "kept_id": documents.ids.take(pa.array(decisions.kept_rows)),
+                "kept_chunk": documents.files[decisions.kept_rows],
+                "kept_row": documents.positions[decisions.kept_rows],
+                "distance_bits": decisions.distances,
+                "similarity": decisions.similarities,
+                "reason": decisions.reasons,
+            }
+        )
 
 
 class ResolveJob(DocumentJob, frozen=True, kw_only=True):
@@ -125,16 +153,32 @@ class ResolveJob(DocumentJob, frozen=True, kw_only=True):
         chunk = chunk_of(part, self.format)
         is_earlier = self.earlier_from is not None and chunk.number >= self.earlier_from
         cached = None if is_earlier else take_sets(part.cache, chunk.number)
+        locate = self.locating(EARLIER if is_earlier else chunk.number)
         if cached is not None:
-            yield from self._of_cached(chunk, cached)
+            yield from self._of_cached(chunk, cached, locate)
         elif is_earlier:
-            yield from self._of_texts(EARLIER, self._earlier(part, counters))
+            yield from self._of_texts(self._earlier(part, counters), locate)
         else:
-            yield from self._of_texts(chunk.number, self._clustered(part, counters))
+            yield from self._of_texts(self._clustered(part, counters), locate)
 
-    def _of_cached(self, chunk: DocumentChunk, cached: Iterator[pa.Table]) -> Iterator[Keyed]:
+    def rows_of(self, chunk: int) -> tuple[ClusteredRows, int]:
+        """Return the clustered documents of a chunk, and how many documents it has."""
+        return self.rows.of(chunk)
+
+    def locating(self, chunk: int) -> Locate:
+        """Return what adds to documents of a chunk, given their rows, where they are."""
+
+        def locate(table: pa.Table, rows: NDArray[np.int64]) -> pa.Table:
+            table = table.append_column("row", pa.array(rows))
+            return table.append_column("chunk", pa.array(np.full(len(table), chunk)))
+
+        return locate
+
+    def _of_cached(
+        self, chunk: DocumentChunk, cached: Iterator[pa.Table], locate: Locate
+    ) -> Iterator[Keyed]:
         """Yield the clustered documents of a chunk whose sets of shingles are cached."""
-        of_chunk, _ = self.rows.of(chunk.number)
+        of_chunk, _ = self.rows_of(chunk.number)
         done = 0
         for tables in _grouped(cached, _BUFFERED_BYTES):
             count = sum(map(len, tables))
@@ -143,16 +187,16 @@ class ResolveJob(DocumentJob, frozen=True, kw_only=True):
                 order, slices = _by_key(_reduce_keys(clustered.labels, self.reduce_keys))
                 clustered = clustered.chosen(order)
                 table = self._with_sets(tables, clustered)
-                table = _located(table, chunk.number, clustered.numbers + done)
+                table = locate(table, clustered.numbers + done)
                 for key, rows in slices:
                     yield key, table[rows]
             done += count
 
-    def _of_texts(self, number: int, found: Iterator[_Clustered]) -> Iterator[Keyed]:
+    def _of_texts(self, found: Iterator[_Clustered], locate: Locate) -> Iterator[Keyed]:
         """Yield the clustered documents of a chunk with their texts, each of these once."""
         seen: set[bytes] = set()
         tables = (
-            _located(self._with_texts(batch, clustered, seen), number, rows)
+            locate(self._with_texts(batch, clustered, seen), rows)
             for batch, clustered, rows in found
             if clustered.numbers.size
         )
@@ -170,7 +214,7 @@ class ResolveJob(DocumentJob, frozen=True, kw_only=True):
         Raises MrDedupError if the chunk has other documents than when it was first read.
         """
         with self.reading_of(part, counters, fields=self.policy.fields) as reading:
-            of_chunk, count = self.rows.of(reading.chunk.number)
+            of_chunk, count = self.rows_of(reading.chunk.number)
             done = 0
             for batch in reading.batches():
                 these = of_chunk.between(done, done + len(batch))
@@ -243,31 +287,25 @@ class ResolveJob(DocumentJob, frozen=True, kw_only=True):
     def resolve_clusters(self, groups: Iterator[Group], counters: Counters) -> Iterator[Keyed]:
         """Yield the decisions on the documents of some clusters."""
         for key, tables in groups:
-            decided = self._decided(tables)
-            counters["documents_resolved"] += len(decided)
-            yield key, decided
+            resolved = self.resolved(tables)
+            counters["documents_resolved"] += len(resolved.table)
+            yield key, resolved.decided()
 
-    def _decided(self, tables: Iterator[pa.Table]) -> pa.Table:
+    def resolved(self, tables: Iterable[pa.Table]) -> Resolved:
+        """Return what is decided on documents of whole clusters."""
         with StoredSets(self.stored_bytes) as stored:
             table = pa.concat_tables([self._without_text(table, stored) for table in tables])
             documents, sets = self._documents(table, stored)
-            earlier = documents.files == EARLIER
+            earlier = self.is_earlier(documents.files)
             order = self._best_first(documents, earlier)
             decisions = resolve(documents, order, sets, self.verify, earlier)
             del sets
-        return pa.table(
-            {
-                "chunk": table["chunk"],
-                "row": table["row"],
-                "cluster": documents.clusters,
-                "kept_id": documents.ids.take(pa.array(decisions.kept_rows)),
-                "kept_chunk": documents.files[decisions.kept_rows],
-                "kept_row": documents.positions[decisions.kept_rows],
-                "distance_bits": decisions.distances,
-                "similarity": decisions.similarities,
-                "reason": decisions.reasons,
-            }
-        )
+        return Resolved(table, documents, decisions)
+
+    def is_earlier(self, chunks: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Return which chunks contain documents that an earlier run kept."""
+        earlier: NDArray[np.bool_] = chunks == EARLIER
+        return earlier
 
     def _without_text(self, table: pa.Table, stored: StoredSets) -> pa.Table:
         """Return documents; the sets of shingles of their texts are stored.
@@ -315,7 +353,7 @@ class ResolveJob(DocumentJob, frozen=True, kw_only=True):
         """
         order = self.policy.rank(documents).order
         before = np.flatnonzero(earlier)
-        before = before[np.argsort(documents.positions[before])]
+        before = before[np.lexsort((documents.positions[before], documents.files[before]))]
         return np.concatenate([before, order[~earlier[order]]])
 
 
@@ -328,12 +366,6 @@ def _texts(table: pa.Table, stored: StoredSets) -> tuple[NDArray[np.int64], Shin
     chosen = np.zeros(firsts.size, np.int64)
     chosen[numbers[rows]] = rows
     return chosen[numbers], stored.joined()
-
-
-def _located(table: pa.Table, chunk: int, rows: NDArray[np.int64]) -> pa.Table:
-    """Return documents with the number of their chunk and their rows in it."""
-    table = table.append_column("row", pa.array(rows))
-    return table.append_column("chunk", pa.array(np.full(len(table), chunk)))
 
 
 def _reduce_keys(labels: NDArray[np.uint64], count: int) -> NDArray[np.uint64]:

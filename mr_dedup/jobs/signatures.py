@@ -1,24 +1,39 @@
 """The signatures job: edges that connect documents which share enough keys.
 
-A map task reads signatures by one method and scatters their keys, each with its node, over
-partitions; where more than one key must be shared, each subset of so many is a key. A reduce task
-sorts a partition and links each node to the next with the same key: chains, so that a key of a
-million documents has a million edges, not their square. The edges are for the components job.
+A map task reads rows of documents with their signatures and scatters the keys of one method, each
+with its node, over partitions; where more than one key must be shared, each subset of so many is a
+key. A reduce task links each node of a partition to the first with the same key: a key of a million
+documents has a million edges, not their square. The edges are for the components job.
 
-For methods whose candidates need no verification and whose texts have few keys; others are
-connected in memory.
+Of a method whose candidates need verification, or with too many keys for subsets, the documents of
+each key are compared with one another instead: then whole signatures are sent with each key.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
+from mr_dedup.formats.tables import one_array
 from mr_dedup.jobs.contract import Counters, Group, Job, Keyed, Reduce, TaskInput
-from mr_dedup.signatures.candidates import key_rows
-from mr_dedup.signatures.protocol import Signatures
+from mr_dedup.jobs.frequencies import read_frequencies
+from mr_dedup.signatures.candidates import (
+    MAX_SUBSETS,
+    candidates,
+    connecting_edges,
+    count_oversized_keys,
+    key_rows,
+    match,
+)
+from mr_dedup.signatures.columns import signatures_in
+from mr_dedup.signatures.linking import MAX_MEMBERS
+from mr_dedup.signatures.methods import parse_methods
+from mr_dedup.signatures.protocol import SignatureMethod, Signatures
 
 _PARTITION_SHIFT = np.uint64(32)
 
@@ -26,37 +41,96 @@ _PARTITION_SHIFT = np.uint64(32)
 class SignaturesJob(Job, frozen=True, kw_only=True):
     """The edges: tables with columns left and right, uint64, without order.
 
-    Counts the ``signatures`` read, and the ``shared_key_links`` between nodes. Inputs are tables
-    with the columns node, uint64, and keys, lists of uint64.
+    Counts the ``signatures`` read and the ``shared_key_links`` between nodes; where documents are
+    compared, one for each key that the two share, and the ``oversized_keys``, whose documents are
+    compared in slices.
+
+    Inputs are tables of rows in the order of the documents: ``fingerprint``, int64 or uint64, the
+    node, null for none, and the columns of signatures.
 
     Attributes:
-        min_shared_keys: Keys that documents must share.
+        method: The name of the method.
+        number: Its number among the methods of the signatures.
+        keyword_idf: The file of document frequencies by which keywords are weighted.
+        compared: Whether the documents of a key are compared.
         partitions: Of the keys; each is a key of the reduce step.
     """
 
-    min_shared_keys: int = 1
+    side_files = ("keyword_idf",)
+
+    method: str
+    number: int = 0
+    keyword_idf: str | None = None
+    compared: bool = False
     partitions: int = 1
 
     def __post_init__(self) -> None:
         """Raise ValueError for options that are out of range."""
-        for name in ("min_shared_keys", "partitions"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, not {getattr(self, name)}")
+        if self.partitions < 1:
+            raise ValueError(f"partitions must be at least 1, not {self.partitions}")
+
+    @cached_property
+    def _method(self) -> SignatureMethod:
+        (method,) = parse_methods([self.method], read_frequencies(self.keyword_idf))
+        return method
 
     def map(self, part: TaskInput, counters: Counters) -> Iterator[Keyed]:
         """Yield the keys and nodes of one input, by partition."""
-        assert part.tables is not None
-        for table in part.tables():
-            signatures = _signatures(table)
+        first: dict[int, int] = {}
+        for shard, table in part.keyed_tables():
+            if "fingerprint" not in table.column_names:
+                continue
+            row = first.get(shard, 0)
+            first[shard] = row + len(table)
+            column = one_array(table["fingerprint"])
+            known = np.flatnonzero(column.is_valid())
+            signatures = self._signatures(table)
+            if known.size < len(table):
+                signatures = signatures.take(known)
             counters["signatures"] += len(signatures)
-            nodes = table["node"].to_numpy()
-            keys, rows = key_rows(signatures, self.min_shared_keys)
-            partitions = (keys >> _PARTITION_SHIFT) % np.uint64(self.partitions)
-            order = np.argsort(partitions, kind="stable")
-            edges = np.searchsorted(partitions[order], np.arange(self.partitions + 1))
-            for number in np.unique(partitions).tolist():
-                some = order[edges[number] : edges[number + 1]]
+            nodes = np.asarray(column.drop_null()).view(np.uint64)
+            if self.compared:
+                yield from self._with_signatures(signatures, nodes, shard, known + row)
+                continue
+            keys, rows = key_rows(signatures, self._method.min_shared_keys)
+            for number, some in self._partitioned(keys):
                 yield number, pa.table({"key": keys[some], "node": nodes[rows[some]]})
+
+    def _signatures(self, table: pa.Table) -> Signatures:
+        return signatures_in(table, [self._method] * (self.number + 1), self.number)
+
+    def _partitioned(self, keys: NDArray[np.uint64]) -> Iterator[tuple[int, NDArray[np.int64]]]:
+        """Yield partitions and the indices of their keys."""
+        partitions = (keys >> _PARTITION_SHIFT) % np.uint64(self.partitions)
+        if self.partitions <= 1 << 16:
+            # a radix sort, of so short numbers
+            partitions = partitions.astype(np.uint16)
+        order = np.argsort(partitions, kind="stable")
+        edges = np.append(0, np.cumsum(np.bincount(partitions.astype(np.int64))))
+        for number in np.flatnonzero(np.diff(edges)).tolist():
+            yield number, order[edges[number] : edges[number + 1]]
+
+    def _with_signatures(
+        self,
+        signatures: Signatures,
+        nodes: NDArray[np.uint64],
+        shard: int,
+        rows: NDArray[np.int64],
+    ) -> Iterator[Keyed]:
+        """Yield each key with its document and the whole signature of that, by partition."""
+        keys, owners = key_rows(signatures, 1)
+        for number, some in self._partitioned(keys):
+            of_key = owners[some]
+            whole = signatures.take(of_key.astype(np.int64))
+            columns = {
+                "key": keys[some],
+                "node": nodes[of_key],
+                "shard": np.full(some.size, shard),
+                "row": rows[of_key],
+                "keys": pa.LargeListArray.from_arrays(whole.offsets, pa.array(whole.keys)),
+                "sketch": pa.array([sketch.tobytes() for sketch in whole.sketches], pa.binary()),
+            }
+            yield number, pa.table(columns)
 
     def reduces(self) -> Sequence[Reduce]:
         """Return the one step."""
@@ -66,22 +140,62 @@ class SignaturesJob(Job, frozen=True, kw_only=True):
         """Yield the edges between nodes of equal keys."""
         for number, tables in groups:
             table = pa.concat_tables(tables)
-            keys, nodes = table["key"].to_numpy(), table["node"].to_numpy()
-            # equal keys by node, so that the edges do not depend on how the inputs are split
-            order = np.lexsort((nodes, keys))
-            keys, nodes = keys[order], nodes[order]
-            same = keys[1:] == keys[:-1]
-            counters["shared_key_links"] += int(np.count_nonzero(same))
-            yield number, pa.table({"left": nodes[:-1][same], "right": nodes[1:][same]})
+            find = self._matching if self.compared else _equal_keys
+            for first, second in find(table, counters):
+                counters["shared_key_links"] += first.size
+                nodes = table["node"].to_numpy()
+                left, right = nodes[first], nodes[second]
+                new = left != right
+                if new.any():
+                    yield number, pa.table({"left": left[new], "right": right[new]})
+
+    def _matching(
+        self, table: pa.Table, counters: Counters
+    ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+        """Yield the rows of pairs that match by the whole rule of the method."""
+        shards, numbers = table["shard"].to_numpy(), table["row"].to_numpy()
+        # in the order of the documents, by which oversized keys are sliced
+        order = np.lexsort((numbers, shards))
+        ordered = table.take(pa.array(order))
+        keys = np.asarray(ordered["key"])
+        alone = Signatures(np.arange(keys.size + 1), keys, np.empty((keys.size, 0), np.uint8))
+        counters["oversized_keys"] += count_oversized_keys(alone, MAX_MEMBERS)
+        lists = one_array(ordered["keys"])
+        sketches = np.frombuffer(b"".join(ordered["sketch"].to_pylist()), np.uint8)
+        offsets = lists.offsets.to_numpy()
+        whole = Signatures(
+            offsets - offsets[0],
+            lists.values.to_numpy()[offsets[0] : offsets[-1]],
+            sketches.reshape(keys.size, -1),
+        )
+        for first, second in candidates(alone, 1, MAX_MEMBERS):
+            found = match(self._method, whole, first, second)
+            yield order[first[found]], order[second[found]]
 
     def warm_up(self) -> None:
         """Compile and load the kernels."""
         keys = np.arange(2, dtype=np.uint64)
-        key_rows(Signatures(np.array([0, 2]), keys, np.empty((1, 0), np.uint8)), 2)
+        signatures = Signatures(np.array([0, 2]), keys, np.empty((1, 0), np.uint8))
+        key_rows(signatures, 2)
+        list(connecting_edges(signatures, 1))
 
 
-def _signatures(table: pa.Table) -> Signatures:
-    lists = table["keys"].combine_chunks()
-    offsets = lists.offsets.to_numpy()
-    keys = lists.values.to_numpy()[offsets[0] : offsets[-1]]
-    return Signatures(offsets - offsets[0], keys, np.empty((len(table), 0), np.uint8))
+def _equal_keys(
+    table: pa.Table, counters: Counters
+) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+    """Yield edges from rows to the first one with the same key."""
+    keys = np.asarray(table["key"])
+    sketches = np.empty((keys.size, 0), np.uint8)
+    yield from connecting_edges(Signatures(np.arange(keys.size + 1), keys, sketches), 1)
+
+
+def too_many_subsets(signatures: Signatures, method: SignatureMethod) -> int:
+    """Return how many texts have too many subsets of keys to be linked by them."""
+    if method.min_shared_keys == 1:
+        return 0
+    sizes = np.unique(np.diff(signatures.offsets), return_counts=True)
+    return sum(
+        count
+        for size, count in zip(*map(np.ndarray.tolist, sizes), strict=True)
+        if math.comb(size, method.min_shared_keys) > MAX_SUBSETS
+    )

@@ -6,16 +6,15 @@ labels. The result is the same.
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from mr_dedup.clusters.components import Labels, Ranks, components
+from mr_dedup.clusters.components import Labels, components
 from mr_dedup.engines.engine import Engine
 from mr_dedup.engines.resources import core_count
 from mr_dedup.jobs.contract import Keyed
@@ -71,41 +70,6 @@ class JoinSettings:
         return spread / self.engine.tasks < here
 
 
-StricterJoin = Callable[[Fingerprints, int], tuple[Fingerprints, Fingerprints] | None]
-"""Returns the pairs of nodes by rules that are a number of steps stricter; None if there are none.
-
-Each node is paired with itself too.
-"""
-
-
-class ClusterLimit(NamedTuple):
-    """The size up to which a cluster is not split: the ``bytes`` of its different texts.
-
-    A text counts as at least ``text_bytes``.
-    """
-
-    bytes: int
-    text_bytes: int = 0
-
-
-VERIFIED = ClusterLimit(4 << 30, 4 << 10)
-"""Of clusters whose texts are compared: a million different texts.
-
-By what 200,000 variants of a page took (111,618 kept, 16 s, 0.9 GB in a task), a million
-similar ones take some 8 minutes and 1.5 GB. Sets of shingles are in a temporary file
-where they are many.
-"""
-
-UNVERIFIED = ClusterLimit(64 << 20)
-"""Of clusters of which all but one document are dropped without comparing texts.
-
-The larger a cluster, the likelier it has pages that are similar by chance.
-"""
-
-_KNOWN_BYTES = 1 << 17
-"""The size up to which all shingles of a text are stored; of longer ones a sample is."""
-
-
 @dataclass(frozen=True)
 class FingerprintClusters:
     """The labels of the fingerprints that occur more than once or have neighbours, and counts."""
@@ -150,86 +114,6 @@ def cluster_fingerprints(
             np.concatenate([found.left, repeated]), np.concatenate([found.right, repeated])
         )
     return FingerprintClusters(labels, int(distinct.size), pairs)
-
-
-class Split(NamedTuple):
-    """The numbers of clusters that were split, and of their documents."""
-
-    clusters: int
-    documents: int
-
-
-def split_large(
-    labels: Labels,
-    values: Fingerprints,
-    lengths: NDArray[np.int64],
-    stricter: StricterJoin,
-    limit: ClusterLimit = VERIFIED,
-) -> tuple[Labels, Split]:
-    """Return the labels of clusters of up to ``limit``, and how many clusters were split.
-
-    In a larger cluster only the pairs count that ``stricter`` finds one step stricter, if that is
-    not enough two steps, and so on; without stricter rules a cluster may stay larger. Documents in
-    different parts of a split cluster are not compared, so near-duplicates may be kept.
-
-    Args:
-        labels: Those of clusters of any size.
-        values: uint64[n], the fingerprints of all documents.
-        lengths: int64[n], their texts in bytes. Texts of the same length and fingerprint are taken
-            to be equal, as nearly all are.
-        stricter: Finds pairs by stricter rules.
-        limit: The largest size of a cluster.
-    """
-    lengths = np.maximum(lengths, limit.text_bytes)
-    ranks = Ranks(labels.nodes).of(values)
-    known = ranks >= 0
-    sizes = np.bincount(ranks[known], lengths[known], len(labels))
-    if not _large(labels.labels, sizes, limit.bytes)[0].any():
-        return labels, Split(0, 0)
-    # so far equal texts were counted repeatedly
-    sizes = _text_bytes(ranks, lengths, len(labels))
-    changed = labels.labels.copy()
-    split = Split(0, 0)
-    for step in itertools.count(1):
-        large, clusters = _large(changed, sizes, limit.bytes)
-        if not large.any():
-            break
-        members = np.flatnonzero(large[clusters])
-        pairs = stricter(labels.nodes[members], step)
-        if pairs is None:
-            break
-        # all nodes are in the pairs, so labels are aligned with them
-        changed[members] = components(*pairs).labels
-        if not split.clusters:
-            split = Split(int(large.sum()), int(np.isin(ranks, members).sum()))
-    if not split.clusters:
-        return labels, split
-    _, clusters = np.unique(changed, return_inverse=True)
-    documents = np.bincount(clusters[ranks[known]], minlength=len(labels))
-    several = documents[clusters] > 1
-    return Labels(labels.nodes[several], changed[several]), split
-
-
-def _large(
-    labels: Fingerprints, sizes: NDArray[np.float64] | NDArray[np.int64], max_bytes: int
-) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
-    """Return which clusters of several nodes exceed ``max_bytes``, and the cluster of each node."""
-    roots, clusters, counts = np.unique(labels, return_inverse=True, return_counts=True)
-    return (np.bincount(clusters, sizes, roots.size) > max_bytes) & (counts > 1), clusters
-
-
-def _text_bytes(
-    ranks: NDArray[np.int64], lengths: NDArray[np.int64], count: int
-) -> NDArray[np.int64]:
-    """Return the bytes of the different texts of each of ``count`` nodes; of rank -1 are none."""
-    order = np.lexsort((lengths, ranks))
-    order = order[np.searchsorted(ranks[order], 0) :]
-    ranks, lengths = ranks[order], np.minimum(lengths[order], _KNOWN_BYTES)
-    new = np.ones(order.size, bool)
-    new[1:] = (ranks[1:] != ranks[:-1]) | (lengths[1:] != lengths[:-1])
-    sizes = np.zeros(count, np.int64)
-    np.add.at(sizes, ranks[new], lengths[new])
-    return sizes
 
 
 def _by_jobs(distinct: Fingerprints, k: int, engine: Engine) -> tuple[Labels, int]:

@@ -7,11 +7,11 @@ import re
 import pyarrow.parquet as pq
 import pytest
 
+from mr_dedup.clusters.splitting import ClusterLimit
 from mr_dedup.engines.streaming import RUNNERS
 from mr_dedup.features.options import FeatureOptions
 from mr_dedup.jobs.resolve import ResolveJob
 from mr_dedup.pipeline.dedup_stages import cluster
-from mr_dedup.pipeline.fingerprint_clusters import ClusterLimit
 from tests.cli.documents import KEPT, files_of, made_up_documents, write_jsonl
 from tests.cli.running import by_turns
 from tests.cli.test_dedup import DEFAULTS, check, dedup, done, expected, mistake

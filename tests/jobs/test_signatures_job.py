@@ -20,7 +20,7 @@ def tables(sets, counts):
         some = sets[first : first + count]
         lists = pa.array([sorted(each) for each in some], pa.large_list(pa.uint64()))
         nodes = np.arange(first, first + len(some), dtype=np.uint64)
-        yield number, pa.table({"node": nodes, "keys": lists})
+        yield number, pa.table({"fingerprint": nodes, "keys_0": lists})
         first += count
 
 
@@ -53,7 +53,8 @@ def test_edges_connect_what_shares_enough(min_shared_keys):
             (StreamingEngine("inline", staging), [43], 1),
             (StreamingEngine("local", staging, cores=2), [1, 20, 22], 7),
         ]:
-            job = SignaturesJob(min_shared_keys=min_shared_keys, partitions=partitions)
+            method = f"minhash:bands=8,rows=4,min_shared_keys={min_shared_keys}"
+            job = SignaturesJob(method=method, partitions=partitions)
             found, counters = edges(engine, job, tables(sets, counts))
             assert components_of(43, found) == components_of(43, pairs)
             assert counters == {"signatures": 43, "shared_key_links": len(found)}
@@ -62,6 +63,5 @@ def test_edges_connect_what_shares_enough(min_shared_keys):
 
 
 def test_options_out_of_range_are_refused():
-    for name in ("min_shared_keys", "partitions"):
-        with pytest.raises(ValueError, match=f"{name} must be at least 1, not 0"):
-            SignaturesJob(**{name: 0})
+    with pytest.raises(ValueError, match="partitions must be at least 1, not 0"):
+        SignaturesJob(method="minhash", partitions=0)

@@ -6,16 +6,12 @@ import numpy as np
 import pytest
 
 from mr_dedup.clusters.components import Labels
+from mr_dedup.clusters.splitting import ClusterLimit, split_large
 from mr_dedup.engines import streaming
 from mr_dedup.engines.memory import MemoryEngine
 from mr_dedup.engines.streaming.engine import StreamingEngine
 from mr_dedup.hamming.self_join import self_join
-from mr_dedup.pipeline.fingerprint_clusters import (
-    ClusterLimit,
-    JoinSettings,
-    cluster_fingerprints,
-    split_large,
-)
+from mr_dedup.pipeline.fingerprint_clusters import JoinSettings, cluster_fingerprints
 from tests.clusters.graphs import labels_of
 from tests.oracles import signed
 

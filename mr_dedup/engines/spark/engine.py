@@ -39,9 +39,10 @@ from mr_dedup.engines.spark.tasks import (
     partition_of,
     reduce_rows,
 )
-from mr_dedup.engines.table_bytes import from_bytes, sliced, to_bytes
 from mr_dedup.errors import MrDedupError, OutOfMemoryError
 from mr_dedup.formats.chunks import DESCRIPTION_SUFFIX
+from mr_dedup.formats.shards import SHARDS_SUFFIX
+from mr_dedup.formats.table_bytes import from_bytes, sliced, to_bytes
 from mr_dedup.formats.table_store import TableStore
 from mr_dedup.jobs.contract import Counters, Job, Keyed
 from mr_dedup.storage.scratch import ScratchSettings
@@ -291,7 +292,7 @@ class _Joined:
 
 def _sent_input(number: int, item: Input) -> SentInput:
     """Return an input for a task: of the description of a chunk the content, else the path."""
-    if item.location.endswith(DESCRIPTION_SUFFIX):
+    if item.location.endswith((DESCRIPTION_SUFFIX, SHARDS_SUFFIX)):
         path = Path(item.location)
         return SentInput(number, item.name, path.name, content=path.read_bytes())
     return SentInput(number, item.name, str(Path(item.location).absolute()))

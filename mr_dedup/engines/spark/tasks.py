@@ -23,8 +23,8 @@ import msgspec
 import pyarrow as pa
 
 from mr_dedup.engines.reporting import expected_reason
-from mr_dedup.engines.table_bytes import from_bytes, sliced, to_bytes
 from mr_dedup.errors import FormatError, MrDedupError, errors_naming
+from mr_dedup.formats.table_bytes import from_bytes, sliced, to_bytes
 from mr_dedup.jobs.contract import Counters, Group, Job, Keyed, TaskInput
 from mr_dedup.storage.scratch import ScratchSettings
 
@@ -126,7 +126,9 @@ def map_stored(sent: SentJob, number: int, rows: Iterable[Row]) -> Iterator[Row]
     stored = [itertools.chain([first], found)]
     # they are read once: Spark passes them by
     part = TaskInput(Path(), name, number, tables=lambda: _decoded(stored.pop()))
-    yield from _reported(sent, number, f"map task {number} on {name}", partial(sent.job.map, part))
+    yield from _reported(
+        sent, number, f"map task {number} on {name}", partial(sent.job.map_task, part)
+    )
 
 
 def _decoded(rows: Iterable[Row]) -> Iterator[pa.Table]:
@@ -144,7 +146,7 @@ def reduce_rows(sent: SentJob, step: int, number: int, rows: Iterable[Row]) -> I
         yield row
     else:
         return
-    reduce = sent.job.reduces()[step]
+    reduce = sent.job.reduce_tasks()[step]
     current = [0]
     groups = _groups(rows, current)
     yield from _reported(
@@ -169,7 +171,7 @@ def _mapped_input(sent: SentJob, item: SentInput, counters: Counters) -> Iterato
             tables = partial(map, from_bytes, item.tables)
         stack.enter_context(errors_naming(item.name, path))
         part = TaskInput(path, item.name, item.number, scratch=scratch, tables=tables)
-        yield from sent.job.map(part, counters)
+        yield from sent.job.map_task(part, counters)
 
 
 def _groups(rows: Iterable[Row], current: list[int]) -> Iterator[Group]:

@@ -20,7 +20,7 @@ from mr_dedup.engines.resources import core_count
 from mr_dedup.engines.streaming import CLUSTER_RUNNERS, RUNNERS, run
 from mr_dedup.engines.streaming.table_job import TableJob
 from mr_dedup.engines.streaming.table_lines import encode, read_tables
-from mr_dedup.engines.table_bytes import sliced
+from mr_dedup.formats.table_bytes import sliced
 from mr_dedup.jobs.contract import Counters, Job, Keyed
 from mr_dedup.storage.scratch import ScratchSettings
 

@@ -29,8 +29,8 @@ from mr_dedup.engines.streaming.task_environment import (
     input_number,
     lines_of_part,
 )
-from mr_dedup.engines.table_bytes import sliced
 from mr_dedup.errors import errors_naming
+from mr_dedup.formats.table_bytes import sliced
 from mr_dedup.jobs.contract import Counters, Group, Job, Keyed, TaskInput
 from mr_dedup.storage.descriptions import REMOTE_SUFFIX, fetch_described
 from mr_dedup.storage.scratch import ScratchSettings
@@ -99,14 +99,14 @@ class TableJob(MRJob):  # type: ignore[misc]
             if part.path.name.endswith(REMOTE_SUFFIX):
                 # of a store that the Hadoop of this node does not read
                 part = replace(part, path=fetch_described(part.path, scratch().folder))
-            tables = self.job.map(part, counters)
+            tables = self.job.map_task(part, counters)
             yield from self._written(tables, is_last=not self._reduces)
         self._count(counters)
 
     def reduce_pairs(self, pairs: _Pairs, step_num: int = 0) -> Iterator[tuple[Any, Any]]:
         """Run a reduce task."""
         counters = Counters()
-        reduce = self.job.reduces()[step_num]
+        reduce = self.job.reduce_tasks()[step_num]
         tables = reduce(_groups(pairs), counters)
         yield from self._written(tables, is_last=step_num == self._reduces - 1)
         self._count(counters)

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from mr_dedup.engines.table_bytes import damaged, from_bytes, to_bytes
 from mr_dedup.errors import FormatError, MrDedupError
+from mr_dedup.formats.table_bytes import damaged, from_bytes, to_bytes
 from mr_dedup.jobs.contract import Keyed
 
 

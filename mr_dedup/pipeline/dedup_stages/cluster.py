@@ -8,13 +8,14 @@ from pathlib import Path
 import numpy as np
 
 from mr_dedup.clusters.components import Labels
+from mr_dedup.clusters.splitting import UNVERIFIED, VERIFIED
 from mr_dedup.jobs.fingerprint_labels import write_labels
 from mr_dedup.pipeline.dedup_stages.contract import Completed, DedupOptions, RunJob
 from mr_dedup.pipeline.dedup_stages.files import LABELS, ROWS
 from mr_dedup.pipeline.dedup_stages.fingerprint import signed_documents
-from mr_dedup.pipeline.document_clusters import MethodSignatures, cluster_documents
+from mr_dedup.pipeline.document_clusters import cluster_documents
 from mr_dedup.pipeline.document_rows import Rows
-from mr_dedup.pipeline.fingerprint_clusters import UNVERIFIED, VERIFIED
+from mr_dedup.signatures.linking import MethodSignatures
 
 
 def cluster(folder: Path, options: DedupOptions, run_job: RunJob) -> Completed:

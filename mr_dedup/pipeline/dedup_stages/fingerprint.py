@@ -18,10 +18,10 @@ from mr_dedup.jobs.reading import is_rejects, reject_lines, skipped_records
 from mr_dedup.jobs.resolve import EARLIER
 from mr_dedup.pipeline.dedup_stages.contract import Completed, DedupOptions, RunJob
 from mr_dedup.pipeline.dedup_stages.files import REJECTS, ROWS, SIGNATURES, files_in
-from mr_dedup.pipeline.document_clusters import MethodSignatures
 from mr_dedup.pipeline.document_rows import rows_schema
 from mr_dedup.pipeline.signature_rows import read_signatures, signature_writer
 from mr_dedup.pipeline.summary import ReadingSummary
+from mr_dedup.signatures.linking import MethodSignatures
 from mr_dedup.signatures.protocol import SignatureMethod
 
 

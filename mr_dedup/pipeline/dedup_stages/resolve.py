@@ -25,9 +25,9 @@ from mr_dedup.pipeline.dedup_stages.files import (
     write_json,
 )
 from mr_dedup.pipeline.dedup_stages.fingerprint import signed_documents
-from mr_dedup.pipeline.document_clusters import method_names
 from mr_dedup.pipeline.document_rows import Rows
 from mr_dedup.pipeline.run_decisions import RunDecisions
+from mr_dedup.signatures.linking import method_names
 
 _GROUP_BYTES = 32 << 20
 """Approximate size of the texts of documents that are resolved together."""

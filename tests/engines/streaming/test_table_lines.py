@@ -14,8 +14,8 @@ from mr_dedup.engines.streaming.table_lines import (
     encode,
     read_tables,
 )
-from mr_dedup.engines.table_bytes import sliced
 from mr_dedup.errors import FormatError, MrDedupError
+from mr_dedup.formats.table_bytes import sliced
 
 COLUMNS = {
     "number": pa.uint64(),

@@ -1,0 +1,400 @@
+"""The resolve job over shards: what is decided on the documents of each chunk.
+
+As the resolve job, but which documents are in clusters is read from the shard of their chunk, and
+the decisions are brought together by chunk. It leaves a shard for each chunk, shards with the
+clusters of ranges of labels, and one with what a report shows: the largest clusters, and a sample
+of dropped documents that is the same however documents are divided among tasks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from mr_dedup.clusters.decisions import Reason
+from mr_dedup.formats.documents.files import DocumentFormat
+from mr_dedup.formats.documents.options import ReadOptions
+from mr_dedup.formats.tables import one_array
+from mr_dedup.jobs.clustered_rows import ClusteredRows
+from mr_dedup.jobs.contract import Counters, Group, Keyed, Reduce, TaskInput
+from mr_dedup.jobs.frequencies import read_frequencies
+from mr_dedup.jobs.reading import DocumentReading, chunk_of
+from mr_dedup.jobs.resolve import Locate, Resolved, ResolveJob
+from mr_dedup.jobs.row_shards import Attached, document_rows
+from mr_dedup.signatures.columns import schema_of, signatures_in
+from mr_dedup.signatures.linking import MethodSignatures, method_names
+from mr_dedup.signatures.methods import parse_methods
+from mr_dedup.signatures.protocol import SignatureMethod
+
+DISTANCE, SIMILARITY, SIZE = "distance_", "similarity_", "size_"
+"""Prefixes of counters: of dropped documents by their distance in bits, and by their similarity in
+steps of 1 / SIMILARITY_STEPS; of clusters by their size, n for up to 2^n documents."""
+
+SIMILARITY_STEPS = 200
+
+_SAMPLES = 48
+_LARGEST, _EXAMPLES = 20, 5
+
+_MIXER = np.uint64(0x9E3779B97F4A7C15)
+
+DECISION = pa.schema(
+    [
+        pa.field("row", pa.int64()),
+        pa.field("cluster", pa.uint64()),
+        pa.field("reason", pa.uint8()),
+        pa.field("kept_id", pa.large_string()),
+        pa.field("kept_file", pa.large_string()),
+        pa.field("kept_position", pa.int64()),
+        pa.field("kept_chunk", pa.int64()),
+        pa.field("distance_bits", pa.uint8()),
+        pa.field("similarity", pa.float64()),
+        pa.field("methods", pa.string()),
+    ]
+)
+"""The columns of decisions; those of the kept document, from ``kept_id`` on, are null for it."""
+
+
+class EarlierReading(NamedTuple):
+    """How the documents of an earlier result are read: those of chunks below ``stop``.
+
+    ``name`` is what the user calls the result.
+    """
+
+    stop: int
+    name: str
+    reading: ReadOptions
+    format: DocumentFormat | None
+
+
+class ResolveShardsJob(ResolveJob, frozen=True, kw_only=True):
+    """See the module.
+
+    Counts the documents of this run by reason, ``documents_dropped_for_earlier``, and what the
+    histograms of a report show.
+
+    Attributes:
+        rows_at: The directory of the shards of rows.
+        attached: That of the shards of clustered documents.
+        methods: The names of the methods, of simhash with k.
+        keyword_idf: The file of document frequencies by which keywords are weighted.
+        chunks: The number of chunks.
+        chunks_per_group: Consecutive chunks whose decisions are brought together.
+        cluster_ranges: Ranges of labels, a power of two; of each there is a shard with its
+            clusters, whose keys follow those of the chunks; the last shard is for the report.
+        earlier: The first chunks: documents that earlier runs kept.
+    """
+
+    side_files = ("idf", "keyword_idf")
+
+    rows_at: str
+    attached: str
+    chunks: int
+    clustered: str = ""
+    k: int | None = None
+    methods: tuple[str, ...] = ()
+    keyword_idf: str | None = None
+    chunks_per_group: int = 1
+    cluster_ranges: int = 1
+    earlier: tuple[EarlierReading, ...] = ()
+
+    @property
+    def earlier_chunks(self) -> int:
+        """The number of chunks of earlier documents."""
+        return self.earlier[-1].stop if self.earlier else 0
+
+    @property
+    def _groups(self) -> int:
+        return -(-self.chunks // self.chunks_per_group)
+
+    @cached_property
+    def _methods(self) -> list[SignatureMethod]:
+        named = self.methods if self.k is None else self.methods[1:]
+        return parse_methods(named, read_frequencies(self.keyword_idf)) if named else []
+
+    def map(self, part: TaskInput, counters: Counters) -> Iterator[Keyed]:
+        """Yield the clustered documents of a chunk by their clusters, and that it was read."""
+        number = chunk_of(part, self.format).number
+        of_chunk, documents = self.rows_of(number)
+        if of_chunk.numbers.size:
+            yield from super().map(part, counters)
+        yield 0, pa.table({"chunk": [number], "documents": [documents]})
+
+    def reading_of(
+        self,
+        part: TaskInput,
+        counters: Counters,
+        *,
+        fields: Sequence[str] = (),
+        keep_records: bool = False,
+    ) -> DocumentReading:
+        """Return the documents of a chunk, those of earlier results as they were written."""
+        number = chunk_of(part, self.format).number
+        for each in self.earlier:
+            if number < each.stop:
+                return DocumentReading(part, each.format, each.reading, counters)
+        return super().reading_of(part, counters, fields=fields, keep_records=keep_records)
+
+    def rows_of(self, chunk: int) -> tuple[ClusteredRows, int]:
+        """Return the clustered documents of a chunk, and how many documents it has."""
+        found = Attached.read(self.attached, chunk)
+        rows = ClusteredRows(found.rows, found.nodes, found.labels, found.lengths)
+        return rows, found.documents
+
+    def locating(self, chunk: int) -> Locate:
+        """Return what adds file, position and signatures as well."""
+        basic = super().locating(chunk)
+        of_chunk = document_rows(self.rows_at, chunk)
+        assert of_chunk is not None
+        names = ["file", "position", *(field.name for field in schema_of(self._methods))]
+        columns = of_chunk.select(names)
+        if pa.types.is_dictionary(columns["file"].type):
+            plain = columns["file"].cast(pa.large_string())
+            columns = columns.set_column(0, "file", plain)
+
+        def locate(table: pa.Table, rows: NDArray[np.int64]) -> pa.Table:
+            table = basic(table, rows)
+            some = columns.take(pa.array(rows))
+            for name in names:
+                table = table.append_column(name, some[name])
+            for name in self.policy.fields:
+                if f"field_{name}" not in table.column_names:
+                    # of earlier documents, which stay whatever the policy
+                    nothing = pa.nulls(len(table), pa.large_string())
+                    table = table.append_column(f"field_{name}", nothing)
+            return table
+
+        return locate
+
+    def is_earlier(self, chunks: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Return which chunks contain documents that an earlier run kept."""
+        earlier: NDArray[np.bool_] = chunks < self.earlier_chunks
+        return earlier
+
+    def reduces(self) -> Sequence[Reduce]:
+        """Return the steps by cluster and by chunk."""
+        return [self.resolve_clusters, self.order_chunks]
+
+    def resolve_clusters(self, groups: Iterator[Group], counters: Counters) -> Iterator[Keyed]:
+        """Yield the decisions by groups of chunks, the clusters, and what a report shows."""
+        for _, tables in groups:
+            sizes: list[pa.Table] = []
+            clustered = list(_without_sizes(tables, sizes))
+            for table in sizes:
+                yield int(table["chunk"][0].as_py()) // self.chunks_per_group, table
+            if not clustered:
+                continue
+            resolved = self.resolved(clustered)
+            del clustered
+            decided = self._described_decisions(resolved)
+            self._count(decided, counters)
+            yield from self._by_group(decided)
+            yield from self._clusters(decided, counters)
+            yield self._groups + self.cluster_ranges, _sampled(decided)
+
+    def _described_decisions(self, resolved: Resolved) -> pa.Table:
+        """Return the decisions with all that is known of both documents."""
+        table, documents, decisions = resolved
+        kept_rows = decisions.kept_rows
+        dropped = np.flatnonzero(decisions.reasons > Reason.DISSIMILAR)
+        kept = pa.array(kept_rows[dropped])
+        distances = decisions.distances[dropped]
+        named = method_names(
+            self.methods, distances, self.k, lambda: self._signed(table), dropped,
+            kept_rows[dropped],
+        )  # fmt: skip
+        index = np.full(len(table), -1)
+        index[dropped] = np.arange(dropped.size)
+        at = pa.array(index, mask=index < 0)
+        return pa.table(
+            {
+                "chunk": table["chunk"],
+                "row": table["row"],
+                "cluster": documents.clusters,
+                "reason": decisions.reasons,
+                "id": documents.ids,
+                "fingerprint": documents.fingerprints,
+                "kept_id": documents.ids.take(kept).take(at),
+                "kept_file": one_array(table["file"]).take(kept).take(at),
+                "kept_position": one_array(table["position"]).take(kept).take(at),
+                "kept_chunk": pa.array(documents.files[kept_rows[dropped]]).take(at),
+                "kept_row": pa.array(documents.positions[kept_rows[dropped]]).take(at),
+                "distance_bits": pa.array(distances).take(at),
+                "similarity": pa.array(
+                    decisions.similarities, mask=np.isnan(decisions.similarities)
+                ),
+                "methods": named.take(at),
+            }
+        )
+
+    def _signed(self, table: pa.Table) -> Iterator[MethodSignatures]:
+        for number, method in enumerate(self._methods):
+            yield MethodSignatures(method, [signatures_in(table, self._methods, number)])
+
+    def _count(self, decided: pa.Table, counters: Counters) -> None:
+        """Count the decisions on documents of this run."""
+        new = ~self.is_earlier(decided["chunk"].to_numpy())
+        reasons = np.bincount(decided["reason"].to_numpy()[new], minlength=len(Reason))
+        for reason in Reason:
+            counters[reason.key] += int(reasons[reason])
+        of_dropped = decided.filter(pa.array(new)).filter(pc.field("kept_id").is_valid())
+        kept_chunks = of_dropped["kept_chunk"].to_numpy()
+        for_earlier = int(np.count_nonzero(self.is_earlier(kept_chunks)))
+        counters["documents_dropped_for_earlier"] += for_earlier
+        distances = np.bincount(of_dropped["distance_bits"].to_numpy())
+        for bits in np.flatnonzero(distances).tolist():
+            counters[f"{DISTANCE}{bits}"] += int(distances[bits])
+        similarities = of_dropped["similarity"].drop_null().to_numpy()
+        steps = np.round(np.arange(SIMILARITY_STEPS + 1) / SIMILARITY_STEPS, 9)
+        counts = np.bincount(np.searchsorted(steps, similarities, "right") - 1)
+        for step in np.flatnonzero(counts).tolist():
+            counters[f"{SIMILARITY}{step}"] += int(counts[step])
+
+    def _by_group(self, decided: pa.Table) -> Iterator[Keyed]:
+        """Yield the decisions by groups of chunks; those on earlier documents are not needed."""
+        table = decided.filter(pa.array(~self.is_earlier(decided["chunk"].to_numpy())))
+        table = table.select(["chunk", *DECISION.names]).combine_chunks()
+        groups = table["chunk"].to_numpy() // self.chunks_per_group
+        order = np.argsort(groups, kind="stable")
+        table, groups = table.take(pa.array(order)), groups[order]
+        values, starts = np.unique(groups, return_index=True)
+        stops = np.append(starts[1:], groups.size)
+        for value, start, stop in zip(values.tolist(), starts, stops, strict=True):
+            yield value, table.slice(start, stop - start)
+
+    def _clusters(self, decided: pa.Table, counters: Counters) -> Iterator[Keyed]:
+        """Yield the clusters by ranges of their labels, and the largest with ids for a report."""
+        labels = decided["cluster"].to_numpy().view(np.int64)
+        new = ~self.is_earlier(decided["chunk"].to_numpy())
+        kept = decided["reason"].to_numpy() <= Reason.DISSIMILAR
+        values, inverse, sizes = np.unique(labels, return_inverse=True, return_counts=True)
+        documents = np.bincount(inverse, new, values.size).astype(np.int64)
+        documents_kept = np.bincount(inverse, new & kept, values.size).astype(np.int64)
+        wanted = (sizes >= 2) & (documents >= 1)
+        powers, counts = np.unique(_powers(sizes[wanted]), return_counts=True)
+        for power, count in zip(powers.tolist(), counts.tolist(), strict=True):
+            counters[f"{SIZE}{power}"] += count
+        columns = {
+            "cluster": values[wanted],
+            "documents": documents[wanted],
+            "documents_kept": documents_kept[wanted],
+            "earlier_documents": (sizes - documents)[wanted],
+        }
+        table = pa.table(columns)
+        ranges = _range_of(columns["cluster"], self.cluster_ranges)
+        edges = np.searchsorted(ranges, np.arange(self.cluster_ranges + 1))
+        for number in np.flatnonzero(np.diff(edges)).tolist():
+            rows = table.slice(edges[number], edges[number + 1] - edges[number])
+            yield self._groups + number, rows
+        order = np.lexsort((values, -sizes))
+        largest = order[wanted[order]][:_LARGEST]
+        examples = [
+            _first_ids(decided, np.flatnonzero(new & (inverse == cluster)))
+            for cluster in largest.tolist()
+        ]
+        described = {
+            "cluster": values[largest],
+            "size": sizes[largest],
+            "documents": documents[largest],
+            "documents_kept": documents_kept[largest],
+            "examples": pa.array(examples, pa.list_(pa.large_string())),
+        }
+        yield self._groups + self.cluster_ranges, pa.table(described)
+
+    def order_chunks(self, groups: Iterator[Group], counters: Counters) -> Iterator[Keyed]:
+        """Yield the decisions of each chunk by row, the clusters by label, and the report's."""
+        for key, tables in groups:
+            if key == self._groups + self.cluster_ranges:
+                yield from ((self.report_key, table) for table in _for_report(tables))
+            elif key >= self._groups:
+                clusters = pa.concat_tables(tables).sort_by("cluster")
+                yield self.chunks + key - self._groups, clusters
+            else:
+                yield from _by_chunk(tables)
+
+    @property
+    def report_key(self) -> int:
+        """The key of the shard with what a report shows."""
+        return self.chunks + self.cluster_ranges
+
+
+def _without_sizes(tables: Iterable[pa.Table], sizes: list[pa.Table]) -> Iterator[pa.Table]:
+    """Yield tables of documents; append those with the numbers of documents to ``sizes``."""
+    for table in tables:
+        if table.column_names == ["chunk", "documents"]:
+            sizes.append(table)
+        else:
+            yield table
+
+
+def _by_chunk(tables: Iterable[pa.Table]) -> Iterator[Keyed]:
+    """Yield for each chunk the number of its documents, and the decisions by row."""
+    sizes: list[pa.Table] = []
+    decided = list(_without_sizes(tables, sizes))
+    table = pa.concat_tables(decided).combine_chunks() if decided else None
+    if table is not None:
+        order = np.lexsort((table["row"].to_numpy(), table["chunk"].to_numpy()))
+        table = table.take(pa.array(order))
+    for chunk, size in sorted((each["chunk"][0].as_py(), each) for each in sizes):
+        yield chunk, size
+        if table is not None:
+            edges = np.searchsorted(table["chunk"].to_numpy(), [chunk, chunk + 1])
+            if edges[0] < edges[1]:
+                rows = table.slice(edges[0], edges[1] - edges[0])
+                yield chunk, rows.select(DECISION.names)
+
+
+def _range_of(labels: NDArray[np.int64], ranges: int) -> NDArray[np.int64]:
+    """Return which of ``ranges``, a power of two, ascending labels int64[n] are in."""
+    if ranges == 1:
+        return np.zeros(labels.size, np.int64)
+    shift = 64 - (ranges.bit_length() - 1)
+    found: NDArray[np.int64] = (labels >> shift) + ranges // 2
+    return found
+
+
+def _powers(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the smallest n of each size, 2 and more, such that 2^n is not below it."""
+    found: NDArray[np.int64] = np.searchsorted(1 << np.arange(63), sizes)
+    return found
+
+
+def _first_ids(decided: pa.Table, rows: NDArray[np.int64]) -> list[str]:
+    """Return the ids of the first documents among some."""
+    some = decided.select(["chunk", "row", "id"]).take(pa.array(rows))
+    order = pc.sort_indices(some, sort_keys=[("chunk", "ascending"), ("row", "ascending")])
+    found: list[str] = some["id"].take(order[:_EXAMPLES]).to_pylist()
+    return found
+
+
+_SAMPLE = ["chunk", "row", "id", "cluster", "reason", "kept_id", "kept_chunk", "kept_row",
+           "distance_bits", "similarity", "order"]  # fmt: skip
+
+
+def _sampled(decided: pa.Table) -> pa.Table:
+    """Return dropped documents: those with the smallest hashes of their fingerprints and ids."""
+    dropped = decided.filter(pc.field("kept_id").is_valid())
+    order = dropped["fingerprint"].to_numpy() * _MIXER
+    return _smallest(dropped.append_column("order", pa.array(order)).select(_SAMPLE))
+
+
+def _smallest(table: pa.Table) -> pa.Table:
+    """Return up to _SAMPLES near-duplicates, or if there are none, other dropped documents."""
+    near = table.filter(pc.field("reason") == int(Reason.NEAR_DUPLICATE))
+    table = near if len(near) else table
+    keys = [("order", "ascending"), ("id", "ascending"), ("kept_id", "ascending")]
+    return table.take(pc.sort_indices(table, sort_keys=keys)[:_SAMPLES])
+
+
+def _for_report(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    """Yield the largest clusters of all, and the sample of all."""
+    found = list(tables)
+    clusters = pa.concat_tables(table for table in found if "examples" in table.column_names)
+    keys = [("size", "descending"), ("cluster", "ascending")]
+    yield clusters.take(pc.sort_indices(clusters, sort_keys=keys)[:_LARGEST])
+    yield _smallest(pa.concat_tables(table for table in found if "order" in table.column_names))

@@ -1,0 +1,123 @@
+"""Edges between the documents that a method pairs, and stricter rules for clusters to be split."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from mr_dedup.signatures.candidates import (
+    can_be_connected,
+    candidates,
+    connecting_edges,
+    match,
+    matches,
+    max_keys,
+)
+from mr_dedup.signatures.protocol import SignatureMethod, Signatures
+
+Fingerprints = NDArray[np.uint64]
+
+MAX_MEMBERS = 1 << 12
+"""Documents of a key up to which all are compared with one another; more are cut into slices."""
+
+
+@dataclass(frozen=True)
+class MethodSignatures:
+    """The signatures of all documents by one method, in parts, one at least, in their order."""
+
+    method: SignatureMethod
+    parts: Sequence[Signatures]
+
+    @functools.cached_property
+    def signatures(self) -> Signatures:
+        """The parts joined; a copy, if there are several."""
+        return Signatures.joined(self.parts)
+
+
+def method_names(
+    names: Sequence[str],
+    distances: NDArray[np.uint8],
+    k: int | None,
+    signed: Callable[[], Iterator[MethodSignatures]],
+    first: NDArray[np.int64],
+    second: NDArray[np.int64],
+) -> pa.StringArray:
+    """Return the methods by which first[m] and second[m] are candidates; null for none."""
+    rules = [] if k is None else [distances <= k]
+    rules += [match(each.method, each.signatures, first, second) for each in signed()]
+    indices = np.zeros(first.size, np.int64)
+    texts = [""]
+    for name, rule in zip(names, rules, strict=True):
+        # combinations of the methods so far, without and with this one
+        texts += [f"{text}; {name}" if text else name for text in texts]
+        indices[rule] += len(texts) // 2
+        used, indices = np.unique(indices, return_inverse=True)
+        texts = [texts[index] for index in used.tolist()]
+    return pa.array([text or None for text in texts], pa.string()).take(pa.array(indices))
+
+
+class StricterRules:
+    """Find pairs by rules that are stricter than the methods: fewer bits, more shared keys.
+
+    Args:
+        values: uint64[n], the fingerprints of the documents.
+        k: The largest distance of candidates; None without simhash.
+        signed: Yields the signatures of each other method.
+        threads: The number of threads.
+    """
+
+    def __init__(
+        self,
+        values: Fingerprints,
+        k: int | None,
+        signed: Callable[[], Iterator[MethodSignatures]],
+        threads: int,
+    ) -> None:
+        self._values = values
+        self._k = k
+        self._signed = signed
+        self._threads = threads
+
+    def __call__(self, nodes: Fingerprints, step: int) -> tuple[Fingerprints, Fingerprints] | None:
+        """Return pairs of ``nodes`` by rules ``step`` steps stricter; None if there are none."""
+        left, right = [nodes], [nodes]
+        any_rule = False
+        if self._k is not None and self._k >= step:
+            any_rule = True
+            from mr_dedup.hamming.self_join import self_join
+
+            pairs = self_join(nodes, self._k - step)
+            left.append(pairs.left)
+            right.append(pairs.right)
+        rows = None
+        for each in self._signed():
+            min_shared_keys = each.method.min_shared_keys + step
+            if max_keys(each.parts) < min_shared_keys:
+                continue
+            any_rule = True
+            if rows is None:
+                rows = np.flatnonzero(np.isin(self._values, nodes))
+            some = MethodSignatures(each.method, [each.signatures.take(rows)])
+            for first, second in edges(some, min_shared_keys, self._threads):
+                left.append(self._values[rows[first]])
+                right.append(self._values[rows[second]])
+        return (np.concatenate(left), np.concatenate(right)) if any_rule else None
+
+
+def edges(
+    signed: MethodSignatures, min_shared_keys: int, threads: int
+) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+    """Yield pairs of texts that connect all that share enough keys and pass the check."""
+    method = signed.method
+    if method.needs_verification:
+        found = matches(method, signed.signatures, min_shared_keys, MAX_MEMBERS)
+        yield from ((first, second) for first, second, _ in found)
+    elif can_be_connected(signed.parts, min_shared_keys):
+        yield from connecting_edges(signed.parts, min_shared_keys, threads=threads)
+    else:
+        yield from candidates(signed.signatures, min_shared_keys, MAX_MEMBERS)
