@@ -24,8 +24,13 @@ import time
 from typing import TYPE_CHECKING
 
 from mr_dedup.cli.copy_names import name_copies
-from mr_dedup.cli.dedup_options import dedup_options, refuse_changed, run_identity
-from mr_dedup.cli.dedup_summary import check_result_rejected, summary_lines, write_summaries
+from mr_dedup.cli.dedup_options import dedup_options, is_sharded, refuse_changed, run_identity
+from mr_dedup.cli.dedup_summary import (
+    check_result_rejected,
+    summary_lines,
+    write_sharded_summaries,
+    write_summaries,
+)
 from mr_dedup.cli.document_arguments import (
     add_feature_arguments,
     add_reading_arguments,
@@ -139,6 +144,7 @@ def _run_locked(
     from mr_dedup.cli.dedup_jobs import DocumentJobs
     from mr_dedup.engines import streaming
     from mr_dedup.pipeline.dedup import dedup
+    from mr_dedup.pipeline.sharded.dedup import sharded_dedup
     from mr_dedup.pipeline.stages import Stages
 
     if arguments.resume and folder.was_published():
@@ -174,7 +180,10 @@ def _run_locked(
                 at_forced_end(lambda: print_message(unfinished)),
                 DocumentJobs(arguments, work, staging, settings) as jobs,
             ):
-                summary = dedup(stages, options, jobs)
+                if is_sharded(work.runner):
+                    made = sharded_dedup(stages, options, jobs.sharded_run(folder, options))
+                else:
+                    summary = dedup(stages, options, jobs)
                 refuse_changed(arguments, work, run)
         except NothingReadError:
             # with what would read the records, it is another run
@@ -183,7 +192,11 @@ def _run_locked(
         except BaseException:
             print_message(unfinished)
             raise
-    write_summaries(folder.work, summary, work.files, arguments, options)
+    if is_sharded(work.runner):
+        summary = made.summary
+        write_sharded_summaries(folder.work, made, work.files, arguments, options)
+    else:
+        write_summaries(folder.work, summary, work.files, arguments, options)
     folder.publish()
     seconds = time.perf_counter() - started
     print_message(*summary_lines(summary, work, options, folder.name, seconds))

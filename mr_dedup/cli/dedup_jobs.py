@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import dataclasses
 import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -16,11 +17,14 @@ from mr_dedup.cli.engine import engine_of, memory_bytes
 from mr_dedup.jobs.contract import Job
 
 if TYPE_CHECKING:
-    from mr_dedup.engines.engine import JobOutput
+    from mr_dedup.engines.engine import Engine, JobOutput
     from mr_dedup.engines.inputs import ClusterSettings, Input
     from mr_dedup.formats.documents.chunks import DocumentChunk
     from mr_dedup.formats.documents.files import DocumentFile
+    from mr_dedup.pipeline.dedup_stages.contract import DedupOptions
     from mr_dedup.pipeline.fingerprint_clusters import JoinSettings
+    from mr_dedup.pipeline.result_folder import ResultFolder
+    from mr_dedup.pipeline.sharded.run import ShardedRun
 
 _MEMORY_SHARES = 2
 """Of the memory that a run may use, one part in so many is for what jobs cache of documents."""
@@ -84,6 +88,28 @@ class DocumentJobs:
             engine = engine_of(runner, self._arguments, folder, None)
             with engine.run(job, inputs) as output:
                 yield output
+
+    @contextlib.contextmanager
+    def open_engine(self, name: str) -> Iterator[tuple[Engine, Path]]:
+        """Yield an engine and its temporary directory, called ``name``."""
+        with self._folder(name) as folder:
+            yield (
+                engine_of(self._work.runner, self._arguments, folder, self._settings, self._cache),
+                folder,
+            )
+
+    def sharded_run(self, folder: ResultFolder, options: DedupOptions) -> ShardedRun:
+        """Return the run of a de-duplication whose tasks write shards to ``folder``."""
+        from mr_dedup.formats.documents.chunks import DocumentChunk
+        from mr_dedup.pipeline.sharded.run import ShardedRun
+
+        files = [file for result in options.against for file in result.document_files()]
+        earlier = [DocumentChunk(number, (file.whole(),)) for number, file in enumerate(files)]
+        chunks = [
+            dataclasses.replace(DocumentChunk.read(Path(item.location)), number=number)
+            for number, item in enumerate(self._work.inputs, len(earlier))
+        ]
+        return ShardedRun(folder.address, folder.work, chunks, self.open_engine, earlier)
 
     @contextlib.contextmanager
     def join_settings(self) -> Iterator[JoinSettings]:

@@ -128,6 +128,11 @@ def _fetched_result(arguments: argparse.Namespace, uri: str) -> Path:
     return folder
 
 
+def is_sharded(runner: str) -> bool:
+    """Return whether tasks of a runner write the result, not this command."""
+    return runner == "spark"
+
+
 def run_identity(
     arguments: argparse.Namespace, work: DocumentInputs, options: DedupOptions
 ) -> dict[str, Any]:

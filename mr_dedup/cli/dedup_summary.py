@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +16,7 @@ from mr_dedup.cli.rejects import skipped_lines
 if TYPE_CHECKING:
     from mr_dedup.pipeline.dedup_stages.contract import DedupOptions
     from mr_dedup.pipeline.result_folder import ResultFolder
+    from mr_dedup.pipeline.sharded.dedup import Deduplicated
     from mr_dedup.pipeline.summary import RunSummary, StageSummary
 
 REPORT = "report.html"
@@ -29,20 +30,57 @@ def write_summaries(
     options: DedupOptions,
 ) -> None:
     """Write the report and the summary of a run of so many files, whose stages are done."""
-    import msgspec
-
     from mr_dedup.files.outputs import whole_file
     from mr_dedup.pipeline.dedup_stages.files import RESULT
-    from mr_dedup.pipeline.results import SUMMARY, record_for_later
-    from mr_dedup.pipeline.summary import Reading
+    from mr_dedup.pipeline.results import checksums_of
     from mr_dedup.report.dedup_report import write_dedup_report
 
     result = work_folder / RESULT
     shown = _shown_options(arguments, options)
     with whole_file(result / REPORT, overwrite=True) as file:
         write_dedup_report(file, work_folder, summary, shown, arguments.share_by)
+    _write_summary(result, summary, files, arguments, options, checksums_of(result))
+
+
+def write_sharded_summaries(
+    work_folder: Path,
+    made: Deduplicated,
+    files: int,
+    arguments: argparse.Namespace,
+    options: DedupOptions,
+) -> None:
+    """Write the report and the summary of a sharded run of so many files."""
+    from mr_dedup.files.outputs import whole_file
+    from mr_dedup.pipeline.dedup_stages.files import RESULT
+    from mr_dedup.report.html import write_report
+    from mr_dedup.report.sharded_report import sharded_report_data
+
+    result = work_folder / RESULT
+    result.mkdir(exist_ok=True)
+    shown = _shown_options(arguments, options)
+    data = sharded_report_data(made.report, made.summary, shown, arguments.share_by)
+    with whole_file(result / REPORT, overwrite=True) as file:
+        write_report(file, data)
+    _write_summary(result, made.summary, files, arguments, options, made.checksums)
+
+
+def _write_summary(
+    result: Path,
+    summary: StageSummary,
+    files: int,
+    arguments: argparse.Namespace,
+    options: DedupOptions,
+    checksums: Mapping[str, str],
+) -> None:
+    import msgspec
+
+    from mr_dedup.files.outputs import whole_file
+    from mr_dedup.pipeline.results import SUMMARY, record_for_later
+    from mr_dedup.pipeline.summary import Reading
+
     later = record_for_later(
-        result, arguments.out, options.made_from, Reading.of(options.reading, options.kept_format),
+        checksums, arguments.out, options.made_from,
+        Reading.of(options.reading, options.kept_format),
         options.against, [method.name for method in options.methods],
     )  # fmt: skip
     recalls = options.expected_recalls

@@ -25,6 +25,31 @@ _LOCATIONS = ("file", "position"), ("kept_file", "kept_position")
 """The columns that identify a document, and the kept document that it duplicates."""
 
 
+REPEATED = [
+    "file", "cluster", "kept_file", "distance_bits", "similarity", "reason", "earlier_result",
+    "methods",
+]  # fmt: skip
+"""Columns whose values repeat."""
+
+DECISIONS = pa.schema(
+    [
+        pa.field("id", pa.large_string()),
+        pa.field("file", pa.large_string()),
+        pa.field("position", pa.int64()),
+        pa.field("cluster", pa.int64()),
+        pa.field("kept_id", pa.large_string()),
+        pa.field("kept_file", pa.large_string()),
+        pa.field("kept_position", pa.int64()),
+        pa.field("distance_bits", pa.uint8()),
+        pa.field("similarity", pa.float64()),
+        pa.field("reason", pa.string()),
+        pa.field("earlier_result", pa.large_string()),
+        pa.field("methods", pa.string()),
+    ]
+)
+"""The columns of decisions."""
+
+
 @dataclass(frozen=True)
 class DecidedDocuments:
     """n documents with their decisions.

@@ -86,6 +86,34 @@ def new_file(address: str) -> Iterator[Path]:
         path.replace(target)
 
 
+@contextlib.contextmanager
+def new_files(folder: str) -> Iterator[Path]:
+    """Yield a directory whose files are moved or copied below ``folder`` at the end of the block.
+
+    As by ``new_file``, each whole, in no order. The directory is on the same file system.
+    """
+    if is_uri(folder):
+        with tempfile.TemporaryDirectory(prefix="mr-dedup-files-") as name:
+            made = Path(name)
+            yield made
+            for path in _files_below(made):
+                put(path, joined(folder, path.relative_to(made).as_posix()), overwrite=True)
+        return
+    target = Path(folder)
+    target.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".", dir=target) as name:
+        made = Path(name)
+        yield made
+        for path in _files_below(made):
+            moved = target / path.relative_to(made)
+            moved.parent.mkdir(parents=True, exist_ok=True)
+            path.replace(moved)
+
+
+def _files_below(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.rglob("*") if path.is_file())
+
+
 def _write(file: BinaryIO, tables: Iterable[pa.Table]) -> int:
     rows = count = 0
     file.write(_HEADER)
@@ -126,7 +154,7 @@ def _local(address: str) -> Iterator[Path]:
 
 def _read(file: BinaryIO, name: str) -> Iterator[pa.Table]:
     if file.read(len(_HEADER)) != _HEADER:
-        raise FormatError(name, 0, "is not a shard of mr_dedup, or of another version")
+        raise FormatError(name, "byte 0", "is not a shard of mr_dedup, or of another version")
     count = 0
     while True:
         offset = file.tell()
@@ -135,21 +163,23 @@ def _read(file: BinaryIO, name: str) -> Iterator[pa.Table]:
             break
         content = file.read(max(size, 0))
         if len(content) != size:
-            raise FormatError(name, offset, "ends within a table")
+            raise FormatError(name, f"byte {offset}", "ends within a table")
         try:
             table = from_bytes(content)
         except MrDedupError as error:
-            raise FormatError(name, offset, str(error)) from error
+            raise FormatError(name, f"byte {offset}", str(error)) from error
         count += 1
         yield table
     if _number(file, name) != count:
-        raise FormatError(name, file.tell(), "has another number of tables than it states")
+        raise FormatError(
+            name, f"byte {file.tell()}", "has another number of tables than it states"
+        )
 
 
 def _number(file: BinaryIO, name: str) -> int:
     content = file.read(_SIZE.size)
     if len(content) != _SIZE.size:
-        raise FormatError(name, file.tell(), "ends before its last table")
+        raise FormatError(name, f"byte {file.tell()}", "ends before its last table")
     (number,) = _SIZE.unpack(content)
     return int(number)
 

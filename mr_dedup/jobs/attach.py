@@ -19,11 +19,7 @@ from mr_dedup.clusters.partitioned_components import partition_of
 from mr_dedup.clusters.splitting import ClusterLimit
 from mr_dedup.formats.tables import one_array
 from mr_dedup.jobs.contract import Counters, Group, Job, Keyed, Reduce, TaskInput
-
-LEADING = "leading_"
-"""The prefix of counters of fingerprints by their leading bits."""
-
-LEADING_BITS = 7
+from mr_dedup.jobs.report_counts import LEADING, LEADING_BITS
 
 LARGE = "clusters_too_large"
 """The counter of clusters that may be above the limit: equal texts are counted repeatedly."""

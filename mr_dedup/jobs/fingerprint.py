@@ -20,11 +20,17 @@ from mr_dedup.jobs.document_job import DocumentJob
 from mr_dedup.jobs.frequencies import read_frequencies
 from mr_dedup.jobs.part_cache import PartCache
 from mr_dedup.jobs.signing import Signing, signing
+from mr_dedup.signatures.candidates import too_many_subsets
+from mr_dedup.signatures.columns import signatures_in
 from mr_dedup.signatures.methods import parse_methods
 from mr_dedup.signatures.protocol import SignatureMethod
 
 COLUMNS = ("id", "fingerprint", "length", "file", "position", "chunk")
 """The columns of rows of documents, before the fields that are kept."""
+
+
+TOO_MANY_SUBSETS = "too_many_subsets_"
+"""The prefix of counters of documents that a method has too many keys of; its number follows."""
 
 
 class FingerprintJob(DocumentJob, frozen=True, kw_only=True):
@@ -71,6 +77,7 @@ class FingerprintJob(DocumentJob, frozen=True, kw_only=True):
 
     def map(self, part: TaskInput, counters: Counters) -> Iterator[Keyed]:
         """Yield rows of the documents of one chunk, under its number, and its rejects."""
+        methods = self.signature_methods()
         sign = self._signing(part.cache)
         cached_fields = self.cached_fields if part.cache is not None else ()
         fields = tuple(dict.fromkeys((*self.fields, *cached_fields)))
@@ -86,6 +93,7 @@ class FingerprintJob(DocumentJob, frozen=True, kw_only=True):
                 table = table_of(batch, fingerprints, self.fields)
                 for name, column in signatures.items():
                     table = table.append_column(name, column)
+                _count_many_keys(table, methods, counters)
                 yield number, table
             for rejects in reading.rejects():
                 yield number, rejects
@@ -98,6 +106,17 @@ class FingerprintJob(DocumentJob, frozen=True, kw_only=True):
         if methods or sets is not None:
             return signing(self.features, frequencies, methods, sets)
         return lambda texts: (simhash(texts, self.features, frequencies), {}, None)
+
+
+def _count_many_keys(
+    table: pa.Table, methods: Sequence[SignatureMethod], counters: Counters
+) -> None:
+    """Count the documents that have too many keys to be linked by subsets of these."""
+    for number, method in enumerate(methods):
+        if method.min_shared_keys > 1:
+            counters[f"{TOO_MANY_SUBSETS}{number}"] += too_many_subsets(
+                signatures_in(table, methods, number), method.min_shared_keys
+            )
 
 
 def check_fields(fields: Sequence[str], option: str = "--keep-field") -> None:

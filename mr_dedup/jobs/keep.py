@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -54,7 +54,7 @@ class KeepJob(DocumentJob, frozen=True, kw_only=True):
             lines are converted to these, but rows of Parquet for Parquet.
     """
 
-    side_files = ("kept",)
+    side_files: ClassVar[tuple[str, ...]] = ("kept",)
 
     kept: str
     documents: KeptFormat = "same"
@@ -64,10 +64,14 @@ class KeepJob(DocumentJob, frozen=True, kw_only=True):
         """Which documents are kept."""
         return KeptRows.read(Path(self.kept))
 
+    def flags_of(self, chunk: int) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Return which documents of a chunk are kept, and which are shown."""
+        return self.flags.of(chunk)
+
     def map(self, part: TaskInput, counters: Counters) -> Iterator[Keyed]:
         """Yield the kept records of one chunk, in order, and the texts to be shown."""
         chunk = chunk_of(part, self.format)
-        kept, shown = self.flags.of(chunk.number)
+        kept, shown = self.flags_of(chunk.number)
         offsets = take_offsets(part.cache, chunk.number)
         if offsets is not None:
             with local_chunk(chunk, part) as local:

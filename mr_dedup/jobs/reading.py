@@ -27,6 +27,9 @@ DOCUMENTS, TEXT_BYTES = "documents_read", "text_bytes"
 REJECTED = "rejected_records"
 """The counter of records that could not be read."""
 
+INCOMPLETE = "incomplete_files"
+"""The counter of files that could not be read to their end."""
+
 SKIPPED = "skipped_"
 """The prefix of the counters of valid records that are not documents; a SkipReason follows."""
 
@@ -169,6 +172,7 @@ class DocumentReading:
                 yield batch
         counts = {DOCUMENTS: self.documents, TEXT_BYTES: text_bytes}
         counts[REJECTED] = report.counts.rejected
+        counts[INCOMPLETE] = report.counts.incomplete_files
         counts |= {SKIPPED + why: amount for why, amount in report.skipped.items()}
         self._counters.update(counts)
 

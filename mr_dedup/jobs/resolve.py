@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -107,7 +107,7 @@ class ResolveJob(DocumentJob, frozen=True, kw_only=True):
             are in a temporary file.
     """
 
-    side_files = ("idf", "clustered", "labels")
+    side_files: ClassVar[tuple[str, ...]] = ("idf", "clustered", "labels")
 
     clustered: str
     labels: str | None = None

@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from mr_dedup.clusters.decisions import Reason
+from mr_dedup.formats.documents.batch import DocumentBatch
 from mr_dedup.formats.documents.files import DocumentFormat
 from mr_dedup.formats.documents.options import ReadOptions
 from mr_dedup.formats.tables import one_array
@@ -25,18 +26,13 @@ from mr_dedup.jobs.clustered_rows import ClusteredRows
 from mr_dedup.jobs.contract import Counters, Group, Keyed, Reduce, TaskInput
 from mr_dedup.jobs.frequencies import read_frequencies
 from mr_dedup.jobs.reading import DocumentReading, chunk_of
+from mr_dedup.jobs.report_counts import DISTANCE, SIMILARITY, SIMILARITY_STEPS, SIZE
 from mr_dedup.jobs.resolve import Locate, Resolved, ResolveJob
 from mr_dedup.jobs.row_shards import Attached, document_rows
 from mr_dedup.signatures.columns import schema_of, signatures_in
 from mr_dedup.signatures.linking import MethodSignatures, method_names
 from mr_dedup.signatures.methods import parse_methods
 from mr_dedup.signatures.protocol import SignatureMethod
-
-DISTANCE, SIMILARITY, SIZE = "distance_", "similarity_", "size_"
-"""Prefixes of counters: of dropped documents by their distance in bits, and by their similarity in
-steps of 1 / SIMILARITY_STEPS; of clusters by their size, n for up to 2^n documents."""
-
-SIMILARITY_STEPS = 200
 
 _SAMPLES = 48
 _LARGEST, _EXAMPLES = 20, 5
@@ -161,7 +157,9 @@ class ResolveShardsJob(ResolveJob, frozen=True, kw_only=True):
             table = basic(table, rows)
             some = columns.take(pa.array(rows))
             for name in names:
-                table = table.append_column(name, some[name])
+                # positions of earlier documents come with their texts
+                if name not in table.column_names:
+                    table = table.append_column(name, some[name])
             for name in self.policy.fields:
                 if f"field_{name}" not in table.column_names:
                     # of earlier documents, which stay whatever the policy
@@ -170,6 +168,12 @@ class ResolveShardsJob(ResolveJob, frozen=True, kw_only=True):
             return table
 
         return locate
+
+    def _with_texts(
+        self, batch: DocumentBatch, clustered: ClusteredRows, seen: set[bytes]
+    ) -> pa.Table:
+        table = super()._with_texts(batch, clustered, seen)
+        return table.append_column("position", pa.array(batch.offsets[clustered.numbers]))
 
     def is_earlier(self, chunks: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Return which chunks contain documents that an earlier run kept."""

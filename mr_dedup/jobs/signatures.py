@@ -11,7 +11,6 @@ each key are compared with one another instead: then whole signatures are sent w
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 
@@ -23,7 +22,6 @@ from mr_dedup.formats.tables import one_array
 from mr_dedup.jobs.contract import Counters, Group, Job, Keyed, Reduce, TaskInput
 from mr_dedup.jobs.frequencies import read_frequencies
 from mr_dedup.signatures.candidates import (
-    MAX_SUBSETS,
     candidates,
     connecting_edges,
     count_oversized_keys,
@@ -187,15 +185,3 @@ def _equal_keys(
     keys = np.asarray(table["key"])
     sketches = np.empty((keys.size, 0), np.uint8)
     yield from connecting_edges(Signatures(np.arange(keys.size + 1), keys, sketches), 1)
-
-
-def too_many_subsets(signatures: Signatures, method: SignatureMethod) -> int:
-    """Return how many texts have too many subsets of keys to be linked by them."""
-    if method.min_shared_keys == 1:
-        return 0
-    sizes = np.unique(np.diff(signatures.offsets), return_counts=True)
-    return sum(
-        count
-        for size, count in zip(*map(np.ndarray.tolist, sizes), strict=True)
-        if math.comb(size, method.min_shared_keys) > MAX_SUBSETS
-    )

@@ -8,7 +8,7 @@ partition in memory, without texts.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 import pyarrow as pa
@@ -83,7 +83,7 @@ class SplitClustersJob(Job, frozen=True, kw_only=True):
             nodes, firsts = np.unique(table["node"].to_numpy().view(np.int64), return_index=True)
             labels = Labels(nodes.view(np.uint64), table["label"].to_numpy()[firsts])
             values = np.array(table["node"])
-            stricter = StricterRules(values, self.k, lambda table=table: self._signed(table), 1)
+            stricter = StricterRules(values, self.k, partial(self._signed, table), 1)
             lengths = np.array(table["length"])
             found, split = split_large(labels, values, lengths, stricter, self.limit)
             counters["clusters_split"] += split.clusters

@@ -58,7 +58,7 @@ def connect(
     if not edges.size_bytes:
         return Connected(Labels(*np.empty((2, 0), np.uint64)), ())
     if partitions is None:
-        partitions = _partitions_for(edges.size_bytes, engine.tasks, partition_bytes)
+        partitions = partitions_for(edges.size_bytes, engine.tasks, partition_bytes)
     job = ComponentsJob(partitions=partitions)
     unsettled: list[int] = []
     with contextlib.ExitStack() as rounds:
@@ -73,7 +73,7 @@ def connect(
         return Connected(_read(edges), tuple(unsettled))
 
 
-def _partitions_for(size_bytes: int, tasks: int, partition_bytes: int) -> int:
+def partitions_for(size_bytes: int, tasks: int, partition_bytes: int = _PARTITION_BYTES) -> int:
     """Return the number of partitions: one, or enough to keep all reduce tasks busy.
 
     With one partition, where that is enough, there is one round.

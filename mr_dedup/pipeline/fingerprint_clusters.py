@@ -124,13 +124,13 @@ def _by_jobs(distinct: Fingerprints, k: int, engine: Engine) -> tuple[Labels, in
     planned = plan_self(distinct.size, k, sample=spread_sample(distinct), partitioned=True)
     with (
         engine.stored(_tables(distinct, engine.tasks)) as fingerprints,
-        engine.run(_job(planned), fingerprints) as output,
+        engine.run(join_job(planned), fingerprints) as output,
         engine.stored(output) as pairs,
     ):
         return connect(pairs, engine).labels, output.counters["pairs"]
 
 
-def _job(planned: Plan) -> JoinJob:
+def join_job(planned: Plan) -> JoinJob:
     """Return the job by a plan; raises MrDedupError for endless work."""
     from mr_dedup.hamming.planner import DEFAULT_MEMORY_BYTES, parts_for
     from mr_dedup.jobs.join import JoinJob

@@ -15,7 +15,7 @@ from mr_dedup.errors import MrDedupError
 from mr_dedup.files.output_folders import aside_for, is_empty, locked, put_in_place, require_parent
 from mr_dedup.pipeline.dedup_stages.files import RESULT
 from mr_dedup.pipeline.results import SUMMARY
-from mr_dedup.pipeline.stages import MANIFEST, has_finished
+from mr_dedup.pipeline.stages import MANIFEST, files_of_stages, has_finished
 from mr_dedup.storage import writing
 from mr_dedup.storage.fetching import fetch
 from mr_dedup.storage.listing import exists, file_info, files_below
@@ -35,6 +35,10 @@ class ResultFolder(Protocol):
     @property
     def name(self) -> str:
         """What the user calls the result."""
+
+    @property
+    def address(self) -> str:
+        """The directory, a path or URI, where tasks write what ``publish`` makes appear."""
 
     @property
     def unfinished(self) -> str:
@@ -94,6 +98,11 @@ class LocalResult:
     def name(self) -> str:
         """See ResultFolder.name."""
         return str(self.out)
+
+    @property
+    def address(self) -> str:
+        """See ResultFolder.address."""
+        return str(self.work.absolute())
 
     @property
     def unfinished(self) -> str:
@@ -184,6 +193,11 @@ class RemoteResult:
         return self.uri
 
     @property
+    def address(self) -> str:
+        """See ResultFolder.address."""
+        return self._beside
+
+    @property
     def unfinished(self) -> str:
         """See ResultFolder.unfinished."""
         return self._beside
@@ -220,7 +234,9 @@ class RemoteResult:
 
     def fetch_unfinished(self) -> None:
         """See ResultFolder.fetch_unfinished."""
-        self._fetch([name_below(file.uri, self._beside) for file in files_below(self._beside)])
+        if exists(joined(self._beside, MANIFEST)):
+            self._fetch([MANIFEST])
+            self._fetch(files_of_stages(self.work))
 
     def _fetch(self, names: Sequence[str]) -> None:
         for name in names:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import posixpath
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
@@ -23,7 +23,8 @@ from mr_dedup.errors import FormatError, MrDedupError
 from mr_dedup.fingerprints.simhash import VERSION
 from mr_dedup.formats.documents.files import DocumentFile
 from mr_dedup.formats.documents.options import ReadOptions
-from mr_dedup.formats.fingerprint_parquet import FINGERPRINT, ID, LENGTH, create_table_parts
+from mr_dedup.formats.fingerprint_parquet import FINGERPRINT, ID, LENGTH
+from mr_dedup.formats.kept_fingerprints import FILE
 from mr_dedup.formats.parts import (
     PART_ROWS,
     ParquetParts,
@@ -51,9 +52,6 @@ REJECTS = "rejects"
 """Directories of a result: all but the first are datasets of parts."""
 
 _BATCH_ROWS = 1 << 15
-
-_FILE = "file"
-"""The column of fingerprints with the file of a document below documents/."""
 
 
 @dataclass(frozen=True)
@@ -284,39 +282,6 @@ def not_followed(results: Sequence[EarlierResult]) -> list[tuple[str, str]]:
     ]
 
 
-def write_fingerprints(
-    folder: Path,
-    features: str,
-    rows: Iterator[pa.RecordBatch],
-    kept: NDArray[np.bool_],
-    files: Sequence[tuple[str, int]],
-    part_rows: int = PART_ROWS,
-) -> list[str]:
-    """Write the fingerprints of the kept documents for later runs; return the names of the parts.
-
-    ``rows`` are id, fingerprint and length of all documents, ``kept`` bool[n] which of them are;
-    ``files`` have these, so many each, in their order.
-    """
-    names = pa.array([name for name, _ in files], pa.large_string())
-    number_of = np.repeat(np.arange(len(files)), [count for _, count in files])
-    done = written = 0
-    with create_table_parts(folder, features, [_FILE], part_rows) as (table, parts):
-        for batch in rows:
-            chosen = batch.filter(pa.array(kept[done : done + len(batch)]))
-            done += len(batch)
-            numbers = number_of[written : written + len(chosen)]
-            written += len(chosen)
-            values = chosen.column(FINGERPRINT)
-            table.write(
-                chosen.column(ID),
-                values.fill_null(0).to_numpy().view(np.uint64),
-                values.is_valid().to_numpy(zero_copy_only=False),
-                chosen.column(LENGTH).to_numpy(),
-                pa.table({_FILE: names.take(pa.array(numbers))}),
-            )
-    return parts.names
-
-
 def write_signatures(
     folder: Path,
     source: Path,
@@ -358,24 +323,32 @@ def dataset_checksum(folder: Path) -> str:
     return digest.hexdigest()
 
 
+def checksums_of(result: Path) -> dict[str, str]:
+    """Return the checksums of the datasets that later runs read, by name."""
+    names = [name for name in (FINGERPRINTS, SIGNATURES) if (result / name).is_dir()]
+    return {name: dataset_checksum(result / name) for name in names}
+
+
 def record_for_later(
-    result: Path,
+    checksums: Mapping[str, str],
     out: Path | str,
     features: str,
     reading: Reading,
     against: Sequence[EarlierResult],
     methods: Sequence[str] = (),
 ) -> LaterRuns:
-    """Return what later runs need to know of the ``result`` that is to be at ``out``."""
-    signatures = result / SIGNATURES
+    """Return what later runs need to know of a result that is to be at ``out``.
+
+    ``checksums`` are those of its datasets.
+    """
     return LaterRuns(
         format_version=FORMAT_VERSION,
         features=features,
         fingerprint_version=VERSION,
         signature_version=SIGNATURE_VERSION,
-        fingerprints_checksum=dataset_checksum(result / FINGERPRINTS),
+        fingerprints_checksum=checksums[FINGERPRINTS],
         methods=tuple(methods),
-        signatures_checksum=dataset_checksum(signatures) if signatures.is_dir() else None,
+        signatures_checksum=checksums.get(SIGNATURES),
         reading=reading,
         against=tuple(earlier.reference_from(out) for earlier in against),
     )
@@ -383,7 +356,7 @@ def record_for_later(
 
 def _files_of(fingerprints: Path) -> Iterator[tuple[str, int]]:
     """Yield the files that fingerprints name, and how many documents each has."""
-    column = read_parts(fingerprints, columns=[_FILE], dictionaries=[_FILE])[_FILE]
+    column = read_parts(fingerprints, columns=[FILE], dictionaries=[FILE])[FILE]
     column = column.unify_dictionaries()
     if not len(column):
         return

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from mr_dedup.clusters.decisions import Reason
 from mr_dedup.errors import MrDedupError
+from mr_dedup.formats.decision_file import DECISIONS, REPEATED
 from mr_dedup.formats.parts import ParquetParts
 from mr_dedup.formats.tables import one_array
 from mr_dedup.pipeline.document_rows import Locations, Rows
@@ -137,9 +138,7 @@ class RunDecisions:
         kept_rows, locations = self._kept_locations(rows, earlier_locations)
         names = self._kept_ids(rows)
         methods = pa.nulls(len(names), pa.string()) if self._methods is None else self._methods
-        with ParquetParts(
-            folder, _DECISIONS, part_rows=part_rows, use_dictionary=_REPEATED
-        ) as parts:
+        with ParquetParts(folder, DECISIONS, part_rows=part_rows, use_dictionary=REPEATED) as parts:
             start = rows.earlier
             dropped = int(np.count_nonzero(~kept[:start]))
             for batch in rows.batches(["id", "file", "position"]):
@@ -254,7 +253,7 @@ class RunDecisions:
                 pc.replace_with_mask(nothing[1], dropped, sources),
                 pc.replace_with_mask(nothing[0], dropped, of_dropped.methods),
             ],
-            schema=_DECISIONS,
+            schema=DECISIONS,
         )
 
     def counts(self) -> DecisionSummary:
@@ -287,27 +286,3 @@ class _OfDropped(NamedTuple):
     methods: pa.StringArray
     kept_files: pa.DictionaryArray
     kept_positions: pa.Int64Array
-
-
-_REPEATED = [
-    "file", "cluster", "kept_file", "distance_bits", "similarity", "reason", "earlier_result",
-    "methods",
-]  # fmt: skip
-"""Columns whose values repeat."""
-
-_DECISIONS = pa.schema(
-    [
-        pa.field("id", pa.large_string()),
-        pa.field("file", pa.large_string()),
-        pa.field("position", pa.int64()),
-        pa.field("cluster", pa.int64()),
-        pa.field("kept_id", pa.large_string()),
-        pa.field("kept_file", pa.large_string()),
-        pa.field("kept_position", pa.int64()),
-        pa.field("distance_bits", pa.uint8()),
-        pa.field("similarity", pa.float64()),
-        pa.field("reason", pa.string()),
-        pa.field("earlier_result", pa.large_string()),
-        pa.field("methods", pa.string()),
-    ]
-)

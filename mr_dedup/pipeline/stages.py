@@ -129,6 +129,15 @@ def has_finished(folder: Path, stage: str) -> bool:
         return False
 
 
+def files_of_stages(folder: Path) -> list[str]:
+    """Return the files of the finished stages of the run in ``folder``; FormatError for damage."""
+    try:
+        done = json.loads((folder / MANIFEST).read_bytes())["done"]
+        return [name for entry in done.values() for name in entry["files"]]
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise FormatError(folder / MANIFEST, None, f"is damaged: {error}") from error
+
+
 def checksum(path: Path) -> str:
     """Return the XXH3-128 of a file, in hex; about the rate of reading it."""
     digest = xxhash.xxh3_128()

@@ -6,8 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
+from mr_dedup.clusters.decisions import Reason
+from mr_dedup.jobs.shares import Share
+from mr_dedup.pipeline.summary import StageSummary
+from mr_dedup.report.histograms import Distributions
 
 
 @dataclass(frozen=True)
@@ -39,12 +41,21 @@ class Totals:
         return sum(self.dropped.values())
 
 
-class Share(NamedTuple):
-    """How many documents have a value in a field, and how many of these were dropped."""
-
-    value: str
-    documents: int
-    dropped: int
+def totals_of(summary: StageSummary) -> Totals:
+    """Return the counts of a report."""
+    return Totals(
+        read=summary["documents_read"],
+        rejected=summary["rejected_records"],
+        kept=summary["documents_kept"],
+        dropped={
+            reason.phrase: summary["reasons"][reason.key]
+            for reason in Reason
+            if summary["reasons"][reason.key] and not reason.is_kept
+        },
+        earlier=summary["earlier_documents"],
+        for_earlier=summary["documents_dropped_for_earlier"],
+        in_split_clusters=summary["documents_in_split_clusters"],
+    )
 
 
 class LargeCluster(NamedTuple):
@@ -84,11 +95,7 @@ class ReportData:
         title: the title of the page.
         options: names and values of the options of the run.
         totals: counts of documents.
-        cluster_sizes: documents of each cluster of two and more, int64[c].
-        distances: of dropped documents from the kept ones that they duplicate, in bits, uint8[d].
-        similarities: of dropped documents to the same, float64[d]; NaN where texts were not
-            compared.
-        fingerprints: all fingerprints or a sample, uint64[f].
+        distributions: of the sizes of clusters, distances, similarities, and fingerprints.
         shares: tables of documents by a field, or by ``"host"``.
         largest: the largest clusters.
         samples: dropped documents beside the kept ones that they duplicate.
@@ -97,10 +104,7 @@ class ReportData:
     title: str
     options: Sequence[tuple[str, str]]
     totals: Totals
-    cluster_sizes: NDArray[np.int64]
-    distances: NDArray[np.uint8]
-    similarities: NDArray[np.float64]
-    fingerprints: NDArray[np.uint64]
+    distributions: Distributions
     shares: Sequence[tuple[str, Sequence[Share]]] = ()
     largest: Sequence[LargeCluster] = ()
     samples: Sequence[Sample] = ()

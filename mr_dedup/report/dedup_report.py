@@ -12,14 +12,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from mr_dedup.clusters.decisions import Reason
 from mr_dedup.formats.parts import part_batches, read_parts
+from mr_dedup.jobs.shares import Share, ShareCounter, hosts
 from mr_dedup.pipeline.dedup_stages.files import CLUSTERS, DECISIONS, ROWS, SAMPLES, SHOWN
 from mr_dedup.pipeline.document_rows import row_batches
 from mr_dedup.pipeline.summary import StageSummary
-from mr_dedup.report.data import LargeCluster, ReportData, Sample, Share, Totals
+from mr_dedup.report.data import LargeCluster, ReportData, Sample, totals_of
+from mr_dedup.report.histograms import Distributions
 from mr_dedup.report.html import write_report
-from mr_dedup.report.shares import ShareCounter, hosts
 
 _LARGEST = 20
 _EXAMPLES = 5
@@ -68,23 +68,13 @@ def report_data(
     return ReportData(
         title="De-duplication",
         options=options,
-        totals=Totals(
-            read=summary["documents_read"],
-            rejected=summary["rejected_records"],
-            kept=summary["documents_kept"],
-            dropped={
-                reason.phrase: summary["reasons"][reason.key]
-                for reason in Reason
-                if summary["reasons"][reason.key] and not reason.is_kept
-            },
-            earlier=earlier,
-            for_earlier=summary["documents_dropped_for_earlier"],
-            in_split_clusters=summary["documents_in_split_clusters"],
+        totals=totals_of(summary),
+        distributions=Distributions.of_values(
+            sizes,
+            np.concatenate([np.empty(0, np.uint8), *gathered.distances]),
+            np.concatenate([np.empty(0), *gathered.similarities]),
+            fingerprints,
         ),
-        cluster_sizes=sizes,
-        distances=np.concatenate([np.empty(0, np.uint8), *gathered.distances]),
-        similarities=np.concatenate([np.empty(0), *gathered.similarities]),
-        fingerprints=fingerprints,
         shares=[*gathered.hosts(), *shares],
         largest=[gathered.cluster(row) for row in largest],
         samples=[
@@ -175,7 +165,7 @@ def _of_rows(
     batches: Iterator[pa.RecordBatch], gathered: _ReportScan, share_by: Sequence[str]
 ) -> tuple[NDArray[np.uint64], list[tuple[str, list[Share]]]]:
     """Return the fingerprints of documents, and the shares by their fields."""
-    from mr_dedup.report.shares import ShareCounter
+    from mr_dedup.jobs.shares import ShareCounter
 
     fingerprints = [np.empty(0, np.uint64)]
     counters = {name: ShareCounter() for name in share_by}

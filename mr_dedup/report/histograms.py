@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
+from mr_dedup.jobs.report_counts import LEADING_BITS, SIMILARITY_STEPS
 
 _SIMILARITY_BINS = 20
 
 _BATCH_VALUES = 1 << 16
 """Values counted at a time: with their bins they take at least 16 bytes each."""
 
-_MAX_LEADING_BITS = 7
-"""128 buckets, as in the paper's figure 2."""
+_POWERS = 1 << np.arange(63)
 
 _MIN_PER_BUCKET = 32
 """Fingerprints expected in a bucket: with fewer, chance hides their distribution."""
@@ -27,45 +29,127 @@ class Histogram(NamedTuple):
     counts: list[int]
 
 
-def by_size(sizes: NDArray[np.int64]) -> Histogram:
-    """Count clusters by size: 2, 3 to 4, 5 to 8, … up to the largest."""
-    powers = max(int(sizes.max(initial=2)) - 1, 1).bit_length()
-    edges = 1 << np.arange(1, powers + 1)
-    counts = _counted(sizes, powers, lambda batch: np.searchsorted(edges, batch))
-    labels = ["2", *(f"{(1 << p - 1) + 1:,}–{1 << p:,}" for p in range(2, len(counts) + 1))]
-    return Histogram(labels[: len(counts)], counts)
+@dataclass(frozen=True)
+class Distributions:
+    """How clusters and documents are distributed.
 
-
-def by_distance(distances: NDArray[np.uint8]) -> Histogram:
-    """Count documents by their distance in bits, from 0 up to the largest."""
-    counts = _counted(distances, int(distances.max(initial=0)) + 1, lambda batch: batch)
-    return Histogram([str(bits) for bits in range(len(counts))], counts)
-
-
-def by_similarity(similarities: NDArray[np.float64]) -> Histogram:
-    """Count documents by similarity: 20 equal ranges, and exactly 1; NaN is excluded.
-
-    The first range starts at the largest multiple of 0.1 that is not above any similarity. The
-    label of a range is its start.
+    Attributes:
+        clusters: The clusters of two and more documents, which are ``clustered``.
+        compared: Dropped documents whose texts were compared.
+        fingerprints: Documents with a fingerprint.
+        sizes: Clusters by size: 2, 3 to 4, 5 to 8, … up to the largest.
+        distances: Dropped documents by their distance in bits from the kept ones, from 0 up.
+        similarities: Compared documents by similarity: 20 equal ranges, and exactly 1. The first
+            range starts at the largest multiple of 0.1 that is not above any similarity. The label
+            of a range is its start.
+        leading: Fingerprints by their leading bits: 7, or fewer bits for few (paper, figure 2).
     """
-    lowest = min(int(10 * np.fmin.reduce(similarities, initial=1.0)), 9) / 10
-    edges = [lowest + (1 - lowest) * i / _SIMILARITY_BINS for i in range(_SIMILARITY_BINS + 1)]
-    rounded = np.round(edges, 9)
-    counts = _counted(
-        similarities,
-        len(edges),
-        lambda batch: np.searchsorted(rounded, batch[~np.isnan(batch)], "right") - 1,
-    )
-    return Histogram([f"{edge:.3f}".rstrip("0").rstrip(".") for edge in edges], counts)
+
+    clusters: int
+    clustered: int
+    compared: int
+    fingerprints: int
+    sizes: Histogram
+    distances: Histogram
+    similarities: Histogram
+    leading: Histogram
+
+    @classmethod
+    def of_values(
+        cls,
+        cluster_sizes: NDArray[np.int64],
+        distances: NDArray[np.uint8],
+        similarities: NDArray[np.float64],
+        fingerprints: NDArray[np.uint64],
+    ) -> Distributions:
+        """Return the distributions of values.
+
+        Args:
+            cluster_sizes: Documents of each cluster of two and more, int64[c].
+            distances: Of dropped documents from the kept ones, in bits, uint8[d].
+            similarities: To the same, float64[d]; NaN where texts were not compared.
+            fingerprints: Of all documents that have one, uint64[f].
+        """
+        steps = np.round(np.arange(SIMILARITY_STEPS + 1) / SIMILARITY_STEPS, 9)
+        shift = np.uint64(64 - LEADING_BITS)
+        return cls.of_counts(
+            int(cluster_sizes.sum()),
+            _counted(cluster_sizes, 64, lambda batch: np.searchsorted(_POWERS, batch)),
+            _counted(distances, 65, lambda batch: batch),
+            _counted(
+                similarities,
+                SIMILARITY_STEPS + 1,
+                lambda batch: np.searchsorted(steps, batch[~np.isnan(batch)], "right") - 1,
+            ),
+            _counted(
+                fingerprints, 1 << LEADING_BITS, lambda batch: (batch >> shift).astype(np.int64)
+            ),
+        )
+
+    @classmethod
+    def of_counts(
+        cls,
+        clustered: int,
+        sizes: Sequence[int],
+        distances: Sequence[int],
+        similarities: Sequence[int],
+        leading: Sequence[int],
+    ) -> Distributions:
+        """Return the distributions of what was counted.
+
+        Args:
+            clustered: Documents in clusters.
+            sizes: Clusters by the smallest n for which 2^n is not below their size.
+            distances: Documents by distance.
+            similarities: Documents by similarity in steps of 1 / SIMILARITY_STEPS.
+            leading: Fingerprints by their LEADING_BITS leading bits.
+        """
+        return cls(
+            sum(sizes),
+            clustered,
+            sum(similarities),
+            sum(leading),
+            _by_size(sizes),
+            _by_distance(distances),
+            _by_similarity(similarities),
+            _by_leading_bits(leading),
+        )
 
 
-def by_leading_bits(fingerprints: NDArray[np.uint64]) -> Histogram:
-    """Count fingerprints by their leading bits: 7, or fewer bits for few (paper, figure 2)."""
-    share = max(2, fingerprints.size // _MIN_PER_BUCKET)
-    bits = min(_MAX_LEADING_BITS, share.bit_length() - 1)
-    shift = np.uint64(64 - bits)
-    counts = _counted(fingerprints, 1 << bits, lambda batch: (batch >> shift).astype(np.int64))
-    return Histogram([f"{bucket:0{bits}b}" for bucket in range(1 << bits)], counts)
+def _last(counts: Sequence[int]) -> int:
+    """Return the last index with a count, 0 if there is none."""
+    return max((index for index, count in enumerate(counts) if count), default=0)
+
+
+def _by_size(counts: Sequence[int]) -> Histogram:
+    powers = max(_last(counts), 1)
+    labels = ["2", *(f"{(1 << p - 1) + 1:,}–{1 << p:,}" for p in range(2, powers + 1))]
+    return Histogram(labels, list(counts[1 : powers + 1]))
+
+
+def _by_distance(counts: Sequence[int]) -> Histogram:
+    bits = _last(counts) + 1
+    return Histogram([str(distance) for distance in range(bits)], list(counts[:bits]))
+
+
+def _by_similarity(counts: Sequence[int]) -> Histogram:
+    smallest = next((step for step, count in enumerate(counts) if count), SIMILARITY_STEPS)
+    # in tenths
+    lowest = min(smallest * 10 // SIMILARITY_STEPS, 9)
+    first = lowest * SIMILARITY_STEPS // 10
+    width = (SIMILARITY_STEPS - first) // _SIMILARITY_BINS
+    starts = [first + width * number for number in range(_SIMILARITY_BINS + 1)]
+    sums = [sum(counts[start : start + width]) for start in starts]
+    labels = [f"{start / SIMILARITY_STEPS:.3f}".rstrip("0").rstrip(".") for start in starts]
+    return Histogram(labels, sums)
+
+
+def _by_leading_bits(counts: Sequence[int]) -> Histogram:
+    share = max(2, sum(counts) // _MIN_PER_BUCKET)
+    bits = min(LEADING_BITS, share.bit_length() - 1)
+    width = 1 << (LEADING_BITS - bits)
+    sums = [sum(counts[bucket * width : (bucket + 1) * width]) for bucket in range(1 << bits)]
+    return Histogram([f"{bucket:0{bits}b}" for bucket in range(1 << bits)], sums)
 
 
 def _counted(

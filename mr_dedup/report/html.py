@@ -5,18 +5,11 @@ from __future__ import annotations
 import functools
 from typing import Any, BinaryIO
 
-import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
 from mr_dedup.report.data import ReportData, Sample
 from mr_dedup.report.differences import compare
-from mr_dedup.report.histograms import (
-    Histogram,
-    by_distance,
-    by_leading_bits,
-    by_similarity,
-    by_size,
-)
+from mr_dedup.report.histograms import Histogram
 from mr_dedup.report.hostile_text import shown_name, shown_text
 from mr_dedup.report.plots import column_plot
 
@@ -70,11 +63,10 @@ def _template() -> Template:
 
 def _contents(data: ReportData) -> dict[str, Any]:
     """Return the variables of the template besides ``data``: plots, short tables, differences."""
-    sizes, totals = data.cluster_sizes, data.totals
+    totals = data.totals
     return {
         "totals": totals,
-        "clustered": int(sizes.sum()),
-        "compared": int(np.count_nonzero(~np.isnan(data.similarities))),
+        "found": data.distributions,
         "plots": _plots(data),
         "shares": [(field, values[:_MAX_ROWS], len(values)) for field, values in data.shares],
         "largest": data.largest[:_MAX_ROWS],
@@ -86,15 +78,12 @@ def _contents(data: ReportData) -> dict[str, Any]:
 
 def _plots(data: ReportData) -> dict[str, Any]:
     """Return the plots, each with its numbers as a table."""
-    sizes, distances = by_size(data.cluster_sizes), by_distance(data.distances)
-    leading = by_leading_bits(data.fingerprints)
+    found = data.distributions
     return {
-        "sizes": _plot(sizes, "documents in the cluster", "clusters", is_log=True),
-        "distances": _plot(distances, "distance from the kept document in bits", "documents"),
-        "similarities": _plot(
-            by_similarity(data.similarities), "similarity to the kept document", "documents"
-        ),
-        "leading": _plot(leading, "leading bits", "fingerprints"),
+        "sizes": _plot(found.sizes, "documents in the cluster", "clusters", is_log=True),
+        "distances": _plot(found.distances, "distance from the kept document in bits", "documents"),
+        "similarities": _plot(found.similarities, "similarity to the kept document", "documents"),
+        "leading": _plot(found.leading, "leading bits", "fingerprints"),
     }
 
 

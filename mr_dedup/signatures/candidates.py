@@ -145,6 +145,16 @@ def can_be_connected(signatures: Signatures | Sequence[Signatures], min_shared_k
     return min_shared_keys == 1 or (math.comb(max_keys(signatures), min_shared_keys) <= MAX_SUBSETS)
 
 
+def too_many_subsets(signatures: Signatures, min_shared_keys: int) -> int:
+    """Return how many texts have too many subsets of keys for :func:`connecting_edges`."""
+    sizes, counts = np.unique(np.diff(signatures.offsets), return_counts=True)
+    return sum(
+        count
+        for size, count in zip(sizes.tolist(), counts.tolist(), strict=True)
+        if math.comb(size, min_shared_keys) > MAX_SUBSETS
+    )
+
+
 def candidates(
     signatures: Signatures,
     min_shared_keys: int,

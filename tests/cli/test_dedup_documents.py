@@ -211,8 +211,8 @@ def test_parquet_keeps_its_columns(tmp_path, capfd, small_parts):  # noqa: F811
     ],
 )  # fmt: skip
 def test_what_does_not_fit_parquet_is_one_line(tmp_path, capfd, records, said, monkeypatch):
+    from mr_dedup.jobs.kept_parts import ParquetDocuments
     from mr_dedup.pipeline.dedup_stages import keep
-    from mr_dedup.pipeline.kept_parts import ParquetDocuments
 
     def with_small_sample(*arguments, **options):
         return ParquetDocuments(*arguments, **options, sample_bytes=10)

@@ -5,7 +5,9 @@ from xml.etree import ElementTree
 
 import numpy as np
 
-from mr_dedup.report.data import LargeCluster, ReportData, Sample, Share, Totals
+from mr_dedup.jobs.shares import Share
+from mr_dedup.report.data import LargeCluster, ReportData, Sample, Totals
+from mr_dedup.report.histograms import Distributions
 from mr_dedup.report.html import write_report
 
 HOSTILE = (
@@ -20,15 +22,19 @@ def report(**changes) -> ReportData:
         "title": "Seven pages",
         "options": [("k", "3 bits"), ("keep", "first")],
         "totals": Totals(7, 2, 4, {"near-duplicate": 2, "same text": 1}),
-        "cluster_sizes": np.array([3, 2]),
-        "distances": np.array([0, 2, 2], np.uint8),
-        "similarities": np.array([1.0, 0.85, np.nan]),
-        "fingerprints": np.array([0, 1 << 63, 5, 7], np.uint64),
         "shares": [("host", [Share("a.example", 4, 3), Share("b.example", 3, 0)])],
         "largest": [LargeCluster(-5, 3, 1, ["first", "second"])],
         "samples": [Sample("second", "first", 2, 0.85, "one two three", "one 2 three")],
     }
-    return ReportData(**fields | changes)
+    values = {
+        "cluster_sizes": np.array([3, 2]),
+        "distances": np.array([0, 2, 2], np.uint8),
+        "similarities": np.array([1.0, 0.85, np.nan]),
+        "fingerprints": np.array([0, 1 << 63, 5, 7], np.uint64),
+    }
+    values = {name: changes.pop(name, value) for name, value in values.items()}
+    distributions = Distributions.of_values(**values)
+    return ReportData(**fields | changes, distributions=distributions)
 
 
 def hostile_report(text=HOSTILE) -> ReportData:

@@ -6,12 +6,21 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mr_dedup.report.histograms import by_distance, by_leading_bits, by_similarity, by_size
+from mr_dedup.report.histograms import Distributions
+
+
+def distributions(sizes=(), distances=(), similarities=(), fingerprints=()):
+    return Distributions.of_values(
+        np.array(sizes, np.int64),
+        np.array(distances, np.uint8),
+        np.array(similarities, np.float64),
+        np.array(fingerprints, np.uint64),
+    )
 
 
 @given(st.lists(st.one_of(st.integers(2, 70), st.integers(2, 10**9)), max_size=30))
 def test_sizes(sizes):
-    labels, counts = by_size(np.array(sizes, np.int64))
+    labels, counts = distributions(sizes=sizes).sizes
     start, ranges = 2, []
     for label in labels:
         first, _, last = label.replace(",", "").partition("–")
@@ -26,7 +35,7 @@ def test_sizes(sizes):
 
 @given(st.lists(st.integers(0, 64), max_size=30))
 def test_distances(distances):
-    labels, counts = by_distance(np.array(distances, np.uint8))
+    labels, counts = distributions(distances=distances).distances
     assert labels == [str(bits) for bits in range(max(distances, default=0) + 1)]
     assert counts == [distances.count(bits) for bits in range(len(labels))]
 
@@ -36,7 +45,7 @@ def test_distances(distances):
 )
 def test_similarities(similarities):
     values = np.array([*similarities, math.nan])
-    labels, counts = by_similarity(values)
+    labels, counts = distributions(similarities=values).similarities
     edges = [float(label) for label in labels]
     assert len(labels) == 21
     assert edges[-1] == 1
@@ -52,7 +61,7 @@ def test_similarities(similarities):
 @given(st.integers(0, 9000), st.integers(0, 5))
 def test_leading_bits(count, seed):
     values = np.random.default_rng(seed).integers(0, 1 << 64, count, np.uint64)
-    labels, counts = by_leading_bits(values)
+    labels, counts = distributions(fingerprints=values).leading
     bits = len(labels[0])
     assert labels == [f"{bucket:0{bits}b}" for bucket in range(1 << bits)]
     assert 1 <= bits <= 7

@@ -13,7 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mr_dedup.report.data import LargeCluster, Sample, Share, Totals
+from mr_dedup.jobs.shares import Share
+from mr_dedup.report.data import LargeCluster, Sample, Totals
 from tests.report.reports import elements, hostile_report, report, shown, written
 from tests.strategies import costly
 

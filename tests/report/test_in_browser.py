@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mr_dedup.report.data import LargeCluster, Sample, Share
+from mr_dedup.jobs.shares import Share
+from mr_dedup.report.data import LargeCluster, Sample
 from tests.report.reports import HOSTILE, hostile_report, report, written
 
 pytestmark = pytest.mark.browser

@@ -8,8 +8,11 @@ from pathlib import Path
 
 import numpy as np
 
+from mr_dedup.formats.kept_fingerprints import write_fingerprints
 from mr_dedup.formats.tables import read_table
 from mr_dedup.jobs.keep import KeepJob, has_texts
+from mr_dedup.jobs.kept_documents import KeptDocuments
+from mr_dedup.jobs.kept_parts import JsonDocuments, ParquetDocuments
 from mr_dedup.pipeline.dedup_stages.contract import Completed, DedupOptions, RunJob
 from mr_dedup.pipeline.dedup_stages.earlier import read_earlier_texts
 from mr_dedup.pipeline.dedup_stages.files import (
@@ -25,9 +28,7 @@ from mr_dedup.pipeline.dedup_stages.files import (
     write_json,
 )
 from mr_dedup.pipeline.document_rows import Rows
-from mr_dedup.pipeline.kept_documents import KeptDocuments
-from mr_dedup.pipeline.kept_parts import JsonDocuments, ParquetDocuments
-from mr_dedup.pipeline.results import write_fingerprints, write_signatures
+from mr_dedup.pipeline.results import write_signatures
 
 
 def keep(folder: Path, options: DedupOptions, run_job: RunJob) -> Completed:

@@ -23,7 +23,7 @@ from mr_dedup.formats.parquet_rows import is_text
 from mr_dedup.formats.parts import PART_BYTES, LineParts, ParquetParts
 from mr_dedup.formats.row_sizes import row_bytes
 from mr_dedup.jobs.keep import FILE_KEY
-from mr_dedup.pipeline.kept_documents import bytes_of, records_by_file
+from mr_dedup.jobs.kept_documents import bytes_of, records_by_file
 
 _SAMPLE_BYTES = 16 << 20
 """JSON lines at the beginning whose members become the columns."""
@@ -79,8 +79,12 @@ class ParquetDocuments:
         part_bytes: int = PART_BYTES,
         sample_bytes: int = _SAMPLE_BYTES,
         group_bytes: int = _GROUP_BYTES,
+        columns: tuple[pa.Schema, str] | None = None,
     ) -> None:
-        """Write to ``folder``; errors name documents by the first of ``id_names`` they have."""
+        """Write to ``folder``; errors name documents by the first of ``id_names`` they have.
+
+        ``columns`` are those of other parts, and the file that they were taken from.
+        """
         self._folder = folder
         self._id_names = id_names
         self._part_bytes = part_bytes
@@ -96,6 +100,13 @@ class ParquetDocuments:
         self._group: list[pa.Table] = []
         self._group_free = self._group_bytes
         self._part_free = part_bytes
+        if columns is not None:
+            self._begin(*columns)
+
+    @property
+    def columns(self) -> tuple[pa.Schema, str] | None:
+        """The columns, and the file that they were taken from; None if nothing was written."""
+        return None if self._schema is None else (self._schema, self._first_source)
 
     def __enter__(self) -> ParquetDocuments:
         return self

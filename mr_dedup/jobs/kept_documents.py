@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
@@ -22,11 +22,12 @@ class KeptDocuments:
     """Writes records below ``folder``, those of one file after the other; a context manager.
 
     A file is called as the one it was read from, if that is a name below a directory, else by the
-    last part of that; of two that would be one, the second gets a number. ``files`` are those
-    written, and how many records each has.
+    last part of that; of two that would be one, the second gets a number. Or ``names`` returns the
+    name. ``files`` are those written, and how many records each has.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, names: Callable[[str], str] | None = None) -> None:
+        self._names = names or self._free_name
         self._counts: dict[str, int] = {}
         self._last_numbers: dict[PurePosixPath, int] = {}
         self._folder = folder
@@ -81,23 +82,56 @@ class KeptDocuments:
         self._open = contextlib.ExitStack()
         self._records = self._rows = None
         self._source = source
-        self._name = self._free_name(source)
+        self._name = self._names(source)
         self._counts[self._name] = 0
         path = self._folder / self._name
         path.parent.mkdir(parents=True, exist_ok=True)
         return path
 
     def _free_name(self, source: str) -> str:
-        plain = PurePosixPath(source)
-        inside = "://" not in source and not plain.is_absolute() and ".." not in plain.parts
-        name = plain if inside else PurePosixPath(plain.name)
-        number, free = self._last_numbers.get(name, 1), name
-        while str(free) in self._counts:
-            number += 1
-            stem, dot, endings = name.name.partition(".")
-            free = name.with_name(f"{stem}-{number}{dot}{endings}")
-        self._last_numbers[name] = number
-        return str(free)
+        return _free_name(source, self._counts, self._last_numbers)
+
+
+def kept_names(sources: Iterable[str]) -> dict[str, str]:
+    """Return the names of the files for documents of several sources, as ``KeptDocuments`` has.
+
+    >>> kept_names(["a.jsonl", "/data/a.jsonl", "../a.jsonl"])
+    {'a.jsonl': 'a.jsonl', '/data/a.jsonl': 'a-2.jsonl', '../a.jsonl': 'a-3.jsonl'}
+    """
+    names: dict[str, str] = {}
+    taken: dict[str, int] = {}
+    last_numbers: dict[PurePosixPath, int] = {}
+    for source in sources:
+        if source not in names:
+            names[source] = _free_name(source, taken, last_numbers)
+            taken[names[source]] = 0
+    return names
+
+
+def numbered_name(name: str, number: int) -> str:
+    """Return the name of a part of the documents of a file, which tasks have written.
+
+    >>> numbered_name("2024/pages.jsonl.gz", 3)
+    '2024/pages-00003.jsonl.gz'
+    """
+    path = PurePosixPath(name)
+    stem, dot, endings = path.name.partition(".")
+    return str(path.with_name(f"{stem}-{number:05}{dot}{endings}"))
+
+
+def _free_name(
+    source: str, taken: Mapping[str, int], last_numbers: dict[PurePosixPath, int]
+) -> str:
+    plain = PurePosixPath(source)
+    inside = "://" not in source and not plain.is_absolute() and ".." not in plain.parts
+    name = plain if inside else PurePosixPath(plain.name)
+    number, free = last_numbers.get(name, 1), name
+    while str(free) in taken:
+        number += 1
+        stem, dot, endings = name.name.partition(".")
+        free = name.with_name(f"{stem}-{number}{dot}{endings}")
+    last_numbers[name] = number
+    return str(free)
 
 
 @contextlib.contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
 import numpy as np
@@ -9,9 +10,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from mr_dedup.report.data import Share
+from mr_dedup.formats.tables import one_array
 
 _ORIGIN = r"^(?P<origin>[^/?#]*://[^/?#]*)"
+
+
+class Share(NamedTuple):
+    """How many documents have a value in a field, and how many of these were dropped."""
+
+    value: str
+    documents: int
+    dropped: int
 
 
 class ShareCounter:
@@ -49,11 +58,24 @@ class ShareCounter:
         if self._buffered > max(self._merged, self._min_merged):
             self._merge()
 
-    def most_common(self, count: int) -> list[Share]:
-        """Return the values of most documents, in descending order; ties by their UTF-8 bytes."""
+    def table(self) -> pa.Table:
+        """Return the distinct values, and how many documents and dropped documents have each."""
         self._merge()
         (values,), (counts,) = self._values, self._counts
-        table = pa.table({"value": values, "documents": counts[0], "dropped": counts[1]})
+        return pa.table({"value": values, "documents": counts[0], "dropped": counts[1]})
+
+    def add_table(self, table: pa.Table) -> None:
+        """Add counts of another counter, as ``table`` returns them."""
+        counts = np.stack([table[name].to_numpy() for name in ("documents", "dropped")])
+        self._values.append(one_array(table["value"]))
+        self._counts.append(counts)
+        self._buffered += len(table)
+        if self._buffered > max(self._merged, self._min_merged):
+            self._merge()
+
+    def most_common(self, count: int) -> list[Share]:
+        """Return the values of most documents, in descending order; ties by their UTF-8 bytes."""
+        table = self.table()
         order = [("documents", "descending"), ("value", "ascending")]
         # select_k_unstable fails on an empty table before pyarrow 26
         first = table.take(pc.sort_indices(table, sort_keys=order)[:count])

@@ -2,7 +2,7 @@
 
 import pyarrow as pa
 
-from mr_dedup.pipeline.kept_documents import KeptDocuments
+from mr_dedup.jobs.kept_documents import KeptDocuments
 
 
 def record(source):

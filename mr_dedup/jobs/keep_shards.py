@@ -1,0 +1,386 @@
+"""The keep job over shards: each task writes its part of the result.
+
+A map task reads the documents of a chunk once more and writes the records of those that are kept,
+their fingerprints and signatures, the decisions on all, and the rejected records: a part of each
+directory of the result. A reduce step counts documents by their hosts and by fields.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import xxhash
+from numpy.typing import NDArray
+
+from mr_dedup.clusters.decisions import Reason
+from mr_dedup.errors import MrDedupError
+from mr_dedup.formats.compression import compressing
+from mr_dedup.formats.decision_file import DECISIONS, REPEATED
+from mr_dedup.formats.kept_fingerprints import write_fingerprints
+from mr_dedup.formats.parts import LINES, PARQUET, ParquetParts
+from mr_dedup.formats.shards import new_files, read_shard
+from mr_dedup.formats.tables import one_array
+from mr_dedup.jobs.contract import Counters, Group, Keyed, Reduce, TaskInput
+from mr_dedup.jobs.keep import KeepJob, has_texts
+from mr_dedup.jobs.kept_documents import KeptDocuments, numbered_name
+from mr_dedup.jobs.kept_parts import JsonDocuments, ParquetDocuments
+from mr_dedup.jobs.reading import DocumentReading, chunk_of, is_rejects, reject_lines
+from mr_dedup.jobs.resolve_shards import DECISION, EarlierReading
+from mr_dedup.jobs.shares import ShareCounter, hosts
+
+_SHARE_KEYS = 16
+"""Reduce keys of the counts by values of fields."""
+
+HOST = "host"
+"""What the counts by the hosts of ids are called."""
+
+_MOST_COMMON = 50
+"""Values of a field that are in a report."""
+
+DOCUMENTS_FOLDER, DECISIONS_FOLDER = "documents", "decisions"
+FINGERPRINTS_FOLDER, SIGNATURES_FOLDER, REJECTS_FOLDER = "fingerprints", "signatures", "rejects"
+"""The directories of a result."""
+
+_ROW_GROUP = 1 << 15
+
+
+class KeepShardsJob(KeepJob, frozen=True, kw_only=True):
+    """See the module.
+
+    What it leaves: under keys below 16 tables of the most common values, ``field``, ``value``,
+    ``documents`` and ``dropped``; for each chunk a row with ``part``, its number, ``kept``
+    documents, the checksums of its ``fingerprints`` and ``signatures``, and ``columns`` of its
+    Parquet file; and texts that are to be shown, ``chunk``, ``row`` and ``text``.
+
+    Attributes:
+        rows_at: The directory of the shards of rows.
+        decided: That of the shards of decisions.
+        result: That of the result.
+        features: What fingerprints are made from, in a line.
+        share_by: Fields of the documents that are counted.
+        earlier: The first chunks: documents that earlier runs kept, of which nothing is written.
+        shown: Documents whose texts are to be shown, as chunk and row.
+        renamed: The names of the files of kept documents that are not called as what was read.
+        divided: The first chunk of files that several tasks read.
+        has_rejects: Whether any record was rejected.
+        signatures: The columns of signatures, an Arrow schema; None if there are none.
+        columns: The columns of other parts of Parquet, and the file that they were taken from.
+    """
+
+    side_files = ()
+
+    rows_at: str
+    decided: str
+    result: str
+    kept: str = ""
+    features: str = ""
+    share_by: tuple[str, ...] = ()
+    earlier: tuple[EarlierReading, ...] = ()
+    shown: tuple[tuple[int, int], ...] = ()
+    renamed: tuple[tuple[str, str], ...] = ()
+    divided: tuple[tuple[str, int], ...] = ()
+    has_rejects: bool = False
+    signatures: bytes | None = None
+    columns: tuple[bytes, str] | None = None
+
+    @property
+    def earlier_chunks(self) -> int:
+        """The number of chunks of earlier documents."""
+        return self.earlier[-1].stop if self.earlier else 0
+
+    def reading_of(
+        self,
+        part: TaskInput,
+        counters: Counters,
+        *,
+        fields: Sequence[str] = (),
+        keep_records: bool = False,
+    ) -> DocumentReading:
+        """Return the documents of a chunk, those of earlier results as they were written."""
+        number = chunk_of(part, self.format).number
+        for each in self.earlier:
+            if number < each.stop:
+                return DocumentReading(part, each.format, each.reading, counters)
+        return super().reading_of(part, counters, fields=fields, keep_records=keep_records)
+
+    def flags_of(self, chunk: int) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Return which documents of a chunk are kept, and which are shown."""
+        kept = self._decided(chunk).kept
+        shown = np.zeros(kept.size, bool)
+        for of_chunk, row in self.shown:
+            if of_chunk == chunk:
+                shown[row] = True
+        if chunk < self.earlier_chunks:
+            kept = np.zeros(kept.size, bool)
+        return kept, shown
+
+    def _decided(self, chunk: int) -> _Decided:
+        return _Decided.read(self.decided, chunk)
+
+    def map(self, part: TaskInput, counters: Counters) -> Iterator[Keyed]:
+        """Write the parts of a chunk; yield what is known of them, texts, and counts by values."""
+        chunk = chunk_of(part, self.format).number
+        is_new = chunk >= self.earlier_chunks
+        key = _SHARE_KEYS + chunk
+        if not is_new:
+            for _, table in super().map(part, counters):
+                yield key, self._shown(table, chunk)
+            return
+        with new_files(self.result) as folder:
+            writer = self._writer(folder, chunk)
+            with writer:
+                for _, table in super().map(part, counters):
+                    if has_texts(table):
+                        yield key, self._shown(table, chunk)
+                    else:
+                        writer.write(table)
+            number = chunk - self.earlier_chunks
+            record = {"part": number, **self._finish_documents(folder, writer, number)}
+            files = [(name, count) for name, count in record.pop("files") if count]
+            rows, rejects = self._rows_and_rejects(chunk)
+            decided = self._decided(chunk)
+            if rows is not None and len(rows) != decided.kept.size:
+                raise MrDedupError(f"{part.name}: has other decisions than documents")
+            record |= self._write_tables(folder, number, rows, decided, files)
+            if self.has_rejects:
+                path = _part(folder / REJECTS_FOLDER, number, LINES)
+                with path.open("wb") as file, compressing(file, "zstd") as stream:
+                    for table in rejects:
+                        stream.write(reject_lines(table))
+        yield key, pa.table({name: pa.array([value]) for name, value in record.items()})
+        if rows is not None:
+            yield from self._shares(rows, ~decided.kept)
+
+    def _shown(self, table: pa.Table, chunk: int) -> pa.Table:
+        return pa.table(
+            {
+                "chunk": np.full(len(table), chunk),
+                "row": table["row"],
+                "text": table["text"].cast(pa.large_string()),
+            }
+        )
+
+    def _writer(self, folder: Path, chunk: int) -> KeptDocuments | JsonDocuments | ParquetDocuments:
+        documents = folder / DOCUMENTS_FOLDER
+        if self.documents == "jsonl":
+            return JsonDocuments(documents, part_bytes=sys.maxsize)
+        if self.documents == "parquet":
+            columns = None
+            if self.columns is not None:
+                schema, source = self.columns
+                columns = (pa.ipc.read_schema(pa.py_buffer(schema)), source)
+            names = self.reading.id_names
+            return ParquetDocuments(documents, names, part_bytes=sys.maxsize, columns=columns)
+
+        renamed, divided = dict(self.renamed), dict(self.divided)
+
+        def name_of(source: str) -> str:
+            name = renamed.get(source, source)
+            first = divided.get(source)
+            return name if first is None else numbered_name(name, chunk - first)
+
+        return KeptDocuments(documents, name_of)
+
+    def _finish_documents(
+        self,
+        folder: Path,
+        writer: KeptDocuments | JsonDocuments | ParquetDocuments,
+        number: int,
+    ) -> dict[str, Any]:
+        """Return the files of documents and how many each has; a part is called by its number."""
+        documents = folder / DOCUMENTS_FOLDER
+        columns = None
+        if isinstance(writer, ParquetDocuments) and writer.columns is not None:
+            schema, source = writer.columns
+            columns = (schema.serialize().to_pybytes(), source)
+        files = writer.files
+        if not isinstance(writer, KeptDocuments):
+            suffix = PARQUET if self.documents == "parquet" else LINES
+            path = _part(documents, number, suffix)
+            if files:
+                ((name, count),) = files
+                (documents / name).replace(path)
+                files = [(path.name, count)]
+            elif self.documents == "jsonl":
+                with path.open("wb") as file, compressing(file, "zstd"):
+                    pass
+        kept = sum(count for _, count in files)
+        return {
+            "files": files,
+            "kept": kept,
+            "columns": None if columns is None else columns[0],
+            "source": None if columns is None else columns[1],
+        }
+
+    def _rows_and_rejects(self, chunk: int) -> tuple[pa.Table | None, list[pa.Table]]:
+        rows: list[pa.Table] = []
+        rejects: list[pa.Table] = []
+        for table in read_shard(self.rows_at, chunk):
+            (rejects if is_rejects(table) else rows).append(table)
+        return (pa.concat_tables(rows).combine_chunks() if rows else None), rejects
+
+    def _write_tables(
+        self,
+        folder: Path,
+        number: int,
+        rows: pa.Table | None,
+        decided: _Decided,
+        files: Sequence[tuple[str, int]],
+    ) -> dict[str, str | None]:
+        """Write the parts with decisions, fingerprints and signatures; return checksums."""
+        with _one_part(folder / DECISIONS_FOLDER, number, DECISIONS, REPEATED) as parts:
+            if rows is not None:
+                parts.write_table(self._decisions(rows, decided))
+        batches = [] if rows is None else rows.select(["id", "fingerprint", "length"]).to_batches()
+        made = folder / "made"
+        write_fingerprints(made, self.features, iter(batches), decided.kept, files, sys.maxsize)
+        sums: dict[str, str | None] = {
+            "fingerprints": self._moved(folder, made, FINGERPRINTS_FOLDER, number)
+        }
+        sums["signatures"] = None
+        if self.signatures is not None:
+            schema = pa.ipc.read_schema(pa.py_buffer(self.signatures))
+            some = schema.empty_table()
+            if rows is not None:
+                some = rows.select(schema.names).filter(pa.array(decided.kept)).combine_chunks()
+            settings: dict[str, Any] = {"compression": "none", "use_dictionary": False}
+            with ParquetParts(made, some.schema, part_rows=sys.maxsize, **settings) as signatures:
+                for start in range(0, len(some), _ROW_GROUP):
+                    group = some.slice(start, _ROW_GROUP).combine_chunks()
+                    signatures.write_table(group, _ROW_GROUP)
+            sums["signatures"] = self._moved(folder, made, SIGNATURES_FOLDER, number)
+        return sums
+
+    def _moved(self, folder: Path, made: Path, name: str, number: int) -> str:
+        """Move the one part that was made to a directory of the result; return its checksum."""
+        (path,) = made.iterdir()
+        moved = _part(folder / name, number, PARQUET)
+        path.replace(moved)
+        return xxhash.xxh3_128(moved.read_bytes()).hexdigest()
+
+    def _decisions(self, rows: pa.Table, decided: _Decided) -> pa.Table:
+        """Return the decisions on all documents of a chunk."""
+        unclustered = np.full(len(rows), True)
+        found = decided.table
+        clustered = found["row"].to_numpy()
+        unclustered[clustered] = False
+        index = np.full(len(rows), -1)
+        index[clustered] = np.arange(clustered.size)
+        at = pa.array(index, mask=index < 0)
+        reasons = np.full(len(rows), int(Reason.UNCLUSTERED))
+        reasons[clustered] = found["reason"].to_numpy()
+        keys = pa.array([reason.key for reason in Reason])
+        nodes = np.asarray(one_array(rows["fingerprint"]).fill_null(0)).copy()
+        nodes[clustered] = found["cluster"].to_numpy().view(np.int64)
+        names = pa.array([each.name for each in self.earlier], pa.large_string())
+        stops = np.array([each.stop for each in self.earlier], np.int64)
+        kept_chunks = np.asarray(one_array(found["kept_chunk"]).fill_null(sys.maxsize))
+        source = np.searchsorted(stops, kept_chunks, "right")
+        sources = names.take(pa.array(source, mask=source == stops.size))
+
+        def of(name: str) -> pa.Array:
+            return one_array(found[name]).take(at)
+
+        ids, files, positions = (one_array(rows[name]) for name in ("id", "file", "position"))
+        if pa.types.is_dictionary(files.type):
+            files = files.cast(pa.large_string())
+        return pa.Table.from_arrays(
+            [
+                ids,
+                files,
+                positions,
+                pa.array(nodes),
+                # of a kept document its own
+                pc.coalesce(of("kept_id"), ids),
+                pc.coalesce(of("kept_file"), files),
+                pc.coalesce(of("kept_position"), positions),
+                of("distance_bits"),
+                of("similarity"),
+                keys.take(pa.array(reasons)),
+                sources.take(at),
+                of("methods"),
+            ],
+            schema=DECISIONS,
+        )
+
+    def _shares(self, rows: pa.Table, dropped: NDArray[np.bool_]) -> Iterator[Keyed]:
+        """Yield how many documents of a chunk have each value of the counted fields."""
+        columns = {HOST: hosts(one_array(rows["id"]))}
+        columns |= {name: one_array(rows[name]) for name in self.share_by}
+        for field, values in columns.items():
+            counter = ShareCounter()
+            counter.add(values, dropped)
+            table = counter.table()
+            texts = table["value"].to_pylist()
+            to = np.array([xxhash.xxh3_64_intdigest(text) % _SHARE_KEYS for text in texts], int)
+            named = table.append_column("field", pa.array([field] * len(table), pa.string()))
+            for key in np.unique(to).tolist():
+                yield key, named.filter(pa.array(to == key))
+
+    def reduces(self) -> Sequence[Reduce]:
+        """Return the step that counts by values."""
+        return [self.count_values]
+
+    def count_values(self, groups: Iterator[Group], counters: Counters) -> Iterator[Keyed]:
+        """Yield the most common values of each field, and all else as it is."""
+        for key, tables in groups:
+            if key >= _SHARE_KEYS:
+                yield from ((key, table) for table in tables)
+                continue
+            counted: dict[str, ShareCounter] = {}
+            for table in tables:
+                field = table["field"][0].as_py()
+                counted.setdefault(field, ShareCounter()).add_table(table.drop_columns("field"))
+            for field, counter in sorted(counted.items()):
+                shares = counter.most_common(_MOST_COMMON)
+                columns = {name: [getattr(it, name) for it in shares] for name in _SHARE_COLUMNS}
+                yield key, pa.table({"field": [field] * len(shares), **columns})
+
+
+_SHARE_COLUMNS = ("value", "documents", "dropped")
+
+
+class _Decided:
+    """The decisions on the clustered documents of a chunk: a table as DECISION."""
+
+    def __init__(self, documents: int, table: pa.Table) -> None:
+        self.table = table
+        self.kept = np.ones(documents, bool)
+        self.kept[table["row"].to_numpy()] = table["reason"].to_numpy() <= Reason.DISSIMILAR
+
+    @classmethod
+    def read(cls, folder: str, chunk: int) -> _Decided:
+        sizes, *tables = read_shard(folder, chunk)
+        table = pa.concat_tables([DECISION.empty_table(), *tables]).combine_chunks()
+        return cls(int(sizes["documents"][0].as_py()), table)
+
+
+@contextlib.contextmanager
+def _one_part(
+    folder: Path, number: int, schema: pa.Schema, dictionaries: list[str]
+) -> Iterator[ParquetParts]:
+    """Yield a writer of the part of a number."""
+    with ParquetParts(folder, schema, part_rows=sys.maxsize, use_dictionary=dictionaries) as parts:
+        yield parts
+    (name,) = parts.names
+    (folder / name).replace(_part(folder, number, PARQUET))
+
+
+def _part(folder: Path, number: int, suffix: str) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder / f"part-{number:05}{suffix}"
+
+
+def most_common(tables: Sequence[pa.Table], field: str) -> pa.Table:
+    """Return the most common values of a field, from what the tasks of the job have left."""
+    of_field = [table.filter(pc.field("field") == field) for table in tables]
+    table = pa.concat_tables(of_field)
+    order = pc.sort_indices(table, sort_keys=[("documents", "descending"), ("value", "ascending")])
+    return table.take(order[:_MOST_COMMON])

@@ -1,0 +1,1 @@
+"""De-duplication by tasks that write shards: nothing of the documents passes the client."""

@@ -1,0 +1,84 @@
+"""De-duplicate documents by stages whose tasks write shards, and the result itself."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, NamedTuple, cast
+
+from mr_dedup.files.outputs import whole_file
+from mr_dedup.pipeline.dedup_stages.contract import DedupOptions
+from mr_dedup.pipeline.sharded import stages as sharded
+from mr_dedup.pipeline.sharded.report import ReportParts
+from mr_dedup.pipeline.sharded.run import ShardedRun
+from mr_dedup.pipeline.stages import Stages
+from mr_dedup.pipeline.summary import StageSummary
+
+_KEPT = "kept.json"
+
+STAGES = ("fingerprint", "cluster", "resolve", "keep")
+"""In their order."""
+
+_FOLDERS = {"fingerprint": "rows", "cluster": "attached", "resolve": "decided"}
+"""The directories of shards that stages leave."""
+
+
+class Deduplicated(NamedTuple):
+    """A result of which only report and summary are missing.
+
+    Attributes:
+        summary: What the stages count.
+        checksums: Of ``fingerprints`` and ``signatures``.
+        report: What a report shows.
+    """
+
+    summary: StageSummary
+    checksums: dict[str, str]
+    report: ReportParts
+
+
+def sharded_dedup(stages: Stages, options: DedupOptions, run: ShardedRun) -> Deduplicated:
+    """Run the stages that are not done yet.
+
+    In memory: some 200 bytes for each chunk of documents, and nothing for a document.
+    """
+    with run.open_engine("size") as (engine, _):
+        plan = sharded.Plan(run, options, engine.tasks)
+
+    def is_done(stage: str) -> bool:
+        return stages.is_done(stage) and (stage == "keep" or run.is_whole(_FOLDERS[stage]))
+
+    if not is_done("fingerprint"):
+        left, counts = sharded.fingerprint(plan)
+        stages.finish("fingerprint", [run.record("rows", left)], counts)
+    rows = run.recorded("rows")
+    if not is_done("cluster"):
+        left, counts = sharded.cluster(plan, rows)
+        stages.finish("cluster", [run.record("attached", left)], counts)
+    attached = run.recorded("attached")
+    if not is_done("resolve"):
+        left, counts = sharded.resolve(plan, rows, attached)
+        stages.finish("resolve", [run.record("decided", left)], counts)
+    decided = run.recorded("decided")
+    report = ReportParts.read(
+        run, attached, decided, [(each.stop, each.name) for each in plan.earlier]
+    )
+    if not is_done("keep"):
+        kept = sharded.keep(plan, rows, decided, report.shown)
+        content = {
+            "checksums": dict(kept.checksums),
+            "texts": [[*where, text] for where, text in sorted(kept.texts.items())],
+            "shares": [table.to_pydict() for table in kept.shares],
+        }
+        with whole_file(run.records / _KEPT, overwrite=True) as file:
+            file.write(json.dumps(content).encode() + b"\n")
+        stages.finish("keep", [_KEPT], {})
+    known: dict[str, Any] = json.loads((run.records / _KEPT).read_bytes())
+    summary = {
+        **stages.values("fingerprint"),
+        **stages.values("cluster"),
+        **stages.values("resolve"),
+    }
+    texts = {(chunk, row): text for chunk, row, text in known["texts"]}
+    return Deduplicated(
+        cast("StageSummary", summary), known["checksums"], report.with_texts(texts, known["shares"])
+    )

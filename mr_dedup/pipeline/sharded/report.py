@@ -1,0 +1,116 @@
+"""What a report shows of a sharded run: from counters, and a sample of bounded size."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pyarrow as pa
+
+from mr_dedup.jobs.report_counts import (
+    DISTANCE,
+    LEADING,
+    LEADING_BITS,
+    SIMILARITY,
+    SIMILARITY_STEPS,
+    SIZE,
+)
+from mr_dedup.pipeline.sharded.run import Left, ShardedRun
+
+_SAMPLES = 12
+
+
+@dataclass(frozen=True)
+class ReportParts:
+    """What a report shows.
+
+    Attributes:
+        counts: By kind (``size``, ``distance``, ``similarity``, ``leading``) the counts of its
+            values, from 0 on.
+        clustered: The documents in clusters, earlier ones too.
+        largest: The largest clusters.
+        samples: Dropped documents.
+        texts: Texts of these and of those that they duplicate, by chunk and row.
+        shares: Tables of the most common values of fields, as columns.
+    """
+
+    counts: Mapping[str, Sequence[int]]
+    clustered: int
+    largest: Sequence[Mapping[str, Any]]
+    samples: Sequence[Mapping[str, Any]]
+    texts: Mapping[tuple[int, int], str] = field(default_factory=dict)
+    shares: Sequence[Mapping[str, Sequence[Any]]] = ()
+
+    @classmethod
+    def read(
+        cls, run: ShardedRun, attached: Left, decided: Left, results: Sequence[tuple[int, str]]
+    ) -> ReportParts:
+        """Return what the shards and counters of the stages say.
+
+        ``results`` are the earlier results: the number of the chunk after their last, and the name.
+        """
+        counts = {
+            "size": _counts(decided.counters, SIZE, 64),
+            "distance": _counts(decided.counters, DISTANCE, 65),
+            "similarity": _counts(decided.counters, SIMILARITY, SIMILARITY_STEPS + 1),
+            "leading": _counts(attached.counters, LEADING, 1 << LEADING_BITS),
+        }
+        largest: list[dict[str, Any]] = []
+        samples: list[dict[str, Any]] = []
+        last = decided.shards[-1].key if decided.shards else -1
+        if last > run.chunk_count - 1 and attached.counters.get("documents_in_clusters"):
+            for table in decided.tables(last):
+                (largest if "examples" in table.column_names else samples).extend(table.to_pylist())
+        chosen = [
+            {**row, "earlier": _result_of(row["kept_chunk"], results)} for row in _spread(samples)
+        ]
+        clustered = attached.counters.get("documents_in_clusters", 0)
+        return cls(counts, clustered, largest, chosen)
+
+    @property
+    def shown(self) -> list[tuple[int, int]]:
+        """The chunk and row of each document whose text is shown."""
+        found = [(row["chunk"], row["row"]) for row in self.samples]
+        found += [(row["kept_chunk"], row["kept_row"]) for row in self.samples]
+        return sorted(set(found))
+
+    def with_texts(
+        self, texts: Mapping[tuple[int, int], str], shares: Sequence[Mapping[str, Sequence[Any]]]
+    ) -> ReportParts:
+        """Return the same with texts and shares."""
+        return replace(self, texts=texts, shares=shares)
+
+    def shares_of(self, name: str) -> pa.Table:
+        """Return the most common values of a field."""
+        schema = pa.schema(
+            [
+                pa.field("field", pa.string()),
+                pa.field("value", pa.large_string()),
+                pa.field("documents", pa.int64()),
+                pa.field("dropped", pa.int64()),
+            ]
+        )
+        tables = [pa.table(dict(columns), schema=schema) for columns in self.shares]
+        from mr_dedup.jobs.keep_shards import most_common
+
+        return most_common([schema.empty_table(), *tables], name)
+
+
+def _counts(counters: Mapping[str, int], prefix: str, size: int) -> list[int]:
+    return [counters.get(f"{prefix}{value}", 0) for value in range(size)]
+
+
+def _spread(samples: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Return some samples, from low similarity to high."""
+    ranked = sorted(
+        samples, key=lambda row: (row["similarity"] or 0, row["id"], row["chunk"], row["row"])
+    )
+    if len(ranked) <= _SAMPLES:
+        return ranked
+    step = (len(ranked) - 1) / (_SAMPLES - 1)
+    return [ranked[round(number * step)] for number in range(_SAMPLES)]
+
+
+def _result_of(chunk: int, results: Sequence[tuple[int, str]]) -> str | None:
+    return next((name for stop, name in results if chunk < stop), None)

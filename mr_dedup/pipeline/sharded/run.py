@@ -1,0 +1,218 @@
+"""Run jobs whose tasks leave shards below one directory, a path or a URI."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+import pyarrow as pa
+
+from mr_dedup.engines.engine import Engine
+from mr_dedup.engines.inputs import Input
+from mr_dedup.errors import FormatError, MrDedupError
+from mr_dedup.files.outputs import whole_file
+from mr_dedup.formats.chunks import DESCRIPTION_SUFFIX
+from mr_dedup.formats.documents.chunks import DocumentChunk
+from mr_dedup.formats.shards import SHARDS_SUFFIX, Shard, ShardList, read_shard, shard_at
+from mr_dedup.jobs.contract import Counters, Job, Keyed
+from mr_dedup.storage import writing
+from mr_dedup.storage.listing import files_below
+from mr_dedup.storage.uris import is_uri, joined, name_below, without_secrets
+
+_MAX_TASK_BYTES = 64 << 20
+_MIN_TASK_BYTES = 2 << 20
+"""Bytes of shards that a map task reads."""
+
+_TASKS_PER_SLOT = 2
+
+AnyJob = TypeVar("AnyJob", bound=Job)
+
+
+@dataclass(frozen=True)
+class Left:
+    """What a job has left: shards in a directory, by key ascending, and its counters."""
+
+    folder: str
+    shards: Sequence[Shard]
+    counters: Mapping[str, int]
+
+    @property
+    def rows(self) -> int:
+        """The rows of all shards."""
+        return sum(shard.rows for shard in self.shards)
+
+    @property
+    def size_bytes(self) -> int:
+        """The bytes of all shards."""
+        return sum(shard.size_bytes for shard in self.shards)
+
+    def tables(self, key: int) -> Iterator[pa.Table]:
+        """Yield the tables of a shard; raises as ``read_shard``."""
+        return read_shard(self.folder, key)
+
+
+@dataclass(frozen=True)
+class ShardedRun:
+    """The directories and the engine of a run.
+
+    Attributes:
+        work: The directory, a path or URI, that the tasks of the engine read and write.
+        records: A directory of this machine for what is known of shards.
+        chunks: The documents, a map task each.
+        open_engine: Yields an engine, given a name for its temporary directory, and that.
+        earlier: Chunks of documents that earlier results kept; numbers of others follow.
+    """
+
+    work: str
+    records: Path
+    chunks: Sequence[DocumentChunk]
+    open_engine: Callable[[str], AbstractContextManager[tuple[Engine, Path]]]
+    earlier: Sequence[DocumentChunk] = field(default=())
+
+    @property
+    def chunk_count(self) -> int:
+        """The number of chunks, earlier ones too."""
+        return len(self.earlier) + len(self.chunks)
+
+    def at(self, name: str) -> str:
+        """Return the path or URI of a directory of the run."""
+        return joined(self.work, name)
+
+    def over_documents(
+        self, job: AnyJob, name: str, chunks: Sequence[DocumentChunk], folder: str | None
+    ) -> tuple[Left, list[Keyed]]:
+        """Run a job over chunks of documents; see ``_run``."""
+
+        def describe(_: Engine, staging: Path) -> Iterator[Input]:
+            for chunk in chunks:
+                path = staging / f"{chunk.number:06}{DESCRIPTION_SUFFIX}"
+                path.write_text(chunk.describe())
+                yield Input(str(path), chunk.name)
+
+        return self._run(job, name, folder, describe)
+
+    def over_shards(self, job: AnyJob, folder: str | None, inputs: Sequence[Left]) -> Left:
+        """Run a job over all shards of ``inputs``, several a map task; it leaves shards."""
+        name = folder or "shards"
+        total = sum(left.size_bytes for left in inputs)
+
+        def describe(engine: Engine, staging: Path) -> Iterator[Input]:
+            wanted = total // (_TASKS_PER_SLOT * engine.tasks)
+            size_bytes = max(_MIN_TASK_BYTES, min(_MAX_TASK_BYTES, wanted))
+            folders = tuple(left.folder for left in inputs)
+            for number, shards in enumerate(_grouped(inputs, size_bytes)):
+                path = staging / f"{number:06}{SHARDS_SUFFIX}"
+                ShardList(folders, shards).write(path)
+                yield Input(str(path), f"shards {number}")
+
+        return self._run(job, name, folder, describe)[0]
+
+    def _run(
+        self,
+        job: AnyJob,
+        name: str,
+        folder: str | None,
+        describe: Callable[[Engine, Path], Iterable[Input]],
+    ) -> tuple[Left, list[Keyed]]:
+        """Run a job; return the shards that it has left in ``folder``, and what else it yields.
+
+        Raises:
+            MrDedupError: As ``Engine.run``, and if tasks write where this command does not read.
+        """
+        address = None if folder is None else self.at(folder)
+        if address is not None:
+            job = msgspec.structs.replace(job, shards=address)
+        with self.open_engine(name) as (engine, staging):
+            inputs = list(describe(engine, staging))
+            with engine.run(job, inputs) as output:
+                tables = list(output)
+                counters = Counters(output.counters)
+        if address is None:
+            return Left("", (), counters), tables
+        shards = [
+            Shard(key, table["rows"][0].as_py(), table["size_bytes"][0].as_py())
+            for key, table in tables
+        ]
+        left = Left(address, sorted(shards), counters)
+        _check_there(left)
+        return left, []
+
+    def record(self, name: str, left: Left) -> str:
+        """Record what a stage has left; return the name of the file with it."""
+        content = {"shards": [list(shard) for shard in left.shards], "counters": left.counters}
+        with whole_file(self.records / f"{name}.json", overwrite=True) as file:
+            file.write(json.dumps(content).encode() + b"\n")
+        return f"{name}.json"
+
+    def recorded(self, name: str) -> Left:
+        """Return what a stage has left, by its record."""
+        path = self.records / f"{name}.json"
+        try:
+            content = json.loads(path.read_bytes())
+            shards = [Shard(*map(int, each)) for each in content["shards"]]
+            return Left(self.at(name), shards, dict(content["counters"]))
+        except (ValueError, KeyError, TypeError) as error:
+            raise FormatError(path, None, f"is damaged: {error}") from error
+
+    def is_whole(self, name: str) -> bool:
+        """Return whether all shards are there that a stage has left."""
+        try:
+            _check_there(self.recorded(name))
+        except (MrDedupError, OSError):
+            return False
+        return True
+
+    def remove(self, name: str) -> None:
+        """Remove a directory of shards, if there is one."""
+        remove(self.at(name))
+
+
+def remove(folder: str) -> None:
+    """Remove a directory of this machine or of a store, if there is one."""
+    if is_uri(folder):
+        writing.remove(folder)
+    else:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _check_there(left: Left) -> None:
+    """Raise MrDedupError if a shard is missing, or of another size."""
+    sizes: dict[str, int | None] = {}
+    if is_uri(left.folder):
+        for file in files_below(left.folder):
+            sizes[name_below(file.uri, left.folder)] = file.size_bytes
+    for shard in left.shards:
+        address = shard_at(left.folder, shard.key)
+        if is_uri(left.folder):
+            size = sizes.get(name_below(address, left.folder))
+        else:
+            size = None
+            with contextlib.suppress(OSError):
+                size = Path(address).stat().st_size
+        if size != shard.size_bytes:
+            raise MrDedupError(
+                f"{without_secrets(address)}: is not what a task has written there; do all nodes "
+                "and this command share the directory? A result at a URI needs no shared directory"
+            )
+
+
+def _grouped(inputs: Sequence[Left], size_bytes: int) -> Iterator[tuple[tuple[int, int], ...]]:
+    """Yield lists of shards, as index of their directory and key, of about ``size_bytes``."""
+    group: list[tuple[int, int]] = []
+    size = 0
+    for number, left in enumerate(inputs):
+        for shard in left.shards:
+            if group and size + shard.size_bytes > size_bytes:
+                yield tuple(group)
+                group, size = [], 0
+            group.append((number, shard.key))
+            size += shard.size_bytes
+    if group:
+        yield tuple(group)

@@ -1,0 +1,424 @@
+"""The stages of a sharded de-duplication: each runs jobs, and leaves shards and a record of them.
+
+fingerprint  rows/      a shard a chunk: id, fingerprint, length, file, position, signatures
+cluster      attached/  a shard a chunk: which documents are in clusters
+resolve      decided/   a shard a chunk: decisions on these; the clusters; what a report shows
+keep         result/    the parts of the result, which tasks write
+
+The client has in memory what it knows of each chunk, and nothing of documents.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+import xxhash
+
+from mr_dedup.clusters.decisions import Reason
+from mr_dedup.clusters.splitting import UNVERIFIED, VERIFIED
+from mr_dedup.formats.documents.chunks import DocumentChunk
+from mr_dedup.formats.documents.rejects import ReadCounts
+from mr_dedup.formats.shards import Shard, write_shard
+from mr_dedup.jobs.attach import LARGE, AttachJob
+from mr_dedup.jobs.cluster_parts import CLUSTERS, ClusterPartsJob, write_clusters
+from mr_dedup.jobs.fingerprint import TOO_MANY_SUBSETS, FingerprintJob
+from mr_dedup.jobs.keep_shards import KeepShardsJob
+from mr_dedup.jobs.kept_documents import kept_names
+from mr_dedup.jobs.reading import (
+    DOCUMENTS,
+    INCOMPLETE,
+    REJECTED,
+    is_rejects,
+    reject_lines,
+    skipped_records,
+)
+from mr_dedup.jobs.resolve_shards import EarlierReading, ResolveShardsJob
+from mr_dedup.jobs.signatures import SignaturesJob
+from mr_dedup.jobs.split_clusters import SplitClustersJob
+from mr_dedup.pipeline.dedup_stages.contract import DedupOptions
+from mr_dedup.pipeline.results import EarlierResult
+from mr_dedup.pipeline.sharded.components import connected
+from mr_dedup.pipeline.sharded.run import Left, ShardedRun
+from mr_dedup.signatures.columns import schema_of
+
+RESULT = "result"
+
+_PARTITION_BYTES = 64 << 20
+"""Bytes of rows for each partition of keys or fingerprints, about."""
+
+_GROUP_BYTES = 32 << 20
+_MAX_REDUCE_KEYS = 4096
+"""Texts of clusters for each reduce key, and how many keys there are at most."""
+
+_MAX_GROUPS = 64
+"""Groups of chunks by which decisions are brought together."""
+
+_CLUSTERS_PER_PART = 1 << 20
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What the stages share.
+
+    Attributes:
+        run: Where the run is, and its engine.
+        options: How to de-duplicate.
+        tasks: About how many tasks run at a time.
+    """
+
+    run: ShardedRun
+    options: DedupOptions
+    tasks: int
+
+    @property
+    def earlier(self) -> tuple[EarlierReading, ...]:
+        """How the documents of each earlier result are read."""
+        found, stop = [], 0
+        for result in self.options.against:
+            stop += len(result.files)
+            reading = result.summary.reading
+            found.append(EarlierReading(stop, result.name, reading.options(), reading.format))
+        return tuple(found)
+
+    @property
+    def chunks_per_group(self) -> int:
+        """Chunks whose documents are brought together."""
+        return -(-self.run.chunk_count // _MAX_GROUPS)
+
+    def partitions(self, size_bytes: int) -> int:
+        """Return how many partitions so many bytes get."""
+        return max(self.tasks, -(-size_bytes // _PARTITION_BYTES))
+
+
+def fingerprint(plan: Plan) -> tuple[Left, Mapping[str, Any]]:
+    """Leave the rows of all documents; return them, and a ReadingSummary.
+
+    Raises NothingReadError if all records were rejected.
+    """
+    run, options = plan.run, plan.options
+    earlier = list(_earlier_rows(run, options))
+    job = FingerprintJob(
+        **options.of_features,
+        fields=tuple(options.share_by),
+        methods=tuple(method.name for method in options.methods),
+        keyword_idf=options.keyword_idf,
+    )
+    left, _ = run.over_documents(job, "fingerprint", run.chunks, "rows")
+    counters = left.counters
+    documents, rejected = counters.get(DOCUMENTS, 0), counters.get(REJECTED, 0)
+    if rejected and not documents:
+        _refuse_nothing_read(left, rejected)
+    read = {
+        "documents_read": documents,
+        "rejected_records": rejected,
+        "incomplete_files": counters.get(INCOMPLETE, 0),
+        "skipped_records": skipped_records(counters),
+    }
+    return Left(left.folder, [*earlier, *left.shards], counters), read
+
+
+def _refuse_nothing_read(left: Left, rejected: int) -> None:
+    counts = ReadCounts()
+    for shard in left.shards:
+        for table in left.tables(shard.key):
+            if is_rejects(table):
+                counts.add_lines(reject_lines(table))
+        if counts.first is not None:
+            break
+    counts.rejected = rejected
+    counts.rejects = max(counts.rejects, 2 if rejected > 1 else 1)
+    counts.require_documents()
+
+
+def _earlier_rows(run: ShardedRun, options: DedupOptions) -> Iterator[Shard]:
+    """Write the rows of what earlier results kept, a shard for each file; yield the shards.
+
+    In memory: the rows of one file.
+    """
+    key = 0
+    for result in options.against:
+        for name, table in _rows_by_file(result, options):
+            yield write_shard(run.at("rows"), key, [_as_rows(table, name)])
+            key += 1
+
+
+def _rows_by_file(result: EarlierResult, options: DedupOptions) -> Iterator[tuple[str, pa.Table]]:
+    """Yield the files of an earlier result, with rows and signatures of their documents."""
+    rows = _Rows(pa.Table.from_batches([batch]) for batch in result.rows())
+    signatures = _Rows(iter(result.signatures(options.methods)))
+    for name, count in result.files:
+        table = rows.take(count)
+        if options.methods:
+            signed = signatures.take(count)
+            for column in signed.column_names:
+                table = table.append_column(column, signed[column])
+        yield name, table
+
+
+class _Rows:
+    """Takes rows from tables of one schema, so many at a time."""
+
+    def __init__(self, tables: Iterator[pa.Table]) -> None:
+        self._tables = tables
+        self._rest: pa.Table | None = None
+
+    def take(self, count: int) -> pa.Table:
+        found: list[pa.Table] = []
+        missing = count
+        while missing or not found:
+            if self._rest is None or not len(self._rest):
+                self._rest = next(self._tables)
+            found.append(self._rest.slice(0, missing))
+            self._rest = self._rest.slice(missing)
+            missing -= len(found[-1])
+        return pa.concat_tables(found)
+
+
+def _as_rows(table: pa.Table, file: str) -> pa.Table:
+    names = pa.array([file], pa.large_string()).take(pa.array([0] * len(table), pa.int64()))
+    table = table.append_column("file", names)
+    # positions are found when the texts are read
+    return table.append_column("position", pa.nulls(len(table), pa.int64()))
+
+
+def cluster(plan: Plan, rows: Left) -> tuple[Left, Mapping[str, Any]]:
+    """Leave which documents are in clusters; return that, and a ClusterSummary."""
+    run, options = plan.run, plan.options
+    edges, counts = _edges(plan, rows)
+    labels = connected(run, edges, plan.tasks)
+    limit = UNVERIFIED if options.verify is None else VERIFIED
+    job = AttachJob(
+        partitions=plan.partitions(64 * rows.rows),
+        chunks_per_group=plan.chunks_per_group,
+        earlier_chunks=len(run.earlier),
+        limit=limit,
+    )
+    inputs = [rows] if labels is None else [rows, labels]
+    attached = run.over_shards(job, "attached", inputs)
+    split = {"clusters_split": 0, "documents_in_split_clusters": 0}
+    if attached.counters.get(LARGE):
+        divided = run.over_shards(
+            SplitClustersJob(
+                rows=rows.folder,
+                attached=attached.folder,
+                limit=limit,
+                k=options.k,
+                methods=tuple(method.name for method in options.methods),
+                keyword_idf=options.keyword_idf,
+                partitions=job.partitions,
+            ),
+            "divided",
+            [rows],
+        )
+        split = {name: divided.counters.get(name, 0) for name in split}
+        attached = run.over_shards(job, "attached", [rows, divided])
+        run.remove("divided")
+    for left in (*edges, *([] if labels is None else [labels])):
+        run.remove(left.folder.rpartition("/")[2])
+    summary = {
+        name: attached.counters.get(name, 0)
+        for name in ("distinct_fingerprints", "fingerprint_clusters")
+    }
+    return attached, {**counts, **summary, **split}
+
+
+def _edges(plan: Plan, rows: Left) -> tuple[list[Left], dict[str, int]]:
+    """Leave the edges by all methods; return them, and counts."""
+    run, options = plan.run, plan.options
+    edges: list[Left] = []
+    counts: dict[str, int] = {"shared_key_links": 0, "oversized_keys": 0}
+    if options.k is not None:
+        left = run.over_shards(_join_job(plan, rows), "edges-simhash", [rows])
+        counts["fingerprint_pairs"] = left.counters.get("pairs", 0)
+        edges.append(left)
+    for number, method in enumerate(options.methods):
+        compared = method.needs_verification or bool(
+            rows.counters.get(f"{TOO_MANY_SUBSETS}{number}", 0)
+        )
+        job = SignaturesJob(
+            method=method.name,
+            number=number,
+            keyword_idf=options.keyword_idf,
+            compared=compared,
+            partitions=plan.partitions(rows.size_bytes),
+        )
+        left = run.over_shards(job, f"edges-{number}", [rows])
+        for name in ("shared_key_links", "oversized_keys"):
+            counts[name] += left.counters.get(name, 0)
+        edges.append(left)
+    return edges, counts
+
+
+def _join_job(plan: Plan, rows: Left) -> Any:
+    from mr_dedup.hamming.planner import plan_self
+    from mr_dedup.pipeline.fingerprint_clusters import join_job
+
+    assert plan.options.k is not None
+    planned = plan_self(max(1, rows.rows), plan.options.k, partitioned=True)
+    return join_job(planned)
+
+
+def resolve(plan: Plan, rows: Left, attached: Left) -> tuple[Left, Mapping[str, Any]]:
+    """Leave the decisions on documents in clusters; return them, and a DecisionSummary."""
+    run, options = plan.run, plan.options
+    clusters = attached.counters.get("fingerprint_clusters", 0)
+    ranges = 1 << max(0, -(-clusters // _CLUSTERS_PER_PART) - 1).bit_length()
+    size_bytes = attached.counters.get("clustered_bytes", 0)
+    job = ResolveShardsJob(
+        **options.of_features,
+        keep=tuple(options.keep),
+        verify=options.verify,
+        shingles=options.compared_by,
+        reduce_keys=min(_MAX_REDUCE_KEYS, 1 + size_bytes // _GROUP_BYTES),
+        rows_at=rows.folder,
+        attached=attached.folder,
+        chunks=run.chunk_count,
+        k=options.k,
+        methods=tuple(options.method_names),
+        keyword_idf=options.keyword_idf,
+        chunks_per_group=plan.chunks_per_group,
+        cluster_ranges=ranges,
+        earlier=plan.earlier,
+    )
+    left, _ = run.over_documents(job, "resolve", [*run.earlier, *run.chunks], "decided")
+    _check_decided(run, attached, left)
+    counters = left.counters
+    documents = rows.counters.get(DOCUMENTS, 0)
+    reasons = {reason: counters.get(reason.key, 0) for reason in Reason}
+    reasons[Reason.UNCLUSTERED] = documents - sum(reasons.values())
+    kept = sum(count for reason, count in reasons.items() if reason.is_kept)
+    return left, {
+        "documents_kept": kept,
+        "documents_dropped": documents - kept,
+        "reasons": {reason.key: count for reason, count in reasons.items()},
+        "earlier_documents": sum(result.documents for result in options.against),
+        "documents_dropped_for_earlier": counters.get("documents_dropped_for_earlier", 0),
+    }
+
+
+def _check_decided(run: ShardedRun, attached: Left, decided: Left) -> None:
+    """Raise RuntimeError unless each clustered document of this run was decided on."""
+    found = {shard.key: shard.rows for shard in decided.shards}
+    for shard in attached.shards:
+        if shard.key >= len(run.earlier) and found.get(shard.key) != shard.rows:
+            raise RuntimeError(f"not all documents of chunk {shard.key} were resolved")
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What the keep stage knows of the result.
+
+    Attributes:
+        documents: How many were kept.
+        checksums: Of the datasets ``fingerprints`` and ``signatures``, by their names.
+        texts: Those that a report shows, by chunk and row.
+        shares: Tables of the most common values of fields.
+    """
+
+    documents: int
+    checksums: Mapping[str, str]
+    texts: Mapping[tuple[int, int], str]
+    shares: Sequence[pa.Table]
+
+
+def keep(plan: Plan, rows: Left, decided: Left, shown: Sequence[tuple[int, int]]) -> Kept:
+    """Have tasks write the result; return what is known of it."""
+    run, options = plan.run, plan.options
+    run.remove(RESULT)
+    schema = pa.schema(schema_of(options.methods))
+    sources = _sources(run)
+    names = kept_names(sources)
+    job = KeepShardsJob(
+        **options.of_documents,
+        documents=options.documents,
+        rows_at=rows.folder,
+        decided=decided.folder,
+        result=run.at(RESULT),
+        features=options.made_from,
+        share_by=tuple(options.share_by),
+        earlier=plan.earlier,
+        shown=tuple(shown),
+        renamed=tuple((source, name) for source, name in names.items() if source != name),
+        divided=tuple((source, chunks[0]) for source, chunks in sources.items() if chunks[1:]),
+        has_rejects=bool(rows.counters.get(REJECTED, 0)),
+        signatures=schema.serialize().to_pybytes() if options.methods else None,
+    )
+    wanted = {chunk for chunk, _ in shown}
+    earlier = [chunk for chunk in run.earlier if chunk.number in wanted]
+    tables: list[pa.Table] = []
+    chunks = list(run.chunks)
+    if options.documents == "parquet":
+        job, first, tables = _columns_first(run, job, chunks)
+        chunks = [chunk for chunk in chunks if chunk.number not in first]
+    _, found = run.over_documents(job, "keep", [*earlier, *chunks], None)
+    tables += [table for _, table in found]
+    _write_clusters(run, decided)
+    return _kept(tables, bool(options.methods))
+
+
+def _sources(run: ShardedRun) -> dict[str, list[int]]:
+    """Return the files of documents, each with the chunks that have a part of it."""
+    sources: dict[str, list[int]] = {}
+    for chunk in run.chunks:
+        for part in chunk.parts:
+            chunks = sources.setdefault(part.file.name, [])
+            if not chunks or chunks[-1] != chunk.number:
+                chunks.append(chunk.number)
+    return sources
+
+
+def _columns_first(
+    run: ShardedRun, job: KeepShardsJob, chunks: Sequence[DocumentChunk]
+) -> tuple[KeepShardsJob, set[int], list[pa.Table]]:
+    """Run the job over one chunk after the other until one states the columns of Parquet.
+
+    Returns the job with these columns, the chunk that is done, and its tables.
+    """
+    for chunk in chunks:
+        _, found = run.over_documents(job, "keep-columns", [chunk], None)
+        for _, table in found:
+            if "columns" in table.column_names and table["columns"][0].is_valid:
+                columns = (table["columns"][0].as_py(), table["source"][0].as_py())
+                job = msgspec.structs.replace(job, columns=columns)
+                return job, {chunk.number}, [each for _, each in found]
+    return job, set(), []
+
+
+def _write_clusters(run: ShardedRun, decided: Left) -> None:
+    """Have tasks write the clusters of the result."""
+    folder = run.at(f"{RESULT}/clusters")
+    first, last = run.chunk_count, decided.shards[-1].key
+    shards = [shard for shard in decided.shards if first <= shard.key < last]
+    if not shards:
+        write_clusters(folder, 0, CLUSTERS.empty_table())
+        return
+    job = ClusterPartsJob(keys=tuple(shard.key for shard in shards), clusters=folder)
+    run.over_shards(job, None, [replace(decided, shards=shards)])
+
+
+def _kept(tables: Sequence[pa.Table], has_signatures: bool) -> Kept:
+    """Return what is known of the result, from what its tasks have left."""
+    parts: dict[int, dict[str, Any]] = {}
+    texts: dict[tuple[int, int], str] = {}
+    shares = []
+    for table in tables:
+        if "part" in table.column_names:
+            (row,) = table.drop_columns(["columns"]).to_pylist()
+            parts[row["part"]] = row
+        elif "text" in table.column_names:
+            for row in table.to_pylist():
+                texts[row["chunk"], row["row"]] = row["text"]
+        else:
+            shares.append(table)
+    checksums = {}
+    for name in ("fingerprints", *(["signatures"] if has_signatures else [])):
+        digest = xxhash.xxh3_128()
+        for _, row in sorted(parts.items()):
+            digest.update(bytes.fromhex(row[name]))
+        checksums[name] = digest.hexdigest()
+    documents = sum(row["kept"] for row in parts.values())
+    return Kept(documents, checksums, texts, shares)
