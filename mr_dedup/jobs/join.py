@@ -101,7 +101,9 @@ class JoinJob(Job, frozen=True, kw_only=True):
 
     def _batches(self, part: TaskInput) -> Iterator[Fingerprints]:
         if part.has_tables:
-            return (fingerprints_in(table) for _, table in part.keyed_tables())
+            tables = (table for _, table in part.keyed_tables())
+            # shards of rows have tables of rejected records as well
+            return (fingerprints_in(each) for each in tables if "fingerprint" in each.column_names)
         return chunk_of(part, self.corpus_format, self.byte_order).batches(BATCH_SIZE)
 
     def reduces(self) -> Sequence[Reduce]:

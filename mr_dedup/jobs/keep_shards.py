@@ -319,7 +319,7 @@ class KeepShardsJob(KeepJob, frozen=True, kw_only=True):
             counter.add(values, dropped)
             table = counter.table()
             texts = table["value"].to_pylist()
-            to = np.array([xxhash.xxh3_64_intdigest(text) % _SHARE_KEYS for text in texts], int)
+            to = np.array([_share_key(text) for text in texts], int)
             named = table.append_column("field", pa.array([field] * len(table), pa.string()))
             for key in np.unique(to).tolist():
                 yield key, named.filter(pa.array(to == key))
@@ -376,6 +376,10 @@ def _one_part(
 def _part(folder: Path, number: int, suffix: str) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     return folder / f"part-{number:05}{suffix}"
+
+
+def _share_key(text: str) -> int:
+    return xxhash.xxh3_64_intdigest(text.encode(errors="surrogatepass")) % _SHARE_KEYS
 
 
 def most_common(tables: Sequence[pa.Table], field: str) -> pa.Table:

@@ -43,6 +43,10 @@ _SPOOLED_BYTES = 1 << 20
 _REJECTS_BYTES = 4 << 20
 
 
+NO_REJECTS = pa.table({REJECT: pa.array([], pa.large_binary())})
+"""A table of no rejected records."""
+
+
 def is_rejects(table: pa.Table) -> bool:
     """Return whether a table has rejected records."""
     names: list[str] = table.column_names

@@ -11,7 +11,7 @@ their numbers and stay kept; their clusters are found by their fingerprints, com
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
@@ -224,8 +224,11 @@ class ResolveJob(DocumentJob, frozen=True, kw_only=True):
                 yield batch, these, these.numbers + done
                 done += len(batch)
             if done != count:
-                name = reading.chunk.name
-                raise MrDedupError(f"{name}: has other documents than when it was first read")
+                raise self.changed(reading.chunk)
+
+    def changed(self, chunk: DocumentChunk) -> MrDedupError:
+        """Return the error of a chunk that has other documents than before."""
+        return MrDedupError(f"{chunk.name}: has other documents than when it was first read")
 
     def _earlier(self, part: TaskInput, counters: Counters) -> Iterator[_Clustered]:
         """Yield the same of a chunk of earlier documents, whose ids are their rows."""
@@ -242,10 +245,14 @@ class ResolveJob(DocumentJob, frozen=True, kw_only=True):
                 yield batch, clustered, batch.ids.take(pa.array(rows)).cast(pa.int64()).to_numpy()
 
     def _described(
-        self, ids: pa.LargeStringArray, fields: pa.Table, clustered: ClusteredRows
+        self,
+        ids: pa.LargeStringArray,
+        fields: pa.Table | Mapping[str, pa.ChunkedArray],
+        clustered: ClusteredRows,
     ) -> dict[str, Any]:
         """Return the columns of documents in clusters, but for their texts."""
         rows = pa.array(clustered.numbers)
+        known = fields.column_names if isinstance(fields, pa.Table) else fields
         columns: dict[str, Any] = {
             "id": ids.take(rows),
             "length": clustered.lengths,
@@ -253,7 +260,11 @@ class ResolveJob(DocumentJob, frozen=True, kw_only=True):
             "fingerprint": clustered.fingerprints,
         }
         for name in self.policy.fields:
-            columns[f"field_{name}"] = fields[f"field_{name}"].take(rows)
+            if f"field_{name}" in known:
+                columns[f"field_{name}"] = fields[f"field_{name}"].take(rows)
+            else:
+                # of earlier documents, which stay whatever the policy
+                columns[f"field_{name}"] = pa.nulls(len(rows), pa.large_string())
         return columns
 
     def _with_texts(

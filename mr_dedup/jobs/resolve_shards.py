@@ -18,7 +18,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from mr_dedup.clusters.decisions import Reason
+from mr_dedup.errors import MrDedupError
 from mr_dedup.formats.documents.batch import DocumentBatch
+from mr_dedup.formats.documents.chunks import DocumentChunk
 from mr_dedup.formats.documents.files import DocumentFormat
 from mr_dedup.formats.documents.options import ReadOptions
 from mr_dedup.formats.tables import one_array
@@ -160,11 +162,6 @@ class ResolveShardsJob(ResolveJob, frozen=True, kw_only=True):
                 # positions of earlier documents come with their texts
                 if name not in table.column_names:
                     table = table.append_column(name, some[name])
-            for name in self.policy.fields:
-                if f"field_{name}" not in table.column_names:
-                    # of earlier documents, which stay whatever the policy
-                    nothing = pa.nulls(len(table), pa.large_string())
-                    table = table.append_column(f"field_{name}", nothing)
             return table
 
         return locate
@@ -174,6 +171,12 @@ class ResolveShardsJob(ResolveJob, frozen=True, kw_only=True):
     ) -> pa.Table:
         table = super()._with_texts(batch, clustered, seen)
         return table.append_column("position", pa.array(batch.offsets[clustered.numbers]))
+
+    def changed(self, chunk: DocumentChunk) -> MrDedupError:
+        """Return the error of a chunk that has other documents than before."""
+        if chunk.number < self.earlier_chunks:
+            return MrDedupError(f"{chunk.name}: has changed since it was kept")
+        return super().changed(chunk)
 
     def is_earlier(self, chunks: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Return which chunks contain documents that an earlier run kept."""
