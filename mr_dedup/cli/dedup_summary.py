@@ -52,11 +52,13 @@ def write_sharded_summaries(
     """Write the report and the summary of a sharded run of so many files."""
     from mr_dedup.files.outputs import whole_file
     from mr_dedup.pipeline.dedup_stages.files import RESULT
+    from mr_dedup.pipeline.results import DOCUMENTS
     from mr_dedup.report.html import write_report
     from mr_dedup.report.sharded_report import sharded_report_data
 
     result = work_folder / RESULT
-    result.mkdir(exist_ok=True)
+    # also where no document was kept
+    (result / DOCUMENTS).mkdir(parents=True, exist_ok=True)
     shown = _shown_options(arguments, options)
     data = sharded_report_data(made.report, made.summary, shown, arguments.share_by)
     with whole_file(result / REPORT, overwrite=True) as file:

@@ -82,6 +82,10 @@ class AttachJob(Job, frozen=True, kw_only=True):
         for number in np.flatnonzero(np.diff(edges)).tolist():
             yield number, ordered.slice(edges[number], edges[number + 1] - edges[number])
 
+    def max_keys(self) -> Sequence[int | None]:
+        """Return the number of keys of each reduce step."""
+        return [self.partitions, self.partitions, None]
+
     def reduces(self) -> Sequence[Reduce]:
         """Return the steps by node, by label, and by chunk."""
         return [self.label_nodes, self.take_clusters, self.order_chunks]

@@ -79,6 +79,10 @@ class ComponentsJob(Job, frozen=True, kw_only=True):
         yield from self._by_partition(labels.nodes, "label", labels.labels)
         yield from self._by_partition(requested.nodes, "sender", requested.senders)
 
+    def max_keys(self) -> Sequence[int | None]:
+        """Return the number of keys of each reduce step."""
+        return [self.partitions, self.partitions]
+
     def reduces(self) -> Sequence[Reduce]:
         """Return the step that sends links, and that which merges them."""
         return [self.send_links, self.merge_links]

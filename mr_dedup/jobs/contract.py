@@ -112,6 +112,13 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         """Return the reduce steps, in order: each gets what the step before yielded."""
         return ()
 
+    def max_keys(self) -> Sequence[int | None]:
+        """Return about how many keys each reduce step has at most; None where it is not known.
+
+        An engine needs no more tasks than that.
+        """
+        return [None for _ in self.reduces()]
+
     def map_task(self, part: TaskInput, counters: Counters) -> Iterator[Keyed]:
         """Return what a map task of an engine yields: of ``map``, or rows of its shards."""
         tables = self.map(part, counters)

@@ -68,11 +68,15 @@ class KeepJob(DocumentJob, frozen=True, kw_only=True):
         """Return which documents of a chunk are kept, and which are shown."""
         return self.flags.of(chunk)
 
+    def offsets_of(self, part: TaskInput, chunk: DocumentChunk) -> Iterable[pa.Table] | None:
+        """Return where the records of a chunk begin: their ``file`` and ``offset``, if known."""
+        return take_offsets(part.cache, chunk.number)
+
     def map(self, part: TaskInput, counters: Counters) -> Iterator[Keyed]:
         """Yield the kept records of one chunk, in order, and the texts to be shown."""
         chunk = chunk_of(part, self.format)
         kept, shown = self.flags_of(chunk.number)
-        offsets = take_offsets(part.cache, chunk.number)
+        offsets = self.offsets_of(part, chunk)
         if offsets is not None:
             with local_chunk(chunk, part) as local:
                 yield from self._by_offsets(local, offsets, kept, shown)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,16 +23,19 @@ from mr_dedup.clusters.decisions import Reason
 from mr_dedup.errors import MrDedupError
 from mr_dedup.formats.compression import compressing
 from mr_dedup.formats.decision_file import DECISIONS, REPEATED
+from mr_dedup.formats.documents.chunks import DocumentChunk
 from mr_dedup.formats.kept_fingerprints import write_fingerprints
 from mr_dedup.formats.parts import LINES, PARQUET, ParquetParts
 from mr_dedup.formats.shards import new_files, read_shard
 from mr_dedup.formats.tables import one_array
+from mr_dedup.jobs.cached_documents import has_offsets
 from mr_dedup.jobs.contract import Counters, Group, Keyed, Reduce, TaskInput
 from mr_dedup.jobs.keep import KeepJob, has_texts
 from mr_dedup.jobs.kept_documents import KeptDocuments, numbered_name
 from mr_dedup.jobs.kept_parts import JsonDocuments, ParquetDocuments
 from mr_dedup.jobs.reading import DocumentReading, chunk_of, is_rejects, reject_lines
 from mr_dedup.jobs.resolve_shards import DECISION, EarlierReading
+from mr_dedup.jobs.row_shards import document_rows
 from mr_dedup.jobs.shares import ShareCounter, hosts
 
 _SHARE_KEYS = 16
@@ -54,8 +57,8 @@ _ROW_GROUP = 1 << 15
 class KeepShardsJob(KeepJob, frozen=True, kw_only=True):
     """See the module.
 
-    What it leaves: under keys below 16 tables of the most common values, ``field``, ``value``,
-    ``documents`` and ``dropped``; for each chunk a row with ``part``, its number, ``kept``
+    What it leaves: tables of the most common values, ``field``, ``value``, ``documents``
+    and ``dropped``; for each chunk a row with ``part``, its number, ``kept``
     documents, the checksums of its ``fingerprints`` and ``signatures``, and ``columns`` of its
     Parquet file; and texts that are to be shown, ``chunk``, ``row`` and ``text``.
 
@@ -121,6 +124,15 @@ class KeepShardsJob(KeepJob, frozen=True, kw_only=True):
             kept = np.zeros(kept.size, bool)
         return kept, shown
 
+    def offsets_of(self, part: TaskInput, chunk: DocumentChunk) -> Iterable[pa.Table] | None:
+        """Return where the records of a chunk of lines begin."""
+        if chunk.number < self.earlier_chunks or not has_offsets(chunk):
+            return None
+        rows = document_rows(self.rows_at, chunk.number)
+        if rows is None:
+            return []
+        return [rows.select(["file", "position"]).rename_columns(["file", "offset"])]
+
     def _decided(self, chunk: int) -> _Decided:
         return _Decided.read(self.decided, chunk)
 
@@ -128,7 +140,7 @@ class KeepShardsJob(KeepJob, frozen=True, kw_only=True):
         """Write the parts of a chunk; yield what is known of them, texts, and counts by values."""
         chunk = chunk_of(part, self.format).number
         is_new = chunk >= self.earlier_chunks
-        key = _SHARE_KEYS + chunk
+        key = _SHARE_KEYS
         if not is_new:
             for _, table in super().map(part, counters):
                 yield key, self._shown(table, chunk)
@@ -323,6 +335,10 @@ class KeepShardsJob(KeepJob, frozen=True, kw_only=True):
             named = table.append_column("field", pa.array([field] * len(table), pa.string()))
             for key in np.unique(to).tolist():
                 yield key, named.filter(pa.array(to == key))
+
+    def max_keys(self) -> Sequence[int | None]:
+        """Return the number of keys of each reduce step."""
+        return [_SHARE_KEYS + 1]
 
     def reduces(self) -> Sequence[Reduce]:
         """Return the step that counts by values."""

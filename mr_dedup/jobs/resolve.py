@@ -55,7 +55,7 @@ _MIXER = np.uint64(0x9E3779B97F4A7C15)
 _BUFFERED_BYTES = 64 << 20
 """Bytes of documents that a map task sorts by reduce keys at a time."""
 
-_Clustered = tuple[DocumentBatch, ClusteredRows, NDArray[np.int64]]
+Clustered = tuple[DocumentBatch, ClusteredRows, NDArray[np.int64]]
 """A batch, which of its documents are in clusters, and the rows of these in their chunk."""
 
 Locate = Callable[[pa.Table, NDArray[np.int64]], pa.Table]
@@ -192,7 +192,7 @@ class ResolveJob(DocumentJob, frozen=True, kw_only=True):
                     yield key, table[rows]
             done += count
 
-    def _of_texts(self, found: Iterator[_Clustered], locate: Locate) -> Iterator[Keyed]:
+    def _of_texts(self, found: Iterator[Clustered], locate: Locate) -> Iterator[Keyed]:
         """Yield the clustered documents of a chunk with their texts, each of these once."""
         seen: set[bytes] = set()
         tables = (
@@ -208,7 +208,7 @@ class ResolveJob(DocumentJob, frozen=True, kw_only=True):
             for key, rows in slices:
                 yield key, table[rows]
 
-    def _clustered(self, part: TaskInput, counters: Counters) -> Iterator[_Clustered]:
+    def _clustered(self, part: TaskInput, counters: Counters) -> Iterator[Clustered]:
         """Yield batches, which of their documents are in clusters, and the rows of these.
 
         Raises MrDedupError if the chunk has other documents than when it was first read.
@@ -230,7 +230,7 @@ class ResolveJob(DocumentJob, frozen=True, kw_only=True):
         """Return the error of a chunk that has other documents than before."""
         return MrDedupError(f"{chunk.name}: has other documents than when it was first read")
 
-    def _earlier(self, part: TaskInput, counters: Counters) -> Iterator[_Clustered]:
+    def _earlier(self, part: TaskInput, counters: Counters) -> Iterator[Clustered]:
         """Yield the same of a chunk of earlier documents, whose ids are their rows."""
         assert self.labels is not None
         labels = read_labels(Path(self.labels))

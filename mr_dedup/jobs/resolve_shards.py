@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from mr_dedup.clusters.decisions import Reason
 from mr_dedup.errors import MrDedupError
+from mr_dedup.fingerprints.simhash import simhash
 from mr_dedup.formats.documents.batch import DocumentBatch
 from mr_dedup.formats.documents.chunks import DocumentChunk
 from mr_dedup.formats.documents.files import DocumentFormat
@@ -29,7 +30,7 @@ from mr_dedup.jobs.contract import Counters, Group, Keyed, Reduce, TaskInput
 from mr_dedup.jobs.frequencies import read_frequencies
 from mr_dedup.jobs.reading import DocumentReading, chunk_of
 from mr_dedup.jobs.report_counts import DISTANCE, SIMILARITY, SIMILARITY_STEPS, SIZE
-from mr_dedup.jobs.resolve import Locate, Resolved, ResolveJob
+from mr_dedup.jobs.resolve import Clustered, Locate, Resolved, ResolveJob
 from mr_dedup.jobs.row_shards import Attached, document_rows
 from mr_dedup.signatures.columns import schema_of, signatures_in
 from mr_dedup.signatures.linking import MethodSignatures, method_names
@@ -150,10 +151,11 @@ class ResolveShardsJob(ResolveJob, frozen=True, kw_only=True):
         of_chunk = document_rows(self.rows_at, chunk)
         assert of_chunk is not None
         names = ["file", "position", *(field.name for field in schema_of(self._methods))]
-        columns = of_chunk.select(names)
+        columns = of_chunk.select(["id", *names])
+        is_earlier = chunk < self.earlier_chunks
         if pa.types.is_dictionary(columns["file"].type):
             plain = columns["file"].cast(pa.large_string())
-            columns = columns.set_column(0, "file", plain)
+            columns = columns.set_column(1, "file", plain)
 
         def locate(table: pa.Table, rows: NDArray[np.int64]) -> pa.Table:
             table = basic(table, rows)
@@ -162,6 +164,9 @@ class ResolveShardsJob(ResolveJob, frozen=True, kw_only=True):
                 # positions of earlier documents come with their texts
                 if name not in table.column_names:
                     table = table.append_column(name, some[name])
+            if is_earlier:
+                # those that were made of names have others now
+                table = table.set_column(table.column_names.index("id"), "id", some["id"])
             return table
 
         return locate
@@ -171,6 +176,18 @@ class ResolveShardsJob(ResolveJob, frozen=True, kw_only=True):
     ) -> pa.Table:
         table = super()._with_texts(batch, clustered, seen)
         return table.append_column("position", pa.array(batch.offsets[clustered.numbers]))
+
+    def _clustered(self, part: TaskInput, counters: Counters) -> Iterator[Clustered]:
+        chunk = chunk_of(part, self.format)
+        frequencies = read_frequencies(self.idf, self.features)
+        for batch, clustered, rows in super()._clustered(part, counters):
+            if chunk.number < self.earlier_chunks:
+                texts = batch.texts.take(pa.array(clustered.numbers))
+                found = simhash(texts, self.features, frequencies)
+                # texts of the same length may be others by now
+                if not np.array_equal(found.values, clustered.fingerprints):
+                    raise self.changed(chunk)
+            yield batch, clustered, rows
 
     def changed(self, chunk: DocumentChunk) -> MrDedupError:
         """Return the error of a chunk that has other documents than before."""
@@ -182,6 +199,10 @@ class ResolveShardsJob(ResolveJob, frozen=True, kw_only=True):
         """Return which chunks contain documents that an earlier run kept."""
         earlier: NDArray[np.bool_] = chunks < self.earlier_chunks
         return earlier
+
+    def max_keys(self) -> Sequence[int | None]:
+        """Return the number of keys of each reduce step."""
+        return [self.reduce_keys, self._groups + self.cluster_ranges + 1]
 
     def reduces(self) -> Sequence[Reduce]:
         """Return the steps by cluster and by chunk."""

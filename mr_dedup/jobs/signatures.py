@@ -130,6 +130,10 @@ class SignaturesJob(Job, frozen=True, kw_only=True):
             }
             yield number, pa.table(columns)
 
+    def max_keys(self) -> Sequence[int | None]:
+        """Return the number of keys of each reduce step."""
+        return [self.partitions]
+
     def reduces(self) -> Sequence[Reduce]:
         """Return the one step."""
         return [self.link_nodes]

@@ -72,6 +72,10 @@ class SplitClustersJob(Job, frozen=True, kw_only=True):
             for partition, (indices,) in partitioned(to, np.arange(to.size, dtype=np.uint64)):
                 yield partition, some.take(pa.array(indices))
 
+    def max_keys(self) -> Sequence[int | None]:
+        """Return the number of keys of each reduce step."""
+        return [self.partitions]
+
     def reduces(self) -> Sequence[Reduce]:
         """Return the one step."""
         return [self.split]

@@ -145,9 +145,10 @@ class SparkEngine:
                 yield JobOutput(())
                 return
             partitions = self.settings.partitions or max(context.defaultParallelism, parts)
-            for step in range(len(job.reduces())):
+            for step, keys in enumerate(job.max_keys()):
+                tasks = partitions if keys is None else max(1, min(partitions, keys))
                 rows = rows.repartitionAndSortWithinPartitions(
-                    partitions, partial(partition_of, partitions)
+                    tasks, partial(partition_of, tasks)
                 ).mapPartitionsWithIndex(partial(_reduced, sent, step))
             from pyspark import StorageLevel
 
