@@ -26,6 +26,7 @@ from mr_dedup.cli.parser import CommandParser
 from mr_dedup.cli.streams import (
     abandon,
     dependable_streams,
+    messages_as_json,
     open_closed_streams,
     print_message,
 )
@@ -216,7 +217,9 @@ def _configure_process() -> None:
 def _complete(argv: Sequence[str]) -> int:
     try:
         try:
-            return _finish(_run(build_parser(argv).parse_args(argv)))
+            arguments = build_parser(argv).parse_args(argv)
+            with messages_as_json(getattr(arguments, "log_format", "text") == "json"):
+                return _finish(_run(arguments))
         except SystemExit as ended:
             # argparse has printed help, the version or a usage error
             raise SystemExit(_finish(int(ended.code or EXIT_OK))) from None

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import datetime
 import io
+import json
+import logging
 import os
 import sys
-from collections.abc import Iterator
+import threading
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, BinaryIO, TextIO
 
 from mr_dedup.cli.copy_names import as_named
@@ -97,9 +101,52 @@ def printable(text: str) -> str:
 
 
 def print_message(*lines: str) -> None:
-    """Print lines for the user to standard error, each as ``printable`` has it."""
+    """Print lines for the user to standard error, each as ``printable`` has it.
+
+    While ``messages_as_json`` is in effect, each as an object with ``time`` and ``message``.
+    """
     for line in lines:
-        print(f"mr-dedup: {printable(line)}", file=sys.stderr, flush=True)
+        if _as_json.is_set():
+            print_event({"message": printable(line)})
+        else:
+            print(f"mr-dedup: {printable(line)}", file=sys.stderr, flush=True)
+
+
+_as_json = threading.Event()
+
+
+def print_event(fields: Mapping[str, object]) -> None:
+    """Print a line of JSON, with the time in UTC, to standard error."""
+    now = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="milliseconds")
+    line = json.dumps({"time": now, **fields}, ensure_ascii=True, default=str)
+    print(line, file=sys.stderr, flush=True)
+
+
+class _EventHandler(logging.Handler):
+    """Prints events as lines of JSON."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        print_event({"event": record.getMessage(), **getattr(record, "fields", {})})
+
+
+@contextlib.contextmanager
+def messages_as_json(wanted: bool) -> Iterator[None]:
+    """Print messages, and events of engines, as lines of JSON until the block ends, if wanted."""
+    if not wanted:
+        yield
+        return
+    logger, handler = logging.getLogger("mr_dedup.events"), _EventHandler()
+    before = logger.level, logger.propagate
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    logger.propagate = False
+    _as_json.set()
+    try:
+        yield
+    finally:
+        _as_json.clear()
+        logger.removeHandler(handler)
+        logger.level, logger.propagate = before
 
 
 def counted(count: int, noun: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import sys
 import threading
 import traceback
@@ -10,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
+from mr_dedup.engines.events import LOGGER, ProgressEvents
 from mr_dedup.errors import MrDedupError, OutOfMemoryError, shortened
 from mr_dedup.storage.transfers import TRANSFERS
 
@@ -25,6 +27,8 @@ class Progress:
 
     def __init__(self, unit: str = " tasks", *, unit_scale: bool = False) -> None:
         self._bar: tqdm[NoReturn] | None = None
+        self._events = ProgressEvents()
+        self._done = 0
         if sys.stderr is not None and sys.stderr.isatty():
             from tqdm import tqdm
 
@@ -38,14 +42,23 @@ class Progress:
         """Whether there is a terminal."""
         return self._bar is not None
 
+    @property
+    def is_watched(self) -> bool:
+        """Whether there is a terminal, or someone gets events."""
+        return self.is_shown or LOGGER.isEnabledFor(logging.INFO)
+
     def start(self, phase: str, total: int) -> None:
         """Begin a phase of ``total`` units."""
+        self._events.start(phase, total)
+        self._done = 0
         if self._bar is not None:
             self._bar.set_description(phase, refresh=False)
             self._bar.reset(total=total)
 
     def step(self) -> None:
         """One unit more is done."""
+        self._done += 1
+        self._events.reach(self._done)
         if self._bar is not None:
             self._show_transfers()
             self._bar.update()
@@ -58,6 +71,7 @@ class Progress:
 
     def reach(self, done: int) -> None:
         """``done`` units of the phase are done."""
+        self._events.reach(done)
         if self._bar is not None:
             self._bar.update(done - self._bar.n)
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import xxhash
 
+from mr_dedup.engines.events import log_event
 from mr_dedup.errors import FormatError, MrDedupError
 from mr_dedup.files.outputs import whole_file
 
@@ -85,6 +86,7 @@ class Stages:
         self._done[stage] = {"files": sums, "values": json.loads(json.dumps(values))}
         self._write()
         self._recorded([*files, MANIFEST])
+        log_event("stage", stage=stage, **values)
 
     def _read(self) -> dict[str, dict[str, Any]]:
         try:

@@ -95,11 +95,11 @@ def test_a_report_shows_shares_examples_and_samples(tmp_path):
         assert field == name
         ranked = sorted(all_of.items(), key=lambda item: (-item[1], item[0]))
         assert shares == [(value, number, of_dropped[value]) for value, number in ranked]
-    assert data.distances.tolist() == [number % CLUSTER_SIZE for number in dropped]
-    known = [number % 3 != 0 for number in dropped]
-    assert (~np.isnan(data.similarities)).tolist() == known
-    assert data.fingerprints.size == count
-    assert data.fingerprints[:5].tolist() == [0, 0, 0, 0, 4 << 40]
+    found = data.distributions
+    distances = Counter(number % CLUSTER_SIZE for number in dropped)
+    assert found.distances.counts == [distances[bits] for bits in range(CLUSTER_SIZE)]
+    assert found.compared == sum(number % 3 != 0 for number in dropped)
+    assert found.fingerprints == sum(found.leading.counts) == count
     # all but the last have four
     assert [cluster.cluster for cluster in data.largest] == list(range(0, 80, CLUSTER_SIZE))
     assert [example.partition("page-")[2] for example in data.largest[1].examples] == [

@@ -261,7 +261,7 @@ class _Run:
         tracker, known = self._context.statusTracker(), None
         while not future.done() and not self.mistakes.value:
             wait([future], _POLL_SECONDS)
-            if not progress.is_shown:
+            if not progress.is_watched:
                 continue
             for stage in tracker.getActiveStageIds():
                 info = tracker.getStageInfo(stage)

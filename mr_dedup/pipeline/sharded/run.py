@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import shutil
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
@@ -15,6 +16,7 @@ import msgspec
 import pyarrow as pa
 
 from mr_dedup.engines.engine import Engine
+from mr_dedup.engines.events import log_event
 from mr_dedup.engines.inputs import Input
 from mr_dedup.errors import FormatError, MrDedupError
 from mr_dedup.files.outputs import whole_file
@@ -22,6 +24,7 @@ from mr_dedup.formats.chunks import DESCRIPTION_SUFFIX
 from mr_dedup.formats.documents.chunks import DocumentChunk
 from mr_dedup.formats.shards import SHARDS_SUFFIX, Shard, ShardList, read_shard, shard_at
 from mr_dedup.jobs.contract import Counters, Job, Keyed
+from mr_dedup.jobs.reading import DOCUMENTS, TEXT_BYTES
 from mr_dedup.storage import writing
 from mr_dedup.storage.listing import files_below
 from mr_dedup.storage.uris import is_uri, joined, name_below, without_secrets
@@ -129,11 +132,21 @@ class ShardedRun:
         address = None if folder is None else self.at(folder)
         if address is not None:
             job = msgspec.structs.replace(job, shards=address)
+        begun = time.perf_counter()
         with self.open_engine(name) as (engine, staging):
             inputs = list(describe(engine, staging))
             with engine.run(job, inputs) as output:
                 tables = list(output)
                 counters = Counters(output.counters)
+        seconds = time.perf_counter() - begun
+        log_event(
+            "job",
+            job=name,
+            tasks=len(inputs),
+            seconds=round(seconds, 3),
+            **_rates(counters, seconds),
+            counters=dict(counters),
+        )
         if address is None:
             return Left("", (), counters), tables
         shards = [
@@ -172,6 +185,16 @@ class ShardedRun:
     def remove(self, name: str) -> None:
         """Remove a directory of shards, if there is one."""
         remove(self.at(name))
+
+
+def _rates(counters: Mapping[str, int], seconds: float) -> dict[str, int]:
+    """Return how many documents, and bytes of their texts, a job has read a second."""
+    counts = {"documents_a_second": DOCUMENTS, "bytes_a_second": TEXT_BYTES}
+    return {
+        rate: round(counters[name] / max(seconds, 1e-3))
+        for rate, name in counts.items()
+        if counters.get(name)
+    }
 
 
 def remove(folder: str) -> None:

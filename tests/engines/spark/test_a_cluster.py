@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from mr_dedup.cli.main import main
+from tests.cli.result_tables import tables_of
 from tests.engines.spark import sessions
-from tests.engines.spark.test_commands_on_spark import result_of
 
 pytestmark = list(sessions.MARKS)
 
@@ -68,7 +68,7 @@ def test_a_command_on_a_cluster(master, made, tmp_path):
     )
     assert done.returncode == 0, done.stderr
     assert all(line.startswith("mr-dedup: ") for line in done.stderr.splitlines()), done.stderr
-    assert result_of(tmp_path / "out") == result_of(tmp_path / "here")
+    assert tables_of(tmp_path / "out") == tables_of(tmp_path / "here")
 
 
 def test_a_python_without_this_packages_needs(master, made, tmp_path):

@@ -10,6 +10,7 @@ import pytest
 
 from mr_dedup.cli.main import main
 from mr_dedup.formats.documents import chunks
+from tests.cli.result_tables import tables_of
 from tests.engines.spark import sessions
 
 pytestmark = list(sessions.MARKS)
@@ -26,15 +27,6 @@ def spark(request):
 @pytest.fixture
 def pages(made):
     return made / "pages"
-
-
-def result_of(folder):
-    """What a result has, file by file, but for times and what depends on the run."""
-    return {
-        str(path.relative_to(folder)): path.read_bytes()
-        for path in sorted(folder.rglob("*"))
-        if path.is_file() and path.name not in ("summary.json", "report.html")
-    }
 
 
 def run(capfd, *words):
@@ -62,7 +54,7 @@ def test_one_command(pages, tmp_path, capfd):
     run(capfd, "dedup", pages, "-o", tmp_path / "memory")
     with sessions.master("local[2]"):
         run(capfd, "dedup", pages, "-o", tmp_path / "out", "-r", "spark", "--master", "local[2]")
-    assert result_of(tmp_path / "out") == result_of(tmp_path / "memory")
+    assert tables_of(tmp_path / "out") == tables_of(tmp_path / "memory")
 
 
 @pytest.mark.parametrize("method", METHODS, ids=" ".join)
@@ -70,7 +62,7 @@ def test_one_command(pages, tmp_path, capfd):
 def test_dedup(spark, pages, tmp_path, capfd, method, join):
     for name, words in {"memory": ["-r", "memory"], "spark": spark}.items():
         run(capfd, "dedup", pages, "-o", tmp_path / name, *words, *method, "--join", join)
-    assert result_of(tmp_path / "spark") == result_of(tmp_path / "memory")
+    assert tables_of(tmp_path / "spark") == tables_of(tmp_path / "memory")
     before, after = (
         json.loads((tmp_path / name / "summary.json").read_text()) for name in ("memory", "spark")
     )
@@ -84,7 +76,7 @@ def test_dedup_against_a_result(spark, pages, tmp_path, capfd):
     for name, words in {"memory": ["-r", "memory"], "spark": spark}.items():
         out = tmp_path / name
         run(capfd, "dedup", *first[1:], "-o", out, *words, "--against", tmp_path / "before")
-    assert result_of(tmp_path / "spark") == result_of(tmp_path / "memory")
+    assert tables_of(tmp_path / "spark") == tables_of(tmp_path / "memory")
 
 
 def test_fingerprint(spark, pages, tmp_path, capfd):

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from mr_dedup.cli.main import main
+from tests.cli.result_tables import tables_of
 from tests.engines.spark import sessions
-from tests.engines.spark.test_commands_on_spark import result_of
 
 pytestmark = list(sessions.MARKS)
 
@@ -70,7 +70,7 @@ def kill_one(process, what, rng):
 def expected(made, tmp_path_factory):
     out = tmp_path_factory.mktemp("expected") / "out"
     assert main(["dedup", str(made / "pages"), "-o", str(out)]) == 0
-    return result_of(out)
+    return tables_of(out)
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -85,7 +85,7 @@ def test_executors_that_are_killed(made, expected, tmp_path, seed):
         said = process.communicate(timeout=120)[1]
     assert process.returncode == 0, said
     assert killed
-    assert result_of(out) == expected
+    assert tables_of(out) == expected
 
 
 def test_a_client_that_is_killed_leaves_no_process_and_is_resumed(made, expected, tmp_path):
@@ -98,7 +98,7 @@ def test_a_client_that_is_killed_leaves_no_process_and_is_resumed(made, expected
     with started(made / "pages", out, "--resume") as process:
         said = process.communicate(timeout=120)[1]
     assert process.returncode == 0, said
-    assert result_of(out) == expected
+    assert tables_of(out) == expected
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
