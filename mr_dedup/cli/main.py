@@ -206,10 +206,10 @@ def _configure_process() -> None:
 
     Variables that the user has set are kept.
     """
-    # no kernel has linear algebra, and NumPy's library starts a thread for each core
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    # Arrow's own allocator takes huge pages for each thread, which the system clears, used or not
-    os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
+    from mr_dedup.engines.resources import PROCESS_VARIABLES
+
+    for name, value in PROCESS_VARIABLES.items():
+        os.environ.setdefault(name, value)
     # objects that imports make stay: to traverse them every 700 objects takes 0.15 s
     gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS, *gc.get_threshold()[1:])
 

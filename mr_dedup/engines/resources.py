@@ -19,6 +19,14 @@ class _Files(NamedTuple):
 _V1 = _Files("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
 _V2 = _Files("memory.max", "memory.current", "inactive_file")
 
+PROCESS_VARIABLES = {
+    # no kernel has linear algebra, and NumPy's library starts a thread for each core
+    "OPENBLAS_NUM_THREADS": "1",
+    # Arrow's own allocator takes huge pages for each thread, which the system clears, used or not
+    "ARROW_DEFAULT_MEMORY_POOL": "system",
+}
+"""Variables of the environment that suit a process of ours, unless they are set."""
+
 
 def core_count(cores: int | None = None) -> int:
     """Return ``cores``, by default the number of those that this process may run on."""

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from mr_dedup.jobs import shares
 from mr_dedup.jobs.shares import ShareCounter, hosts
-from mr_dedup.report import shares
 
 VALUES = st.sampled_from([None, "", "a", "b", "ba", "é", "z", "\U0001f600", "\uffff"])
 

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from mr_dedup.engines.package import pack
+from mr_dedup.engines.resources import PROCESS_VARIABLES
 from mr_dedup.errors import MrDedupError
 
 _PACKAGE = "mr_dedup_package"
@@ -149,6 +150,8 @@ def _start(settings: SparkSettings) -> Any:
     if not is_local:
         # as files: kernels that are compiled from a zip cannot be cached
         archives.append(f"{_package()}#{_PACKAGE}")
+        for name, value in PROCESS_VARIABLES.items():
+            options.setdefault(f"spark.executorEnv.{name}", value)
         options["spark.executorEnv.PYTHONPATH"] = f"./{_PACKAGE}{os.pathsep}./environment"
     if archives:
         options["spark.archives"] = ",".join(archives)
