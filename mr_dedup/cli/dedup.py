@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import math
 import time
 from typing import TYPE_CHECKING
 
@@ -47,7 +48,7 @@ from mr_dedup.cli.on_cluster import settings_for
 from mr_dedup.cli.remote_files import document_name, input_name, result_name
 from mr_dedup.cli.runner_arguments import add_runner_arguments
 from mr_dedup.cli.streams import print_message
-from mr_dedup.errors import NothingReadError
+from mr_dedup.errors import MrDedupError, NothingReadError
 from mr_dedup.interrupts import at_forced_end
 
 if TYPE_CHECKING:
@@ -111,6 +112,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--share-by", action="append", default=[], metavar="FIELD",
         help="count near-duplicates by the values of this field in the report")  # fmt: skip
     add("--dry-run", action="store_true", help="print what would be done, and do nothing")
+    add("--price", type=price_argument, metavar="DOLLARS",
+        help="with --dry-run -r spark: print what the run costs at this price of a "
+        "core-hour")  # fmt: skip
     add("--resume", action="store_true", help="resume an interrupted run")
     add("--overwrite", action="store_true", help="replace OUT, and discard an unfinished run")
     # pairs of words at 10 bits found more than single words at 7, as fast (docs/quality.md); and
@@ -121,12 +125,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_runner_arguments(parser, "dedup", leaves=False)
 
 
+def price_argument(text: str) -> float:
+    """Return a price in dollars; ArgumentTypeError for what is none."""
+    with contextlib.suppress(ValueError):
+        price = float(text)
+        if 0 <= price < math.inf:
+            return price
+    raise argparse.ArgumentTypeError(f"expected a price in dollars, got {text!r}")
+
+
 def run(arguments: argparse.Namespace) -> int:
     """Run the command; return its exit code."""
     started = time.perf_counter()
 
     chosen = chosen_methods(arguments, arguments.verify)
     settings = settings_for(arguments)
+    if arguments.price is not None and not (arguments.dry_run and is_sharded(arguments.runner)):
+        raise MrDedupError("--price: needs --dry-run and -r spark")
     options = dedup_options(arguments, *chosen)
     folder = _result_folder(arguments)
     # a dry run needs no lock

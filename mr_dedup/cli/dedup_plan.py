@@ -7,9 +7,11 @@ import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from mr_dedup.cli.dedup_options import is_sharded
 from mr_dedup.cli.document_inputs import DocumentInputs
 from mr_dedup.cli.engine import memory_bytes
 from mr_dedup.cli.method_arguments import recall_lines
+from mr_dedup.cli.sharded_plan import cost_lines, stage_lines
 from mr_dedup.cli.streams import counted, printable
 from mr_dedup.engines.resources import core_count
 from mr_dedup.storage.fetching import piece_bytes
@@ -42,15 +44,21 @@ def print_plan(
     folder: ResultFolder,
 ) -> None:
     """Print the plan of a run."""
+    if is_sharded(work.runner):
+        needs = cost_lines(arguments, work)
+        described = stage_lines(work, options, stages)
+    else:
+        needs = _memory(arguments, work, options, stages)
+        described = _stages(arguments, work, options, stages)
     lines = [
         *_inputs(work, options),
         *_transfers(arguments, work),
         *_methods(options),
         *_engine(arguments, work),
-        *_memory(arguments, work, options, stages),
+        *needs,
         *_outputs(arguments, folder),
         "",
-        *_stages(arguments, work, options, stages),
+        *described,
     ]
     print("\n".join(printable(line.rstrip()) for line in lines))
 
@@ -84,9 +92,10 @@ def _transfers(arguments: argparse.Namespace, work: DocumentInputs) -> Iterator[
             yield _LINE.format("scratch", f"up to {min(total, scratch):,} bytes")
     if isinstance(arguments.out, str):
         read = total + sum(path.stat().st_size for path in work.paths)
+        writer = "tasks" if is_sharded(work.runner) else "this command"
         yield _LINE.format(
             "to stores",
-            f"up to {read:,} bytes of kept documents, written by this command, and some "
+            f"up to {read:,} bytes of kept documents, written by {writer}, and some "
             f"{_STORED_DOCUMENT_BYTES} for each document read",
         )
 

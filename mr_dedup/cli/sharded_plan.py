@@ -1,0 +1,104 @@
+"""The plan of a de-duplication whose tasks write shards: stages, tasks, bytes, core-hours."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+from mr_dedup.cli.streams import counted
+
+if TYPE_CHECKING:
+    from mr_dedup.cli.document_inputs import DocumentInputs
+    from mr_dedup.pipeline.dedup_stages.contract import DedupOptions
+    from mr_dedup.pipeline.stages import Stages
+
+_LINE = "{:<12} {}"
+
+
+class Rates(NamedTuple):
+    """What was measured on Spark (docs/benchmarks.md), of made-up pages, two thirds in clusters.
+
+    Attributes:
+        start_seconds: CPU seconds of the start of Java, of Python and of kernels.
+        seconds_a_gigabyte: CPU seconds for each GB of documents.
+        shuffled: Bytes that are shuffled for each byte of documents.
+        left: Bytes that stages leave beside the result, for each byte of documents.
+        task_bytes: Memory of the Python of a task.
+        client_bytes: Memory of the command.
+    """
+
+    start_seconds: float = 12
+    seconds_a_gigabyte: float = 30
+    shuffled: float = 0.45
+    left: float = 0.2
+    task_bytes: float = 1.0e9
+    client_bytes: float = 0.27e9
+
+
+RATES = Rates()
+
+
+def cost_lines(
+    arguments: argparse.Namespace, work: DocumentInputs, rates: Rates = RATES
+) -> Iterator[str]:
+    """Yield what a run takes, by what was measured."""
+    gigabytes = work.content_bytes / 1e9
+    hours = (rates.start_seconds + rates.seconds_a_gigabyte * gigabytes) / 3600
+    memory = f"{rates.task_bytes / 1e9:.1f} GB"
+    yield _LINE.format(
+        "memory",
+        f"about {memory} for the Python of each core, beside spark.executor.memory; this command "
+        f"{rates.client_bytes / 1e9:.2f} GB",
+    )
+    yield _LINE.format(
+        "shuffled",
+        f"about {_size(rates.shuffled * work.content_bytes)}; stages leave about "
+        f"{_size(rates.left * work.content_bytes)} until the run ends",
+    )
+    line = f"about {hours:,.3g} core-hours"
+    if arguments.price is not None:
+        line += f", ${hours * arguments.price:,.3g} at ${arguments.price:g} a core-hour"
+    yield _LINE.format(
+        "cost",
+        f"{line}: {rates.seconds_a_gigabyte:g} CPU seconds a GB, as measured of made-up pages "
+        "of which two thirds are in clusters",
+    )
+
+
+def _size(size_bytes: float) -> str:
+    unit, name = (1e9, "GB") if size_bytes >= 1e9 else (1e6, "MB")
+    return f"{float(f'{size_bytes / unit:.2g}'):,g} {name}"
+
+
+def stage_lines(work: DocumentInputs, options: DedupOptions, stages: Stages) -> Iterator[str]:
+    """Yield a line a stage: whether it is done, what it runs, reads and leaves."""
+    from mr_dedup.pipeline.sharded.dedup import STAGES
+
+    earlier = sum(len(result.files) for result in options.against)
+    maps = counted(len(work.inputs), "map task")
+    both = counted(len(work.inputs) + earlier, "map task")
+    methods = len(options.method_names)
+    described = {
+        "fingerprint": (maps, "the documents", "rows/"),
+        "cluster": (
+            f"{counted(methods, 'job')} for keys or pairs, some rounds for labels, one for chunks, "
+            "each with map tasks of up to 64 MB of rows",
+            "rows/",
+            "attached/",
+        ),
+        "resolve": (
+            f"{both}, a reduce key for each 32 MB of texts in clusters",
+            "the documents of chunks with clusters",
+            "decided/",
+        ),
+        "keep": (maps, "the documents", "result/, by the tasks"),
+    }
+    resumed = True
+    for stage in STAGES:
+        resumed = resumed and stages.is_done(stage)
+        runs, reads, leaves = described[stage]
+        yield f"{stage}: {'done, is not run again' if resumed else runs}"
+        yield f"  reads   {reads}"
+        yield f"  writes  {leaves}"
+    yield "then report.html and summary.json are written, and OUT appears"

@@ -1,0 +1,57 @@
+"""Messages and events of a command as lines of JSON."""
+
+import datetime
+import json
+import logging
+
+import pytest
+
+from mr_dedup.cli import dedup as command
+from mr_dedup.engines import events
+from tests.cli.documents import made_up_documents, write_jsonl
+from tests.cli.running import Command
+
+dedup = Command("dedup")
+
+
+@pytest.fixture
+def pages(tmp_path):
+    return write_jsonl(tmp_path / "pages.jsonl", made_up_documents(1))
+
+
+@pytest.mark.parametrize("is_sharded", [False, True])
+@pytest.mark.parametrize("runner", ["memory", "inline"])
+def test_messages_and_events(capfd, pages, tmp_path, monkeypatch, is_sharded, runner):
+    monkeypatch.setattr(command, "is_sharded", lambda _: is_sharded)
+    monkeypatch.setattr(events, "_PROGRESS_SECONDS", 0)
+    words = [pages, "-o", tmp_path / "out", "-r", runner, "--log-format", "json"]
+    out, err = dedup.done(capfd, *words)
+    assert out == ""
+    lines = [json.loads(line) for line in err.splitlines()]
+    for line in lines:
+        assert datetime.datetime.fromisoformat(line["time"]).utcoffset() == datetime.timedelta(0)
+    stages = [line for line in lines if line.get("event") == "stage"]
+    assert [line["stage"] for line in stages] == ["fingerprint", "cluster", "resolve", "keep"]
+    assert stages[0]["documents_read"] == 60
+    assert lines[-1]["message"].startswith("kept ")
+    jobs = [line for line in lines if line.get("event") == "job"]
+    assert bool(jobs) == is_sharded
+    for job in jobs:
+        assert job["tasks"] == 1
+        assert job["seconds"] > 0
+    if is_sharded:
+        assert jobs[0]["counters"]["documents_read"] == 60
+        assert jobs[0]["documents_a_second"] > 0
+    if runner == "memory":
+        progress = [line for line in lines if line.get("event") == "progress"]
+        assert {"done": 1, "total": 1}.items() <= progress[0].items()
+
+
+def test_errors_too_and_only_for_that_command(capfd, pages, tmp_path):
+    missing = tmp_path / "missing.jsonl"
+    code, _, err = dedup(capfd, missing, "-o", tmp_path / "out", "--log-format", "json")
+    assert code == 2
+    assert json.loads(err)["message"] == f"error: {missing}: no such file"
+    assert not logging.getLogger("mr_dedup.events").handlers
+    dedup.done(capfd, pages, "-o", tmp_path / "out")
+    assert dedup.mistake(capfd, missing, "-o", tmp_path / "other").startswith("mr-dedup: error: ")

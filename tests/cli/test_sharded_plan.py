@@ -1,0 +1,51 @@
+"""What --dry-run prints of a run on Spark, and its price."""
+
+import re
+
+import pytest
+
+from tests.cli.documents import made_up_documents, write_jsonl
+from tests.cli.running import Command
+
+dedup = Command("dedup")
+
+
+@pytest.fixture
+def pages(tmp_path):
+    return write_jsonl(tmp_path / "pages.jsonl", made_up_documents(1))
+
+
+def test_the_plan_of_a_run_on_spark(capfd, pages, tmp_path):
+    pages.write_bytes(pages.read_bytes() * 5000)
+    size = pages.stat().st_size
+    words = [pages, "-o", tmp_path / "out", "-r", "spark", "--dry-run"]
+    out, _ = dedup.done(capfd, *words, "--price", "36")
+    hours = (12 + 30 * size / 1e9) / 3600
+    found = re.search(r"about (\S+) core-hours, \$(\S+) at \$36 a core-hour", out)
+    assert [float(each) for each in found.groups()] == pytest.approx([hours, 36 * hours], rel=0.01)
+    assert re.search(r"^fingerprint: \d+ map tasks\n", out, re.M)
+    assert [line.split(":")[0] for line in out.splitlines() if re.match(r"[a-z]+: ", line)] == [
+        "fingerprint", "cluster", "resolve", "keep",
+    ]  # fmt: skip
+    assert "$" not in dedup.done(capfd, *words)[0]
+    assert [path.name for path in tmp_path.iterdir()] == ["pages.jsonl"]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["-r", "spark", "--price", "1"], "--price: needs --dry-run and -r spark"),
+        (["--dry-run", "--price", "1"], "--price: needs --dry-run and -r spark"),
+    ],
+)
+def test_a_price_needs_a_plan(capfd, pages, tmp_path, words, said):
+    assert (
+        dedup.mistake(capfd, pages, "-o", tmp_path / "out", *words) == f"mr-dedup: error: {said}\n"
+    )
+
+
+@pytest.mark.parametrize("price", ["-1", "nan", "inf", "a dollar"])
+def test_what_is_no_price(capfd, pages, tmp_path, price):
+    with pytest.raises(SystemExit):
+        dedup(capfd, pages, "-o", tmp_path / "out", "-r", "spark", "--dry-run", "--price", price)
+    assert f"expected a price in dollars, got {price!r}" in capfd.readouterr().err
