@@ -38,9 +38,9 @@ def engine_of(
         table_bytes = memory_bytes(arguments) // _TABLES_SHARE
         return MemoryEngine(arguments.cores, table_bytes, staging, cache, arguments.open_scratch)
     if runner == "spark":
-        from mr_dedup.engines.spark.engine import SparkEngine
+        from mr_dedup.engines.spark.engine import spark_engine
 
-        return SparkEngine(spark_settings(arguments), staging, arguments.scratch_settings)
+        return spark_engine(spark_settings(arguments), staging, arguments.scratch_settings)
     # importing mrjob takes 0.14 s
     from mr_dedup.engines.streaming.engine import StreamingEngine
 

@@ -22,7 +22,7 @@ def unpacked(path):
     return content
 
 
-def kept_records(out, pattern=r"-\d{5}(?=\.)"):
+def kept_records(out, pattern=r"(-\d{5})+(?=\.)"):
     """The kept records by the name of their file, without the number of its part."""
     found = {}
     for path in sorted((out / "documents").rglob("*")):
@@ -42,7 +42,7 @@ def tables_of(out):
             table = read_parts(out / name).combine_chunks()
             if name == "fingerprints":
                 # the names of files differ by the numbers of parts
-                names = [re.sub(r"-\d{5}(?=\.)", "", text) for text in table["file"].to_pylist()]
+                names = [re.sub(r"(-\d{5})+(?=\.)", "", text) for text in table["file"].to_pylist()]
                 table = table.set_column(table.schema.names.index("file"), "file", pa.array(names))
             found[name] = table.to_pydict()
     found["documents"] = kept_records(out)

@@ -7,7 +7,6 @@ What a job leaves stays with Spark until the client reads it, or another job doe
 from __future__ import annotations
 
 import contextlib
-import itertools
 import json
 import shutil
 import uuid
@@ -15,34 +14,32 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from functools import partial
-from operator import itemgetter
 from pathlib import Path
 from typing import Any, TypeVar
 
-from mr_dedup.engines.engine import Dataset, JobOutput
+from mr_dedup.engines.engine import Dataset, Engine, JobOutput
 from mr_dedup.engines.inputs import Input
 from mr_dedup.engines.reporting import Progress
 from mr_dedup.engines.spark.sessions import (
-    TRACEBACK,
     SparkSettings,
+    is_of_connect,
     is_on_this_machine,
     open_session,
-    reason_of,
+    spark_errors,
 )
 from mr_dedup.engines.spark.tasks import (
     COUNTERS,
     Row,
-    SentInput,
     SentJob,
     map_inputs,
     map_stored,
     partition_of,
     reduce_rows,
+    sent_input,
+    sent_tables,
 )
 from mr_dedup.errors import MrDedupError, OutOfMemoryError
-from mr_dedup.formats.chunks import DESCRIPTION_SUFFIX
-from mr_dedup.formats.shards import SHARDS_SUFFIX
-from mr_dedup.formats.table_bytes import from_bytes, sliced, to_bytes
+from mr_dedup.formats.table_bytes import from_bytes
 from mr_dedup.formats.table_store import TableStore
 from mr_dedup.jobs.contract import Counters, Job, Keyed
 from mr_dedup.storage.scratch import ScratchSettings
@@ -102,7 +99,7 @@ class SparkEngine:
         """See Engine.tasks."""
         if self.settings.partitions:
             return self.settings.partitions
-        with _spark_errors():
+        with spark_errors():
             return int(self._context.defaultParallelism)
 
     @contextlib.contextmanager
@@ -114,20 +111,16 @@ class SparkEngine:
         if isinstance(tables, JobOutput):
             # of no inputs
             tables = list(tables)
-        inputs: list[SentInput] = []
-        size = 0
-        for key, of_key in itertools.groupby(tables, itemgetter(0)):
-            encoded = tuple(to_bytes(part) for _, table in of_key for part in sliced(table))
-            size += sum(map(len, encoded))
-            inputs.append(SentInput(len(inputs), f"tables of key {key}", tables=encoded, key=key))
-        with _spark_errors():
+        inputs = sent_tables(tables)
+        size = sum(len(content) for item in inputs for content in item.tables or ())
+        with spark_errors():
             rows = self._context.parallelize(inputs, len(inputs)) if inputs else None
         yield SparkTables(rows, self._sent_back, size)
 
     @contextlib.contextmanager
     def run(self, job: Job, inputs: Sequence[Input] | Dataset) -> Iterator[JobOutput]:
         """Run ``job``; see Engine.run. It has ended when its output is yielded."""
-        with _spark_errors(), self._run(job, inputs) as output:
+        with spark_errors(), self._run(job, inputs) as output:
             yield output
 
     @contextlib.contextmanager
@@ -177,7 +170,7 @@ class SparkEngine:
         assert isinstance(inputs, Sequence)
         if not inputs:
             return None, 0
-        items = [_sent_input(number, item) for number, item in enumerate(inputs)]
+        items = [sent_input(number, item) for number, item in enumerate(inputs)]
         rows = context.parallelize(items, len(items))
         return rows.mapPartitions(partial(map_inputs, sent)), len(items)
 
@@ -200,7 +193,7 @@ class SparkEngine:
     def _fetched(self, rows: Any) -> Iterator[Keyed]:
         """Yield the tables of rows, ascending by key; a partition at a time passes the driver."""
         with TableStore(_MEMORY_BYTES, self.staging) as store:
-            with _spark_errors():
+            with spark_errors():
                 for (key, _, _), raw in rows.filter(_is_table).toLocalIterator():
                     store.add(key, from_bytes(raw))
             yield from store.tables()
@@ -209,6 +202,20 @@ class SparkEngine:
         for item in [] if rows is None else rows.toLocalIterator():
             for raw in item.tables or ():
                 yield item.key, from_bytes(raw)
+
+
+def spark_engine(
+    settings: SparkSettings, staging: Path, scratch: ScratchSettings | None = None
+) -> Engine:
+    """Return an engine of the session of this process, or of one that is started; see both kinds.
+
+    Raises:
+        MrDedupError: As ``open_session``.
+    """
+    from mr_dedup.engines.spark.connect import ConnectEngine
+
+    kind = ConnectEngine if is_of_connect(open_session(settings)) else SparkEngine
+    return kind(settings, staging, scratch or ScratchSettings())
 
 
 class _Lazily:
@@ -246,7 +253,7 @@ class _Run:
         # it ends when the job does
         pool.shutdown(wait=False)
         try:
-            with _spark_errors(), Progress() as progress:
+            with spark_errors(), Progress() as progress:
                 self._watch(future, progress)
                 found = future.result(_END_SECONDS)
         except BaseException:
@@ -291,14 +298,6 @@ class _Joined:
         return one
 
 
-def _sent_input(number: int, item: Input) -> SentInput:
-    """Return an input for a task: of the description of a chunk the content, else the path."""
-    if item.location.endswith((DESCRIPTION_SUFFIX, SHARDS_SUFFIX)):
-        path = Path(item.location)
-        return SentInput(number, item.name, path.name, content=path.read_bytes())
-    return SentInput(number, item.name, str(Path(item.location).absolute()))
-
-
 def _reduced(sent: SentJob, step: int, number: int, rows: Iterable[Row]) -> Iterator[Row]:
     return reduce_rows(sent, step, number, rows)
 
@@ -316,25 +315,3 @@ def _measured(rows: Iterable[Row]) -> Iterator[tuple[int, Counters]]:
 
 def _is_table(row: Row) -> bool:
     return row[0][0] != COUNTERS
-
-
-@contextlib.contextmanager
-def _spark_errors() -> Iterator[None]:
-    """Raise what Spark reports in the block as MrDedupError; a bug of a task as RuntimeError."""
-    try:
-        yield
-    except Exception as error:
-        if type(error).__module__.partition(".")[0] not in ("py4j", "pyspark"):
-            raise
-        raise _error_of(error) from error
-
-
-def _error_of(error: Exception) -> Exception:
-    reason = reason_of(error)
-    if "stopped SparkContext" in reason:
-        return MrDedupError("Spark: its session has ended; is the master out of reach?")
-    if reason.startswith("ModuleNotFoundError"):
-        return MrDedupError(f"Spark: the Python of executors lacks a package: {reason}")
-    if TRACEBACK in str(error) and not reason.startswith("pyspark."):
-        return RuntimeError(f"in a task on Spark: {reason}")
-    return MrDedupError(f"Spark: {reason}")

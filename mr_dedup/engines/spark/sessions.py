@@ -20,7 +20,7 @@ from mr_dedup.engines.package import pack
 from mr_dedup.engines.resources import PROCESS_VARIABLES
 from mr_dedup.errors import MrDedupError
 
-_PACKAGE = "mr_dedup_package"
+PACKAGE = "mr_dedup_package"
 """The directory of this package on executors."""
 
 _LOG_SETTINGS = """\
@@ -70,6 +70,11 @@ def is_on_this_machine(session: Any) -> bool:
     return _is_local(session.sparkContext.master)
 
 
+def is_of_connect(session: Any) -> bool:
+    """Return whether a session is one of Spark Connect, which has no RDDs."""
+    return type(session).__module__.startswith("pyspark.sql.connect.")
+
+
 def require_pyspark() -> None:
     """Raise MrDedupError if PySpark is not installed."""
     if importlib.util.find_spec("pyspark") is None:
@@ -113,12 +118,7 @@ atexit.register(stop_session)
 
 def _check(session: Any, settings: SparkSettings) -> None:
     """Raise MrDedupError if a session that others have started is not as the settings say."""
-    try:
-        master = session.sparkContext.master
-    except Exception as error:
-        raise MrDedupError(
-            "-r spark: the session of this process is one of Spark Connect, which has no RDDs"
-        ) from error
+    master = "Spark Connect" if is_of_connect(session) else session.sparkContext.master
     given = {"--master": settings.master, "-D": settings.properties or None,
              "--archive": settings.archive, "--python-bin": settings.python_bin}  # fmt: skip
     for option, value in given.items():
@@ -133,6 +133,8 @@ def _start(settings: SparkSettings) -> Any:
     from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
 
+    if settings.master is not None and settings.master.startswith("sc://"):
+        return _connected(settings)
     builder = SparkSession.builder.appName("mr-dedup")
     is_local = _is_local(settings.master or _default_master())
     python = settings.python_bin or os.environ.get("PYSPARK_PYTHON")
@@ -149,10 +151,10 @@ def _start(settings: SparkSettings) -> Any:
     archives = [f"{settings.archive}#environment"] if settings.archive else []
     if not is_local:
         # as files: kernels that are compiled from a zip cannot be cached
-        archives.append(f"{_package()}#{_PACKAGE}")
+        archives.append(f"{package_archive()}#{PACKAGE}")
         for name, value in PROCESS_VARIABLES.items():
             options.setdefault(f"spark.executorEnv.{name}", value)
-        options["spark.executorEnv.PYTHONPATH"] = f"./{_PACKAGE}{os.pathsep}./environment"
+        options["spark.executorEnv.PYTHONPATH"] = f"./{PACKAGE}{os.pathsep}./environment"
     if archives:
         options["spark.archives"] = ",".join(archives)
     if settings.master:
@@ -169,6 +171,26 @@ def _start(settings: SparkSettings) -> Any:
             said = printed().strip().rpartition("\n")[2] if "GATEWAY" in str(error) else ""
             reason = said or reason_of(error)
             raise MrDedupError(f"Spark does not start: {reason}") from error
+
+
+def _connected(settings: SparkSettings) -> Any:
+    """Return a session of Spark Connect, to whose executors this package is sent."""
+    from pyspark.sql import SparkSession
+
+    given = {"-D": settings.properties, "--archive": settings.archive,
+             "--python-bin": settings.python_bin}  # fmt: skip
+    for option, value in given.items():
+        if value:
+            raise MrDedupError(
+                f"{option}: not used by {settings.master}: the server of Spark Connect has its "
+                "settings"
+            )
+    try:
+        return SparkSession.builder.remote(settings.master).getOrCreate()
+    except Exception as error:
+        if type(error).__module__.partition(".")[0] not in ("pyspark", "grpc"):
+            raise
+        raise MrDedupError(f"Spark does not start: {reason_of(error)}") from error
 
 
 def _is_local(master: str) -> bool:
@@ -241,10 +263,32 @@ def _descriptors_to(path: Path) -> Iterator[None]:
             os.close(duplicate)
 
 
-def _package() -> Path:
+def package_archive() -> Path:
     """Return an archive of this package, which lives as long as the process."""
     folder = Path(tempfile.mkdtemp(prefix="mr-dedup-package-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    path = folder / f"{_PACKAGE}.zip"
+    path = folder / f"{PACKAGE}.zip"
     pack(path)
     return path
+
+
+@contextlib.contextmanager
+def spark_errors() -> Iterator[None]:
+    """Raise what Spark reports in the block as MrDedupError; a bug of a task as RuntimeError."""
+    try:
+        yield
+    except Exception as error:
+        if type(error).__module__.partition(".")[0] not in ("py4j", "pyspark"):
+            raise
+        raise _error_of(error) from error
+
+
+def _error_of(error: Exception) -> Exception:
+    reason = reason_of(error)
+    if "stopped SparkContext" in reason:
+        return MrDedupError("Spark: its session has ended; is the master out of reach?")
+    if reason.startswith("ModuleNotFoundError"):
+        return MrDedupError(f"Spark: the Python of executors lacks a package: {reason}")
+    if TRACEBACK in str(error) and not reason.startswith("pyspark."):
+        return RuntimeError(f"in a task on Spark: {reason}")
+    return MrDedupError(f"Spark: {reason}")

@@ -19,14 +19,18 @@ import zipimport
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache, partial
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pyarrow as pa
 
+from mr_dedup.engines.inputs import Input
 from mr_dedup.engines.reporting import expected_reason
 from mr_dedup.errors import FormatError, MrDedupError, errors_naming
+from mr_dedup.formats.chunks import DESCRIPTION_SUFFIX
+from mr_dedup.formats.shards import SHARDS_SUFFIX
 from mr_dedup.formats.table_bytes import from_bytes, sliced, to_bytes
 from mr_dedup.jobs.contract import Counters, Group, Job, Keyed, TaskInput
 from mr_dedup.storage.scratch import ScratchSettings
@@ -224,3 +228,20 @@ def _spare_next_task() -> None:
         if isinstance(importer, zipimport.zipimporter):
             # made again when a module is imported that is not there yet
             del sys.path_importer_cache[path]
+
+
+def sent_input(number: int, item: Input) -> SentInput:
+    """Return an input for a task: of the description of a chunk the content, else the path."""
+    if item.location.endswith((DESCRIPTION_SUFFIX, SHARDS_SUFFIX)):
+        path = Path(item.location)
+        return SentInput(number, item.name, path.name, content=path.read_bytes())
+    return SentInput(number, item.name, str(Path(item.location).absolute()))
+
+
+def sent_tables(tables: Iterable[Keyed]) -> list[SentInput]:
+    """Return inputs for tasks, of tables with ascending keys: one for those of each key."""
+    inputs: list[SentInput] = []
+    for key, of_key in itertools.groupby(tables, itemgetter(0)):
+        encoded = tuple(to_bytes(part) for _, table in of_key for part in sliced(table))
+        inputs.append(SentInput(len(inputs), f"tables of key {key}", tables=encoded, key=key))
+    return inputs
