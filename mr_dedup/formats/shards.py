@@ -7,6 +7,7 @@ end with their number. It is written whole or not at all, and replaced by what a
 from __future__ import annotations
 
 import contextlib
+import os
 import struct
 import tempfile
 from collections.abc import Iterable, Iterator
@@ -155,15 +156,15 @@ def _local(address: str) -> Iterator[Path]:
 def _read(file: BinaryIO, name: str) -> Iterator[pa.Table]:
     if file.read(len(_HEADER)) != _HEADER:
         raise FormatError(name, "byte 0", "is not a shard of mr_dedup, or of another version")
-    count = 0
+    count, file_bytes = 0, os.fstat(file.fileno()).st_size
     while True:
         offset = file.tell()
         size = _number(file, name)
         if size == _END:
             break
-        content = file.read(max(size, 0))
-        if len(content) != size:
+        if not 0 <= size <= file_bytes - file.tell():
             raise FormatError(name, f"byte {offset}", "ends within a table")
+        content = file.read(size)
         try:
             table = from_bytes(content)
         except MrDedupError as error:

@@ -73,9 +73,8 @@ class HalvesJob(Job, frozen=True, kw_only=True):
 
     def map(self, part: TaskInput, counters: Counters) -> Iterator[Keyed]:
         """Yield the half of each number of stored tables under its last bit."""
-        assert part.tables is not None
         counters["parts"] += 1
-        for table in part.tables():
+        for _, table in part.keyed_tables():
             for number in table["n"].to_pylist():
                 yield number // 2 % 2, pa.table({"n": [number // 2]})
 

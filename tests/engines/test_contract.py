@@ -13,6 +13,7 @@ from mr_dedup.engines.memory import MemoryEngine
 from mr_dedup.engines.streaming import staging_folder
 from mr_dedup.engines.streaming.engine import StreamingEngine
 from mr_dedup.errors import FormatError, MrDedupError
+from mr_dedup.formats.shards import SHARDS_SUFFIX, ShardList, read_shard, write_shard
 from tests.engines.letter_jobs import HalvesJob, LettersJob
 from tests.engines.spark import sessions
 
@@ -101,6 +102,38 @@ def expected(vowels):
 def test_every_engine_leaves_the_same(tmp_path, engine, steps):
     found = left(engine, LettersJob(reduce_steps=steps), inputs(tmp_path, TEXTS))
     assert found == expected("aeiou")[steps]
+
+
+@pytest.mark.parametrize("steps", [0, 1, 2])
+def test_every_engine_leaves_shards(tmp_path, engine, steps):
+    """A shard for each key, and rows about them in place of tables."""
+    job = LettersJob(reduce_steps=steps, shards=str(tmp_path / "shards"))
+    rows, counters = left(engine, job, inputs(tmp_path, TEXTS))
+    tables, counted = expected("aeiou")[steps]
+    assert counters == counted
+    keys = sorted({key for key, _ in tables})
+    assert [key for key, _ in rows] == keys
+    assert sorted(path.name for path in (tmp_path / "shards").iterdir()) == [
+        f"{key:08}" for key in keys
+    ]
+    for key, row in rows:
+        found = [each for t in read_shard(str(tmp_path / "shards"), key) for each in t.to_pylist()]
+        assert found == [each for other, each in tables if other == key]
+        size = (tmp_path / "shards" / f"{key:08}").stat().st_size
+        assert row == {"rows": len(found), "size_bytes": size}
+
+
+def test_every_engine_reads_lists_of_shards(tmp_path, engine):
+    write_shard(str(tmp_path / "a"), 3, [pa.table({"n": [1, 2]})])
+    write_shard(str(tmp_path / "a"), 5, [pa.table({"n": [3]})])
+    given = []
+    for number, shards in enumerate([((0, 5), (0, 3)), ((0, 3),)]):
+        path = tmp_path / f"{number}{SHARDS_SUFFIX}"
+        ShardList((str(tmp_path / "a"),), shards).write(path)
+        given.append(Input(str(path), f"shards {number}"))
+    with engine.run(HalvesJob(), given) as output:
+        found = [(key, table["n"].to_pylist()) for key, table in output]
+    assert found == [(0, [0, 0]), (1, [1, 1, 1])]
 
 
 def test_every_engine_hands_side_files_to_tasks(tmp_path, engine):
