@@ -37,6 +37,9 @@ _COMPILED_ONCE = "-XX:TieredStopAtLevel=1"
 """Has Java on this machine compile once, quickly: to compile better what moves the tables of our
 tasks took 8 of 40 CPU seconds, and saved none. An option that is given replaces it."""
 
+NODE_ERROR = "mr_dedup.engines.spark.tasks.NodeError: "
+"""With what a report of a NodeError begins, after the last attempt."""
+
 TRACEBACK = "Traceback (most recent call last):"
 """With what a report of an error of Python begins."""
 
@@ -289,6 +292,8 @@ def _error_of(error: Exception) -> Exception:
         return MrDedupError("Spark: its session has ended; is the master out of reach?")
     if reason.startswith("ModuleNotFoundError"):
         return MrDedupError(f"Spark: the Python of executors lacks a package: {reason}")
+    if NODE_ERROR in reason:
+        return MrDedupError(reason.partition(NODE_ERROR)[2])
     if TRACEBACK in str(error) and not reason.startswith("pyspark."):
         return RuntimeError(f"in a task on Spark: {reason}")
     return MrDedupError(f"Spark: {reason}")

@@ -9,6 +9,7 @@ in the order that jobs expect, however often a task is run again. Counters are r
 from __future__ import annotations
 
 import contextlib
+import errno
 import gc
 import importlib
 import itertools
@@ -35,8 +36,15 @@ from mr_dedup.formats.table_bytes import from_bytes, sliced, to_bytes
 from mr_dedup.jobs.contract import Counters, Group, Job, Keyed, TaskInput
 from mr_dedup.storage.scratch import ScratchSettings
 
+_ERRORS_OF_NODE = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS)
+
 COUNTERS = -1
 """The key of rows with counters, as JSON; keys of tables begin at 0."""
+
+
+class NodeError(Exception):
+    """An error of a task that is its node's, such as a full disk."""
+
 
 RowKey = tuple[int, int, int]
 Row = tuple[RowKey, bytes]
@@ -197,7 +205,8 @@ def _reported(
 ) -> Iterator[Row]:
     """Yield the rows of a task, then its counters; report its error if that is not a bug.
 
-    Such a task ends without an exception: Spark would run it again, four times.
+    Such a task ends without an exception: Spark would run it again, four times. Raises NodeError
+    for an error that another node may not have.
     """
     counters = Counters()
     numbers = itertools.count()
@@ -207,6 +216,9 @@ def _reported(
                 origin = number if order is None else order[0]
                 yield (key, origin, next(numbers)), to_bytes(part)
     except (MrDedupError, OSError, MemoryError) as error:
+        if _is_of_node(error):
+            # another node may be able to do it: Spark runs the task again
+            raise NodeError(f"{name}: {expected_reason(error)}") from error
         names_file = isinstance(error, FormatError)
         reason = expected_reason(error)
         message = reason if names_file else f"{name}: {reason}"
@@ -216,6 +228,19 @@ def _reported(
     _spare_next_task()
 
 
+def _is_of_node(error: BaseException | None) -> bool:
+    """Return whether an error, or one that caused it, is a full or failing disk."""
+    while error is not None:
+        if isinstance(error, OSError) and error.errno in _ERRORS_OF_NODE:
+            return True
+        error = error.__cause__
+    return False
+
+
+_modules: list[int] = [0]
+"""How many modules there were when objects were frozen."""
+
+
 def _spare_next_task() -> None:
     """Have Spark's worker do less between tasks, which took more CPU time than all of ours.
 
@@ -223,7 +248,11 @@ def _spare_next_task() -> None:
     what importers have found, upon which those of zips, as Spark's own package is, read all names
     of their zip again.
     """
-    gc.freeze()
+    if len(sys.modules) != _modules[0]:
+        # what these modules have stays; garbage does not
+        gc.collect()
+        gc.freeze()
+        _modules[0] = len(sys.modules)
     for path, importer in list(sys.path_importer_cache.items()):
         if isinstance(importer, zipimport.zipimporter):
             # made again when a module is imported that is not there yet

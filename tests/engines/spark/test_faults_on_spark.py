@@ -1,5 +1,6 @@
 """Executors, their Python, the client: killed at any moment, and the result is the same."""
 
+import contextlib
 import os
 import random
 import signal
@@ -73,7 +74,7 @@ def expected(made, tmp_path_factory):
     return tables_of(out)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(8))
 def test_executors_that_are_killed(made, expected, tmp_path, seed):
     rng = random.Random(seed)
     out = tmp_path / "out"
@@ -88,14 +89,53 @@ def test_executors_that_are_killed(made, expected, tmp_path, seed):
     assert tables_of(out) == expected
 
 
-def test_a_client_that_is_killed_leaves_no_process_and_is_resumed(made, expected, tmp_path):
+@pytest.mark.parametrize("after", [None, "rows", "attached", "decided"])
+def test_a_client_that_is_killed_leaves_no_process_and_is_resumed(made, expected, tmp_path, after):
+    """After each stage, or before the first one has ended."""
     out = tmp_path / "out"
     with started(made / "pages", out) as process:
         left = with_one(process, EXECUTOR)
+        while after and not (tmp_path / ".out.unfinished" / f"{after}.json").exists():
+            assert process.poll() is None
+            time.sleep(0.05)
         process.kill()
     wait_for_the_end_of(left)
     assert not out.exists()
+    before = {path: path.stat().st_mtime_ns for path in (tmp_path / ".out.unfinished").rglob("0*")}
     with started(made / "pages", out, "--resume") as process:
+        done = {}
+        while process.poll() is None:
+            for path, written in before.items():
+                if path.exists() and path.stat().st_mtime_ns != written:
+                    done[path] = True
+            time.sleep(0.05)
+        said = process.communicate(timeout=120)[1]
+    assert process.returncode == 0, said
+    assert tables_of(out) == expected
+    if after:
+        # what the stages before had left was not written again
+        stages = ["rows", "attached", "decided"]
+        ended = stages[: stages.index(after) + 1]
+        assert not [path for path in done if path.parent.name in ended]
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_tasks_that_are_run_twice_at_a_time(made, expected, tmp_path, seed):
+    """Speculation starts a second attempt of tasks that take long, as stopped ones do."""
+    rng = random.Random(seed)
+    out = tmp_path / "out"
+    words = ["-D", "spark.speculation=true", "-D", "spark.speculation.multiplier=1",
+             "-D", "spark.speculation.quantile=0.2", "-D", "spark.speculation.interval=50ms",
+             "-D", "spark.speculation.minTaskRuntime=0ms"]  # fmt: skip
+    with started(made / "pages", out, *words) as process:
+        while process.poll() is None:
+            time.sleep(rng.uniform(0.2, 1))
+            pids = [pid for pid, command in below(process.pid).items() if WORKER in command]
+            for pid in rng.sample(pids, min(1, len(pids))):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGSTOP)
+                    time.sleep(rng.uniform(0.1, 0.8))
+                    os.kill(pid, signal.SIGCONT)
         said = process.communicate(timeout=120)[1]
     assert process.returncode == 0, said
     assert tables_of(out) == expected
