@@ -151,7 +151,9 @@ def _start(settings: SparkSettings) -> Any:
     if is_local:
         for name in ("spark.driver.extraJavaOptions", "spark.executor.extraJavaOptions"):
             options.setdefault(name, _COMPILED_ONCE)
-    archives = [f"{settings.archive}#environment"] if settings.archive else []
+    archives = [each for each in _submitted("spark.archives").split(",") if each]
+    if settings.archive:
+        archives.append(f"{settings.archive}#environment")
     if not is_local:
         # as files: kernels that are compiled from a zip cannot be cached
         archives.append(f"{package_archive()}#{PACKAGE}")
@@ -200,8 +202,20 @@ def _is_local(master: str) -> bool:
     return master.startswith("local")
 
 
+def _submitted(name: str) -> str:
+    """Return a setting of spark-submit, which has started this process; empty if there is none."""
+    if "PYSPARK_GATEWAY_PORT" not in os.environ:
+        return ""
+    from pyspark import SparkConf, SparkContext
+
+    SparkContext._ensure_initialized()
+    return str(SparkConf().get(name, "") or "")
+
+
 def _default_master() -> str:
     """Return the master that Spark's configuration names, or else that of this machine."""
+    if submitted := _submitted("spark.master"):
+        return submitted
     from pyspark.find_spark_home import _find_spark_home
 
     folder = Path(os.environ.get("SPARK_CONF_DIR") or Path(_find_spark_home()) / "conf")

@@ -114,14 +114,16 @@ def started(pages, out, master, *words):
 def test_a_worker_that_is_lost_for_good(made, tmp_path):
     assert main(["dedup", str(made / "pages"), "-o", str(tmp_path / "here")]) == 0
     (tmp_path / "cluster").mkdir()
-    with cluster(tmp_path / "cluster") as (url, workers):
-        with started(made / "pages", tmp_path / "out", url) as process:
-            while not (tmp_path / ".out.unfinished" / "rows").exists():
-                assert process.poll() is None, process.stderr.read()
-                time.sleep(0.05)
-            # its executor ends with it
-            workers[0].kill()
-            said = process.communicate(timeout=200)[1]
+    with (
+        cluster(tmp_path / "cluster") as (url, workers),
+        started(made / "pages", tmp_path / "out", url) as process,
+    ):
+        while not (tmp_path / ".out.unfinished" / "rows").exists():
+            assert process.poll() is None, process.stderr.read()
+            time.sleep(0.05)
+        # its executor ends with it
+        workers[0].kill()
+        said = process.communicate(timeout=200)[1]
     assert process.returncode == 0, said
     assert tables_of(tmp_path / "out") == tables_of(tmp_path / "here")
 

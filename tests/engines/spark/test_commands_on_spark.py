@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -107,6 +108,21 @@ def test_other_jobs(spark, made, pages, tmp_path, capfd, reducers):
         if path.suffix != ".parquet":
             assert sorted(found.splitlines()) == sorted(path.read_bytes().splitlines()), path
         assert found, path
+
+
+@pytest.mark.parametrize("master", MASTERS)
+def test_a_step_of_spark_submit(master, pages, tmp_path, capfd):
+    run(capfd, "dedup", pages, "-o", tmp_path / "memory")
+    submit = Path(sys.executable).with_name("spark-submit")
+    root = Path(__file__).parents[3]
+    command = [submit, "--master", master, root / "examples" / "spark_step.py", "dedup", pages,
+               "-o", tmp_path / "out", "-r", "spark"]  # fmt: skip
+    variables = {**os.environ, "PYTHONPATH": str(root), "PYSPARK_PYTHON": sys.executable}
+    done = subprocess.run(
+        list(map(str, command)), env=variables, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert tables_of(tmp_path / "out") == tables_of(tmp_path / "memory")
 
 
 def test_mistakes_are_one_line(spark, tmp_path, capfd):
