@@ -40,7 +40,8 @@ def engine_of(
     if runner == "spark":
         from mr_dedup.engines.spark.engine import spark_engine
 
-        return spark_engine(spark_settings(arguments), staging, arguments.scratch_settings)
+        name = None if cache is None else cache.name
+        return spark_engine(spark_settings(arguments), staging, arguments.scratch_settings, name)
     # importing mrjob takes 0.14 s
     from mr_dedup.engines.streaming.engine import StreamingEngine
 

@@ -13,7 +13,7 @@ from mr_dedup.features.text_hashes import text_hashes
 from mr_dedup.formats.documents.batch import DocumentBatch
 from mr_dedup.formats.documents.chunks import DocumentChunk
 from mr_dedup.formats.tables import one_array
-from mr_dedup.jobs.part_cache import PartCache
+from mr_dedup.jobs.part_cache import Cache
 
 HASHES = ["text_hash_0", "text_hash_1"]
 """The columns of hashes of texts, uint64 each."""
@@ -24,7 +24,7 @@ SETS = ["shingles", "shingle_count"]
 _SETS, _OFFSETS = "sets of shingles", "offsets of records"
 
 
-def put_sets(cache: PartCache, number: int, batch: DocumentBatch, sets: ShingleSets) -> None:
+def put_sets(cache: Cache, number: int, batch: DocumentBatch, sets: ShingleSets) -> None:
     """Keep what compares the documents of a batch of chunk ``number``.
 
     Columns ``id``, HASHES and SETS, and those of ``fields_of``.
@@ -33,17 +33,17 @@ def put_sets(cache: PartCache, number: int, batch: DocumentBatch, sets: ShingleS
     cache.put(_SETS, number, pa.table(columns | columns_of_sets(sets) | fields_of(batch)))
 
 
-def take_sets(cache: PartCache | None, number: int) -> Iterator[pa.Table] | None:
+def take_sets(cache: Cache | None, number: int) -> Iterator[pa.Table] | None:
     """Return what ``put_sets`` kept of the documents of a chunk, None if they are not cached."""
     return cache.take(_SETS, number) if cache is not None else None
 
 
-def put_offsets(cache: PartCache, number: int, batch: DocumentBatch) -> None:
+def put_offsets(cache: Cache, number: int, batch: DocumentBatch) -> None:
     """Keep the ``file`` of each document of a batch, and the ``offset`` of its record."""
     cache.put(_OFFSETS, number, pa.table({"file": batch.files, "offset": batch.offsets}))
 
 
-def take_offsets(cache: PartCache | None, number: int) -> Iterator[pa.Table] | None:
+def take_offsets(cache: Cache | None, number: int) -> Iterator[pa.Table] | None:
     """Return what ``put_offsets`` kept of the documents of a chunk, None if it is not cached."""
     return cache.take(_OFFSETS, number) if cache is not None else None
 

@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from mr_dedup.formats.documents.hadoop_lines import HadoopSplit
 from mr_dedup.formats.shards import SHARDS_SUFFIX, ShardList, write_shard
-from mr_dedup.jobs.part_cache import PartCache
+from mr_dedup.jobs.part_cache import Cache
 from mr_dedup.storage.scratch import OpenScratch
 
 Keyed = tuple[int, pa.Table]
@@ -60,7 +60,7 @@ class TaskInput:
     name: str
     number: int = 0
     lines: HadoopSplit | None = None
-    cache: PartCache | None = None
+    cache: Cache | None = None
     scratch: OpenScratch | None = None
     next_path: Path | None = None
     tables: Callable[[], Iterator[pa.Table]] | None = None

@@ -18,7 +18,7 @@ from mr_dedup.jobs.cached_documents import has_offsets, put_offsets, put_sets
 from mr_dedup.jobs.contract import Counters, Keyed, TaskInput
 from mr_dedup.jobs.document_job import DocumentJob
 from mr_dedup.jobs.frequencies import read_frequencies
-from mr_dedup.jobs.part_cache import PartCache
+from mr_dedup.jobs.part_cache import Cache
 from mr_dedup.jobs.reading import DOCUMENTS, NO_REJECTS, REJECTED
 from mr_dedup.jobs.signing import Signing, signing
 from mr_dedup.signatures.candidates import too_many_subsets
@@ -102,7 +102,7 @@ class FingerprintJob(DocumentJob, frozen=True, kw_only=True):
                 # each chunk has a shard
                 yield number, NO_REJECTS
 
-    def _signing(self, cache: PartCache | None) -> Signing:
+    def _signing(self, cache: Cache | None) -> Signing:
         """Return a function from texts to fingerprints, signatures and sets of shingles."""
         frequencies = read_frequencies(self.idf, self.features)
         methods = self.signature_methods()

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import secrets
 import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from threading import Lock
+from typing import Protocol
 
 import pyarrow as pa
 
@@ -15,6 +17,18 @@ from mr_dedup.formats.table_store import TableStore
 
 _DISK_SHARE = 2
 """Of the free bytes of a disk, one in so many may be used."""
+
+
+class Cache(Protocol):
+    """What keeps tables of parts for later jobs."""
+
+    keeps_copies: bool
+
+    def put(self, kind: str, number: int, table: pa.Table) -> None:
+        """Add a table of some kind to those of part ``number``."""
+
+    def take(self, kind: str, number: int) -> Iterator[pa.Table] | None:
+        """Return the tables of a part, None if they are not kept."""
 
 
 class PartCache:
@@ -37,7 +51,12 @@ class PartCache:
         True
     """
 
+    keeps_copies = True
+    """Whether copies of remote files are kept as well."""
+
     def __init__(self, memory_bytes: int, folder: Path | None = None) -> None:
+        self.name = secrets.token_hex(8)
+        """Distinguishes it, for tasks that keep tables themselves."""
         self._memory_bytes = memory_bytes
         self._folder = Path(folder or tempfile.gettempdir())
         self._store = TableStore(memory_bytes, self._folder)

@@ -93,7 +93,8 @@ def local_chunk(
 ) -> contextlib.AbstractContextManager[DocumentChunk]:
     """Return the chunk of a task with local files; see ``on_this_machine``."""
     # a cache is there for several jobs that read the same
-    return on_this_machine(chunk, part.scratch, part.next_path, part.cache is not None)
+    is_kept = part.cache is not None and part.cache.keeps_copies
+    return on_this_machine(chunk, part.scratch, part.next_path, is_kept)
 
 
 def skipped_records(counters: Mapping[str, int]) -> dict[SkipReason, int]:

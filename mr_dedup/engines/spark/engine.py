@@ -15,7 +15,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from mr_dedup.engines.engine import Dataset, Engine, JobOutput
 from mr_dedup.engines.inputs import Input
@@ -30,6 +30,7 @@ from mr_dedup.engines.spark.sessions import (
 from mr_dedup.engines.spark.tasks import (
     COUNTERS,
     Row,
+    SentInput,
     SentJob,
     map_inputs,
     map_stored,
@@ -51,6 +52,10 @@ _END_SECONDS = 60
 
 _MEMORY_BYTES = 256 << 20
 """Tables of a result that are in the client's memory; beyond, they are in a temporary file."""
+
+_SMALL_BYTES, _SMALL_RESULT_BYTES = 64 << 10, 64 << 20
+"""Bytes of tables of a partition, and of all, that are returned with the counters: to fetch them
+by themselves is a job of Spark for each partition."""
 
 T = TypeVar("T")
 
@@ -84,11 +89,14 @@ class SparkEngine:
         settings: How to run.
         staging: A directory of the client for temporary files.
         scratch: Where tasks copy remote files.
+        cache: Distinguishes what executors keep for several jobs over the same inputs; None to keep
+            nothing.
     """
 
     settings: SparkSettings
     staging: Path
     scratch: ScratchSettings = field(default_factory=ScratchSettings)
+    cache: str | None = None
 
     @property
     def _context(self) -> Any:
@@ -132,7 +140,7 @@ class SparkEngine:
             job.warm_up()
         run = _Run(context, type(job).__module__.rpartition(".")[2])
         with self._shipped(job, context) as shipped:
-            sent = SentJob.of(job, shipped, self.scratch, run.mistakes)
+            sent = SentJob.of(job, shipped, self.scratch, run.mistakes, self.cache)
             rows, parts = self._mapped(sent, inputs, context)
             if rows is None:
                 yield JobOutput(())
@@ -147,10 +155,16 @@ class SparkEngine:
 
             rows = rows.persist(StorageLevel.MEMORY_AND_DISK)
             try:
-                found = run.wait_for(lambda: rows.mapPartitions(_measured).collect())
-                counters: Counters = sum((counted for _, counted in found), Counters())
-                size = sum(size for size, _ in found)
-                tables = _Lazily(partial(self._fetched, rows))
+                limit = min(_SMALL_BYTES, _SMALL_RESULT_BYTES // rows.getNumPartitions())
+                measured = rows.mapPartitions(partial(_measured, limit))
+                found = run.wait_for(measured.collect)
+                counters: Counters = sum((each.counters for each in found), Counters())
+                size = sum(each.size_bytes for each in found)
+                if all(each.rows is not None for each in found):
+                    small = sorted(row for each in found for row in each.rows)
+                    tables: Iterable[Keyed] = [(key[0], from_bytes(raw)) for key, raw in small]
+                else:
+                    tables = _Lazily(partial(self._fetched, rows))
                 yield _SparkOutput(tables, counters, rows=rows, size_bytes=size)
             finally:
                 with contextlib.suppress(Exception):
@@ -171,7 +185,7 @@ class SparkEngine:
         if not inputs:
             return None, 0
         items = [sent_input(number, item) for number, item in enumerate(inputs)]
-        rows = context.parallelize(items, len(items))
+        rows = _distributed(items, context, self.cache)
         return rows.mapPartitions(partial(map_inputs, sent)), len(items)
 
     @contextlib.contextmanager
@@ -204,8 +218,33 @@ class SparkEngine:
                 yield item.key, from_bytes(raw)
 
 
+_INPUTS: dict[tuple[str, str, tuple[SentInput, ...]], Any] = {}
+"""Inputs of the last run by application, cache and content, as RDDs that executors have."""
+
+
+def _distributed(items: Sequence[SentInput], context: Any, cache: str | None) -> Any:
+    """Return inputs as an RDD; of a run with a cache the same one for the same inputs.
+
+    Spark runs tasks over it, if it can, on the executors that have its partitions: those of the job
+    before, and what they have kept.
+    """
+    if cache is None:
+        return context.parallelize(items, len(items))
+    key = (context.applicationId, cache, tuple(items))
+    if key not in _INPUTS:
+        for other in [each for each in _INPUTS if each[:2] != key[:2]]:
+            with contextlib.suppress(Exception):
+                _INPUTS[other].unpersist()
+            del _INPUTS[other]
+        _INPUTS[key] = context.parallelize(items, len(items)).persist()
+    return _INPUTS[key]
+
+
 def spark_engine(
-    settings: SparkSettings, staging: Path, scratch: ScratchSettings | None = None
+    settings: SparkSettings,
+    staging: Path,
+    scratch: ScratchSettings | None = None,
+    cache: str | None = None,
 ) -> Engine:
     """Return an engine of the session of this process, or of one that is started; see both kinds.
 
@@ -214,8 +253,10 @@ def spark_engine(
     """
     from mr_dedup.engines.spark.connect import ConnectEngine
 
-    kind = ConnectEngine if is_of_connect(open_session(settings)) else SparkEngine
-    return kind(settings, staging, scratch or ScratchSettings())
+    scratch = scratch or ScratchSettings()
+    if is_of_connect(open_session(settings)):
+        return ConnectEngine(settings, staging, scratch)
+    return SparkEngine(settings, staging, scratch, cache)
 
 
 class _Lazily:
@@ -302,15 +343,26 @@ def _reduced(sent: SentJob, step: int, number: int, rows: Iterable[Row]) -> Iter
     return reduce_rows(sent, step, number, rows)
 
 
-def _measured(rows: Iterable[Row]) -> Iterator[tuple[int, Counters]]:
-    """Yield the bytes of the tables of a partition, and its counters."""
+class _Measured(NamedTuple):
+    """The bytes of the tables of a partition, its counters, and its rows if they are small."""
+
+    size_bytes: int
+    counters: Counters
+    rows: list[Row] | None
+
+
+def _measured(limit: int, rows: Iterable[Row]) -> Iterator[_Measured]:
     size, counters = 0, Counters()
-    for (key, _, _), raw in rows:
+    small: list[Row] = []
+    for row in rows:
+        (key, _, _), raw = row
         if key == COUNTERS:
             counters.update(json.loads(raw))
-        else:
-            size += len(raw)
-    yield size, counters
+            continue
+        size += len(raw)
+        if size <= limit:
+            small.append(row)
+    yield _Measured(size, counters, small if size <= limit else None)
 
 
 def _is_table(row: Row) -> bool:

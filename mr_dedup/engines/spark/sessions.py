@@ -33,7 +33,7 @@ appender.stderr.layout.type = PatternLayout
 appender.stderr.layout.pattern = spark: %p %c{{1}}: %m%n
 """
 
-_COMPILED_ONCE = "-XX:TieredStopAtLevel=1"
+_JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseParallelGC"
 """Has Java on this machine compile once, quickly: to compile better what moves the tables of our
 tasks took 8 of 40 CPU seconds, and saved none. An option that is given replaces it."""
 
@@ -146,11 +146,14 @@ def _start(settings: SparkSettings) -> Any:
         os.environ["PYSPARK_PYTHON"] = python or sys.executable
     options = dict(text.split("=", 1) for text in settings.properties)
     options["spark.ui.showConsoleProgress"] = "false"
+    for name in ("spark.shuffle.compress", "spark.shuffle.spill.compress"):
+        # tables are compressed already
+        options.setdefault(name, "false")
     if settings.master is not None and is_local:
         options |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
     if is_local:
         for name in ("spark.driver.extraJavaOptions", "spark.executor.extraJavaOptions"):
-            options.setdefault(name, _COMPILED_ONCE)
+            options.setdefault(name, _JAVA_OPTIONS)
     archives = [each for each in _submitted("spark.archives").split(",") if each]
     if settings.archive:
         archives.append(f"{settings.archive}#environment")

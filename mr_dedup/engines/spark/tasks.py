@@ -34,6 +34,7 @@ from mr_dedup.formats.chunks import DESCRIPTION_SUFFIX
 from mr_dedup.formats.shards import SHARDS_SUFFIX
 from mr_dedup.formats.table_bytes import from_bytes, sliced, to_bytes
 from mr_dedup.jobs.contract import Counters, Group, Job, Keyed, TaskInput
+from mr_dedup.jobs.part_folder import PartFolder
 from mr_dedup.storage.scratch import ScratchSettings
 
 _ERRORS_OF_NODE = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS)
@@ -60,6 +61,8 @@ class SentJob:
         shipped: The side files that executors fetch through Spark, by field; others are paths.
         scratch: Where copies of remote files go.
         mistakes: An accumulator of errors that are not bugs, which end the job at once.
+        cache: What the directory is called in which tasks of several jobs keep what they made of
+            their inputs, on the disk of each executor; None to keep nothing.
     """
 
     name: str
@@ -67,6 +70,7 @@ class SentJob:
     shipped: tuple[tuple[str, str], ...]
     scratch: ScratchSettings
     mistakes: Any
+    cache: str | None = None
 
     @classmethod
     def of(
@@ -75,11 +79,12 @@ class SentJob:
         shipped: tuple[tuple[str, str], ...],
         scratch: ScratchSettings,
         mistakes: Any,
+        cache: str | None = None,
     ) -> SentJob:
         """Return a job with what its tasks need."""
         kind = type(job)
         name = f"{kind.__module__}:{kind.__qualname__}"
-        return cls(name, msgspec.json.encode(job), shipped, scratch, mistakes)
+        return cls(name, msgspec.json.encode(job), shipped, scratch, mistakes, cache)
 
     @property
     def job(self) -> Job:
@@ -185,8 +190,16 @@ def _mapped_input(sent: SentJob, item: SentInput, counters: Counters) -> Iterato
         if item.tables is not None:
             tables = partial(map, from_bytes, item.tables)
         stack.enter_context(errors_naming(item.name, path))
-        part = TaskInput(path, item.name, item.number, scratch=scratch, tables=tables)
+        cache = None if sent.cache is None else stack.enter_context(_part_folder(sent.cache))
+        part = TaskInput(path, item.name, item.number, cache=cache, scratch=scratch, tables=tables)
         yield from sent.job.map_task(part, counters)
+
+
+def _part_folder(name: str) -> PartFolder:
+    """Return a directory of an executor, which Spark removes with it."""
+    from pyspark import SparkFiles
+
+    return PartFolder(Path(SparkFiles.getRootDirectory()) / f"mr-dedup-parts-{name}")
 
 
 def _groups(rows: Iterable[Row], current: list[int]) -> Iterator[Group]:

@@ -19,6 +19,7 @@ import pyarrow as pa
 import xxhash
 
 from mr_dedup.clusters.decisions import Reason
+from mr_dedup.clusters.keep_policy import KeepPolicy
 from mr_dedup.clusters.splitting import UNVERIFIED, VERIFIED
 from mr_dedup.formats.documents.chunks import DocumentChunk
 from mr_dedup.formats.documents.rejects import ReadCounts
@@ -106,6 +107,8 @@ def fingerprint(plan: Plan) -> tuple[Left, Mapping[str, Any]]:
         fields=tuple(options.share_by),
         methods=tuple(method.name for method in options.methods),
         keyword_idf=options.keyword_idf,
+        cached_sets=None if options.verify is None else options.compared_by,
+        cached_fields=tuple(KeepPolicy.parse(options.keep).fields) if options.keep else (),
     )
     left, _ = run.over_documents(job, "fingerprint", run.chunks, "rows")
     counters = left.counters

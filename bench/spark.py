@@ -1,0 +1,116 @@
+"""De-duplication by engines that write shards, beside one process, in CPU seconds of all processes.
+
+CPU time is that of a control group, of the whole tree with Java in it: a worker's time is in
+nobody's resource usage, as Spark's daemon ignores that it ended. So this needs the right to make
+control groups (root), and PySpark. Results must be the same.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+from bench import processes
+from bench.inputs import SEED
+from bench.measure import Mismatch, Row, case_row, interleaved
+from mr_dedup.formats.parts import read_parts
+
+_NAME = "spark"
+_MAX_ROUNDS = 3
+_V1 = Path("/sys/fs/cgroup/cpuacct")
+_V2 = Path("/sys/fs/cgroup")
+
+ENGINES = {
+    "one process": ["-r", "memory"],
+    "local": ["-r", "local"],
+    "spark": ["-r", "spark", "--master", "local[2]"],
+}
+
+
+def run(quick: bool, rounds: int) -> list[Row]:
+    """Return the rows of the benchmark; none where control groups cannot be made."""
+    if not _can_measure():
+        print(f"{_NAME}: needs control groups and PySpark", file=sys.stderr)
+        return []
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        pages = folder / "pages"
+        count = "2000" if quick else "100000"
+        made = ["documents", "--documents", count, "--duplicates-per-document", "2"]
+        made += ["--seed", str(SEED), "--out", str(pages)]
+        processes.run([sys.executable, "-m", "data_gen", *made])
+        files = sorted(map(str, pages.glob("*.jsonl")))
+        size = sum(Path(file).stat().st_size for file in files)
+        cases = {
+            engine: partial(_seconds, [*files, "-o", str(folder / engine), *words], folder)
+            for engine, words in ENGINES.items()
+        }
+        timings = interleaved(cases, min(rounds, _MAX_ROUNDS), _NAME)
+        decisions = {engine: read_parts(folder / engine / "decisions") for engine in ENGINES}
+        for engine, found in decisions.items():
+            if not found.equals(decisions["one process"]):
+                raise Mismatch(f"{_NAME}: {engine} decides otherwise than one process")
+        note = f"{size / 1e9:.2f} GB, {len(decisions['spark']):,} documents"
+        return [
+            case_row(_NAME, engine, timings, "one process", note=note if not number else "")
+            for number, engine in enumerate(ENGINES)
+        ]
+
+
+def _can_measure() -> bool:
+    if importlib.util.find_spec("pyspark") is None:
+        return False
+    with contextlib.suppress(OSError), _group():
+        return True
+    return False
+
+
+def _seconds(words: list[str], folder: Path) -> float:
+    """Return the CPU seconds of all processes of a command."""
+    command = [sys.executable, "-m", "mr_dedup", "dedup", *words, "--overwrite"]
+    with _group() as (members, used):
+        before = used()
+
+        def enter() -> None:
+            members.write_text(str(os.getpid()))
+
+        done = subprocess.run(command, preexec_fn=enter, capture_output=True, text=True, cwd=folder)
+        if done.returncode:
+            raise RuntimeError(f"exit code {done.returncode}: {done.stderr.strip()}")
+        _await_end(members)
+        return used() - before
+
+
+@contextlib.contextmanager
+def _group() -> Iterator[tuple[Path, partial[float]]]:
+    """Yield the file with the members of a new control group, and a function to its CPU seconds."""
+    parent = _V1 if _V1.is_dir() else _V2
+    group = parent / f"mr_dedup-bench-{os.getpid()}"
+    group.mkdir()
+    try:
+        yield group / "cgroup.procs", partial(_used, group)
+    finally:
+        group.rmdir()
+
+
+def _used(group: Path) -> float:
+    usage = group / "cpuacct.usage"
+    if usage.exists():
+        return int(usage.read_text()) / 1e9
+    line = (group / "cpu.stat").read_text().split()
+    return int(line[line.index("usage_usec") + 1]) / 1e6
+
+
+def _await_end(members: Path) -> None:
+    """Wait until a group has no process: Java ends a moment after the command."""
+    deadline = time.monotonic() + 30
+    while members.read_text().strip() and time.monotonic() < deadline:
+        time.sleep(0.1)
