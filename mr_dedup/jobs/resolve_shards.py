@@ -161,9 +161,13 @@ class ResolveShardsJob(ResolveJob, frozen=True, kw_only=True):
             table = basic(table, rows)
             some = columns.take(pa.array(rows))
             for name in names:
-                # positions of earlier documents come with their texts
-                if name not in table.column_names:
-                    table = table.append_column(name, some[name])
+                column = some[name]
+                if name in table.column_names:
+                    # positions of earlier documents come with their texts
+                    column = table[name]
+                    table = table.drop_columns([name])
+                # in one order, whether sets were cached or texts read
+                table = table.append_column(name, column)
             if is_earlier:
                 # those that were made of names have others now
                 table = table.set_column(table.column_names.index("id"), "id", some["id"])
