@@ -170,6 +170,8 @@ def test_named_options_exist():
     )
     options = set(re.findall(r"[\"'](--[a-z][a-z-]+)[\"']", text))
     others = {"--help", "--target", "--python", "--long", "--cleanup-on-failure", "--py-files"}
+    # of spark-submit, aws and gcloud
+    others |= {"--archives", "--conf", "--deploy-mode", "--properties", "--steps"}
     mrjob = {"--no-conf", "--no-bootstrap-mrjob"}
     for page, text in PAGES.items():
         named = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", text))

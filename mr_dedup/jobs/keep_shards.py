@@ -30,11 +30,12 @@ from mr_dedup.formats.shards import new_files, read_shard
 from mr_dedup.formats.tables import one_array
 from mr_dedup.jobs.cached_documents import has_offsets
 from mr_dedup.jobs.contract import Counters, Group, Keyed, Reduce, TaskInput
+from mr_dedup.jobs.earlier_chunks import EarlierReading, count_of, reading_of_earlier
 from mr_dedup.jobs.keep import KeepJob, has_texts
 from mr_dedup.jobs.kept_documents import KeptDocuments, numbered_name
 from mr_dedup.jobs.kept_parts import JsonDocuments, ParquetDocuments
 from mr_dedup.jobs.reading import DocumentReading, chunk_of, is_rejects, reject_lines
-from mr_dedup.jobs.resolve_shards import DECISION, EarlierReading
+from mr_dedup.jobs.resolve_shards import DECISION
 from mr_dedup.jobs.row_shards import document_rows
 from mr_dedup.jobs.shares import ShareCounter, hosts
 
@@ -96,7 +97,7 @@ class KeepShardsJob(KeepJob, frozen=True, kw_only=True):
     @property
     def earlier_chunks(self) -> int:
         """The number of chunks of earlier documents."""
-        return self.earlier[-1].stop if self.earlier else 0
+        return count_of(self.earlier)
 
     def reading_of(
         self,
@@ -107,11 +108,8 @@ class KeepShardsJob(KeepJob, frozen=True, kw_only=True):
         keep_records: bool = False,
     ) -> DocumentReading:
         """Return the documents of a chunk, those of earlier results as they were written."""
-        number = chunk_of(part, self.format).number
-        for each in self.earlier:
-            if number < each.stop:
-                return DocumentReading(part, each.format, each.reading, counters)
-        return super().reading_of(part, counters, fields=fields, keep_records=keep_records)
+        found = reading_of_earlier(part, self.format, self.earlier, counters)
+        return found or super().reading_of(part, counters, fields=fields, keep_records=keep_records)
 
     def flags_of(self, chunk: int) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         """Return which documents of a chunk are kept, and which are shown."""

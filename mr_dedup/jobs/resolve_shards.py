@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
-from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -22,11 +21,10 @@ from mr_dedup.errors import MrDedupError
 from mr_dedup.fingerprints.simhash import simhash
 from mr_dedup.formats.documents.batch import DocumentBatch
 from mr_dedup.formats.documents.chunks import DocumentChunk
-from mr_dedup.formats.documents.files import DocumentFormat
-from mr_dedup.formats.documents.options import ReadOptions
 from mr_dedup.formats.tables import one_array
 from mr_dedup.jobs.clustered_rows import ClusteredRows
 from mr_dedup.jobs.contract import Counters, Group, Keyed, Reduce, TaskInput
+from mr_dedup.jobs.earlier_chunks import EarlierReading, count_of, reading_of_earlier
 from mr_dedup.jobs.frequencies import read_frequencies
 from mr_dedup.jobs.reading import DocumentReading, chunk_of
 from mr_dedup.jobs.report_counts import DISTANCE, SIMILARITY, SIMILARITY_STEPS, SIZE
@@ -57,18 +55,6 @@ DECISION = pa.schema(
     ]
 )
 """The columns of decisions; those of the kept document, from ``kept_id`` on, are null for it."""
-
-
-class EarlierReading(NamedTuple):
-    """How the documents of an earlier result are read: those of chunks below ``stop``.
-
-    ``name`` is what the user calls the result.
-    """
-
-    stop: int
-    name: str
-    reading: ReadOptions
-    format: DocumentFormat | None
 
 
 class ResolveShardsJob(ResolveJob, frozen=True, kw_only=True):
@@ -105,7 +91,7 @@ class ResolveShardsJob(ResolveJob, frozen=True, kw_only=True):
     @property
     def earlier_chunks(self) -> int:
         """The number of chunks of earlier documents."""
-        return self.earlier[-1].stop if self.earlier else 0
+        return count_of(self.earlier)
 
     @property
     def _groups(self) -> int:
@@ -133,11 +119,8 @@ class ResolveShardsJob(ResolveJob, frozen=True, kw_only=True):
         keep_records: bool = False,
     ) -> DocumentReading:
         """Return the documents of a chunk, those of earlier results as they were written."""
-        number = chunk_of(part, self.format).number
-        for each in self.earlier:
-            if number < each.stop:
-                return DocumentReading(part, each.format, each.reading, counters)
-        return super().reading_of(part, counters, fields=fields, keep_records=keep_records)
+        found = reading_of_earlier(part, self.format, self.earlier, counters)
+        return found or super().reading_of(part, counters, fields=fields, keep_records=keep_records)
 
     def rows_of(self, chunk: int) -> tuple[ClusteredRows, int]:
         """Return the clustered documents of a chunk, and how many documents it has."""

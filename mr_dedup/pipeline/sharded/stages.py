@@ -26,6 +26,7 @@ from mr_dedup.formats.documents.rejects import ReadCounts
 from mr_dedup.formats.shards import Shard, write_shard
 from mr_dedup.jobs.attach import LARGE, AttachJob
 from mr_dedup.jobs.cluster_parts import CLUSTERS, ClusterPartsJob, write_clusters
+from mr_dedup.jobs.earlier_chunks import EarlierReading
 from mr_dedup.jobs.fingerprint import TOO_MANY_SUBSETS, FingerprintJob
 from mr_dedup.jobs.keep_shards import KeepShardsJob
 from mr_dedup.jobs.kept_documents import kept_names
@@ -37,7 +38,7 @@ from mr_dedup.jobs.reading import (
     reject_lines,
     skipped_records,
 )
-from mr_dedup.jobs.resolve_shards import EarlierReading, ResolveShardsJob
+from mr_dedup.jobs.resolve_shards import ResolveShardsJob
 from mr_dedup.jobs.signatures import SignaturesJob
 from mr_dedup.jobs.split_clusters import SplitClustersJob
 from mr_dedup.pipeline.dedup_stages.contract import DedupOptions
