@@ -142,6 +142,8 @@ def run(arguments: argparse.Namespace) -> int:
     settings = settings_for(arguments)
     if arguments.price is not None and not (arguments.dry_run and is_sharded(arguments.runner)):
         raise MrDedupError("--price: needs --dry-run and -r spark")
+    if arguments.join == "memory" and is_sharded(arguments.runner):
+        raise MrDedupError(f"--join memory: -r {arguments.runner} finds candidates by tasks")
     options = dedup_options(arguments, *chosen)
     folder = _result_folder(arguments)
     # a dry run needs no lock

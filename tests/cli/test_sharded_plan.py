@@ -20,7 +20,7 @@ def test_the_plan_of_a_run_on_spark(capfd, pages, tmp_path):
     size = pages.stat().st_size
     words = [pages, "-o", tmp_path / "out", "-r", "spark", "--dry-run"]
     out, _ = dedup.done(capfd, *words, "--price", "36")
-    hours = (12 + 30 * size / 1e9) / 3600
+    hours = (12 + 28 * size / 1e9) / 3600
     found = re.search(r"about (\S+) core-hours, \$(\S+) at \$36 a core-hour", out)
     assert [float(each) for each in found.groups()] == pytest.approx([hours, 36 * hours], rel=0.01)
     assert re.search(r"^fingerprint: \d+ map tasks\n", out, re.M)

@@ -132,14 +132,20 @@ class ConnectEngine:
         counters: Counters = Counters()
         with TableStore(_MEMORY_BYTES, self.staging) as store, spark_errors(), Progress() as bar:
             bar.start(type(job).__module__.rpartition(".")[2], 1)
-            rows = self._rows(session, sent, items)
+            rows = self._rows(session, sent, items, job.max_keys())
             with _interruptible(session):
                 for row in rows.toLocalIterator():
                     _take(row, store, counters)
             bar.step()
             yield JobOutput(store.tables(), counters)
 
-    def _rows(self, session: Any, sent: SentJob, items: Sequence[SentInput]) -> Any:
+    def _rows(
+        self,
+        session: Any,
+        sent: SentJob,
+        items: Sequence[SentInput],
+        max_keys: Sequence[int | None],
+    ) -> Any:
         """Return the data frame of the rows that the last step leaves."""
         # of binary values of 4 MB the default, 10,000 rows a batch, is 40 GB
         session.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", str(_BATCH_ROWS))
@@ -148,7 +154,7 @@ class ConnectEngine:
             _sent(partial(_map, sent, items)), _SCHEMA
         )
         partitions = self.settings.partitions or max(count, _TASKS)
-        for step, keys in enumerate(sent.job.max_keys()):
+        for step, keys in enumerate(max_keys):
             tasks = partitions if keys is None else max(1, min(partitions, keys))
             rows = (
                 rows.withColumn("bucket", rows.key % tasks)
