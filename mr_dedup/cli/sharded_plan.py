@@ -30,7 +30,7 @@ class Rates(NamedTuple):
 
     start_seconds: float = 12
     seconds_a_gigabyte: float = 28
-    shuffled: float = 0.45
+    shuffled: float = 1.1
     left: float = 0.2
     task_bytes: float = 0.9e9
     client_bytes: float = 0.27e9
