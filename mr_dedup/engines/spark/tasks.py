@@ -248,7 +248,7 @@ def _reported(
     except (MrDedupError, OSError, MemoryError) as error:
         if _is_of_node(error):
             # another node may be able to do it: Spark runs the task again
-            raise NodeError(f"{name}: {expected_reason(error)}") from error
+            raise NodeError(f"{name}: {expected_reason(error)}") from None
         names_file = isinstance(error, FormatError)
         reason = expected_reason(error)
         message = reason if names_file else f"{name}: {reason}"
