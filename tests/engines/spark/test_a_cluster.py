@@ -136,7 +136,7 @@ def test_a_full_disk_on_one_worker(made, tmp_path):
     small, large = tmp_path / "small", tmp_path / "large"
     small.mkdir()
     large.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=700k", "tmpfs", str(small)], check=True)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16m", "tmpfs", str(small)], check=True)
     try:
         with cluster(tmp_path / "cluster", (small, large)) as (url, _):
             words = ["-D", "spark.excludeOnFailure.enabled=true",
