@@ -155,6 +155,6 @@ def test_a_full_disk_on_one_worker(made, tmp_path):
                 said = process.communicate(timeout=200)[1]
     finally:
         subprocess.run(["umount", "-l", str(small)], check=True)
-    assert filled
     assert process.returncode == 0, said
+    assert filled
     assert tables_of(tmp_path / "out") == tables_of(tmp_path / "here")
