@@ -141,7 +141,7 @@ def test_a_full_disk_on_one_worker(made, tmp_path):
         with cluster(tmp_path / "cluster", (small, large)) as (url, _):
             words = ["-D", "spark.excludeOnFailure.enabled=true",
                      "-D", "spark.excludeOnFailure.task.maxTaskAttemptsPerExecutor=1",
-                     "-D", "spark.excludeOnFailure.task.maxTaskAttemptsPerNode=100"]  # fmt: skip
+                     "-D", "spark.excludeOnFailure.task.maxTaskAttemptsPerNode=3"]  # fmt: skip
             with started(made / "pages", tmp_path / "out", url, *words) as process:
                 filled = False
                 while process.poll() is None:
