@@ -31,8 +31,8 @@ def sharded(monkeypatch):
 
 @pytest.fixture(autouse=True)
 def small_chunks(monkeypatch):
-    monkeypatch.setattr(chunks, "CHUNK_BYTES", 2000)
-    monkeypatch.setattr(chunks, "_MIN_BYTES", 2000)
+    monkeypatch.setattr(chunks, "CHUNK_BYTES", 6000)
+    monkeypatch.setattr(chunks, "_MIN_BYTES", 6000)
     monkeypatch.setattr(chunks, "_FILE_BYTES", 10)
 
 
@@ -41,9 +41,9 @@ def pages(tmp_path):
     """Files of many near-duplicates, of which one is empty and one has bad records."""
     folder = tmp_path / "pages"
     folder.mkdir()
-    documents = made_up_documents(1, 400)
-    write_jsonl(folder / "a.jsonl", documents[:300])
-    write_jsonl(folder / "c.jsonl", documents[300:])
+    documents = made_up_documents(1, 240)
+    write_jsonl(folder / "a.jsonl", documents[:180])
+    write_jsonl(folder / "c.jsonl", documents[180:])
     (folder / "b.jsonl").write_bytes(b"")
     with (folder / "c.jsonl").open("a") as file:
         file.write('no JSON\n{"id": "no text"}\n')
@@ -86,7 +86,7 @@ def test_results_are_those_of_one_process(capfd, sharded, pages, tmp_path, words
     assert after == before
 
 
-@pytest.mark.parametrize("limit", [800, 1500])
+@pytest.mark.parametrize("limit", [500, 800])
 @pytest.mark.parametrize("words", [["--verify", "off"], ["--method", "simhash:k=6"]])
 def test_large_clusters_are_split_as_in_one_process(
     capfd, sharded, pages, tmp_path, monkeypatch, limit, words
