@@ -74,7 +74,7 @@ def both(capfd, sharded, folder, documents, runner, *words):
     return folder / "one", folder / "shards"
 
 
-@by_turns(("words",), METHODS, ["memory", "inline", "local"])
+@by_turns(("words",), METHODS, ["memory", "inline", "memory", "local", "memory"])
 def test_results_are_those_of_one_process(capfd, sharded, pages, tmp_path, words, runner):
     one, other = both(capfd, sharded, tmp_path, [pages], runner, *words)
     assert tables_of(other) == tables_of(one)
@@ -102,7 +102,7 @@ def test_large_clusters_are_split_as_in_one_process(
     assert after["clusters_split"]
 
 
-@by_turns(("made",), ["one", "shards", "one"], ["memory", "inline", "local"])
+@by_turns(("made",), ["one", "shards"], ["local", "memory"])
 def test_earlier_results(capfd, sharded, tmp_path, made, runner):
     """Results of either kind are read by either kind, chained over three weeks."""
     documents = made_up_documents(3, 300)
@@ -127,7 +127,7 @@ def test_earlier_results(capfd, sharded, tmp_path, made, runner):
 
 @pytest.mark.parametrize("kind", ["jsonl", "parquet"])
 def test_documents_in_parts(capfd, sharded, pages, tmp_path, kind):
-    one, other = both(capfd, sharded, tmp_path, [pages], "local", "--documents", kind)
+    one, other = both(capfd, sharded, tmp_path, [pages], "memory", "--documents", kind)
     assert tables_of(other) == tables_of(one)
     assert len(list((other / "documents").iterdir())) > 3
 
@@ -153,8 +153,16 @@ def test_changed_earlier_documents_are_noticed(capfd, sharded, tmp_path, change)
     assert re.search(r"kept/documents/before-\d+\.jsonl: has changed since it was kept", said)
 
 
-@pytest.mark.parametrize("stage", ["cluster", "resolve", "keep"])
-@pytest.mark.parametrize("lost", ["nothing", "a shard", "a byte", "records"])
+@pytest.mark.parametrize(
+    ("stage", "lost"),
+    [
+        ("cluster", "nothing"),
+        ("keep", "nothing"),
+        ("resolve", "a shard"),
+        ("resolve", "a byte"),
+        ("cluster", "records"),
+    ],
+)
 def test_a_run_that_was_ended_goes_on(capfd, sharded, pages, tmp_path, monkeypatch, stage, lost):
     words = [pages, "--max-rejected", "1", "-r", "memory"]
     sharded()
@@ -227,7 +235,7 @@ def test_nothing_read_and_nothing_at_all(capfd, sharded, tmp_path):
 
 
 def test_the_report_has_counts_and_samples(capfd, sharded, pages, tmp_path):
-    one, other = both(capfd, sharded, tmp_path, [pages], "local", "--share-by", "score")
+    one, other = both(capfd, sharded, tmp_path, [pages], "memory", "--share-by", "score")
     reports = [shown(elements((out / "report.html").read_bytes())) for out in (one, other)]
     # but for the samples, which are others
     before, after = (text.partition("beside the kept")[0] for text in reports)
