@@ -53,10 +53,12 @@ def write_sharded_summaries(
     from mr_dedup.files.outputs import whole_file
     from mr_dedup.pipeline.dedup_stages.files import RESULT
     from mr_dedup.pipeline.results import DOCUMENTS
+    from mr_dedup.pipeline.sharded.run import remove_unfinished
     from mr_dedup.report.html import write_report
     from mr_dedup.report.sharded_report import sharded_report_data
 
     result = work_folder / RESULT
+    remove_unfinished(result)
     # also where no document was kept
     (result / DOCUMENTS).mkdir(parents=True, exist_ok=True)
     shown = _shown_options(arguments, options)

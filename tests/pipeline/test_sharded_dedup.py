@@ -217,6 +217,25 @@ def test_documents_that_change_between_stages_are_noticed(
     assert not (tmp_path / "out").exists()
 
 
+def test_what_a_killed_task_was_writing_is_not_published(
+    capfd, sharded, pages, tmp_path, monkeypatch
+):
+    sharded()
+    keep = stages.keep
+
+    def with_rest(plan, *given):
+        kept = keep(plan, *given)
+        for folder in (".a1b2", "clusters/.c3d4"):
+            path = tmp_path / ".out.unfinished" / "result" / folder
+            path.mkdir()
+            (path / "part-00000.parquet").write_bytes(b"cut")
+        return kept
+
+    monkeypatch.setattr(stages, "keep", with_rest)
+    dedup.done(capfd, pages, "-o", tmp_path / "out", "--max-rejected", "1")
+    assert not [path for path in (tmp_path / "out").rglob("*") if path.name.startswith(".")]
+
+
 def test_nothing_read_and_nothing_at_all(capfd, sharded, tmp_path):
     sharded()
     bad = tmp_path / "bad.jsonl"

@@ -205,6 +205,15 @@ def remove(folder: str) -> None:
         shutil.rmtree(folder, ignore_errors=True)
 
 
+def remove_unfinished(folder: Path) -> None:
+    """Remove what tasks that were killed were writing in a directory of this machine."""
+    for path in list(folder.rglob(".*")):
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)
+
+
 def _check_there(left: Left) -> None:
     """Raise MrDedupError if a shard is missing, or of another size."""
     sizes: dict[str, int | None] = {}
