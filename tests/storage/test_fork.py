@@ -1,9 +1,11 @@
 """Stores that a process used, in the processes that it forks: tasks on one machine are forked."""
 
 import os
+import signal
 import subprocess
 import sys
 import time
+import traceback
 
 import pytest
 
@@ -20,7 +22,10 @@ def in_a_child(work):
         try:
             work()
             status = 0
+        except BaseException:
+            traceback.print_exc()
         finally:
+            sys.stderr.flush()
             os._exit(status)
     deadline = time.monotonic() + 20
     while time.monotonic() < deadline:
@@ -28,8 +33,10 @@ def in_a_child(work):
         if ended:
             return status == 0
         time.sleep(0.02)
-    os.kill(child, 9)
+    # where it waits
+    os.kill(child, signal.SIGABRT)
     os.waitpid(child, 0)
+    print("the child did not end", file=sys.stderr)
     return False
 
 
