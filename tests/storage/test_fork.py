@@ -1,5 +1,6 @@
 """Stores that a process used, in the processes that it forks: tasks on one machine are forked."""
 
+import gc
 import os
 import signal
 import subprocess
@@ -16,6 +17,10 @@ from mr_dedup.storage.scratch import Scratch, Wanted
 
 def in_a_child(work):
     """Run ``work`` in a forked process; return whether it ended in order and in time."""
+    # what tests before have left is collected here: in a child, some of it would wait for threads
+    # that only its parent has
+    gc.collect()
+    gc.freeze()
     child = os.fork()
     if child == 0:
         status = 1
@@ -27,6 +32,7 @@ def in_a_child(work):
         finally:
             sys.stderr.flush()
             os._exit(status)
+    gc.unfreeze()
     deadline = time.monotonic() + 20
     while time.monotonic() < deadline:
         ended, status = os.waitpid(child, os.WNOHANG)
