@@ -199,6 +199,31 @@ def test_a_run_that_was_ended_goes_on(capfd, sharded, pages, tmp_path, monkeypat
     assert not work.exists()
 
 
+@pytest.mark.parametrize("lost", [None, "decisions", "documents", "clusters"])
+def test_a_result_that_is_not_whole_is_written_again(
+    capfd, sharded, pages, tmp_path, monkeypatch, lost
+):
+    words = [pages, "--max-rejected", "1", "-r", "memory"]
+    sharded()
+    dedup.done(capfd, *words, "-o", tmp_path / "undisturbed")
+
+    def ended(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(command, "write_sharded_summaries", ended)
+        assert dedup(capfd, *words, "-o", tmp_path / "out")[0] == 130
+    if lost:
+        first = min((tmp_path / ".out.unfinished" / "result" / lost).iterdir())
+        first.unlink()
+    calls = []
+    keep = stages.keep
+    monkeypatch.setattr(stages, "keep", lambda *given: calls.append(1) or keep(*given))
+    dedup.done(capfd, *words, "-o", tmp_path / "out", "--resume")
+    assert bool(calls) == bool(lost)
+    assert tables_of(tmp_path / "out") == tables_of(tmp_path / "undisturbed")
+
+
 def test_documents_that_change_between_stages_are_noticed(
     capfd, sharded, pages, tmp_path, monkeypatch
 ):

@@ -9,7 +9,7 @@ from mr_dedup.files.outputs import whole_file
 from mr_dedup.pipeline.dedup_stages.contract import DedupOptions
 from mr_dedup.pipeline.sharded import stages as sharded
 from mr_dedup.pipeline.sharded.report import ReportParts
-from mr_dedup.pipeline.sharded.run import ShardedRun
+from mr_dedup.pipeline.sharded.run import ShardedRun, files_in
 from mr_dedup.pipeline.stages import Stages
 from mr_dedup.pipeline.summary import StageSummary
 
@@ -36,6 +36,13 @@ class Deduplicated(NamedTuple):
     report: ReportParts
 
 
+def _written(run: ShardedRun) -> dict[str, int | None]:
+    """Return the files that tasks have written of the result, with their sizes."""
+    files = files_in(run.at(sharded.RESULT))
+    # which this command adds
+    return {name: size for name, size in files.items() if "/" in name}
+
+
 def sharded_dedup(stages: Stages, options: DedupOptions, run: ShardedRun) -> Deduplicated:
     """Run the stages that are not done yet.
 
@@ -45,7 +52,12 @@ def sharded_dedup(stages: Stages, options: DedupOptions, run: ShardedRun) -> Ded
         plan = sharded.Plan(run, options, engine.tasks)
 
     def is_done(stage: str) -> bool:
-        return stages.is_done(stage) and (stage == "keep" or run.is_whole(_FOLDERS[stage]))
+        if not stages.is_done(stage):
+            return False
+        if stage == "keep":
+            content = json.loads((run.records / _KEPT).read_bytes())
+            return bool(_written(run) == content["files"])
+        return run.is_whole(_FOLDERS[stage])
 
     if not is_done("fingerprint"):
         left, counts = sharded.fingerprint(plan)
@@ -65,6 +77,7 @@ def sharded_dedup(stages: Stages, options: DedupOptions, run: ShardedRun) -> Ded
     if not is_done("keep"):
         kept = sharded.keep(plan, rows, decided, report.shown)
         content = {
+            "files": _written(run),
             "checksums": dict(kept.checksums),
             "texts": [[*where, text] for where, text in sorted(kept.texts.items())],
             "shares": [table.to_pydict() for table in kept.shares],

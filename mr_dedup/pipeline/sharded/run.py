@@ -214,6 +214,19 @@ def remove_unfinished(folder: Path) -> None:
             path.unlink(missing_ok=True)
 
 
+def files_in(folder: str) -> dict[str, int | None]:
+    """Return the files below a directory, a path or URI, by name, with their sizes in bytes.
+
+    Without what tasks that were killed were writing.
+    """
+    if is_uri(folder):
+        return {name_below(file.uri, folder): file.size_bytes for file in files_below(folder)}
+    root = Path(folder)
+    found = (path for path in root.rglob("*") if path.is_file())
+    sizes = {path.relative_to(root).as_posix(): path.stat().st_size for path in found}
+    return {name: size for name, size in sizes.items() if "/." not in f"/{name}"}
+
+
 def _check_there(left: Left) -> None:
     """Raise MrDedupError if a shard is missing, or of another size."""
     sizes: dict[str, int | None] = {}
