@@ -1,14 +1,13 @@
-"""The resolve job over shards: what is decided on the documents of each chunk.
+"""The resolve job over shards: which documents of clusters are kept.
 
-As the resolve job, but which documents are in clusters is read from the shard of their chunk, and
-the decisions are brought together by chunk. It leaves a shard for each chunk, shards with the
-clusters of ranges of labels, and one with what a report shows: the largest clusters, and a sample
-of dropped documents that is the same however documents are divided among tasks.
+As the resolve job, but which documents are in clusters is read from the shard of their chunk. It
+leaves shards with the decisions on some clusters each, these clusters, and what a report shows of
+them, which ``order_decisions`` brings together by chunk.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -26,6 +25,7 @@ from mr_dedup.jobs.clustered_rows import ClusteredRows
 from mr_dedup.jobs.contract import Counters, Group, Keyed, Reduce, TaskInput
 from mr_dedup.jobs.earlier_chunks import EarlierReading, count_of, reading_of_earlier
 from mr_dedup.jobs.frequencies import read_frequencies
+from mr_dedup.jobs.order_decisions import DECISION, LARGEST, is_size, smallest_hashes
 from mr_dedup.jobs.reading import DocumentReading, chunk_of
 from mr_dedup.jobs.report_counts import DISTANCE, SIMILARITY, SIMILARITY_STEPS, SIZE
 from mr_dedup.jobs.resolve import Clustered, Locate, Resolved, ResolveJob
@@ -35,26 +35,9 @@ from mr_dedup.signatures.linking import MethodSignatures, method_names
 from mr_dedup.signatures.methods import parse_methods
 from mr_dedup.signatures.protocol import SignatureMethod
 
-_SAMPLES = 48
-_LARGEST, _EXAMPLES = 20, 5
+_EXAMPLES = 5
 
 _MIXER = np.uint64(0x9E3779B97F4A7C15)
-
-DECISION = pa.schema(
-    [
-        pa.field("row", pa.int64()),
-        pa.field("cluster", pa.uint64()),
-        pa.field("reason", pa.uint8()),
-        pa.field("kept_id", pa.large_string()),
-        pa.field("kept_file", pa.large_string()),
-        pa.field("kept_position", pa.int64()),
-        pa.field("kept_chunk", pa.int64()),
-        pa.field("distance_bits", pa.uint8()),
-        pa.field("similarity", pa.float64()),
-        pa.field("methods", pa.string()),
-    ]
-)
-"""The columns of decisions; those of the kept document, from ``kept_id`` on, are null for it."""
 
 
 class ResolveShardsJob(ResolveJob, frozen=True, kw_only=True):
@@ -68,10 +51,6 @@ class ResolveShardsJob(ResolveJob, frozen=True, kw_only=True):
         attached: That of the shards of clustered documents.
         methods: The names of the methods, of simhash with k.
         keyword_idf: The file of document frequencies by which keywords are weighted.
-        chunks: The number of chunks.
-        chunks_per_group: Consecutive chunks whose decisions are brought together.
-        cluster_ranges: Ranges of labels, a power of two; of each there is a shard with its
-            clusters, whose keys follow those of the chunks; the last shard is for the report.
         earlier: The first chunks: documents that earlier runs kept.
     """
 
@@ -79,23 +58,16 @@ class ResolveShardsJob(ResolveJob, frozen=True, kw_only=True):
 
     rows_at: str
     attached: str
-    chunks: int
     clustered: str = ""
     k: int | None = None
     methods: tuple[str, ...] = ()
     keyword_idf: str | None = None
-    chunks_per_group: int = 1
-    cluster_ranges: int = 1
     earlier: tuple[EarlierReading, ...] = ()
 
     @property
     def earlier_chunks(self) -> int:
         """The number of chunks of earlier documents."""
         return count_of(self.earlier)
-
-    @property
-    def _groups(self) -> int:
-        return -(-self.chunks // self.chunks_per_group)
 
     @cached_property
     def _methods(self) -> list[SignatureMethod]:
@@ -188,29 +160,33 @@ class ResolveShardsJob(ResolveJob, frozen=True, kw_only=True):
         return earlier
 
     def max_keys(self) -> Sequence[int | None]:
-        """Return the number of keys of each reduce step."""
-        return [self.reduce_keys, self._groups + self.cluster_ranges + 1]
+        """Return the number of keys of the reduce step."""
+        return [self.reduce_keys]
 
     def reduces(self) -> Sequence[Reduce]:
-        """Return the steps by cluster and by chunk."""
-        return [self.resolve_clusters, self.order_chunks]
+        """Return the one step."""
+        return [self.resolve_clusters]
 
     def resolve_clusters(self, groups: Iterator[Group], counters: Counters) -> Iterator[Keyed]:
-        """Yield the decisions by groups of chunks, the clusters, and what a report shows."""
-        for _, tables in groups:
-            sizes: list[pa.Table] = []
-            clustered = list(_without_sizes(tables, sizes))
-            for table in sizes:
-                yield int(table["chunk"][0].as_py()) // self.chunks_per_group, table
+        """Yield decisions, their clusters, what a report shows, and the size of each chunk."""
+        for key, tables in groups:
+            clustered = []
+            for table in tables:
+                if is_size(table):
+                    yield key, table
+                else:
+                    clustered.append(table)
             if not clustered:
                 continue
             resolved = self.resolved(clustered)
             del clustered
             decided = self._described_decisions(resolved)
             self._count(decided, counters)
-            yield from self._by_group(decided)
-            yield from self._clusters(decided, counters)
-            yield self._groups + self.cluster_ranges, _sampled(decided)
+            # those on earlier documents are not needed
+            new = decided.filter(pa.array(~self.is_earlier(decided["chunk"].to_numpy())))
+            yield key, new.select(["chunk", *DECISION.names])
+            yield from ((key, table) for table in self._clusters(decided, counters))
+            yield key, _sampled(decided)
 
     def _described_decisions(self, resolved: Resolved) -> pa.Table:
         """Return the decisions with all that is known of both documents."""
@@ -270,20 +246,8 @@ class ResolveShardsJob(ResolveJob, frozen=True, kw_only=True):
         for step in np.flatnonzero(counts).tolist():
             counters[f"{SIMILARITY}{step}"] += int(counts[step])
 
-    def _by_group(self, decided: pa.Table) -> Iterator[Keyed]:
-        """Yield the decisions by groups of chunks; those on earlier documents are not needed."""
-        table = decided.filter(pa.array(~self.is_earlier(decided["chunk"].to_numpy())))
-        table = table.select(["chunk", *DECISION.names]).combine_chunks()
-        groups = table["chunk"].to_numpy() // self.chunks_per_group
-        order = np.argsort(groups, kind="stable")
-        table, groups = table.take(pa.array(order)), groups[order]
-        values, starts = np.unique(groups, return_index=True)
-        stops = np.append(starts[1:], groups.size)
-        for value, start, stop in zip(values.tolist(), starts, stops, strict=True):
-            yield value, table.slice(start, stop - start)
-
-    def _clusters(self, decided: pa.Table, counters: Counters) -> Iterator[Keyed]:
-        """Yield the clusters by ranges of their labels, and the largest with ids for a report."""
+    def _clusters(self, decided: pa.Table, counters: Counters) -> Iterator[pa.Table]:
+        """Yield the clusters, and the largest with ids for a report."""
         labels = decided["cluster"].to_numpy().view(np.int64)
         new = ~self.is_earlier(decided["chunk"].to_numpy())
         kept = decided["reason"].to_numpy() <= Reason.DISSIMILAR
@@ -294,20 +258,16 @@ class ResolveShardsJob(ResolveJob, frozen=True, kw_only=True):
         powers, counts = np.unique(_powers(sizes[wanted]), return_counts=True)
         for power, count in zip(powers.tolist(), counts.tolist(), strict=True):
             counters[f"{SIZE}{power}"] += count
-        columns = {
-            "cluster": values[wanted],
-            "documents": documents[wanted],
-            "documents_kept": documents_kept[wanted],
-            "earlier_documents": (sizes - documents)[wanted],
-        }
-        table = pa.table(columns)
-        ranges = _range_of(columns["cluster"], self.cluster_ranges)
-        edges = np.searchsorted(ranges, np.arange(self.cluster_ranges + 1))
-        for number in np.flatnonzero(np.diff(edges)).tolist():
-            rows = table.slice(edges[number], edges[number + 1] - edges[number])
-            yield self._groups + number, rows
+        yield pa.table(
+            {
+                "cluster": values[wanted],
+                "documents": documents[wanted],
+                "documents_kept": documents_kept[wanted],
+                "earlier_documents": (sizes - documents)[wanted],
+            }
+        )
         order = np.lexsort((values, -sizes))
-        largest = order[wanted[order]][:_LARGEST]
+        largest = order[wanted[order]][:LARGEST]
         examples = [
             _first_ids(decided, np.flatnonzero(new & (inverse == cluster)))
             for cluster in largest.tolist()
@@ -319,58 +279,7 @@ class ResolveShardsJob(ResolveJob, frozen=True, kw_only=True):
             "documents_kept": documents_kept[largest],
             "examples": pa.array(examples, pa.list_(pa.large_string())),
         }
-        yield self._groups + self.cluster_ranges, pa.table(described)
-
-    def order_chunks(self, groups: Iterator[Group], counters: Counters) -> Iterator[Keyed]:
-        """Yield the decisions of each chunk by row, the clusters by label, and the report's."""
-        for key, tables in groups:
-            if key == self._groups + self.cluster_ranges:
-                yield from ((self.report_key, table) for table in _for_report(tables))
-            elif key >= self._groups:
-                clusters = pa.concat_tables(tables).sort_by("cluster")
-                yield self.chunks + key - self._groups, clusters
-            else:
-                yield from _by_chunk(tables)
-
-    @property
-    def report_key(self) -> int:
-        """The key of the shard with what a report shows."""
-        return self.chunks + self.cluster_ranges
-
-
-def _without_sizes(tables: Iterable[pa.Table], sizes: list[pa.Table]) -> Iterator[pa.Table]:
-    """Yield tables of documents; append those with the numbers of documents to ``sizes``."""
-    for table in tables:
-        if table.column_names == ["chunk", "documents"]:
-            sizes.append(table)
-        else:
-            yield table
-
-
-def _by_chunk(tables: Iterable[pa.Table]) -> Iterator[Keyed]:
-    """Yield for each chunk the number of its documents, and the decisions by row."""
-    sizes: list[pa.Table] = []
-    decided = list(_without_sizes(tables, sizes))
-    table = pa.concat_tables(decided).combine_chunks() if decided else None
-    if table is not None:
-        order = np.lexsort((table["row"].to_numpy(), table["chunk"].to_numpy()))
-        table = table.take(pa.array(order))
-    for chunk, size in sorted((each["chunk"][0].as_py(), each) for each in sizes):
-        yield chunk, size
-        if table is not None:
-            edges = np.searchsorted(table["chunk"].to_numpy(), [chunk, chunk + 1])
-            if edges[0] < edges[1]:
-                rows = table.slice(edges[0], edges[1] - edges[0])
-                yield chunk, rows.select(DECISION.names)
-
-
-def _range_of(labels: NDArray[np.int64], ranges: int) -> NDArray[np.int64]:
-    """Return which of ``ranges``, a power of two, ascending labels int64[n] are in."""
-    if ranges == 1:
-        return np.zeros(labels.size, np.int64)
-    shift = 64 - (ranges.bit_length() - 1)
-    found: NDArray[np.int64] = (labels >> shift) + ranges // 2
-    return found
+        yield pa.table(described)
 
 
 def _powers(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -395,21 +304,4 @@ def _sampled(decided: pa.Table) -> pa.Table:
     """Return dropped documents: those with the smallest hashes of their fingerprints and ids."""
     dropped = decided.filter(pc.field("kept_id").is_valid())
     order = dropped["fingerprint"].to_numpy() * _MIXER
-    return _smallest(dropped.append_column("order", pa.array(order)).select(_SAMPLE))
-
-
-def _smallest(table: pa.Table) -> pa.Table:
-    """Return up to _SAMPLES near-duplicates, or if there are none, other dropped documents."""
-    near = table.filter(pc.field("reason") == int(Reason.NEAR_DUPLICATE))
-    table = near if len(near) else table
-    keys = [("order", "ascending"), ("id", "ascending"), ("kept_id", "ascending")]
-    return table.take(pc.sort_indices(table, sort_keys=keys)[:_SAMPLES])
-
-
-def _for_report(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
-    """Yield the largest clusters of all, and the sample of all."""
-    found = list(tables)
-    clusters = pa.concat_tables(table for table in found if "examples" in table.column_names)
-    keys = [("size", "descending"), ("cluster", "ascending")]
-    yield clusters.take(pc.sort_indices(clusters, sort_keys=keys)[:_LARGEST])
-    yield _smallest(pa.concat_tables(table for table in found if "order" in table.column_names))
+    return smallest_hashes(dropped.append_column("order", pa.array(order)).select(_SAMPLE))

@@ -30,6 +30,7 @@ from mr_dedup.jobs.earlier_chunks import EarlierReading
 from mr_dedup.jobs.fingerprint import TOO_MANY_SUBSETS, FingerprintJob
 from mr_dedup.jobs.keep_shards import KeepShardsJob
 from mr_dedup.jobs.kept_documents import kept_names
+from mr_dedup.jobs.order_decisions import OrderDecisionsJob
 from mr_dedup.jobs.reading import (
     DOCUMENTS,
     INCOMPLETE,
@@ -280,17 +281,20 @@ def resolve(plan: Plan, rows: Left, attached: Left) -> tuple[Left, Mapping[str, 
         reduce_keys=min(_MAX_REDUCE_KEYS, 1 + size_bytes // _GROUP_BYTES),
         rows_at=rows.folder,
         attached=attached.folder,
-        chunks=run.chunk_count,
         k=options.k,
         methods=tuple(options.method_names),
         keyword_idf=options.keyword_idf,
-        chunks_per_group=plan.chunks_per_group,
-        cluster_ranges=ranges,
         earlier=plan.earlier,
     )
-    left, _ = run.over_documents(job, "resolve", [*run.earlier, *run.chunks], "decided")
+    resolved, _ = run.over_documents(job, "resolve", [*run.earlier, *run.chunks], "resolved")
+    order = OrderDecisionsJob(
+        chunks=run.chunk_count, chunks_per_group=plan.chunks_per_group, cluster_ranges=ranges
+    )
+    left = run.over_shards(order, "decided", [resolved])
+    run.remove("resolved")
     _check_decided(run, attached, left)
-    counters = left.counters
+    counters = resolved.counters
+    left = replace(left, counters=counters)
     documents = rows.counters.get(DOCUMENTS, 0)
     reasons = {reason: counters.get(reason.key, 0) for reason in Reason}
     reasons[Reason.UNCLUSTERED] = documents - sum(reasons.values())
