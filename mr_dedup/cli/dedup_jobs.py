@@ -24,10 +24,14 @@ if TYPE_CHECKING:
     from mr_dedup.pipeline.dedup_stages.contract import DedupOptions
     from mr_dedup.pipeline.fingerprint_clusters import JoinSettings
     from mr_dedup.pipeline.result_folder import ResultFolder
-    from mr_dedup.pipeline.sharded.run import ShardedRun
+    from mr_dedup.pipeline.sharded.run import OpenEngine, ShardedRun
 
 _MEMORY_SHARES = 2
 """Of the memory that a run may use, one part in so many is for what jobs cache of documents."""
+
+
+_TABLES_BYTES = 64 << 20
+"""Tables of jobs over few shards that are in memory beside an engine of a cluster."""
 
 
 class DocumentJobs:
@@ -109,7 +113,21 @@ class DocumentJobs:
             dataclasses.replace(DocumentChunk.read(Path(item.location)), number=number)
             for number, item in enumerate(self._work.inputs, len(earlier))
         ]
-        return ShardedRun(folder.address, folder.work, chunks, self.open_engine, earlier)
+        return ShardedRun(
+            folder.address, folder.work, chunks, self.open_engine, self._open_here, earlier
+        )
+
+    @property
+    def _open_here(self) -> OpenEngine | None:
+        """What opens an engine of this process beside that of a cluster."""
+        return self._engine_here if self._work.runner in ("spark", "hadoop") else None
+
+    @contextlib.contextmanager
+    def _engine_here(self, name: str) -> Iterator[tuple[Engine, Path]]:
+        from mr_dedup.engines.memory import MemoryEngine
+
+        with self._folder(name) as folder:
+            yield MemoryEngine(None, _TABLES_BYTES, folder), folder
 
     @contextlib.contextmanager
     def join_settings(self) -> Iterator[JoinSettings]:

@@ -35,6 +35,9 @@ _MIN_TASK_BYTES = 2 << 20
 
 _TASKS_PER_SLOT = 2
 
+_SMALL_BYTES = 128 << 20
+"""Bytes of shards that this process reads sooner than an engine of a cluster starts its tasks."""
+
 AnyJob = TypeVar("AnyJob", bound=Job)
 
 
@@ -61,6 +64,9 @@ class Left:
         return read_shard(self.folder, key)
 
 
+OpenEngine = Callable[[str], AbstractContextManager[tuple[Engine, Path]]]
+
+
 @dataclass(frozen=True)
 class ShardedRun:
     """The directories and the engine of a run.
@@ -70,13 +76,16 @@ class ShardedRun:
         records: A directory of this machine for what is known of shards.
         chunks: The documents, a map task each.
         open_engine: Yields an engine, given a name for its temporary directory, and that.
+        open_here: The same with an engine of this process, for jobs over few shards; None to run
+            these by ``open_engine`` as well.
         earlier: Chunks of documents that earlier results kept; numbers of others follow.
     """
 
     work: str
     records: Path
     chunks: Sequence[DocumentChunk]
-    open_engine: Callable[[str], AbstractContextManager[tuple[Engine, Path]]]
+    open_engine: OpenEngine
+    open_here: OpenEngine | None = None
     earlier: Sequence[DocumentChunk] = field(default=())
 
     @property
@@ -99,10 +108,14 @@ class ShardedRun:
                 path.write_text(chunk.describe())
                 yield Input(str(path), chunk.name)
 
-        return self._run(job, name, folder, describe)
+        return self._run(job, name, folder, describe, self.open_engine)
 
     def over_shards(self, job: AnyJob, folder: str | None, inputs: Sequence[Left]) -> Left:
-        """Run a job over all shards of ``inputs``, several a map task; it leaves shards."""
+        """Run a job over all shards of ``inputs``, several a map task; it leaves shards.
+
+        If there are less than 128 MB, it is run in this process: on a cluster tasks would take
+        longer to start than to run.
+        """
         name = folder or "shards"
         total = sum(left.size_bytes for left in inputs)
 
@@ -115,7 +128,10 @@ class ShardedRun:
                 ShardList(folders, shards).write(path)
                 yield Input(str(path), f"shards {number}")
 
-        return self._run(job, name, folder, describe)[0]
+        open_engine = self.open_engine
+        if self.open_here is not None and total < _SMALL_BYTES:
+            open_engine = self.open_here
+        return self._run(job, name, folder, describe, open_engine)[0]
 
     def _run(
         self,
@@ -123,6 +139,7 @@ class ShardedRun:
         name: str,
         folder: str | None,
         describe: Callable[[Engine, Path], Iterable[Input]],
+        open_engine: OpenEngine,
     ) -> tuple[Left, list[Keyed]]:
         """Run a job; return the shards that it has left in ``folder``, and what else it yields.
 
@@ -133,7 +150,7 @@ class ShardedRun:
         if address is not None:
             job = msgspec.structs.replace(job, shards=address)
         begun = time.perf_counter()
-        with self.open_engine(name) as (engine, staging):
+        with open_engine(name) as (engine, staging):
             inputs = list(describe(engine, staging))
             with engine.run(job, inputs) as output:
                 tables = list(output)

@@ -50,7 +50,7 @@ from mr_dedup.signatures.columns import schema_of
 
 RESULT = "result"
 
-_PARTITION_BYTES = 64 << 20
+_PARTITION_BYTES = 16 << 20
 """Bytes of rows for each partition of keys or fingerprints, about."""
 
 _GROUP_BYTES = 32 << 20
