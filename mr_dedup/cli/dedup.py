@@ -44,12 +44,13 @@ from mr_dedup.cli.method_arguments import (
     chosen_methods,
     verify_argument,
 )
-from mr_dedup.cli.on_cluster import settings_for
+from mr_dedup.cli.on_cluster import settings_for, temporary_uri
 from mr_dedup.cli.remote_files import document_name, input_name, result_name
 from mr_dedup.cli.runner_arguments import add_runner_arguments
 from mr_dedup.cli.streams import print_message
 from mr_dedup.errors import MrDedupError, NothingReadError
 from mr_dedup.interrupts import at_forced_end
+from mr_dedup.storage.uris import joined
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -113,7 +114,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="count near-duplicates by the values of this field in the report")  # fmt: skip
     add("--dry-run", action="store_true", help="print what would be done, and do nothing")
     add("--price", type=price_argument, metavar="DOLLARS",
-        help="with --dry-run -r spark: print what the run costs at this price of a "
+        help="with --dry-run and -r spark or hadoop: print what the run costs at this price of a "
         "core-hour")  # fmt: skip
     add("--resume", action="store_true", help="resume an interrupted run")
     add("--overwrite", action="store_true", help="replace OUT, and discard an unfinished run")
@@ -141,7 +142,7 @@ def run(arguments: argparse.Namespace) -> int:
     chosen = chosen_methods(arguments, arguments.verify)
     settings = settings_for(arguments)
     if arguments.price is not None and not (arguments.dry_run and is_sharded(arguments.runner)):
-        raise MrDedupError("--price: needs --dry-run and -r spark")
+        raise MrDedupError("--price: needs --dry-run, and -r spark or -r hadoop")
     if arguments.join == "memory" and is_sharded(arguments.runner):
         raise MrDedupError(f"--join memory: -r {arguments.runner} finds candidates by tasks")
     options = dedup_options(arguments, *chosen)
@@ -181,7 +182,7 @@ def _run_locked(
         from mr_dedup.cli.dedup_plan import print_plan
 
         work = _prepared(arguments, folder, None, settings)
-        run = run_identity(arguments, work, options)
+        run = run_identity(arguments, work, options, folder)
         stages = Stages(folder.work, run, resume=arguments.resume, dry_run=True)
         print_plan(arguments, work, options, stages, folder)
         return 0
@@ -189,7 +190,7 @@ def _run_locked(
         folder.discard()
     with streaming.staging_folder() as staging:
         work = _prepared(arguments, folder, staging, settings)
-        run = run_identity(arguments, work, options)
+        run = run_identity(arguments, work, options, folder)
         stages = Stages(folder.work, run, resume=arguments.resume, recorded=folder.record)
         unfinished = f"{folder.unfinished}: completed stages; --resume continues"
         try:
@@ -222,12 +223,15 @@ def _run_locked(
 
 
 def _result_folder(arguments: argparse.Namespace) -> ResultFolder:
-    from mr_dedup.pipeline.result_folder import LocalResult, RemoteResult
+    from mr_dedup.pipeline.result_folder import FetchedResult, LocalResult, RemoteResult
 
     if isinstance(arguments.out, str):
         remote = RemoteResult(arguments.out, arguments.open_scratch().folder)
         name_copies({str(remote.work): remote.unfinished})
         return remote
+    if arguments.runner == "hadoop":
+        # of this machine tasks write nothing
+        return FetchedResult(arguments.out, temporary_uri(arguments.out.name))
     return LocalResult(arguments.out)
 
 
@@ -238,10 +242,15 @@ def _prepared(
     settings: ClusterSettings | None,
 ) -> DocumentInputs:
     """Return the inputs of the run; one that is resumed keeps its chunks, with any ``--cores``."""
+    from mr_dedup.cli.dedup_jobs import COPIES
     from mr_dedup.pipeline.stages import recorded_value
 
     recorded = recorded_value(folder.work, "chunk_bytes") if arguments.resume else None
     chunk_bytes = recorded if isinstance(recorded, int) and recorded > 0 else None
+    copied_to = None
+    if settings is not None and is_sharded(arguments.runner):
+        copied_to = joined(folder.address, COPIES)
     return prepare(
-        arguments.documents, arguments, staging, settings, reads_again=True, chunk_bytes=chunk_bytes
-    )
+        arguments.documents, arguments, staging, settings, reads_again=True,
+        chunk_bytes=chunk_bytes, copied_to=copied_to,
+    )  # fmt: skip

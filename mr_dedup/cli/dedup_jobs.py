@@ -15,6 +15,7 @@ import msgspec
 from mr_dedup.cli.document_inputs import DocumentInputs, bundled_chunk, described_chunk
 from mr_dedup.cli.engine import engine_of, memory_bytes
 from mr_dedup.jobs.contract import Job
+from mr_dedup.storage.uris import joined
 
 if TYPE_CHECKING:
     from mr_dedup.engines.engine import Engine, JobOutput
@@ -24,14 +25,23 @@ if TYPE_CHECKING:
     from mr_dedup.pipeline.dedup_stages.contract import DedupOptions
     from mr_dedup.pipeline.fingerprint_clusters import JoinSettings
     from mr_dedup.pipeline.result_folder import ResultFolder
-    from mr_dedup.pipeline.sharded.run import OpenEngine, ShardedRun
+    from mr_dedup.pipeline.sharded.run import ShardedRun
+
+COPIES, EARLIER_COPIES = "documents", "earlier"
+"""The directories of a run where files of this machine are copied for the tasks of a cluster."""
 
 _MEMORY_SHARES = 2
 """Of the memory that a run may use, one part in so many is for what jobs cache of documents."""
 
 
+SMALL_BYTES = {"spark": 128 << 20, "hadoop": 256 << 20}
+"""Bytes of shards that this process reads sooner than a cluster starts its tasks, by runner."""
+
 _TABLES_BYTES = 64 << 20
 """Tables of jobs over few shards that are in memory beside an engine of a cluster."""
+
+_THREADS = 4
+"""Of these jobs, which wait for a store to confirm what they write."""
 
 
 class DocumentJobs:
@@ -104,30 +114,38 @@ class DocumentJobs:
 
     def sharded_run(self, folder: ResultFolder, options: DedupOptions) -> ShardedRun:
         """Return the run of a de-duplication whose tasks write shards to ``folder``."""
+        from mr_dedup.cli.uploads import addressed, uploaded
         from mr_dedup.formats.documents.chunks import DocumentChunk
         from mr_dedup.pipeline.sharded.run import ShardedRun
 
         files = [file for result in options.against for file in result.document_files()]
+        if self._settings is not None:
+            files = addressed(files, joined(folder.address, EARLIER_COPIES))
         earlier = [DocumentChunk(number, (file.whole(),)) for number, file in enumerate(files)]
         chunks = [
             dataclasses.replace(DocumentChunk.read(Path(item.location)), number=number)
             for number, item in enumerate(self._work.inputs, len(earlier))
         ]
+        if self._settings is not None:
+            earlier = uploaded(earlier, joined(folder.address, EARLIER_COPIES))
+            chunks = uploaded(chunks, joined(folder.address, COPIES))
         return ShardedRun(
-            folder.address, folder.work, chunks, self.open_engine, self._open_here, earlier
+            folder.address,
+            folder.work,
+            chunks,
+            self.open_engine,
+            self._engine_here,
+            SMALL_BYTES.get(self._work.runner, 0),
+            earlier,
         )
-
-    @property
-    def _open_here(self) -> OpenEngine | None:
-        """What opens an engine of this process beside that of a cluster."""
-        return self._engine_here if self._work.runner in ("spark", "hadoop") else None
 
     @contextlib.contextmanager
     def _engine_here(self, name: str) -> Iterator[tuple[Engine, Path]]:
+        """Yield an engine of this process beside that of a cluster."""
         from mr_dedup.engines.memory import MemoryEngine
 
         with self._folder(name) as folder:
-            yield MemoryEngine(None, _TABLES_BYTES, folder), folder
+            yield MemoryEngine(_THREADS, _TABLES_BYTES, folder), folder
 
     @contextlib.contextmanager
     def join_settings(self) -> Iterator[JoinSettings]:

@@ -26,6 +26,7 @@ from mr_dedup.storage.uris import is_uri, joined, without_secrets
 
 if TYPE_CHECKING:
     from mr_dedup.pipeline.dedup_stages.contract import DedupOptions
+    from mr_dedup.pipeline.result_folder import ResultFolder
     from mr_dedup.pipeline.results import EarlierResult
     from mr_dedup.signatures.protocol import SignatureMethod
 
@@ -130,23 +131,29 @@ def _fetched_result(arguments: argparse.Namespace, uri: str) -> Path:
 
 def is_sharded(runner: str) -> bool:
     """Return whether tasks of a runner write the result, not this command."""
-    return runner == "spark"
+    return runner in ("spark", "hadoop")
 
 
 def run_identity(
-    arguments: argparse.Namespace, work: DocumentInputs, options: DedupOptions
+    arguments: argparse.Namespace,
+    work: DocumentInputs,
+    options: DedupOptions,
+    folder: ResultFolder,
 ) -> dict[str, Any]:
     """Return what must be equal to resume a run."""
     import pyarrow
 
     from mr_dedup import __version__
     from mr_dedup.fingerprints.simhash import VERSION
+    from mr_dedup.pipeline.result_folder import ADDRESS, FetchedResult
     from mr_dedup.pipeline.stages import identity
     from mr_dedup.pipeline.summary import FORMAT_VERSION
     from mr_dedup.signatures.columns import VERSION as SIGNATURE_VERSION
 
     inputs = [item.name for item in work.inputs]
+    elsewhere = {ADDRESS: folder.address} if isinstance(folder, FetchedResult) else {}
     return {
+        **elsewhere,
         "version": __version__,
         "format_version": FORMAT_VERSION,
         "fingerprint_version": VERSION,

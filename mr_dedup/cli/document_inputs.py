@@ -55,6 +55,7 @@ def prepare(
     *,
     reads_again: bool = False,
     chunk_bytes: int | None = None,
+    copied_to: str | None = None,
 ) -> DocumentInputs:
     """Return what a run over ``documents`` takes; write what it needs into ``staging``.
 
@@ -69,11 +70,14 @@ def prepare(
         reads_again: Whether documents are read several times: standard input is copied then.
         chunk_bytes: The size of chunks, for tasks of this machine; by default one that keeps the
             cores busy.
+        copied_to: The URI of a directory where files of this machine are copied to, for tasks of a
+            cluster that read chunks; None if these get whole files, or lines, as inputs.
 
     Raises:
         MrDedupError: For names that match no documents; FormatError as ``find_documents``.
     """
-    from mr_dedup.formats.documents.chunks import content_bytes
+    from mr_dedup.engines.streaming.splits import split_bytes
+    from mr_dedup.formats.documents.chunks import CHUNK_BYTES, content_bytes
 
     if settings is not None:
         refuse_other_clusters(documents, arguments.runner)
@@ -83,6 +87,16 @@ def prepare(
     checksum_of_stdin = None
     if reads_again and any(file.is_standard_input for file in files):
         files, checksum_of_stdin = _spooled(files, arguments, staging)
+    if copied_to is not None:
+        from mr_dedup.cli.uploads import addressed
+
+        _refuse_stdin(files, f"-r {arguments.runner}")
+        chunk_bytes = chunk_bytes or min(CHUNK_BYTES, split_bytes(_properties(arguments)))
+        inputs = _described(addressed(files, copied_to), chunk_bytes, staging)
+        return DocumentInputs(
+            arguments.runner, inputs, len(files), skipped, paths, remote,
+            content_bytes=content_bytes(files), chunk_bytes=chunk_bytes,
+        )  # fmt: skip
     if settings is None:
         runner = _local_runner(arguments.runner, files, small_bytes)
         chunk_bytes = chunk_bytes or _chunk_bytes(files, runner, arguments.cores)
@@ -256,8 +270,7 @@ def _remote(
             inputs.append(Input(uri, uri, _lines_bytes(uri, size, arguments)))
         else:
             others.append(replace(file, name=without_secrets(file.remote.uri)))
-    properties = dict(text.split("=", 1) for text in arguments.properties or ())
-    for chunk in cut_into_chunks(others, split_bytes(properties)):
+    for chunk in cut_into_chunks(others, split_bytes(_properties(arguments))):
         if staging is None:
             inputs.append(Input("", chunk.name))
         else:
@@ -265,6 +278,10 @@ def _remote(
             numbered = replace(chunk, number=order_of(first + len(inputs)))
             inputs.append(described_chunk(numbered, staging))
     return inputs
+
+
+def _properties(arguments: argparse.Namespace) -> dict[str, str]:
+    return dict(text.split("=", 1) for text in arguments.properties or ())
 
 
 def _goes_as_it_is(chunk: DocumentChunk, arguments: argparse.Namespace) -> bool:

@@ -5,10 +5,14 @@ from __future__ import annotations
 import argparse
 import contextlib
 import dataclasses
+import getpass
+import os
 import re
+import secrets
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 from mr_dedup.cli.arguments import byte_size, positive
 from mr_dedup.errors import MrDedupError
@@ -47,7 +51,9 @@ def add_cluster_arguments(
         add("--output-dir", metavar="URI",
             help="leave the result there, in files of one reducer each")  # fmt: skip
     if reduces:
-        add("--reducers", type=positive, metavar="N", help="reduce tasks (default: the cluster's)")
+        add("--reducers", type=positive, metavar="N",
+            help="reduce tasks (default: the cluster's; with dedup -r hadoop one for each 512 MB "
+            "of documents)")  # fmt: skip
     add("--task-memory", type=byte_size, metavar="SIZE",
         help="memory of each map or reduce task, such as 2GB (default: the cluster's setting)"
         )  # fmt: skip
@@ -164,6 +170,15 @@ def stores_of_runner(arguments: argparse.Namespace) -> Iterator[None]:
     settings = streaming.ClusterSettings(conf=arguments.conf_path, hadoop_bin=arguments.hadoop_bin)
     with streaming.stores_of(arguments.runner, settings):
         yield
+
+
+def temporary_uri(name: str) -> str:
+    """Return the URI of a new directory in HDFS that the user may write, for what is not to stay.
+
+    It is below the user's directory, as what mrjob leaves there until a job ends.
+    """
+    user = os.environ.get("HADOOP_USER_NAME") or getpass.getuser()
+    return f"hdfs:///user/{user}/tmp/mr_dedup/{quote(name, safe='')}.{secrets.token_hex(8)}"
 
 
 def with_output(settings: ClusterSettings, arguments: argparse.Namespace) -> ClusterSettings:

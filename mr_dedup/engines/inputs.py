@@ -17,11 +17,14 @@ class Input:
         location: Its path or URI.
         name: What the user calls it, for messages.
         lines_bytes: The size of a file of lines, which a cluster may split among tasks; else 0.
+        cost_bytes: About how many bytes of documents take a task as long to read; 0 if it is not
+            known. Engines whose tasks take seconds to start have one task read several inputs.
     """
 
     location: str
     name: str
     lines_bytes: int = 0
+    cost_bytes: int = 0
 
     @classmethod
     def file(cls, path: Path) -> Input:
@@ -50,16 +53,18 @@ class ClusterSettings:
     """How to run on a cluster; None leaves a setting to mrjob.conf and to the cluster.
 
     ``output_dir`` is a URI for the result, fetched into JobResult.parts otherwise; it is replaced
-    only if ``overwrite``. ``properties`` are Hadoop's, ``NAME=VALUE``. ``archive`` is a packed
-    environment, a .tar.gz, .tgz, .tar or .zip here or on the cluster, unpacked as the directory
-    ``environment`` in the working directory of each task and put on its PYTHONPATH. ``python_bin``
-    is the tasks' Python, ``hadoop_bin`` the client's command, which EMR needs none of, ``conf`` an
-    mrjob.conf.
+    only if ``overwrite``. ``default_reducers`` is the number of reducers if neither ``reducers``,
+    ``properties`` nor ``conf`` state one. ``properties`` are Hadoop's, ``NAME=VALUE``. ``archive``
+    is a packed environment, a .tar.gz, .tgz, .tar or .zip here or on the cluster, unpacked as the
+    directory ``environment`` in the working directory of each task and put on its PYTHONPATH.
+    ``python_bin`` is the tasks' Python, ``hadoop_bin`` the client's command, which EMR needs none
+    of, ``conf`` an mrjob.conf.
     """
 
     output_dir: str | None = None
     overwrite: bool = False
     reducers: int | None = None
+    default_reducers: int | None = None
     task_memory_bytes: int | None = None
     properties: tuple[str, ...] = ()
     archive: str | None = None

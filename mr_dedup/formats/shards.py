@@ -11,6 +11,7 @@ import os
 import struct
 import tempfile
 from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
@@ -31,6 +32,9 @@ SHARDS_SUFFIX = ".shards.json"
 
 _HEADER = b"mrdshard1\n"
 _SIZE = struct.Struct("<q")
+_TRANSFERS = 4
+"""Files that are copied to a store at a time."""
+
 _END = -1
 """The size in whose place the number of tables follows."""
 
@@ -97,8 +101,14 @@ def new_files(folder: str) -> Iterator[Path]:
         with tempfile.TemporaryDirectory(prefix="mr-dedup-files-") as name:
             made = Path(name)
             yield made
-            for path in _files_below(made):
+
+            def copy(path: Path) -> None:
                 put(path, joined(folder, path.relative_to(made).as_posix()), overwrite=True)
+
+            # a store confirms each after a while, HDFS after half a second
+            with ThreadPoolExecutor(_TRANSFERS) as pool:
+                for _ in pool.map(copy, _files_below(made)):
+                    pass
         return
     target = Path(folder)
     target.mkdir(parents=True, exist_ok=True)

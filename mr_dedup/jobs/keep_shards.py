@@ -34,8 +34,8 @@ from mr_dedup.jobs.earlier_chunks import EarlierReading, count_of, reading_of_ea
 from mr_dedup.jobs.keep import KeepJob, has_texts
 from mr_dedup.jobs.kept_documents import KeptDocuments, numbered_name
 from mr_dedup.jobs.kept_parts import JsonDocuments, ParquetDocuments
-from mr_dedup.jobs.reading import DocumentReading, chunk_of, is_rejects, reject_lines
 from mr_dedup.jobs.order_decisions import DECISION
+from mr_dedup.jobs.reading import DocumentReading, chunk_of, is_rejects, reject_lines
 from mr_dedup.jobs.row_shards import document_rows
 from mr_dedup.jobs.shares import ShareCounter, hosts
 

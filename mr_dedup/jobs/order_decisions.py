@@ -136,7 +136,8 @@ def _range_of(labels: NDArray[np.int64], ranges: int) -> NDArray[np.int64]:
 
 def _by_chunk(tables: Iterable[pa.Table]) -> Iterator[Keyed]:
     """Yield for each chunk the number of its documents, and the decisions by row."""
-    sizes, decided = [], []
+    sizes: list[pa.Table] = []
+    decided: list[pa.Table] = []
     for table in tables:
         (sizes if is_size(table) else decided).append(table)
     table = pa.concat_tables(decided).combine_chunks() if decided else None

@@ -15,10 +15,10 @@ from mr_dedup.errors import MrDedupError
 from mr_dedup.files.output_folders import aside_for, is_empty, locked, put_in_place, require_parent
 from mr_dedup.pipeline.dedup_stages.files import RESULT
 from mr_dedup.pipeline.results import SUMMARY
-from mr_dedup.pipeline.stages import MANIFEST, files_of_stages, has_finished
+from mr_dedup.pipeline.stages import MANIFEST, files_of_stages, has_finished, recorded_value
 from mr_dedup.storage import writing
 from mr_dedup.storage.fetching import fetch
-from mr_dedup.storage.listing import exists, file_info, files_below
+from mr_dedup.storage.listing import RemoteFile, exists, file_info, files_below
 from mr_dedup.storage.stores import require_writable
 from mr_dedup.storage.uris import file_name, joined, name_below, parent_of, without_secrets
 
@@ -167,6 +167,56 @@ class LocalResult:
             os.rename(self.work, self._ended)  # noqa: PTH104 (a directory onto nothing)
         shutil.rmtree(self._replaced, ignore_errors=True)
         shutil.rmtree(self._ended, ignore_errors=True)
+
+
+ADDRESS = "address"
+"""What the identity of a run contains whose tasks write elsewhere than its working directory."""
+
+
+class FetchedResult(LocalResult):
+    """A result on this machine that the tasks of a cluster write to a store, from where it comes.
+
+    Args:
+        out: The directory of the result.
+        address: The URI of a directory that tasks may write; a run that is resumed has its own.
+    """
+
+    def __init__(self, out: Path, address: str) -> None:
+        super().__init__(out)
+        self._address = address
+
+    @property
+    def address(self) -> str:
+        """See ResultFolder.address."""
+        return recorded_value(self.work, ADDRESS) or self._address
+
+    def discard(self) -> None:
+        """See ResultFolder.discard."""
+        writing.remove(self.address)
+        super().discard()
+
+    def publish(self) -> None:
+        """Copy what tasks have written; then as a result of this machine."""
+        made = joined(self.address, RESULT)
+        files = files_below(made)
+
+        def copy(file: RemoteFile) -> None:
+            path = self.work / RESULT / name_below(file.uri, made)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.unlink(missing_ok=True)
+            fetch(file, path)
+
+        total = sum(file.size_bytes or 0 for file in files)
+        with transferring("fetching", total), ThreadPoolExecutor(_TRANSFERS) as pool:
+            for _ in pool.map(copy, files):
+                pass
+        super().publish()
+
+    def end(self) -> None:
+        """See ResultFolder.end."""
+        if self.work.exists():
+            writing.remove(self.address)
+        super().end()
 
 
 class RemoteResult:

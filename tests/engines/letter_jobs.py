@@ -40,6 +40,7 @@ class LettersJob(Job, frozen=True, kw_only=True):
             key = ord(letter) if self.reduce_steps else int(part.path.stem.rpartition("-")[2])
             table = pa.table({"letter": [letter], "from": [part.name], "offset": [offset]})
             yield key, table
+            counters[f"offset_{offset}"] += 1
         counters["letters read"] += len(text)
 
     def reduces(self) -> Sequence[Reduce]:
@@ -61,6 +62,7 @@ class LettersJob(Job, frozen=True, kw_only=True):
         for key, tables in groups:
             letters = pa.concat_tables(tables)["letter"].to_pylist()
             counters["kinds"] += 1
+            counters[f"kind_{key}"] += 1
             yield key, pa.table({"letters": ["".join(sorted(letters))]})
 
     def lines(self, table: pa.Table) -> bytes:

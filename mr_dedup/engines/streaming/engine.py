@@ -18,6 +18,8 @@ from mr_dedup.engines.engine import Dataset, JobOutput
 from mr_dedup.engines.inputs import ClusterSettings, Input
 from mr_dedup.engines.resources import core_count
 from mr_dedup.engines.streaming import CLUSTER_RUNNERS, RUNNERS, run
+from mr_dedup.engines.streaming.counters import without_counts
+from mr_dedup.engines.streaming.described import TASK_BYTES
 from mr_dedup.engines.streaming.table_job import TableJob
 from mr_dedup.engines.streaming.table_lines import encode, read_tables
 from mr_dedup.formats.table_bytes import sliced
@@ -41,7 +43,7 @@ class TableFiles:
 
     def tables(self) -> Iterator[Keyed]:
         """Yield (key, table) pairs, ascending by key; raises FormatError for damaged files."""
-        return read_tables(self.paths)
+        return without_counts(read_tables(self.paths), Counters())
 
 
 @dataclass(frozen=True)
@@ -97,16 +99,20 @@ class StreamingEngine:
                 # mrjob would read standard input
                 yield JobOutput(())
                 return
+            cluster = self.cluster and _with_reducers(self.cluster, job, inputs)
             if self.runner in RUNNERS:
                 inputs = _linked(inputs, folder)
                 options += ["--input-names", str(_written_names(inputs, folder))]
                 options += self._scratch_options()
             with run(
                 TableJob, options, inputs, folder,
-                runner=self.runner, cores=self.cores, cluster=self.cluster,
+                runner=self.runner, cores=self.cores, cluster=cluster,
             ) as result:  # fmt: skip
                 parts = [part for part in result.parts if part.stat().st_size]
-                yield JobOutput(read_tables(parts), Counters(result.counters), tuple(parts))
+                counters = Counters(result.counters)
+                yield JobOutput(
+                    without_counts(read_tables(parts), counters), counters, tuple(parts)
+                )
 
     def _scratch_options(self) -> list[str]:
         options = ["--scratch-parent", self.scratch.parent] if self.scratch.parent else []
@@ -129,6 +135,19 @@ class StreamingEngine:
             if file is not None:
                 options += ["--side-file", str(_link(folder / f"side-{number}", file))]
         return options
+
+
+def _with_reducers(settings: ClusterSettings, job: Job, inputs: Sequence[Input]) -> ClusterSettings:
+    """Return settings with as many reducers as the inputs of a job need, if that is known.
+
+    Hadoop's own default is one reducer.
+    """
+    costs = [item.cost_bytes for item in inputs]
+    if settings.reducers is not None or not all(costs) or not job.reduces():
+        return settings
+    needed = -(-sum(costs) // TASK_BYTES)
+    keys = max((each for each in job.max_keys() if each is not None), default=needed)
+    return replace(settings, default_reducers=max(1, min(needed, keys)))
 
 
 def _files_of(tables: Iterable[Keyed], folder: Path) -> Iterator[Path]:

@@ -8,6 +8,7 @@ from typing import Any
 
 from mrjob.bin import MRJobBinRunner
 
+from mr_dedup.engines.streaming.described import DescribedGroup
 from mr_dedup.engines.streaming.splits import INPUT_FORMAT, job_properties, split_bytes, to_be_split
 from mr_dedup.engines.streaming.task_environment import quoted_name
 from mr_dedup.engines.streaming.task_script import MANIFEST, SPLIT_INPUTS
@@ -18,8 +19,9 @@ _PREFIX = "inputs-"
 class ManifestRunner(MRJobBinRunner):  # type: ignore[misc]
     """Mixed into mrjob's runners of clusters: inputs have numbers and names, and may be split.
 
-    A manifest has a line for each input, and a task each line. If some inputs are split, each of
-    the others has a manifest of its own, which Hadoop takes for a small file of lines.
+    A manifest has a line for each input, and a task each line; descriptions are in the line itself,
+    those of several inputs. If some inputs are split, each of the others has a manifest of its own,
+    which Hadoop takes for a small file of lines.
     """
 
     max_split: int
@@ -33,6 +35,10 @@ class ManifestRunner(MRJobBinRunner):  # type: ignore[misc]
         """What the user calls each staged input, by its URI."""
         self.lines_bytes: dict[str, int] = {}
         """The size of each input that may be split, by its URI; 0 of others."""
+        self.numbers: Sequence[int] = ()
+        """The numbers of the inputs, of a group that of its first."""
+        self.described: dict[str, DescribedGroup] = {}
+        """The groups of descriptions, by their URIs."""
         self._split: list[str] = []
 
     def _create_input_manifest_if_needed(self) -> None:
@@ -42,10 +48,12 @@ class ManifestRunner(MRJobBinRunner):  # type: ignore[misc]
         uris = [self._upload_mgr.uri(path) for path in self._get_input_paths()]
         self._split = to_be_split(self.lines_bytes, self._split_bytes, self.max_split)
         split, whole = [], []
-        for number, uri in enumerate(uris):
+        for number, uri in zip(self.numbers, uris, strict=True):
             line = f"{uri}\t{number}\t{quoted_name(self.names.get(uri, uri))}"
             if uri in self._split:
                 split.append(f"{line}\t{self.lines_bytes[uri]}\n")
+            elif uri in self.described:
+                whole.append(f"{line}\t\t{self.described[uri].encode()}\n")
             else:
                 whole.append(f"{line}\n")
         if not split:

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -19,11 +20,14 @@ from mrjob.step import StepFailedException
 from mr_dedup.engines.inputs import ClusterSettings, Input, JobResult
 from mr_dedup.engines.package import pack
 from mr_dedup.engines.reporting import Progress
+from mr_dedup.engines.streaming.described import DescribedGroup, grouped, is_described
 from mr_dedup.engines.streaming.failures import Explanation
 from mr_dedup.engines.streaming.manifests import ManifestRunner
 from mr_dedup.engines.streaming.task_script import CODE, ENVIRONMENT, task_script
 from mr_dedup.errors import MrDedupError, shortened
 from mr_dedup.storage.uris import is_uri
+
+_REDUCERS = "mapreduce.job.reduces"
 
 _ARCHIVE_ENDINGS = (".tar.gz", ".tgz", ".tar", ".zip")
 
@@ -42,11 +46,12 @@ def engine_for(
     settings: ClusterSettings,
 ) -> Engine:
     """Return what runs a job over ``inputs``; raises MrDedupError for settings that are wrong."""
-    staged = _stage_inputs(inputs, staging)
+    groups = list(grouped(inputs))
+    staged = _stage_inputs(inputs, groups, staging)
     arguments = ["-r", engine_class.alias, "--local-tmp-dir", str(staging)]
-    arguments += [*_job_arguments(settings, staging), *options]
-    conf_options(engine_class.alias, settings.conf)
-    job = job_class([*arguments, *staged])
+    conf = conf_options(engine_class.alias, settings.conf)
+    arguments += [*_job_arguments(settings, staging), *_default_reducers(settings, conf), *options]
+    job = job_class([*arguments, *(name for name, _ in staged)])
     try:
         engine = engine_class(**job._runner_kwargs())
     except _NO_CONF as error:
@@ -54,15 +59,16 @@ def engine_for(
             raise
         raise MrDedupError(f"{settings.conf}: {_of_setting(error)}") from error
     engine.output = settings.output_dir
-    for name, item in zip(staged, inputs, strict=True):
-        uri = engine.staged_uri(name)
+    engine.numbers = [number for _, number in staged]
+    engine.described = {group.uri: group for group in groups}
+    names = {}
+    for name, number in staged:
+        uri, item = engine.staged_uri(name), inputs[number]
         # a file that is named twice is read twice, by a task each
         engine.lines_bytes[uri] = 0 if uri in engine.lines_bytes else item.lines_bytes
-    engine.names = {
-        engine.staged_uri(name): item.name
-        for name, item in zip(staged, inputs, strict=True)
-        if not item.is_remote
-    }
+        if not item.is_remote:
+            names[uri] = item.name
+    engine.names = names
     return engine
 
 
@@ -98,25 +104,32 @@ def _one_line(error: BaseException) -> str:
     return shortened(" ".join(str(error).split()), 500)
 
 
-def _stage_inputs(inputs: Sequence[Input], staging: Path) -> list[str]:
-    """Return the inputs' URIs, and plain links to those that are local, in their order."""
+def _stage_inputs(
+    inputs: Sequence[Input], groups: Sequence[DescribedGroup], staging: Path
+) -> list[tuple[str, int]]:
+    """Return what mrjob takes for inputs, each with the number of the first input that it is.
+
+    These are URIs, plain links to files that are local, and what stands for groups of descriptions.
+    """
     folder = staging / "inputs"
     folder.mkdir()
-    names = []
+    names = [(group.uri, group.inputs[0].number) for group in groups]
     for number, item in enumerate(inputs):
+        if is_described(item):
+            continue
         if "\n" in item.location or (item.is_remote and "\t" in item.location):
             raise MrDedupError(
                 f"{item.name!r}: a name with a line end or a tab cannot be used on a cluster"
             )
         if item.is_remote:
-            names.append(item.location)
+            names.append((item.location, number))
         else:
             # of the name only the endings, which state the format, are kept
             endings = re.search(r"(\.[A-Za-z0-9]+){0,2}$", Path(item.location).name)
             link = folder / f"{number:06}{endings[0] if endings else ''}"
             link.symlink_to(Path(item.location).absolute())
-            names.append(str(link))
-    return names
+            names.append((str(link), number))
+    return sorted(names, key=itemgetter(1))
 
 
 def _job_arguments(settings: ClusterSettings, staging: Path) -> list[str]:
@@ -131,9 +144,21 @@ def _job_arguments(settings: ClusterSettings, staging: Path) -> list[str]:
     return arguments
 
 
+def _default_reducers(settings: ClusterSettings, conf: Mapping[str, Any]) -> list[str]:
+    """Return the arguments for a number of reducers that nobody has given."""
+    given = [text.partition("=")[0] for text in _properties(settings)]
+    if settings.default_reducers is None or _REDUCERS in [*given, *(conf.get("jobconf") or {})]:
+        return []
+    return ["-D", f"{_REDUCERS}={settings.default_reducers}"]
+
+
 def _properties(settings: ClusterSettings) -> Iterator[str]:
+    # the Java of a task has a small heap, as the memory is for its Python: by default seven tenths
+    # of it, and a quarter for one output of a map task, are for what a reducer fetches
+    yield "mapreduce.reduce.shuffle.input.buffer.percent=0.4"
+    yield "mapreduce.reduce.shuffle.memory.limit.percent=0.1"
     if settings.reducers is not None:
-        yield f"mapreduce.job.reduces={settings.reducers}"
+        yield f"{_REDUCERS}={settings.reducers}"
     if settings.task_memory_bytes is not None:
         memory_mb = -(-settings.task_memory_bytes // (1 << 20))
         yield f"mapreduce.map.memory.mb={memory_mb}"
@@ -261,5 +286,5 @@ class ShippingRunner(ManifestRunner):
         properties = {"mapreduce.job.name": self._job_key, **super()._jobconf_for_step(step_num)}
         if not self._get_step(step_num).get("reducer"):
             # the number for all jobs of a command would give this one reducers without input
-            properties.pop("mapreduce.job.reduces", None)
+            properties.pop(_REDUCERS, None)
         return properties

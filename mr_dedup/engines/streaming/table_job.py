@@ -17,13 +17,22 @@ import pyarrow as pa
 from mrjob.job import MRJob
 from mrjob.step import MRStep
 
-from mr_dedup.engines.streaming.counters import GROUP
+from mr_dedup.engines.streaming.counters import (
+    COUNTS_KEY,
+    GROUP,
+    add_counts,
+    divided,
+    without_counts,
+)
+from mr_dedup.engines.streaming.described import DescribedGroup
 from mr_dedup.engines.streaming.table_lines import (
     LinesProtocol,
     TableProtocol,
     read_tables,
 )
 from mr_dedup.engines.streaming.task_environment import (
+    DESCRIPTIONS,
+    INPUT,
     LINES,
     input_name,
     input_number,
@@ -90,26 +99,35 @@ class TableJob(MRJob):  # type: ignore[misc]
             return
         path, uri = self.options.args
         counters = Counters()
+        described = path == DESCRIPTIONS
+        parts = _described_parts(Path(path)) if described else [self._task_input(path, uri)]
+        for part in parts:
+            yield from self._mapped(part, counters)
+        yield from self._counted(counters, is_last=not self._reduces)
+
+    def _mapped(self, part: TaskInput, counters: Counters) -> Iterator[tuple[Any, Any]]:
+        """Run the map of one input."""
         options = self.options
         settings = ScratchSettings(
             getattr(options, "scratch_parent", None), getattr(options, "scratch_bytes", None)
         )
         with settings.opened() as scratch:
-            part = replace(self._task_input(path, uri), scratch=scratch)
+            part = replace(part, scratch=scratch)
             if part.path.name.endswith(REMOTE_SUFFIX):
                 # of a store that the Hadoop of this node does not read
                 part = replace(part, path=fetch_described(part.path, scratch().folder))
             tables = self.job.map_task(part, counters)
             yield from self._written(tables, is_last=not self._reduces)
-        self._count(counters)
 
     def reduce_pairs(self, pairs: _Pairs, step_num: int = 0) -> Iterator[tuple[Any, Any]]:
         """Run a reduce task."""
         counters = Counters()
         reduce = self.job.reduce_tasks()[step_num]
-        tables = reduce(_groups(pairs), counters)
-        yield from self._written(tables, is_last=step_num == self._reduces - 1)
-        self._count(counters)
+        is_last = step_num == self._reduces - 1
+        before = Counters()
+        tables = reduce(_without_counts(_groups(pairs), before), counters)
+        yield from self._written(tables, is_last=is_last)
+        yield from self._counted(counters + before, is_last=is_last)
 
     def _task_input(self, path: str, uri: str) -> TaskInput:
         """Return what a map task reads, by the arguments that mrjob gives it.
@@ -137,21 +155,48 @@ class TableJob(MRJob):  # type: ignore[misc]
                 for part in sliced(table):
                     yield key, part
 
-    def _count(self, counters: Counters) -> None:
+    def _counted(self, counters: Counters, *, is_last: bool) -> Iterator[tuple[Any, Any]]:
+        """Pass counters to Hadoop; yield a table of those that are too many for it."""
+        counted, buckets = divided(counters)
+        if is_last and self.options.as_lines:
+            # there are only lines
+            counted, buckets = dict(counters), buckets.slice(0, 0)
         # once a task: each is a write that is flushed
-        for name, amount in counters.items():
+        for name, amount in counted.items():
             self.increment_counter(GROUP, name, amount)
+        if len(buckets):
+            yield COUNTS_KEY, buckets
+
+
+def _described_parts(path: Path) -> Iterator[TaskInput]:
+    """Yield the inputs of a task whose descriptions are in a file."""
+    for item in DescribedGroup.decode(path.read_bytes()).inputs:
+        # for the report of a failure
+        Path(INPUT).write_text(" ".join(item.name.split()) + "\n", "utf-8", "surrogateescape")
+        described = Path(f"input{item.ending}").absolute()
+        described.write_text(item.content, "utf-8")
+        yield TaskInput(described, item.name, item.number)
 
 
 def _tables_in(path: Path, name: str) -> Iterator[pa.Table]:
     with errors_naming(name, path):
-        for _, table in read_tables([path]):
+        for _, table in without_counts(read_tables([path]), Counters()):
             yield table
 
 
 def _groups(pairs: _Pairs) -> Iterator[Group]:
     for key, of_key in itertools.groupby(pairs, itemgetter(0)):
         yield key, (table for _, table in of_key)
+
+
+def _without_counts(groups: Iterable[Group], counters: Counters) -> Iterator[Group]:
+    """Yield the groups of other keys; add the counts that earlier steps have left."""
+    for key, tables in groups:
+        if key != COUNTS_KEY:
+            yield key, tables
+            continue
+        for table in tables:
+            add_counts(table, counters)
 
 
 def _unused(*_: object) -> NoReturn:

@@ -31,6 +31,12 @@ LENGTH_VARIABLE = "mapreduce_map_input_length"
 LINES = "-"
 """The path of an input whose lines come by standard input."""
 
+DESCRIPTIONS = "descriptions.json"
+"""The file, in the directory of a task, with the descriptions of its inputs."""
+
+INPUT = "task-input"
+"""The file, in the directory of a task, with the name of the input that it reads."""
+
 LONGEST_LINE_BYTES = 64 << 20
 """Longer lines are not sent by standard input, as the JVM of a task has little memory."""
 

@@ -12,7 +12,9 @@ from collections.abc import Sequence
 
 from mr_dedup.engines.streaming.task_environment import (
     BYTES_VARIABLE,
+    DESCRIPTIONS,
     HADOOP_VARIABLE,
+    INPUT,
     LINES,
     NAME_VARIABLE,
     NUMBER_VARIABLE,
@@ -47,7 +49,7 @@ if [ -z "${MR_DEDUP_TASK:-}" ]; then
     [ "$code" -eq 0 ] && exit
     {
         echo "failed: ${mapreduce_task_attempt_id:-} $code ${NM_HOST:-}"
-        cat task-input 2>/dev/null || echo
+        cat $INPUT 2>/dev/null || echo
         # one line a line: what the parts of the file begin with stays telling; of a long line only
         # the beginning, so that a long message does not displace the traceback before it
         grep -v '^reporter:' task-stderr | tail -n 200 | cut -b 1-32768 | tail -c 262144 |
@@ -105,12 +107,14 @@ case ${mapreduce_map_input_file:-} in
         fi
         INPUT_PATH=$LINES ;;
 esac
-# offset TAB URI TAB number TAB name, and TAB size of what is split
+# offset TAB URI TAB number TAB name, and TAB size of what is split, TAB TAB descriptions
 INPUT_URI=$(printf %s "$line" | cut -f 2)
 export $NUMBER="$(printf %s "$line" | cut -f 3)" $NAME="$(printf %s "$line" | cut -f 4)"
 export $BYTES="$(printf %s "$line" | cut -f 5)"
-printf '%s\n' "$INPUT_URI" >task-input
+printf '%s\n' "$INPUT_URI" >$INPUT
 echo "reporter:status:reading $INPUT_URI" >&2
+printf %s "$line" | cut -f 6- >$DESCRIPTIONS
+[ "$(wc -c <$DESCRIPTIONS)" -le 1 ] || INPUT_PATH=$DESCRIPTIONS
 [ -z "$INPUT_PATH" ] || exec "$@" "$INPUT_PATH" "$INPUT_URI"
 name=${INPUT_URI##*/}
 # its endings state the format
@@ -149,6 +153,7 @@ def task_script(
         f"export {HADOOP_VARIABLE}={shlex.quote(shlex.join(hadoop))}",
         f"NUMBER={NUMBER_VARIABLE} NAME={NAME_VARIABLE} BYTES={BYTES_VARIABLE} LINES={LINES}",
         f"MANIFEST={MANIFEST} SPLIT_INPUTS={SPLIT_INPUTS} TAB='\t'",
+        f"INPUT={INPUT} DESCRIPTIONS={DESCRIPTIONS}",
     ]
     run = _FETCH_AND_RUN if reads_manifest else _RUN
     return [

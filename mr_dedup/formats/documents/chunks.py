@@ -98,7 +98,7 @@ def document_parts(file: DocumentFile, size_bytes: int) -> list[DocumentPart]:
 def _row_group_edges(file: DocumentFile, size_bytes: int) -> list[int]:
     """Return the row groups at which to cut a file into parts of about ``size_bytes``."""
     path = file.path
-    if file.remote is not None:
+    if path is None and file.remote is not None:
         path = RangeSource(file.remote, Path(tempfile.gettempdir()))
     assert path is not None
     with open_parquet(path, file.name) as rows:
@@ -122,6 +122,19 @@ def chunk_bytes(files: Sequence[DocumentFile], cores: int) -> int:
 def total_bytes(files: Sequence[DocumentFile]) -> int:
     """Return the size of all files on disk, compressed or not; standard input counts 0."""
     return sum(map(_size, files))
+
+
+def cost_bytes(chunk: DocumentChunk) -> int:
+    """Return about how many bytes of files a chunk has, and what opening them takes, as bytes."""
+    return sum(_FILE_BYTES + _part_bytes(part) for part in chunk.parts)
+
+
+def _part_bytes(part: DocumentPart) -> int:
+    size = _size(part.file)
+    if part.file.format == "parquet":
+        # a range of row groups, which is cut to this size
+        return min(size, CHUNK_BYTES)
+    return (size if part.stop is None else part.stop) - part.start
 
 
 def content_bytes(files: Sequence[DocumentFile]) -> int:

@@ -21,7 +21,7 @@ from mr_dedup.engines.inputs import Input
 from mr_dedup.errors import FormatError, MrDedupError
 from mr_dedup.files.outputs import whole_file
 from mr_dedup.formats.chunks import DESCRIPTION_SUFFIX
-from mr_dedup.formats.documents.chunks import DocumentChunk
+from mr_dedup.formats.documents.chunks import DocumentChunk, cost_bytes
 from mr_dedup.formats.shards import SHARDS_SUFFIX, Shard, ShardList, read_shard, shard_at
 from mr_dedup.jobs.contract import Counters, Job, Keyed
 from mr_dedup.jobs.reading import DOCUMENTS, TEXT_BYTES
@@ -35,8 +35,8 @@ _MIN_TASK_BYTES = 2 << 20
 
 _TASKS_PER_SLOT = 2
 
-_SMALL_BYTES = 128 << 20
-"""Bytes of shards that this process reads sooner than an engine of a cluster starts its tasks."""
+_SHARD_COST = 4
+"""A byte of a shard takes a task about as long as so many of documents."""
 
 AnyJob = TypeVar("AnyJob", bound=Job)
 
@@ -76,8 +76,8 @@ class ShardedRun:
         records: A directory of this machine for what is known of shards.
         chunks: The documents, a map task each.
         open_engine: Yields an engine, given a name for its temporary directory, and that.
-        open_here: The same with an engine of this process, for jobs over few shards; None to run
-            these by ``open_engine`` as well.
+        open_here: The same with an engine of this process, for jobs over few shards.
+        small_bytes: Shards of fewer bytes are few; by default there are none.
         earlier: Chunks of documents that earlier results kept; numbers of others follow.
     """
 
@@ -86,6 +86,7 @@ class ShardedRun:
     chunks: Sequence[DocumentChunk]
     open_engine: OpenEngine
     open_here: OpenEngine | None = None
+    small_bytes: int = 0
     earlier: Sequence[DocumentChunk] = field(default=())
 
     @property
@@ -106,15 +107,15 @@ class ShardedRun:
             for chunk in chunks:
                 path = staging / f"{chunk.number:06}{DESCRIPTION_SUFFIX}"
                 path.write_text(chunk.describe())
-                yield Input(str(path), chunk.name)
+                yield Input(str(path), chunk.name, cost_bytes=cost_bytes(chunk))
 
         return self._run(job, name, folder, describe, self.open_engine)
 
     def over_shards(self, job: AnyJob, folder: str | None, inputs: Sequence[Left]) -> Left:
         """Run a job over all shards of ``inputs``, several a map task; it leaves shards.
 
-        If there are less than 128 MB, it is run in this process: on a cluster tasks would take
-        longer to start than to run.
+        If there are few, it is run in this process: on a cluster tasks would take longer to start
+        than to run.
         """
         name = folder or "shards"
         total = sum(left.size_bytes for left in inputs)
@@ -123,13 +124,13 @@ class ShardedRun:
             wanted = total // (_TASKS_PER_SLOT * engine.tasks)
             size_bytes = max(_MIN_TASK_BYTES, min(_MAX_TASK_BYTES, wanted))
             folders = tuple(left.folder for left in inputs)
-            for number, shards in enumerate(_grouped(inputs, size_bytes)):
+            for number, (shards, size) in enumerate(_grouped(inputs, size_bytes)):
                 path = staging / f"{number:06}{SHARDS_SUFFIX}"
                 ShardList(folders, shards).write(path)
-                yield Input(str(path), f"shards {number}")
+                yield Input(str(path), f"shards {number}", cost_bytes=_SHARD_COST * size)
 
         open_engine = self.open_engine
-        if self.open_here is not None and total < _SMALL_BYTES:
+        if self.open_here is not None and total < self.small_bytes:
             open_engine = self.open_here
         return self._run(job, name, folder, describe, open_engine)[0]
 
@@ -265,16 +266,21 @@ def _check_there(left: Left) -> None:
             )
 
 
-def _grouped(inputs: Sequence[Left], size_bytes: int) -> Iterator[tuple[tuple[int, int], ...]]:
-    """Yield lists of shards, as index of their directory and key, of about ``size_bytes``."""
+def _grouped(
+    inputs: Sequence[Left], size_bytes: int
+) -> Iterator[tuple[tuple[tuple[int, int], ...], int]]:
+    """Yield lists of shards of about ``size_bytes``, each with its size.
+
+    A shard is given as the index of its directory and its key.
+    """
     group: list[tuple[int, int]] = []
     size = 0
     for number, left in enumerate(inputs):
         for shard in left.shards:
             if group and size + shard.size_bytes > size_bytes:
-                yield tuple(group)
+                yield tuple(group), size
                 group, size = [], 0
             group.append((number, shard.key))
             size += shard.size_bytes
     if group:
-        yield tuple(group)
+        yield tuple(group), size

@@ -43,6 +43,11 @@ class Client:
         listed = self.hadoop("fs", "-ls", "-R", "-C", "/user").splitlines()
         return {path for path in listed if "/tmp/mrjob/" in path}
 
+    def of_runs(self) -> set[str]:
+        """Return what is in HDFS of runs whose results come to this machine."""
+        listed = self.hadoop("fs", "-ls", "-R", "-C", "/user").splitlines()
+        return {path for path in listed if "/tmp/mr_dedup/" in path}
+
     def put(self, *paths, name="") -> str:
         """Copy files into the folder in HDFS; return its address."""
         uris = [Path(path).absolute().as_uri() for path in paths]

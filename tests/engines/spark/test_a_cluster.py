@@ -103,8 +103,8 @@ def test_a_cluster_out_of_reach_is_one_line(made, tmp_path):
 
 
 def started(pages, out, master, *words):
-    command = [sys.executable, "-m", "mr_dedup", "dedup", str(pages), "-o", str(out),
-               "-r", "spark", "--master", master, "--reducers", "6",
+    command = [sys.executable, "-m", "tests.engines.spark.all_by_tasks", "dedup", str(pages),
+               "-o", str(out), "-r", "spark", "--master", master, "--reducers", "6",
                "--python-bin", sys.executable, "-D", "spark.executor.memory=512m",
                *words]  # fmt: skip
     root = Path(__file__).parents[3]

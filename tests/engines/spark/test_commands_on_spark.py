@@ -71,6 +71,13 @@ def test_dedup(spark, pages, tmp_path, capfd, method, join):
     assert after.keys() == before.keys()
 
 
+@pytest.mark.usefixtures("in_the_command")
+def test_few_shards_are_read_by_the_command(spark, pages, tmp_path, capfd):
+    for name, words in {"memory": ["-r", "memory"], "spark": spark}.items():
+        run(capfd, "dedup", pages, "-o", tmp_path / name, *words, "--share-by", "id")
+    assert tables_of(tmp_path / "spark") == tables_of(tmp_path / "memory")
+
+
 def test_dedup_against_a_result(spark, pages, tmp_path, capfd):
     first = sorted(pages.iterdir())
     run(capfd, "dedup", first[0], "-o", tmp_path / "before")

@@ -27,7 +27,9 @@ SCRIPT = """
 import os, sys
 from pyspark.sql import SparkSession
 SparkSession.builder.remote("local[2]").getOrCreate()
+from mr_dedup.cli import dedup_jobs
 from mr_dedup.cli.main import main
+dedup_jobs.SMALL_BYTES.clear()
 code = main(sys.argv[1:])
 sys.stderr.flush()
 os._exit(code)

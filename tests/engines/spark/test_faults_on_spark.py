@@ -22,11 +22,15 @@ EXECUTOR, WORKER = "CoarseGrainedExecutorBackend", "pyspark.daemon"
 
 
 def started(pages, out, *words):
-    command = [sys.executable, "-m", "mr_dedup", "dedup", pages, "-o", out, "-r", "spark",
-               "--master", MASTER, "--reducers", "6", *words]  # fmt: skip
+    command = [sys.executable, "-m", "tests.engines.spark.all_by_tasks", "dedup", pages, "-o", out,
+               "-r", "spark", "--master", MASTER, "--reducers", "6", *words]  # fmt: skip
     with sessions.master(MASTER):
         return subprocess.Popen(
-            list(map(str, command)), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+            list(map(str, command)),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=Path(__file__).parents[3],
         )
 
 

@@ -1,6 +1,12 @@
 """Counters of jobs, and those that Hadoop adds."""
 
-from mr_dedup.engines.streaming.counters import total_counters
+from mr_dedup.engines.streaming.counters import (
+    COUNTS_KEY,
+    divided,
+    total_counters,
+    without_counts,
+)
+from mr_dedup.jobs.contract import Counters
 
 
 def test_total_counters_are_those_of_the_job_without_those_of_hadoop():
@@ -17,3 +23,13 @@ def test_total_counters_are_those_of_the_job_without_those_of_hadoop():
     ]
     assert total_counters(steps) == {"pairs": 12, "chunks": 3}
     assert total_counters([]) == {}
+
+
+def test_buckets_of_histograms_go_from_task_to_task_as_tables():
+    first, buckets = divided({"pairs": 3, "distance_0": 2, "distance_10": 1})
+    second, others = divided({"distance_10": 4, "too_many0": 1})
+    assert (first, second) == ({"pairs": 3}, {"too_many0": 1})
+    counters = Counters(pairs=5)
+    tables = [(7, buckets), (COUNTS_KEY, buckets), (COUNTS_KEY, others)]
+    assert list(without_counts(tables, counters)) == [(7, buckets)]
+    assert counters == {"pairs": 5, "distance_0": 2, "distance_10": 5}
