@@ -17,7 +17,7 @@ _LINE = "{:<12} {}"
 
 
 class Rates(NamedTuple):
-    """What was measured on Spark (docs/benchmarks.md), of made-up pages, two thirds in clusters.
+    """What was measured (docs/benchmarks.md), of made-up pages, two thirds in clusters.
 
     Attributes:
         start_seconds: CPU seconds of the start of Java, of Python and of kernels.
@@ -26,6 +26,7 @@ class Rates(NamedTuple):
         left: Bytes that stages leave beside the result, for each byte of documents.
         task_bytes: Memory of the Python of a task.
         client_bytes: Memory of the command.
+        beside: What a task needs memory for beside its Python.
     """
 
     start_seconds: float = 12
@@ -33,23 +34,30 @@ class Rates(NamedTuple):
     shuffled: float = 1.1
     left: float = 0.2
     task_bytes: float = 0.9e9
-    client_bytes: float = 0.27e9
+    client_bytes: float = 0.6e9
+    beside: str = "spark.executor.memory"
 
 
-RATES = Rates()
+RATES = {
+    "spark": Rates(),
+    "hadoop": Rates(
+        start_seconds=45, seconds_a_gigabyte=140, task_bytes=1.2e9, client_bytes=0.7e9,
+        beside="the Java of its container",
+    ),
+}  # fmt: skip
+"""By runner."""
 
 
-def cost_lines(
-    arguments: argparse.Namespace, work: DocumentInputs, rates: Rates = RATES
-) -> Iterator[str]:
+def cost_lines(arguments: argparse.Namespace, work: DocumentInputs) -> Iterator[str]:
     """Yield what a run takes, by what was measured."""
+    rates = RATES[work.runner]
     gigabytes = work.content_bytes / 1e9
     hours = (rates.start_seconds + rates.seconds_a_gigabyte * gigabytes) / 3600
     memory = f"{rates.task_bytes / 1e9:.1f} GB"
     yield _LINE.format(
         "memory",
-        f"about {memory} for the Python of each core, beside spark.executor.memory; this command "
-        f"{rates.client_bytes / 1e9:.2f} GB",
+        f"about {memory} for the Python of each core, beside {rates.beside}; this command up to "
+        f"{rates.client_bytes / 1e9:.1f} GB",
     )
     yield _LINE.format(
         "shuffled",

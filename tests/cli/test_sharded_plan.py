@@ -34,8 +34,8 @@ def test_the_plan_of_a_run_on_spark(capfd, pages, tmp_path):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["-r", "spark", "--price", "1"], "--price: needs --dry-run and -r spark"),
-        (["--dry-run", "--price", "1"], "--price: needs --dry-run and -r spark"),
+        (["-r", "spark", "--price", "1"], "--price: needs --dry-run, and -r spark or -r hadoop"),
+        (["--dry-run", "--price", "1"], "--price: needs --dry-run, and -r spark or -r hadoop"),
     ],
 )
 def test_a_price_needs_a_plan(capfd, pages, tmp_path, words, said):
