@@ -74,7 +74,7 @@ def test_dedup(spark, pages, tmp_path, capfd, method, join):
 @pytest.mark.usefixtures("in_the_command")
 def test_few_shards_are_read_by_the_command(spark, pages, tmp_path, capfd):
     for name, words in {"memory": ["-r", "memory"], "spark": spark}.items():
-        run(capfd, "dedup", pages, "-o", tmp_path / name, *words, "--share-by", "id")
+        run(capfd, "dedup", pages, "-o", tmp_path / name, *words)
     assert tables_of(tmp_path / "spark") == tables_of(tmp_path / "memory")
 
 
