@@ -33,7 +33,6 @@ COPIES, EARLIER_COPIES = "documents", "earlier"
 _MEMORY_SHARES = 2
 """Of the memory that a run may use, one part in so many is for what jobs cache of documents."""
 
-
 SMALL_BYTES = {"spark": 128 << 20, "hadoop": 256 << 20}
 """Bytes of shards that this process reads sooner than a cluster starts its tasks, by runner."""
 

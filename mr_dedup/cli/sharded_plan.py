@@ -41,7 +41,7 @@ class Rates(NamedTuple):
 RATES = {
     "spark": Rates(),
     "hadoop": Rates(
-        start_seconds=45, seconds_a_gigabyte=140, task_bytes=1.2e9, client_bytes=0.7e9,
+        start_seconds=45, seconds_a_gigabyte=140, client_bytes=0.7e9,
         beside="the Java of its container",
     ),
 }  # fmt: skip
@@ -84,8 +84,8 @@ def stage_lines(work: DocumentInputs, options: DedupOptions, stages: Stages) -> 
     from mr_dedup.pipeline.sharded.dedup import STAGES
 
     earlier = sum(len(result.files) for result in options.against)
-    maps = counted(len(work.inputs), "map task")
-    both = counted(len(work.inputs) + earlier, "map task")
+    maps = _tasks(work.runner, len(work.inputs))
+    both = _tasks(work.runner, len(work.inputs) + earlier)
     methods = len(options.method_names)
     described = {
         "fingerprint": (maps, "the documents", "rows/"),
@@ -110,3 +110,10 @@ def stage_lines(work: DocumentInputs, options: DedupOptions, stages: Stages) -> 
         yield f"  reads   {reads}"
         yield f"  writes  {leaves}"
     yield "then report.html and summary.json are written, and OUT appears"
+
+
+def _tasks(runner: str, parts: int) -> str:
+    """Return by how many map tasks so many parts of documents are read."""
+    if runner == "hadoop":
+        return f"{counted(parts, 'part')}, about 512 MB of them a map task"
+    return counted(parts, "map task")

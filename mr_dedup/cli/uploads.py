@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -14,7 +13,7 @@ from mr_dedup.formats.documents.chunks import DocumentChunk
 from mr_dedup.formats.documents.files import DocumentFile
 from mr_dedup.storage import writing
 from mr_dedup.storage.listing import RemoteFile, files_below
-from mr_dedup.storage.uris import joined
+from mr_dedup.storage.uris import endings_of, joined
 
 _TRANSFERS = 8
 
@@ -34,9 +33,7 @@ def _addressed(file: DocumentFile, uri: str) -> DocumentFile:
     assert isinstance(file.path, Path), file.name
     with reading(file.name):
         size_bytes = file.path.stat().st_size
-    endings = re.search(r"(\.[A-Za-z0-9]+){0,2}$", file.path.name)
-    assert endings is not None
-    return replace(file, remote=RemoteFile(uri + endings[0], size_bytes, ""))
+    return replace(file, remote=RemoteFile(uri + endings_of(file.path.name), size_bytes, ""))
 
 
 def uploaded(chunks: Sequence[DocumentChunk], folder: str) -> list[DocumentChunk]:

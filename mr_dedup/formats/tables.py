@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
 from mr_dedup.errors import FormatError
 
@@ -82,6 +84,24 @@ def read_side_file(path: Path, columns: Sequence[str]) -> tuple[pa.Table, dict[s
             path, None, f"not a side file with {', '.join(columns)}: {error}"
         ) from error
     return table, metadata
+
+
+def divided(table: pa.Table, groups: NDArray[np.integer[Any]]) -> Iterator[tuple[int, pa.Table]]:
+    """Yield the rows of each group, ascending, in their order.
+
+    Args:
+        table: n rows.
+        groups: integers[n], the group of each row.
+
+    >>> table = pa.table({"row": [0, 1, 2, 3]})
+    >>> [(group, rows["row"].to_pylist()) for group, rows in divided(table, np.array([7, 2, 7, 2]))]
+    [(2, [1, 3]), (7, [0, 2])]
+    """
+    order = np.argsort(groups, kind="stable")
+    table, groups = table.take(pa.array(order)), groups[order]
+    values, starts = np.unique(groups, return_index=True)
+    for value, start, stop in zip(values.tolist(), starts, [*starts[1:], groups.size], strict=True):
+        yield value, table.slice(start, stop - start)
 
 
 def one_array(column: pa.ChunkedArray) -> pa.Array:

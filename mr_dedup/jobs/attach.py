@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from mr_dedup.clusters.partitioned_components import partition_of
 from mr_dedup.clusters.splitting import ClusterLimit
-from mr_dedup.formats.tables import one_array
+from mr_dedup.formats.tables import divided, one_array
 from mr_dedup.jobs.contract import Counters, Group, Job, Keyed, Reduce, TaskInput
 from mr_dedup.jobs.report_counts import LEADING, LEADING_BITS
 
@@ -75,12 +75,7 @@ class AttachJob(Job, frozen=True, kw_only=True):
 
     def _by(self, values: NDArray[np.uint64], table: pa.Table) -> Iterator[Keyed]:
         """Yield the rows of a table by the partitions of ``values``."""
-        partitions = partition_of(values, self.partitions)
-        order = np.argsort(partitions, kind="stable")
-        edges = np.append(0, np.cumsum(np.bincount(partitions)))
-        ordered = table.take(pa.array(order))
-        for number in np.flatnonzero(np.diff(edges)).tolist():
-            yield number, ordered.slice(edges[number], edges[number + 1] - edges[number])
+        yield from divided(table, partition_of(values, self.partitions))
 
     def max_keys(self) -> Sequence[int | None]:
         """Return the number of keys of each reduce step."""
@@ -133,14 +128,8 @@ class AttachJob(Job, frozen=True, kw_only=True):
                 continue
             table = pa.concat_tables(rows).combine_chunks()
             table = self._checked(table, counters)
-            group = table["chunk"].to_numpy() // self.chunks_per_group
-            order = np.argsort(group, kind="stable")
-            table = table.select(["chunk", "row", "node", "label", "length"]).take(pa.array(order))
-            group = group[order]
-            values, starts = np.unique(group, return_index=True)
-            stops = np.append(starts[1:], group.size)
-            for value, start, stop in zip(values.tolist(), starts, stops, strict=True):
-                yield value, table.slice(start, stop - start)
+            table = table.select(["chunk", "row", "node", "label", "length"])
+            yield from divided(table, table["chunk"].to_numpy() // self.chunks_per_group)
 
     def _checked(self, table: pa.Table, counters: Counters) -> pa.Table:
         """Count clusters and those that are too large; leave out those of earlier documents."""

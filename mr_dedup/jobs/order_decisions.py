@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from mr_dedup.clusters.decisions import Reason
+from mr_dedup.formats.tables import divided
 from mr_dedup.jobs.contract import Counters, Group, Job, Keyed, Reduce, TaskInput
 
 _SAMPLES = 48
@@ -72,10 +73,10 @@ class OrderDecisionsJob(Job, frozen=True, kw_only=True):
             elif "examples" in names or "order" in names:
                 yield self._report, table
             elif "reason" in names:
-                yield from _divided(table, table["chunk"].to_numpy() // self.chunks_per_group, 0)
+                yield from divided(table, table["chunk"].to_numpy() // self.chunks_per_group)
             else:
                 ranges = _range_of(table["cluster"].to_numpy(), self.cluster_ranges)
-                yield from _divided(table, ranges, self._groups)
+                yield from divided(table, self._groups + ranges)
 
     def max_keys(self) -> Sequence[int | None]:
         """Return the number of keys of the reduce step."""
@@ -113,16 +114,6 @@ def smallest_hashes(table: pa.Table) -> pa.Table:
     table = near if len(near) else table
     keys = [("order", "ascending"), ("id", "ascending"), ("kept_id", "ascending")]
     return table.take(pc.sort_indices(table, sort_keys=keys)[:_SAMPLES])
-
-
-def _divided(table: pa.Table, groups: NDArray[np.int64], first: int) -> Iterator[Keyed]:
-    """Yield the rows of each group, in their order, under ``first`` and the number of the group."""
-    order = np.argsort(groups, kind="stable")
-    table, groups = table.take(pa.array(order)), groups[order]
-    values, starts = np.unique(groups, return_index=True)
-    stops = np.append(starts[1:], groups.size)
-    for value, start, stop in zip(values.tolist(), starts, stops, strict=True):
-        yield first + value, table.slice(start, stop - start)
 
 
 def _range_of(labels: NDArray[np.int64], ranges: int) -> NDArray[np.int64]:

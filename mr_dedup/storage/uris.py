@@ -8,6 +8,7 @@ from urllib.parse import unquote, urlsplit
 from mr_dedup.errors import MrDedupError
 
 _URI = re.compile(r"(?!(?i:file):)[A-Za-z][A-Za-z0-9+.-]*://")
+_ENDINGS = re.compile(r"(\.[A-Za-z0-9]+){0,2}$")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f\x85\u2028\u2029]")
 _WEB = ("http", "https")
 
@@ -59,6 +60,16 @@ def file_name(uri: str) -> str:
     if scheme_of(uri) in _WEB:
         return unquote(urlsplit(uri).path).rpartition("/")[2]
     return uri.rstrip("/").rpartition("/")[2]
+
+
+def endings_of(name: str) -> str:
+    """Return up to two endings of the name of a file, which state format and compression.
+
+    >>> endings_of("pages.2024.jsonl.gz"), endings_of("pages")
+    ('.jsonl.gz', '')
+    """
+    found = _ENDINGS.search(name)
+    return found[0] if found else ""
 
 
 def name_below(uri: str, directory: str) -> str:

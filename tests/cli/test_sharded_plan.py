@@ -1,4 +1,4 @@
-"""What --dry-run prints of a run on Spark, and its price."""
+"""What --dry-run prints of a run on Spark or Hadoop, and its price."""
 
 import re
 
@@ -15,15 +15,22 @@ def pages(tmp_path):
     return write_jsonl(tmp_path / "pages.jsonl", made_up_documents(1))
 
 
-def test_the_plan_of_a_run_on_spark(capfd, pages, tmp_path):
+@pytest.mark.parametrize(
+    ("runner", "start", "rate", "tasks"),
+    [
+        ("spark", 12, 28, r"\d+ map tasks"),
+        ("hadoop", 45, 140, "1 part, about 512 MB of them a map task"),
+    ],
+)
+def test_the_plan_of_a_run_on_a_cluster(capfd, pages, tmp_path, runner, start, rate, tasks):
     pages.write_bytes(pages.read_bytes() * 5000)
     size = pages.stat().st_size
-    words = [pages, "-o", tmp_path / "out", "-r", "spark", "--dry-run"]
+    words = [pages, "-o", tmp_path / "out", "-r", runner, "--dry-run"]
     out, _ = dedup.done(capfd, *words, "--price", "36")
-    hours = (12 + 28 * size / 1e9) / 3600
+    hours = (start + rate * size / 1e9) / 3600
     found = re.search(r"about (\S+) core-hours, \$(\S+) at \$36 a core-hour", out)
     assert [float(each) for each in found.groups()] == pytest.approx([hours, 36 * hours], rel=0.01)
-    assert re.search(r"^fingerprint: \d+ map tasks\n", out, re.M)
+    assert re.search(rf"^fingerprint: {tasks}\n", out, re.M)
     assert [line.split(":")[0] for line in out.splitlines() if re.match(r"[a-z]+: ", line)] == [
         "fingerprint", "cluster", "resolve", "keep",
     ]  # fmt: skip

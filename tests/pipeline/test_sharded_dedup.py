@@ -153,6 +153,20 @@ def test_changed_earlier_documents_are_noticed(capfd, sharded, tmp_path, change)
     assert re.search(r"kept/documents/before-\d+\.jsonl: has changed since it was kept", said)
 
 
+def ended_in(capfd, monkeypatch, pages, tmp_path, module, name):
+    """Run a command to its end, and again until it calls a function; return its arguments."""
+    words = [pages, "--max-rejected", "1", "-r", "memory"]
+    dedup.done(capfd, *words, "-o", tmp_path / "undisturbed")
+
+    def ended(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(module, name, ended)
+        assert dedup(capfd, *words, "-o", tmp_path / "out")[0] == 130
+    return words
+
+
 @pytest.mark.parametrize(
     ("stage", "lost"),
     [
@@ -164,16 +178,8 @@ def test_changed_earlier_documents_are_noticed(capfd, sharded, tmp_path, change)
     ],
 )
 def test_a_run_that_was_ended_goes_on(capfd, sharded, pages, tmp_path, monkeypatch, stage, lost):
-    words = [pages, "--max-rejected", "1", "-r", "memory"]
     sharded()
-    dedup.done(capfd, *words, "-o", tmp_path / "undisturbed")
-
-    def ended(*_):
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr(stages, stage, ended)
-        assert dedup(capfd, *words, "-o", tmp_path / "out")[0] == 130
+    words = ended_in(capfd, monkeypatch, pages, tmp_path, stages, stage)
     work = tmp_path / ".out.unfinished"
     shards = sorted(path for path in (work / "rows").iterdir() if path.stat().st_size > 100)
     if lost == "a shard":
@@ -203,16 +209,8 @@ def test_a_run_that_was_ended_goes_on(capfd, sharded, pages, tmp_path, monkeypat
 def test_a_result_that_is_not_whole_is_written_again(
     capfd, sharded, pages, tmp_path, monkeypatch, lost
 ):
-    words = [pages, "--max-rejected", "1", "-r", "memory"]
     sharded()
-    dedup.done(capfd, *words, "-o", tmp_path / "undisturbed")
-
-    def ended(*_):
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr(command, "write_sharded_summaries", ended)
-        assert dedup(capfd, *words, "-o", tmp_path / "out")[0] == 130
+    words = ended_in(capfd, monkeypatch, pages, tmp_path, command, "write_sharded_summaries")
     if lost:
         first = min((tmp_path / ".out.unfinished" / "result" / lost).iterdir())
         first.unlink()

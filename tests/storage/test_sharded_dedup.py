@@ -4,9 +4,12 @@ import pytest
 
 from mr_dedup.cli import dedup as command
 from mr_dedup.cli.main import main
+from mr_dedup.cli.uploads import addressed, uploaded
 from mr_dedup.formats.documents import chunks
+from mr_dedup.formats.documents.files import DocumentFile
+from mr_dedup.pipeline.result_folder import FetchedResult
 from mr_dedup.pipeline.sharded import stages
-from mr_dedup.storage.listing import files_below
+from mr_dedup.storage.listing import file_info, files_below
 from mr_dedup.storage.uris import name_below
 from mr_dedup.storage.writing import read_small
 from tests.cli.documents import made_up_documents, write_jsonl
@@ -53,3 +56,62 @@ def test_a_result_in_a_store(writable, tmp_path, capfd, monkeypatch):
     again = ["dedup", pages, "-o", str(tmp_path / "again"), "--against", out]
     assert main(again) == 0, capfd.readouterr().err
     assert not any((tmp_path / "again" / "documents").iterdir())
+
+
+@pytest.mark.parametrize("stage", ["resolve", "keep"])
+def test_a_result_of_this_machine_that_tasks_write_to_a_store(
+    writable, tmp_path, capfd, monkeypatch, stage
+):
+    documents = str(write_jsonl(tmp_path / "pages.jsonl", made_up_documents(1, 150)))
+    assert main(["dedup", documents, "-o", str(tmp_path / "here")]) == 0
+    out = tmp_path / "out"
+    # each command would take a new one
+    addresses = iter(["runs/a", "runs/b", "runs/c"])
+    monkeypatch.setattr(
+        command, "_result_folder", lambda _: FetchedResult(out, writable.of(next(addresses)))
+    )
+    words = ["dedup", documents, "-o", str(out)]
+
+    def ended(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(stages, stage, ended)
+        assert main(words) == 130
+        assert files_below(writable.of("runs/a"))
+        # another run discards what the first has left in the store
+        assert main([*words, "--overwrite"]) == 130
+    assert not files_below(writable.of("runs/a"))
+    assert files_below(writable.of("runs/b"))
+    capfd.readouterr()
+    monkeypatch.setattr(stages, "fingerprint", ended)
+    assert main([*words, "--resume"]) == 0, capfd.readouterr().err
+    assert tables_of(out) == tables_of(tmp_path / "here")
+    assert not files_below(writable.of("runs"))
+    assert sorted(path.name for path in tmp_path.iterdir() if "unfinished" in path.name) == []
+
+
+def test_documents_of_this_machine_are_copied_once(writable, tmp_path):
+    names = ["a page.jsonl", "b.txt", "page"]
+    for number, name in enumerate(names):
+        (tmp_path / name).write_bytes(b"x" * number)
+    writable.write("there/c.jsonl", b"{}")
+    elsewhere = DocumentFile.of_remote(*map(file_info, [writable.of("there/c.jsonl")]))
+    local = [DocumentFile(tmp_path / name, name, "text") for name in names]
+    folder = writable.of("copies")
+    files = addressed([*local, elsewhere], folder)
+    given = [chunks.DocumentChunk(7, (file.whole(),)) for file in files]
+    found = uploaded(given, folder)
+    assert [chunk.number for chunk in found] == [7] * 4
+    assert [chunk.name for chunk in found] == [*names, elsewhere.name]
+    uris = [chunk.parts[0].file.remote.uri for chunk in found]
+    assert uris == [
+        f"{folder}/000000.jsonl", f"{folder}/000001.txt", f"{folder}/000002", elsewhere.remote.uri,
+    ]  # fmt: skip
+    assert [read_small(uri) for uri in uris] == [b"", b"x", b"xx", b"{}"]
+    assert all(part.file.path is None for chunk in found for part in chunk.parts)
+    # what is there, with its size, is not copied again
+    writable.write("copies/000001.txt", b"y")
+    writable.write("copies/000002", b"cut off")
+    uploaded(given, folder)
+    assert [read_small(uri) for uri in uris] == [b"", b"y", b"xx", b"{}"]

@@ -17,6 +17,8 @@ from mr_dedup.jobs.contract import Counters, Keyed
 COUNTS_KEY = 1 << 62
 """The key of tables of counts, which follow those of all other keys."""
 
+_COUNTS = pa.schema([pa.field("counter", pa.string()), pa.field("amount", pa.int64())])
+
 _BUCKET = re.compile(r"_\d+$", re.ASCII)
 
 GROUP = "mr_dedup"
@@ -25,15 +27,12 @@ GROUP = "mr_dedup"
 _HADOOP_GROUPS = re.compile(r"Counters *$|^Map-Reduce Framework$|^Shuffle Errors$")
 
 
-def divided(counters: Mapping[str, int]) -> tuple[dict[str, int], pa.Table]:
-    """Return the counters that Hadoop adds up, and a table of the others."""
+def without_buckets(counters: Mapping[str, int]) -> tuple[dict[str, int], pa.Table]:
+    """Return the counters that Hadoop adds up, and a table of the buckets of histograms."""
     buckets = {name: amount for name, amount in counters.items() if _BUCKET.search(name)}
     others = {name: amount for name, amount in counters.items() if name not in buckets}
     columns = {"counter": pa.array(buckets, pa.string()), "amount": [*buckets.values()]}
     return others, pa.table(columns, schema=_COUNTS)
-
-
-_COUNTS = pa.schema([pa.field("counter", pa.string()), pa.field("amount", pa.int64())])
 
 
 def without_counts(tables: Iterable[Keyed], counters: Counters) -> Iterator[Keyed]:

@@ -18,8 +18,8 @@ from mr_dedup.formats.shards import SHARDS_SUFFIX
 from mr_dedup.storage.descriptions import REMOTE_SUFFIX
 
 TASK_BYTES = 512 << 20
-"""About how many bytes of documents a task reads: in some ten seconds, where it takes three to
-start."""
+"""About how many bytes of documents a task reads: in some nine seconds, where it takes two to three
+to start."""
 
 DESCRIBED = "described://"
 """What the URIs of groups of descriptions begin with, which are nowhere."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import itertools
 import json
-import re
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -25,6 +24,7 @@ from mr_dedup.engines.streaming.table_lines import encode, read_tables
 from mr_dedup.formats.table_bytes import sliced
 from mr_dedup.jobs.contract import Counters, Job, Keyed
 from mr_dedup.storage.scratch import ScratchSettings
+from mr_dedup.storage.uris import endings_of
 
 _CLUSTER_TASKS = 16
 """Tasks that a cluster is taken to run at a time if the number of its reducers is not given."""
@@ -181,7 +181,6 @@ def _link(path: Path, target: str) -> Path:
 
     mrjob could misread the rest of the name; the endings may state the format.
     """
-    endings = re.search(r"(\.[A-Za-z0-9]+){0,2}$", Path(target).name)
-    link = path.with_name(path.name + (endings[0] if endings else ""))
+    link = path.with_name(path.name + endings_of(Path(target).name))
     link.symlink_to(Path(target).absolute())
     return link

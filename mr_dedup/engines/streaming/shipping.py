@@ -6,7 +6,6 @@ A cluster is sent the inputs that are local, this package, and the scripts that 
 from __future__ import annotations
 
 import contextlib
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from operator import itemgetter
 from pathlib import Path
@@ -25,7 +24,7 @@ from mr_dedup.engines.streaming.failures import Explanation
 from mr_dedup.engines.streaming.manifests import ManifestRunner
 from mr_dedup.engines.streaming.task_script import CODE, ENVIRONMENT, task_script
 from mr_dedup.errors import MrDedupError, shortened
-from mr_dedup.storage.uris import is_uri
+from mr_dedup.storage.uris import endings_of, is_uri
 
 _REDUCERS = "mapreduce.job.reduces"
 
@@ -125,8 +124,7 @@ def _stage_inputs(
             names.append((item.location, number))
         else:
             # of the name only the endings, which state the format, are kept
-            endings = re.search(r"(\.[A-Za-z0-9]+){0,2}$", Path(item.location).name)
-            link = folder / f"{number:06}{endings[0] if endings else ''}"
+            link = folder / f"{number:06}{endings_of(Path(item.location).name)}"
             link.symlink_to(Path(item.location).absolute())
             names.append((str(link), number))
     return sorted(names, key=itemgetter(1))

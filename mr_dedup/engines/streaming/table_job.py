@@ -21,7 +21,7 @@ from mr_dedup.engines.streaming.counters import (
     COUNTS_KEY,
     GROUP,
     add_counts,
-    divided,
+    without_buckets,
     without_counts,
 )
 from mr_dedup.engines.streaming.described import DescribedGroup
@@ -124,10 +124,9 @@ class TableJob(MRJob):  # type: ignore[misc]
         counters = Counters()
         reduce = self.job.reduce_tasks()[step_num]
         is_last = step_num == self._reduces - 1
-        before = Counters()
-        tables = reduce(_without_counts(_groups(pairs), before), counters)
+        tables = reduce(_without_counts(_groups(pairs), counters), counters)
         yield from self._written(tables, is_last=is_last)
-        yield from self._counted(counters + before, is_last=is_last)
+        yield from self._counted(counters, is_last=is_last)
 
     def _task_input(self, path: str, uri: str) -> TaskInput:
         """Return what a map task reads, by the arguments that mrjob gives it.
@@ -157,7 +156,7 @@ class TableJob(MRJob):  # type: ignore[misc]
 
     def _counted(self, counters: Counters, *, is_last: bool) -> Iterator[tuple[Any, Any]]:
         """Pass counters to Hadoop; yield a table of those that are too many for it."""
-        counted, buckets = divided(counters)
+        counted, buckets = without_buckets(counters)
         if is_last and self.options.as_lines:
             # there are only lines
             counted, buckets = dict(counters), buckets.slice(0, 0)

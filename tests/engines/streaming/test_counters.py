@@ -2,8 +2,8 @@
 
 from mr_dedup.engines.streaming.counters import (
     COUNTS_KEY,
-    divided,
     total_counters,
+    without_buckets,
     without_counts,
 )
 from mr_dedup.jobs.contract import Counters
@@ -26,8 +26,8 @@ def test_total_counters_are_those_of_the_job_without_those_of_hadoop():
 
 
 def test_buckets_of_histograms_go_from_task_to_task_as_tables():
-    first, buckets = divided({"pairs": 3, "distance_0": 2, "distance_10": 1})
-    second, others = divided({"distance_10": 4, "too_many0": 1})
+    first, buckets = without_buckets({"pairs": 3, "distance_0": 2, "distance_10": 1})
+    second, others = without_buckets({"distance_10": 4, "too_many0": 1})
     assert (first, second) == ({"pairs": 3}, {"too_many0": 1})
     counters = Counters(pairs=5)
     tables = [(7, buckets), (COUNTS_KEY, buckets), (COUNTS_KEY, others)]
