@@ -7,6 +7,7 @@ import contextlib
 import dataclasses
 import shutil
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -29,6 +30,9 @@ if TYPE_CHECKING:
 
 COPIES, EARLIER_COPIES = "documents", "earlier"
 """The directories of a run where files of this machine are copied for the tasks of a cluster."""
+
+TABLES = "tables"
+"""The directory of a run where tasks of Hadoop leave tables for those of the next step."""
 
 _MEMORY_SHARES = 2
 """Of the memory that a run may use, one part in so many is for what jobs cache of documents."""
@@ -103,11 +107,11 @@ class DocumentJobs:
                 yield output
 
     @contextlib.contextmanager
-    def open_engine(self, name: str) -> Iterator[tuple[Engine, Path]]:
+    def _engine(self, settings: ClusterSettings | None, name: str) -> Iterator[tuple[Engine, Path]]:
         """Yield an engine and its temporary directory, called ``name``."""
         with self._folder(name) as folder:
             yield (
-                engine_of(self._work.runner, self._arguments, folder, self._settings, self._cache),
+                engine_of(self._work.runner, self._arguments, folder, settings, self._cache),
                 folder,
             )
 
@@ -125,14 +129,16 @@ class DocumentJobs:
             dataclasses.replace(DocumentChunk.read(Path(item.location)), number=number)
             for number, item in enumerate(self._work.inputs, len(earlier))
         ]
-        if self._settings is not None:
+        settings = self._settings
+        if settings is not None:
+            settings = dataclasses.replace(settings, tables_at=joined(folder.address, TABLES))
             earlier = uploaded(earlier, joined(folder.address, EARLIER_COPIES))
             chunks = uploaded(chunks, joined(folder.address, COPIES))
         return ShardedRun(
             folder.address,
             folder.work,
             chunks,
-            self.open_engine,
+            partial(self._engine, settings),
             self._engine_here,
             SMALL_BYTES.get(self._work.runner, 0),
             earlier,

@@ -52,7 +52,7 @@ def add_cluster_arguments(
             help="leave the result there, in files of one reducer each")  # fmt: skip
     if reduces:
         add("--reducers", type=positive, metavar="N",
-            help="reduce tasks (default: the cluster's; with dedup -r hadoop one for each 512 MB "
+            help="reduce tasks (default: the cluster's; with dedup -r hadoop one for each GB "
             "of documents)")  # fmt: skip
     add("--task-memory", type=byte_size, metavar="SIZE",
         help="memory of each map or reduce task, such as 2GB (default: the cluster's setting)"

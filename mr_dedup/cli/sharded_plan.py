@@ -115,5 +115,5 @@ def stage_lines(work: DocumentInputs, options: DedupOptions, stages: Stages) -> 
 def _tasks(runner: str, parts: int) -> str:
     """Return by how many map tasks so many parts of documents are read."""
     if runner == "hadoop":
-        return f"{counted(parts, 'part')}, about 512 MB of them a map task"
+        return f"{counted(parts, 'part')}, about 1 GB of them a map task"
     return counted(parts, "map task")

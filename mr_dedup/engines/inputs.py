@@ -54,9 +54,11 @@ class ClusterSettings:
 
     ``output_dir`` is a URI for the result, fetched into JobResult.parts otherwise; it is replaced
     only if ``overwrite``. ``default_reducers`` is the number of reducers if neither ``reducers``,
-    ``properties`` nor ``conf`` state one. ``properties`` are Hadoop's, ``NAME=VALUE``. ``archive``
-    is a packed environment, a .tar.gz, .tgz, .tar or .zip here or on the cluster, unpacked as the
-    directory ``environment`` in the working directory of each task and put on its PYTHONPATH.
+    ``properties`` nor ``conf`` state one. ``tables_at`` is a directory, a URI, for the tables
+    between the steps of jobs, by default in Hadoop's own shuffle. ``properties`` are Hadoop's,
+    ``NAME=VALUE``. ``archive`` is a packed environment, a .tar.gz, .tgz, .tar or .zip here or on
+    the cluster, unpacked as the directory ``environment`` in the working directory of each task and
+    put on its PYTHONPATH.
     ``python_bin`` is the tasks' Python, ``hadoop_bin`` the client's command, which EMR needs none
     of, ``conf`` an mrjob.conf.
     """
@@ -65,6 +67,7 @@ class ClusterSettings:
     overwrite: bool = False
     reducers: int | None = None
     default_reducers: int | None = None
+    tables_at: str | None = None
     task_memory_bytes: int | None = None
     properties: tuple[str, ...] = ()
     archive: str | None = None

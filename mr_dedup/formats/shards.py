@@ -63,7 +63,7 @@ def write_shard(folder: str, key: int, tables: Iterable[pa.Table]) -> Shard:
     """
     address = shard_at(folder, key)
     with new_file(address) as path, path.open("wb") as file:
-        rows = _write(file, tables)
+        rows = write_tables(file, tables)
         size_bytes = file.tell()
     return Shard(key, rows, size_bytes)
 
@@ -125,7 +125,8 @@ def _files_below(folder: Path) -> list[Path]:
     return sorted(path for path in folder.rglob("*") if path.is_file())
 
 
-def _write(file: BinaryIO, tables: Iterable[pa.Table]) -> int:
+def write_tables(file: BinaryIO, tables: Iterable[pa.Table]) -> int:
+    """Write tables as a shard at the position of a file; return their rows."""
     rows = count = 0
     file.write(_HEADER)
     for table in tables:
@@ -148,7 +149,7 @@ def read_shard(folder: str, key: int) -> Iterator[pa.Table]:
     """
     address = shard_at(folder, key)
     with _local(address) as path, reading(path), path.open("rb") as file:
-        yield from _read(file, without_secrets(address))
+        yield from read_tables(file, without_secrets(address))
 
 
 @contextlib.contextmanager
@@ -163,9 +164,16 @@ def _local(address: str) -> Iterator[Path]:
         yield path
 
 
-def _read(file: BinaryIO, name: str) -> Iterator[pa.Table]:
+def read_tables(file: BinaryIO, name: str) -> Iterator[pa.Table]:
+    """Yield the tables of the shard that begins at the position of a file, called ``name``.
+
+    Raises:
+        FormatError: If it is damaged.
+    """
+    start = file.tell()
     if file.read(len(_HEADER)) != _HEADER:
-        raise FormatError(name, "byte 0", "is not a shard of mr_dedup, or of another version")
+        reason = "is not a shard of mr_dedup, or of another version"
+        raise FormatError(name, f"byte {start}", reason)
     count, file_bytes = 0, os.fstat(file.fileno()).st_size
     while True:
         offset = file.tell()

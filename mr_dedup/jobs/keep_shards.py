@@ -39,9 +39,6 @@ from mr_dedup.jobs.reading import DocumentReading, chunk_of, is_rejects, reject_
 from mr_dedup.jobs.row_shards import document_rows
 from mr_dedup.jobs.shares import ShareCounter, hosts
 
-_SHARE_KEYS = 16
-"""Reduce keys of the counts by values of fields."""
-
 HOST = "host"
 """What the counts by the hosts of ids are called."""
 
@@ -76,6 +73,7 @@ class KeepShardsJob(KeepJob, frozen=True, kw_only=True):
         has_rejects: Whether any record was rejected.
         signatures: The columns of signatures, an Arrow schema; None if there are none.
         columns: The columns of other parts of Parquet, and the file that they were taken from.
+        share_keys: Groups of values that are counted together.
     """
 
     side_files = ()
@@ -93,6 +91,7 @@ class KeepShardsJob(KeepJob, frozen=True, kw_only=True):
     has_rejects: bool = False
     signatures: bytes | None = None
     columns: tuple[bytes, str] | None = None
+    share_keys: int = 1
 
     @property
     def earlier_chunks(self) -> int:
@@ -138,7 +137,7 @@ class KeepShardsJob(KeepJob, frozen=True, kw_only=True):
         """Write the parts of a chunk; yield what is known of them, texts, and counts by values."""
         chunk = chunk_of(part, self.format).number
         is_new = chunk >= self.earlier_chunks
-        key = _SHARE_KEYS
+        key = self.share_keys
         if not is_new:
             for _, table in super().map(part, counters):
                 yield key, self._shown(table, chunk)
@@ -329,14 +328,14 @@ class KeepShardsJob(KeepJob, frozen=True, kw_only=True):
             counter.add(values, dropped)
             table = counter.table()
             texts = table["value"].to_pylist()
-            to = np.array([_share_key(text) for text in texts], int)
+            to = np.array([_share_key(text, self.share_keys) for text in texts], int)
             named = table.append_column("field", pa.array([field] * len(table), pa.string()))
             for key in np.unique(to).tolist():
                 yield key, named.filter(pa.array(to == key))
 
     def max_keys(self) -> Sequence[int | None]:
         """Return the number of keys of each reduce step."""
-        return [_SHARE_KEYS + 1]
+        return [self.share_keys]
 
     def reduces(self) -> Sequence[Reduce]:
         """Return the step that counts by values."""
@@ -345,7 +344,7 @@ class KeepShardsJob(KeepJob, frozen=True, kw_only=True):
     def count_values(self, groups: Iterator[Group], counters: Counters) -> Iterator[Keyed]:
         """Yield the most common values of each field, and all else as it is."""
         for key, tables in groups:
-            if key >= _SHARE_KEYS:
+            if key >= self.share_keys:
                 yield from ((key, table) for table in tables)
                 continue
             counted: dict[str, ShareCounter] = {}
@@ -392,8 +391,8 @@ def _part(folder: Path, number: int, suffix: str) -> Path:
     return folder / f"part-{number:05}{suffix}"
 
 
-def _share_key(text: str) -> int:
-    return xxhash.xxh3_64_intdigest(text.encode(errors="surrogatepass")) % _SHARE_KEYS
+def _share_key(text: str, keys: int) -> int:
+    return xxhash.xxh3_64_intdigest(text.encode(errors="surrogatepass")) % keys
 
 
 def most_common(tables: Sequence[pa.Table], field: str) -> pa.Table:

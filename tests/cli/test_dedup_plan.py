@@ -104,11 +104,11 @@ def test_the_plan_of_a_cluster_sends_nothing(tree, capfd, size):
     before = files_of(tree)
     printed = plan(capfd, path, tree / "large.jsonl.gz", "-o", tree / "out", "-r", "hadoop")
     assert printed["runner"].startswith("hadoop, as many tasks at a time as")
-    assert printed["fingerprint:"] == "1 part, about 512 MB of them a map task"
+    assert printed["fingerprint:"] == "1 part, about 1 GB of them a map task"
     split = ["-D", "mapreduce.input.fileinputformat.split.maxsize=1000"]
     printed = plan(capfd, path, "-o", tree / "out", "-r", "hadoop", *split)
     parts = -(-path.stat().st_size // 1000)
-    assert printed["fingerprint:"] == f"{parts} parts, about 512 MB of them a map task"
+    assert printed["fingerprint:"] == f"{parts} parts, about 1 GB of them a map task"
     assert files_of(tree) == before
     assert list((tree / "tmp").iterdir()) == []
 

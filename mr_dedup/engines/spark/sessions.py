@@ -37,6 +37,13 @@ _JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseParallelGC"
 """Has Java on this machine compile once, quickly: to compile better what moves the tables of our
 tasks took 8 of 40 CPU seconds, and saved none. An option that is given replaces it."""
 
+_UNNEEDED = (
+    "spark.shuffle.compress",
+    "spark.shuffle.spill.compress",
+    "spark.shuffle.checksum.enabled",
+)
+"""What tables between tasks are already: compressed, and with a checksum."""
+
 NODE_ERROR = "mr_dedup.engines.spark.tasks.NodeError: "
 """With what a report of a NodeError begins, after the last attempt."""
 
@@ -146,8 +153,7 @@ def _start(settings: SparkSettings) -> Any:
         os.environ["PYSPARK_PYTHON"] = python or sys.executable
     options = dict(text.split("=", 1) for text in settings.properties)
     options["spark.ui.showConsoleProgress"] = "false"
-    for name in ("spark.shuffle.compress", "spark.shuffle.spill.compress"):
-        # tables are compressed already
+    for name in _UNNEEDED:
         options.setdefault(name, "false")
     if settings.master is not None and is_local:
         options |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}

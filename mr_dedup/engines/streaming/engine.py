@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import json
+import secrets
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -21,10 +22,12 @@ from mr_dedup.engines.streaming.counters import without_counts
 from mr_dedup.engines.streaming.described import TASK_BYTES
 from mr_dedup.engines.streaming.table_job import TableJob
 from mr_dedup.engines.streaming.table_lines import encode, read_tables
+from mr_dedup.errors import MrDedupError
 from mr_dedup.formats.table_bytes import sliced
 from mr_dedup.jobs.contract import Counters, Job, Keyed
 from mr_dedup.storage.scratch import ScratchSettings
-from mr_dedup.storage.uris import endings_of
+from mr_dedup.storage.uris import endings_of, joined
+from mr_dedup.storage.writing import remove
 
 _CLUSTER_TASKS = 16
 """Tasks that a cluster is taken to run at a time if the number of its reducers is not given."""
@@ -104,10 +107,13 @@ class StreamingEngine:
                 inputs = _linked(inputs, folder)
                 options += ["--input-names", str(_written_names(inputs, folder))]
                 options += self._scratch_options()
-            with run(
-                TableJob, options, inputs, folder,
-                runner=self.runner, cores=self.cores, cluster=cluster,
-            ) as result:  # fmt: skip
+            with (
+                _tables_at(cluster) as arguments,
+                run(
+                    TableJob, [*options, *arguments], inputs, folder,
+                    runner=self.runner, cores=self.cores, cluster=cluster,
+                ) as result,
+            ):  # fmt: skip
                 parts = [part for part in result.parts if part.stat().st_size]
                 counters = Counters(result.counters)
                 yield JobOutput(
@@ -148,6 +154,21 @@ def _with_reducers(settings: ClusterSettings, job: Job, inputs: Sequence[Input])
     needed = -(-sum(costs) // TASK_BYTES)
     keys = max((each for each in job.max_keys() if each is not None), default=needed)
     return replace(settings, default_reducers=max(1, min(needed, keys)))
+
+
+@contextlib.contextmanager
+def _tables_at(settings: ClusterSettings | None) -> Iterator[list[str]]:
+    """Yield the arguments that state where a job has its tables; remove what it leaves there."""
+    if settings is None or settings.tables_at is None:
+        yield []
+        return
+    uri = joined(settings.tables_at, secrets.token_hex(8))
+    try:
+        yield ["--tables-at", uri]
+    finally:
+        # what cannot be removed is in the directory of the run; an error of the job matters more
+        with contextlib.suppress(MrDedupError):
+            remove(uri)
 
 
 def _files_of(tables: Iterable[Keyed], folder: Path) -> Iterator[Path]:

@@ -11,6 +11,7 @@ from typing import NoReturn
 from mrjob.job import MRJob
 
 from mr_dedup.engines.streaming.table_job import TableJob
+from mr_dedup.engines.streaming.task_progress import report_progress
 from mr_dedup.errors import MrDedupError
 from mr_dedup.formats.fingerprint_files import (
     BYTE_ORDERS,
@@ -104,7 +105,9 @@ def main() -> None:
     """
     program = QueryProgram()
     try:
-        if not program.is_task():
+        if program.is_task():
+            report_progress()
+        else:
             program.check_inputs()
         program.execute()
     except (MrDedupError, OSError, ImportError) as error:

@@ -25,6 +25,7 @@ from mr_dedup.engines.streaming.counters import (
     without_counts,
 )
 from mr_dedup.engines.streaming.described import DescribedGroup
+from mr_dedup.engines.streaming.stored_tables import followed, stored
 from mr_dedup.engines.streaming.table_lines import (
     LinesProtocol,
     TableProtocol,
@@ -34,10 +35,12 @@ from mr_dedup.engines.streaming.task_environment import (
     DESCRIPTIONS,
     INPUT,
     LINES,
+    attempt,
     input_name,
     input_number,
     lines_of_part,
 )
+from mr_dedup.engines.streaming.task_progress import report_progress
 from mr_dedup.errors import errors_naming
 from mr_dedup.formats.table_bytes import sliced
 from mr_dedup.jobs.contract import Counters, Group, Job, Keyed, TaskInput
@@ -62,6 +65,7 @@ class TableJob(MRJob):  # type: ignore[misc]
         self.add_passthru_arg("--scratch-parent", help="where copies of remote files go")
         self.add_passthru_arg("--scratch-bytes", type=int, help="how large they may be together")
         self.add_passthru_arg("--from-tables", action="store_true", help="inputs are tables")
+        self.add_passthru_arg("--tables-at", help="where tables go between steps, a URI")
         self.add_passthru_arg("--as-lines", action="store_true", help="leave lines, not tables")
 
     @cached_property
@@ -101,12 +105,12 @@ class TableJob(MRJob):  # type: ignore[misc]
         counters = Counters()
         described = path == DESCRIPTIONS
         parts = _described_parts(Path(path)) if described else [self._task_input(path, uri)]
-        for part in parts:
-            yield from self._mapped(part, counters)
+        tables = itertools.chain.from_iterable(self._mapped(part, counters) for part in parts)
+        yield from self._written(tables, is_last=not self._reduces)
         yield from self._counted(counters, is_last=not self._reduces)
 
-    def _mapped(self, part: TaskInput, counters: Counters) -> Iterator[tuple[Any, Any]]:
-        """Run the map of one input."""
+    def _mapped(self, part: TaskInput, counters: Counters) -> Iterator[Keyed]:
+        """Yield what the map of one input yields."""
         options = self.options
         settings = ScratchSettings(
             getattr(options, "scratch_parent", None), getattr(options, "scratch_bytes", None)
@@ -116,8 +120,7 @@ class TableJob(MRJob):  # type: ignore[misc]
             if part.path.name.endswith(REMOTE_SUFFIX):
                 # of a store that the Hadoop of this node does not read
                 part = replace(part, path=fetch_described(part.path, scratch().folder))
-            tables = self.job.map_task(part, counters)
-            yield from self._written(tables, is_last=not self._reduces)
+            yield from self.job.map_task(part, counters)
 
     def reduce_pairs(self, pairs: _Pairs, step_num: int = 0) -> Iterator[tuple[Any, Any]]:
         """Run a reduce task."""
@@ -145,6 +148,8 @@ class TableJob(MRJob):  # type: ignore[misc]
         return part
 
     def _written(self, tables: Iterable[Keyed], *, is_last: bool) -> Iterator[tuple[Any, Any]]:
+        if not is_last and self.options.tables_at:
+            tables = stored(tables, self.options.tables_at, attempt())
         for key, table in tables:
             if is_last and self.options.as_lines:
                 lines = self.job.lines(table)
@@ -185,7 +190,7 @@ def _tables_in(path: Path, name: str) -> Iterator[pa.Table]:
 
 def _groups(pairs: _Pairs) -> Iterator[Group]:
     for key, of_key in itertools.groupby(pairs, itemgetter(0)):
-        yield key, (table for _, table in of_key)
+        yield key, followed(table for _, table in of_key)
 
 
 def _without_counts(groups: Iterable[Group], counters: Counters) -> Iterator[Group]:
@@ -203,4 +208,5 @@ def _unused(*_: object) -> NoReturn:
 
 
 if __name__ == "__main__":
+    report_progress()
     TableJob.run()

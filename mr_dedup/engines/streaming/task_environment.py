@@ -28,6 +28,9 @@ START_VARIABLE = "mapreduce_map_input_start"
 LENGTH_VARIABLE = "mapreduce_map_input_length"
 """The range of bytes of a split, set by Hadoop."""
 
+ATTEMPT_VARIABLE = "mapreduce_task_attempt_id"
+"""What Hadoop calls this run of the task: a task may be run several times, some at a time."""
+
 LINES = "-"
 """The path of an input whose lines come by standard input."""
 
@@ -55,6 +58,11 @@ def input_name(uri: str) -> str:
 def input_number() -> int:
     """Return the number of this task's input, from 0; by default 0."""
     return int(os.environ.get(NUMBER_VARIABLE) or 0)
+
+
+def attempt() -> str:
+    """Return the name of this run of a task among those of all jobs."""
+    return os.environ[ATTEMPT_VARIABLE]
 
 
 def lines_of_part(uri: str) -> HadoopSplit:

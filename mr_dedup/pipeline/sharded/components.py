@@ -13,13 +13,15 @@ def connected(run: ShardedRun, edges: Sequence[Left], tasks: int) -> Left | None
     """Return the labels of all nodes of edges: shards of partitions of nodes; None if no edges.
 
     Runs rounds of ComponentsJob until no label is unsettled, each over the labels of the one
-    before.
+    before; over few edges one round.
     """
     edges = [left for left in edges if left.rows]
     if not edges:
         return None
-    # 16 bytes an edge
-    partitions = partitions_for(16 * sum(left.rows for left in edges), tasks)
+    partitions = 1
+    if not run.is_small(edges):
+        # 16 bytes an edge
+        partitions = partitions_for(16 * sum(left.rows for left in edges), tasks)
     job = ComponentsJob(partitions=partitions)
     inputs: Sequence[Left] = edges
     number = 0

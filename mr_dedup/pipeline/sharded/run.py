@@ -118,11 +118,13 @@ class ShardedRun:
         than to run.
         """
         name = folder or "shards"
-        total = sum(left.size_bytes for left in inputs)
+        total, is_small = _size_of(inputs), self.is_small(inputs)
 
         def describe(engine: Engine, staging: Path) -> Iterator[Input]:
-            wanted = total // (_TASKS_PER_SLOT * engine.tasks)
-            size_bytes = max(_MIN_TASK_BYTES, min(_MAX_TASK_BYTES, wanted))
+            size_bytes = _MIN_TASK_BYTES
+            if not is_small:
+                wanted = total // (_TASKS_PER_SLOT * engine.tasks)
+                size_bytes = max(_MIN_TASK_BYTES, min(_MAX_TASK_BYTES, wanted))
             folders = tuple(left.folder for left in inputs)
             for number, (shards, size) in enumerate(_grouped(inputs, size_bytes)):
                 path = staging / f"{number:06}{SHARDS_SUFFIX}"
@@ -130,9 +132,14 @@ class ShardedRun:
                 yield Input(str(path), f"shards {number}", cost_bytes=_SHARD_COST * size)
 
         open_engine = self.open_engine
-        if self.open_here is not None and total < self.small_bytes:
+        if is_small:
+            assert self.open_here is not None
             open_engine = self.open_here
         return self._run(job, name, folder, describe, open_engine)[0]
+
+    def is_small(self, inputs: Sequence[Left]) -> bool:
+        """Return whether jobs over all shards of ``inputs`` are run in this process."""
+        return self.open_here is not None and _size_of(inputs) < self.small_bytes
 
     def _run(
         self,
@@ -156,6 +163,8 @@ class ShardedRun:
             with engine.run(job, inputs) as output:
                 tables = list(output)
                 counters = Counters(output.counters)
+        # else a job of this process would begin with what the last one has freed
+        pa.default_memory_pool().release_unused()
         seconds = time.perf_counter() - begun
         log_event(
             "job",
@@ -203,6 +212,10 @@ class ShardedRun:
     def remove(self, name: str) -> None:
         """Remove a directory of shards, if there is one."""
         remove(self.at(name))
+
+
+def _size_of(inputs: Sequence[Left]) -> int:
+    return sum(left.size_bytes for left in inputs)
 
 
 def _rates(counters: Mapping[str, int], seconds: float) -> dict[str, int]:

@@ -51,7 +51,13 @@ from mr_dedup.signatures.columns import schema_of
 RESULT = "result"
 
 _PARTITION_BYTES = 16 << 20
-"""Bytes of rows for each partition of keys or fingerprints, about."""
+"""Bytes of what is shuffled for each partition of keys or fingerprints, about."""
+
+_PAIRS_SIZE = 4
+"""Pairs of a key and a node take about so many times the bytes of the compressed rows."""
+
+_SHARED_ROWS = 2_000_000
+"""Documents of which a task counts the values of fields: up to some 100 bytes a value in memory."""
 
 _GROUP_BYTES = 32 << 20
 _MAX_REDUCE_KEYS = 4096
@@ -249,7 +255,7 @@ def _edges(plan: Plan, rows: Left) -> tuple[list[Left], dict[str, int]]:
             number=number,
             keyword_idf=options.keyword_idf,
             compared=compared,
-            partitions=plan.partitions(rows.size_bytes),
+            partitions=plan.partitions(_PAIRS_SIZE * rows.size_bytes),
         )
         left = run.over_shards(job, f"edges-{number}", [rows])
         for name in ("shared_key_links", "oversized_keys"):
@@ -348,6 +354,7 @@ def keep(plan: Plan, rows: Left, decided: Left, shown: Sequence[tuple[int, int]]
         result=run.at(RESULT),
         features=options.made_from,
         share_by=tuple(options.share_by),
+        share_keys=1 + rows.rows // _SHARED_ROWS,
         earlier=plan.earlier,
         shown=tuple(shown),
         renamed=tuple((source, name) for source, name in names.items() if source != name),

@@ -1,7 +1,11 @@
 """mr-dedup dedup on a real Hadoop: the same result as in one process, also against earlier ones."""
 
+import contextlib
+import os
 import random
+import signal
 import sys
+import threading
 
 import pyarrow.parquet as pq
 import pytest
@@ -99,6 +103,97 @@ def test_a_run_that_was_ended_goes_on(client, in_this_process, monkeypatch, tmp_
     copy = tmp_path / "copy"
     client.hadoop("fs", "-get", out, copy.absolute().as_uri())
     assert decisions_of(copy) == decisions_of(expected)
+
+
+@pytest.fixture(scope="module")
+def several_tasks(tmp_path_factory):
+    """Documents of several tasks, and the result of one process."""
+    folder = tmp_path_factory.mktemp("pages")
+    for seed in range(3):
+        pages = [
+            {**document, "id": f"{seed}-{number}-{document['id']}"}
+            for number in range(10)
+            for document in made_up_documents(10 * seed + number)
+        ]
+        filler = [{"id": f"{seed}-long-{n}", "text": f"only{seed}{n} " * 900} for n in range(500)]
+        write_jsonl(folder / f"{seed}.jsonl", [*pages, *filler])
+    expected = folder.parent / "expected"
+    assert main(["dedup", str(folder), "-o", str(expected)]) == 0
+    return folder, tables_of(expected)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_tasks_that_are_killed_run_again(
+    client, in_this_process, several_tasks, monkeypatch, tmp_path, capfd, seed
+):
+    """The Java of tasks, or their Python, at any moment of any job; nothing is there twice."""
+    pages, expected = several_tasks
+    rng = random.Random(seed)
+    killed = []
+
+    def kill_some(ended):
+        while not ended.wait(rng.uniform(1, 12)):
+            tasks = [work for work in client.cluster.work() if is_of_task(work)]
+            if tasks and len(killed) < 3:
+                killed.append(rng.choice(tasks).pid)
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(killed[-1], signal.SIGKILL)
+
+    with while_running(kill_some):
+        run_by_tasks(pages, tmp_path / "out", monkeypatch)
+    assert killed
+    assert tables_of(tmp_path / "out") == expected
+    assert client.of_runs() == set()
+
+
+def test_a_node_that_is_lost_is_done_without(
+    client, in_this_process, several_tasks, monkeypatch, tmp_path, capfd
+):
+    """Both what ran on it, and what its disks have of HDFS."""
+    pages, expected = several_tasks
+    lost = []
+
+    def kill_node(ended):
+        while not ended.wait(0.2) and not lost:
+            works = client.cluster.work()
+            masters = {work.node for work in works if "MRAppMaster" in work.arguments[-1]}
+            nodes = {work.node for work in works if is_of_task(work)} - masters
+            if nodes and masters:
+                lost.append(nodes.pop())
+                client.cluster.kill(lost[0])
+
+    try:
+        with while_running(kill_node):
+            run_by_tasks(pages, tmp_path / "out", monkeypatch)
+    finally:
+        for node in lost:
+            client.cluster.restore(node)
+    assert lost
+    assert tables_of(tmp_path / "out") == expected
+
+
+def is_of_task(work):
+    return work.is_task("m") or work.is_task("r") or "--step-num" in " ".join(work.arguments)
+
+
+def run_by_tasks(pages, out, monkeypatch):
+    monkeypatch.setattr(described, "TASK_BYTES", 4 << 20)
+    monkeypatch.setitem(dedup_jobs.SMALL_BYTES, "hadoop", 0)
+    options = ["-r", "hadoop", "--python-bin", sys.executable, "-D", f"{SPLIT}={2 << 20}"]
+    assert main(["dedup", str(pages), "-o", str(out), *options]) == 0
+
+
+@contextlib.contextmanager
+def while_running(function):
+    """Run a function beside a block, with an event that the end of the block sets."""
+    ended = threading.Event()
+    thread = threading.Thread(target=function, args=(ended,))
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
 
 
 def decisions_of(folder) -> list:
