@@ -71,6 +71,9 @@ spark-setup: $(VENV)/.spark-ready
 spark-test: $(VENV)/.spark-ready ## run the tests on Spark (Java 17; minutes)
 	$(BIN)/python -m pytest -m spark
 
+same-results: $(VENV)/.spark-ready ## compare dedup by every method and engine, in many parts (an hour; FILES=…)
+	$(BIN)/python -m tests.same_results $(FILES)
+
 spark-smoke: $(VENV)/.spark-ready ## run one command on Spark
 	$(BIN)/python -m pytest -m "spark and smoke" --durations=3
 
@@ -109,4 +112,4 @@ clean: ## remove what these commands made
 	rm -rf $(VENV) .uv build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -prune -exec rm -rf {} +
 
-.PHONY: help setup demo test thorough-test smoke-setup smoke kill-test browser-setup browser-test hadoop-up hadoop-down hadoop-test emr-test hadoop-smoke spark-setup spark-test spark-smoke lint examples bench-setup bench bench-quick clean
+.PHONY: help setup demo test same-results thorough-test smoke-setup smoke kill-test browser-setup browser-test hadoop-up hadoop-down hadoop-test emr-test hadoop-smoke spark-setup spark-test spark-smoke lint examples bench-setup bench bench-quick clean

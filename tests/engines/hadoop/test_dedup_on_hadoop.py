@@ -126,7 +126,7 @@ def several_tasks(tmp_path_factory):
 def test_tasks_that_are_killed_run_again(
     client, in_this_process, several_tasks, monkeypatch, tmp_path, capfd, seed
 ):
-    """The Java of tasks, or their Python, at any moment of any job; nothing is there twice."""
+    """The Java of tasks, or their Python, at any moment of a job; nothing is there twice."""
     pages, expected = several_tasks
     rng = random.Random(seed)
     killed = []
@@ -156,7 +156,7 @@ def test_a_node_that_is_lost_is_done_without(
     def kill_node(ended):
         while not ended.wait(0.2) and not lost:
             works = client.cluster.work()
-            masters = {work.node for work in works if "MRAppMaster" in work.arguments[-1]}
+            masters = {work.node for work in works if is_master(work)}
             nodes = {work.node for work in works if is_of_task(work)} - masters
             if nodes and masters:
                 lost.append(nodes.pop())
@@ -172,13 +172,16 @@ def test_a_node_that_is_lost_is_done_without(
     assert tables_of(tmp_path / "out") == expected
 
 
+def is_master(work):
+    return any(word.endswith("MRAppMaster") for word in work.arguments)
+
+
 def is_of_task(work):
     return work.is_task("m") or work.is_task("r") or "--step-num" in " ".join(work.arguments)
 
 
 def run_by_tasks(pages, out, monkeypatch):
     monkeypatch.setattr(described, "TASK_BYTES", 4 << 20)
-    monkeypatch.setitem(dedup_jobs.SMALL_BYTES, "hadoop", 0)
     options = ["-r", "hadoop", "--python-bin", sys.executable, "-D", f"{SPLIT}={2 << 20}"]
     assert main(["dedup", str(pages), "-o", str(out), *options]) == 0
 
