@@ -105,7 +105,16 @@ class PartFolder:
         self._unchecked = 0
         try:
             free = shutil.disk_usage(self._folder).free
+            names = os.listdir(self._folder)
         except OSError:
             return False
-        used = sum(entry.stat().st_size for entry in os.scandir(self._folder) if entry.is_file())
+        used = sum(_size_of(self._folder / name) for name in names)
         return used < (used + free) // _DISK_SHARE
+
+
+def _size_of(path: Path) -> int:
+    """Return the size of a file, 0 if another process has renamed or removed it meanwhile."""
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0

@@ -65,6 +65,17 @@ def test_without_room_nothing_is_kept(tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_files_that_other_tasks_rename_meanwhile_are_no_error(tmp_path, monkeypatch):
+    listed = os.listdir
+    monkeypatch.setattr(os, "listdir", lambda folder: [*listed(folder), "sets-000008.cca0a3ac"])
+    monkeypatch.setattr(part_folder, "_CHECKED_BYTES", 1)
+    with PartFolder(tmp_path) as cache:
+        cache.put("sets", 1, pa.table({"n": [1]}))
+        cache.put("sets", 1, pa.table({"n": [2]}))
+    with PartFolder(tmp_path) as cache:
+        assert rows(cache.take("sets", 1)) == [[1], [2]]
+
+
 def test_a_directory_that_cannot_be_made_is_no_error(tmp_path):
     (tmp_path / "file").write_text("")
     with PartFolder(tmp_path / "file" / "folder") as cache:

@@ -11,7 +11,6 @@ from typing import NoReturn
 from mrjob.job import MRJob
 
 from mr_dedup.engines.streaming.table_job import TableJob
-from mr_dedup.engines.streaming.task_progress import report_progress
 from mr_dedup.errors import MrDedupError
 from mr_dedup.formats.fingerprint_files import (
     BYTE_ORDERS,
@@ -105,9 +104,7 @@ def main() -> None:
     """
     program = QueryProgram()
     try:
-        if program.is_task():
-            report_progress()
-        else:
+        if not program.is_task():
             program.check_inputs()
         program.execute()
     except (MrDedupError, OSError, ImportError) as error:

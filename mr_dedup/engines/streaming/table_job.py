@@ -40,7 +40,6 @@ from mr_dedup.engines.streaming.task_environment import (
     input_number,
     lines_of_part,
 )
-from mr_dedup.engines.streaming.task_progress import report_progress
 from mr_dedup.errors import errors_naming
 from mr_dedup.formats.table_bytes import sliced
 from mr_dedup.jobs.contract import Counters, Group, Job, Keyed, TaskInput
@@ -208,5 +207,4 @@ def _unused(*_: object) -> NoReturn:
 
 
 if __name__ == "__main__":
-    report_progress()
     TableJob.run()
