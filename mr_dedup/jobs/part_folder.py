@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import secrets
 import shutil
 from collections.abc import Iterator
@@ -105,10 +104,10 @@ class PartFolder:
         self._unchecked = 0
         try:
             free = shutil.disk_usage(self._folder).free
-            names = os.listdir(self._folder)
+            paths = list(self._folder.iterdir())
         except OSError:
             return False
-        used = sum(_size_of(self._folder / name) for name in names)
+        used = sum(map(_size_of, paths))
         return used < (used + free) // _DISK_SHARE
 
 

@@ -1,6 +1,7 @@
 """What tasks keep in a directory: all of a part or nothing, and never an error."""
 
 import os
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -66,8 +67,9 @@ def test_without_room_nothing_is_kept(tmp_path, monkeypatch):
 
 
 def test_files_that_other_tasks_rename_meanwhile_are_no_error(tmp_path, monkeypatch):
-    listed = os.listdir
-    monkeypatch.setattr(os, "listdir", lambda folder: [*listed(folder), "sets-000008.cca0a3ac"])
+    listed = Path.iterdir
+    gone = tmp_path / "sets-000008.cca0a3ac"
+    monkeypatch.setattr(Path, "iterdir", lambda folder: iter([*listed(folder), gone]))
     monkeypatch.setattr(part_folder, "_CHECKED_BYTES", 1)
     with PartFolder(tmp_path) as cache:
         cache.put("sets", 1, pa.table({"n": [1]}))
