@@ -33,6 +33,9 @@ _MAX_TASK_BYTES = 64 << 20
 _MIN_TASK_BYTES = 2 << 20
 """Bytes of shards that a map task reads."""
 
+_MAX_BYTES_HERE = 8 << 20
+"""The same of a job that runs in this process, which is to take little memory."""
+
 _TASKS_PER_SLOT = 2
 
 _SHARD_COST = 4
@@ -121,10 +124,9 @@ class ShardedRun:
         total, is_small = _size_of(inputs), self.is_small(inputs)
 
         def describe(engine: Engine, staging: Path) -> Iterator[Input]:
-            size_bytes = _MIN_TASK_BYTES
-            if not is_small:
-                wanted = total // (_TASKS_PER_SLOT * engine.tasks)
-                size_bytes = max(_MIN_TASK_BYTES, min(_MAX_TASK_BYTES, wanted))
+            wanted = total // (_TASKS_PER_SLOT * engine.tasks)
+            max_bytes = _MAX_BYTES_HERE if is_small else _MAX_TASK_BYTES
+            size_bytes = max(_MIN_TASK_BYTES, min(max_bytes, wanted))
             folders = tuple(left.folder for left in inputs)
             for number, (shards, size) in enumerate(_grouped(inputs, size_bytes)):
                 path = staging / f"{number:06}{SHARDS_SUFFIX}"
