@@ -19,7 +19,7 @@ def pages(tmp_path):
     ("runner", "start", "rate", "tasks"),
     [
         ("spark", 12, 28, r"\d+ map tasks"),
-        ("hadoop", 45, 140, "1 part, about 1 GB of them a map task"),
+        ("hadoop", 45, 90, "1 part, about 1 GB of them a map task"),
     ],
 )
 def test_the_plan_of_a_run_on_a_cluster(capfd, pages, tmp_path, runner, start, rate, tasks):

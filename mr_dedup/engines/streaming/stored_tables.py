@@ -41,7 +41,7 @@ def stored(tables: Iterable[Keyed], folder: str, name: str) -> Iterator[Keyed]:
 
     Args:
         tables: What a task yields, in any order of keys.
-        folder: The directory of the file, a path or URI, which is made.
+        folder: The directory of the file, a URI, which is made.
         name: The name of the file; without tables there is none.
 
     Raises:
