@@ -147,8 +147,9 @@ class TableJob(MRJob):  # type: ignore[misc]
         return part
 
     def _written(self, tables: Iterable[Keyed], *, is_last: bool) -> Iterator[tuple[Any, Any]]:
-        if not is_last and self.options.tables_at:
-            tables = stored(tables, self.options.tables_at, attempt())
+        tables_at = getattr(self.options, "tables_at", None)
+        if tables_at and not is_last:
+            tables = stored(tables, tables_at, attempt())
         for key, table in tables:
             if is_last and self.options.as_lines:
                 lines = self.job.lines(table)
