@@ -38,7 +38,7 @@ def test_attempts_have_files_of_their_own_and_other_tables_pass(writable):
     [(_, one)] = stored([(3, pa.table({"n": [1]}))], folder, "attempt_0")
     [(_, other)] = stored([(3, pa.table({"n": [2]}))], folder, "attempt_1")
     plain = pa.table({"n": [5]})
-    # one table may have several references, as mrjob's slices may be joined
+    # a table of several references is followed in order
     both = pa.concat_tables([other, one])
     found = [table.to_pydict() for table in followed([plain, both, one])]
     assert found == [{"n": [5]}, {"n": [2]}, {"n": [1]}, {"n": [1]}]
