@@ -25,10 +25,10 @@ setup: $(READY) ## make the virtual environment .venv with everything in it
 demo: $(READY) ## generate data, find its near-duplicates, compare with what was planted
 	@PATH="$(abspath $(BIN)):$$PATH" sh examples/find_near_duplicates.sh
 
-test: $(READY) ## run all tests but those on Hadoop, of minutes on EMR, in a browser, and others of minutes
+test: $(VENV)/.spark-ready ## run all tests but those on Hadoop, of minutes on EMR, in a browser, and others of minutes
 	$(BIN)/python -m pytest $(PARALLEL)
 
-thorough-test: $(READY) ## the same with ten times as many random examples, other ones each time
+thorough-test: $(VENV)/.spark-ready ## the same with ten times as many random examples, other ones each time
 	HYPOTHESIS_PROFILE=thorough $(BIN)/python -m pytest $(PARALLEL)
 
 $(VENV)/.smoke-ready: setup.cfg pyproject.toml
