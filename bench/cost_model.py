@@ -19,7 +19,8 @@ from mr_dedup.hamming import planner
 from mr_dedup.hamming.bit_order import BitOrder
 from mr_dedup.hamming.design import BITS, TableDesign
 from mr_dedup.hamming.distinct import distinct
-from mr_dedup.hamming.search import BATCH_SIZE, Tables, warm_up
+from mr_dedup.hamming.search import BATCH_SIZE, Tables
+from mr_dedup.kernels.library import load_kernels
 
 _KEY_BITS = (16, 15, 14, 13, 12, 11, 10)
 _TABLES = 4
@@ -28,7 +29,7 @@ _GROUP_SIZE = 32
 
 def run(quick: bool, rounds: int) -> Iterator[Row]:
     """Yield a row for each constant: the fitted value and the planner's."""
-    warm_up()
+    load_kernels()
     indexed_size, stream_size = (1 << 17, 1 << 18) if quick else (1 << 20, BATCH_SIZE)
     # nothing is planted: the model counts comparisons, and matches cost extra
     indexed = distinct(Stream(SEED, "indexed").raw(indexed_size))

@@ -28,13 +28,14 @@ from bench.dedup import Accuracy, Corpus
 from bench.machine import describe
 from bench.measure import cpu_clock
 from mr_dedup.clusters.components import components
-from mr_dedup.clusters.decisions import resolve, warm_up
+from mr_dedup.clusters.decisions import resolve
 from mr_dedup.clusters.documents import ClusteredDocuments
 from mr_dedup.features.options import FeatureOptions
 from mr_dedup.features.shingle_sets import shingle_sets
 from mr_dedup.features.text_hashes import number_texts, text_hashes
 from mr_dedup.fingerprints.simhash import Fingerprints, simhash
 from mr_dedup.hamming.self_join import self_join
+from mr_dedup.kernels.library import load_kernels
 
 _FEATURES = ("words:1", "words:2", "words:3", "characters:4", "characters:6")
 _WEIGHTING = "log-tf"
@@ -165,7 +166,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     add("--plots", type=Path, metavar="FOLDER", help="plot recall, pairs and seconds")
     arguments = parser.parse_args(argv)
     print(describe(), flush=True)
-    warm_up()
+    load_kernels()
     with tempfile.TemporaryDirectory(prefix="mr_dedup-bench-") as folder:
         for corpus in _corpora(arguments, Path(folder)):
             texts = Texts.of(corpus)

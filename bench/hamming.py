@@ -28,7 +28,8 @@ from bench.measure import (
 from mr_dedup.hamming.distinct import distinct
 from mr_dedup.hamming.pairs import Pairs
 from mr_dedup.hamming.planner import Plan, directory_bits_for, plan, spread_sample
-from mr_dedup.hamming.search import BATCH_SIZE, Tables, probe, warm_up
+from mr_dedup.hamming.search import BATCH_SIZE, Tables, probe
+from mr_dedup.kernels.library import load_kernels
 
 K = numpy_rival.K
 
@@ -40,7 +41,7 @@ def run(quick: bool, rounds: int) -> Iterator[Row]:
     """Yield the rows of the table; raise Mismatch if two searches disagree."""
     corpus_size, query_size = (1 << 20, 1 << 17) if quick else (1 << 23, 1_000_000)
     multi_hash_probes, flat_probes = (2000, 16) if quick else (20_000, 256)
-    warm_up()
+    load_kernels()
     inputs = Inputs.make(corpus_size, query_size, K)
     corpus, queries = inputs.corpus(), inputs.queries
     found = probe(corpus, queries, K)

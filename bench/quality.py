@@ -10,6 +10,7 @@ document for the default features; and plots figures 1 and 2 of the paper to --p
 from __future__ import annotations
 
 import argparse
+import functools
 import gzip
 import itertools
 import json
@@ -17,10 +18,10 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numba import njit
 from numpy.typing import NDArray
 from tqdm import tqdm
 
@@ -29,6 +30,8 @@ from mr_dedup.features.shingle_kernels import find_features
 from mr_dedup.features.shingles import scratch_for, shingle_rule
 from mr_dedup.features.text_batch import text_batch
 from mr_dedup.fingerprints.kernels import simhash
+from mr_dedup.kernels.compiler import jit
+from mr_dedup.kernels.entry import kernel
 
 MAX_BITS = 16
 SEEDS = 5
@@ -81,7 +84,12 @@ class Quality:
         return 2 * self.recall_8 * self.precision / np.maximum(self.recall_8 + self.precision, 1e-9)
 
 
-@njit(cache=True)
+@functools.cache
+def _compiled() -> Any:
+    return jit(_seeded)
+
+
+@kernel
 def _seeded(batch, rule, scratch, seed, out, found):  # type: ignore[no-untyped-def]
     """Write the simhash of every text by the hash function number ``seed``."""
     content, starts, stops = batch
@@ -96,7 +104,7 @@ def _seeded(batch, rule, scratch, seed, out, found):  # type: ignore[no-untyped-
                 scratch.hashes[j] = mixed ^ mixed >> np.uint64(33)
         found[i] = count
         if count:
-            out[i] = simhash(scratch.hashes, scratch.weights, count, sums, lanes)
+            out[i] = simhash(scratch.hashes, scratch.weights, count, sums, lanes)  # type: ignore[no-untyped-call]
 
 
 def _fingerprints(
@@ -106,7 +114,7 @@ def _fingerprints(
     out, found = np.zeros(len(texts), np.uint64), np.zeros(len(texts), np.int64)
     scratch = scratch_for(batch.longest, options)
     seed_value = np.uint64(seed * 0x9E3779B97F4A7C15 % 2**64)
-    _seeded(batch, shingle_rule(options), scratch, seed_value, out, found)
+    _compiled()(batch, shingle_rule(options), scratch, seed_value, out, found)
     return out, found
 
 

@@ -22,7 +22,8 @@ from bench.measure import Mismatch, Row, case_row, interleaved, wall_clock
 from mr_dedup.formats.fingerprint_files import FingerprintFile
 from mr_dedup.hamming.distinct import distinct
 from mr_dedup.hamming.planner import plan, spread_sample
-from mr_dedup.hamming.search import BATCH_SIZE, search, warm_up
+from mr_dedup.hamming.search import BATCH_SIZE, search
+from mr_dedup.kernels.library import load_kernels
 
 K = 3
 LIMIT = 4
@@ -89,7 +90,7 @@ def run(quick: bool, rounds: int) -> Iterator[Row]:
     """Yield the rows of the table; raise Mismatch if a planted pair is not in the result."""
     chunks, query_size = (2, 100_000) if quick else (8, 1_000_000)
     chunk_size = 1 << (20 if quick else 23)
-    warm_up()
+    load_kernels()
     with tempfile.TemporaryDirectory(prefix="mr_dedup-bench-") as folder:
         options = ["--chunk-size", str(8 * chunk_size)]
         data = _DataSet.generate(

@@ -18,7 +18,8 @@ from data_gen.distributions import Clustered, Distribution, Prefix, Uniform, Zip
 from mr_dedup.hamming.distinct import distinct
 from mr_dedup.hamming.pairs import Pairs
 from mr_dedup.hamming.planner import SAMPLE_SIZE, Plan, plan, spread_sample
-from mr_dedup.hamming.search import BATCH_SIZE, search, warm_up
+from mr_dedup.hamming.search import BATCH_SIZE, search
+from mr_dedup.kernels.library import load_kernels
 
 K = 3
 
@@ -74,7 +75,7 @@ class _Case:
 
 def run(quick: bool, rounds: int) -> Iterator[Row]:
     """Yield the rows of the table; raise Mismatch if a planted near-duplicate is not found."""
-    warm_up()
+    load_kernels()
     yield from _rows("scaling", _sizes(quick), rounds)
     yield from _rows("distributions", _distributions(quick), rounds)
 

@@ -53,6 +53,7 @@ COMMANDS = {
     "urls": "report which URLs are new, and store them",
     "index": "keep an index of fingerprints on disk, and query it",
     "serve": "serve an index over HTTP, with a web page that shows how it works",
+    "warm-up": "make sure that the compiled kernels are there",
 }
 """Commands and their lines of help.
 
@@ -60,7 +61,7 @@ Each is a module of this package with add_arguments(parser) and run(arguments) -
 imported only if the command line names it.
 """
 
-_WITH_URIS = set(COMMANDS) - {"plan", "serve", "index", "urls"}
+_WITH_URIS = set(COMMANDS) - {"plan", "serve", "index", "urls", "warm-up"}
 """Commands with arguments for remote files; the actions of index and urls have their own."""
 
 EXIT_OK, EXIT_USAGE, EXIT_BUG, EXIT_INTERRUPTED = 0, 2, 70, 130
@@ -87,7 +88,7 @@ def build_parser(argv: Sequence[str]) -> argparse.ArgumentParser:
             name, help=COMMANDS[name], formatter_class=argparse.RawDescriptionHelpFormatter
         )
         if name in argv:
-            module = importlib.import_module(f"mr_dedup.cli.{name}")
+            module = importlib.import_module(f"mr_dedup.cli.{name.replace('-', '_')}")
             command.description = module.__doc__
             module.add_arguments(command)
             if name in _WITH_URIS:

@@ -89,10 +89,11 @@ def _port(text: str) -> int:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command; return its exit code."""
-    # packages of an extra, and numba
+    # packages of an extra
     try:
         from mr_dedup.index.hamming_index import HammingIndex
-        from mr_dedup.server.service import Limits, Service, WarmUpError
+        from mr_dedup.kernels.library import load_kernels
+        from mr_dedup.server.service import Limits, Service
         from mr_dedup.server.serving import IndexServer, listening_socket
     except ModuleNotFoundError as error:
         raise MrDedupError(
@@ -126,11 +127,8 @@ def run(arguments: argparse.Namespace) -> int:
             arguments.folder, relaxed=arguments.relaxed, check=not arguments.no_check
         ) as index,
     ):
+        load_kernels()
         service = Service(index, limits)
-        try:
-            service.warm_up()
-        except WarmUpError as error:
-            print_message(printable(str(error)))
         server = IndexServer(service, token, sock)
         print_message(f"serving {folder} at {_url(sock.getsockname())}")
         server.serve_until_stopped()

@@ -84,13 +84,13 @@ class Ranks:
         """Raises ValueError for 2**32 - 1 nodes or more."""
         if nodes.size > kernels.MAX_NODES:
             raise ValueError(f"nodes: expected less than 2**32 - 1, got {nodes.size}")
-        self._nodes = _read_only(nodes)
+        self._nodes = np.ascontiguousarray(nodes)
         self._shift, self._table = _table_of(self._nodes)
 
     def of(self, values: Fingerprints) -> NDArray[np.int64]:
         """Return the index of each of ``values`` uint64[m], int64[m]; -1 if it is not a node."""
         ranks = np.empty(values.size, np.int64)
-        kernels.look_up(_read_only(values), self._nodes, self._shift, self._table, ranks)
+        kernels.look_up(np.ascontiguousarray(values), self._nodes, self._shift, self._table, ranks)
         return ranks
 
 
@@ -131,26 +131,14 @@ class UnionFind:
         return self._labels
 
 
-def warm_up() -> None:
-    """Compile every kernel, or load it from numba's cache: once, before processes are forked."""
-    components(np.zeros(1, np.uint64), np.ones(1, np.uint64))
-
-
 def _table_of(nodes: Fingerprints) -> tuple[np.uint64, NDArray[np.uint32]]:
     """Return the shift of the kernels' hashes, and their hash table of ``nodes``."""
     # two to four slots a node
     bits = nodes.size.bit_length() + 1
     shift = np.uint64(64 - bits)
     table = np.zeros(1 << bits, dtype=np.uint32)
-    kernels.fill_table(_read_only(nodes), shift, table)
+    kernels.fill_table(nodes, shift, table)
     return shift, table
-
-
-def _read_only(array: Fingerprints) -> Fingerprints:
-    """Return a contiguous read-only view: one type for kernels, as Arrow's arrays have it."""
-    view = np.ascontiguousarray(array).view()
-    view.flags.writeable = False
-    return view
 
 
 def _check(left: Fingerprints, right: Fingerprints) -> None:

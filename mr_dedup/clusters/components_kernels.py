@@ -1,3 +1,4 @@
+# mypy: ignore-errors
 """The loops of connected components: number the nodes, unite the ends of edges, name the roots.
 
 A node is known by its rank: its index among the n distinct nodes in ascending order, a uint32.
@@ -10,10 +11,11 @@ allocates and calls.
 from __future__ import annotations
 
 import numpy as np
-from numba import int64, uint32, uint64
+from numpy import int64, uint32, uint64
+from numpy.typing import NDArray
 
+from mr_dedup.kernels.entry import entry, kernel
 from mr_dedup.kernels.hash_table import find_row_slot
-from mr_dedup.kernels.jit import kernel
 from mr_dedup.kernels.unsigned import U0, U1, U32, U
 
 MAX_NODES = (1 << 32) - 2
@@ -28,14 +30,14 @@ _ONE_MORE = np.uint32(1)
 
 
 @kernel
-def slot_of(node, shift):  # type: ignore[no-untyped-def]
+def slot_of(node, shift):
     """Return the slot where the search for ``node`` begins: the leading bits of its hash."""
     mixed = (node ^ (node >> U32)) * _FIRST
     return ((mixed ^ (mixed >> _29)) * _SECOND) >> shift
 
 
-@kernel
-def fill_table(nodes, shift, table):  # type: ignore[no-untyped-def]
+@entry
+def fill_table(nodes: NDArray[np.uint64], shift: np.uint64, table: NDArray[np.uint32]) -> None:
     """Insert the rank of each of distinct ``nodes`` uint64[n] into ``table``, which is empty."""
     last = uint64(table.size) - U1
     for rank in range(nodes.size):
@@ -44,7 +46,7 @@ def fill_table(nodes, shift, table):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def find_ranks(values, nodes, shift, table, ranks, misplaced):  # type: ignore[no-untyped-def]
+def find_ranks(values, nodes, shift, table, ranks, misplaced):
     """Write the rank of each of ``values`` uint64[m], all of them nodes, to ``ranks`` uint32[m].
 
     Reads the first slot of each, which is never free; lists, without a branch, those whose slot
@@ -58,14 +60,20 @@ def find_ranks(values, nodes, shift, table, ranks, misplaced):  # type: ignore[n
     for i in range(values.size):
         misplaced[listed] = uint32(i)
         listed += uint64(nodes[ranks[i]] != values[i])
-    for entry in range(listed):
-        i = misplaced[entry]
+    for at in range(listed):
+        i = misplaced[at]
         slot = find_row_slot(table, last, slot_of(values[i], shift), nodes, values[i])
         ranks[i] = table[slot] - _ONE_MORE
 
 
-@kernel
-def look_up(values, nodes, shift, table, ranks):  # type: ignore[no-untyped-def]
+@entry
+def look_up(
+    values: NDArray[np.uint64],
+    nodes: NDArray[np.uint64],
+    shift: np.uint64,
+    table: NDArray[np.uint32],
+    ranks: NDArray[np.int64],
+) -> None:
     """Write the rank of each of ``values`` uint64[m] to ``ranks`` int64[m]; -1 if not a node."""
     last = uint64(table.size) - U1
     for i in range(values.size):
@@ -74,7 +82,7 @@ def look_up(values, nodes, shift, table, ranks):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def root_of(rank, parents):  # type: ignore[no-untyped-def]
+def root_of(rank, parents):
     """Return the root of a node, and halve the path to it."""
     while parents[rank] != rank:
         above = parents[parents[rank]]
@@ -83,8 +91,15 @@ def root_of(rank, parents):  # type: ignore[no-untyped-def]
     return rank
 
 
-@kernel
-def unite(left, right, nodes, shift, table, parents):  # type: ignore[no-untyped-def]
+@entry
+def unite(
+    left: NDArray[np.uint64],
+    right: NDArray[np.uint64],
+    nodes: NDArray[np.uint64],
+    shift: np.uint64,
+    table: NDArray[np.uint32],
+    parents: NDArray[np.uint32],
+) -> None:
     """Unite the components of ``left`` and ``right`` uint64[m], the ends of edges, pair by pair.
 
     The smaller root becomes the root of both, so a root is the smallest of its component.
@@ -108,8 +123,10 @@ def unite(left, right, nodes, shift, table, parents):  # type: ignore[no-untyped
         begin = end
 
 
-@kernel
-def name_roots(nodes, parents, labels):  # type: ignore[no-untyped-def]
+@entry
+def name_roots(
+    nodes: NDArray[np.uint64], parents: NDArray[np.uint32], labels: NDArray[np.uint64]
+) -> None:
     """Write the root of each of ``nodes`` uint64[n] to ``labels`` uint64[n].
 
     In ascending order: a parent, being smaller, leads to its root already.

@@ -1,3 +1,4 @@
+# mypy: ignore-errors
 """The loops of decisions: compare each text of a cluster with the kept texts before it.
 
 Sets are ``offsets``, ``sizes`` and ``hashes``, as in shingle_set_kernels.py. ``rows`` uint64[m]
@@ -35,13 +36,13 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import int32, int64, uint8, uint32, uint64
+from numpy import int32, int64, uint8, uint32, uint64
 from numpy.typing import NDArray
 
 from mr_dedup.features.shingle_set_kernels import min_overlap, similarity
 from mr_dedup.kernels.bits import population_count, trailing_zeros
 from mr_dedup.kernels.distances import GROUP, group_within
-from mr_dedup.kernels.jit import kernel
+from mr_dedup.kernels.entry import entry, kernel
 from mr_dedup.kernels.unsigned import U0, U1, U6, U32, U63, U64, U
 
 _LONG = U(0x9E3779B97F4A7C15)
@@ -135,10 +136,20 @@ class Progress(NamedTuple):
     indexed: np.uint64
 
 
-@kernel
-def decide_few(  # type: ignore[no-untyped-def]
-    offsets, sizes, hashes, rows, starts, large, threshold, kept, stops, kept_rows, similarities
-):
+@entry
+def decide_few(
+    offsets: NDArray[np.uint64],
+    sizes: NDArray[np.uint64],
+    hashes: NDArray[np.uint64],
+    rows: NDArray[np.uint64],
+    starts: NDArray[np.uint64],
+    large: NDArray[np.bool_],
+    threshold: float,
+    kept: NDArray[np.uint64],
+    stops: NDArray[np.uint64],
+    kept_rows: NDArray[np.int64],
+    similarities: NDArray[np.float64],
+) -> None:
     """Decide on the texts of clusters, comparing each with every kept text of its cluster.
 
     Cluster g is rows[starts[g]:starts[g + 1]]. A text that is marked as kept remains so;
@@ -169,8 +180,13 @@ def decide_few(  # type: ignore[no-untyped-def]
         stops[cluster] = i
 
 
-@kernel
-def count_hashes(offsets, hashes, rows, counts):  # type: ignore[no-untyped-def]
+@entry
+def count_hashes(
+    offsets: NDArray[np.uint64],
+    hashes: NDArray[np.uint64],
+    rows: NDArray[np.uint64],
+    counts: NDArray[np.uint32],
+) -> None:
     """Add to counts[h mod c] for every hash h of the sets ``rows``; c a power of 2.
 
     Hashes that share a count seem less rare than they are: that costs time, not pairs.
@@ -181,8 +197,8 @@ def count_hashes(offsets, hashes, rows, counts):  # type: ignore[no-untyped-def]
             counts[hashes[at] & mask] += uint32(1)
 
 
-@kernel
-def classify(counts, rarities):  # type: ignore[no-untyped-def]
+@entry
+def classify(counts: NDArray[np.uint32], rarities: NDArray[np.uint8]) -> None:
     """Write to ``rarities`` uint8[c] how many bits each of ``counts`` uint32[c] takes."""
     for i in range(counts.size):
         bits, left = uint8(0), counts[i]
@@ -193,7 +209,7 @@ def classify(counts, rarities):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def min_shared(size, threshold):  # type: ignore[no-untyped-def]
+def min_shared(size, threshold):
     """Return the smallest o with o / ``size`` >= ``threshold``, as doubles divide.
 
     A set of ``size`` hashes has at least this many in common with any set at ``threshold``, since
@@ -208,9 +224,7 @@ def min_shared(size, threshold):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def fill_prefix(  # type: ignore[no-untyped-def]
-    hashes, begin, end, rarities, short, length, tallies, prefix
-):
+def fill_prefix(hashes, begin, end, rarities, short, length, tallies, prefix):
     """Write the first ``length`` of ``hashes[begin:end]`` by rarity, then hash, to ``prefix``.
 
     The first ``short`` of them come first, else they have no order. ``tallies`` uint64[RARITIES] is
@@ -237,7 +251,7 @@ def fill_prefix(  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _last_of(tallies, length):  # type: ignore[no-untyped-def]
+def _last_of(tallies, length):
     """Return the class in which the first ``length`` end, and how many of it belong to them."""
     last = U0
     while tallies[last] < length:
@@ -247,7 +261,7 @@ def _last_of(tallies, length):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def fill_parity(hashes, begin, end, rarities, parity):  # type: ignore[no-untyped-def]
+def fill_parity(hashes, begin, end, rarities, parity):
     """Return how many of ``hashes[begin:end]`` one text has alone; write the parity of the others.
 
     That is each bit of ``parity`` uint64[w] that an odd number of them choose; w a power of 2. A
@@ -266,7 +280,7 @@ def fill_parity(hashes, begin, end, rarities, parity):  # type: ignore[no-untype
 
 
 @kernel
-def differing(parity, known, k):  # type: ignore[no-untyped-def]
+def differing(parity, known, k):
     """Return a lower bound of the hashes in which a set of ``parity`` differs from kept text ``k``.
 
     Those that the set has alone are not counted.
@@ -281,7 +295,7 @@ def differing(parity, known, k):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def add_kept(known, k, position, size, alone, parity, threshold):  # type: ignore[no-untyped-def]
+def add_kept(known, k, position, size, alone, parity, threshold):
     """Add the text at ``position`` as kept text ``k``; ``size`` is 0 if its set was cut."""
     known.positions[k], known.sizes[k], known.alone[k] = position, size, alone
     lane = k & (_LANES - U1)
@@ -293,7 +307,7 @@ def add_kept(known, k, position, size, alone, parity, threshold):  # type: ignor
 
 
 @kernel
-def slack_of(size, alone, threshold):  # type: ignore[no-untyped-def]
+def slack_of(size, alone, threshold):
     """Return one set's share of the number of hashes in which it and a similar set may differ.
 
     Of two sets that are similar enough the parities differ in at most the sum of their shares. A
@@ -304,7 +318,7 @@ def slack_of(size, alone, threshold):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def add_entries(index, used, prefix, short, length, k):  # type: ignore[no-untyped-def]
+def add_entries(index, used, prefix, short, length, k):
     """Index ``prefix[:length]`` of kept text ``k`` after ``used`` entries; return the new number.
 
     Only the first ``short`` of them are of its short prefix.
@@ -322,7 +336,7 @@ def add_entries(index, used, prefix, short, length, k):  # type: ignore[no-untyp
 
 
 @kernel
-def list_indexed(index, short, length, max_steps, scratch):  # type: ignore[no-untyped-def]
+def list_indexed(index, short, length, max_steps, scratch):
     """Write to scratch.candidates the kept texts that share an indexed key with scratch.prefix.
 
     Returns how many, and how many steps it took; (0, ``max_steps`` + 1) if they would be more.
@@ -354,7 +368,7 @@ def list_indexed(index, short, length, max_steps, scratch):  # type: ignore[no-u
 
 
 @kernel
-def scan(known, begin, count, whole, limit, scratch, listed):  # type: ignore[no-untyped-def]
+def scan(known, begin, count, whole, limit, scratch, listed):
     """Append kept texts ``begin`` to ``count`` to the ``listed`` first of scratch.candidates.
 
     Those that a set of scratch.parity may be similar to, of the slack ``limit``, or all if it was
@@ -381,7 +395,7 @@ def scan(known, begin, count, whole, limit, scratch, listed):  # type: ignore[no
 
 
 @kernel
-def most_similar(size, other, different):  # type: ignore[no-untyped-def]
+def most_similar(size, other, different):
     """Return an upper bound of the similarity of whole sets that differ in so many hashes or more.
 
     As doubles divide in ``similarity``, so that it is never less than that.
@@ -394,9 +408,7 @@ def most_similar(size, other, different):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def most_similar_kept(  # type: ignore[no-untyped-def]
-    sets, rows, known, row, whole, alone, listed, threshold, scratch
-):
+def most_similar_kept(sets, rows, known, row, whole, alone, listed, threshold, scratch):
     """Return the most similar of the ``listed`` candidates, the first of several; how similar.
 
     And how many sets were compared. The similarity is -1 if it would be below ``threshold``.
@@ -432,10 +444,20 @@ def most_similar_kept(  # type: ignore[no-untyped-def]
     return nearest, best, compared
 
 
-@kernel
-def decide_many(  # type: ignore[no-untyped-def]
-    sets, rows, end, threshold, index, known, scratch, progress, work, kept_rows, similarities
-):
+@entry
+def decide_many(
+    sets: Sets,
+    rows: NDArray[np.uint64],
+    end: np.uint64,
+    threshold: float,
+    index: PrefixIndex,
+    known: KeptTexts,
+    scratch: Scratch,
+    progress: Progress,
+    work: np.uint64,
+    kept_rows: NDArray[np.int64],
+    similarities: NDArray[np.float64],
+) -> tuple[int, int, int, int]:
     """Decide on the texts of one cluster from ``progress`` to the one at ``end``.
 
     A text that is already decided on is skipped, or if it is kept, added to the kept texts. These
@@ -481,4 +503,4 @@ def decide_many(  # type: ignore[no-untyped-def]
         add_kept(known, count, i, size if whole else U0, alone, scratch.parity, threshold)
         count += U1
         i += U1
-    return Progress(i, used, count, indexed)
+    return i, used, count, indexed

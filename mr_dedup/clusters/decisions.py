@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from mr_dedup.clusters import decision_kernels as kernels
 from mr_dedup.clusters.documents import ClusteredDocuments
-from mr_dedup.features.shingle_sets import ShingleSets, shingle_sets
+from mr_dedup.features.shingle_sets import ShingleSets
 from mr_dedup.kernels.distances import GROUP
 
 THRESHOLD = 0.8
@@ -204,25 +204,6 @@ def resolve(
     return Decisions(kept_rows, distances, similarities, reasons)
 
 
-def warm_up() -> None:
-    """Compile every kernel, or load it from numba's cache: once, before processes are forked."""
-    n = _FEW + 2
-    sets = shingle_sets(pa.array([f"text {number}" for number in range(n)], pa.large_string()))
-    zeros, numbers = np.zeros(n, np.uint64), np.arange(n)
-    documents = ClusteredDocuments(
-        ids=pa.array([""] * n, pa.large_string()),
-        files=numbers,
-        positions=numbers,
-        text_bytes=numbers,
-        clusters=zeros,
-        fingerprints=zeros,
-        has_fingerprint=np.ones(n, bool),
-        texts=numbers,
-    )
-    resolve(documents, numbers, sets)
-    sets.jaccard(numbers, numbers)
-
-
 def _checked(
     documents: ClusteredDocuments, sets: ShingleSets | None, threshold: float
 ) -> tuple[NDArray[np.int64], ShingleSets]:
@@ -346,11 +327,11 @@ def _decide_large(
     progress = kernels.Progress(*np.array([run.start, 0, 0, 0], np.uint64))
     while progress.begin < run.stop:
         # between calls an interrupt is handled
-        progress = kernels.decide_many(
-            described, rows, np.uint64(run.stop), threshold, index, known, scratch,
-            kernels.Progress(*map(np.uint64, progress)), np.uint64(limits.work),
-            kept_rows, similarities,
+        reached = kernels.decide_many(
+            described, rows, np.uint64(run.stop), threshold, index, known, scratch, progress,
+            np.uint64(limits.work), kept_rows, similarities,
         )  # fmt: skip
+        progress = kernels.Progress(*map(np.uint64, reached))
         sets.release()
 
 

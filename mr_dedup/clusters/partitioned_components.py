@@ -26,7 +26,6 @@ from numpy.typing import NDArray
 from mr_dedup.hamming.distinct import distinct
 
 if TYPE_CHECKING:
-    # numba takes half a second to import: the client does without
     from mr_dedup.clusters.components import Labels
 
 Fingerprints = NDArray[np.uint64]

@@ -7,20 +7,30 @@ import zipfile
 from pathlib import Path
 
 import mr_dedup
+from mr_dedup.kernels.library import LIBRARIES, library_folder
 
 # equal content makes equal files, and sources of one age for what is keyed by it
 _DATE = (2020, 1, 1, 0, 0, 0)
 
 
 def pack(path: Path) -> str:
-    """Write the package to ``path``, a zip; return a digest of its content, 16 characters."""
+    """Write the package to ``path``, a zip; return a digest of its content, 16 characters.
+
+    With the compiled kernels, those of this machine if the package has none of its own.
+    """
     root = Path(mr_dedup.__file__).parent
+    files = {
+        f"{root.name}/{source.relative_to(root)}": source
+        for source in root.rglob("*")
+        if "__pycache__" not in source.parts and source.is_file()
+    }
+    libraries = library_folder()
+    inside = f"{root.name}/{LIBRARIES.relative_to(root)}"
+    files |= {f"{inside}/{source.name}": source for source in libraries.iterdir()}
     digest = hashlib.sha256()
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        for source in sorted(root.rglob("*")):
-            if "__pycache__" in source.parts or not source.is_file():
-                continue
-            name, content = f"{root.name}/{source.relative_to(root)}", source.read_bytes()
+        for name, source in sorted(files.items()):
+            content = source.read_bytes()
             digest.update(f"{name} {len(content)}\n".encode())
             digest.update(content)
             entry = zipfile.ZipInfo(name, _DATE)

@@ -1,3 +1,4 @@
+# mypy: ignore-errors
 """Loops of document frequencies: count each feature of a text once, look idfs up.
 
 Both tables use open addressing, with 2**b slots.
@@ -8,13 +9,14 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import int32, uint32, uint64
+from numpy import int32, uint32, uint64
 from numpy.typing import NDArray
 
-from mr_dedup.features.shingle_kernels import find_features
-from mr_dedup.features.word_kernels import find_words
+from mr_dedup.features.shingle_kernels import Scratch, ShingleRule, find_features
+from mr_dedup.features.text_batch import TextBatch
+from mr_dedup.features.word_kernels import WordRule, WordScratch, find_words
+from mr_dedup.kernels.entry import entry, kernel
 from mr_dedup.kernels.hash_table import find_slot
-from mr_dedup.kernels.jit import kernel
 from mr_dedup.kernels.unsigned import U1
 
 
@@ -48,8 +50,10 @@ class CountState(NamedTuple):
     enough: np.uint64
 
 
-@kernel
-def count_texts(batch, rule, scratch, table, state):  # type: ignore[no-untyped-def]
+@entry
+def count_texts(
+    batch: TextBatch, rule: ShingleRule, scratch: Scratch, table: CountTable, state: CountState
+) -> tuple[int, int]:
     """Count the features of the texts of a batch in ``table``.
 
     Returns the index of the next text to count, and the number of slots in use. Counting stops
@@ -68,8 +72,10 @@ def count_texts(batch, rule, scratch, table, state):  # type: ignore[no-untyped-
     return uint64(stops.size), used
 
 
-@kernel
-def count_words(batch, rule, scratch, table, state):  # type: ignore[no-untyped-def]
+@entry
+def count_words(
+    batch: TextBatch, rule: WordRule, scratch: WordScratch, table: CountTable, state: CountState
+) -> tuple[int, int]:
     """Count features that are single words, as ``count_texts`` does; see ``find_words``."""
     content, starts, stops = batch
     used = state.used
@@ -84,7 +90,7 @@ def count_words(batch, rule, scratch, table, state):  # type: ignore[no-untyped-
 
 
 @kernel
-def _count(hashes, found, number, table, used):  # type: ignore[no-untyped-def]
+def _count(hashes, found, number, table, used):
     """Count the features of a text; return the slots in use, and whether there was space."""
     max_used = uint64(table.keys.size // 2)
     text = uint32(number)
@@ -102,8 +108,8 @@ def _count(hashes, found, number, table, used):  # type: ignore[no-untyped-def]
     return used, True
 
 
-@kernel
-def move(table, larger):  # type: ignore[no-untyped-def]
+@entry
+def move(table: CountTable, larger: CountTable) -> None:
     """Copy the entries of ``table`` to a larger, empty one."""
     for i in range(uint64(table.keys.size)):
         if table.counts[i] == uint32(0):
@@ -129,8 +135,8 @@ class IdfTable(NamedTuple):
     unknown: np.int32
 
 
-@kernel
-def fill(hashes, idfs, table):  # type: ignore[no-untyped-def]
+@entry
+def fill(hashes: NDArray[np.uint64], idfs: NDArray[np.uint16], table: IdfTable) -> None:
     """Insert distinct ``hashes`` uint64[n] with ``idfs`` uint16[n] into an empty table, n < c."""
     for i in range(uint64(hashes.size)):
         slot = find_slot(table.keys, table.idfs, hashes[i])
@@ -138,8 +144,10 @@ def fill(hashes, idfs, table):  # type: ignore[no-untyped-def]
         table.idfs[slot] = idfs[i]
 
 
-@kernel
-def multiply_by_idf(hashes, weights, count, table):  # type: ignore[no-untyped-def]
+@entry
+def multiply_by_idf(
+    hashes: NDArray[np.uint64], weights: NDArray[np.int32], count: np.uint64, table: IdfTable
+) -> None:
     """Multiply the weights of the first ``count`` hashes by the idfs of their features.
 
     3 to 20 ns a hash, by how much of the table is in the CPU's caches. A search in sorted hashes by

@@ -1,3 +1,4 @@
+# mypy: ignore-errors
 """Loops of Unicode normalisation (Unicode Standard Annex 15): find and rewrite what is not normal.
 
 Nothing is validated or allocated here: normalisation.py does both. Texts are slices of a uint8
@@ -9,7 +10,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import int32, uint8, uint32, uint64
+from numpy import int32, uint8, uint32, uint64
 from numpy.typing import NDArray
 
 from mr_dedup.features.normalisation_table import (
@@ -26,11 +27,13 @@ from mr_dedup.features.normalisation_table import (
     VOWEL_COUNT,
     VOWELS,
     YPOGEGRAMMENI,
+    NormalisationTable,
 )
-from mr_dedup.features.unicode_table import OTHER
+from mr_dedup.features.text_batch import TextBatch
+from mr_dedup.features.unicode_table import OTHER, UnicodeTable
 from mr_dedup.kernels.bits import trailing_zeros
 from mr_dedup.kernels.byte_blocks import BLOCK_BYTES, below_mask, copy_block
-from mr_dedup.kernels.jit import kernel
+from mr_dedup.kernels.entry import entry, kernel
 from mr_dedup.kernels.unsigned import ALL_BITS, U0, U1, U2, U3, U8, U16, U32, U
 from mr_dedup.kernels.utf8 import decode, encode, table_entry
 
@@ -66,8 +69,8 @@ class Characters(NamedTuple):
         return cls(np.empty(2 * size, np.uint32), np.empty(2 * size, np.uint8))
 
 
-@kernel
-def find_changed(batch, table, rows):  # type: ignore[no-untyped-def]
+@entry
+def find_changed(batch: TextBatch, table: NormalisationTable, rows: NDArray[np.int64]) -> int:
     """Write the rows of the texts that normalisation changes; return their number."""
     content, starts, stops = batch
     found = U0
@@ -79,7 +82,7 @@ def find_changed(batch, table, rows):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _is_normal(content, begin, end, table):  # type: ignore[no-untyped-def]
+def _is_normal(content, begin, end, table):
     """Return whether a text is normal, by the quick check (section 9)."""
     size = uint64(content.size)
     last_class = U0
@@ -105,8 +108,8 @@ def _is_normal(content, begin, end, table):  # type: ignore[no-untyped-def]
     return True
 
 
-@kernel
-def find_words(batch, table, has_words):  # type: ignore[no-untyped-def]
+@entry
+def find_words(batch: TextBatch, table: UnicodeTable, has_words: NDArray[np.bool_]) -> None:
     """Write to ``has_words`` bool[n] which texts have a token, by the Unicode ``table``.
 
     A text is read up to its first token, which most texts begin with.
@@ -123,7 +126,7 @@ def find_words(batch, table, has_words):  # type: ignore[no-untyped-def]
 
 
 @kernel(inline="always")
-def _unchanged_bytes(content, i, size):  # type: ignore[no-untyped-def]
+def _unchanged_bytes(content, i, size):
     """Return how many bytes from ``i`` on, up to 64, need no look at the table.
 
     These are of ASCII or of U+4000 to U+9FFF; the last character may continue behind them. This
@@ -138,7 +141,7 @@ def _unchanged_bytes(content, i, size):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _max_size(content, begin, end, table):  # type: ignore[no-untyped-def]
+def _max_size(content, begin, end, table):
     """Return bounds of the bytes a text becomes, and of the characters composed together."""
     size, together = U0, U0
     i = begin
@@ -162,8 +165,10 @@ def _max_size(content, begin, end, table):  # type: ignore[no-untyped-def]
     return size, together
 
 
-@kernel
-def max_sizes(batch, rows, table):  # type: ignore[no-untyped-def]
+@entry
+def max_sizes(
+    batch: TextBatch, rows: NDArray[np.int64], table: NormalisationTable
+) -> tuple[int, int]:
     """Return the bytes that the texts at ``rows`` become at most, and the characters of one."""
     content, starts, stops = batch
     total, longest = U0, U0
@@ -174,8 +179,15 @@ def max_sizes(batch, rows, table):  # type: ignore[no-untyped-def]
     return total, longest
 
 
-@kernel
-def write_texts(batch, rows, table, space, out, edges):  # type: ignore[no-untyped-def]
+@entry
+def write_texts(
+    batch: TextBatch,
+    rows: NDArray[np.int64],
+    table: NormalisationTable,
+    space: Characters,
+    out: NDArray[np.uint8],
+    edges: NDArray[np.int64],
+) -> int:
     """Write all texts to ``out``, normalising those at ``rows``, ascending; return the end.
 
     Text i is then ``out[edges[i]:edges[i + 1]]``, ``edges`` int64[n + 1].
@@ -194,7 +206,7 @@ def write_texts(batch, rows, table, space, out, edges):  # type: ignore[no-untyp
 
 
 @kernel
-def _copy(content, begin, end, out, written):  # type: ignore[no-untyped-def]
+def _copy(content, begin, end, out, written):
     last = min(uint64(content.size), uint64(out.size) - written + begin)
     while begin + _BLOCK <= end and begin + _BLOCK <= last:
         copy_block(content, begin, out, written)
@@ -208,7 +220,7 @@ def _copy(content, begin, end, out, written):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _write_normal(content, begin, end, table, space, out, written):  # type: ignore[no-untyped-def]
+def _write_normal(content, begin, end, table, space, out, written):
     """Write a normalised text from out[written] on; return the end.
 
     Normal parts are copied. Where a character is not normal, everything from the last starter that
@@ -252,7 +264,7 @@ def _write_normal(content, begin, end, table, space, out, written):  # type: ign
 
 
 @kernel
-def _decompose(content, i, end, table, space):  # type: ignore[no-untyped-def]
+def _decompose(content, i, end, table, space):
     """Decompose content[i] and what follows, up to a character that is always normal.
 
     Returns its index, and the number of code points written to ``space``.
@@ -291,7 +303,7 @@ def _decompose(content, i, end, table, space):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _order(space, count):  # type: ignore[no-untyped-def]
+def _order(space, count):
     """Sort each run of marks by their combining classes, stably.
 
     By insertion, since marks are few; runs of more than 32 by counting, so that a text of nothing
@@ -317,7 +329,7 @@ def _order(space, count):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _order_many(space, begin, stop, scratch):  # type: ignore[no-untyped-def]
+def _order_many(space, begin, stop, scratch):
     """Sort a run of marks by counting; both arrays are scratch from ``scratch`` on."""
     characters, classes = space
     ends = np.zeros(257, np.uint64)
@@ -335,7 +347,7 @@ def _order_many(space, begin, stop, scratch):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _compose(space, count, table):  # type: ignore[no-untyped-def]
+def _compose(space, count, table):
     """Compose ordered characters in place; return how many are left (3.11, D117)."""
     characters, classes = space
     written, starter, last_class = U0, ALL_BITS, U0
@@ -357,7 +369,7 @@ def _compose(space, count, table):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _composite(first, second, table):  # type: ignore[no-untyped-def]
+def _composite(first, second, table):
     """Return the composition of two characters, 0 if there is none."""
     if first - _LEADING < _LEADING_COUNT and second - _VOWELS < _VOWEL_COUNT:
         others = (first - _LEADING) * _VOWEL_COUNT + second - _VOWELS

@@ -1,3 +1,4 @@
+# mypy: ignore-errors
 """Loops over a text that find its features: hash its shingles and weigh them.
 
 Nothing is validated or allocated here: shingles.py does both.
@@ -8,7 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import uint32, uint64
+from numpy import uint32, uint64
 from numpy.typing import NDArray
 
 from mr_dedup.features.token_kernels import (
@@ -21,8 +22,8 @@ from mr_dedup.features.token_kernels import (
 )
 from mr_dedup.features.unicode_table import UnicodeTable
 from mr_dedup.features.xxh3 import xxh3_64, xxh3_64_17_to_32, xxh3_64_up_to_16
+from mr_dedup.kernels.entry import entry, kernel
 from mr_dedup.kernels.hash_table import find_slot
-from mr_dedup.kernels.jit import kernel
 from mr_dedup.kernels.unsigned import U0, U1, U2, U16, U32
 
 
@@ -63,8 +64,14 @@ class Scratch(NamedTuple):
     times: NDArray[np.uint32]
 
 
-@kernel
-def find_features(content, begin, end, rule, scratch):  # type: ignore[no-untyped-def]
+@entry
+def find_features(
+    content: NDArray[np.uint8],
+    begin: np.uint64,
+    end: np.uint64,
+    rule: ShingleRule,
+    scratch: Scratch,
+) -> tuple[int, int]:
     """Find the shingles of ``content[begin:end]``.
 
     Writes to ``scratch`` the hash of each shingle, and what it adds to the weight of its feature.
@@ -97,7 +104,7 @@ def find_features(content, begin, end, rule, scratch):  # type: ignore[no-untype
 
 
 @kernel
-def hash_shingles(pieces, count, length, hashes):  # type: ignore[no-untyped-def]
+def hash_shingles(pieces, count, length, hashes):
     """Write the hash of every shingle of ``length`` pieces; return the number of shingles.
 
     ``count`` pieces, uint64, if at least one and fewer than ``length``, are one shingle.
@@ -121,7 +128,7 @@ def hash_shingles(pieces, count, length, hashes):  # type: ignore[no-untyped-def
 
 
 @kernel
-def weigh_repeats(hashes, count, steps, weights, keys, times):  # type: ignore[no-untyped-def]
+def weigh_repeats(hashes, count, steps, weights, keys, times):
     """Write the weight that each occurrence adds to its feature.
 
     That is steps[t] of occurrence t + 1, and the last of ``steps`` int32[s] of all later ones.

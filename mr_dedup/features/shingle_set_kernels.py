@@ -1,3 +1,4 @@
+# mypy: ignore-errors
 """The loops over sets of shingles: made from texts, and what two of them have in common.
 
 A set is a slice of ``hashes`` uint64[m], ascending, each hash once: those from offsets[i] to
@@ -8,10 +9,12 @@ smallest were kept. Nothing is validated or allocated here: shingle_sets.py does
 from __future__ import annotations
 
 import numpy as np
-from numba import uint32, uint64
+from numpy import uint32, uint64
+from numpy.typing import NDArray
 
-from mr_dedup.features.shingle_kernels import find_features
-from mr_dedup.kernels.jit import kernel
+from mr_dedup.features.shingle_kernels import Scratch, ShingleRule, find_features
+from mr_dedup.features.text_batch import TextBatch
+from mr_dedup.kernels.entry import entry, kernel
 from mr_dedup.kernels.unsigned import ALL_BITS, U0, U1, U64, U
 
 _SHORT_BUCKET = U(24)
@@ -21,8 +24,15 @@ _STRIDE = U(4)
 """Steps of a merge between two checks of whether ``needed`` can still be reached."""
 
 
-@kernel
-def fill_sets(batch, rule, scratch, max_hashes, sizes, hashes):  # type: ignore[no-untyped-def]
+@entry
+def fill_sets(
+    batch: TextBatch,
+    rule: ShingleRule,
+    scratch: Scratch,
+    max_hashes: np.uint64,
+    sizes: NDArray[np.uint64],
+    hashes: NDArray[np.uint64],
+) -> int:
     """Write the set of each text to ``hashes``; return the number of hashes written.
 
     A set is cut at ``max_hashes`` hashes; ``sizes`` uint64[n] are the sizes before. ``rule`` must
@@ -38,7 +48,7 @@ def fill_sets(batch, rule, scratch, max_hashes, sizes, hashes):  # type: ignore[
 
 
 @kernel
-def write_set(scratch, count, max_hashes, begin, hashes):  # type: ignore[no-untyped-def]
+def write_set(scratch, count, max_hashes, begin, hashes):
     """Write the distinct ones of ``count`` scratch.hashes to ``hashes`` from ``begin`` on.
 
     Ascending, and up to ``max_hashes``; returns how many there are. scratch.keys and scratch.times
@@ -56,7 +66,7 @@ def write_set(scratch, count, max_hashes, begin, hashes):  # type: ignore[no-unt
 
 
 @kernel
-def sort_hashes(hashes, count, out, ends):  # type: ignore[no-untyped-def]
+def sort_hashes(hashes, count, out, ends):
     """Write the first ``count`` of ``hashes`` to ``out``, ascending; ``ends`` uint32[c] is scratch.
 
     c is at least 2 ``count`` + 1. Hashes are uniform, so their leading bits scatter them to as
@@ -97,8 +107,14 @@ def sort_hashes(hashes, count, out, ends):  # type: ignore[no-untyped-def]
         begin = end
 
 
-@kernel
-def gather(offsets, hashes, rows, starts, out):  # type: ignore[no-untyped-def]
+@entry
+def gather(
+    offsets: NDArray[np.uint64],
+    hashes: NDArray[np.uint64],
+    rows: NDArray[np.int64],
+    starts: NDArray[np.int64],
+    out: NDArray[np.uint64],
+) -> None:
     """Write each set rows[i] to ``out`` from starts[i] on, int64[m] both."""
     for i in range(rows.size):
         row, begin = uint64(rows[i]), uint64(starts[i])
@@ -108,7 +124,7 @@ def gather(offsets, hashes, rows, starts, out):  # type: ignore[no-untyped-def]
 
 
 @kernel(error_model="numpy")  # 1 / 0 is inf
-def min_overlap(total, threshold):  # type: ignore[no-untyped-def]
+def min_overlap(total, threshold):
     """Return the smallest o with o / (total - o) >= ``threshold``, as doubles divide.
 
     ``total`` is the sum of two sets' sizes, o what they have in common, so that is their
@@ -123,7 +139,7 @@ def min_overlap(total, threshold):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def common(hashes, i, i_end, j, j_end, needed):  # type: ignore[no-untyped-def]
+def common(hashes, i, i_end, j, j_end, needed):
     """Return how many hashes two sets have in common, or less than ``needed`` if that few.
 
     A merge from both ends at once, since each step of one depends on the step before: 1.3 ns a
@@ -155,7 +171,7 @@ def common(hashes, i, i_end, j, j_end, needed):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def end_within(hashes, begin, end, limit):  # type: ignore[no-untyped-def]
+def end_within(hashes, begin, end, limit):
     """Return where the hashes of ``hashes[begin:end]`` up to ``limit`` end, by bisection."""
     while begin < end:
         middle = (begin + end) >> U1
@@ -167,7 +183,7 @@ def end_within(hashes, begin, end, limit):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def similarity(offsets, sizes, hashes, a, b, min_similarity):  # type: ignore[no-untyped-def]
+def similarity(offsets, sizes, hashes, a, b, min_similarity):
     """Return the Jaccard similarity of sets ``a`` and ``b``, or -1 below ``min_similarity``.
 
     A set that was cut is complete up to its last hash: the two are compared up to there.
@@ -193,8 +209,15 @@ def similarity(offsets, sizes, hashes, a, b, min_similarity):  # type: ignore[no
     return value if value >= min_similarity else -1.0
 
 
-@kernel
-def jaccard(offsets, sizes, hashes, first, second, out):  # type: ignore[no-untyped-def]
+@entry
+def jaccard(
+    offsets: NDArray[np.uint64],
+    sizes: NDArray[np.uint64],
+    hashes: NDArray[np.uint64],
+    first: NDArray[np.uint64],
+    second: NDArray[np.uint64],
+    out: NDArray[np.float64],
+) -> None:
     """Write the similarity of sets first[p] and second[p] to out[p], for every p."""
     for p in range(out.size):
         out[p] = similarity(offsets, sizes, hashes, first[p], second[p], 0.0)

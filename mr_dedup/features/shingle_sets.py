@@ -108,19 +108,14 @@ class ShingleSets:
             if rows.size and not 0 <= rows.min() <= rows.max() < len(self):
                 raise ValueError(f"{name}: expected rows from 0 to {len(self) - 1}")
         out = np.empty(first.size, np.float64)
-        kernels.jaccard(*self.arrays, first.view(np.uint64), second.view(np.uint64), out)
+        left, right = (np.ascontiguousarray(each).view(np.uint64) for each in (first, second))
+        kernels.jaccard(*self.arrays, left, right, out)
         return out
 
     @property
     def arrays(self) -> tuple[NDArray[np.uint64], NDArray[np.uint64], NDArray[np.uint64]]:
-        """Offsets, sizes and hashes as kernels take them: unsigned, and not to be written to.
-
-        Arrow's arrays are read-only, and for any other mix kernels would be compiled anew.
-        """
-        views = self.offsets.view(np.uint64), self.sizes.view(np.uint64), self.hashes.view()
-        for view in views:
-            view.flags.writeable = False
-        return views
+        """Offsets, sizes and hashes as kernels take them: unsigned."""
+        return self.offsets.view(np.uint64), self.sizes.view(np.uint64), self.hashes
 
 
 def _one_limit(parts: Sequence[ShingleSets]) -> int:

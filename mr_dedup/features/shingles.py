@@ -107,7 +107,7 @@ def features_of(
     )
     one = WEIGHT_ONE
     if options.uses_idf:
-        multiply_by_idf(scratch.hashes, scratch.weights, count, idf_table)
+        multiply_by_idf(scratch.hashes, scratch.weights, np.uint64(count), idf_table)
         one *= IDF_ONE
     pieces = scratch.pieces
     weights: dict[int, float] = {}

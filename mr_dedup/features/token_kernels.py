@@ -1,3 +1,4 @@
+# mypy: ignore-errors
 """Loops over a text that fold it and split it into tokens, and count its characters.
 
 Texts are slices of a uint8 array of UTF-8, and never read outside it, whatever its bytes. Nothing
@@ -9,10 +10,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import int64, uint8, uint32, uint64
+from numpy import int64, uint8, uint32, uint64
 from numpy.typing import NDArray
 
-from mr_dedup.features.unicode_table import CHARACTER, MARK, OTHER, WORD
+from mr_dedup.features.unicode_table import CHARACTER, MARK, OTHER, WORD, UnicodeTable
 from mr_dedup.kernels.bits import trailing_zeros
 from mr_dedup.kernels.byte_blocks import (
     BLOCK_BYTES,
@@ -21,7 +22,7 @@ from mr_dedup.kernels.byte_blocks import (
     copy_lower,
     word_mask,
 )
-from mr_dedup.kernels.jit import kernel
+from mr_dedup.kernels.entry import entry, kernel
 from mr_dedup.kernels.unsigned import ALL_BITS, U0, U1, U3, U4, U5, U10, U
 from mr_dedup.kernels.utf8 import decode, encode, table_entry
 
@@ -55,8 +56,14 @@ class Tokens(NamedTuple):
         )
 
 
-@kernel
-def tokenise(content, begin, end, table, tokens):  # type: ignore[no-untyped-def]
+@entry
+def tokenise(
+    content: NDArray[np.uint8],
+    begin: np.uint64,
+    end: np.uint64,
+    table: UnicodeTable,
+    tokens: Tokens,
+) -> int:
     """Write the tokens of ``content[begin:end]``, case-folded, to ``tokens``; return their number.
 
     Between two tokens is one space, or nothing if both are single characters of scripts without
@@ -141,13 +148,13 @@ def tokenise(content, begin, end, table, tokens):  # type: ignore[no-untyped-def
 
 
 @kernel
-def is_null(content, begin):  # type: ignore[no-untyped-def]
+def is_null(content, begin):
     """Return whether the text that begins at ``begin`` is a null: see ``normalisation.slices``."""
     return uint64(begin) > uint64(content.size)
 
 
 @kernel
-def copy_text(content, begin, end, out):  # type: ignore[no-untyped-def]
+def copy_text(content, begin, end, out):
     """Copy ``content[begin:end]`` to ``out``; return its length in bytes."""
     for i in range(end - begin):
         out[uint64(i)] = content[begin + uint64(i)]
@@ -155,7 +162,7 @@ def copy_text(content, begin, end, out):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def split_characters(text, stop, starts, stops):  # type: ignore[no-untyped-def]
+def split_characters(text, stop, starts, stops):
     """Write the start and stop of each character of ``text[:stop]``; return their number."""
     count = U0
     for i in range(stop):
@@ -170,7 +177,7 @@ def split_characters(text, stop, starts, stops):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def length_by_script(starts, stops, count):  # type: ignore[no-untyped-def]
+def length_by_script(starts, stops, count):
     """Return the shingle length, in tokens, for a text of ``count`` tokens: 5 or 3.
 
     5 if at least a tenth of the tokens are neighbouring characters of scripts without spaces, which

@@ -1,3 +1,4 @@
+# mypy: ignore-errors
 """Loops over a text whose features are single words: count each, hash those that are new.
 
 Most words of a text occur in the texts before it. So words are stored with their hashes in a
@@ -15,7 +16,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import int32, int64, uint8, uint32, uint64
+from numpy import int32, int64, uint8, uint32, uint64
 from numpy.typing import NDArray
 
 from mr_dedup.features.token_kernels import is_null
@@ -23,7 +24,7 @@ from mr_dedup.features.unicode_table import CHARACTER, MARK, WORD, UnicodeTable
 from mr_dedup.features.xxh3 import xxh3_64
 from mr_dedup.kernels.bits import folded_product, population_count, trailing_zeros
 from mr_dedup.kernels.byte_blocks import BLOCK_BYTES, below_mask, copy_block_lower, word_mask
-from mr_dedup.kernels.jit import kernel
+from mr_dedup.kernels.entry import kernel
 from mr_dedup.kernels.memory import load64
 from mr_dedup.kernels.unsigned import ALL_BITS, FACTORS, U0, U1, U2, U3, U4, U6, U8, U
 from mr_dedup.kernels.utf8 import decode, encode, table_entry
@@ -133,7 +134,7 @@ def word_scratch_for(size_bytes: int) -> WordScratch:
 
 
 @kernel
-def find_words(content, begin, end, rule, scratch):  # type: ignore[no-untyped-def]
+def find_words(content, begin, end, rule, scratch):
     """Find the features of ``content[begin:end]``: its tokens.
 
     Writes the hash and the weight of each distinct token to ``scratch``; returns the number of
@@ -161,7 +162,7 @@ def find_words(content, begin, end, rule, scratch):  # type: ignore[no-untyped-d
 
 
 @kernel(inline="always")
-def _find_edges(content, begin, end, table, scratch):  # type: ignore[no-untyped-def]
+def _find_edges(content, begin, end, table, scratch):
     """Case-fold a text, find the edges of its words, count characters that are tokens.
 
     Such characters with marks are words. Returns the number of words, of characters, and of
@@ -262,7 +263,7 @@ def _find_edges(content, begin, end, table, scratch):  # type: ignore[no-untyped
 
 
 @kernel(inline="always")
-def _han(content, i, end):  # type: ignore[no-untyped-def]
+def _han(content, i, end):
     """Return the character of three bytes at content[i] if it is a Han character, else 0."""
     if i + U3 > end:
         return U0
@@ -273,7 +274,7 @@ def _han(content, i, end):  # type: ignore[no-untyped-def]
 
 
 @kernel(inline="always")
-def _count_words(scratch, count, distinct):  # type: ignore[no-untyped-def]
+def _count_words(scratch, count, distinct):
     """Count the words of a text with ``distinct`` features before; return the number after.
 
     The key of a word is its bytes, or its hash if it is longer than a key.
@@ -312,7 +313,7 @@ def _count_words(scratch, count, distinct):  # type: ignore[no-untyped-def]
 
 
 @kernel(inline="always")
-def _weigh_characters(scratch, totals, count):  # type: ignore[no-untyped-def]
+def _weigh_characters(scratch, totals, count):
     """Write the hashes and weights of distinct characters; reset their counts."""
     times, character_hashes = scratch.times, scratch.character_hashes
     last = uint64(totals.size - 1)
@@ -331,7 +332,7 @@ def _weigh_characters(scratch, totals, count):  # type: ignore[no-untyped-def]
 
 
 @kernel(inline="always")
-def _weigh_words(scratch, totals, first, count):  # type: ignore[no-untyped-def]
+def _weigh_words(scratch, totals, first, count):
     """Write the hashes and weights of distinct words; reset their counts."""
     words = scratch.words
     last = uint64(totals.size - 1)
@@ -347,7 +348,7 @@ def _weigh_words(scratch, totals, first, count):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _new_word(low, high, text, start, stop, words, used):  # type: ignore[no-untyped-def]
+def _new_word(low, high, text, start, stop, words, used):
     """Add a word to the vocabulary; return its offset."""
     offset = used[0]
     words[offset] = low
@@ -359,7 +360,7 @@ def _new_word(low, high, text, start, stop, words, used):  # type: ignore[no-unt
 
 
 @kernel
-def _grow_slots(slots, words, used):  # type: ignore[no-untyped-def]
+def _grow_slots(slots, words, used):
     """Use four slots a word; return the last slot."""
     while used[1] < used[0]:
         used[1] *= U2
@@ -374,5 +375,5 @@ def _grow_slots(slots, words, used):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _hash(low, high):  # type: ignore[no-untyped-def]
+def _hash(low, high):
     return folded_product(low ^ FACTORS[0], high ^ FACTORS[1])

@@ -1,3 +1,4 @@
+# mypy: ignore-errors
 """The 64-bit XXH3 of slices of a byte array, for kernels; equal to that of the xxhash package.
 
 The algorithm and its constants are those of the xxHash specification, with seed 0: separate
@@ -8,10 +9,11 @@ has hundreds of shingles to hash.
 from __future__ import annotations
 
 import numpy as np
-from numba import uint64
+from numpy import uint64
+from numpy.typing import NDArray
 
 from mr_dedup.kernels.bits import byte_swapped, folded_product
-from mr_dedup.kernels.jit import kernel
+from mr_dedup.kernels.entry import entry, kernel
 from mr_dedup.kernels.memory import load32, load64
 from mr_dedup.kernels.unsigned import U0, U1, U2, U3, U4, U8, U16, U32, U
 
@@ -61,8 +63,8 @@ _FLIP_HIGH_9_TO_16 = _secret64(40) ^ _secret64(48)
 _EMPTY = _secret64(56) ^ _secret64(64)
 
 
-@kernel
-def xxh3_64(content, begin, end):  # type: ignore[no-untyped-def]
+@entry
+def xxh3_64(content: NDArray[np.uint8], begin: np.uint64, end: np.uint64) -> np.uint64:
     """Return the hash, uint64, of ``content[begin:end]`` (uint8[n] and uint64), unchecked."""
     length = end - begin
     if length <= U16:
@@ -77,7 +79,7 @@ def xxh3_64(content, begin, end):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def xxh3_64_up_to_16(content, begin, length):  # type: ignore[no-untyped-def]
+def xxh3_64_up_to_16(content, begin, length):
     """Return what ``xxh3_64`` does, of ``length`` <= 16 bytes from ``begin`` on."""
     if length > U8:
         low = load64(content, begin) ^ _FLIP_LOW_9_TO_16
@@ -101,14 +103,14 @@ def xxh3_64_up_to_16(content, begin, length):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _avalanche(mixed):  # type: ignore[no-untyped-def]
+def _avalanche(mixed):
     mixed ^= mixed >> U(37)
     mixed *= _PRIME_MX1
     return mixed ^ mixed >> U32
 
 
 @kernel
-def _avalanche_xxh64(mixed):  # type: ignore[no-untyped-def]
+def _avalanche_xxh64(mixed):
     mixed ^= mixed >> U(33)
     mixed *= _PRIME64_2
     mixed ^= mixed >> U(29)
@@ -117,20 +119,20 @@ def _avalanche_xxh64(mixed):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _mix_16(content, begin, secret):  # type: ignore[no-untyped-def]
+def _mix_16(content, begin, secret):
     low = load64(content, begin) ^ load64(_SECRET, secret)
     return folded_product(low, load64(content, begin + U8) ^ load64(_SECRET, secret + U8))
 
 
 @kernel
-def xxh3_64_17_to_32(content, begin, length):  # type: ignore[no-untyped-def]
+def xxh3_64_17_to_32(content, begin, length):
     """Return what ``xxh3_64`` does, of 17 to 32 bytes from ``begin`` on: ``_to_128`` unrolled."""
     first = _mix_16(content, begin, U0)
     return _avalanche(length * _PRIME64_1 + first + _mix_16(content, begin + length - U16, U16))
 
 
 @kernel
-def _to_128(content, begin, length):  # type: ignore[no-untyped-def]
+def _to_128(content, begin, length):
     mixed = length * _PRIME64_1
     # pairs of 16 bytes from both ends towards the middle
     for pair in range((length - U1) // U32 + U1):
@@ -141,7 +143,7 @@ def _to_128(content, begin, length):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _to_240(content, begin, length):  # type: ignore[no-untyped-def]
+def _to_240(content, begin, length):
     mixed = length * _PRIME64_1
     for piece in range(U8):
         mixed += _mix_16(content, begin + U16 * uint64(piece), U16 * uint64(piece))
@@ -153,7 +155,7 @@ def _to_240(content, begin, length):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _accumulate(accumulators, content, begin, secret):  # type: ignore[no-untyped-def]
+def _accumulate(accumulators, content, begin, secret):
     for lane in range(U8):
         value = load64(content, begin + U8 * uint64(lane))
         keyed = value ^ load64(_SECRET, secret + U8 * uint64(lane))
@@ -162,7 +164,7 @@ def _accumulate(accumulators, content, begin, secret):  # type: ignore[no-untype
 
 
 @kernel
-def _long(content, begin, length):  # type: ignore[no-untyped-def]
+def _long(content, begin, length):
     accumulators = _ACCUMULATORS.copy()
     stripes = (length - U1) // _STRIPE
     for stripe in range(stripes):

@@ -1,12 +1,13 @@
+# mypy: ignore-errors
 """Print fingerprints as signed decimals."""
 
 from __future__ import annotations
 
 import numpy as np
-from numba import uint8, uint64
+from numpy import uint8, uint64
 from numpy.typing import NDArray
 
-from mr_dedup.kernels.jit import kernel
+from mr_dedup.kernels.entry import entry
 
 _MAX_BYTES = 21
 """A sign, 19 digits, a separator."""
@@ -33,8 +34,10 @@ def signed_decimals(fingerprints: NDArray[np.uint64], separators: NDArray[np.uin
     return out[:written].tobytes()
 
 
-@kernel
-def _write_decimals(fingerprints, separators, out):  # type: ignore[no-untyped-def]
+@entry
+def _write_decimals(
+    fingerprints: NDArray[np.uint64], separators: NDArray[np.uint8], out: NDArray[np.uint8]
+) -> int:
     digits = np.empty(_MAX_BYTES, dtype=np.uint8)
     written = _0
     for i in range(fingerprints.size):

@@ -1,3 +1,4 @@
+# mypy: ignore-errors
 """The inside of a packed block: Elias-Fano coded fingerprints, encoded and decoded.
 
 A block contains n fingerprints f[0] < f[1] < ... after a previous one p, as 64-bit words:
@@ -25,7 +26,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from mr_dedup.kernels.jit import kernel
+from mr_dedup.kernels.entry import entry, kernel
 
 LANES = 32
 """Interleaved bit streams of the low parts of a block; block sizes are multiples of it."""
@@ -78,7 +79,7 @@ def _low_words(count: np.uint64, low_bits: np.uint64) -> np.uint64:
     return ((rows * low_bits + _LAST_BIT) >> _SIX) * _LANES
 
 
-@kernel
+@entry
 def encode_blocks(
     fingerprints: NDArray[np.uint64],
     previous: np.uint64,
@@ -129,7 +130,7 @@ def encode_blocks(
         previous = fingerprints[first - _ONE]
 
 
-@kernel
+@entry
 def decode_blocks(
     words: NDArray[np.uint64],
     starts: NDArray[np.uint64],

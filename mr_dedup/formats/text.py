@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from mr_dedup.errors import FormatError, MrDedupError
 from mr_dedup.formats.compression import Readable
+from mr_dedup.formats.decimal_kernels import signed_decimals
 from mr_dedup.formats.id_text import escape_ids, unescape_ids
 
 MAX_LINE_BYTES = 1 << 16
@@ -72,9 +73,6 @@ def without_blank_lines(block: bytes) -> bytes:
 
 def write(file: BinaryIO, fingerprints: NDArray[np.uint64]) -> None:
     """Append ``fingerprints`` (uint64) to a binary stream, a signed decimal a line."""
-    # numba takes half a second to import, and reading does not need it
-    from mr_dedup.formats.decimal_kernels import signed_decimals
-
     ends = np.full(_WRITE_COUNT, _NEWLINE, dtype=np.uint8)
     for start in range(0, len(fingerprints), _WRITE_COUNT):
         part = fingerprints[start : start + _WRITE_COUNT]

@@ -115,6 +115,6 @@ def _permuted(fingerprints: Fingerprints, sources: tuple[int, ...]) -> Fingerpri
         byte, within = divmod(bit, 8)
         moved = (values >> np.uint64(within) & np.uint64(1)) << np.uint64(destination[bit])
         byte_tables[byte] |= moved
-    out = np.empty_like(fingerprints)
-    kernels.permute_bits(fingerprints, byte_tables, out)
+    out = np.empty(fingerprints.size, np.uint64)
+    kernels.permute_bits(np.ascontiguousarray(fingerprints), byte_tables, out)
     return out

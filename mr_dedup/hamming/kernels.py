@@ -1,3 +1,4 @@
+# mypy: ignore-errors
 """The loops of the Hamming search: build a table, partition a stream, scan, verify.
 
 Fingerprints that agree in the bits a table is keyed by hash to one bucket (design.Hashing). Numba
@@ -11,12 +12,13 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import uint32, uint64
+from numpy import uint32, uint64
 from numpy.typing import NDArray
 
+from mr_dedup.hamming.design import Hashing
 from mr_dedup.kernels.bits import population_count, trailing_zeros
 from mr_dedup.kernels.distances import ALL_PAIRS, LANES, PROBES, lanes_within, probes_within
-from mr_dedup.kernels.jit import kernel
+from mr_dedup.kernels.entry import Matrix, entry, kernel
 from mr_dedup.kernels.memory import prefetch
 from mr_dedup.kernels.unsigned import U0, U1, U2, U8, U16, U31, U32, U
 
@@ -77,20 +79,20 @@ class Candidates(NamedTuple):
 
 
 @kernel
-def bucket_of(x, hashing):  # type: ignore[no-untyped-def]
+def bucket_of(x, hashing):
     """Return the bucket, uint64, of fingerprint x."""
     mixed = _folded((x & hashing.mask) * hashing.first, hashing.fold, hashing.second)
     return mixed >> hashing.shift
 
 
 @kernel
-def _folded(mixed, fold, second):  # type: ignore[no-untyped-def]
+def _folded(mixed, fold, second):
     # an argument, as numba knows at compile time whether it is None, but not of a field
     return mixed if fold is None else (mixed ^ (mixed >> fold)) * second
 
 
 @kernel
-def signature_of(x):  # type: ignore[no-untyped-def]
+def signature_of(x):
     """Return 32 bits whose Hamming distances never exceed those of the fingerprints.
 
     The halves are XORed, so each bit of x flips exactly one bit of the signature. The rotation
@@ -102,8 +104,8 @@ def signature_of(x):  # type: ignore[no-untyped-def]
     return uint32(x ^ (high << U1) ^ (high >> U31))
 
 
-@kernel
-def build_table(fingerprints, hashing, table):  # type: ignore[no-untyped-def]
+@entry
+def build_table(fingerprints: NDArray[np.uint64], hashing: Hashing, table: Table) -> None:
     """Fill a Table of ``fingerprints`` uint64[n] by a counting sort on the bucket.
 
     O(n + buckets).
@@ -127,8 +129,10 @@ def build_table(fingerprints, hashing, table):  # type: ignore[no-untyped-def]
     starts[0] = uint32(0)
 
 
-@kernel
-def partition(stream, hashing, ends, out):  # type: ignore[no-untyped-def]
+@entry
+def partition(
+    stream: NDArray[np.uint64], hashing: Hashing, ends: NDArray[np.uint64], out: NDArray[np.uint64]
+) -> None:
     """Copy ``stream`` uint64[n] to ``out`` uint64[n], partitioned by the bucket of ``hashing``.
 
     Partition p then ends at ``ends[p]``; ``ends`` uint64[buckets + 1]. A probe in this order finds
@@ -150,8 +154,15 @@ def partition(stream, hashing, ends, out):  # type: ignore[no-untyped-def]
         ends[part] = end + U1
 
 
-@kernel
-def scan_table(stream, begin, hashing, table, k, groups):  # type: ignore[no-untyped-def]
+@entry
+def scan_table(
+    stream: NDArray[np.uint64],
+    begin: np.uint64,
+    hashing: Hashing,
+    table: Table,
+    k: np.uint32,
+    groups: Groups,
+) -> tuple[int, int]:
     """Probe a table with ``stream[begin:]``; write the groups of slots that have a candidate.
 
     ``groups`` has room for m Groups, more than those of the largest bucket: a fingerprint whose
@@ -191,10 +202,10 @@ def scan_table(stream, begin, hashing, table, k, groups):  # type: ignore[no-unt
             pairs[listed] = _ALL_PAIRS
             listed += U1
             i += _PROBES
-        for entry in range(listed):
-            mask = pairs[entry]
+        for group in range(listed):
+            mask = pairs[group]
             while mask != uint32(0):
-                one = at[entry] + U2 * uint64(trailing_zeros(mask))
+                one = at[group] + U2 * uint64(trailing_zeros(mask))
                 mask &= mask - uint32(1)
                 for i in range(one, min(one + U2, size)):
                     x = stream[i]
@@ -223,8 +234,16 @@ def scan_table(stream, begin, hashing, table, k, groups):  # type: ignore[no-unt
     return written, size
 
 
-@kernel
-def verify(groups, indexed, slots, masks, table, k, out):  # type: ignore[no-untyped-def]
+@entry
+def verify(
+    groups: Groups,
+    indexed: NDArray[np.uint64],
+    slots: NDArray[np.uint32],
+    masks: NDArray[np.uint64],
+    table: np.uint64,
+    k: np.uint64,
+    out: Candidates,
+) -> int:
     """Write to ``out`` the pairs within k bits in n Groups that no earlier table has found.
 
     ``indexed`` uint64 are the fingerprints that the tables were built from, ``slots`` uint32 this
@@ -259,8 +278,15 @@ def verify(groups, indexed, slots, masks, table, k, out):  # type: ignore[no-unt
     return keep_own(out_stream, out_indexed, listed, masks, table, k)
 
 
-@kernel
-def keep_own(left, right, count, masks, table, k):  # type: ignore[no-untyped-def]
+@entry
+def keep_own(
+    left: NDArray[np.uint64],
+    right: NDArray[np.uint64],
+    count: np.uint64,
+    masks: NDArray[np.uint64],
+    table: np.uint64,
+    k: np.uint64,
+) -> int:
     """Move to the front those of ``count`` pairs that are within k bits and belong to a table.
 
     ``left`` and ``right`` uint64[n] are aligned and changed in place, ``masks`` uint64[tables] are
@@ -285,8 +311,8 @@ def keep_own(left, right, count, masks, table, k):  # type: ignore[no-untyped-de
     return written
 
 
-@kernel
-def sort_runs(keys, values):  # type: ignore[no-untyped-def]
+@entry
+def sort_runs(keys: NDArray[np.uint64], values: NDArray[np.int64]) -> None:
     """Sort ``values`` int64[n] within every run of equal ``keys`` uint64[n], in place."""
     size = uint64(keys.size)
     begin = U0
@@ -307,8 +333,10 @@ def sort_runs(keys, values):  # type: ignore[no-untyped-def]
         begin = end
 
 
-@kernel
-def permute_bits(fingerprints, byte_tables, out):  # type: ignore[no-untyped-def]
+@entry
+def permute_bits(
+    fingerprints: NDArray[np.uint64], byte_tables: Matrix[np.uint64], out: NDArray[np.uint64]
+) -> None:
     """Write to ``out`` each fingerprint with its bits permuted by ``byte_tables`` uint64[8, 256].
 
     byte_tables[b, v] is the result of value v of byte b (0 the least significant) alone.

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from mr_dedup.hamming.kernels import sort_runs
+
 Fingerprints = NDArray[np.uint64]
 
 
@@ -38,9 +40,6 @@ class Pairs:
         Sorting by left, then the run of each left by itself, takes a third to a seventh of a
         lexsort.
         """
-        # numba takes half a second to import: those who only count pairs do without
-        from mr_dedup.hamming.kernels import sort_runs
-
         if not parts:
             return cls(np.empty(0, np.uint64), np.empty(0, np.uint64))
         left = np.concatenate([part.left for part in parts])

@@ -309,14 +309,3 @@ def probe(
     starts = range(0, corpus.size, step)
     parts = list(search(lambda: (corpus[i : i + step] for i in starts), wanted, planned))
     return Pairs.merged(parts)
-
-
-def warm_up() -> None:
-    """Compile every kernel, or load it from numba's cache: once, before processes are forked."""
-    values = np.arange(4, dtype=np.uint64)
-    ends = np.empty(3, dtype=np.uint64)
-    order = BitOrder(tuple(reversed(range(64))))
-    for design in (TableDesign.choose(3, 1), TableDesign.choose(3, 2)):  # keys in one run, in two
-        list(Tables(values, design, order).probe(values))
-        kernels.partition(values, design.hashing(0, 1), ends, values.copy())
-    Pairs.merged([Pairs(values, values)])

@@ -260,7 +260,7 @@ class _Table:
         while position[0] < runs.begins.size:
             written = self_join_kernels.join_parts(
                 runs.fingerprints, runs.begins, runs.ends, self.inside, table,
-                width(self.design.k), position, left, right,
+                np.uint64(self.design.k), position, left, right,
             )  # fmt: skip
             one, other = own_pairs(left[:written], right[:written], self.design, self.number)
             if one.size:
@@ -278,15 +278,3 @@ def own_pairs(one: Fingerprints, other: Fingerprints, design: TableDesign, numbe
         one, other, np.uint64(one.size), masks, np.uint64(number), np.uint64(design.k)
     )
     return one[:kept], other[:kept]
-
-
-def warm_up() -> None:
-    """Compile every kernel, or load it from numba's cache: once, before processes are forked."""
-    values = np.arange(4, dtype=np.uint64)
-    for k in (3, WHOLE_FROM):  # signatures, whole fingerprints
-        for chosen in (1, 2):  # keys in one run, in two
-            design = TableDesign.choose(k, chosen)
-            for number in range(len(design.masks)):
-                list(join_table(lambda: [values], values.size, design, number, 1 << 20, Buffer()))
-    BitOrder.interleaved().apply(values)
-    Pairs.merged([Pairs(values, values)])

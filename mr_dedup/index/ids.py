@@ -24,10 +24,6 @@ class Ids:
     content: NDArray[np.uint8]
     offsets: NDArray[np.int64]
 
-    def __post_init__(self) -> None:
-        # some are views of immutable bytes: kernels are compiled for read-only arrays alone
-        self.content.setflags(write=False)
-
     @classmethod
     def of(cls, ids: Iterable[str] | pa.Array) -> Ids:
         """Return texts, or an Arrow array of them, as a column.

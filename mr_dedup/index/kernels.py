@@ -1,3 +1,4 @@
+# mypy: ignore-errors
 """Kernels of the online index: probe a segment, look up ids and fingerprints, scan new documents.
 
 A segment is one file, seen as ``words`` uint32, ``halves`` uint16 and ``octets`` uint8: three views
@@ -13,12 +14,13 @@ Kernels validate nothing: segment.py and memory_table.py allocate and call.
 from __future__ import annotations
 
 import numpy as np
-from numba import uint32, uint64
+from numpy import uint32, uint64
+from numpy.typing import NDArray
 
 from mr_dedup.features.xxh3 import xxh3_64
 from mr_dedup.kernels.bits import population_count, trailing_zeros
 from mr_dedup.kernels.distances import LANES, lanes_within
-from mr_dedup.kernels.jit import kernel
+from mr_dedup.kernels.entry import Matrix, entry, kernel
 from mr_dedup.kernels.memory import prefetch
 
 BLOCK_BITS = 16
@@ -44,8 +46,8 @@ _WORD = np.uint64(4)
 _ABSENT = np.uint64(0xFFFFFFFFFFFFFFFF)
 
 
-@kernel
-def permuted(x, tables, table):  # type: ignore[no-untyped-def]
+@entry
+def permuted(x: np.uint64, tables: Matrix[np.uint64], table: int) -> np.uint64:
     """Return fingerprint x with its bits in the order of a table."""
     moved = _0
     for run in range(FIELDS, tables.shape[1], 2):
@@ -55,7 +57,7 @@ def permuted(x, tables, table):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def restored(y, tables, table):  # type: ignore[no-untyped-def]
+def restored(y, tables, table):
     """Return the fingerprint that ``permuted`` returns y for."""
     back = _0
     for run in range(FIELDS, tables.shape[1], 2):
@@ -65,22 +67,28 @@ def restored(y, tables, table):  # type: ignore[no-untyped-def]
     return back
 
 
-@kernel
-def permute_all(values, tables, table, out):  # type: ignore[no-untyped-def]
+@entry
+def permute_all(
+    values: NDArray[np.uint64], tables: Matrix[np.uint64], table: int, out: NDArray[np.uint64]
+) -> None:
     """Write ``values`` uint64[n], permuted for a table, to ``out`` uint64[n]."""
     for i in range(values.size):
         out[i] = permuted(values[i], tables, table)
 
 
-@kernel
-def restore_all(values, tables, table, out):  # type: ignore[no-untyped-def]
+@entry
+def restore_all(
+    values: NDArray[np.uint64], tables: Matrix[np.uint64], table: int, out: NDArray[np.uint64]
+) -> None:
     """Write to ``out`` uint64[n] the fingerprints that were permuted to ``values`` uint64[n]."""
     for i in range(values.size):
         out[i] = restored(values[i], tables, table)
 
 
-@kernel
-def fill_directory(ordered, shift, directory):  # type: ignore[no-untyped-def]
+@entry
+def fill_directory(
+    ordered: NDArray[np.uint64], shift: np.uint64, directory: NDArray[np.uint32]
+) -> None:
     """Write where each run of equal leading bits of ``ordered`` uint64[n] begins.
 
     ``directory`` uint32[2**bits + 1], ``shift`` is 64 - bits.
@@ -97,7 +105,7 @@ def fill_directory(ordered, shift, directory):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def unverified_block(verified, begin, end):  # type: ignore[no-untyped-def]
+def unverified_block(verified, begin, end):
     """Return the first block of bytes ``begin`` to ``end`` that is not verified, or _ABSENT."""
     if end <= begin:
         return _ABSENT
@@ -108,7 +116,7 @@ def unverified_block(verified, begin, end):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _high(tables, table, slot, halves, octets):  # type: ignore[no-untyped-def]
+def _high(tables, table, slot, halves, octets):
     """Return the bits of a row between those of the directory and the last 32."""
     if tables[table, HIGH_BYTES] == _2:
         return uint64(halves[tables[table, HIGH] + slot])
@@ -116,14 +124,14 @@ def _high(tables, table, slot, halves, octets):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _unverified_high(tables, table, begin, end, verified):  # type: ignore[no-untyped-def]
+def _unverified_high(tables, table, begin, end, verified):
     size = tables[table, HIGH_BYTES]
     at = tables[table, HIGH]
     return unverified_block(verified, (at + begin) * size, (at + end) * size)
 
 
 @kernel
-def rank_of(x, tables, words, halves, octets, verified):  # type: ignore[no-untyped-def]
+def rank_of(x, tables, words, halves, octets, verified):
     """Return (rank of fingerprint x in the first table or _ABSENT, block to verify or _ABSENT)."""
     y = permuted(x, tables, 0)
     shift = _64 - tables[0, BITS]
@@ -151,10 +159,19 @@ def rank_of(x, tables, words, halves, octets, verified):  # type: ignore[no-unty
     return _ABSENT, _ABSENT
 
 
-@kernel
-def probe(  # type: ignore[no-untyped-def]
-    queries, begin, k, tables, words, halves, octets, verified, ranges, out
-):
+@entry
+def probe(
+    queries: NDArray[np.uint64],
+    begin: int,
+    k: np.uint64,
+    tables: Matrix[np.uint64],
+    words: NDArray[np.uint32],
+    halves: NDArray[np.uint16],
+    octets: NDArray[np.uint8],
+    verified: NDArray[np.uint8],
+    ranges: Matrix[np.uint64],
+    out: Matrix[np.uint64],
+) -> tuple[int, int, np.uint64]:
     """Write the fingerprints within k bits of ``queries[begin:]``, uint64[n], and their ranks.
 
     ``out`` uint64[3, m] receives columns of row of the query, fingerprint, rank; all matches of a
@@ -253,10 +270,17 @@ def probe(  # type: ignore[no-untyped-def]
     return written, q, _ABSENT
 
 
-@kernel
-def find_fingerprints(  # type: ignore[no-untyped-def]
-    values, begin, tables, words, halves, octets, verified, out
-):
+@entry
+def find_fingerprints(
+    values: NDArray[np.uint64],
+    begin: int,
+    tables: Matrix[np.uint64],
+    words: NDArray[np.uint32],
+    halves: NDArray[np.uint16],
+    octets: NDArray[np.uint8],
+    verified: NDArray[np.uint8],
+    out: NDArray[np.uint64],
+) -> tuple[int, np.uint64]:
     """Write the rank of each of ``values[begin:]`` uint64[n], or _ABSENT, to ``out`` uint64[n].
 
     Returns (row of the first value that is not done or n, block to verify before or _ABSENT).
@@ -271,8 +295,15 @@ def find_fingerprints(  # type: ignore[no-untyped-def]
     return i, _ABSENT
 
 
-@kernel
-def decode(table, tables, words, halves, octets, out):  # type: ignore[no-untyped-def]
+@entry
+def decode(
+    table: int,
+    tables: Matrix[np.uint64],
+    words: NDArray[np.uint32],
+    halves: NDArray[np.uint16],
+    octets: NDArray[np.uint8],
+    out: NDArray[np.uint64],
+) -> None:
     """Write the rows of a table, permuted, to ``out`` uint64[n]; all blocks are verified."""
     shift = _64 - tables[table, BITS]
     directory, low = tables[table, DIRECTORY], tables[table, LOW]
@@ -284,7 +315,7 @@ def decode(table, tables, words, halves, octets, out):  # type: ignore[no-untype
 
 
 @kernel
-def _id_offset(layout, words, document):  # type: ignore[no-untyped-def]
+def _id_offset(layout, words, document):
     at = layout[ID_OFFSETS] + document * layout[ID_OFFSET_WORDS]
     offset = uint64(words[at])
     if layout[ID_OFFSET_WORDS] == _2:
@@ -292,10 +323,18 @@ def _id_offset(layout, words, document):  # type: ignore[no-untyped-def]
     return offset
 
 
-@kernel
-def find_ids(  # type: ignore[no-untyped-def]
-    hashes, content, offsets, begin, layout, words, octets, verified, out
-):
+@entry
+def find_ids(
+    hashes: NDArray[np.uint64],
+    content: NDArray[np.uint8],
+    offsets: NDArray[np.int64],
+    begin: int,
+    layout: NDArray[np.uint64],
+    words: NDArray[np.uint32],
+    octets: NDArray[np.uint8],
+    verified: NDArray[np.uint8],
+    out: NDArray[np.uint64],
+) -> tuple[int, np.uint64]:
     """Write the document of each id from row ``begin`` on, or _ABSENT, to ``out`` uint64[n].
 
     ``hashes`` uint64[n], ``content`` uint8[…] and ``offsets`` int64[n + 1] are the ids to look up.
@@ -315,7 +354,7 @@ def find_ids(  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _find_id(hashed, content, start, stop, layout, words, octets, verified):  # type: ignore[no-untyped-def]
+def _find_id(hashed, content, start, stop, layout, words, octets, verified):
     at = layout[ID_DIRECTORY] + (hashed >> (_64 - layout[ID_BITS]))
     missing = unverified_block(verified, at * _WORD, (at + _2) * _WORD)
     if missing != _ABSENT:
@@ -355,15 +394,23 @@ def _find_id(hashed, content, start, stop, layout, words, octets, verified):  # 
     return _ABSENT, _ABSENT
 
 
-@kernel
-def hash_ids(content, offsets, out):  # type: ignore[no-untyped-def]
+@entry
+def hash_ids(
+    content: NDArray[np.uint8], offsets: NDArray[np.int64], out: NDArray[np.uint64]
+) -> None:
     """Write the hash of each id to ``out`` uint64[n]."""
     for i in range(out.size):
         out[i] = xxh3_64(content, uint64(offsets[i]), uint64(offsets[i + 1]))
 
 
-@kernel
-def copy_ids(content, offsets, rows, out_offsets, out):  # type: ignore[no-untyped-def]
+@entry
+def copy_ids(
+    content: NDArray[np.uint8],
+    offsets: NDArray[np.int64],
+    rows: NDArray[np.int64],
+    out_offsets: NDArray[np.int64],
+    out: NDArray[np.uint8],
+) -> None:
     """Write the ids of ``rows`` int64[m] to ``out`` uint8[…], id i at ``out_offsets[i]``.
 
     Negative rows are skipped.
@@ -377,8 +424,17 @@ def copy_ids(content, offsets, rows, out_offsets, out):  # type: ignore[no-untyp
                 out[at + uint64(byte)] = content[start + uint64(byte)]
 
 
-@kernel
-def scan(queries, begin, k, values, count, died, sequence, out):  # type: ignore[no-untyped-def]
+@entry
+def scan(
+    queries: NDArray[np.uint64],
+    begin: int,
+    k: np.uint64,
+    values: NDArray[np.uint64],
+    count: np.uint64,
+    died: NDArray[np.uint64],
+    sequence: np.uint64,
+    out: Matrix[np.int64],
+) -> tuple[int, int]:
     """Write the slots of ``values[:count]`` within k bits of ``queries[begin:]``, uint64[n].
 
     ``out`` int64[2, m] receives columns of row of the query, slot; all matches of a query or none.

@@ -208,7 +208,7 @@ class Segment:
                 parts.append(self._found(buffers, written))
                 found += written
             if missing != ABSENT:
-                self._check(missing)
+                self._check(int(missing))
             elif begin < count and not written:
                 buffers = _Buffers.of(2 * len(buffers.ranks), len(self._tables))
         if len(buffers.ranks) <= max(buffered, BUFFERED_MATCHES):
@@ -254,14 +254,14 @@ class Segment:
         )  # fmt: skip
         return out
 
-    def _resumed(self, size: int, run: Callable[[int], tuple[int, int]]) -> None:
+    def _resumed(self, size: int, run: Callable[[int], tuple[int, np.uint64]]) -> None:
         """Call a kernel until all rows are done, and verify the blocks that it needs."""
         self._require_whole()
         begin = 0
         while begin < size:
             begin, missing = run(begin)
             if missing != ABSENT:
-                self._check(missing)
+                self._check(int(missing))
 
     def documents_of(self, rank: int) -> range:
         """Return the documents that have the fingerprint of a rank."""

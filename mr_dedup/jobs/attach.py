@@ -172,9 +172,6 @@ class AttachJob(Job, frozen=True, kw_only=True):
                     if edges[0] < edges[1]:
                         yield chunk, clustered.slice(edges[0], edges[1] - edges[0])
 
-    def warm_up(self) -> None:
-        """Do nothing: there are no kernels."""
-
 
 def _count_leading(nodes: NDArray[np.uint64], counters: Counters) -> None:
     counts = np.bincount(

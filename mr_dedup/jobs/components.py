@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from mr_dedup.clusters.components import UnionFind, components
+from mr_dedup.clusters.components import UnionFind
 from mr_dedup.clusters.partitioned_components import (
     MAX_PARTITIONS,
     Links,
@@ -135,10 +135,6 @@ class ComponentsJob(Job, frozen=True, kw_only=True):
                 forest.add(*edges_of(table))
         links = PartitionLinks.of(forest.labels(), key, self.partitions)
         return links, Requests(*np.concatenate(requested, axis=1))
-
-    def warm_up(self) -> None:
-        """Compile and load the kernels."""
-        components(np.zeros(1, np.uint64), np.zeros(1, np.uint64))
 
 
 def unsettled_labels(counters: Mapping[str, int]) -> int:

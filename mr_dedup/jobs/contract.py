@@ -132,9 +132,6 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             reduces[-1] = lambda groups, counters: _written(last(groups, counters), folder)
         return reduces
 
-    def warm_up(self) -> None:
-        """Compile and load what tasks need: called once, before tasks are forked."""
-
     def lines(self, table: pa.Table) -> bytes:
         """Return a table of the result as lines of text."""
         raise NotImplementedError

@@ -15,7 +15,6 @@ import pyarrow as pa
 from mr_dedup.features.feature_counts import (
     Counts,
     count_features,
-    document_frequencies,
     sum_counts,
 )
 from mr_dedup.features.options import FeatureOptions
@@ -50,12 +49,6 @@ class DocumentFrequenciesJob(DocumentJob, frozen=True, kw_only=True):
         """Check the options."""
         if self.min_documents < 1:
             raise ValueError(f"--min-documents must be at least 1, not {self.min_documents}")
-
-    def warm_up(self) -> None:
-        """Compile and load what tasks need."""
-        # so many that tables grow
-        texts = pa.array([" ".join(map(str, range(1 << 16)))], pa.large_string())
-        document_frequencies([texts], self.features)
 
     def map(self, part: TaskInput, counters: Counters) -> Iterator[Keyed]:
         """Yield the counts of one chunk's features, how many documents it has, and its rejects."""

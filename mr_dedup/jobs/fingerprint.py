@@ -71,11 +71,6 @@ class FingerprintJob(DocumentJob, frozen=True, kw_only=True):
         frequencies = read_frequencies(self.keyword_idf)
         return parse_methods(self.methods, frequencies, self.features.normalize)
 
-    def warm_up(self) -> None:
-        """Compile and load what tasks need."""
-        texts = pa.array(["a text"], pa.large_string())
-        simhash(texts, self.features, read_frequencies(self.idf, self.features))
-
     def map(self, part: TaskInput, counters: Counters) -> Iterator[Keyed]:
         """Yield rows of the documents of one chunk, under its number, and its rejects."""
         methods = self.signature_methods()

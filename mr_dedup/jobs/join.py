@@ -21,7 +21,6 @@ from mr_dedup.errors import errors_naming
 from mr_dedup.formats.decimal_kernels import signed_decimals
 from mr_dedup.formats.fingerprint_files import Format
 from mr_dedup.formats.longs import ByteOrder
-from mr_dedup.hamming import search, self_join
 from mr_dedup.hamming.bit_order import BitOrder
 from mr_dedup.hamming.distinct import distinct
 from mr_dedup.hamming.pair_order import in_order
@@ -138,12 +137,6 @@ class JoinJob(Job, frozen=True, kw_only=True):
                 counters["pairs"] += len(pairs)
                 yield key, _table(pairs)
 
-    def warm_up(self) -> None:
-        """Compile and load the kernels."""
-        search.warm_up()
-        self_join.warm_up()
-        format_lines(Pairs.merged([]))
-
     @property
     def _two_corpora(self) -> bool:
         return self.others is not None
@@ -173,7 +166,6 @@ def _sided(table: pa.Table) -> Sided:
     """Return the fingerprints of a table, as an array that may be written to, and their side."""
     (name,) = table.column_names
     side = next(side for side, column in _COLUMN_OF_SIDE.items() if column == name)
-    # numba compiles kernels anew for arrays that may not
     return side, np.array(table[name], dtype=np.uint64)
 
 

@@ -98,9 +98,6 @@ class OrderDecisionsJob(Job, frozen=True, kw_only=True):
             else:
                 yield from _by_chunk(tables)
 
-    def warm_up(self) -> None:
-        """Do nothing: there are no kernels."""
-
 
 def is_size(table: pa.Table) -> bool:
     """Return whether a table has the number of documents of a chunk."""

@@ -140,11 +140,6 @@ class QueryJob(Job, frozen=True, kw_only=True):
             counters["queries_matched"] += matches.left_starts.size
             yield key, _table(matches)
 
-    def warm_up(self) -> None:
-        """Compile and load the kernels."""
-        search.warm_up()
-        format_lines(Pairs.merged([]))
-
     def _plan(
         self,
         corpus_size: int,

@@ -20,8 +20,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from mr_dedup.clusters.components import Labels
-from mr_dedup.clusters.decisions import Decisions, resolve, warm_up
+from mr_dedup.clusters.decisions import Decisions, resolve
 from mr_dedup.clusters.documents import ClusteredDocuments
 from mr_dedup.clusters.keep_policy import KeepPolicy
 from mr_dedup.errors import MrDedupError
@@ -139,14 +138,6 @@ class ResolveJob(DocumentJob, frozen=True, kw_only=True):
     def rows(self) -> ClusteredRows:
         """Which documents are in clusters."""
         return ClusteredRows.read(Path(self.clustered))
-
-    def warm_up(self) -> None:
-        """Compile and load what tasks need."""
-        texts = pa.array(["a text"], pa.large_string())
-        values = simhash(texts, FeatureOptions()).values
-        Labels(values, values).of(values)
-        text_hashes(texts)
-        warm_up()
 
     def map(self, part: TaskInput, counters: Counters) -> Iterator[Keyed]:
         """Yield the clustered documents of one chunk, keyed by their clusters."""

@@ -13,5 +13,4 @@ def fingerprints_in(table: pa.Table) -> NDArray[np.uint64]:
     >>> fingerprints_in(pa.table({"fingerprint": pa.array([5, None, -1], pa.int64())}))
     array([                   5, 18446744073709551615], dtype=uint64)
     """
-    # numba compiles kernels anew for arrays that are read-only
     return np.array(table["fingerprint"].drop_null()).view(np.uint64)

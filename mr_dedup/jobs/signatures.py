@@ -174,13 +174,6 @@ class SignaturesJob(Job, frozen=True, kw_only=True):
             found = match(self._method, whole, first, second)
             yield order[first[found]], order[second[found]]
 
-    def warm_up(self) -> None:
-        """Compile and load the kernels."""
-        keys = np.arange(2, dtype=np.uint64)
-        signatures = Signatures(np.array([0, 2]), keys, np.empty((1, 0), np.uint8))
-        key_rows(signatures, 2)
-        list(connecting_edges(signatures, 1))
-
 
 def _equal_keys(
     table: pa.Table, counters: Counters

@@ -79,11 +79,6 @@ class SimilarPairsJob(DocumentJob, frozen=True, kw_only=True):
         """Which documents are compared with which."""
         return GroupedRows.read(Path(self.grouped))
 
-    def warm_up(self) -> None:
-        """Compile and load what tasks need."""
-        texts = pa.array(["a text", "a text"], pa.large_string())
-        shingle_sets(texts).jaccard(np.zeros(1, np.int64), np.ones(1, np.int64))
-
     def map(self, part: TaskInput, counters: Counters) -> Iterator[Keyed]:
         """Yield the texts of one chunk that are to be compared, keyed by their groups."""
         for texts, rows in self._grouped(part, counters):

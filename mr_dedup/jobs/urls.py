@@ -21,7 +21,7 @@ from mr_dedup.jobs.merging import merged_in_turn
 from mr_dedup.jobs.reading import REJECTED, TaskRejects, chunk_of, local_chunk
 from mr_dedup.jobs.url_rows import UrlRows, from_table, merged, to_table
 from mr_dedup.urls.canonical import UrlForm
-from mr_dedup.urls.digests import digests_of, formed_lines, grouped
+from mr_dedup.urls.digests import digests_of, formed_lines
 
 LIST_FORMAT: Literal["jsonl"] = "jsonl"
 """The format as which lists are cut into chunks: they are lines, like JSON lines."""
@@ -77,11 +77,6 @@ class UrlsJob(Job, frozen=True, kw_only=True):
             counters["distinct_urls"] += len(rows)
             for table in _tables(rows, self.left_urls):
                 yield key, table
-
-    def warm_up(self) -> None:
-        """Compile and load what tasks need."""
-        UrlForm().of(b"http://example.org/")
-        grouped(digests_of([b"a", b"b"]))
 
     def _merged_rows(self, chunk: DocumentChunk, rejects: Rejects) -> Iterator[tuple[UrlRows, int]]:
         """Yield rows of the URLs of a chunk, merged as far as they are buffered, and how many."""

@@ -2,56 +2,39 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TypeVar
 
-from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic
+import numpy as np
 
-from mr_dedup.kernels.llvm import INT64, INT128
+from mr_dedup.kernels.entry import intrinsic
+
+_LLVM = "mr_dedup.kernels.llvm.bits"
+
+N = TypeVar("N", np.uint32, np.uint64)
 
 
-@intrinsic
-def population_count(typing_context: Any, number: Any) -> tuple[Any, Any]:
+@intrinsic(_LLVM)
+def population_count(number: np.uint64) -> np.uint64:
     """Return how many bits of a uint64 are set, uint64."""
-
-    def codegen(context: Any, builder: Any, sig: Any, arguments: Any) -> Any:
-        return builder.ctpop(arguments[0])
-
-    return types.uint64(types.uint64), codegen
+    raise NotImplementedError
 
 
-@intrinsic
-def trailing_zeros(typing_context: Any, number: Any) -> tuple[Any, Any]:
+@intrinsic(_LLVM)
+def trailing_zeros(number: N) -> N:
     """Return the index of the lowest set bit of a uint32 or uint64, in its type.
 
     32 or 64 if the number is 0.
     """
-    kind = types.uint32 if number == types.uint32 else types.uint64
-
-    def codegen(context: Any, builder: Any, sig: Any, arguments: Any) -> Any:
-        return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 0))
-
-    return kind(kind), codegen
+    raise NotImplementedError
 
 
-@intrinsic
-def folded_product(typing_context: Any, one: Any, other: Any) -> tuple[Any, Any]:
+@intrinsic(_LLVM)
+def folded_product(one: np.uint64, other: np.uint64) -> np.uint64:
     """Return the XOR of the two halves of the 128-bit product of two uint64."""
-
-    def codegen(context: Any, builder: Any, sig: Any, arguments: Any) -> Any:
-        product = builder.mul(*(builder.zext(number, INT128) for number in arguments))
-        high = builder.lshr(product, ir.Constant(INT128, 64))
-        return builder.trunc(builder.xor(product, high), INT64)
-
-    return types.uint64(types.uint64, types.uint64), codegen
+    raise NotImplementedError
 
 
-@intrinsic
-def byte_swapped(typing_context: Any, number: Any) -> tuple[Any, Any]:
+@intrinsic(_LLVM)
+def byte_swapped(number: np.uint64) -> np.uint64:
     """Return a uint64 with its bytes in the opposite order."""
-
-    def codegen(context: Any, builder: Any, sig: Any, arguments: Any) -> Any:
-        return builder.bswap(arguments[0])
-
-    return types.uint64(types.uint64), codegen
+    raise NotImplementedError

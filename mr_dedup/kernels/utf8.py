@@ -1,3 +1,4 @@
+# mypy: ignore-errors
 """UTF-8 and Unicode tables, for kernels: decode a character, encode it, look it up.
 
 Reads nothing outside ``content[:end]``, whatever its bytes.
@@ -5,14 +6,14 @@ Reads nothing outside ``content[:end]``, whatever its bytes.
 
 from __future__ import annotations
 
-from numba import uint8, uint64
+from numpy import uint8, uint64
 
-from mr_dedup.kernels.jit import kernel
+from mr_dedup.kernels.entry import kernel
 from mr_dedup.kernels.unsigned import U1, U2, U3, U4, U6, U8, U
 
 
 @kernel
-def decode(content, i, end):  # type: ignore[no-untyped-def]
+def decode(content, i, end):
     """Return the code point at ``content[i]`` and its width in bytes, at most ``end - i``."""
     first = uint64(content[i])
     if first & U(0xF0) == U(0xE0) and i + U3 <= end:
@@ -32,7 +33,7 @@ def decode(content, i, end):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def encode(character, out, o):  # type: ignore[no-untyped-def]
+def encode(character, out, o):
     """Write a code point as UTF-8 to ``out[o:]``; return the end index."""
     if character < U(0x80):
         out[o] = uint8(character)
@@ -54,7 +55,7 @@ def encode(character, out, o):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def table_entry(table, character):  # type: ignore[no-untyped-def]
+def table_entry(table, character):
     """Return the entry of a code point in a table of ``pages`` and ``entries``."""
     page = uint64(table.pages[character >> U8])
     return table.entries[page << U8 | character & U(0xFF)]

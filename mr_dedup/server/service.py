@@ -10,9 +10,6 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from mr_dedup.errors import MrDedupError
-from mr_dedup.files.temporary import temporary_folder
-from mr_dedup.hamming.bit_order import BitOrder
 from mr_dedup.hamming.design import BITS, designs_for
 from mr_dedup.index import http_messages as messages
 from mr_dedup.index.hamming_index import HammingIndex
@@ -20,7 +17,6 @@ from mr_dedup.index.http_messages import matches_by_query, parse_fingerprint, pa
 from mr_dedup.index.protocol import Fingerprints, fingerprint_id
 
 _GIB, _MIB = 1 << 30, 1 << 20
-_WARM_UP_DOCUMENTS = 16
 
 
 @dataclass(frozen=True)
@@ -62,10 +58,6 @@ class UnknownDocumentError(Exception):
     """The index has no document with the id that is to be removed."""
 
 
-class WarmUpError(MrDedupError):
-    """Compiled code could not be loaded in advance; requests are served all the same."""
-
-
 class Service:
     """The operations of a server on an index, safe to call from several threads.
 
@@ -85,41 +77,6 @@ class Service:
             self._fingerprinter = index.made_from.fingerprinter_for(
                 index.features, str(index.folder)
             )
-
-    def warm_up(self) -> None:
-        """Load all compiled code, so that the first request needs no time and no files for it.
-
-        Writes a small index to a temporary directory.
-
-        Raises:
-            WarmUpError: if that fails. The service works all the same, but its first requests may
-                take seconds longer.
-        """
-        count = _WARM_UP_DOCUMENTS
-        fingerprints, ids = np.arange(count, dtype=np.uint64), [f"{n}" for n in range(count)]
-        named, k = self.index.named, self.index.k
-        self.index.query(fingerprints, limit=1)
-        if self._fingerprinter is not None:
-            self._fingerprinter.of(pa.array(["a text"], pa.large_string()))
-        # only segments of skewed values have their bits permuted
-        BitOrder.interleaved().apply(fingerprints)
-        try:
-            with (
-                temporary_folder() as folder,
-                HammingIndex.create(
-                    folder, k=k, named=named, background=False, memory_documents=count // 4
-                ) as index,
-            ):
-                for some in (1, 1, 2, count, 1, count // 4, 2):
-                    index.check_and_add(fingerprints[:some], ids[:some] if named else None)
-                    index.query(fingerprints)
-                    index.remove(ids[some:])
-                index.compact()
-                index.query(fingerprints)
-        except (MrDedupError, OSError) as error:
-            raise WarmUpError(
-                f"the first requests may take seconds longer: compiled code not loaded: {error}"
-            ) from error
 
     def query(self, request: messages.Query) -> messages.Queries:
         """Return the near-duplicates of fingerprints or texts."""

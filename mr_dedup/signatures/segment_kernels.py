@@ -1,3 +1,4 @@
+# mypy: ignore-errors
 """Loops of segment signatures: split texts into segments, and hash these.
 
 Nothing is validated or allocated here: segments.py does both.
@@ -8,14 +9,16 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import uint8, uint32, uint64
+from numpy import uint8, uint32, uint64
 from numpy.typing import NDArray
 
 from mr_dedup.features.shingle_kernels import hash_shingles
+from mr_dedup.features.text_batch import TextBatch
 from mr_dedup.features.token_kernels import Tokens, tokenise
+from mr_dedup.features.unicode_table import UnicodeTable
 from mr_dedup.features.xxh3 import xxh3_64
 from mr_dedup.kernels.bits import folded_product
-from mr_dedup.kernels.jit import kernel
+from mr_dedup.kernels.entry import entry, kernel
 from mr_dedup.kernels.unsigned import ALL_BITS, FACTORS, U0, U1, U2, U
 
 LINES, SENTENCES, CONTENT = range(3)
@@ -63,8 +66,15 @@ class SegmentScratch(NamedTuple):
     lowest: NDArray[np.uint64]
 
 
-@kernel
-def sign_segments(batch, table, rule, scratch, keys, ends):  # type: ignore[no-untyped-def]
+@entry
+def sign_segments(
+    batch: TextBatch,
+    table: UnicodeTable,
+    rule: SegmentRule,
+    scratch: SegmentScratch,
+    keys: NDArray[np.uint64],
+    ends: NDArray[np.uint64],
+) -> None:
     """Write the keys of each text, ascending and distinct, to ``keys``, their end to ends[i + 1].
 
     A text with words but too few distinct segments gets further keys, from a hash of all of it.
@@ -92,7 +102,7 @@ def sign_segments(batch, table, rule, scratch, keys, ends):  # type: ignore[no-u
 
 
 @kernel
-def _hash_content(count, rule, scratch, keys, written):  # type: ignore[no-untyped-def]
+def _hash_content(count, rule, scratch, keys, written):
     """Write the hash of each segment of a text of ``count`` tokens that is split by its content.
 
     A segment starts at a window with a low hash, and ends with the window before which the next
@@ -123,7 +133,7 @@ def _hash_content(count, rule, scratch, keys, written):  # type: ignore[no-untyp
 
 
 @kernel
-def _lowest_hashes(hashes, windows, size, lowest):  # type: ignore[no-untyped-def]
+def _lowest_hashes(hashes, windows, size, lowest):
     """Return the highest of the ``size`` lowest hashes after the first, and how many equal it."""
     kept = U0
     for i in range(U1, windows):
@@ -147,7 +157,7 @@ def _lowest_hashes(hashes, windows, size, lowest):  # type: ignore[no-untyped-de
 
 
 @kernel
-def _hash_units(units, rule, scratch, keys, written):  # type: ignore[no-untyped-def]
+def _hash_units(units, rule, scratch, keys, written):
     """Write the hash of each run of ``length`` units, or of ``segments`` even runs."""
     length = rule.length
     segments = (units + length - U1) // length if length != U0 else min(rule.segments, units)
@@ -164,7 +174,7 @@ def _hash_units(units, rule, scratch, keys, written):  # type: ignore[no-untyped
 
 
 @kernel
-def _find_units(content, begin, end, by_sentences, table, scratch):  # type: ignore[no-untyped-def]
+def _find_units(content, begin, end, by_sentences, table, scratch):
     """Write the lines or sentences with words to the scratch text, tokenised; return their number.
 
     Between two of them is a space.
@@ -187,7 +197,7 @@ def _find_units(content, begin, end, by_sentences, table, scratch):  # type: ign
 
 
 @kernel
-def _end_of_unit(content, begin, end, by_sentences):  # type: ignore[no-untyped-def]
+def _end_of_unit(content, begin, end, by_sentences):
     """Return the end of the line or sentence that starts at ``begin``."""
     for i in range(begin, end):
         byte = content[i]
@@ -205,12 +215,12 @@ def _end_of_unit(content, begin, end, by_sentences):  # type: ignore[no-untyped-
 
 
 @kernel
-def _is_white(byte):  # type: ignore[no-untyped-def]
+def _is_white(byte):
     return byte in (_SPACE, _LINE_END, _TAB, _RETURN)
 
 
 @kernel
-def _is_blank(content, begin, end):  # type: ignore[no-untyped-def]
+def _is_blank(content, begin, end):
     """Return whether a line has only white space from ``begin`` on; False for an unended line."""
     for i in range(begin, end):
         if content[i] == _LINE_END:
@@ -221,7 +231,7 @@ def _is_blank(content, begin, end):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _ends_chinese(content, i, end):  # type: ignore[no-untyped-def]
+def _ends_chinese(content, i, end):
     """Return whether content[i : i + 3] is 。 or ！ or ？."""
     lead = content[i]
     if lead < uint8(0xE3) or i + U2 >= end:
@@ -234,7 +244,7 @@ def _ends_chinese(content, i, end):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _keep_distinct(keys, begin, end):  # type: ignore[no-untyped-def]
+def _keep_distinct(keys, begin, end):
     """Sort keys[begin:end] and remove repeats; return the new end."""
     if end - begin < U2:
         return end

@@ -1,3 +1,4 @@
+# mypy: ignore-errors
 """Loops of methods that hash a list of words: exact, keywords and text profile.
 
 What is hashed of text i is written to ``out[edges[i]:edges[i + 1]]``, ``edges`` uint64[n + 1] with
@@ -12,16 +13,17 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import float32, float64, int32, uint8, uint32, uint64
+from numpy import float32, float64, int32, uint8, uint32, uint64
 from numpy.typing import NDArray
 
 from mr_dedup.features.frequency_kernels import IdfTable, multiply_by_idf
-from mr_dedup.features.shingle_kernels import hash_shingles
+from mr_dedup.features.shingle_kernels import Scratch, hash_shingles
+from mr_dedup.features.text_batch import TextBatch
 from mr_dedup.features.token_kernels import Tokens, copy_text, is_null, tokenise
 from mr_dedup.features.unicode_table import CHARACTER, UnicodeTable
 from mr_dedup.kernels.bits import byte_swapped
+from mr_dedup.kernels.entry import Matrix, entry, kernel
 from mr_dedup.kernels.hash_table import find_row_slot
-from mr_dedup.kernels.jit import kernel
 from mr_dedup.kernels.memory import load64
 from mr_dedup.kernels.unsigned import U0, U1, U2, U8, U10, U
 from mr_dedup.kernels.utf8 import decode, table_entry
@@ -67,8 +69,10 @@ class ProfileRule(NamedTuple):
     rate: float
 
 
-@kernel
-def write_normalised(batch, table, tokens, edges):  # type: ignore[no-untyped-def]
+@entry
+def write_normalised(
+    batch: TextBatch, table: UnicodeTable, tokens: Tokens, edges: NDArray[np.uint64]
+) -> None:
     """Write the joined tokens of each text to ``tokens.text``, which has space for all texts.
 
     Of a text without words, its bytes; of a null, nothing.
@@ -85,8 +89,16 @@ def write_normalised(batch, table, tokens, edges):  # type: ignore[no-untyped-de
         edges[i + 1] = written
 
 
-@kernel
-def write_keywords(batch, rule, scratch, chosen, sketches, out, edges):  # type: ignore[no-untyped-def]
+@entry
+def write_keywords(
+    batch: TextBatch,
+    rule: KeywordRule,
+    scratch: Scratch,
+    chosen: NDArray[np.uint32],
+    sketches: tuple[Matrix[np.uint32], Matrix[np.float32]],
+    out: NDArray[np.uint8],
+    edges: NDArray[np.uint64],
+) -> None:
     """Write the keywords of each text, with a space between two, which no word has.
 
     The heaviest words, those of equal weight in the order of their bytes. ``chosen``
@@ -125,8 +137,14 @@ def write_keywords(batch, rule, scratch, chosen, sketches, out, edges):  # type:
         edges[i + 1] = written
 
 
-@kernel
-def write_profiles(batch, rule, scratch, out, edges):  # type: ignore[no-untyped-def]
+@entry
+def write_profiles(
+    batch: TextBatch,
+    rule: ProfileRule,
+    scratch: Scratch,
+    out: NDArray[np.uint8],
+    edges: NDArray[np.uint64],
+) -> None:
     """Write the profile of each text: the words and their counts, a line each.
 
     Counts are rounded down to multiples of ``rate`` times the highest, rounded, but at least of 2,
@@ -166,7 +184,7 @@ def write_profiles(batch, rule, scratch, out, edges):  # type: ignore[no-untyped
 
 
 @kernel
-def count_words(content, begin, end, table, scratch):  # type: ignore[no-untyped-def]
+def count_words(content, begin, end, table, scratch):
     """Find the distinct words of ``content[begin:end]``, in order; return their number.
 
     Word w is token w of the scratch, hashes[w] its hash, and keys[w] the number of times it occurs.
@@ -195,7 +213,7 @@ def count_words(content, begin, end, table, scratch):  # type: ignore[no-untyped
 
 
 @kernel
-def _choose_heaviest(tokens, weight, count, max_words, chosen):  # type: ignore[no-untyped-def]
+def _choose_heaviest(tokens, weight, count, max_words, chosen):
     """Write the ``max_words`` heaviest of ``count`` words, in order; return their number."""
     _write_prefixes(tokens, count, weight)
     kept, lightest = U0, U0
@@ -220,8 +238,14 @@ def _choose_heaviest(tokens, weight, count, max_words, chosen):  # type: ignore[
     return kept
 
 
-@kernel
-def compare_keywords(first, first_weights, second, second_weights, out):  # type: ignore[no-untyped-def]
+@entry
+def compare_keywords(
+    first: Matrix[np.uint32],
+    first_weights: Matrix[np.float32],
+    second: Matrix[np.uint32],
+    second_weights: Matrix[np.float32],
+    out: NDArray[np.float64],
+) -> None:
     """Write |a - b|**2 / (|a|**2 + |b|**2) of each two rows of weights; NaN if all are 0.
 
     Words uint32[m, n] ascend, weights are float32[m, n]. By a merge, so that the sum is the same
@@ -247,7 +271,7 @@ def compare_keywords(first, first_weights, second, second_weights, out):  # type
 
 
 @kernel
-def _write_prefixes(tokens, count, numbers):  # type: ignore[no-untyped-def]
+def _write_prefixes(tokens, count, numbers):
     """Write the first 8 bytes of each word to numbers[count:], big-endian, padded by 0.
 
     Few words have equal ones. Keywords take half of the time that they take with words compared
@@ -261,7 +285,7 @@ def _write_prefixes(tokens, count, numbers):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _precedes(tokens, one, other):  # type: ignore[no-untyped-def]
+def _precedes(tokens, one, other):
     """Return whether the bytes of a word are before those of another, different word."""
     text, starts, stops = tokens
     i, j = uint64(starts[one]), uint64(starts[other])
@@ -273,7 +297,7 @@ def _precedes(tokens, one, other):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _sorted(tokens, numbers, count, order, other):  # type: ignore[no-untyped-def]
+def _sorted(tokens, numbers, count, order, other):
     """Sort the words in ``order``: larger numbers first, then by bytes.
 
     Merges longer and longer runs into ``other`` and back; returns the one with the result.
@@ -305,7 +329,7 @@ def _sorted(tokens, numbers, count, order, other):  # type: ignore[no-untyped-de
 
 
 @kernel
-def _sort_by_bytes(tokens, chosen, count):  # type: ignore[no-untyped-def]
+def _sort_by_bytes(tokens, chosen, count):
     for rank in range(U1, count):
         word = chosen[rank]
         hole = uint64(rank)
@@ -316,7 +340,7 @@ def _sort_by_bytes(tokens, chosen, count):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _write_sketch(hashes, weight, chosen, words, weights):  # type: ignore[no-untyped-def]
+def _write_sketch(hashes, weight, chosen, words, weights):
     """Write the chosen words, ascending, and their weights to the end of both arrays."""
     first = uint64(words.size - chosen.size)
     for rank in range(uint64(chosen.size)):
@@ -331,7 +355,7 @@ def _write_sketch(hashes, weight, chosen, words, weights):  # type: ignore[no-un
 
 
 @kernel
-def _is_in_profile(tokens, word, rule):  # type: ignore[no-untyped-def]
+def _is_in_profile(tokens, word, rule):
     text, start, stop = tokens.text, uint64(tokens.starts[word]), uint64(tokens.stops[word])
     characters = U0
     i = start
@@ -345,7 +369,7 @@ def _is_in_profile(tokens, word, rule):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _write_word(tokens, word, out, written):  # type: ignore[no-untyped-def]
+def _write_word(tokens, word, out, written):
     for i in range(uint64(tokens.starts[word]), uint64(tokens.stops[word])):
         out[written] = tokens.text[i]
         written += U1
@@ -353,7 +377,7 @@ def _write_word(tokens, word, out, written):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _write_decimal(number, out, written):  # type: ignore[no-untyped-def]
+def _write_decimal(number, out, written):
     size = U1
     rest = number // U10
     while rest != U0:

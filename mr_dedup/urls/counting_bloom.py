@@ -209,7 +209,7 @@ class CountingBloom:
             np.uint64(shape.segment_words),
             np.uint64(shape.counter_bits),
         )
-        self._scratch = tuple(np.empty(shape.hashes, dtype=np.uint64) for _ in range(2))
+        self._scratch = np.empty(shape.hashes, np.uint64), np.empty(shape.hashes, np.uint64)
 
     def may_know(self, digests: Digests) -> NDArray[np.bool_]:
         """Return which digests may be counted, bool[n]; others certainly are not.
@@ -233,7 +233,7 @@ class CountingBloom:
         """
         saturated = np.zeros(self.shape.segments, dtype=bool)
         zeros = kernels.lower_counters(
-            self.words, digests, *self._geometry, *self._scratch, saturated
+            self.words, np.ascontiguousarray(digests), *self._geometry, *self._scratch, saturated
         )
         if zeros:
             raise ValueError(f"digests: {zeros} of their counters were 0: not all were counted")

@@ -1,3 +1,4 @@
+# mypy: ignore-errors
 """Kernels over packed counters: read, increment and decrement those of many digests.
 
 Counters of ``bits`` bits are packed into uint64 words, none across two. The first half of a digest
@@ -8,8 +9,9 @@ validates.
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
-from mr_dedup.kernels.jit import kernel
+from mr_dedup.kernels.entry import Matrix, entry, kernel
 
 _U = np.uint64
 _0, _1, _32, _64 = _U(0), _U(1), _U(32), _U(64)
@@ -18,7 +20,7 @@ _STEP = _U(0x9E3779B97F4A7C15)
 
 
 @kernel
-def _mixed(value):  # type: ignore[no-untyped-def]
+def _mixed(value):
     """Return ``value`` with every bit depending on all of its bits (splitmix64's finalizer)."""
     value = (value ^ (value >> _U(30))) * _U(0xBF58476D1CE4E5B9)
     value = (value ^ (value >> _U(27))) * _U(0x94D049BB133111EB)
@@ -26,13 +28,13 @@ def _mixed(value):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _segment(first, segments):  # type: ignore[no-untyped-def]
+def _segment(first, segments):
     """Return the segment of a digest: the upper half of its first half, scaled to segments."""
     return ((first >> _32) * segments) >> _32
 
 
 @kernel
-def locate(digests, number, segments, segment_words, bits, out_words, out_shifts):  # type: ignore[no-untyped-def]
+def locate(digests, number, segments, segment_words, bits, out_words, out_shifts):
     """Write the word of each counter of a digest, and the bits to shift it by.
 
     Hash 2j and hash 2j + 1 are the lower and the upper 32 bits of the digest's second half plus
@@ -55,8 +57,17 @@ def locate(digests, number, segments, segment_words, bits, out_words, out_shifts
         out_shifts[i] = (((scaled & _LOW) * in_word) >> _32) * bits
 
 
-@kernel
-def all_raised(words, digests, segments, segment_words, bits, at, shifts, out):  # type: ignore[no-untyped-def]
+@entry
+def all_raised(
+    words: NDArray[np.uint64],
+    digests: Matrix[np.uint64],
+    segments: np.uint64,
+    segment_words: np.uint64,
+    bits: np.uint64,
+    at: NDArray[np.uint64],
+    shifts: NDArray[np.uint64],
+    out: NDArray[np.bool_],
+) -> None:
     """Write to ``out`` bool[n] whether all counters of a digest are positive."""
     max_value = (_1 << bits) - _1
     for number in range(digests.shape[0]):
@@ -67,8 +78,16 @@ def all_raised(words, digests, segments, segment_words, bits, at, shifts, out): 
         out[number] = smallest != _0
 
 
-@kernel
-def raise_counters(words, digests, segments, segment_words, bits, at, shifts):  # type: ignore[no-untyped-def]
+@entry
+def raise_counters(
+    words: NDArray[np.uint64],
+    digests: Matrix[np.uint64],
+    segments: np.uint64,
+    segment_words: np.uint64,
+    bits: np.uint64,
+    at: NDArray[np.uint64],
+    shifts: NDArray[np.uint64],
+) -> None:
     """Increment the counters of each digest, but for saturated ones."""
     max_value = (_1 << bits) - _1
     for number in range(digests.shape[0]):
@@ -79,8 +98,17 @@ def raise_counters(words, digests, segments, segment_words, bits, at, shifts):  
                 words[at[i]] = word + (_1 << shifts[i])
 
 
-@kernel
-def lower_counters(words, digests, segments, segment_words, bits, at, shifts, saturated):  # type: ignore[no-untyped-def]
+@entry
+def lower_counters(
+    words: NDArray[np.uint64],
+    digests: Matrix[np.uint64],
+    segments: np.uint64,
+    segment_words: np.uint64,
+    bits: np.uint64,
+    at: NDArray[np.uint64],
+    shifts: NDArray[np.uint64],
+    saturated: NDArray[np.bool_],
+) -> int:
     """Decrement the counters of each digest, but for saturated ones.
 
     Sets ``saturated`` bool[segments] for their segments. Returns the number of counters that were
@@ -102,8 +130,8 @@ def lower_counters(words, digests, segments, segment_words, bits, at, shifts, sa
     return zeros
 
 
-@kernel
-def count_values(words, bits, histogram):  # type: ignore[no-untyped-def]
+@entry
+def count_values(words: NDArray[np.uint64], bits: int, histogram: NDArray[np.uint64]) -> None:
     """Count the counters of each value in ``histogram`` uint64[2**bits]."""
     max_value = (_1 << _U(bits)) - _1
     in_word = _64 // _U(bits)
@@ -113,8 +141,8 @@ def count_values(words, bits, histogram):  # type: ignore[no-untyped-def]
             word >>= _U(bits)
 
 
-@kernel
-def sort_equal_halves(digests, order):  # type: ignore[no-untyped-def]
+@entry
+def sort_equal_halves(digests: Matrix[np.uint64], order: NDArray[np.int64]) -> None:
     """Sort ``order`` int64[n], which sorts digests by their first halves, by the second ones too.
 
     A stable insertion sort: mostly equal digests share a half, and these are in order already.

@@ -11,7 +11,7 @@ from mr_dedup.cli import inspect
 from mr_dedup.cli.main import COMMANDS, _hint, main
 from mr_dedup.errors import OutOfMemoryError
 
-HEAVY = {"numpy", "numba", "zstandard", "xxhash", "mrjob", "tqdm"}
+HEAVY = {"numpy", "zstandard", "xxhash", "mrjob", "tqdm"}
 
 
 def imported(*arguments):

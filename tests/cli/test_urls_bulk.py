@@ -12,10 +12,9 @@ import zstandard
 
 from mr_dedup.cli import urls_bulk
 from mr_dedup.cli.main import main
-from mr_dedup.engines.streaming import RUNNERS
+from mr_dedup.engines.streaming import RUNNERS, engine
 from mr_dedup.errors import MrDedupError
 from mr_dedup.formats.documents import chunks
-from mr_dedup.jobs.urls import UrlsJob
 from mr_dedup.urls.opening import open_filter
 from mr_dedup.urls.rocks_store import RocksStore
 from tests.cli.running import Command
@@ -255,11 +254,11 @@ def test_a_store_that_is_shared_is_refused(tmp_path, capfd):
 def test_long_lists_go_to_several_processes(tmp_path, capfd, monkeypatch):
     """Nobody says where: what one process would take seconds for is for all cores."""
     monkeypatch.setattr(urls_bulk, "_SMALL_BYTES", 100)
-    warmed = []
-    monkeypatch.setattr(UrlsJob, "warm_up", lambda job: warmed.append(1))
+    processes = []
+    monkeypatch.setattr(engine, "load_kernels", lambda: processes.append(1))
     out = tmp_path / "out.tsv"
     for count, wanted in ((2, []), (200, [1])):
         lists = write_visits(tmp_path / "a.txt", visits(count))
         done(capfd, "bulk", lists, "-o", out, "--overwrite")
-        assert warmed == wanted
+        assert processes == wanted
         assert out.read_bytes() == distinct(visits(count))

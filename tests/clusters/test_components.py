@@ -10,9 +10,12 @@ from hypothesis import strategies as st
 
 from mr_dedup.clusters import components_kernels as kernels
 from mr_dedup.clusters.components import Labels, Ranks, UnionFind, components
+from mr_dedup.kernels.compiler import jit
 from tests.clusters.graphs import EXTREMES, chain, labels_of, random_nodes, shapes
 from tests.oracles import signed
 from tests.strategies import FINGERPRINTS
+
+slot_of = jit(kernels.slot_of)
 
 SHAPES = shapes(random.Random(1))
 
@@ -86,7 +89,7 @@ def test_nodes_whose_slots_collide_are_told_apart():
     shift = np.uint64(64 - (count.bit_length() + 1))
     last = (1 << (64 - int(shift))) - 1
     drawn = rng.integers(0, 2**64, 40_000, dtype=np.uint64)
-    colliding = [node for node in drawn.tolist() if kernels.slot_of(np.uint64(node), shift) == last]
+    colliding = [node for node in drawn.tolist() if slot_of(np.uint64(node), shift) == last]
     assert len(colliding) >= count
     pairs = chain(colliding[: count // 2]) + chain(colliding[count // 2 : count])
     assert as_dict(components(*columns_of(pairs))) == labels_of(pairs)

@@ -10,12 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mr_dedup.clusters import decision_kernels
 from mr_dedup.clusters import decisions as decisions_module
 from mr_dedup.clusters.decisions import THRESHOLD, Limits, Reason, resolve
 from mr_dedup.clusters.documents import ClusteredDocuments
 from mr_dedup.clusters.keep_policy import KeepPolicy
-from mr_dedup.features import shingle_set_kernels
 from mr_dedup.features.options import FeatureOptions
 from mr_dedup.features.shingle_sets import MAX_SHINGLES, ShingleSets, shingle_sets
 from tests.clusters.clustered import Page, columns
@@ -501,24 +499,3 @@ def test_misuse_is_named(changes, reason):
 def test_a_limit_of_nothing_is_refused():
     with pytest.raises(ValueError, match="work must be at least 1, not 0"):
         Limits(work=0)
-
-
-def test_after_a_warm_up_nothing_is_left_to_compile():
-    decisions_module.warm_up()
-    kernels = (decision_kernels, shingle_set_kernels)
-    compiled = {
-        f"{module.__name__}.{name}": kernel
-        for module in kernels
-        for name, kernel in vars(module).items()
-        if hasattr(kernel, "signatures")
-    }
-    assert "mr_dedup.clusters.decision_kernels.decide_many" in compiled
-    before = {name: len(kernel.signatures) for name, kernel in compiled.items()}
-    sets = [CROWDS["few phrases"][n] for n in range(100)]
-    read_only = sets_of(sets)
-    for column in (read_only.offsets, read_only.hashes):
-        column.flags.writeable = False
-    resolve(documents_of([0] * 100, range(100)), np.arange(100), read_only, 0.3)
-    read_only.jaccard(np.arange(100), np.arange(100))
-    shingle_sets(pa.array(["a b c"], pa.large_string()), FeatureOptions("characters", 3))
-    assert {name: len(kernel.signatures) for name, kernel in compiled.items()} == before

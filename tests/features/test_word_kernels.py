@@ -18,8 +18,11 @@ from mr_dedup.features.shingle_kernels import ShingleRule, find_features
 from mr_dedup.features.shingles import scratch_for
 from mr_dedup.features.unicode_table import CHARACTER, unicode_table
 from mr_dedup.fingerprints.simhash import simhash
+from mr_dedup.kernels.compiler import jit
 from tests.features import text_oracle
 from tests.strategies import ENCODABLE
+
+find_words = jit(kernels.find_words)
 
 TOTALS = np.arange(4, dtype=np.int32) * 64
 
@@ -32,7 +35,7 @@ def counted(contents, scratch=None, options=None):
     for begin, end in itertools.pairwise(cuts):
         table = table_for(options or FeatureOptions())
         rule = kernels.WordRule(table, TOTALS)
-        occurrences, distinct = kernels.find_words(data, begin, end, rule, scratch)
+        occurrences, distinct = find_words(data, begin, end, rule, scratch)
         hashes = scratch.hashes[:distinct].tolist()
         assert len(set(hashes)) == distinct
         yield int(occurrences), dict(zip(hashes, scratch.weights[:distinct] // 64, strict=True))

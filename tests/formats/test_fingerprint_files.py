@@ -4,8 +4,6 @@ import contextlib
 import gzip
 import os
 import socket
-import subprocess
-import sys
 import tracemalloc
 import zlib
 from pathlib import Path
@@ -618,33 +616,3 @@ def test_identified_batches_may_be_left_before_their_end(tmp_path):
         batches = file.identified(max_count=2)
         assert next(batches)[0].tolist() == VALUES[:2]
         batches.close()
-
-
-# what is imported
-
-
-def test_only_packed_files_need_numba(tmp_path):
-    for ending in (".longs", ".txt", ".longs.gz", ".txt.zst", ".fpz"):
-        write(tmp_path / f"x{ending}", VALUES)
-    program = """
-import sys
-from mr_dedup.formats.fingerprint_files import FingerprintFile
-from mr_dedup.formats.fingerprint_writer import create
-for ending in (".longs", ".txt", ".longs.gz", ".txt.zst"):
-    FingerprintFile.detect(f"x{ending}").read()
-    with create(f"y{ending}"):
-        pass
-print("numba" in sys.modules)
-FingerprintFile.detect("x.fpz").read()
-print("numba" in sys.modules)
-"""
-    path = os.pathsep.join([str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", "")])
-    result = subprocess.run(
-        [sys.executable, "-c", program],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": path},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert result.stdout == "False\nTrue\n"

@@ -14,11 +14,12 @@ import xxhash
 from hypothesis import given
 from hypothesis import strategies as st
 from llvmlite import binding
-from numba import njit, types
+from numba import types
 
 from mr_dedup.errors import FormatError
 from mr_dedup.formats import packed
 from mr_dedup.formats import packed_kernels as kernels
+from mr_dedup.kernels.compiler import jit
 from tests.strategies import EDGES, FINGERPRINTS
 
 MAX = 2**64 - 1
@@ -245,11 +246,10 @@ def test_a_file_on_the_disk(tmp_path):
 def test_kernels_use_the_instructions_they_were_written_for():
     """Decoding is fast only if rows are vectors, and bits are counted by one instruction."""
     u64, words, positions = types.uint64, types.uint64[::1], types.uint32[::1]
-    # compiled afresh: cached code cannot be inspected
-    join = njit(kernels._join_parts.py_func)
+    join = jit(kernels._join_parts)
     join.compile((words, u64, u64, u64, u64, positions, words))
     (joining,) = join.inspect_asm().values()
-    scan = njit(kernels._read_positions.py_func)
+    scan = jit(kernels._read_positions)
     scan.compile((words, u64, u64, u64, positions))
     (scanning,) = scan.inspect_asm().values()
     features = binding.get_host_cpu_features()

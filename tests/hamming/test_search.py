@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from llvmlite import binding
-from numba import njit, types
+from numba import types
 
 from mr_dedup.errors import MrDedupError
 from mr_dedup.hamming import search as search_module
@@ -18,6 +18,7 @@ from mr_dedup.hamming.distinct import distinct
 from mr_dedup.hamming.kernels import Groups, Table
 from mr_dedup.hamming.planner import SIDES, plan, spread_sample
 from mr_dedup.hamming.search import Tables, probe, search
+from mr_dedup.kernels.compiler import jit
 from tests.oracles import flipped, hamming, neighbour, pairs_within
 from tests.strategies import FINGERPRINTS
 
@@ -280,7 +281,7 @@ def test_kernels_use_vector_instructions_where_the_processor_has_them():
     """The scan is only fast if LLVM made one vector operation of each lane operation."""
     features = binding.get_host_cpu_features()
     u64, u32 = types.uint64, types.uint32
-    fresh = njit(search_module.kernels.scan_table.py_func)  # cached code cannot be inspected
+    fresh = jit(search_module.kernels.scan_table)
     hashing = types.NamedTuple((u64, u64, types.none, u64, u64), Hashing)
     table = types.NamedTuple((u32[::1], u32[::1], u32[::1]), Table)
     groups = types.NamedTuple((u64[::1], u32[::1], u32[::1]), Groups)

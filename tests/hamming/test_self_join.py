@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from llvmlite import binding
-from numba import njit, types
+from numba import types
 
 from mr_dedup.errors import MrDedupError
 from mr_dedup.hamming import self_join as self_join_module
@@ -20,6 +20,7 @@ from mr_dedup.hamming.pairs import Pairs
 from mr_dedup.hamming.planner import plan_self, spread_sample
 from mr_dedup.hamming.search import probe
 from mr_dedup.hamming.self_join import Buffer, join_table, pairs_within, self_join
+from mr_dedup.kernels.compiler import jit
 from tests.oracles import flipped, neighbour, pairs_among, signed
 from tests.strategies import FINGERPRINTS
 
@@ -251,11 +252,11 @@ def test_work_that_explodes_is_refused():
 def test_the_kernel_uses_vector_instructions_where_the_processor_has_them(number):
     features = binding.get_host_cpu_features()
     u64, u32 = types.uint64, types.uint32
-    fresh = njit(self_join_module.self_join_kernels.join_parts.py_func)
+    fresh = jit(self_join_module.self_join_kernels.join_parts)
     hashing = types.NamedTuple((u64, u64, types.none, u64, u64), Hashing)
     table = types.NamedTuple((u32[::1], number[::1], u32[::1]), Table)
     arrays = (u64[::1], u64[::1], u64[::1])
-    fresh.compile((*arrays, hashing, table, number, *arrays))
+    fresh.compile((*arrays, hashing, table, u64, *arrays))
     assembly = "".join(fresh.inspect_asm().values())
     if features.get("avx2"):
         assert "ymm" in assembly or "zmm" in assembly

@@ -4,24 +4,25 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numba import njit
 
-from mr_dedup.kernels import bits
+from mr_dedup.kernels.bits import byte_swapped, folded_product, population_count
+from mr_dedup.kernels.bits import trailing_zeros as zeros_of
+from mr_dedup.kernels.compiler import jit
 
 U64 = st.integers(0, 2**64 - 1)
 
 
-@njit
+@jit
 def trailing_zeros(number):
-    return bits.trailing_zeros(number)
+    return zeros_of(number)
 
 
-@njit
+@jit
 def each(one, other):
     return (
-        bits.population_count(one),
-        bits.folded_product(one, other),
-        bits.byte_swapped(one),
+        population_count(one),
+        folded_product(one, other),
+        byte_swapped(one),
     )
 
 

@@ -5,32 +5,40 @@ import string
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numba import njit
 
-from mr_dedup.kernels import byte_blocks, memory
-from mr_dedup.kernels.byte_blocks import BLOCK_BYTES, COPY_BYTES
+from mr_dedup.kernels.byte_blocks import (
+    BLOCK_BYTES,
+    COPY_BYTES,
+    below_mask,
+    copy_block,
+    copy_block_lower,
+    copy_lower,
+    word_mask,
+)
+from mr_dedup.kernels.compiler import jit
+from mr_dedup.kernels.memory import load32, load64
 
 WORD = (string.ascii_letters + string.digits).encode()
 
 
-@njit
+@jit
 def masks(content, start, bound):
     return (
-        byte_blocks.below_mask(content, start, bound),
-        byte_blocks.word_mask(content, start),
+        below_mask(content, start, bound),
+        word_mask(content, start),
     )
 
 
-@njit
+@jit
 def loads(content, start):
-    return memory.load64(content, start), memory.load32(content, start)
+    return load64(content, start), load32(content, start)
 
 
-@njit
+@jit
 def copies(content, start, outs):
-    byte_blocks.copy_block(content, start, outs[0], start)
-    byte_blocks.copy_block_lower(content, start, outs[1], start)
-    byte_blocks.copy_lower(content, start, outs[2], start)
+    copy_block(content, start, outs[0], start)
+    copy_block_lower(content, start, outs[1], start)
+    copy_lower(content, start, outs[2], start)
 
 
 def mask_of(flags):

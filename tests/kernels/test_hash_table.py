@@ -3,15 +3,15 @@
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numba import njit
 
+from mr_dedup.kernels.compiler import jit
 from mr_dedup.kernels.hash_table import find_row_slot, find_slot
 
 SLOTS = 32
 KEYS = st.lists(st.integers(0, 31).map(lambda n: n * 2**59 + n % 5), max_size=SLOTS - 1)
 
 
-@njit
+@jit
 def count(values, keys, counts):
     for value in values:
         slot = find_slot(keys, counts, value)
@@ -19,7 +19,7 @@ def count(values, keys, counts):
         counts[slot] += np.uint8(1)
 
 
-@njit
+@jit
 def number(values, rows, distinct):
     found = np.uint64(0)
     last = np.uint64(rows.size - 1)

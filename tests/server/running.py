@@ -25,7 +25,6 @@ class Running:
     def __init__(self, index, limits=None, token=None, host="127.0.0.1"):
         self.service = Service(index, limits or Limits())
         # as the command does: to compile at a request may take longer than its timeout
-        self.service.warm_up()
         sock = listening_socket(host, 0, token)
         self.port = sock.getsockname()[1]
         self.url = f"http://{host}:{self.port}"

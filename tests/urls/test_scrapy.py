@@ -97,19 +97,6 @@ def test_a_crawl_that_is_stopped_and_resumed_fetches_each_page_once(project):
         assert f"http://localhost:{site.port}/page?b=2&id=600" not in url_filter
 
 
-def test_the_log_of_a_crawl_says_nothing_of_how_kernels_are_compiled(
-    project, monkeypatch, tmp_path
-):
-    """Scrapy logs what every package says at DEBUG."""
-    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "kernels"))
-    with Site(delay_seconds=0).served() as site:
-        log = run(project, site)
-        assert site.fetched == site.all_once
-    assert list((tmp_path / "kernels").rglob("*.nbi"))  # some were compiled
-    assert "[scrapy.core.engine] DEBUG" in log
-    assert "[numba" not in log
-
-
 def test_scrapys_own_filter_fetches_aliases(project):
     """So the crawl of the test above shows something."""
     with Site(delay_seconds=0).served() as site:

@@ -23,7 +23,6 @@ from mr_dedup.engines.reporting import Progress
 from mr_dedup.engines.spark.sessions import (
     SparkSettings,
     is_of_connect,
-    is_on_this_machine,
     open_session,
     spark_errors,
 )
@@ -135,9 +134,6 @@ class SparkEngine:
     def _run(self, job: Job, inputs: Sequence[Input] | Dataset) -> Iterator[JobOutput]:
         session = open_session(self.settings)
         context = session.sparkContext
-        if is_on_this_machine(session):
-            # compiled once, and loaded by all
-            job.warm_up()
         run = _Run(context, type(job).__module__.rpartition(".")[2])
         with self._shipped(job, context) as shipped:
             sent = SentJob.of(job, shipped, self.scratch, run.mistakes, self.cache)

@@ -164,7 +164,7 @@ def _start(settings: SparkSettings) -> Any:
     if settings.archive:
         archives.append(f"{settings.archive}#environment")
     if not is_local:
-        # as files: kernels that are compiled from a zip cannot be cached
+        # as files: the library of compiled kernels cannot be loaded from a zip
         archives.append(f"{package_archive()}#{PACKAGE}")
         for name, value in PROCESS_VARIABLES.items():
             options.setdefault(f"spark.executorEnv.{name}", value)

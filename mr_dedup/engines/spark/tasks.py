@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import fcntl
 import gc
 import importlib
 import itertools
@@ -106,23 +105,7 @@ def _job_of(name: str, options: bytes, shipped: tuple[tuple[str, str], ...]) -> 
         files = {field: SparkFiles.get(file) for field, file in shipped}
         job = msgspec.structs.replace(job, **files)
     found: Job = job
-    _warm_up(found, name)
     return found
-
-
-def _warm_up(job: Job, name: str) -> None:
-    """Compile the kernels of a job once on an executor, while its other workers wait."""
-    from pyspark import SparkFiles
-
-    folder = Path(SparkFiles.getRootDirectory())
-    done = folder / f"mr-dedup-{name.rpartition(':')[2]}.warm"
-    if done.exists():
-        return
-    with (folder / "mr-dedup-kernels.lock").open("wb") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not done.exists():
-            job.warm_up()
-            done.touch()
 
 
 @dataclass(frozen=True)

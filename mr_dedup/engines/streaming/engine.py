@@ -25,6 +25,7 @@ from mr_dedup.engines.streaming.table_lines import encode, read_tables
 from mr_dedup.errors import MrDedupError
 from mr_dedup.formats.table_bytes import sliced
 from mr_dedup.jobs.contract import Counters, Job, Keyed
+from mr_dedup.kernels.library import load_kernels
 from mr_dedup.storage.scratch import ScratchSettings
 from mr_dedup.storage.uris import endings_of, joined
 from mr_dedup.storage.writing import remove
@@ -90,7 +91,7 @@ class StreamingEngine:
         """Run ``job``; see Engine.run. It has ended when its output is yielded."""
         stays = self.cluster is not None and self.cluster.output_dir is not None
         if self.runner == "local":
-            job.warm_up()
+            load_kernels()  # once, before tasks are forked
         with tempfile.TemporaryDirectory(prefix="job-", dir=self.staging) as name:
             folder = Path(name)
             options = [*self._options(job, folder), *(["--as-lines"] if stays else [])]

@@ -67,9 +67,9 @@ is_whole() {
         [ -e "$1/$file" ] || exit 1
     done
 }
-# numba finds compiled kernels again only where the source has the path it had: a fixed one
+# Python keeps its bytecode for the next task beside the sources: at a path that stays
 code=$PWD/$CODE
-cache=${NUMBA_CACHE_DIR:-/tmp/mr_dedup-$(id -u)}
+cache=${MR_DEDUP_CACHE_DIR:-/tmp/mr_dedup-$(id -u)}
 if mkdir -p -m 700 "$cache" 2>/dev/null && [ -O "$cache" ] && [ -w "$cache" ]; then
     copy=$cache/code-$DIGEST
     if ! is_whole "$copy" && new=$(mktemp -d "$cache/new-XXXXXX"); then
@@ -80,10 +80,8 @@ if mkdir -p -m 700 "$cache" 2>/dev/null && [ -O "$cache" ] && [ -w "$cache" ]; t
         rm -rf "$new.old"
     fi
     ! is_whole "$copy" || code=$copy
-else
-    cache=$PWD/numba
+    export MR_DEDUP_CACHE_DIR="$cache"
 fi
-export NUMBA_CACHE_DIR="$cache"
 export PYTHONPATH="$code:$PWD/$ENVIRONMENT${PYTHONPATH:+:$PYTHONPATH}"
 """
 

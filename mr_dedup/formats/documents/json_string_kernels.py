@@ -1,13 +1,15 @@
+# mypy: ignore-errors
 """The loop that decodes JSON strings which follow one another."""
 
 from __future__ import annotations
 
 import numpy as np
-from numba import uint8, uint64
+from numpy import uint8, uint64
+from numpy.typing import NDArray
 
 from mr_dedup.kernels.bits import trailing_zeros
 from mr_dedup.kernels.byte_blocks import BLOCK_BYTES, below_mask, copy_block, equal_mask
-from mr_dedup.kernels.jit import kernel
+from mr_dedup.kernels.entry import entry, kernel
 from mr_dedup.kernels.unsigned import U0, U1, U2, U4, U6, U10, U
 from mr_dedup.kernels.utf8 import encode
 
@@ -26,8 +28,13 @@ for _letter, _character in zip('"\\/bfnrt', '"\\/\b\f\n\r\t', strict=True):
 _NO_UNIT = ~U0
 
 
-@kernel
-def decode_strings(content, size, texts, offsets):  # type: ignore[no-untyped-def]
+@entry
+def decode_strings(
+    content: NDArray[np.uint8],
+    size: np.uint64,
+    texts: NDArray[np.uint8],
+    offsets: NDArray[np.int64],
+) -> bool:
     """Decode the n JSON strings content[:size]; return whether there are n, all of them sound.
 
     ``texts`` uint8[size + BLOCK_BYTES] and ``offsets`` int64[n + 1] get what they stand for.
@@ -48,7 +55,7 @@ def decode_strings(content, size, texts, offsets):  # type: ignore[no-untyped-de
 
 
 @kernel
-def _decode_string(content, i, texts, o):  # type: ignore[no-untyped-def]
+def _decode_string(content, i, texts, o):
     """Decode a string from behind its first quote on; return where it and its text end, or 0."""
     while True:
         copy_block(content, i, texts, o)
@@ -83,7 +90,7 @@ def _decode_string(content, i, texts, o):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _code_unit(content, i):  # type: ignore[no-untyped-def]
+def _code_unit(content, i):
     """Return the 16 bits that are escaped at content[i], _NO_UNIT if none are."""
     if content[i] != _BACKSLASH or content[i + U1] != _U:
         return _NO_UNIT

@@ -37,10 +37,10 @@ class Ended:
 class Nodes:
     """The commands that nodes have, and the processes that run on them."""
 
-    def __init__(self, folder: Path, s3_url: str, kernels: Path) -> None:
+    def __init__(self, folder: Path, s3_url: str, cache: Path) -> None:
         self.folder = folder
         self._s3_url = s3_url
-        self._kernels = kernels
+        self._cache = cache
         self._running: set[subprocess.Popen[bytes]] = set()
         self._lock = threading.Lock()
         self._stopped = False
@@ -53,8 +53,7 @@ class Nodes:
             "HOME": str(self.folder),
             "LANG": "C.UTF-8",
             "MR_DEDUP_TEST_S3": self._s3_url,
-            # compiled kernels outlast a cluster, so that only the first job compiles them
-            "NUMBA_CACHE_DIR": str(self._kernels),
+            "MR_DEDUP_CACHE_DIR": str(self._cache),
         }
 
     def run(

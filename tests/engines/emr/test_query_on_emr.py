@@ -71,7 +71,7 @@ def test_by_default_nodes_are_set_up_with_what_mr_dedup_needs(
     (cluster,) = client.clusters
     (said,) = cluster.logs.glob("node/*/bootstrap-actions/1/stderr")
     assert "dnf install -y python3.11 python3.11-pip: nothing to do" in said.read_text()
-    for package in ("numpy", "numba", "xxhash", "mrjob"):
+    for package in ("numpy", "pyarrow", "xxhash", "mrjob"):
         assert f"Requirement already satisfied: {package}" in said.read_text()
     assert cluster.role == "EMR_EC2_DefaultRole"
     assert cluster.service_role == "EMR_DefaultRole"

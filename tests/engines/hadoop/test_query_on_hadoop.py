@@ -98,7 +98,8 @@ def test_settings_reach_the_job(client, corpus, queries, tmp_path):
     conf = tmp_path / "mrjob.conf"
     conf.write_text(
         "runners: {hadoop: {jobconf: {mapreduce.job.priority: LOW}, "
-        "cmdenv: {NUMBA_CACHE_DIR: %s}, setup: ['echo set up > set-up']}}\n" % (tmp_path / "numba")
+        "cmdenv: {MR_DEDUP_CACHE_DIR: %s}, setup: ['echo set up > set-up']}}\n"
+        % (tmp_path / "cache")
     )
     client.query(
         *corpus.split(1), "--queries", queries, "-c", conf, "--task-memory", "1GB",
@@ -109,7 +110,7 @@ def test_settings_reach_the_job(client, corpus, queries, tmp_path):
     properties = client.cluster.properties(job["id"])
     assert properties["mapreduce.job.priority"] == "LOW"
     assert properties["mapreduce.map.memory.mb"] == "1024"
-    assert list((tmp_path / "numba").glob("hamming_*/*.nbc"))
+    assert list((tmp_path / "cache").glob("code-*/mr_dedup"))
 
 
 @pytest.fixture(scope="session")

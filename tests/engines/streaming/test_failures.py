@@ -59,8 +59,8 @@ def test_reports_are_told_from_one_another():
          "2 on hdfs:///c/x.longs: numpy.exceptions.AxisError: two lines (search.py:17)", True),
         ("OSError: [Errno 28] No space left on device",
          "map task 2 on hdfs:///c/x.longs on node-7: OSError: [Errno 28] No space left", False),
-        ("ModuleNotFoundError: No module named 'numba'",
-         "the Python of the node node-7: No module named 'numba'; install mr-dedup there", False),
+        ("ModuleNotFoundError: No module named 'pyarrow'",
+         "the Python of the node node-7: No module named 'pyarrow'; install mr-dedup there", False),
         ("SyntaxError: invalid syntax", "on node-7: SyntaxError: invalid syntax", False),
     ],
 )  # fmt: skip

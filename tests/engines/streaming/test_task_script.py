@@ -55,7 +55,7 @@ def run(node, *command, manifest=None, shell="sh", **environment):
         cwd=work,
         env={
             **os.environ,
-            "NUMBA_CACHE_DIR": str(node / "cache"),
+            "MR_DEDUP_CACHE_DIR": str(node / "cache"),
             "mapreduce_task_attempt_id": "attempt_1_2_m_000003_0",
             "NM_HOST": "node-7",
             **environment,
@@ -201,8 +201,8 @@ def test_a_file_that_is_split_can_be_had_as_a_whole(node):
     assert "MrDedupError: cannot be fetched as a whole: cp: " in done.stderr
 
 
-def test_the_package_has_one_place_whatever_the_task(node):
-    show = python("import mr_dedup, os; print(mr_dedup.__file__, os.environ['NUMBA_CACHE_DIR'])")
+def test_the_package_has_one_path_whatever_the_task(node):
+    show = python("import mr_dedup, os; print(mr_dedup.__file__, os.environ['MR_DEDUP_CACHE_DIR'])")
     for _ in range(2):
         done = run(node, *show)
         place = node / "cache" / "code-d1" / "mr_dedup" / "__init__.py"
@@ -210,9 +210,9 @@ def test_the_package_has_one_place_whatever_the_task(node):
     assert [path.name for path in (node / "cache").iterdir()] == ["code-d1"]
 
 
-def test_without_a_place_to_keep_it_the_package_still_runs(node):
+def test_without_a_cache_the_package_still_runs(node):
     show = python("import mr_dedup; print(mr_dedup.__file__)")
-    done = run(node, *show, NUMBA_CACHE_DIR="/proc/none")
+    done = run(node, *show, MR_DEDUP_CACHE_DIR="/proc/none")
     assert done.stdout == f"{node / 'work folder' / CODE / 'mr_dedup' / '__init__.py'}\n"
 
 

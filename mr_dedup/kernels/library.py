@@ -1,0 +1,360 @@
+"""The compiled library: choose the one for this processor, load it, call its functions.
+
+Wheels contain a library for each target in the directory ``libraries``. A checkout has none: the
+first entry that is called there has all compiled for this processor, once, and kept in the user's
+cache until a source changes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import fcntl
+import functools
+import hashlib
+import json
+import os
+import platform
+import re
+import stat
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Iterator, Mapping, Set
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from mr_dedup.errors import MrDedupError
+
+_PACKAGE = Path(__file__).parents[1]
+
+LIBRARIES = Path(__file__).parent / "libraries"
+"""Where a wheel has them."""
+
+
+class Target(NamedTuple):
+    """Processors that one library is compiled for.
+
+    Attributes:
+        triple: LLVM's name of the machine and its system.
+        cpu: LLVM's name of the processor.
+        features: Further ones, as LLVM spells them.
+        flags: What /proc/cpuinfo lists of each such processor.
+        linker: A command that links as cc does.
+    """
+
+    triple: str
+    cpu: str
+    features: str
+    flags: frozenset[str]
+    linker: str
+
+
+_X86, _ARM = "x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu"
+
+_V2 = frozenset(["cx16", "lahf_lm", "popcnt", "sse4_1", "sse4_2", "ssse3"])
+_V3 = _V2 | frozenset(["abm", "avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "movbe"])
+_V4 = _V3 | frozenset(["avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"])
+_POPCNT = frozenset(["avx512_bitalg", "avx512_vpopcntdq", "avx512_vbmi2", "avx512vbmi"])
+
+TARGETS = {
+    "x86-64-v4-vpopcnt": Target(
+        _X86, "x86-64-v4", "+avx512bitalg,+avx512vpopcntdq,+avx512vbmi2,+avx512vbmi",
+        _V4 | _POPCNT, "cc",
+    ),
+    "x86-64-v4": Target(_X86, "x86-64-v4", "", _V4, "cc"),
+    "x86-64-v3": Target(_X86, "x86-64-v3", "", _V3, "cc"),
+    "x86-64-v2": Target(_X86, "x86-64-v2", "", _V2, "cc"),
+    "aarch64": Target(_ARM, "generic", "", frozenset(), "aarch64-linux-gnu-gcc"),
+}  # fmt: skip
+"""By name, the fastest first. Of 32 distances at once the first makes two instructions."""
+
+
+def targets_for(machine: str, flags: Set[str]) -> list[str]:
+    """Return the names of the targets that a processor runs, the fastest first.
+
+    Args:
+        machine: As ``uname -m`` names it.
+        flags: What /proc/cpuinfo lists of an x86-64 processor.
+
+    Raises:
+        MrDedupError: There are none.
+
+    Example:
+        >>> targets_for("aarch64", set())
+        ['aarch64']
+    """
+    found = [
+        name
+        for name, target in TARGETS.items()
+        if target.triple.startswith(f"{machine}-") and target.flags <= flags
+    ]
+    if not found:
+        raise MrDedupError(
+            f"this processor is not supported: {machine}; required are aarch64, or x86_64 with"
+            " SSE 4.2 and POPCNT"
+        )
+    return found
+
+
+def _targets_here() -> list[str]:
+    flags: Set[str] = frozenset()
+    with open("/proc/cpuinfo", encoding="ascii", errors="replace") as lines:
+        for line in lines:
+            if line.startswith("flags"):
+                flags = frozenset(line.split())
+                break
+    return targets_for(platform.machine(), flags)
+
+
+class Library(NamedTuple):
+    """The compiled functions: where they are, and how each is called.
+
+    Attributes:
+        path: The file.
+        loaded: What it exports.
+        functions: The description of each by its name.
+    """
+
+    path: Path
+    loaded: ctypes.CDLL
+    functions: Mapping[str, Any]
+
+
+class Function:
+    """A compiled function, called with a tuple of arguments."""
+
+    def __init__(self, library: ctypes.CDLL, name: str, description: Mapping[str, Any]) -> None:
+        self._name = name
+        self._parameters = [_parameter(each) for each in description["parameters"]]
+        self._results = description["results"]
+        self._is_tuple = description["is_tuple"]
+        self._variants = {
+            key: getattr(library, symbol) for key, symbol in description["variants"].items()
+        }
+
+    def __call__(self, arguments: tuple[Any, ...]) -> Any:
+        """Return the results; see ``entry.Entry``."""
+        slots: list[int] = []
+        chosen: list[str] = []
+        try:
+            for put, value in zip(self._parameters, arguments, strict=True):
+                put(value, slots, chosen)
+        except (AttributeError, TypeError, ValueError) as error:
+            raise TypeError(f"{self._name}: {error}") from error
+        function = self._variants[" ".join(chosen)]
+        count = max(len(slots), len(self._results), 1)
+        space = (ctypes.c_uint64 * count)(*slots)
+        if function(ctypes.byref(space)):
+            raise MemoryError(f"{self._name}: out of memory")
+        if not self._results:
+            return None
+        values = tuple(_READ[kind](space, i) for i, kind in enumerate(self._results))
+        return values if self._is_tuple else values[0]
+
+
+Put = Callable[[Any, list[int], list[str]], None]
+
+
+def _parameter(layout: Mapping[str, Any]) -> Put:
+    """Return a function that appends a value's slots, and its type where that varies."""
+    if "tuple" in layout:
+        return functools.partial(_put_tuple, [_parameter(each) for each in layout["tuple"]])
+    if "array" in layout:
+        dtypes = {np.dtype(name): name for name in layout["array"]}
+        return functools.partial(_put_array, dtypes, layout["dimensions"], len(dtypes) > 1)
+    return functools.partial(_put_number, layout["number"], layout.get("optional", False))
+
+
+def _put_tuple(fields: list[Put], value: Any, slots: list[int], chosen: list[str]) -> None:
+    for put, each in zip(fields, value, strict=True):
+        put(each, slots, chosen)
+
+
+def _put_array(
+    dtypes: Mapping[np.dtype[Any], str], dimensions: int, varies: bool,
+    array: Any, slots: list[int], chosen: list[str],
+) -> None:  # fmt: skip
+    name = dtypes.get(array.dtype)
+    if name is None or array.ndim != dimensions or not array.flags.c_contiguous:
+        raise TypeError(
+            f"expected a contiguous array of {' or '.join(dtypes.values())} with {dimensions}"
+            f" dimensions, got {array.dtype} with shape {array.shape} and strides {array.strides}"
+        )
+    slots.append(array.ctypes.data)
+    slots.extend(array.shape)
+    if varies:
+        chosen.append(name)
+
+
+def _put_number(
+    kind: str, is_optional: bool, value: Any, slots: list[int], chosen: list[str]
+) -> None:
+    if is_optional:
+        chosen.append("none" if value is None else kind)
+        if value is None:
+            return
+    if kind == "float64":
+        slots.append(int(np.float64(value).view(np.uint64)))
+    else:
+        # ctypes takes the lowest 64 bits
+        slots.append(int(value))
+
+
+def _read_float(space: Any, i: int) -> float:
+    return ctypes.c_double.from_buffer(space, 8 * i).value
+
+
+def _read_signed(space: Any, i: int) -> int:
+    return ctypes.c_int64.from_buffer(space, 8 * i).value
+
+
+_READ: dict[str, Callable[[Any, int], Any]] = {
+    "float64": _read_float,
+    "bool": lambda space, i: bool(space[i]),
+    "int64": _read_signed,
+    "uint64": lambda space, i: np.uint64(space[i]),
+}
+
+
+_LOADING = threading.Lock()
+
+
+def functions_of(module: str) -> Mapping[str, Function]:
+    """Return the compiled functions of a module by name; compile all if none are there yet."""
+    library = load_kernels()
+    return {
+        name.removeprefix(f"{module}."): Function(library.loaded, name, description)
+        for name, description in library.functions.items()
+        if name.rpartition(".")[0] == module
+    }
+
+
+def load_kernels() -> Library:
+    """Load the library of this processor, or return it if it is loaded.
+
+    Raises:
+        MrDedupError: There is none for this processor, and none could be compiled.
+    """
+    with _LOADING:
+        return _load()
+
+
+@functools.cache
+def _load() -> Library:
+    folder = library_folder()
+    path = next(path for name in _targets_here() if (path := folder / f"{name}.so").exists())
+    try:
+        manifest = json.loads((folder / "kernels.json").read_text())
+        if hashlib.sha256(path.read_bytes()).hexdigest() != manifest["libraries"][path.stem]:
+            raise ValueError(f"the checksum of {path.name} is wrong")
+        return Library(path, ctypes.CDLL(os.fspath(path)), manifest["functions"])
+    except (OSError, ValueError, KeyError) as error:
+        raise MrDedupError(f"{folder}: damaged, install mr-dedup again: {error}") from error
+
+
+def library_folder() -> Path:
+    """Return a directory with a library that this processor runs; compile it if there is none.
+
+    Raises:
+        MrDedupError: There is none for this processor, and none could be compiled.
+    """
+    names = _targets_here()
+    if any((LIBRARIES / f"{name}.so").exists() for name in names):
+        return LIBRARIES
+    return _compiled_here(names[0])
+
+
+def _compiled_here(target: str) -> Path:
+    """Return a directory with a library for ``target``, made of the present sources."""
+    caches = list(_caches())
+    name = f"{sources_digest()}-{target}"
+    for cache in caches:
+        if _is_safe(cache) and (cache / name).is_dir():
+            return cache / name
+    for cache in caches:
+        with contextlib.suppress(OSError):
+            cache.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if _is_safe(cache) and os.access(cache, os.W_OK | os.X_OK):
+            _compile(cache / name, target)
+            return cache / name
+    raise MrDedupError(f"compiled kernels can be kept in none of {', '.join(map(str, caches))}")
+
+
+def _caches() -> Iterator[Path]:
+    """Yield the directories where compiled libraries may be.
+
+    That of MR_DEDUP_CACHE_DIR, the user's cache, and one for temporary files: the others may be
+    read-only, in an account without a home.
+    """
+    chosen = os.environ.get("MR_DEDUP_CACHE_DIR")
+    if chosen:
+        yield Path(chosen)
+    home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")  # noqa: PTH111 (without a home Path raises)
+    yield Path(home) / "mr_dedup" / "kernels"
+    yield Path(tempfile.gettempdir()) / f"mr_dedup-kernels-{os.getuid()}"
+
+
+def _is_safe(folder: Path) -> bool:
+    """Return whether only this user can write to a directory, whose content is executed."""
+    try:
+        status = folder.lstat()
+    except OSError:
+        return False
+    ours = status.st_uid in (os.getuid(), 0) and not status.st_mode & 0o022
+    return ours and stat.S_ISDIR(status.st_mode)
+
+
+def _compile(folder: Path, target: str) -> None:
+    """Compile all kernels in a process of its own; one at a time of all that want the same."""
+    with (folder.parent / f"{folder.name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if folder.is_dir():
+            return
+        if sys.stderr.isatty():
+            print("compiling kernels for this processor, once", file=sys.stderr)
+        with tempfile.TemporaryDirectory(dir=folder.parent) as made:
+            paths = os.pathsep.join([str(_PACKAGE.parent), *filter(None, sys.path)])
+            done = subprocess.run(
+                [sys.executable, "-m", "mr_dedup.kernels.compiler", f"{made}/library", target],
+                env={**os.environ, "PYTHONPATH": paths}, stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False,
+            )  # fmt: skip
+            if done.returncode != 0:
+                reason = done.stdout.strip().rpartition("\n")[2]
+                raise MrDedupError(
+                    f"compiled kernels are missing, and compiling them failed: {reason}"
+                )
+            Path(made, "library").rename(folder)
+
+
+def kernel_sources(package: Path) -> list[Path]:
+    """Return the modules of a package that its kernels are compiled from.
+
+    Those that import what marks kernels, and all of the package that these import.
+    """
+    imports = re.compile(rb"^\s*(?:from|import) " + package.name.encode() + rb"\.([\w.]+)", re.M)
+    marks = re.compile(rb"^from [\w.]+\.kernels\.entry import", re.M)
+    contents = {path: path.read_bytes() for path in package.rglob("*.py")}
+    by_name = {path.relative_to(package).with_suffix("").as_posix(): path for path in contents}
+    found: set[Path] = set()
+    left = [path for path, content in contents.items() if marks.search(content)]
+    left += (package / "kernels").rglob("*.py")
+    while left:
+        path = left.pop()
+        if path not in found:
+            found.add(path)
+            names = imports.findall(contents[path])
+            left += filter(None, (by_name.get(name.decode().replace(".", "/")) for name in names))
+    return sorted(found)
+
+
+def sources_digest(package: Path = _PACKAGE) -> str:
+    """Return 16 characters that differ when a source of kernels does."""
+    digest = hashlib.sha256()
+    for path in kernel_sources(package):
+        digest.update(hashlib.sha256(path.read_bytes()).digest())
+    return digest.hexdigest()[:16]

@@ -1,0 +1,57 @@
+"""Compile the kernels into wheels; all else is in setup.cfg.
+
+A wheel has the libraries of all processors of its platform. MR_DEDUP_TARGETS, names separated by
+spaces, chooses others, so that a machine makes the wheel of another:
+
+    MR_DEDUP_TARGETS=aarch64 python -m build --wheel \\
+        -C--build-option=--plat-name=manylinux2014_aarch64
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+import sys
+from pathlib import Path
+
+from setuptools import setup
+from setuptools.command.bdist_wheel import bdist_wheel
+from setuptools.command.build_py import build_py
+
+ROOT = Path(__file__).parent
+
+
+class BuildWithKernels(build_py):
+    """Copy the sources and compile the kernels; an editable install compiles them when used."""
+
+    def run(self) -> None:
+        """Run the command."""
+        super().run()
+        if not self.editable_mode:
+            targets = os.environ.get("MR_DEDUP_TARGETS", platform.machine().replace("_", "-"))
+            folder = Path(self.build_lib) / "mr_dedup" / "kernels" / "libraries"
+            subprocess.run(
+                [sys.executable, "-m", "mr_dedup.kernels.compiler", folder, *targets.split()],
+                env={**os.environ, "PYTHONPATH": str(ROOT)},
+                check=True,
+            )
+
+
+class PlatformWheel(bdist_wheel):
+    """A wheel for one platform and any Python: its libraries do not use Python."""
+
+    def finalize_options(self) -> None:
+        """Name the platform, unless an option does: the libraries need glibc 2.14."""
+        super().finalize_options()
+        self.root_is_pure = False
+        if self.plat_name.startswith("linux_"):
+            self.plat_name = self.plat_name.replace("linux_", "manylinux2014_", 1)
+        self.plat_name_supplied = True
+
+    def get_tag(self) -> tuple[str, str, str]:
+        """Return the tags of interpreter, ABI and platform."""
+        return "py3", "none", self.plat_name
+
+
+setup(cmdclass={"build_py": BuildWithKernels, "bdist_wheel": PlatformWheel})
