@@ -31,14 +31,22 @@ test: $(VENV)/.spark-ready ## run all tests but those on Hadoop, of minutes on E
 thorough-test: $(VENV)/.spark-ready ## the same with ten times as many random examples, other ones each time
 	HYPOTHESIS_PROFILE=thorough $(BIN)/python -m pytest $(PARALLEL)
 
+wheel: $(READY) ## build the wheel, with compiled kernels for all processors of this platform (a minute)
+	rm -rf build dist/*.whl
+	$(BIN)/python -m build --wheel --no-isolation --outdir dist
+	$(BIN)/python -m twine check --strict dist/*.whl
+
+arm64-test: $(READY) ## compare the kernels of aarch64 with those of x86-64, under QEMU (Debian, as root)
+	folder=$$(mktemp -d) && $(BIN)/python -m tests.kernels.arm64 $$folder/arm64 && rm -r $$folder
+
 $(VENV)/.smoke-ready: setup.cfg pyproject.toml
 	$(PYTHON) -m venv $(VENV)
-	$(INSTALL) -e '.[urls,server]'
+	$(INSTALL) "$$(ls dist/*.whl)[urls,server]"
 	touch $@
 
 smoke-setup: $(VENV)/.smoke-ready
 
-smoke: $(VENV)/.smoke-ready ## run every command once (PYTHON=python3.13 VENV=.venv313 make smoke)
+smoke: $(VENV)/.smoke-ready ## run every command of the wheel once (PYTHON=python3.13 VENV=.venv313 make smoke)
 	$(BIN)/python tests/smoke.py
 
 kill-test: $(READY) ## kill dedup, writers of URLs and of an index at random moments, load a server (minutes)
@@ -112,4 +120,4 @@ clean: ## remove what these commands made
 	rm -rf $(VENV) .uv build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -prune -exec rm -rf {} +
 
-.PHONY: help setup demo test same-results thorough-test smoke-setup smoke kill-test browser-setup browser-test hadoop-up hadoop-down hadoop-test emr-test hadoop-smoke spark-setup spark-test spark-smoke lint examples bench-setup bench bench-quick clean
+.PHONY: help setup demo test same-results thorough-test wheel arm64-test smoke-setup smoke kill-test browser-setup browser-test hadoop-up hadoop-down hadoop-test emr-test hadoop-smoke spark-setup spark-test spark-smoke lint examples bench-setup bench bench-quick clean

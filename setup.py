@@ -10,16 +10,24 @@ spaces, chooses others, so that a machine makes the wheel of another:
 from __future__ import annotations
 
 import os
-import platform
 import subprocess
 import sys
 from pathlib import Path
+from platform import machine
 
-from setuptools import setup
+from setuptools import Distribution, setup
 from setuptools.command.bdist_wheel import bdist_wheel
 from setuptools.command.build_py import build_py
 
 ROOT = Path(__file__).parent
+
+
+class PlatformDistribution(Distribution):
+    """Files of one platform: setuptools would call those of a package without extensions pure."""
+
+    def has_ext_modules(self) -> bool:
+        """Return that there is compiled code."""
+        return True
 
 
 class BuildWithKernels(build_py):
@@ -29,7 +37,7 @@ class BuildWithKernels(build_py):
         """Run the command."""
         super().run()
         if not self.editable_mode:
-            targets = os.environ.get("MR_DEDUP_TARGETS", platform.machine().replace("_", "-"))
+            targets = os.environ.get("MR_DEDUP_TARGETS", machine().replace("_", "-"))
             folder = Path(self.build_lib) / "mr_dedup" / "kernels" / "libraries"
             subprocess.run(
                 [sys.executable, "-m", "mr_dedup.kernels.compiler", folder, *targets.split()],
@@ -44,9 +52,10 @@ class PlatformWheel(bdist_wheel):
     def finalize_options(self) -> None:
         """Name the platform, unless an option does: the libraries need glibc 2.14."""
         super().finalize_options()
-        self.root_is_pure = False
-        if self.plat_name.startswith("linux_"):
-            self.plat_name = self.plat_name.replace("linux_", "manylinux2014_", 1)
+        platform = self.plat_name.replace("-", "_")
+        if platform.startswith("linux_"):
+            platform = f"manylinux2014_{platform.removeprefix('linux_')}"
+        self.plat_name = platform
         self.plat_name_supplied = True
 
     def get_tag(self) -> tuple[str, str, str]:
@@ -54,4 +63,7 @@ class PlatformWheel(bdist_wheel):
         return "py3", "none", self.plat_name
 
 
-setup(cmdclass={"build_py": BuildWithKernels, "bdist_wheel": PlatformWheel})
+setup(
+    distclass=PlatformDistribution,
+    cmdclass={"build_py": BuildWithKernels, "bdist_wheel": PlatformWheel},
+)

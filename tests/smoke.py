@@ -20,6 +20,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
+import mr_dedup as package
 from data_gen.cli.command import COMMANDS as GENERATORS
 from mr_dedup.cli.main import COMMANDS
 
@@ -181,6 +182,8 @@ def never_run() -> Iterator[str]:
 
 def main() -> None:
     print(f"Python {sys.version.split()[0]}, {BIN}", flush=True)
+    assert BIN.parent in Path(package.__file__).parents, f"not of the wheel: {package.__file__}"
+    assert "libraries" in mr_dedup("warm-up")
     with tempfile.TemporaryDirectory(prefix="mr_dedup-smoke-") as name:
         for group in (fingerprints, documents, urls):
             group(Path(name))

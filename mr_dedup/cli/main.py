@@ -15,12 +15,12 @@ import os
 import shlex
 import signal
 import sys
-import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from types import FrameType
 from typing import NoReturn
 
 from mr_dedup import __version__
+from mr_dedup.cli.calling import call
 from mr_dedup.cli.copy_names import forget_copies
 from mr_dedup.cli.parser import CommandParser
 from mr_dedup.cli.streams import (
@@ -112,50 +112,11 @@ def _format_options(command: argparse.ArgumentParser) -> list[str]:
     ]
 
 
-_interrupted = threading.Event()
-"""Whether a signal interrupted the command."""
-
-_AGAIN_SECONDS = 0.02
-"""After which an interrupt is raised again that was ignored."""
-
-
 def _interrupt(signum: int, frame: FrameType | None) -> NoReturn:
     """Raise KeyboardInterrupt at the first signal; ignore further ones while cleaning up."""
     for number in INTERRUPTS:
         signal.signal(number, signal.SIG_IGN)
-    _interrupted.set()
     raise KeyboardInterrupt
-
-
-@contextlib.contextmanager
-def _interrupts_not_lost() -> Iterator[None]:
-    """Raise an interrupt again that was raised where Python ignores it: in a callback of C code.
-
-    LLVM calls some while a kernel is compiled or loaded, and Python would print a traceback and
-    continue.
-    """
-    usual = sys.unraisablehook
-    timers = []
-
-    def hook(unraisable: sys.UnraisableHookArgs) -> None:
-        if unraisable.exc_type is not KeyboardInterrupt or not _interrupted.is_set():
-            usual(unraisable)
-            return
-        signal.signal(signal.SIGINT, _interrupt)
-        # a moment later: here it would be ignored as well
-        again = threading.Timer(_AGAIN_SECONDS, os.kill, (os.getpid(), signal.SIGINT))
-        again.daemon = True
-        again.start()
-        timers.append(again)
-
-    sys.unraisablehook = hook
-    try:
-        yield
-    finally:
-        sys.unraisablehook = usual
-        # a command that is done is not interrupted any more
-        for again in timers:
-            again.cancel()
 
 
 def command() -> NoReturn:
@@ -183,7 +144,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; return its exit code."""
     if argv is None:
         _configure_process()
-    _interrupted.clear()
     forget_copies()
     # what was ignored from the start, as under nohup, stays ignored
     usual = {number: signal.getsignal(number) for number in INTERRUPTS}
@@ -191,7 +151,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if handler is not signal.SIG_IGN:
             signal.signal(number, _interrupt)
     try:
-        with dependable_streams(), at_forced_end(_report_interrupt), _interrupts_not_lost():
+        with dependable_streams(), at_forced_end(_report_interrupt):
             return _complete(sys.argv[1:] if argv is None else argv)
     finally:
         for number, handler in usual.items():
@@ -235,14 +195,7 @@ def _complete(argv: Sequence[str]) -> int:
 
 def _run(arguments: argparse.Namespace) -> int:
     try:
-        code = _called(arguments)
-        read_counts = getattr(arguments, "read_counts", ())
-        for counts, _ in read_counts:
-            if warning := counts.describe_incomplete():
-                print_message(f"warning: {warning}")
-        for counts, max_rejected in read_counts:
-            counts.require_few_rejected(max_rejected)
-        return code
+        return call(arguments)
     except MrDedupError as error:
         if arguments.debug:
             raise
@@ -267,24 +220,6 @@ def _run(arguments: argparse.Namespace) -> int:
             raise
         _print_error(f"a bug in mr-dedup: {type(error).__name__}: {error} (--debug shows where)")
         return EXIT_BUG
-
-
-def _called(arguments: argparse.Namespace) -> int:
-    """Run the command; KeyboardInterrupt for whatever it fails with after an interrupt.
-
-    One that is raised in a callback of C code, as LLVM's while a kernel is compiled, is lost there,
-    and something else fails soon after.
-    """
-    from mr_dedup.cli.remote_files import local_files
-
-    try:
-        with local_files(arguments):
-            code: int = arguments.run(arguments)
-    except Exception as error:
-        if _interrupted.is_set():
-            raise KeyboardInterrupt from error
-        raise
-    return code
 
 
 def _hint(error: MrDedupError, arguments: argparse.Namespace) -> str:

@@ -103,16 +103,34 @@ def printable(text: str) -> str:
 def print_message(*lines: str) -> None:
     """Print lines for the user to standard error, each as ``printable`` has it.
 
-    While ``messages_as_json`` is in effect, each as an object with ``time`` and ``message``.
+    While ``messages_as_json`` is in effect, each as an object with ``time`` and ``message``; while
+    ``messages_to_log`` is, to the logger ``mr_dedup``.
     """
     for line in lines:
-        if _as_json.is_set():
+        if _to_log.is_set():
+            is_warning = line.startswith("warning: ")
+            level = logging.WARNING if is_warning else logging.INFO
+            logging.getLogger("mr_dedup").log(
+                level, "%s", printable(line.removeprefix("warning: "))
+            )
+        elif _as_json.is_set():
             print_event({"message": printable(line)})
         else:
             print(f"mr-dedup: {printable(line)}", file=sys.stderr, flush=True)
 
 
 _as_json = threading.Event()
+_to_log = threading.Event()
+
+
+@contextlib.contextmanager
+def messages_to_log() -> Iterator[None]:
+    """Have messages go to the logger ``mr_dedup`` until the block ends."""
+    _to_log.set()
+    try:
+        yield
+    finally:
+        _to_log.clear()
 
 
 def print_event(fields: Mapping[str, object]) -> None:

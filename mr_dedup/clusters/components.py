@@ -67,6 +67,7 @@ def components(left: Fingerprints, right: Fingerprints) -> Labels:
         raise ValueError(f"left, right: expected less than 2**32 - 1 nodes, got {nodes.size}")
     shift, table = _table_of(nodes)
     parents = np.arange(nodes.size, dtype=np.uint32)
+    left, right = np.ascontiguousarray(left), np.ascontiguousarray(right)
     kernels.unite(left, right, nodes, shift, table, parents)
     labels = np.empty_like(nodes)
     kernels.name_roots(nodes, parents, labels)

@@ -26,7 +26,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mr_dedup.kernels import entry
-from mr_dedup.kernels.library import TARGETS, kernel_sources, sources_digest
+from mr_dedup.kernels.library import kernel_sources, sources_digest
+from mr_dedup.kernels.targets import TARGETS
 
 _ALLOCATOR = """
 define noalias ptr @NRT_MemInfo_alloc_aligned(i64 %size, i32 %align) {
@@ -349,7 +350,7 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("directory", type=Path)
     parser.add_argument(
-        "targets", nargs="*", metavar="TARGET", help="of library.TARGETS, or x86-64 for all of it"
+        "targets", nargs="*", metavar="TARGET", help="of TARGETS, or x86-64 for all of it"
     )
     arguments = parser.parse_args()
     compile_library(arguments.directory, chosen_targets(arguments.targets))

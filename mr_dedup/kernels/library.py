@@ -22,12 +22,14 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping, Set
+from importlib import resources
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from mr_dedup.errors import MrDedupError
+from mr_dedup.kernels.targets import targets_for
 
 _PACKAGE = Path(__file__).parents[1]
 
@@ -35,74 +37,9 @@ LIBRARIES = Path(__file__).parent / "libraries"
 """Where a wheel has them."""
 
 
-class Target(NamedTuple):
-    """Processors that one library is compiled for.
-
-    Attributes:
-        triple: LLVM's name of the machine and its system.
-        cpu: LLVM's name of the processor.
-        features: Further ones, as LLVM spells them.
-        flags: What /proc/cpuinfo lists of each such processor.
-        linker: A command that links as cc does.
-    """
-
-    triple: str
-    cpu: str
-    features: str
-    flags: frozenset[str]
-    linker: str
-
-
-_X86, _ARM = "x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu"
-
-_V2 = frozenset(["cx16", "lahf_lm", "popcnt", "sse4_1", "sse4_2", "ssse3"])
-_V3 = _V2 | frozenset(["abm", "avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "movbe"])
-_V4 = _V3 | frozenset(["avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"])
-_POPCNT = frozenset(["avx512_bitalg", "avx512_vpopcntdq", "avx512_vbmi2", "avx512vbmi"])
-
-TARGETS = {
-    "x86-64-v4-vpopcnt": Target(
-        _X86, "x86-64-v4", "+avx512bitalg,+avx512vpopcntdq,+avx512vbmi2,+avx512vbmi",
-        _V4 | _POPCNT, "cc",
-    ),
-    "x86-64-v4": Target(_X86, "x86-64-v4", "", _V4, "cc"),
-    "x86-64-v3": Target(_X86, "x86-64-v3", "", _V3, "cc"),
-    "x86-64-v2": Target(_X86, "x86-64-v2", "", _V2, "cc"),
-    "aarch64": Target(_ARM, "generic", "", frozenset(), "aarch64-linux-gnu-gcc"),
-}  # fmt: skip
-"""By name, the fastest first. Of 32 distances at once the first makes two instructions."""
-
-
-def targets_for(machine: str, flags: Set[str]) -> list[str]:
-    """Return the names of the targets that a processor runs, the fastest first.
-
-    Args:
-        machine: As ``uname -m`` names it.
-        flags: What /proc/cpuinfo lists of an x86-64 processor.
-
-    Raises:
-        MrDedupError: There are none.
-
-    Example:
-        >>> targets_for("aarch64", set())
-        ['aarch64']
-    """
-    found = [
-        name
-        for name, target in TARGETS.items()
-        if target.triple.startswith(f"{machine}-") and target.flags <= flags
-    ]
-    if not found:
-        raise MrDedupError(
-            f"this processor is not supported: {machine}; required are aarch64, or x86_64 with"
-            " SSE 4.2 and POPCNT"
-        )
-    return found
-
-
 def _targets_here() -> list[str]:
     flags: Set[str] = frozenset()
-    with open("/proc/cpuinfo", encoding="ascii", errors="replace") as lines:
+    with Path("/proc/cpuinfo").open(encoding="ascii", errors="replace") as lines:
         for line in lines:
             if line.startswith("flags"):
                 flags = frozenset(line.split())
@@ -263,25 +200,52 @@ def library_folder() -> Path:
         MrDedupError: There is none for this processor, and none could be compiled.
     """
     names = _targets_here()
+    if not _PACKAGE.is_dir():
+        return _unpacked(names)
     if any((LIBRARIES / f"{name}.so").exists() for name in names):
         return LIBRARIES
     return _compiled_here(names[0])
 
 
-def _compiled_here(target: str) -> Path:
-    """Return a directory with a library for ``target``, made of the present sources."""
+def _unpacked(names: list[str]) -> Path:
+    """Return a directory with the first of ``names`` that a package in a zip file has."""
+    inside = resources.files(__package__) / LIBRARIES.name
+    for name in names:
+        packed = inside / f"{name}.so"
+        if packed.is_file():
+            manifest = (inside / "kernels.json").read_bytes()
+            folder = _writable_cache() / f"{json.loads(manifest)['sources']}-{name}"
+            if not folder.is_dir():
+                with tempfile.TemporaryDirectory(dir=folder.parent) as made:
+                    copy = Path(made, "library")
+                    copy.mkdir()
+                    (copy / "kernels.json").write_bytes(manifest)
+                    (copy / f"{name}.so").write_bytes(packed.read_bytes())
+                    with contextlib.suppress(OSError):  # another process has done so
+                        copy.rename(folder)
+            return folder
+    raise MrDedupError(f"{_PACKAGE}: contains no compiled kernels for this processor")
+
+
+def _writable_cache() -> Path:
     caches = list(_caches())
-    name = f"{sources_digest()}-{target}"
-    for cache in caches:
-        if _is_safe(cache) and (cache / name).is_dir():
-            return cache / name
     for cache in caches:
         with contextlib.suppress(OSError):
             cache.mkdir(mode=0o700, parents=True, exist_ok=True)
         if _is_safe(cache) and os.access(cache, os.W_OK | os.X_OK):
-            _compile(cache / name, target)
-            return cache / name
+            return cache
     raise MrDedupError(f"compiled kernels can be kept in none of {', '.join(map(str, caches))}")
+
+
+def _compiled_here(target: str) -> Path:
+    """Return a directory with a library for ``target``, made of the present sources."""
+    name = f"{sources_digest()}-{target}"
+    for cache in _caches():
+        if _is_safe(cache) and (cache / name).is_dir():
+            return cache / name
+    folder = _writable_cache() / name
+    _compile(folder, target)
+    return folder
 
 
 def _caches() -> Iterator[Path]:
@@ -334,18 +298,20 @@ def _compile(folder: Path, target: str) -> None:
 def kernel_sources(package: Path) -> list[Path]:
     """Return the modules of a package that its kernels are compiled from.
 
-    Those that import what marks kernels, and all of the package that these import.
+    Those that import what marks kernels, and all of the package that these import, but for this
+    one.
     """
     imports = re.compile(rb"^\s*(?:from|import) " + package.name.encode() + rb"\.([\w.]+)", re.M)
     marks = re.compile(rb"^from [\w.]+\.kernels\.entry import", re.M)
     contents = {path: path.read_bytes() for path in package.rglob("*.py")}
     by_name = {path.relative_to(package).with_suffix("").as_posix(): path for path in contents}
     found: set[Path] = set()
+    loads = package / "kernels" / "library.py"
     left = [path for path, content in contents.items() if marks.search(content)]
     left += (package / "kernels").rglob("*.py")
     while left:
         path = left.pop()
-        if path not in found:
+        if path not in found and path != loads:
             found.add(path)
             names = imports.findall(contents[path])
             left += filter(None, (by_name.get(name.decode().replace(".", "/")) for name in names))

@@ -16,9 +16,10 @@ from numba.core import codegen
 from numba.core.compiler import Flags, compile_extra
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import cpu_target
+from numba.core.runtime import nrtdynmod, rtsys
 from numba.extending import intrinsic
 
-from mr_dedup.kernels.library import Target
+from mr_dedup.kernels.targets import Target
 
 _OPTIMIZE = 3
 
@@ -74,6 +75,9 @@ class Lowering:
         self._context._internal_codegen = _Codegen("mr_dedup")
         # nothing is loaded into this process; numba wants a builtin function, another for each
         self._context.get_executable = lambda library, fndesc, env: [].append
+        # numba's own functions too, which it has optimised for this processor
+        with global_compiler_lock:
+            rtsys._library = nrtdynmod.compile_nrt_functions(self._context)
         self._module = binding.parse_assembly("")
         self._symbols: set[str] = set()
 

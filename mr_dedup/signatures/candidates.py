@@ -228,7 +228,10 @@ def match(
     """Return which pairs of texts first[m] and second[m] match by all of a method's rules."""
     enough = np.empty(first.size, np.uint8)
     min_keys = np.uint64(method.min_shared_keys)
-    kernels.share_enough(signatures.offsets, signatures.keys, first, second, min_keys, enough)
+    kernels.share_enough(
+        signatures.offsets, signatures.keys, np.ascontiguousarray(first),
+        np.ascontiguousarray(second), min_keys, enough,
+    )  # fmt: skip
     found = enough.astype(bool)
     if method.needs_verification:
         sketches = signatures.sketches

@@ -89,7 +89,7 @@ def minwise_of_texts(
 
 @entry
 def minwise_of_sets(
-    offsets: NDArray[np.int64],
+    offsets: NDArray[np.uint64],
     hashes: NDArray[np.uint64],
     scratch: NDArray[np.uint64],
     orders: Orders,

@@ -101,26 +101,6 @@ def test_an_interrupt_that_is_lost_in_a_callback_counts(tmp_path, afterwards):
     assert "Traceback" not in done.stderr
 
 
-AT_THE_END = """
-import ctypes, time
-from mr_dedup.cli import main
-
-def interrupted():
-    raise KeyboardInterrupt
-
-main._interrupted.set()
-with main._interrupts_not_lost():
-    ctypes.CFUNCTYPE(None)(interrupted)()
-time.sleep(0.5)
-print("done")
-"""
-
-
-def test_a_command_that_is_done_is_not_interrupted_any_more():
-    done = subprocess.run([sys.executable, "-c", AT_THE_END], capture_output=True, text=True)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "done\n", "")
-
-
 def test_compare_is_alone_with_its_folder(tmp_path):
     from mr_dedup.cli.main import main
     from mr_dedup.files.output_folders import locked

@@ -20,6 +20,7 @@ from mr_dedup.index.kernels import FIELDS, permuted
 from mr_dedup.kernels import library
 from mr_dedup.kernels.compiler import chosen_targets, described
 from mr_dedup.kernels.entry import ENTRIES, Matrix, entry
+from mr_dedup.kernels.targets import TARGETS, targets_for
 
 PACKAGE = Path(mr_dedup.__file__).parent
 
@@ -40,21 +41,21 @@ ICE_LAKE = f"{SKYLAKE} avx512vbmi avx512_vbmi2 avx512_vnni avx512_bitalg avx512_
     ],
 )
 def test_a_processor_gets_the_fastest_library_that_it_runs(flags, fastest):
-    names = library.targets_for("x86_64", set(flags.split()))
+    names = targets_for("x86_64", set(flags.split()))
     assert names[0] == fastest
     assert names[-1] == "x86-64-v2"
 
 
 def test_another_machine_is_refused():
-    assert library.targets_for("aarch64", set()) == ["aarch64"]
+    assert targets_for("aarch64", set()) == ["aarch64"]
     for machine, flags in (("riscv64", set()), ("x86_64", {"sse2"})):
         with pytest.raises(MrDedupError, match=f"not supported: {machine}; required are"):
-            library.targets_for(machine, flags)
+            targets_for(machine, flags)
 
 
 def test_targets_have_names():
-    assert chosen_targets([]) == list(library.TARGETS)
-    assert chosen_targets(["x86-64"]) == [each for each in library.TARGETS if "x86" in each]
+    assert chosen_targets([]) == list(TARGETS)
+    assert chosen_targets(["x86-64"]) == [each for each in TARGETS if "x86" in each]
     assert chosen_targets(["x86-64-v4", "aarch64"]) == ["x86-64-v4", "aarch64"]
     for name in ("x86-64-v9", "x86", ""):
         with pytest.raises(SystemExit, match=f"^{name}: not one of x86-64-v4-vpopcnt, "):
@@ -237,6 +238,20 @@ def test_libraries_of_the_package_come_first(sources):
     shutil.copytree(library.load_kernels().path.parent, sources / "kernels" / "libraries")
     found = show(sources)
     assert Path(found.stdout.strip()).parent == sources / "kernels" / "libraries"
+
+
+def test_a_package_in_a_zip_file_has_its_library_copied(sources, tmp_path):
+    path = library.load_kernels().path
+    shutil.copytree(path.parent, sources / "kernels" / "libraries")
+    archive = shutil.make_archive(str(tmp_path / "package"), "zip", sources.parent)
+    shutil.rmtree(sources)
+    cache = tmp_path / "cache"
+    for _ in range(2):
+        done = show(sources, PYTHONPATH=archive, MR_DEDUP_CACHE_DIR=str(cache))
+        copied = Path(done.stdout.strip())
+        assert copied.read_bytes() == path.read_bytes(), done.stderr
+        assert [each.name for each in cache.iterdir()] == [copied.parent.name]
+        assert copied.parent.parent == cache
 
 
 @pytest.mark.parametrize("damage", ["cut", "a byte", "manifest"])

@@ -1,0 +1,294 @@
+"""``mr_dedup.dedup``: keep one of each cluster of near-duplicate documents."""
+
+from __future__ import annotations
+
+import html
+import json
+import os
+import shutil
+import tempfile
+import weakref
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from mr_dedup.api.commands import call_command
+from mr_dedup.api.sources import Documents
+from mr_dedup.errors import MrDedupError
+from mr_dedup.storage.uris import is_uri
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from mr_dedup.api.engines import Engine
+    from mr_dedup.api.options import DedupOptions
+    from mr_dedup.api.sources import Source
+
+_REPORT_PIXELS = 700
+
+
+def dedup(
+    source: Source,
+    out: str | os.PathLike[str] | None = None,
+    *,
+    engine: Engine = "auto",
+    **options: Unpack[DedupOptions],
+) -> DedupResult:
+    """Keep one of each cluster of near-duplicate documents, as ``mr-dedup dedup`` does.
+
+    Args:
+        source: The documents: a file, glob, directory or URI; an iterable of such as
+            ``pathlib.Path``; an iterable of texts, which get their number as id, or of records with
+            ``text`` and maybe ``id``; or a table of pandas, polars, DuckDB, PyArrow or ``datasets``
+            with such columns. What is not files is written to a temporary one first.
+        out: The directory or URI of the result. By default it is temporary, and removed with the
+            returned object; documents are then kept as Parquet.
+        engine: ``"memory"``, ``"local"``, ``"inline"``, ``"hadoop"``, ``"emr"`` or ``"spark"``, or
+            a SparkSession, which is used if it is the active one.
+        **options: Those of the command, with ``_`` for ``-``: ``method``, ``verify``, ``keep``,
+            ``against`` and others.
+
+    Returns:
+        The result.
+
+    Raises:
+        MrDedupError: In one line, as the command reports it.
+        TypeError: An option or a source that does not exist.
+        ValueError: Texts that are names of files.
+
+    Example:
+        >>> page = "the quick brown fox jumps over the lazy dog on a sunny day"
+        >>> result = dedup([page, page + " today", "something else altogether"])
+        >>> result.kept["id"].to_pylist()
+        ['0', '2']
+        >>> print(result.why("1"))
+        1: dropped, a near-duplicate of 0 (similarity 0.91); 2 documents in its cluster
+    """
+    from mr_dedup.api.engines import runner_of
+
+    temporary = Path(tempfile.mkdtemp(prefix="mr_dedup-")) if out is None else None
+    try:
+        with tempfile.TemporaryDirectory(prefix="mr_dedup-source-") as folder:
+            documents = Documents(source, Path(folder))
+            if documents.in_memory or temporary is not None:
+                options.setdefault("documents", "parquet")
+            name = os.fspath(out) if temporary is None else str(temporary / "result")  # type: ignore[arg-type]
+            words = {**options, "out": name, "runner": runner_of(engine)}
+            call_command("dedup", documents.names, words, called=documents.called)
+    except BaseException:
+        if temporary is not None:
+            shutil.rmtree(temporary, ignore_errors=True)
+        raise
+    return DedupResult(name, temporary)
+
+
+@dataclass(frozen=True)
+class Decision:
+    """Why one document was kept or dropped.
+
+    Attributes:
+        id: Of the document; None if it has none.
+        file: The file that it was read from.
+        position: Its offset there in bytes, or its row.
+        reason: ``unclustered``, ``first_of_cluster``, ``dissimilar``, ``near_duplicate``,
+            ``exact_duplicate`` or ``same_cluster``; docs/formats.md explains them.
+        kept_id: The kept document that it duplicates; its own if it is kept.
+        similarity: Of the two texts, None if they were not compared.
+        cluster_documents: The documents of its cluster; 1 if it has none.
+    """
+
+    id: str | None
+    file: str
+    position: int
+    reason: str
+    kept_id: str | None
+    similarity: float | None
+    cluster_documents: int
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether the document was kept."""
+        return self.reason in ("unclustered", "first_of_cluster", "dissimilar")
+
+    def __str__(self) -> str:
+        similarity = "" if self.similarity is None else f" (similarity {self.similarity:.2f})"
+        said = {
+            "unclustered": "kept, no other document is a candidate",
+            "first_of_cluster": "kept, the first of its cluster in the order of the policy",
+            "dissimilar": "kept, not similar enough to a kept document of its cluster",
+            "near_duplicate": f"dropped, a near-duplicate of {self.kept_id}{similarity}",
+            "exact_duplicate": f"dropped, an exact duplicate of {self.kept_id}",
+            "same_cluster": f"dropped, in one cluster with {self.kept_id}",
+        }[self.reason]
+        count = self.cluster_documents
+        cluster = f"; {count:,} documents in its cluster" if count > 1 else ""
+        name = self.id if self.id is not None else f"{self.file}, {self.position}"
+        return f"{name}: {said}{cluster}"
+
+
+class Report:
+    """The report of a result: shows itself in a notebook."""
+
+    def __init__(self, path: Path) -> None:
+        self._html = path.read_text(encoding="utf-8")
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the report to a file, one page of HTML without references."""
+        Path(path).write_text(self._html, encoding="utf-8")
+
+    def _repr_html_(self) -> str:
+        return (
+            f'<iframe srcdoc="{html.escape(self._html)}" title="mr-dedup report" width="100%"'
+            f' height="{_REPORT_PIXELS}" style="border: 0"></iframe>'
+        )
+
+
+class DedupResult:
+    """What ``dedup`` made: tables as Arrow, read when they are used, and a report.
+
+    Tables are in memory as a whole. Read those of a larger result a batch at a time with
+    ``batches``, or with any reader of Parquet from ``folder``.
+
+    Attributes:
+        folder: The directory or URI of the result; docs/formats.md describes it.
+    """
+
+    def __init__(
+        self,
+        folder: str | os.PathLike[str],
+        temporary: Path | None = None,
+    ) -> None:
+        """Open the result in ``folder``, of this or an earlier run.
+
+        The directory ``temporary`` is removed with this object.
+        """
+        self.folder = os.fspath(folder)
+        self._remove = (
+            weakref.finalize(self, shutil.rmtree, temporary, ignore_errors=True)
+            if temporary is not None
+            else None
+        )
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        """Counts and options: ``documents_read``, ``documents_kept``, ``reasons`` and others."""
+        loaded: dict[str, Any] = json.loads((self._path / "summary.json").read_text())
+        return loaded
+
+    @property
+    def kept(self) -> pa.Table:
+        """The kept documents with all their columns, if they were kept as Parquet."""
+        return self._table("documents")
+
+    @property
+    def kept_files(self) -> list[Path]:
+        """The files of kept documents."""
+        folder = self._path / "documents"
+        return sorted(path for path in folder.rglob("*") if path.is_file())
+
+    @property
+    def decisions(self) -> pa.Table:
+        """A row a document: whether it was kept, why, and what it duplicates."""
+        return self._table("decisions")
+
+    @property
+    def clusters(self) -> pa.Table:
+        """A row a cluster: its documents, and how many of them were kept."""
+        return self._table("clusters")
+
+    def batches(self, name: str) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of ``"kept"``, ``"decisions"`` or ``"clusters"``, some thousand a time."""
+        for path in self._parts("documents" if name == "kept" else name):
+            with pq.ParquetFile(path) as file:
+                yield from file.iter_batches()
+
+    def report(self) -> Report:
+        """Return the report, which shows itself in a notebook."""
+        return Report(self._path / "report.html")
+
+    def why(self, id: str) -> Decision:
+        """Return the decision on a document; of several with that id, on the first.
+
+        Reads decisions up to it, and clusters.
+
+        Raises:
+            KeyError: No document has that id.
+        """
+        for batch in self.batches("decisions"):
+            rows = batch.filter(pc.equal(batch["id"], id))
+            if rows.num_rows:
+                return self._decision(rows.slice(0, 1).to_pylist()[0])
+        raise KeyError(id)
+
+    def _decision(self, row: dict[str, Any]) -> Decision:
+        documents = 1
+        if row["cluster"] is not None:
+            for batch in self.batches("clusters"):
+                found = batch.filter(pc.equal(batch["cluster"], row["cluster"]))
+                if found.num_rows:
+                    documents = found["documents"][0].as_py()
+        return Decision(
+            row["id"], row["file"], row["position"], row["reason"], row["kept_id"],
+            row["similarity"], documents,
+        )  # fmt: skip
+
+    @property
+    def _path(self) -> Path:
+        if is_uri(self.folder):
+            raise MrDedupError(
+                f"{self.folder}: not on this machine; read its tables with a reader of Parquet"
+            )
+        return Path(self.folder)
+
+    def _parts(self, name: str) -> list[Path]:
+        folder = self._path / name
+        parts = sorted(folder.glob("*.parquet"))
+        if not parts:
+            if name == "documents" and self.kept_files:
+                raise MrDedupError(
+                    f"{folder}: not Parquet; see kept_files, or pass documents='parquet'"
+                )
+            raise MrDedupError(f"{folder}: no tables")
+        return parts
+
+    def _table(self, name: str) -> pa.Table:
+        tables = [pq.read_table(path) for path in self._parts(name)]
+        return pa.concat_tables(tables, promote_options="permissive")
+
+    def __repr__(self) -> str:
+        if is_uri(self.folder):
+            return f"DedupResult({self.folder!r})"
+        counts = self.summary
+        kept, read = counts["documents_kept"], counts["documents_read"]
+        return f"<DedupResult: kept {kept:,} of {read:,} documents, in {self.folder}>"
+
+    def _repr_html_(self) -> str:
+        counts = self.summary
+        rows = [
+            ("documents", counts["documents_read"]),
+            ("kept", counts["documents_kept"]),
+            ("dropped", counts["documents_dropped"]),
+            *((f"– {name.replace('_', ' ')}", n) for name, n in counts["reasons"].items() if n),
+            ("rejected records", counts["rejected_records"]),
+        ]
+        cells = "".join(
+            f'<tr><td style="text-align: left">{html.escape(name)}</td><td>{number:,}</td></tr>'
+            for name, number in rows
+        )
+        return f"<table>{cells}</table><p>{html.escape(self.folder)}</p>"
+
+    def close(self) -> None:
+        """Remove the result if it is temporary."""
+        if self._remove is not None:
+            self._remove()
+
+    def __enter__(self) -> DedupResult:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()

@@ -1,0 +1,124 @@
+"""``mr_dedup.Deduplicator``: which texts of a stream are new, one batch after another."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from mr_dedup.index.fingerprint_options import FingerprintOptions
+from mr_dedup.index.folder import MANIFEST_NAME
+from mr_dedup.index.hamming_index import HammingIndex
+
+
+class Checked(NamedTuple):
+    """What ``Deduplicator.check`` found.
+
+    Attributes:
+        is_new: bool[n], whether each text is no near-duplicate of an earlier one.
+        matches: The ids of the earlier near-duplicates of each text, nearest first, at most 10.
+    """
+
+    is_new: NDArray[np.bool_]
+    matches: list[list[str]]
+
+
+class Deduplicator:
+    """Recognises near-duplicates in a stream of texts, for crawlers and data loaders.
+
+    Each text is compared with all before it by the Hamming distance of 64-bit fingerprints,
+    exactly; a text that is new is stored. May be used from several threads; of several processes
+    one at a time may open a ``folder``.
+
+    Args:
+        folder: The directory of an index, opened if there is one, else made. By default a temporary
+            one, removed by ``close``.
+        k: The largest distance of near-duplicates in bits, 0 to 32; of an index that is opened, its
+            own.
+        options: What fingerprints are made from; of an index that is opened, its own.
+
+    Raises:
+        MrDedupError: The index cannot be opened or made, or another process writes to it.
+
+    Example:
+        >>> with Deduplicator() as seen:
+        ...     page = "the quick brown fox jumps over the lazy dog"
+        ...     first = seen.add([page, "an unrelated text of five words", page])
+        ...     second = seen.add([page, "one more"])
+        >>> first.tolist(), second.tolist()
+        ([True, True, False], [False, True])
+    """
+
+    def __init__(
+        self,
+        folder: str | os.PathLike[str] | None = None,
+        *,
+        k: int = 3,
+        options: FingerprintOptions | None = None,
+    ) -> None:
+        self._temporary: tempfile.TemporaryDirectory[str] | None = None
+        self._passed = itertools.count()
+        if folder is None:
+            self._temporary = tempfile.TemporaryDirectory(prefix="mr_dedup-index-")
+            folder = self._temporary.name
+        if (Path(folder) / MANIFEST_NAME).exists():
+            self.index = HammingIndex.open(Path(folder))
+        else:
+            made_from = options or FingerprintOptions()
+            self.index = HammingIndex.create(Path(folder), k=k, made_from=made_from)
+        self._made_from = self.index.made_from or FingerprintOptions()
+        self._fingerprinter = self._made_from.fingerprinter_for(
+            self.index.features, str(self.index.folder)
+        )
+
+    def add(self, texts: Sequence[str], ids: Sequence[str] | None = None) -> NDArray[np.bool_]:
+        """Store the texts that are new; return which, bool[n].
+
+        Args:
+            texts: n texts; each is compared with those before it too.
+            ids: A name for each. By default, of a temporary index only, the number of the text
+                among all that were passed.
+
+        Raises:
+            ValueError: ``ids`` are not as many, not valid, or missing with a ``folder``.
+            MrDedupError: They cannot be stored; none was.
+        """
+        return self.check(texts, ids).is_new
+
+    def check(self, texts: Sequence[str], ids: Sequence[str] | None = None) -> Checked:
+        """Store the texts that are new, as ``add``; return also what the others duplicate."""
+        values = self._fingerprinter.of(pa.array(texts, pa.large_string()))
+        names = list(ids) if ids is not None else self._numbers(len(texts))
+        found = self.index.check_and_add(values, names, limit=10, only_new=True)
+        matches: list[list[str]] = [[] for _ in texts]
+        for row, id in zip(found.matches.queries.tolist(), found.matches.ids, strict=True):
+            matches[row].append(id)
+        return Checked(found.added, matches)
+
+    def _numbers(self, count: int) -> list[str]:
+        if self._temporary is None:
+            raise ValueError("ids: required with a folder, whose ids they must not repeat")
+        return [str(number) for number in itertools.islice(self._passed, count)]
+
+    def __len__(self) -> int:
+        """Return the number of stored texts."""
+        return len(self.index)
+
+    def close(self) -> None:
+        """Write what is not on the disk yet, and close the index."""
+        self.index.close()
+        if self._temporary is not None:
+            self._temporary.cleanup()
+
+    def __enter__(self) -> Deduplicator:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()

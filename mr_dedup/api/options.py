@@ -1,0 +1,74 @@
+"""The options of functions, which are those of their commands; ``mr-dedup COMMAND --help`` explains
+each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from os import PathLike
+from typing import Literal, TypeAlias, TypedDict
+
+Name: TypeAlias = str | PathLike[str]
+Names: TypeAlias = Name | Sequence[Name]
+Texts: TypeAlias = str | Sequence[str]
+Size: TypeAlias = int | str
+"""Bytes, or text such as ``"4GB"``."""
+
+
+class ReadingOptions(TypedDict, total=False):
+    """How documents are read."""
+
+    id_field: Texts
+    text_field: str
+    html_field: str
+    html: Literal["main", "page"]
+    format: str
+    max_record_size: Size
+    strict: bool
+    max_rejected: str
+
+
+class FeatureOptions(TypedDict, total=False):
+    """What fingerprints are made from."""
+
+    features: str
+    weights: str
+    stop_words: str
+    stem: str
+    segment: str
+    normalize: Literal["nfkc", "nfc", "none"]
+    idf: Name
+
+
+class EngineOptions(TypedDict, total=False):
+    """Where jobs run."""
+
+    cores: int
+    memory: Size
+    reducers: int
+    master: str
+    python_bin: str
+    archive: Name
+    conf_path: Name
+    hadoop_bin: Name
+    D: Texts
+    task_memory: Size
+    scratch: Size
+    scratch_dir: Name
+
+
+class DedupOptions(ReadingOptions, FeatureOptions, EngineOptions, total=False):
+    """Options of ``dedup``."""
+
+    method: Texts
+    k: int
+    keep: Texts
+    verify: float | Literal["off"]
+    shingles: str
+    against: Names
+    follow: bool
+    join: Literal["auto", "memory", "tasks"]
+    documents: Literal["same", "jsonl", "parquet"]
+    share_by: Texts
+    keyword_idf: Name
+    resume: bool
+    overwrite: bool

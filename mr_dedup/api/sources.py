@@ -1,0 +1,154 @@
+"""What documents may come from: files, texts, records, and all that has Arrow's interface."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast
+
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from mr_dedup.errors import MrDedupError
+from mr_dedup.storage.uris import is_uri
+
+if TYPE_CHECKING:
+
+    class ArrowStream(Protocol):
+        """A table of any library: pandas, polars, DuckDB, PyArrow, datasets."""
+
+        def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+            """Return a capsule of a stream of Arrow's record batches."""
+            ...
+
+    Source: TypeAlias = (
+        str
+        | os.PathLike[str]
+        | Iterable[os.PathLike[str]]
+        | Iterable[str]
+        | Iterable[Mapping[str, Any]]
+        | ArrowStream
+    )
+
+_ROW_GROUP_BYTES = 32 << 20
+_ROW_GROUP_ROWS = 100_000
+_TABLE, _LINES = "source.parquet", "source.jsonl"
+
+
+class Documents:
+    """The names of a source's files: those that it names, or one that its documents are written to.
+
+    Attributes:
+        names: Files, globs, directories and URIs.
+        in_memory: Whether the source is not files.
+        called: What messages call the written file, by its path.
+    """
+
+    def __init__(self, source: Source, folder: Path) -> None:
+        """Write the documents of a source in memory to a file in ``folder``.
+
+        Reads a stream or an iterable once, in batches; at most some 32 MB are in memory.
+
+        Raises:
+            TypeError: A source of another type.
+            ValueError: Texts that are names of files.
+            MrDedupError: What cannot be written.
+        """
+        self.in_memory = False
+        self.called: dict[str, str] = {}
+        if isinstance(source, str | os.PathLike):
+            self.names = [os.fspath(source)]
+        elif hasattr(source, "__arrow_c_stream__"):
+            self.in_memory = True
+            self.names = [str(_written_table(cast("ArrowStream", source), folder / _TABLE))]
+            self.called = {self.names[0]: _TABLE}
+        elif isinstance(source, Iterable) and not isinstance(source, bytes | Mapping):
+            self.names = self._of_iterable(iter(source), folder)
+        else:
+            raise TypeError(
+                f"source: expected a path, texts, records or a table, not {type(source).__name__}"
+            )
+
+    def _of_iterable(self, elements: Iterator[Any], folder: Path) -> list[str]:
+        first = next(elements, None)
+        if first is None:
+            raise MrDedupError("source: there are no documents")
+        elements = itertools.chain([first], elements)
+        if isinstance(first, os.PathLike):
+            return [os.fspath(each) for each in elements]
+        self.in_memory = True
+        if isinstance(first, str):
+            if is_uri(first) or (len(first) < 1024 and os.path.exists(first)):  # noqa: PTH110 (any text)
+                raise ValueError(
+                    f"source: {first!r} is the name of a file; pass pathlib.Path objects for files,"
+                    " a single text for one file or directory"
+                )
+            records: Iterator[Any] = (
+                {"id": str(number), "text": text} for number, text in enumerate(elements)
+            )
+        elif isinstance(first, Mapping):
+            records = elements
+        else:
+            raise TypeError(f"source: expected texts, records or paths, not {type(first).__name__}")
+        path = str(_written_lines(records, folder / _LINES))
+        self.called = {path: _LINES}
+        return [path]
+
+
+def _written_table(source: ArrowStream, path: Path) -> Path:
+    """Write a stream of record batches to a Parquet file, in row groups of bounded size."""
+    with pa.RecordBatchReader.from_stream(source) as reader:
+        if not reader.schema.names:
+            raise MrDedupError("source: the table has no columns")
+        schema = pa.schema(
+            [field.with_type(_readable(field.type)) for field in reader.schema],
+            metadata=reader.schema.metadata,
+        )
+        try:
+            with pq.ParquetWriter(path, schema, compression="zstd") as writer:
+                for batch in reader:
+                    table = pa.Table.from_batches([batch]).cast(schema)
+                    rows = max(
+                        1,
+                        table.num_rows * _ROW_GROUP_BYTES // max(1, table.get_total_buffer_size()),
+                    )
+                    writer.write_table(table, row_group_size=min(rows, _ROW_GROUP_ROWS))
+        except pa.ArrowNotImplementedError as error:
+            raise MrDedupError(f"source: a column cannot be stored: {error}") from error
+    return path
+
+
+def _readable(kind: pa.DataType) -> pa.DataType:
+    """Return a type that Parquet has: of the new layouts of text and bytes, the usual one."""
+    if kind == pa.string_view():
+        return pa.large_string()
+    if kind == pa.binary_view():
+        return pa.large_binary()
+    return kind
+
+
+def _written_lines(records: Iterator[Any], path: Path) -> Path:
+    """Write records as lines of JSON."""
+    encode = msgspec.json.Encoder(enc_hook=_plain).encode
+    with path.open("wb") as file:
+        for number, record in enumerate(records):
+            if not isinstance(record, Mapping):
+                raise TypeError(
+                    f"source: element {number} is not a record, but {type(record).__name__}"
+                )
+            try:
+                line = encode(dict(record))
+            except (TypeError, ValueError, UnicodeEncodeError) as error:
+                raise MrDedupError(f"source: record {number}: {error}") from error
+            file.write(line + b"\n")
+    return path
+
+
+def _plain(value: Any) -> Any:
+    """Return NumPy's numbers and arrays as Python's."""
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    raise TypeError(f"a value of type {type(value).__name__} has no form in JSON")

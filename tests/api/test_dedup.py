@@ -1,0 +1,248 @@
+"""mr_dedup.dedup: every kind of source gives the decisions of the command; results; errors."""
+
+import itertools
+import logging
+import subprocess
+import sys
+from pathlib import Path
+
+import duckdb
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import mr_dedup
+from mr_dedup.api.commands import option_names
+from mr_dedup.api.options import DedupOptions
+from mr_dedup.cli.main import main
+from tests.cli.documents import made_up_documents, write_jsonl
+
+ROOT = Path(__file__).parents[2]
+KEPT = {"unclustered", "first_of_cluster", "dissimilar"}
+COLUMNS = ["id", "reason", "kept_id", "similarity", "cluster"]
+
+
+@pytest.fixture(scope="module")
+def documents():
+    return [{"id": each["id"], "text": each["text"]} for each in made_up_documents(3)]
+
+
+@pytest.fixture(scope="module")
+def expected(documents, tmp_path_factory):
+    """What the command decides."""
+    folder = tmp_path_factory.mktemp("command")
+    path = write_jsonl(folder / "pages.jsonl", documents)
+    assert main(["dedup", str(path), "-o", str(folder / "out")]) == 0
+    table = pq.read_table(folder / "out" / "decisions")
+    assert 0 < table["reason"].to_pylist().count("near_duplicate") < len(documents)
+    return table.select(COLUMNS)
+
+
+def table_of(documents):
+    return pa.Table.from_pylist(documents)
+
+
+SOURCES = {
+    "records": lambda documents: documents,
+    "a generator": lambda documents: (each for each in documents),
+    "pyarrow table": table_of,
+    "record batches": lambda documents: table_of(documents).to_reader(max_chunksize=7),
+    "text views": lambda documents: pa.table(
+        {name: table_of(documents)[name].cast(pa.string_view()) for name in ("id", "text")}
+    ),
+    "pandas": lambda documents: pd.DataFrame(documents),
+    "duckdb": lambda documents: duckdb.from_arrow(table_of(documents)),
+}
+
+
+@pytest.mark.parametrize("kind", SOURCES)
+def test_every_source_is_decided_as_by_the_command(kind, documents, expected):
+    with mr_dedup.dedup(SOURCES[kind](documents)) as result:
+        assert result.decisions.select(COLUMNS).equals(expected)
+        is_kept = [reason in KEPT for reason in expected["reason"].to_pylist()]
+        kept = list(itertools.compress(documents, is_kept))
+        assert result.kept.select(["id", "text"]).to_pylist() == kept
+        assert result.summary["documents_kept"] == len(kept) == result.kept.num_rows
+
+
+def test_files_are_read_where_they_are(documents, expected, tmp_path):
+    half = len(documents) // 2
+    folder = tmp_path / "pages"
+    folder.mkdir()
+    paths = [
+        write_jsonl(folder / "a.jsonl", documents[:half]),
+        write_jsonl(folder / "b.jsonl", documents[half:]),
+    ]
+    for source in (str(folder / "*.jsonl"), folder, paths):
+        out = tmp_path / "out"
+        result = mr_dedup.dedup(source, out, overwrite=True)
+        assert result.decisions.select(COLUMNS).equals(expected)
+        assert [path.name for path in result.kept_files] == ["a.jsonl", "b.jsonl"]
+        with pytest.raises(mr_dedup.MrDedupError, match=r"documents: not Parquet; see kept_files"):
+            _ = result.kept
+    assert mr_dedup.DedupResult(out).summary == result.summary
+
+
+@pytest.mark.parametrize("engine", ["memory", "inline", "local"])
+def test_every_engine_decides_alike(engine, documents, expected):
+    with mr_dedup.dedup(documents, engine=engine) as result:
+        assert result.decisions.select(COLUMNS).equals(expected)
+
+
+def test_texts_have_their_numbers_as_ids(documents):
+    texts = [each["text"] for each in documents]
+    with mr_dedup.dedup(texts) as result:
+        numbers = [int(id) for id in result.kept["id"].to_pylist()]
+        assert result.kept["text"].to_pylist() == [texts[number] for number in numbers]
+
+
+def test_records_need_not_have_the_same_members():
+    records = [
+        {"id": "a", "text": "one two three four", "seen": np.int64(3)},
+        {"id": "b", "text": "one two three four", "tags": ["x", "y"]},
+        {"id": "c", "text": "something else", "vector": np.arange(2)},
+    ]
+    with mr_dedup.dedup(records, keep="highest:seen") as result:
+        rows = result.kept.to_pylist()
+        assert [row["id"] for row in rows] == ["a", "c"]
+        assert rows[0]["seen"] == 3
+        assert rows[1]["vector"] == [0, 1]
+
+
+def test_options_are_those_of_the_command():
+    assert option_names("dedup") == set(DedupOptions.__annotations__)
+
+
+def test_options_reach_the_command(documents, tmp_path):
+    words = ["--verify", "0.6", "--keep", "longest", "--keep", "first", "--method", "simhash:k=7"]
+    path = write_jsonl(tmp_path / "pages.jsonl", documents)
+    assert main(["dedup", str(path), "-o", str(tmp_path / "out"), *words]) == 0
+    expected = pq.read_table(tmp_path / "out" / "decisions").select(COLUMNS)
+    with mr_dedup.dedup(
+        documents, verify=0.6, keep=["longest", "first"], method="simhash:k=7"
+    ) as result:
+        assert result.decisions.select(COLUMNS).equals(expected)
+
+
+def test_a_second_week_is_compared_with_the_first(documents, tmp_path):
+    half = len(documents) // 2
+    mr_dedup.dedup(documents[:half], tmp_path / "week-1")
+    second = mr_dedup.dedup(documents, tmp_path / "week-2", against=tmp_path / "week-1")
+    dropped = [row for row in second.decisions.to_pylist() if row["earlier_result"]]
+    assert len(dropped) >= pq.read_table(tmp_path / "week-1" / "fingerprints").num_rows
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "reason"),
+    [
+        ({"verify": 2}, mr_dedup.MrDedupError, "argument --verify: "),
+        ({"verfy": 0.5}, TypeError, r"dedup\(\) got an unexpected option 'verfy'"),
+        ({"follow": 3}, TypeError, "follow: expected True or False, got 3"),
+        ({"keep": {"a"}}, TypeError, r"keep: expected text or a number, got \{'a'\}"),
+        ({"method": "guess"}, mr_dedup.MrDedupError, "guess"),
+        (
+            {"text_field": "body"},
+            mr_dedup.MrDedupError,
+            "none of 60 records could be read; the first, source.jsonl, line 1 ",
+        ),
+        ({"engine": "ray"}, mr_dedup.MrDedupError, "'ray' is not one of auto, memory"),
+        ({"engine": 3}, TypeError, "engine: expected a name or a SparkSession, not int"),
+    ],
+)
+def test_misuse_is_one_line(documents, options, error, reason, capfd):
+    with pytest.raises(error, match=reason) as raised:
+        mr_dedup.dedup(documents, **options)
+    assert "\n" not in str(raised.value)
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("source", "error", "reason"),
+    [
+        ([], mr_dedup.MrDedupError, "source: there are no documents"),
+        (3, TypeError, "expected a path, texts, records or a table, not int"),
+        (b"pages", TypeError, "not bytes"),
+        ({"text": "one"}, TypeError, "not dict"),
+        ([3], TypeError, "expected texts, records or paths, not int"),
+        ([{"text": "a"}, "b"], TypeError, "element 1 is not a record, but str"),
+        ([{"text": "a", "more": {1, 2}, "at": object()}], mr_dedup.MrDedupError, "record 0: "),
+        ([str(ROOT / "LICENSE")], ValueError, "LICENSE' is the name of a file; pass pathlib.Path"),
+        (["s3://bucket/pages"], ValueError, "is the name of a file"),
+        ("no/such/file.jsonl", mr_dedup.MrDedupError, "no/such/file.jsonl: no such file"),
+        (pa.table({}), mr_dedup.MrDedupError, "the table has no columns"),
+    ],
+)
+def test_a_source_that_cannot_be_read_is_one_line(source, error, reason):
+    with pytest.raises(error, match=reason) as raised:
+        mr_dedup.dedup(source)
+    assert "\n" not in str(raised.value)
+
+
+def test_messages_go_to_the_log_and_not_to_the_terminal(documents, caplog, capfd):
+    with caplog.at_level(logging.INFO, "mr_dedup"), mr_dedup.dedup(documents):
+        assert any("kept" in record.getMessage() for record in caplog.records)
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_temporary_result_is_removed(documents):
+    with mr_dedup.dedup(documents) as result:
+        folder = Path(result.folder)
+        assert folder.is_dir()
+    assert not folder.parent.exists()
+    folder = Path(mr_dedup.dedup(documents).folder)
+    assert not folder.exists()
+
+
+def test_one_decision_is_explained():
+    page = " ".join(f"word{number}" for number in range(40))
+    texts = {"a": page, "b": f"{page} more", "c": page, "d": "nothing of this"}
+    with mr_dedup.dedup([{"id": id, "text": text} for id, text in texts.items()]) as result:
+        assert str(result.why("a")) == (
+            "a: kept, the first of its cluster in the order of the policy; "
+            "3 documents in its cluster"
+        )
+        assert str(result.why("b")) == (
+            "b: dropped, a near-duplicate of a (similarity 0.97); 3 documents in its cluster"
+        )
+        assert str(result.why("c")).startswith("c: dropped, an exact duplicate of a; 3 documents")
+        assert str(result.why("d")) == "d: kept, no other document is a candidate"
+        assert [result.why(id).is_kept for id in texts] == [True, False, False, True]
+        with pytest.raises(KeyError):
+            result.why("e")
+
+
+def test_a_result_shows_itself_in_a_notebook(documents, tmp_path):
+    with mr_dedup.dedup(documents) as result:
+        shown = result._repr_html_()
+        assert f"<td>{len(documents):,}</td>" in shown
+        assert repr(result).startswith("<DedupResult: kept ")
+        report = result.report()
+        assert report._repr_html_().startswith('<iframe srcdoc="&lt;!')
+        report.save(tmp_path / "report.html")
+        assert (tmp_path / "report.html").read_text() == Path(
+            result.folder, "report.html"
+        ).read_text()
+        rows = sum(batch.num_rows for batch in result.batches("decisions"))
+        assert rows == len(documents)
+
+
+def test_nothing_is_imported_before_it_is_used():
+    program = """
+import sys
+before = set(sys.modules)
+import mr_dedup
+assert "dedup" in dir(mr_dedup)
+print(" ".join(sorted(name for name in set(sys.modules) - before if "." not in name)))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=ROOT
+    )
+    assert not set(done.stdout.split()) & {"numpy", "pyarrow", "msgspec", "tqdm", "json"}
+
+
+def test_a_name_that_is_not_there_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="module 'mr_dedup' has no attribute 'dedupe'"):
+        _ = mr_dedup.dedupe
+    assert all(getattr(mr_dedup, name) is not None for name in mr_dedup.__all__)

@@ -1,0 +1,80 @@
+"""mr_dedup.Deduplicator: a stream of texts, against comparing all with all."""
+
+import random
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import mr_dedup
+from mr_dedup.index.fingerprint_options import FingerprintOptions
+
+
+def texts_of(seed, count=120):
+    rng = random.Random(seed)
+    originals = [
+        " ".join(rng.choices([f"w{n}" for n in range(200)], k=80)) for _ in range(count // 3)
+    ]
+    texts = []
+    for _ in range(count):
+        words = rng.choice(originals).split()
+        for _ in range(rng.randrange(3)):
+            words[rng.randrange(len(words))] = f"other{rng.randrange(9)}"
+        texts.append(" ".join(words))
+    return texts
+
+
+def new_ones(texts, k):
+    """Which texts are not within k bits of one that is new before them."""
+    values = FingerprintOptions().fingerprinter().of(pa.array(texts, pa.large_string())).tolist()
+    stored, found = [], []
+    for value in values:
+        found.append(all((value ^ other).bit_count() > k for other in stored))
+        if found[-1]:
+            stored.append(value)
+    return found
+
+
+@pytest.mark.parametrize("k", [0, 3, 8])
+@pytest.mark.parametrize("batch", [1, 7, 120])
+def test_a_text_is_new_if_none_before_is_near(k, batch):
+    texts = texts_of(k)
+    expected = new_ones(texts, k)
+    assert 0 < sum(expected) < len(texts)
+    with mr_dedup.Deduplicator(k=k) as seen:
+        found = [seen.add(texts[start : start + batch]) for start in range(0, len(texts), batch)]
+        assert np.concatenate(found).tolist() == expected
+        assert len(seen) == sum(expected)
+
+
+def test_what_a_text_duplicates():
+    page = "the quick brown fox jumps over the lazy dog"
+    with mr_dedup.Deduplicator() as seen:
+        assert seen.check([page, "an unrelated text of five words"]).matches == [[], []]
+        again = seen.check([page, page, "one more"], ["x", "y", "z"])
+        assert again.is_new.tolist() == [False, False, True]
+        assert again.matches == [["0"], ["0"], []]
+        # numbers are not used twice
+        assert seen.check(["a text that is new", "a text that is new"]).matches == [[], ["2"]]
+
+
+def test_an_index_on_disk_outlives_the_process(tmp_path):
+    options = mr_dedup.FingerprintOptions(features="words:2")
+    with mr_dedup.Deduplicator(tmp_path / "index", k=2, options=options) as seen:
+        assert seen.add(["one two three four five"], ["a"]).tolist() == [True]
+        with pytest.raises(ValueError, match="ids: required with a folder"):
+            seen.add(["another"])
+    with mr_dedup.Deduplicator(tmp_path / "index") as seen:
+        found = seen.check(["one two three four five", "six seven eight nine"], ["b", "c"])
+        assert found.matches == [["a"], []]
+        assert seen.index.k == 2
+        with pytest.raises(mr_dedup.MrDedupError):
+            mr_dedup.Deduplicator(tmp_path / "index")
+
+
+@pytest.mark.parametrize("ids", [["a"], ["a", ""], ["a", 3]])
+def test_ids_that_are_none_are_refused(ids):
+    with mr_dedup.Deduplicator() as seen:
+        with pytest.raises((ValueError, TypeError)):
+            seen.add(["one text", "another text"], ids)
+        assert len(seen) == 0

@@ -1,0 +1,127 @@
+"""``python -m tests.kernels.arm64 DIRECTORY``: the kernels of aarch64 against those of x86-64.
+
+Compiles the library of aarch64, and runs commands of all packages that have kernels by a Python of
+Debian's arm64 under QEMU, and by this one. What they write must be the same. Needs Debian on
+x86-64, as root: it installs qemu-user-static, a linker for aarch64, and Python and libraries into
+DIRECTORY. Takes 3 minutes; ``make arm64-test`` runs it.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from importlib import metadata
+from pathlib import Path
+
+import mr_dedup
+from data_gen.cli import main as generate
+from mr_dedup.kernels.compiler import compile_library
+
+VERSION = f"{sys.version_info.major}.{sys.version_info.minor}"
+
+DEBIAN = [
+    f"python{VERSION}-minimal", f"libpython{VERSION}-minimal", f"libpython{VERSION}-stdlib",
+    "libbz2-1.0", "libc6", "libcrypt1", "libexpat1", "libffi8", "libgcc-s1", "liblzma5",
+    "libssl3", "libstdc++6", "libuuid1", "zlib1g",
+]  # fmt: skip
+
+METHODS = (
+    "minhash", "simhash:k=6", "super-shingles", "segments", "text-profile", "keywords", "abstract",
+)  # fmt: skip
+
+PROGRAM = """
+import sys
+from mr_dedup.cli.main import main
+
+pages, corpus, queries, out, *methods = sys.argv[1:]
+for method in methods:
+    main(["pairs", pages, "--method", method, "-o", f"{out}/pairs-{method}.tsv"])
+main(["idf", pages, "-o", f"{out}/idf.parquet", "--features", "words:1"])
+main(["fingerprint", pages, "-o", f"{out}/words.txt", "--features", "words:1"])
+main(["query", corpus, "--queries", queries, "-o", f"{out}/found.tsv"])
+main(["pairs", corpus, "-k", "6", "-o", f"{out}/joined.tsv"])
+main(["convert", corpus, "-o", f"{out}/corpus.fpz"])
+main(["convert", f"{out}/corpus.fpz", "-o", f"{out}/decoded.txt"])
+main(["index", "create", f"{out}/index", pages])
+main(["index", "query", f"{out}/index", pages, "-o", f"{out}/indexed.tsv"])
+main(["dedup", pages, "-o", f"{out}/kept", "-r", "memory"])
+main(["evaluate", f"{out}/pairs-minhash.tsv", "--truth", f"{out}/pairs-minhash.tsv"])
+"""
+
+
+def run(*command: object, **environment: str) -> None:
+    """Run a command, which must succeed."""
+    subprocess.run(list(map(str, command)), check=True, env={**os.environ, **environment})
+
+
+def set_up(folder: Path) -> None:
+    """Install Python of arm64 with the packages that are installed here."""
+    run("apt-get", "install", "-y", "-qq", "qemu-user-static", "gcc-aarch64-linux-gnu")
+    run("dpkg", "--add-architecture", "arm64")
+    run("apt-get", "update", "-qq")
+    try:
+        (folder / "debs").mkdir(parents=True)
+        names = " ".join(f"{name}:arm64" for name in DEBIAN)
+        run("sh", "-c", f"cd '{folder}/debs' && apt-get download -qq {names}")
+    finally:
+        run("dpkg", "--remove-architecture", "arm64")
+    for package in (folder / "debs").iterdir():
+        run("dpkg", "-x", package, folder / "root")
+    needed = [
+        f"{each.name}=={each.version}"
+        for each in metadata.distributions()
+        if each.name in ("numpy", "pyarrow", "msgspec", "xxhash", "zstandard", "tqdm", "Jinja2",
+                         "MarkupSafe", "leather", "RapidFuzz", "FastWARC", "Resiliparse", "Brotli",
+                         "fsspec", "mrjob", "PyYAML", "click")
+    ]  # fmt: skip
+    install = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target"]
+    platforms = [f"--platform=manylinux_{glibc}_aarch64" for glibc in ("2_28", "2_17")]
+    run(*install, folder / "packages", "--only-binary=:all:", "--python-version", VERSION,
+        *platforms, "--platform=manylinux2014_aarch64", *needed)  # fmt: skip
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    """Return the files that commands wrote, but for those with times."""
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and path.name not in ("report.html", "summary.json")
+        and "index" not in path.parts
+    }  # fmt: skip
+
+
+def main(folder: Path) -> None:
+    """Compare; raises SystemExit with the names of files that differ."""
+    set_up(folder)
+    package = folder / "sources" / "mr_dedup"
+    run("cp", "-r", f"{Path(mr_dedup.__file__).parent}/.", "-t", _made(package))
+    compile_library(package / "kernels" / "libraries", ["aarch64"])
+    generate(["documents", "--documents", "80", "--duplicates-per-document", "3", "--seed", "5",
+              "--out", f"{folder}/pages"])  # fmt: skip
+    generate(["fingerprints", "--queries", "50", "--corpus", "3000", "--duplicates-per-query", "2",
+              "-k", "3", "--seed", "1", "--out", f"{folder}/fingerprints"])  # fmt: skip
+    arguments = [
+        folder / "pages" / "documents-00000.jsonl",
+        folder / "fingerprints" / "corpus-00000.longs",
+        folder / "fingerprints" / "queries.longs",
+    ]
+    run(sys.executable, "-c", PROGRAM, *arguments, _made(folder / "here"), *METHODS)
+    root = folder / "root"
+    run("qemu-aarch64-static", "-cpu", "max", "-L", root, root / f"usr/bin/python{VERSION}",
+        "-c", PROGRAM, *arguments, _made(folder / "arm64"), *METHODS,
+        PYTHONPATH=f"{package.parent}:{folder / 'packages'}", PYTHONHOME=f"{root}/usr")  # fmt: skip
+    here, there = contents(folder / "here"), contents(folder / "arm64")
+    different = sorted(name for name in here | there if here.get(name) != there.get(name))
+    if different:
+        raise SystemExit(f"different on aarch64: {', '.join(different)}")
+    print(f"{len(here)} files are the same, {sum(map(len, here.values())):,} bytes")
+
+
+def _made(folder: Path) -> Path:
+    folder.mkdir(parents=True)
+    return folder
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
