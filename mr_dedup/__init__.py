@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from mr_dedup.api.deduplication import DedupResult, dedup
     from mr_dedup.api.deduplicator import Deduplicator
+    from mr_dedup.api.evaluation import compare, evaluate
+    from mr_dedup.api.searching import fingerprint, pairs, query
     from mr_dedup.errors import MrDedupError
     from mr_dedup.index.fingerprint_options import FingerprintOptions
     from mr_dedup.index.hamming_index import HammingIndex as Index
@@ -28,8 +30,13 @@ _MODULES = {
     "Index": "index.hamming_index:HammingIndex",
     "MrDedupError": "errors",
     "UrlFilter": "urls.filter",
+    "compare": "api.evaluation",
     "dedup": "api.deduplication",
+    "evaluate": "api.evaluation",
+    "fingerprint": "api.searching",
     "open_url_filter": "urls.opening:open_filter",
+    "pairs": "api.searching",
+    "query": "api.searching",
 }
 """Where each name is, and what it is called there if that differs: imported when it is used."""
 
@@ -40,8 +47,13 @@ __all__ = [
     "Index",
     "MrDedupError",
     "UrlFilter",
+    "compare",
     "dedup",
+    "evaluate",
+    "fingerprint",
     "open_url_filter",
+    "pairs",
+    "query",
 ]
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib
+import io
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NoReturn
@@ -35,8 +37,10 @@ def call_command(
     options: Mapping[str, Any],
     *,
     called: Mapping[str, str] = MappingProxyType({}),
-) -> None:
-    """Run a command.
+    run: Callable[[argparse.Namespace], Any] | None = None,
+    prints: bool = False,
+) -> Any:
+    """Run a command, or ``run`` with its arguments; return what that returns.
 
     Calls of several threads run one after another. Messages go to the logger ``mr_dedup``.
 
@@ -47,6 +51,8 @@ def call_command(
             list for an option that may be repeated, True for one without a value. None and False
             leave the default.
         called: What messages and results call files, by their paths.
+        run: A function of the command's parsed arguments, instead of the command.
+        prints: The command prints to standard output, which is discarded.
 
     Raises:
         TypeError: The command has no such option.
@@ -55,10 +61,13 @@ def call_command(
     parser = parser_of(name)
     words = [word for option in options for word in _words(parser, name, option, options[option])]
     arguments = parser.parse_args([*words, "--", *positional])
-    with _CALLING, messages_to_log():
+    if run is not None:
+        arguments.run = run
+    quiet = contextlib.redirect_stdout(io.StringIO()) if prints else contextlib.nullcontext()
+    with _CALLING, messages_to_log(), quiet:
         forget_copies()
         name_copies(called)
-        call(arguments)
+        return call(arguments)
 
 
 def parser_of(name: str) -> argparse.ArgumentParser:

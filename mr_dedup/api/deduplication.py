@@ -67,7 +67,7 @@ def dedup(
         >>> result.kept["id"].to_pylist()
         ['0', '2']
         >>> print(result.why("1"))
-        1: dropped, a near-duplicate of 0 (similarity 0.91); 2 documents in its cluster
+        1: dropped, a near-duplicate of 0 (similarity 0.92); 2 documents in its cluster
     """
     from mr_dedup.api.engines import runner_of
 

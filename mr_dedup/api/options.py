@@ -44,7 +44,6 @@ class EngineOptions(TypedDict, total=False):
 
     cores: int
     memory: Size
-    reducers: int
     master: str
     python_bin: str
     archive: Name
@@ -59,6 +58,7 @@ class EngineOptions(TypedDict, total=False):
 class DedupOptions(ReadingOptions, FeatureOptions, EngineOptions, total=False):
     """Options of ``dedup``."""
 
+    reducers: int
     method: Texts
     k: int
     keep: Texts
@@ -72,3 +72,59 @@ class DedupOptions(ReadingOptions, FeatureOptions, EngineOptions, total=False):
     keyword_idf: Name
     resume: bool
     overwrite: bool
+
+
+class PairsOptions(ReadingOptions, FeatureOptions, EngineOptions, total=False):
+    """Options of ``pairs``."""
+
+    reducers: int
+    method: Texts
+    k: int
+    verify: float | Literal["off"]
+    shingles: str
+    keyword_idf: Name
+    design: str
+    table_memory: Size
+    byte_order: Literal["big", "little"]
+    corpus_format: str
+
+
+class QueryOptions(ReadingOptions, FeatureOptions, EngineOptions, total=False):
+    """Options of ``query``."""
+
+    reducers: int
+    k: int
+    design: str
+    index: str
+    table_memory: Size
+    byte_order: Literal["big", "little"]
+    corpus_format: str
+    queries_format: str
+
+
+class FingerprintCommandOptions(ReadingOptions, FeatureOptions, EngineOptions, total=False):
+    """Options of ``fingerprint``."""
+
+    keep_field: Texts
+
+
+class EvaluateOptions(ReadingOptions, total=False):
+    """Options of ``evaluate``."""
+
+    threshold: float
+    bands: str
+    scratch: Size
+    scratch_dir: Name
+
+
+class CompareOptions(ReadingOptions, total=False):
+    """Options of ``compare``."""
+
+    method: Texts
+    simhash_features: Texts
+    verify: float
+    shingles: str
+    threshold: float
+    bands: str
+    scratch: Size
+    scratch_dir: Name

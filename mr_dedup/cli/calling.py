@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import argparse
+from typing import Any
 
 from mr_dedup.cli.streams import print_message
 
 
-def call(arguments: argparse.Namespace) -> int:
-    """Run a command, and check how many records it rejected; return its exit code.
+def call(arguments: argparse.Namespace) -> Any:
+    """Run a command, and check how many records it rejected; return what it returns: an exit code.
 
     Raises:
         MrDedupError: As the command does; if it rejected more records than it may.
@@ -16,11 +17,11 @@ def call(arguments: argparse.Namespace) -> int:
     from mr_dedup.cli.remote_files import local_files
 
     with local_files(arguments):
-        code: int = arguments.run(arguments)
+        result = arguments.run(arguments)
     read_counts = getattr(arguments, "read_counts", ())
     for counts, _ in read_counts:
         if warning := counts.describe_incomplete():
             print_message(f"warning: {warning}")
     for counts, max_rejected in read_counts:
         counts.require_few_rejected(max_rejected)
-    return code
+    return result

@@ -104,11 +104,16 @@ def bands_argument(text: str) -> list[float]:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command; return its exit code."""
-    bands = all_bands(arguments)
-    evaluation = _evaluation(arguments)
-    report = _report(evaluation, bands, _lengths(evaluation, arguments))
+    report = evaluated(arguments)
     print(json.dumps(report, indent=2) if arguments.json else "\n".join(_lines(report)))
     return 0
+
+
+def evaluated(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Return the report, as --json prints it."""
+    bands = all_bands(arguments)
+    evaluation = _evaluation(arguments)
+    return _report(evaluation, bands, _lengths(evaluation, arguments))
 
 
 def all_bands(arguments: argparse.Namespace) -> list[float]:

@@ -195,7 +195,7 @@ def _complete(argv: Sequence[str]) -> int:
 
 def _run(arguments: argparse.Namespace) -> int:
     try:
-        return call(arguments)
+        return int(call(arguments))
     except MrDedupError as error:
         if arguments.debug:
             raise

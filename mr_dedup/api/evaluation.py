@@ -1,0 +1,113 @@
+"""``mr_dedup.evaluate`` and ``compare``: how good pairs, decisions and methods are."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+
+from mr_dedup.api.commands import call_command
+from mr_dedup.api.deduplication import DedupResult
+from mr_dedup.api.sources import Documents
+from mr_dedup.cli import evaluate as evaluate_command
+from mr_dedup.formats.id_text import escape_ids
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from mr_dedup.api.options import CompareOptions, EvaluateOptions
+    from mr_dedup.api.sources import Source
+
+
+def evaluate(
+    found: DedupResult | pa.Table | str | os.PathLike[str],
+    truth: pa.Table | str | os.PathLike[str],
+    **options: Unpack[EvaluateOptions],
+) -> dict[str, Any]:
+    """Return precision and recall of pairs or decisions, as ``mr-dedup evaluate --json`` prints.
+
+    Args:
+        found: A result of ``dedup`` or its directory; a table of pairs, ``id_a`` and ``id_b``; or a
+            file of either.
+        truth: All similar pairs: a table of ``id_a``, ``id_b`` and their similarity ``jaccard``, or
+            a file of such.
+        **options: Those of the command.
+
+    Returns:
+        Counts, and in ``bands`` for each minimum similarity ``precision``, ``recall`` and ``f1``.
+
+    Raises:
+        MrDedupError: In one line, as the command reports it.
+
+    Example:
+        >>> truth = pa.table({"id_a": ["a", "b"], "id_b": ["b", "c"], "jaccard": [0.9, 0.8]})
+        >>> report = evaluate(pa.table({"id_a": ["a"], "id_b": ["b"]}), truth)
+        >>> report["bands"][0]["precision"], report["bands"][0]["recall"]
+        (1.0, 0.5)
+    """
+    with tempfile.TemporaryDirectory(prefix="mr_dedup-") as name:
+        folder = Path(name)
+        named = found.folder if isinstance(found, DedupResult) else found
+        path = _file(named, folder / "found.tsv")
+        words = {**options, "truth": _file(truth, folder / "truth.tsv")}
+        report: dict[str, Any] = call_command(
+            "evaluate", [path], words, run=evaluate_command.evaluated,
+            called={str(folder / "found.tsv"): "found", str(folder / "truth.tsv"): "truth"},
+        )  # fmt: skip
+    return report
+
+
+def compare(
+    source: Source,
+    truth: pa.Table | str | os.PathLike[str],
+    out: str | os.PathLike[str] | None = None,
+    **options: Unpack[CompareOptions],
+) -> pa.Table:
+    """Return how well, and how fast, methods find known similar pairs.
+
+    Args:
+        source: Documents, as for ``dedup``.
+        truth: All similar pairs of them, as for ``evaluate``.
+        out: A directory for the table, plots and a page, as ``mr-dedup compare`` writes them.
+        **options: Those of the command.
+
+    Returns:
+        A row a method and minimum similarity.
+
+    Raises:
+        MrDedupError: In one line, as the command reports it.
+    """
+    with tempfile.TemporaryDirectory(prefix="mr_dedup-") as name:
+        folder = Path(name)
+        documents = Documents(source, folder)
+        results = Path(out) if out is not None else folder / "out"
+        words = {**options, "truth": _file(truth, folder / "truth.tsv"), "out": str(results)}
+        called = {**documents.called, str(folder / "truth.tsv"): "truth"}
+        call_command("compare", documents.names, words, called=called, prints=True)
+        return pa_csv.read_csv(results / "results.csv")
+
+
+def _file(table: pa.Table | str | os.PathLike[str], path: Path) -> str:
+    """Return the name of a file of pairs; write it if it is a table."""
+    if isinstance(table, str | os.PathLike):
+        return os.fspath(table)
+    if not isinstance(table, pa.Table):
+        raise TypeError(f"{path.stem}: expected a table or a path, not {type(table).__name__}")
+    missing = {"id_a", "id_b"} - set(table.column_names)
+    if missing:
+        raise ValueError(f"{path.stem}: has no column {', '.join(sorted(missing))}")
+    columns = ("id_a", "id_b", "jaccard", "similarity")
+    names = [name for name in columns if name in table.column_names]
+    chosen = table.select(names)
+    for number, id in enumerate(names[:2]):
+        ids = escape_ids(chosen[id].cast(pa.large_string()).combine_chunks())
+        chosen = chosen.set_column(number, id, ids)
+    with path.open("w", encoding="utf-8") as file:
+        file.write("\t".join(names) + "\n")
+        for row in zip(*(column.to_pylist() for column in chosen.columns), strict=True):
+            file.write("\t".join(map(str, row)) + "\n")
+    return str(path)
