@@ -3,7 +3,9 @@
 What a command prints is what the page shows, but for seconds and rates.
 """
 
+import doctest
 import http.client
+import io
 import json
 import os
 import re
@@ -68,6 +70,19 @@ def bucket():
 def folders(tmp_path_factory):
     """A directory for each page: its later blocks use what its earlier ones made."""
     return {page: tmp_path_factory.mktemp(Path(page).stem) for page in PAGES}
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if "```pycon" in PAGES[page]])
+def test_python_sessions_print_what_the_page_shows(page, folders, monkeypatch):
+    """All of a page are one session."""
+    monkeypatch.chdir(folders[page])
+    code = "\n".join(re.findall(r"```pycon\n(.*?)```", PAGES[page], re.DOTALL))
+    examples = doctest.DocTestParser().get_doctest(code, {}, page, page, 0)
+    assert examples.examples
+    printed = io.StringIO()
+    runner = doctest.DocTestRunner(verbose=False)
+    runner.run(examples, out=printed.write)
+    assert not runner.failures, printed.getvalue()
 
 
 @pytest.mark.parametrize(

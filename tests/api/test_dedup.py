@@ -246,3 +246,37 @@ def test_a_name_that_is_not_there_is_an_attribute_error():
     with pytest.raises(AttributeError, match="module 'mr_dedup' has no attribute 'dedupe'"):
         _ = mr_dedup.dedupe
     assert all(getattr(mr_dedup, name) is not None for name in mr_dedup.__all__)
+
+
+FORKING = """
+import os, threading, warnings
+import mr_dedup
+
+warnings.simplefilter("ignore")
+texts = [f"the text of number {n % 7} has some words in it, and more of them" for n in range(50)]
+here = mr_dedup.dedup(texts).summary["documents_kept"]
+child = os.fork()
+if child == 0:
+    os._exit(mr_dedup.dedup(texts).summary["documents_kept"])
+_, status = os.waitpid(child, 0)
+found = []
+threads = [
+    threading.Thread(target=lambda: found.append(mr_dedup.dedup(texts).summary["documents_kept"]))
+    for _ in range(4)
+]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+print(here, os.waitstatus_to_exitcode(status), *found)
+"""
+
+
+def test_children_and_threads_may_call_it():
+    done = subprocess.run(
+        [sys.executable, "-c", FORKING], capture_output=True, text=True, cwd=ROOT, timeout=120
+    )
+    counts = done.stdout.split()
+    assert len(counts) == 6, done.stderr
+    assert len(set(counts)) == 1
+    assert int(counts[0]) > 0
