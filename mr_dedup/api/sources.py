@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 _ROW_GROUP_BYTES = 32 << 20
 _ROW_GROUP_ROWS = 100_000
+_DATASET_ROWS = 1000
 _TABLE, _LINES = "source.parquet", "source.jsonl"
 
 
@@ -61,9 +62,9 @@ class Documents:
         self.called: dict[str, str] = {}
         if isinstance(source, str | os.PathLike):
             self.names = [os.fspath(source)]
-        elif hasattr(source, "__arrow_c_stream__"):
+        elif (table := _arrow_stream(source)) is not None:
             self.in_memory = True
-            self.names = [str(_written_table(cast("ArrowStream", source), folder / _TABLE))]
+            self.names = [str(_written_table(table, folder / _TABLE))]
             self.called = {self.names[0]: _TABLE}
         elif isinstance(source, Iterable) and not isinstance(source, bytes | Mapping):
             self.names = self._of_iterable(iter(source), folder)
@@ -96,6 +97,22 @@ class Documents:
         path = str(_written_lines(records, folder / _LINES))
         self.called = {path: _LINES}
         return [path]
+
+
+def _arrow_stream(source: Any) -> ArrowStream | None:
+    """Return a table, or a dataset of Hugging Face, as a stream; None for anything else."""
+    if hasattr(source, "__arrow_c_stream__"):
+        return cast("ArrowStream", source)
+    if type(source).__module__.partition(".")[0] != "datasets":
+        return None
+    if isinstance(source, Mapping):
+        raise TypeError(f"source: has the splits {', '.join(source)}; pass one of them")
+    tables = source.with_format("arrow").iter(batch_size=_DATASET_ROWS)
+    first = next(tables, None)
+    if first is None:
+        raise MrDedupError("source: there are no documents")
+    batches = (batch for table in itertools.chain([first], tables) for batch in table.to_batches())
+    return cast("ArrowStream", pa.RecordBatchReader.from_batches(first.schema, batches))
 
 
 def _written_table(source: ArrowStream, path: Path) -> Path:

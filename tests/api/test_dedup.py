@@ -6,9 +6,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import datasets
 import duckdb
 import numpy as np
 import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -53,6 +55,11 @@ SOURCES = {
         {name: table_of(documents)[name].cast(pa.string_view()) for name in ("id", "text")}
     ),
     "pandas": lambda documents: pd.DataFrame(documents),
+    "polars": lambda documents: pl.DataFrame(documents),
+    "datasets": lambda documents: datasets.Dataset.from_list(documents),
+    "datasets, streamed": lambda documents: datasets.IterableDataset.from_generator(
+        lambda: iter(documents)
+    ),
     "duckdb": lambda documents: duckdb.from_arrow(table_of(documents)),
 }
 
@@ -162,6 +169,12 @@ def test_misuse_is_one_line(documents, options, error, reason, capfd):
     ("source", "error", "reason"),
     [
         ([], mr_dedup.MrDedupError, "source: there are no documents"),
+        (datasets.Dataset.from_list([]), mr_dedup.MrDedupError, "source: there are no documents"),
+        (
+            datasets.DatasetDict(train=datasets.Dataset.from_list([{"text": "a"}])),
+            TypeError,
+            "source: has the splits train; pass one of them",
+        ),
         (3, TypeError, "expected a path, texts, records or a table, not int"),
         (b"pages", TypeError, "not bytes"),
         ({"text": "one"}, TypeError, "not dict"),
