@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import settings
 
+from mr_dedup.kernels.library import library_folder
 from tests.oracles import neighbour, pairs_within, result_lines
 
 # the same examples in each run, at any speed; HYPOTHESIS_PROFILE=thorough draws others, and more
@@ -20,6 +21,10 @@ settings.register_profile(
     "thorough", derandomize=False, deadline=None, max_examples=1000, print_blob=True
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+
+
+# once, for the processes that tests start, whatever their home
+os.environ["MR_DEDUP_CACHE_DIR"] = str(library_folder().parent)
 
 
 def pytest_collection_finish():

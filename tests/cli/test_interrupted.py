@@ -65,42 +65,6 @@ def test_dedup_ends_in_a_kernel_and_is_resumed(tmp_path, number, runner):
     assert sorted(p.name for p in tmp_path.iterdir()) == ["docs.jsonl", "other", "out", "tmp"]
 
 
-IN_A_CALLBACK = """
-import ctypes, os, signal, sys, time
-from mr_dedup.cli import main
-from mr_dedup.pipeline import dedup
-
-def kernel(*arguments):
-    # what a callback raises is lost, as while LLVM compiles a kernel
-    ctypes.CFUNCTYPE(None)(lambda: os.kill(os.getpid(), signal.SIGTERM))()
-    AFTERWARDS
-
-dedup.STAGES["cluster"] = kernel
-sys.exit(main.main())
-"""
-
-
-@pytest.mark.parametrize(
-    "afterwards",
-    [
-        "raise RuntimeError('no compiled object yet')",
-        "until = time.monotonic() + 60\n    while time.monotonic() < until: pass",
-    ],
-    ids=["and something fails", "and nothing fails"],
-)
-def test_an_interrupt_that_is_lost_in_a_callback_counts(tmp_path, afterwards):
-    """No thread ends the process by force here: the interrupt is raised again."""
-    path = write_jsonl(tmp_path / "docs.jsonl", made_up_documents(1))
-    code = IN_A_CALLBACK.replace("AFTERWARDS", afterwards)
-    done = subprocess.run(
-        [sys.executable, "-c", code, "dedup", path, "-o", tmp_path / "out"],
-        capture_output=True, text=True,
-    )  # fmt: skip
-    assert done.returncode == 130, done.stderr
-    assert done.stderr.splitlines()[-1] == "mr-dedup: error: interrupted"
-    assert "Traceback" not in done.stderr
-
-
 def test_compare_is_alone_with_its_folder(tmp_path):
     from mr_dedup.cli.main import main
     from mr_dedup.files.output_folders import locked
