@@ -21,7 +21,7 @@ from mr_dedup.features.token_kernels import (
     tokenise,
 )
 from mr_dedup.features.unicode_table import UnicodeTable
-from mr_dedup.features.xxh3 import xxh3_64, xxh3_64_17_to_32, xxh3_64_up_to_16
+from mr_dedup.features.xxh3_kernels import xxh3_64, xxh3_64_17_to_32, xxh3_64_up_to_16
 from mr_dedup.kernels.entry import entry, kernel
 from mr_dedup.kernels.hash_table import find_slot
 from mr_dedup.kernels.unsigned import U0, U1, U2, U16, U32

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from mr_dedup.features.token_kernels import is_null
 from mr_dedup.features.unicode_table import CHARACTER, MARK, WORD, UnicodeTable
-from mr_dedup.features.xxh3 import xxh3_64
+from mr_dedup.features.xxh3_kernels import xxh3_64
 from mr_dedup.kernels.bits import folded_product, population_count, trailing_zeros
 from mr_dedup.kernels.byte_blocks import BLOCK_BYTES, below_mask, copy_block_lower, word_mask
 from mr_dedup.kernels.entry import kernel

@@ -17,7 +17,7 @@ import numpy as np
 from numpy import uint32, uint64
 from numpy.typing import NDArray
 
-from mr_dedup.features.xxh3 import xxh3_64
+from mr_dedup.features.xxh3_kernels import xxh3_64
 from mr_dedup.kernels.bits import population_count, trailing_zeros
 from mr_dedup.kernels.distances import LANES, lanes_within
 from mr_dedup.kernels.entry import Matrix, entry, kernel

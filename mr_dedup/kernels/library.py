@@ -298,24 +298,19 @@ def _compile(folder: Path, target: str) -> None:
 def kernel_sources(package: Path) -> list[Path]:
     """Return the modules of a package that its kernels are compiled from.
 
-    Those that import what marks kernels, and all of the package that these import, but for this
-    one.
+    Those that define kernels, which are named kernels.py or …_kernels.py; the package kernels; and
+    all of the package that these import, but for this module.
     """
     imports = re.compile(rb"^\s*(?:from|import) " + package.name.encode() + rb"\.([\w.]+)", re.M)
-    marks = re.compile(rb"^from [\w.]+\.kernels\.entry import", re.M)
-    contents = {path: path.read_bytes() for path in package.rglob("*.py")}
-    by_name = {path.relative_to(package).with_suffix("").as_posix(): path for path in contents}
-    found: set[Path] = set()
-    loads = package / "kernels" / "library.py"
-    left = [path for path, content in contents.items() if marks.search(content)]
-    left += (package / "kernels").rglob("*.py")
+    found = {package / "kernels" / "library.py"}
+    left = [*package.rglob("*kernels.py"), *(package / "kernels").rglob("*.py")]
     while left:
         path = left.pop()
-        if path not in found and path != loads:
+        if path not in found and path.is_file():
             found.add(path)
-            names = imports.findall(contents[path])
-            left += filter(None, (by_name.get(name.decode().replace(".", "/")) for name in names))
-    return sorted(found)
+            names = (name.decode() for name in imports.findall(path.read_bytes()))
+            left += (package / f"{name.replace('.', '/')}.py" for name in names)
+    return sorted(found - {package / "kernels" / "library.py"})
 
 
 def sources_digest(package: Path = _PACKAGE) -> str:

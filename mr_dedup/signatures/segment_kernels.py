@@ -16,7 +16,7 @@ from mr_dedup.features.shingle_kernels import hash_shingles
 from mr_dedup.features.text_batch import TextBatch
 from mr_dedup.features.token_kernels import Tokens, tokenise
 from mr_dedup.features.unicode_table import UnicodeTable
-from mr_dedup.features.xxh3 import xxh3_64
+from mr_dedup.features.xxh3_kernels import xxh3_64
 from mr_dedup.kernels.bits import folded_product
 from mr_dedup.kernels.entry import entry, kernel
 from mr_dedup.kernels.unsigned import ALL_BITS, FACTORS, U0, U1, U2, U

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import errno
 import re
 import ssl
+import sys
 from collections.abc import Iterator
 
 from mr_dedup.errors import MrDedupError, shortened
@@ -34,6 +34,13 @@ _PACKAGES = {
     "urllib3",
 }
 """Packages whose exceptions are failures of a store, not bugs."""
+
+_TIMEOUTS: tuple[type[BaseException], ...] = (TimeoutError,)
+if sys.version_info < (3, 11):
+    # from then on it is the same, and its import takes 20 ms
+    import asyncio
+
+    _TIMEOUTS = (TimeoutError, asyncio.TimeoutError)
 
 _CREDENTIALS = {
     "CredentialRetrievalError",
@@ -125,7 +132,7 @@ def storage_errors(uri: str) -> Iterator[None]:
 
 def is_of_a_store(error: BaseException) -> bool:
     """Return whether an exception reports a failure of a store or of the network."""
-    if isinstance(error, (OSError, TimeoutError, asyncio.TimeoutError)):
+    if isinstance(error, (OSError, *_TIMEOUTS)):
         return True
     return any(kind.__module__.partition(".")[0] in _PACKAGES for kind in type(error).__mro__)
 
@@ -148,7 +155,7 @@ def is_transient(error: BaseException) -> bool:
     error = _origin(error)
     if not is_of_a_store(error) or any(isinstance(each, _FINAL) for each in _chain(error)):
         return False
-    kinds = (ConnectionError, TimeoutError, asyncio.TimeoutError, ShortReadError)
+    kinds: tuple[type[BaseException], ...] = (ConnectionError, *_TIMEOUTS, ShortReadError)
     if isinstance(error, kinds):
         return True
     status = _status(error)

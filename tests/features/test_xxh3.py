@@ -6,7 +6,7 @@ import xxhash
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mr_dedup.features.xxh3 import xxh3_64
+from mr_dedup.features.xxh3_kernels import xxh3_64
 
 
 def hashed(content, begin=0, end=None):

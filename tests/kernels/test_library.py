@@ -186,6 +186,13 @@ def test_the_digest_is_that_of_what_kernels_are_made_of(sources):
         first = digest()
 
 
+def test_modules_with_kernels_have_names_that_say_so():
+    marks = "from mr_dedup.kernels.entry import"
+    marked = {path for path in PACKAGE.rglob("*.py") if f"\n{marks}" in path.read_text()}
+    assert marked <= set(library.kernel_sources(PACKAGE))
+    assert all("kernels" in path.name or path.parent.name == "kernels" for path in marked)
+
+
 def show(sources, **environment):
     """Load the kernels of a copy of the sources; return what the process prints."""
     usual = {
