@@ -32,8 +32,8 @@ thorough-test: $(VENV)/.spark-ready ## the same with ten times as many random ex
 	HYPOTHESIS_PROFILE=thorough $(BIN)/python -m pytest $(PARALLEL)
 
 wheel: $(READY) ## build the wheel, with compiled kernels for all processors of this platform (a minute)
-	rm -rf build dist/*.whl
-	$(BIN)/python -m build --wheel --no-isolation --outdir dist
+	@rm -rf build dist && mkdir dist
+	@$(BIN)/python -m build --wheel --no-isolation --outdir dist >dist/build.log 2>&1 || { cat dist/build.log; exit 1; }
 	$(BIN)/python -m twine check --strict dist/*.whl
 
 arm64-test: $(READY) ## compare the kernels of aarch64 with those of x86-64, under QEMU (Debian, as root)
