@@ -26,33 +26,44 @@ DEBIAN = [
     "libssl3", "libstdc++6", "libuuid1", "zlib1g",
 ]  # fmt: skip
 
+PACKAGES = {
+    "brotli", "click", "fastwarc", "fsspec", "jinja2", "leather", "markupsafe", "mrjob", "msgspec",
+    "numpy", "pyarrow", "pyyaml", "rapidfuzz", "resiliparse", "tqdm", "typing-extensions",
+    "typing_extensions", "xxhash", "zstandard",
+}  # fmt: skip
+
 METHODS = (
     "minhash", "simhash:k=6", "super-shingles", "segments", "text-profile", "keywords", "abstract",
 )  # fmt: skip
 
 PROGRAM = """
-import sys
+import contextlib, sys
 from mr_dedup.cli.main import main
 
 pages, corpus, queries, out, *methods = sys.argv[1:]
+def run(*words):
+    if main(list(words)) != 0:
+        raise SystemExit(f"{' '.join(words)}: failed")
+
 for method in methods:
-    main(["pairs", pages, "--method", method, "-o", f"{out}/pairs-{method}.tsv"])
-main(["idf", pages, "-o", f"{out}/idf.parquet", "--features", "words:1"])
-main(["fingerprint", pages, "-o", f"{out}/words.txt", "--features", "words:1"])
-main(["query", corpus, "--queries", queries, "-o", f"{out}/found.tsv"])
-main(["pairs", corpus, "-k", "6", "-o", f"{out}/joined.tsv"])
-main(["convert", corpus, "-o", f"{out}/corpus.fpz"])
-main(["convert", f"{out}/corpus.fpz", "-o", f"{out}/decoded.txt"])
-main(["index", "create", f"{out}/index", pages])
-main(["index", "query", f"{out}/index", pages, "-o", f"{out}/indexed.tsv"])
-main(["dedup", pages, "-o", f"{out}/kept", "-r", "memory"])
-main(["evaluate", f"{out}/pairs-minhash.tsv", "--truth", f"{out}/pairs-minhash.tsv"])
+    run("pairs", pages, "--method", method, "-o", f"{out}/pairs-{method}.tsv")
+run("idf", pages, "-o", f"{out}/idf.parquet", "--features", "words:1")
+run("fingerprint", pages, "-o", f"{out}/words.txt", "--features", "words:1")
+run("query", corpus, "--queries", queries, "-o", f"{out}/found.tsv")
+run("pairs", corpus, "-k", "6", "-o", f"{out}/joined.tsv")
+run("convert", corpus, "-o", f"{out}/corpus.fpz")
+run("convert", f"{out}/corpus.fpz", "-o", f"{out}/decoded.txt")
+run("index", "create", f"{out}/index", pages)
+with open(f"{out}/indexed.tsv", "w") as file, contextlib.redirect_stdout(file):
+    run("index", "query", f"{out}/index", pages)
+run("dedup", pages, "-o", f"{out}/kept", "-r", "memory")
+run("evaluate", f"{out}/pairs-minhash.tsv", "--truth", f"{out}/pairs-minhash.tsv")
 """
 
 
 def run(*command: object, **environment: str) -> None:
-    """Run a command, which must succeed."""
-    subprocess.run(list(map(str, command)), check=True, env={**os.environ, **environment})
+    """Run a command, which must succeed, where no package is."""
+    subprocess.run(list(map(str, command)), check=True, cwd="/", env={**os.environ, **environment})
 
 
 def set_up(folder: Path) -> None:
@@ -71,10 +82,8 @@ def set_up(folder: Path) -> None:
     needed = [
         f"{each.name}=={each.version}"
         for each in metadata.distributions()
-        if each.name in ("numpy", "pyarrow", "msgspec", "xxhash", "zstandard", "tqdm", "Jinja2",
-                         "MarkupSafe", "leather", "RapidFuzz", "FastWARC", "Resiliparse", "Brotli",
-                         "fsspec", "mrjob", "PyYAML", "click")
-    ]  # fmt: skip
+        if each.name.lower() in PACKAGES
+    ]
     install = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target"]
     platforms = [f"--platform=manylinux_{glibc}_aarch64" for glibc in ("2_28", "2_17")]
     run(*install, folder / "packages", "--only-binary=:all:", "--python-version", VERSION,
