@@ -40,6 +40,27 @@ class _Appended(NamedTuple):
     snapshot: Snapshot
 
 
+class Wakeup:
+    """Wakes the one thread that waits, now or when it will.
+
+    Not an Event: an interrupt that comes as ``set`` has just taken the lock of an Event would leave
+    it taken, and the next ``set`` would wait for ever.
+    """
+
+    def __init__(self) -> None:
+        self._idle = threading.Lock()
+        self._idle.acquire()
+
+    def set(self) -> None:
+        """Have the thread go on; once, however often it is set before."""
+        with contextlib.suppress(RuntimeError):  # is set already
+            self._idle.release()
+
+    def wait(self) -> None:
+        """Wait until it is set, and reset it."""
+        self._idle.acquire()
+
+
 class Committer:
     """The state and the files of an index that is open for writing.
 
@@ -68,7 +89,7 @@ class Committer:
         self._relaxed = relaxed
         # a thread that needs both takes ``changing`` first
         self.changing, self.forcing = threading.RLock(), threading.Lock()
-        self.committed = threading.Event()
+        self.committed = Wakeup()
         """Set when a manifest was replaced."""
         self._open_groups = 0
         self._interrupted = self._closed = False

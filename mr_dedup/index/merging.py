@@ -68,7 +68,6 @@ class Merger:
         committed = self._committer.committed
         while True:
             committed.wait()
-            committed.clear()
             try:
                 while not self._stopping and self._merge_once():
                     pass

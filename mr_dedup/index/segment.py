@@ -27,6 +27,7 @@ from mr_dedup.index.ids import Ids
 from mr_dedup.index.segment_file import BLOCK_BYTES, Description, IdTable, read_head
 from mr_dedup.index.segment_layout import Column, columns_of, require_layout
 from mr_dedup.index.tables import Permutation, table_rows, tables_needed
+from mr_dedup.kernels.library import VARIES
 
 Fingerprints = NDArray[np.uint64]
 
@@ -41,20 +42,12 @@ _WORD_BYTES = 4
 
 
 class _Buffers(NamedTuple):
-    """What a probe of one thread writes to, and views of it, which take a query a microsecond."""
+    """What a probe of one thread writes to, views of it, and the probe that writes there."""
 
-    matches: NDArray[np.uint64]
     rows: NDArray[np.int64]
     fingerprints: NDArray[np.uint64]
     ranks: NDArray[np.uint64]
-    ranges: NDArray[np.uint64]
-
-    @classmethod
-    def of(cls, size: int, tables: int) -> _Buffers:
-        """Return buffers for ``size`` matches."""
-        matches = np.empty((3, size), np.uint64)
-        rows, values, ranks = matches
-        return cls(matches, rows.view(np.int64), values, ranks, np.empty((tables, 4), np.uint64))
+    probe: Callable[..., tuple[int, int, np.uint64]]
 
 
 Found = tuple[NDArray[np.int64], Fingerprints, NDArray[np.uint64]]
@@ -196,21 +189,18 @@ class Segment:
         try:
             buffers = self._free_buffers.pop()
         except IndexError:
-            buffers = _Buffers.of(buffered, len(self._tables))
+            buffers = self._new_buffers(buffered)
         parts: list[Found] = []
         begin, count, found = 0, len(moved), 0
         while begin < count and (stop_after is None or found < stop_after):
-            written, begin, missing = kernels.probe(
-                moved, begin, _DISTANCES[k], self._prefixes[k], self._words, self._halves,
-                self._octets, self._verified, buffers.ranges, buffers.matches,
-            )  # fmt: skip
+            written, begin, missing = buffers.probe(moved, begin, _DISTANCES[k], self._prefixes[k])
             if written:
                 parts.append(self._found(buffers, written))
                 found += written
             if missing != ABSENT:
                 self._check(int(missing))
             elif begin < count and not written:
-                buffers = _Buffers.of(2 * len(buffers.ranks), len(self._tables))
+                buffers = self._new_buffers(2 * len(buffers.ranks))
         if len(buffers.ranks) <= max(buffered, BUFFERED_MATCHES):
             # not those that grew for a query with very many matches
             self._free_buffers.append(buffers)
@@ -218,6 +208,16 @@ class Segment:
             return (parts[0] if parts else None), begin
         rows, values, ranks = zip(*parts, strict=True)
         return (np.concatenate(rows), np.concatenate(values), np.concatenate(ranks)), begin
+
+    def _new_buffers(self, size: int) -> _Buffers:
+        """Return buffers for ``size`` matches."""
+        matches = np.empty((3, size), np.uint64)
+        rows, values, ranks = matches
+        probe = kernels.probe.bind(
+            VARIES, VARIES, VARIES, VARIES, self._words, self._halves, self._octets,
+            self._verified, np.empty((len(self._tables), 4), np.uint64), matches,
+        )  # fmt: skip
+        return _Buffers(rows.view(np.int64), values, ranks, probe)
 
     def _found(self, buffers: _Buffers, count: int) -> Found:
         """Return a copy of the matches that a probe wrote, fingerprints with their own bits."""

@@ -68,6 +68,13 @@ class Entry(Generic[P, R]):
         result: R = self._compiled(args)
         return result
 
+    def bind(self, *args: Any) -> Callable[..., R]:
+        """Return a function of the arguments for which ``VARIES`` stands; the others are fixed.
+
+        Fixed arrays are checked now, and must not be resized.
+        """
+        return self._compiled.bind(args)
+
 
 ENTRIES: list[Entry[..., Any]] = []
 """All that were defined so far, for the compiler."""

@@ -72,7 +72,8 @@ class Function:
 
     def __init__(self, library: ctypes.CDLL, name: str, description: Mapping[str, Any]) -> None:
         self._name = name
-        self._parameters = [_parameter(each) for each in description["parameters"]]
+        self._layouts = description["parameters"]
+        self._parameters = [_parameter(each) for each in self._layouts]
         self._results = [_READ[kind] for kind in description["results"]]
         self._is_tuple = description["is_tuple"]
         self._variants = {
@@ -93,9 +94,26 @@ class Function:
                 put(value, slots, chosen)
         except (AttributeError, TypeError, ValueError) as error:
             raise TypeError(f"{self._name}: {error}") from error
+        return self._called(self._only or self._variants[" ".join(chosen)], slots)
+
+    def bind(self, arguments: tuple[Any, ...]) -> Bound:
+        """Return a function of the arguments that are VARIES, with the others fixed."""
+        slots: list[int] = []
+        chosen: list[str] = []
+        varying: list[tuple[Put, int, int]] = []
+        for put, layout, value in zip(self._parameters, self._layouts, arguments, strict=True):
+            if value is VARIES:
+                count = 1 + layout.get("dimensions", 0)
+                varying.append((put, len(slots), len(slots) + count))
+                slots += [0] * count
+            else:
+                put(value, slots, chosen)
+        function = self._only or self._variants[" ".join(chosen)]
+        return Bound(functools.partial(self._called, function), slots, varying, arguments)
+
+    def _called(self, function: Any, slots: list[int]) -> Any:
         slots += [0] * (len(self._results) - len(slots))
         space = array("Q", slots)
-        function = self._only or self._variants[" ".join(chosen)]
         if function(space.buffer_info()[0]):
             raise MemoryError(f"{self._name}: out of memory")
         if not self._results:
@@ -103,6 +121,37 @@ class Function:
         if not self._is_tuple:
             return self._results[0](space[0])
         return tuple([read(slot) for read, slot in zip(self._results, space, strict=False)])
+
+
+VARIES: Any = object()
+"""Stands for an argument that each call of a bound function has: an array, or a number."""
+
+
+class Bound:
+    """A function some of whose arguments are fixed, and kept.
+
+    It is for arrays that many small calls share: a query of the online index takes 18 us if its
+    eight are passed each time, 15 if two are (11 with numba's calls).
+    """
+
+    def __init__(
+        self,
+        called: Callable[[list[int]], Any],
+        slots: list[int],
+        varying: list[tuple[Put, int, int]],
+        arguments: tuple[Any, ...],
+    ) -> None:
+        self._called, self._slots, self._varying = called, slots, varying
+        self._kept = arguments
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Call the function with the arguments that vary, in their order."""
+        slots = self._slots.copy()
+        for (put, start, stop), value in zip(self._varying, arguments, strict=True):
+            own: list[int] = []
+            put(value, own, [])
+            slots[start:stop] = own
+        return self._called(slots)
 
 
 Put = Callable[[Any, list[int], list[str]], None]

@@ -20,6 +20,7 @@ from mr_dedup.index.kernels import FIELDS, permuted
 from mr_dedup.kernels import library
 from mr_dedup.kernels.compiler import chosen_targets, described
 from mr_dedup.kernels.entry import ENTRIES, Matrix, entry
+from mr_dedup.kernels.library import VARIES
 from mr_dedup.kernels.targets import TARGETS, targets_for
 
 PACKAGE = Path(mr_dedup.__file__).parent
@@ -97,6 +98,25 @@ def test_numbers_keep_all_their_bits():
         found = permuted(np.uint64(value), tables, 0)
         assert isinstance(found, np.uint64)
         assert found == value
+
+
+def test_arguments_may_be_bound():
+    rng = np.random.default_rng(3)
+    values, tables = rng.integers(0, 1 << 64, (2, 2048), np.uint64)
+    tables, out = np.ascontiguousarray(tables.reshape(8, 256)), np.empty(2048, np.uint64)
+    permute_bits(values, tables, out)
+    expected = out.copy()
+    bound = permute_bits.bind(VARIES, tables, VARIES)
+    for size in (0, 1, 2048):
+        some = np.zeros(size, np.uint64)
+        bound(values[:size], some)
+        assert some.tolist() == expected[:size].tolist()
+    with pytest.raises(TypeError, match="array of uint64 with 1 dimensions, got uint32"):
+        bound(values.astype(np.uint32), out)
+    with pytest.raises(ValueError, match="shorter"):
+        bound(values)
+    with pytest.raises(TypeError, match="contiguous"):
+        permute_bits.bind(VARIES, tables[::2], VARIES)
 
 
 @pytest.mark.parametrize("has_fold", [False, True])
