@@ -35,11 +35,16 @@ wheel: $(READY) ## build the wheel, with compiled kernels for all processors of 
 	@rm -rf build dist && mkdir dist
 	@$(BIN)/python -m build --wheel --no-isolation --outdir dist >dist/build.log 2>&1 || { cat dist/build.log; exit 1; }
 	$(BIN)/python -m twine check --strict dist/*.whl
+	@touch dist/.built
 
 arm64-test: $(READY) ## compare the kernels of aarch64 with those of x86-64, under QEMU (Debian, as root)
 	folder=$$(mktemp -d) && $(BIN)/python -m tests.kernels.arm64 $$folder/arm64 && rm -r $$folder
 
-$(VENV)/.smoke-ready: setup.cfg pyproject.toml
+# by the environment of development, whichever that of the smoke test is
+dist/.built: setup.cfg setup.py pyproject.toml $(shell find mr_dedup data_gen -name '*.py')
+	$(MAKE) wheel PYTHON=python3 VENV=.venv
+
+$(VENV)/.smoke-ready: dist/.built
 	$(PYTHON) -m venv $(VENV)
 	$(INSTALL) "$$(ls dist/*.whl)[urls,server]"
 	touch $@

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import importlib
-import io
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -17,9 +15,6 @@ from mr_dedup.cli.copy_names import forget_copies, name_copies
 from mr_dedup.cli.parser import CommandParser
 from mr_dedup.cli.streams import messages_to_log
 from mr_dedup.errors import MrDedupError
-
-_NOT_OPTIONS = {"help", "out", "dry_run", "price", "log_format", "runner", "documents", "corpus"}
-"""Destinations that functions have no option for, or another one."""
 
 _CALLING = threading.Lock()
 
@@ -34,11 +29,12 @@ class _Parser(CommandParser):
 def call_command(
     name: str,
     positional: list[str],
+    kind: type,
     options: Mapping[str, Any],
+    given: Mapping[str, Any],
     *,
     called: Mapping[str, str] = MappingProxyType({}),
     run: Callable[[argparse.Namespace], Any] | None = None,
-    prints: bool = False,
 ) -> Any:
     """Run a command, or ``run`` with its arguments; return what that returns.
 
@@ -47,24 +43,30 @@ def call_command(
     Args:
         name: Of the command.
         positional: Its positional arguments.
-        options: By the names of the command's options, with ``_`` for ``-``: text or a number, a
-            list for an option that may be repeated, True for one without a value. None and False
-            leave the default.
+        kind: The TypedDict of the options that a caller may give.
+        options: Those of the caller, by the names of the command's options, with ``_`` for ``-``:
+            text or a number, a list for an option that may be repeated, True for one without a
+            value. None and False leave the default.
+        given: Further options, of the function itself.
         called: What messages and results call files, by their paths.
         run: A function of the command's parsed arguments, instead of the command.
-        prints: The command prints to standard output, which is discarded.
 
     Raises:
-        TypeError: The command has no such option.
+        TypeError: An option is not in ``kind``, or has a value of another type.
         MrDedupError: As the command reports it.
     """
     parser = parser_of(name)
-    words = [word for option in options for word in _words(parser, name, option, options[option])]
+    for option in options:
+        if option not in kind.__annotations__:
+            raise TypeError(f"mr_dedup.{name}() got an unexpected option {option!r}")
+    words = [
+        word for option, value in {**options, **given}.items()
+        for word in _words(parser, option, value)
+    ]  # fmt: skip
     arguments = parser.parse_args([*words, "--", *positional])
     if run is not None:
         arguments.run = run
-    quiet = contextlib.redirect_stdout(io.StringIO()) if prints else contextlib.nullcontext()
-    with _CALLING, messages_to_log(), quiet:
+    with _CALLING, messages_to_log():
         forget_copies()
         name_copies(called)
         return call(arguments)
@@ -82,27 +84,18 @@ def parser_of(name: str) -> argparse.ArgumentParser:
     return parser
 
 
-def option_names(name: str) -> set[str]:
-    """Return the options that the function of a command takes, but for ``engine``."""
+def options_of(parser: argparse.ArgumentParser) -> dict[str, argparse.Action]:
+    """Return the options of a command by their names in Python."""
     return {
-        option
-        for action in parser_of(name)._actions
-        for option in [_name_of(action)]
-        if action.option_strings and option not in _NOT_OPTIONS - {"documents"}
+        max(action.option_strings, key=len).lstrip("-").replace("-", "_"): action
+        for action in parser._actions
+        if action.option_strings
     }
 
 
-def _name_of(action: argparse.Action) -> str:
-    longest = max(action.option_strings, key=len, default=action.dest)
-    return longest.lstrip("-").replace("-", "_")
-
-
-def _words(parser: argparse.ArgumentParser, name: str, option: str, value: Any) -> Iterator[str]:
+def _words(parser: argparse.ArgumentParser, option: str, value: Any) -> Iterator[str]:
     """Yield the words of a command line that give an option its value."""
-    actions = {_name_of(each): each for each in parser._actions if each.option_strings}
-    if option not in actions:
-        raise TypeError(f"mr_dedup.{name}() got an unexpected option {option!r}")
-    action = actions[option]
+    action = options_of(parser)[option]
     word = max(action.option_strings, key=len)
     if value is None or value is False:
         return

@@ -18,6 +18,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from mr_dedup.api.commands import call_command
+from mr_dedup.api.engines import runner_of
+from mr_dedup.api.options import DedupOptions
 from mr_dedup.api.sources import Documents
 from mr_dedup.errors import MrDedupError
 from mr_dedup.storage.uris import is_uri
@@ -26,7 +28,6 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from mr_dedup.api.engines import Engine
-    from mr_dedup.api.options import DedupOptions
     from mr_dedup.api.sources import Source
 
 _REPORT_PIXELS = 700
@@ -69,22 +70,24 @@ def dedup(
         >>> print(result.why("1"))
         1: dropped, a near-duplicate of 0 (similarity 0.92); 2 documents in its cluster
     """
-    from mr_dedup.api.engines import runner_of
-
-    temporary = Path(tempfile.mkdtemp(prefix="mr_dedup-")) if out is None else None
+    temporary = None
+    if out is None:
+        temporary = Path(tempfile.mkdtemp(prefix="mr_dedup-"))
+        out = temporary / "result"
     try:
         with tempfile.TemporaryDirectory(prefix="mr_dedup-source-") as folder:
             documents = Documents(source, Path(folder))
             if documents.in_memory or temporary is not None:
                 options.setdefault("documents", "parquet")
-            name = os.fspath(out) if temporary is None else str(temporary / "result")  # type: ignore[arg-type]
-            words = {**options, "out": name, "runner": runner_of(engine)}
-            call_command("dedup", documents.names, words, called=documents.called)
+            call_command(
+                "dedup", documents.names, DedupOptions, options,
+                {"out": os.fspath(out), "runner": runner_of(engine)}, called=documents.called,
+            )  # fmt: skip
     except BaseException:
         if temporary is not None:
             shutil.rmtree(temporary, ignore_errors=True)
         raise
-    return DedupResult(name, temporary)
+    return DedupResult(out, temporary)
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ class Checked(NamedTuple):
     """What ``Deduplicator.check`` found.
 
     Attributes:
-        is_new: bool[n], whether each text is no near-duplicate of an earlier one.
+        is_new: bool[n], True for each text that is not a near-duplicate of an earlier one.
         matches: The ids of the earlier near-duplicates of each text, nearest first, at most 10.
     """
 

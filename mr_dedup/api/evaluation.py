@@ -12,14 +12,15 @@ import pyarrow.csv as pa_csv
 
 from mr_dedup.api.commands import call_command
 from mr_dedup.api.deduplication import DedupResult
+from mr_dedup.api.options import CompareOptions, EvaluateOptions
 from mr_dedup.api.sources import Documents
+from mr_dedup.cli import compare as compare_command
 from mr_dedup.cli import evaluate as evaluate_command
 from mr_dedup.formats.id_text import escape_ids
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from mr_dedup.api.options import CompareOptions, EvaluateOptions
     from mr_dedup.api.sources import Source
 
 
@@ -53,9 +54,9 @@ def evaluate(
         folder = Path(name)
         named = found.folder if isinstance(found, DedupResult) else found
         path = _file(named, folder / "found.tsv")
-        words = {**options, "truth": _file(truth, folder / "truth.tsv")}
+        given = {"truth": _file(truth, folder / "truth.tsv")}
         report: dict[str, Any] = call_command(
-            "evaluate", [path], words, run=evaluate_command.evaluated,
+            "evaluate", [path], EvaluateOptions, options, given, run=evaluate_command.evaluated,
             called={str(folder / "found.tsv"): "found", str(folder / "truth.tsv"): "truth"},
         )  # fmt: skip
     return report
@@ -85,9 +86,12 @@ def compare(
         folder = Path(name)
         documents = Documents(source, folder)
         results = Path(out) if out is not None else folder / "out"
-        words = {**options, "truth": _file(truth, folder / "truth.tsv"), "out": str(results)}
+        given = {"truth": _file(truth, folder / "truth.tsv"), "out": str(results)}
         called = {**documents.called, str(folder / "truth.tsv"): "truth"}
-        call_command("compare", documents.names, words, called=called, prints=True)
+        call_command(
+            "compare", documents.names, CompareOptions, options, given, called=called,
+            run=compare_command.compared,
+        )  # fmt: skip
         return pa_csv.read_csv(results / "results.csv")
 
 

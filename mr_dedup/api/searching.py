@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +15,7 @@ import pyarrow.parquet as pq
 
 from mr_dedup.api.commands import call_command
 from mr_dedup.api.engines import runner_of
+from mr_dedup.api.options import FingerprintCommandOptions, PairsOptions, QueryOptions
 from mr_dedup.api.sources import Documents
 from mr_dedup.errors import MrDedupError
 from mr_dedup.formats.id_text import unescape_id, unescape_ids
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from mr_dedup.api.engines import Engine
-    from mr_dedup.api.options import FingerprintCommandOptions, PairsOptions, QueryOptions
     from mr_dedup.api.sources import Source
 
 
@@ -57,8 +56,10 @@ def pairs(
     """
     with _source(source) as (documents, folder):
         out = folder / "pairs.tsv"
-        words = {**options, "out": str(out), "runner": runner_of(engine)}
-        call_command("pairs", documents.names, words, called=documents.called)
+        given = {"out": str(out), "runner": runner_of(engine)}
+        call_command(
+            "pairs", documents.names, PairsOptions, options, given, called=documents.called
+        )
         if options.get("method"):
             return _document_pairs(out)
         return _fingerprint_pairs(out)
@@ -96,11 +97,12 @@ def query(
         out = folder / "found.tsv"
         if len(wanted.names) != 1:
             raise MrDedupError(f"queries: expected one file, got {len(wanted.names)}")
-        words = {
-            **options, "queries": wanted.names[0], "with_distance": True, "out": str(out),
+        given = {
+            "queries": wanted.names[0], "with_distance": True, "out": str(out),
             "runner": runner_of(engine),
         }  # fmt: skip
-        call_command("query", corpus.names, words, called={**corpus.called, **wanted.called})
+        called = {**corpus.called, **wanted.called}
+        call_command("query", corpus.names, QueryOptions, options, given, called=called)
         found = _matches(out)
     if isinstance(source, np.ndarray) and isinstance(queries, np.ndarray):
         values = [found[name].cast(pa.int64()) for name in ("query", "match")]
@@ -133,8 +135,10 @@ def fingerprint(
     """
     with _source(source) as (documents, folder):
         out = folder / "fingerprints.parquet"
-        words = {**options, "out": str(out), "runner": runner_of(engine)}
-        call_command("fingerprint", documents.names, words, called=documents.called)
+        call_command(
+            "fingerprint", documents.names, FingerprintCommandOptions, options,
+            {"out": str(out), "runner": runner_of(engine)}, called=documents.called,
+        )  # fmt: skip
         return pq.read_table(out)
 
 
@@ -169,7 +173,7 @@ def _fingerprint_pairs(path: Path) -> pa.Table:
 
 
 def _read(path: Path, columns: dict[str, pa.DataType]) -> pa.Table:
-    if not os.path.getsize(path):  # noqa: PTH202
+    if not path.stat().st_size:
         return pa.table({name: pa.array([], kind) for name, kind in columns.items()})
     return pa_csv.read_csv(
         path,

@@ -119,6 +119,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command; return its exit code."""
+    print("\n".join(compared(arguments)))
+    return 0
+
+
+def compared(arguments: argparse.Namespace) -> list[str]:
+    """Write the comparison; return the lines of its tables in Markdown."""
     started = time.perf_counter()
     bands = all_bands(arguments)
     _check_arguments(arguments)
@@ -131,12 +137,11 @@ def run(arguments: argparse.Namespace) -> int:
             for method in tqdm(methods, unit=" methods", leave=False, disable=None)
         ]
         _write(arguments.out, measurements, bands, overwrite=arguments.overwrite)
-    print("\n".join(to_markdown(measurements, bands, arguments.verify)))
     print_message(
         f"compared {len(measurements):,} methods in {time.perf_counter() - started:.1f} s: "
         f"{arguments.out}"
     )
-    return 0
+    return list(to_markdown(measurements, bands, arguments.verify))
 
 
 def _measure(comparison: Comparison, method: ComparedMethod) -> Measurement:

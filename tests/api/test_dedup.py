@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import mr_dedup
-from mr_dedup.api.commands import option_names
+from mr_dedup.api.commands import options_of, parser_of
 from mr_dedup.api.options import DedupOptions
 from mr_dedup.cli.main import main
 from tests.cli.documents import made_up_documents, write_jsonl
@@ -119,7 +119,8 @@ def test_records_need_not_have_the_same_members():
 
 
 def test_options_are_those_of_the_command():
-    assert option_names("dedup") == set(DedupOptions.__annotations__)
+    without = {"out", "runner", "dry_run", "price", "log_format"}
+    assert set(options_of(parser_of("dedup"))) - without == set(DedupOptions.__annotations__)
 
 
 def test_options_reach_the_command(documents, tmp_path):
@@ -146,6 +147,9 @@ def test_a_second_week_is_compared_with_the_first(documents, tmp_path):
     [
         ({"verify": 2}, mr_dedup.MrDedupError, "argument --verify: "),
         ({"verfy": 0.5}, TypeError, r"dedup\(\) got an unexpected option 'verfy'"),
+        # of the command, but not of the function
+        ({"runner": "local"}, TypeError, r"got an unexpected option 'runner'"),
+        ({"dry_run": True}, TypeError, r"got an unexpected option 'dry_run'"),
         ({"follow": 3}, TypeError, "follow: expected True or False, got 3"),
         ({"keep": {"a"}}, TypeError, r"keep: expected text or a number, got \{'a'\}"),
         ({"method": "guess"}, mr_dedup.MrDedupError, "guess"),
