@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import html
 import json
 import os
@@ -15,13 +16,15 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from mr_dedup.api.commands import call_command
 from mr_dedup.api.engines import runner_of
 from mr_dedup.api.options import DedupOptions
 from mr_dedup.api.sources import Documents
-from mr_dedup.errors import MrDedupError
+from mr_dedup.clusters.decisions import Reason
+from mr_dedup.errors import FormatError, MrDedupError
+from mr_dedup.formats.parts import part_batches, part_files
+from mr_dedup.formats.tables import read_table
 from mr_dedup.storage.uris import is_uri
 
 if TYPE_CHECKING:
@@ -116,7 +119,7 @@ class Decision:
     @property
     def is_kept(self) -> bool:
         """Whether the document was kept."""
-        return self.reason in ("unclustered", "first_of_cluster", "dissimilar")
+        return Reason[self.reason.upper()].is_kept
 
     def __str__(self) -> str:
         similarity = "" if self.similarity is None else f" (similarity {self.similarity:.2f})"
@@ -149,6 +152,16 @@ class Report:
             f'<iframe srcdoc="{html.escape(self._html)}" title="mr-dedup report" width="100%"'
             f' height="{_REPORT_PIXELS}" style="border: 0"></iframe>'
         )
+
+
+@contextlib.contextmanager
+def _damage_reported(path: Path) -> Iterator[None]:
+    """Raise FormatError for what Arrow cannot read."""
+    try:
+        yield
+    except (OSError, pa.ArrowException) as error:
+        reason, _, _ = str(error).partition("\n")
+        raise FormatError(path, None, f"cannot be read: {reason}") from error
 
 
 class DedupResult:
@@ -206,9 +219,9 @@ class DedupResult:
 
     def batches(self, name: str) -> Iterator[pa.RecordBatch]:
         """Yield the rows of ``"kept"``, ``"decisions"`` or ``"clusters"``, some thousand a time."""
-        for path in self._parts("documents" if name == "kept" else name):
-            with pq.ParquetFile(path) as file:
-                yield from file.iter_batches()
+        folder = self._dataset("documents" if name == "kept" else name)
+        with _damage_reported(folder):
+            yield from part_batches(folder)
 
     def report(self) -> Report:
         """Return the report, which shows itself in a notebook."""
@@ -248,19 +261,21 @@ class DedupResult:
             )
         return Path(self.folder)
 
-    def _parts(self, name: str) -> list[Path]:
+    def _dataset(self, name: str) -> Path:
+        """Return the directory of tables; MrDedupError for kept documents of other formats."""
         folder = self._path / name
-        parts = sorted(folder.glob("*.parquet"))
-        if not parts:
-            if name == "documents" and self.kept_files:
-                raise MrDedupError(
-                    f"{folder}: not Parquet; see kept_files, or pass documents='parquet'"
-                )
-            raise MrDedupError(f"{folder}: no tables")
-        return parts
+        if name == "documents" and any(path.suffix != ".parquet" for path in self.kept_files):
+            raise MrDedupError(
+                f"{folder}: not Parquet; see kept_files, or pass documents='parquet'"
+            )
+        return folder
 
     def _table(self, name: str) -> pa.Table:
-        tables = [pq.read_table(path) for path in self._parts(name)]
+        # parts of kept documents that tasks wrote may lack columns that others have
+        tables = []
+        for path in part_files(self._dataset(name)):
+            with _damage_reported(path):
+                tables.append(read_table(path))
         return pa.concat_tables(tables, promote_options="permissive")
 
     def __repr__(self) -> str:

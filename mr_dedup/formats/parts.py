@@ -206,15 +206,15 @@ def part_files(folder: Path) -> list[Path]:
 
 
 def part_batches(
-    folder: Path, columns: Sequence[str], rows_at_once: int = 1 << 16
+    folder: Path, columns: Sequence[str] | None = None, rows_at_once: int = 1 << 16
 ) -> Iterator[pa.RecordBatch]:
-    """Yield ``columns`` of a dataset in Parquet, in order, up to ``rows_at_once`` at a time.
+    """Yield ``columns``, or all, of a dataset in Parquet, in order, ``rows_at_once`` at most.
 
     Raises as ``part_files``, and OSError and ArrowException where a part cannot be read.
     """
     for path in part_files(folder):
         with pq.ParquetFile(path, page_checksum_verification=True) as file:
-            yield from file.iter_batches(rows_at_once, columns=list(columns))
+            yield from file.iter_batches(rows_at_once, columns=columns and list(columns))
 
 
 def read_parts(

@@ -203,6 +203,28 @@ def test_messages_go_to_the_log_and_not_to_the_terminal(documents, caplog, capfd
     assert capfd.readouterr() == ("", "")
 
 
+def test_a_result_without_clusters():
+    with mr_dedup.dedup(["one text", "another, quite different one"]) as result:
+        assert result.clusters.num_rows == 0
+        assert result.kept.num_rows == result.decisions.num_rows == 2
+
+
+@pytest.mark.parametrize("name", ["decisions", "kept"])
+def test_a_damaged_or_missing_part_is_reported(documents, tmp_path, name):
+    result = mr_dedup.dedup(documents, tmp_path / "out")
+    (path,) = (tmp_path / "out" / name.replace("kept", "documents")).iterdir()
+    content = path.read_bytes()
+    # a byte of a page, which the checksum of the page covers
+    path.write_bytes(content[:100] + bytes([content[100] ^ 1]) + content[101:])
+    with pytest.raises(mr_dedup.MrDedupError, match=r"part-00000\.parquet"):
+        getattr(result, name)
+    with pytest.raises(mr_dedup.MrDedupError, match="cannot be read: could not verify page"):
+        list(result.batches(name))
+    path.rename(path.with_name("part-00001.parquet"))
+    with pytest.raises(mr_dedup.MrDedupError, match="part 0 is missing"):
+        getattr(result, name)
+
+
 def test_a_temporary_result_is_removed(documents):
     with mr_dedup.dedup(documents) as result:
         folder = Path(result.folder)
