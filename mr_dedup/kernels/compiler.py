@@ -16,6 +16,7 @@ import hashlib
 import importlib
 import itertools
 import json
+import platform
 import subprocess
 import types as python_types
 import typing
@@ -335,10 +336,13 @@ def _plain(layout: Any) -> Any:
 
 
 def _link(code: bytes, folder: Path, target: str) -> Path:
+    """Write a shared library of an object file; by Debian's cross compiler for another machine."""
+    machine = TARGETS[target].triple.partition("-")[0]
+    linker = "cc" if machine == platform.machine() else f"{machine}-linux-gnu-gcc"
     object_file, library = folder / f"{target}.o", folder / f"{target}.so"
     object_file.write_bytes(code)
     subprocess.run(
-        [TARGETS[target].linker, "-shared", "-Wl,--gc-sections", "-Wl,-z,defs", "-s",
+        [linker, "-shared", "-Wl,--gc-sections", "-Wl,-z,defs", "-s",
          "-o", library, object_file, "-lm"],
         check=True,
     )  # fmt: skip

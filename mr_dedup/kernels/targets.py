@@ -16,14 +16,12 @@ class Target(NamedTuple):
         cpu: LLVM's name of the processor.
         features: Further ones, as LLVM spells them.
         flags: What /proc/cpuinfo lists of each such processor.
-        linker: A command that links as cc does.
     """
 
     triple: str
     cpu: str
     features: str
     flags: frozenset[str]
-    linker: str
 
 
 _X86, _ARM = "x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu"
@@ -36,12 +34,12 @@ _POPCNT = frozenset(["avx512_bitalg", "avx512_vpopcntdq", "avx512_vbmi2", "avx51
 TARGETS = {
     "x86-64-v4-vpopcnt": Target(
         _X86, "x86-64-v4", "+avx512bitalg,+avx512vpopcntdq,+avx512vbmi2,+avx512vbmi",
-        _V4 | _POPCNT, "cc",
+        _V4 | _POPCNT,
     ),
-    "x86-64-v4": Target(_X86, "x86-64-v4", "", _V4, "cc"),
-    "x86-64-v3": Target(_X86, "x86-64-v3", "", _V3, "cc"),
-    "x86-64-v2": Target(_X86, "x86-64-v2", "", _V2, "cc"),
-    "aarch64": Target(_ARM, "generic", "", frozenset(), "aarch64-linux-gnu-gcc"),
+    "x86-64-v4": Target(_X86, "x86-64-v4", "", _V4),
+    "x86-64-v3": Target(_X86, "x86-64-v3", "", _V3),
+    "x86-64-v2": Target(_X86, "x86-64-v2", "", _V2),
+    "aarch64": Target(_ARM, "generic", "", frozenset()),
 }  # fmt: skip
 """By name, the fastest first. Of 32 distances at once the first makes two instructions."""
 
