@@ -37,8 +37,8 @@ wheel: $(READY) ## build the wheel, with compiled kernels for all processors of 
 	$(BIN)/python -m twine check --strict dist/*.whl
 	@touch dist/.built
 
-arm64-test: $(READY) ## compare the kernels of aarch64 with those of x86-64, under QEMU (Debian, as root)
-	folder=$$(mktemp -d) && $(BIN)/python -m tests.kernels.arm64 $$folder/arm64 && rm -r $$folder
+targets-test: $(READY) ## compare the kernels of all targets, of aarch64 under QEMU (Debian, as root)
+	folder=$$(mktemp -d) && $(BIN)/python -m tests.kernels.all_targets $$folder/all && rm -r $$folder
 
 # by the environment of development, whichever that of the smoke test is
 dist/.built: setup.cfg setup.py pyproject.toml $(shell find mr_dedup data_gen -name '*.py')
@@ -125,4 +125,4 @@ clean: ## remove what these commands made
 	rm -rf $(VENV) .uv build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -prune -exec rm -rf {} +
 
-.PHONY: help setup demo test same-results thorough-test wheel arm64-test smoke-setup smoke kill-test browser-setup browser-test hadoop-up hadoop-down hadoop-test emr-test hadoop-smoke spark-setup spark-test spark-smoke lint examples bench-setup bench bench-quick clean
+.PHONY: help setup demo test same-results thorough-test wheel targets-test smoke-setup smoke kill-test browser-setup browser-test hadoop-up hadoop-down hadoop-test emr-test hadoop-smoke spark-setup spark-test spark-smoke lint examples bench-setup bench bench-quick clean

@@ -39,7 +39,8 @@ LIBRARIES = Path(__file__).parent / "libraries"
 """Where a wheel has them."""
 
 
-def _targets_here() -> list[str]:
+def targets_here() -> list[str]:
+    """Return the names of the targets that this processor runs; see ``targets_for``."""
     flags: Set[str] = frozenset()
     with Path("/proc/cpuinfo").open(encoding="ascii", errors="replace") as lines:
         for line in lines:
@@ -248,7 +249,7 @@ def load_kernels() -> Library:
 @functools.cache
 def _load() -> Library:
     folder = library_folder()
-    path = next(path for name in _targets_here() if (path := folder / f"{name}.so").exists())
+    path = next(path for name in targets_here() if (path := folder / f"{name}.so").exists())
     try:
         manifest = json.loads((folder / "kernels.json").read_text())
         if hashlib.sha256(path.read_bytes()).hexdigest() != manifest["libraries"][path.stem]:
@@ -264,7 +265,7 @@ def library_folder() -> Path:
     Raises:
         MrDedupError: There is none for this processor, and none could be compiled.
     """
-    names = _targets_here()
+    names = targets_here()
     if not _PACKAGE.is_dir():
         return _unpacked(names)
     if any((LIBRARIES / f"{name}.so").exists() for name in names):

@@ -1,9 +1,10 @@
-"""``python -m tests.kernels.arm64 DIRECTORY``: the kernels of aarch64 against those of x86-64.
+"""``python -m tests.kernels.all_targets DIRECTORY``: the library of each target against the others.
 
-Compiles the library of aarch64, and runs commands of all packages that have kernels by a Python of
-Debian's arm64 under QEMU, and by this one. What they write must be the same. Needs Debian on
-x86-64, as root: it installs qemu-user-static, a linker for aarch64, and Python and libraries into
-DIRECTORY. Takes 3 minutes; ``make arm64-test`` runs it.
+Compiles the libraries of all targets, and runs commands of all packages that have kernels with
+each: by this Python those that this processor runs, of aarch64 by a Python of Debian's arm64 under
+QEMU. What they write must be the same. Needs Debian on x86-64, as root: it installs
+qemu-user-static, a linker for aarch64, and Python and libraries into DIRECTORY. Takes 3 minutes;
+``make targets-test`` runs it.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from pathlib import Path
 import mr_dedup
 from data_gen.cli import main as generate
 from mr_dedup.kernels.compiler import compile_library
+from mr_dedup.kernels.library import targets_here
+from mr_dedup.kernels.targets import TARGETS
 
 VERSION = f"{sys.version_info.major}.{sys.version_info.minor}"
 
@@ -39,8 +42,10 @@ METHODS = (
 PROGRAM = """
 import contextlib, sys
 from mr_dedup.cli.main import main
+from mr_dedup.kernels.library import load_kernels
 
-pages, corpus, queries, out, *methods = sys.argv[1:]
+target, pages, corpus, queries, out, *methods = sys.argv[1:]
+assert load_kernels().path.stem == target, load_kernels().path
 def run(*words):
     if main(list(words)) != 0:
         raise SystemExit(f"{' '.join(words)}: failed")
@@ -100,12 +105,22 @@ def contents(folder: Path) -> dict[str, bytes]:
     }  # fmt: skip
 
 
+def with_library(package: Path, target: str) -> Path:
+    """Return the directory of a copy of the package that has the library of one target only."""
+    folder = package.parent.parent / target
+    run("cp", "-r", package, _made(folder))
+    for library in (folder / package.name / "kernels" / "libraries").glob("*.so"):
+        if library.stem != target:
+            library.unlink()
+    return folder
+
+
 def main(folder: Path) -> None:
     """Compare; raises SystemExit with the names of files that differ."""
     set_up(folder)
     package = folder / "sources" / "mr_dedup"
     run("cp", "-r", f"{Path(mr_dedup.__file__).parent}/.", "-t", _made(package))
-    compile_library(package / "kernels" / "libraries", ["aarch64"])
+    compile_library(package / "kernels" / "libraries", list(TARGETS))
     generate(["documents", "--documents", "80", "--duplicates-per-document", "3", "--seed", "5",
               "--out", f"{folder}/pages"])  # fmt: skip
     generate(["fingerprints", "--queries", "50", "--corpus", "3000", "--duplicates-per-query", "2",
@@ -115,16 +130,28 @@ def main(folder: Path) -> None:
         folder / "fingerprints" / "corpus-00000.longs",
         folder / "fingerprints" / "queries.longs",
     ]
-    run(sys.executable, "-c", PROGRAM, *arguments, _made(folder / "here"), *METHODS)
     root = folder / "root"
-    run("qemu-aarch64-static", "-cpu", "max", "-L", root, root / f"usr/bin/python{VERSION}",
-        "-c", PROGRAM, *arguments, _made(folder / "arm64"), *METHODS,
-        PYTHONPATH=f"{package.parent}:{folder / 'packages'}", PYTHONHOME=f"{root}/usr")  # fmt: skip
-    here, there = contents(folder / "here"), contents(folder / "arm64")
-    different = sorted(name for name in here | there if here.get(name) != there.get(name))
-    if different:
-        raise SystemExit(f"different on aarch64: {', '.join(different)}")
-    print(f"{len(here)} files are the same, {sum(map(len, here.values())):,} bytes")
+    found = {}
+    for target in [*targets_here(), "aarch64"]:
+        python, variables = [sys.executable], {"PYTHONPATH": str(with_library(package, target))}
+        if target == "aarch64":
+            python = ["qemu-aarch64-static", "-cpu", "max", "-L", str(root),
+                      str(root / f"usr/bin/python{VERSION}")]  # fmt: skip
+            variables["PYTHONPATH"] += f":{folder / 'packages'}"
+            variables["PYTHONHOME"] = f"{root}/usr"
+        out = _made(folder / "results" / target)
+        run(*python, "-c", PROGRAM, target, *arguments, out, *METHODS, **variables)
+        found[target] = contents(out)
+    fastest, *others = found
+    for target in others:
+        names = found[fastest] | found[target]
+        different = sorted(
+            name for name in names if found[fastest].get(name) != found[target].get(name)
+        )
+        if different:
+            raise SystemExit(f"{target} differs from {fastest}: {', '.join(different)}")
+    size = sum(map(len, found[fastest].values()))
+    print(f"{', '.join(found)}: {len(found[fastest])} files are the same, {size:,} bytes")
 
 
 def _made(folder: Path) -> Path:
