@@ -105,7 +105,10 @@ def _words(parser: argparse.ArgumentParser, option: str, value: Any) -> Iterator
         yield word
         return
     is_repeated = isinstance(action, argparse._AppendAction)
-    for each in value if isinstance(value, list | tuple) and is_repeated else [value]:
+    is_list = str(action.metavar).endswith(",…")
+    values = value if isinstance(value, list | tuple) and (is_repeated or is_list) else [value]
+    for each in values:
         if not isinstance(each, str | int | float | Path) or each is True:
             raise TypeError(f"{option}: expected text or a number, got {each!r}")
+    for each in [",".join(map(str, values))] if is_list else values:
         yield f"{word}={each}" if word.startswith("--") else f"{word}{each}"

@@ -21,19 +21,19 @@ from mr_dedup.formats.id_text import escape_ids
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from mr_dedup.api.sources import Source
+    from mr_dedup.api.sources import ArrowStream, Source
 
 
 def evaluate(
-    found: DedupResult | pa.Table | str | os.PathLike[str],
-    truth: pa.Table | str | os.PathLike[str],
+    found: DedupResult | ArrowStream | str | os.PathLike[str],
+    truth: ArrowStream | str | os.PathLike[str],
     **options: Unpack[EvaluateOptions],
 ) -> dict[str, Any]:
     """Return precision and recall of pairs or decisions, as ``mr-dedup evaluate --json`` prints.
 
     Args:
-        found: A result of ``dedup`` or its directory; a table of pairs, ``id_a`` and ``id_b``; or a
-            file of either.
+        found: A result of ``dedup`` or its directory; a table of pairs, ``id_a`` and ``id_b``, of
+            pandas, polars, DuckDB or PyArrow; or a file of either.
         truth: All similar pairs: a table of ``id_a``, ``id_b`` and their similarity ``jaccard``, or
             a file of such.
         **options: Those of the command.
@@ -64,7 +64,7 @@ def evaluate(
 
 def compare(
     source: Source,
-    truth: pa.Table | str | os.PathLike[str],
+    truth: ArrowStream | str | os.PathLike[str],
     out: str | os.PathLike[str] | None = None,
     **options: Unpack[CompareOptions],
 ) -> pa.Table:
@@ -95,12 +95,13 @@ def compare(
         return pa_csv.read_csv(results / "results.csv")
 
 
-def _file(table: pa.Table | str | os.PathLike[str], path: Path) -> str:
-    """Return the name of a file of pairs; write it if it is a table."""
-    if isinstance(table, str | os.PathLike):
-        return os.fspath(table)
-    if not isinstance(table, pa.Table):
-        raise TypeError(f"{path.stem}: expected a table or a path, not {type(table).__name__}")
+def _file(source: ArrowStream | str | os.PathLike[str], path: Path) -> str:
+    """Return the name of a file of pairs; write it if ``source`` is a table."""
+    if isinstance(source, str | os.PathLike):
+        return os.fspath(source)
+    if not hasattr(source, "__arrow_c_stream__"):
+        raise TypeError(f"{path.stem}: expected a table or a path, not {type(source).__name__}")
+    table = pa.table(source)
     missing = {"id_a", "id_b"} - set(table.column_names)
     if missing:
         raise ValueError(f"{path.stem}: has no column {', '.join(sorted(missing))}")

@@ -112,7 +112,7 @@ class EvaluateOptions(ReadingOptions, total=False):
     """Options of ``evaluate``."""
 
     threshold: float
-    bands: str
+    bands: str | float | Sequence[float]
     scratch: Size
     scratch_dir: Name
 
@@ -125,6 +125,6 @@ class CompareOptions(ReadingOptions, total=False):
     verify: float
     shingles: str
     threshold: float
-    bands: str
+    bands: str | float | Sequence[float]
     scratch: Size
     scratch_dir: Name

@@ -5,6 +5,7 @@ import itertools
 import json
 
 import numpy as np
+import polars
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -111,7 +112,13 @@ def test_pairs_and_decisions_are_evaluated(documents, tmp_path, capsys):
     assert main([*words, "--json"]) == 0
     assert report == json.loads(capsys.readouterr().out)
     assert mr_dedup.evaluate(tmp_path / "pairs.tsv", tmp_path / "truth.tsv") == report
+    assert mr_dedup.evaluate(pairs.to_pandas(), polars.from_arrow(truth)) == report
     assert (report["bands"][0]["precision"], report["bands"][0]["recall"]) == (1, 0.5)
+    listed = mr_dedup.evaluate(pairs, truth, threshold=0.8, bands=[0.85, 0.95])
+    assert listed == mr_dedup.evaluate(pairs, truth, threshold=0.8, bands="0.85,0.95")
+    assert [band["similarity"] for band in listed["bands"]] == [0.8, 0.85, 0.95]
+    with pytest.raises(TypeError, match=r"bands: expected text or a number, got None"):
+        mr_dedup.evaluate(pairs, truth, bands=[0.9, None])
     with mr_dedup.dedup(documents) as result:
         decided = mr_dedup.evaluate(result, truth, threshold=0.9)
     assert decided["kind"] == "decisions"
