@@ -82,6 +82,9 @@ def test_dedup_without_locks_warns_once(tmp_path, monkeypatch, capsys):
         raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
 
     monkeypatch.setattr("fcntl.flock", flock)
+    # other processes, which have locks, would take its temporary directory for an abandoned one
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temporary"))
     path = write_jsonl(tmp_path / "docs.jsonl", made_up_documents(1)[:50])
     out = tmp_path / "out"
     assert main(["dedup", str(path), "-o", str(out)]) == 0
