@@ -75,7 +75,9 @@ def test_compare_is_alone_with_its_folder(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_dedup_without_locks_warns_once(tmp_path, monkeypatch, capsys):
+def test_dedup_without_locks_warns_once(
+    tmp_path, tmp_path_factory, monkeypatch, capsys
+):
     from mr_dedup.cli.main import main
 
     def flock(descriptor, operation):
@@ -83,8 +85,7 @@ def test_dedup_without_locks_warns_once(tmp_path, monkeypatch, capsys):
 
     monkeypatch.setattr("fcntl.flock", flock)
     # other processes, which have locks, would take its temporary directory for an abandoned one
-    (tmp_path / "temporary").mkdir()
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temporary"))
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path_factory.mktemp("temporary")))
     path = write_jsonl(tmp_path / "docs.jsonl", made_up_documents(1)[:50])
     out = tmp_path / "out"
     assert main(["dedup", str(path), "-o", str(out)]) == 0
