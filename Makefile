@@ -109,6 +109,17 @@ examples: $(READY) ## run every example
 		echo "== $$example"; PATH="$(abspath $(BIN)):$$PATH" python $$example || exit 1; \
 	done
 
+$(VENV)/.docs-ready: $(VENV)/.spark-ready $(VENV)/.browser-ready
+	$(INSTALL) -e '.[docs]'
+	touch $@
+
+docs-setup: $(VENV)/.docs-ready
+
+docs: $(VENV)/.docs-ready ## build the site, run its notebooks, look at it in Chromium (docs/_build/html)
+	rm -rf docs/_build
+	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet docs docs/_build/html
+	$(BIN)/python -m pytest -m site
+
 $(VENV)/.bench-ready: $(READY)
 	$(INSTALL) -e '.[bench]'
 	touch $@
@@ -122,7 +133,7 @@ bench-quick: $(VENV)/.bench-ready ## the same at sizes of a minute, to see that 
 	$(BIN)/python -m bench --quick
 
 clean: ## remove what these commands made
-	rm -rf $(VENV) .uv build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .uv build dist docs/_build docs/reference/commands/*-*.md *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -prune -exec rm -rf {} +
 
-.PHONY: help setup demo test same-results thorough-test wheel targets-test smoke-setup smoke kill-test browser-setup browser-test hadoop-up hadoop-down hadoop-test emr-test hadoop-smoke spark-setup spark-test spark-smoke lint examples bench-setup bench bench-quick clean
+.PHONY: help setup demo test same-results thorough-test wheel targets-test smoke-setup smoke kill-test browser-setup browser-test hadoop-up hadoop-down hadoop-test emr-test hadoop-smoke spark-setup spark-test spark-smoke lint examples docs-setup docs bench-setup bench bench-quick clean

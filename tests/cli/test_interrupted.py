@@ -75,9 +75,7 @@ def test_compare_is_alone_with_its_folder(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_dedup_without_locks_warns_once(
-    tmp_path, tmp_path_factory, monkeypatch, capsys
-):
+def test_dedup_without_locks_warns_once(tmp_path, tmp_path_factory, monkeypatch, capsys):
     from mr_dedup.cli.main import main
 
     def flock(descriptor, operation):
