@@ -126,8 +126,8 @@ $(VENV)/.bench-ready: $(READY)
 
 bench-setup: $(VENV)/.bench-ready
 
-bench: $(VENV)/.bench-ready ## measure: ratios against rivals, memory, growth with size
-	$(BIN)/python -m bench
+bench: $(VENV)/.bench-ready ## measure: ratios against rivals, memory, growth with size; fills docs/performance/measured.md
+	$(BIN)/python -m bench --out bench/results
 
 bench-quick: $(VENV)/.bench-ready ## the same at sizes of a minute, to see that it runs
 	$(BIN)/python -m bench --quick

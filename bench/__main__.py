@@ -13,6 +13,7 @@ from pathlib import Path
 
 from bench.machine import describe
 from bench.measure import Mismatch, Row, table
+from bench.results import write
 
 BENCHMARKS = {
     "hamming": "search for near-duplicates of queries, beside NumPy, faiss and C",
@@ -52,7 +53,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         for name in arguments.only or BENCHMARKS:
             module = importlib.import_module(f"bench.{name}")
-            rows += module.run(arguments.quick, rounds, **options.get(name, {}))
+            measured = module.run(arguments.quick, rounds, **options.get(name, {}))
+            rows += measured
+            if arguments.out:
+                write(arguments.out, name, BENCHMARKS[name], rounds, arguments.quick, measured)
         if arguments.large:
             from bench.query_command import run_large
 
@@ -84,6 +88,12 @@ def _parser() -> argparse.ArgumentParser:
         type=Path,
         metavar="FILE",
         help="for urls: a list of URLs, one a line, also as .gz",
+    )
+    parser.add_argument(
+        "--out",
+        type=Path,
+        metavar="DIR",
+        help="also write the rows of each benchmark to a file there, as JSON",
     )
     parser.add_argument(
         "--large",

@@ -42,7 +42,7 @@ nb_execution_show_tb = True
 nb_merge_streams = True
 # cells find the commands of this Python, and what several pages draw figures with
 os.environ["PATH"] = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-os.environ["PYTHONPATH"] = str(HERE / "methods")
+os.environ["PYTHONPATH"] = f"{HERE / 'methods'}:{HERE.parent}"
 
 autodoc_member_order = "bysource"
 autodoc_typehints = "description"
