@@ -8,21 +8,40 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import importlib
 import signal
 import sys
 from collections.abc import Iterator, Sequence
 from types import FrameType
 from typing import Any, NoReturn
 
-from data_gen.cli import documents, fingerprints, urls
 from data_gen.cli.arguments import UsageError
 from data_gen.cli.standard_streams import discard, log, usable_streams
 from data_gen.outputs import OutputError
 
 EXIT_OK, EXIT_USAGE, EXIT_BUG, EXIT_INTERRUPTED = 0, 2, 70, 130
 
-# Each has HELP, OUT_OF_MEMORY, add_arguments(parser) and run(arguments).
-COMMANDS = {"fingerprints": fingerprints, "documents": documents, "urls": urls}
+COMMANDS = {
+    "fingerprints": "fingerprints with planted near-duplicates, and a list of these",
+    "documents": "pages with planted near-duplicates, and their similarity",
+    "urls": "URLs visited repeatedly, some by aliases, and a list of the pages",
+}
+"""Commands and their lines of help.
+
+Each is a module of this package with OUT_OF_MEMORY, add_arguments(parser) and run(arguments), which
+is imported only if the command line names it.
+"""
+
+FIRST_STEPS = """\
+data-gen generates data sets with known near-duplicates, to try mr-dedup on.
+
+  data-gen documents --documents 1000 --duplicates-per-document 2 --seed 1 --out pages
+  data-gen fingerprints --queries 100 --corpus 9000 --duplicates-per-query 3 -k 3 --seed 1 --out fp
+  data-gen urls --pages 1000 --visits 5000 --seed 1 --out urls
+
+data-gen COMMAND --help describes a command.
+"""
+"""What is printed without arguments."""
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -34,28 +53,36 @@ class _Parser(argparse.ArgumentParser):
         (file or sys.stdout).write(self.format_help())
 
 
-def build_parser() -> argparse.ArgumentParser:
-    """Return the parser of the whole command line."""
+def build_parser(argv: Sequence[str]) -> argparse.ArgumentParser:
+    """Return the parser of the command line ``argv``.
+
+    Only commands that it names are imported and get their arguments.
+    """
     parser = _Parser(prog="data-gen", description="Generate data sets with known near-duplicates.")
     parser.add_argument(
         "--debug", action="store_true", help="show the traceback of an error, for a bug report"
     )
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    for name, module in COMMANDS.items():
+    for name, text in COMMANDS.items():
         command = commands.add_parser(
-            name,
-            help=module.HELP,
-            description=module.__doc__,
-            formatter_class=argparse.RawDescriptionHelpFormatter,
+            name, help=text, formatter_class=argparse.RawDescriptionHelpFormatter
         )
-        module.add_arguments(command)
-        command.set_defaults(run=module.run, out_of_memory=module.OUT_OF_MEMORY)
+        if name in argv:
+            module = importlib.import_module(f"data_gen.cli.{name}")
+            command.description = module.__doc__
+            module.add_arguments(command)
+            command.set_defaults(run=module.run, out_of_memory=module.OUT_OF_MEMORY)
     return parser
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; return its exit code."""
+    argv = sys.argv[1:] if argv is None else argv
     with usable_streams():
+        if not argv:
+            # a usage error: a script whose variable of the command is empty has not succeeded
+            sys.stderr.write(FIRST_STEPS)
+            return EXIT_USAGE
         try:
             with _interruptible():
                 return _run(_parsed(argv))
@@ -64,11 +91,11 @@ def main(argv: Sequence[str] | None = None) -> int:
             return EXIT_INTERRUPTED
 
 
-def _parsed(argv: Sequence[str] | None) -> argparse.Namespace:
+def _parsed(argv: Sequence[str]) -> argparse.Namespace:
     """Return the arguments; raise SystemExit if argparse has printed help or an error."""
     try:
         try:
-            return build_parser().parse_args(argv)
+            return build_parser(argv).parse_args(argv)
         finally:
             sys.stdout.flush()
     except BrokenPipeError:  # the reader of the help has closed the pipe

@@ -28,7 +28,6 @@ from data_gen.document_files import FORMATS
 from data_gen.documents import KINDS, DocumentParameters, write
 from data_gen.pages import LANGUAGES
 
-HELP = "pages with planted near-duplicates, and their similarity"
 OUT_OF_MEMORY = "out of memory: use shorter documents or fewer duplicates of each"
 
 

@@ -24,7 +24,6 @@ from data_gen.cli.standard_streams import log
 from data_gen.distributions import DISTRIBUTIONS, Clustered, Distribution, Prefix, Zipf
 from data_gen.fingerprints import FLIPS, FingerprintParameters, write
 
-HELP = "fingerprints with planted near-duplicates, and a list of these"
 OUT_OF_MEMORY = "out of memory: use fewer queries or planted values"
 
 

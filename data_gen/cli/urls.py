@@ -26,7 +26,6 @@ from data_gen.cli.arguments import as_usage_errors, size
 from data_gen.cli.standard_streams import log
 from data_gen.urls import KINDS, UrlParameters, write
 
-HELP = "URLs visited repeatedly, some by aliases, and a list of the pages"
 OUT_OF_MEMORY = "out of memory: use fewer pages"
 
 

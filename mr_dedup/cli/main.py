@@ -176,6 +176,12 @@ def _configure_process() -> None:
 
 
 def _complete(argv: Sequence[str]) -> int:
+    if not argv:
+        from mr_dedup.cli.first_steps import FIRST_STEPS
+
+        # a usage error: a script whose variable of the command is empty has not succeeded
+        sys.stderr.write(FIRST_STEPS)
+        return EXIT_USAGE
     try:
         try:
             arguments = build_parser(argv).parse_args(argv)

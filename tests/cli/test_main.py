@@ -1,16 +1,21 @@
 """What every command shares: what it imports, what it says of mistakes, and its exit codes."""
 
 import argparse
+import os
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
+import mr_dedup
 from mr_dedup.cli import inspect
+from mr_dedup.cli.first_steps import FIRST_STEPS
 from mr_dedup.cli.main import COMMANDS, _hint, main
 from mr_dedup.errors import OutOfMemoryError
 
+ROOT = Path(mr_dedup.__file__).parents[1]
 HEAVY = {"numpy", "zstandard", "xxhash", "mrjob", "tqdm"}
 
 
@@ -50,7 +55,37 @@ def test_every_command_explains_itself(command, capsys):
     assert capsys.readouterr().out.startswith(f"usage: mr-dedup {command} ")
 
 
-@pytest.mark.parametrize("arguments", [[], ["frobnicate"], ["--frobnicate"], ["inspect"]])
+def test_without_arguments_the_first_commands_are_shown():
+    """And they run as they are shown; standard output stays empty."""
+    done = subprocess.run(
+        [sys.executable, "-m", "mr_dedup"], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == FIRST_STEPS
+    assert max(map(len, done.stderr.splitlines())) <= 100
+    modules, _ = imported()
+    assert "mr_dedup.cli.main" in modules
+    assert not modules & HEAVY
+
+
+def test_the_first_commands_run_as_they_are_shown(tmp_path):
+    programs = {"data-gen": "data_gen", "mr-dedup": "mr_dedup"}
+    lines = [line for line in FIRST_STEPS.splitlines() if line.startswith("  ")]
+    commands = [line.partition("     ")[0].split() for line in lines]
+    assert [line[:2] for line in commands] == [
+        ["data-gen", "documents"], ["mr-dedup", "dedup"], ["mr-dedup", "pairs"],
+    ]  # fmt: skip
+    variables = {**os.environ, "PYTHONPATH": str(ROOT)}
+    for program, *words in commands:
+        subprocess.run(
+            [sys.executable, "-m", programs[program], *words],
+            cwd=tmp_path, env=variables, check=True, capture_output=True,
+        )  # fmt: skip
+    (report,) = re.findall(r"open (\S+) in a browser", FIRST_STEPS)
+    assert (tmp_path / report).is_file()
+
+
+@pytest.mark.parametrize("arguments", [["frobnicate"], ["--frobnicate"], ["inspect"]])
 def test_other_words_are_refused_by_the_parser(arguments, capsys):
     with pytest.raises(SystemExit) as ended:
         main(arguments)
@@ -148,7 +183,9 @@ def test_whatever_happens_is_one_line_and_an_exit_code(monkeypatch, capsys, erro
 
 INTERRUPTED = """
 import sys
+import mr_dedup
 from mr_dedup.cli import inspect
+from mr_dedup.cli.first_steps import FIRST_STEPS
 from mr_dedup.cli.main import main
 
 def run(arguments):

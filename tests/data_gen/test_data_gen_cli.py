@@ -15,6 +15,7 @@ import pytest
 
 import data_gen
 from data_gen.cli import main
+from data_gen.cli.command import COMMANDS, FIRST_STEPS
 
 ROOT = Path(data_gen.__file__).parent.parent
 NUMBERS = shlex.split("--queries 10 --corpus 500 --duplicates-per-query 2 -k 3 --seed 1")
@@ -61,6 +62,35 @@ def started(tmp_path: Path, *arguments: str | Path, before: str) -> "subprocess.
         assert time.monotonic() < deadline
         time.sleep(0.01)
     return process
+
+
+def test_without_arguments_the_commands_are_shown_at_once() -> None:
+    program = "import sys; from data_gen.cli import main; code = main(); print(*sys.modules); " + (
+        "sys.exit(code)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=environment(), capture_output=True, text=True,
+        timeout=60, check=False,
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert "numpy" not in done.stdout.split()
+    examples = [line.split()[1] for line in done.stderr.splitlines() if line.startswith("  data-")]
+    assert sorted(examples) == sorted(COMMANDS)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_shown_commands_run(name: str, tmp_path: Path) -> None:
+    words = next(
+        line.split()[1:]
+        for line in FIRST_STEPS.splitlines()
+        if line.startswith(f"  data-gen {name} ")
+    )
+    done = subprocess.run(
+        [sys.executable, "-m", "data_gen", *words], cwd=tmp_path, env=environment(),
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "planted" in done.stderr or name == "urls"
 
 
 def test_python_m_writes_a_data_set_and_one_line(tmp_path: Path) -> None:
