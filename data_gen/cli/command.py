@@ -28,8 +28,8 @@ COMMANDS = {
 }
 """Commands and their lines of help.
 
-Each is a module of this package with OUT_OF_MEMORY, add_arguments(parser) and run(arguments), which
-is imported only if the command line names it.
+Each is a module of this package with OUT_OF_MEMORY, add_arguments(parser) and run(arguments),
+which returns a message; it is imported only if the command line names it.
 """
 
 FIRST_STEPS = """\
@@ -59,9 +59,7 @@ def build_parser(argv: Sequence[str]) -> argparse.ArgumentParser:
     Only commands that it names are imported and get their arguments.
     """
     parser = _Parser(prog="data-gen", description="Generate data sets with known near-duplicates.")
-    parser.add_argument(
-        "--debug", action="store_true", help="show the traceback of an error, for a bug report"
-    )
+    _add_message_arguments(parser, quiet=False, debug=False)
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for name, text in COMMANDS.items():
         command = commands.add_parser(
@@ -71,8 +69,21 @@ def build_parser(argv: Sequence[str]) -> argparse.ArgumentParser:
             module = importlib.import_module(f"data_gen.cli.{name}")
             command.description = module.__doc__
             module.add_arguments(command)
+            # a default would replace what is given before the command
+            _add_message_arguments(command, argparse.SUPPRESS, argparse.SUPPRESS)
             command.set_defaults(run=module.run, out_of_memory=module.OUT_OF_MEMORY)
     return parser
+
+
+def _add_message_arguments(
+    parser: argparse.ArgumentParser, quiet: bool | str, debug: bool | str
+) -> None:
+    """Add the options that may stand before or after the name of the command."""
+    add = parser.add_argument_group("messages").add_argument
+    add("-q", "--quiet", action="store_true", default=quiet,
+        help="print no messages but errors, and no progress")  # fmt: skip
+    add("--debug", action="store_true", default=debug,
+        help="show the traceback of an error, for a bug report")  # fmt: skip
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -108,7 +119,9 @@ def _parsed(argv: Sequence[str]) -> argparse.Namespace:
 
 def _run(arguments: argparse.Namespace) -> int:
     try:
-        arguments.run(arguments)
+        said = arguments.run(arguments)
+        if not arguments.quiet:
+            log(said)
         return EXIT_OK
     except Exception as error:
         if arguments.debug:

@@ -23,7 +23,6 @@ from pathlib import Path
 from tqdm import tqdm
 
 from data_gen.cli.arguments import UsageError, as_usage_errors, size
-from data_gen.cli.standard_streams import log
 from data_gen.document_files import FORMATS
 from data_gen.documents import KINDS, DocumentParameters, write
 from data_gen.pages import LANGUAGES
@@ -93,8 +92,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def run(arguments: argparse.Namespace) -> None:
-    """Write the data set."""
+def run(arguments: argparse.Namespace) -> str:
+    """Write the data set; return a message on it."""
     started = time.monotonic()
     if arguments.html is not None and arguments.format == "html":
         raise UsageError("--html cannot be used with --format html: all its pages are HTML")
@@ -111,12 +110,14 @@ def run(arguments: argparse.Namespace) -> None:
             html_share=arguments.html or 0.0,
             chunk_bytes=arguments.chunk_size,
         )
-    with tqdm(total=parameters.steps, unit="doc", unit_scale=True, disable=None) as bar:
+    with tqdm(
+        total=parameters.steps, unit="doc", unit_scale=True, disable=arguments.quiet or None
+    ) as bar:
         summary = write(
             parameters, arguments.out, overwrite=arguments.overwrite, progress=bar.update
         )
     planted = parameters.documents * parameters.duplicates_per_document
-    log(
+    return (
         f"{parameters.documents:,} documents, with {planted:,} duplicates planted "
         f"({summary.truth_pairs:,} pairs) and {parameters.documents * parameters.near_misses:,} "
         f"near misses: {summary.files:,} files, {summary.bytes:,} bytes in {arguments.out}, "

@@ -20,7 +20,6 @@ from pathlib import Path
 from tqdm import tqdm
 
 from data_gen.cli.arguments import UsageError, as_usage_errors, size
-from data_gen.cli.standard_streams import log
 from data_gen.distributions import DISTRIBUTIONS, Clustered, Distribution, Prefix, Zipf
 from data_gen.fingerprints import FLIPS, FingerprintParameters, write
 
@@ -118,8 +117,8 @@ def _add_distributions(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def run(arguments: argparse.Namespace) -> None:
-    """Write the data set."""
+def run(arguments: argparse.Namespace) -> str:
+    """Write the data set; return a message on it."""
     started = time.monotonic()
     with as_usage_errors():
         parameters = FingerprintParameters(
@@ -133,11 +132,13 @@ def run(arguments: argparse.Namespace) -> None:
             distribution=_distribution(arguments),
             chunk_bytes=arguments.chunk_size,
         )
-    with tqdm(total=parameters.steps, unit="fp", unit_scale=True, disable=None) as bar:
+    with tqdm(
+        total=parameters.steps, unit="fp", unit_scale=True, disable=arguments.quiet or None
+    ) as bar:
         summary = write(
             parameters, arguments.out, overwrite=arguments.overwrite, progress=bar.update
         )
-    log(
+    return (
         f"{parameters.queries:,} queries and a corpus of {parameters.corpus:,}, with "
         f"{parameters.queries * parameters.duplicates_per_query:,} duplicates planted "
         f"({summary.truth_pairs:,} distinct pairs) and "

@@ -23,7 +23,6 @@ from pathlib import Path
 from tqdm import tqdm
 
 from data_gen.cli.arguments import as_usage_errors, size
-from data_gen.cli.standard_streams import log
 from data_gen.urls import KINDS, UrlParameters, write
 
 OUT_OF_MEMORY = "out of memory: use fewer pages"
@@ -85,8 +84,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def run(arguments: argparse.Namespace) -> None:
-    """Write the data set."""
+def run(arguments: argparse.Namespace) -> str:
+    """Write the data set; return a message on it."""
     started = time.monotonic()
     with as_usage_errors():
         parameters = UrlParameters(
@@ -100,11 +99,13 @@ def run(arguments: argparse.Namespace) -> None:
             removals=arguments.removals,
             chunk_bytes=arguments.chunk_size,
         )
-        with tqdm(total=parameters.visits, unit="visit", unit_scale=True, disable=None) as bar:
+        with tqdm(
+            total=parameters.visits, unit="visit", unit_scale=True, disable=arguments.quiet or None
+        ) as bar:
             summary = write(
                 parameters, arguments.out, overwrite=arguments.overwrite, progress=bar.update
             )
-    log(
+    return (
         f"{parameters.visits:,} visits of {summary.visited:,} pages, {summary.aliases:,} of them "
         f"by aliases, and {parameters.removals:,} removals: {summary.files:,} files, "
         f"{summary.bytes:,} bytes in {arguments.out}, {time.monotonic() - started:.1f} s"

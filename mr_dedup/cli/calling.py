@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from mr_dedup.cli.streams import print_message
+from mr_dedup.cli.streams import print_warning
 
 
 def call(arguments: argparse.Namespace) -> Any:
@@ -21,7 +21,7 @@ def call(arguments: argparse.Namespace) -> Any:
     read_counts = getattr(arguments, "read_counts", ())
     for counts, _ in read_counts:
         if warning := counts.describe_incomplete():
-            print_message(f"warning: {warning}")
+            print_warning(warning)
     for counts, max_rejected in read_counts:
         counts.require_few_rejected(max_rejected)
     return result

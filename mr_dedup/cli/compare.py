@@ -27,7 +27,6 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-from tqdm import tqdm
 
 from mr_dedup.cli.copy_names import as_named
 from mr_dedup.cli.document_arguments import add_reading_arguments, check_rejected, read_options
@@ -35,7 +34,7 @@ from mr_dedup.cli.evaluate import all_bands, bands_argument, similarity_argument
 from mr_dedup.cli.method_arguments import DEFAULT_K
 from mr_dedup.cli.rejects import print_rejected
 from mr_dedup.cli.remote_files import input_file, input_names, output_file
-from mr_dedup.cli.streams import print_message
+from mr_dedup.cli.streams import print_message, print_warning
 from mr_dedup.errors import MrDedupError, usage_errors
 from mr_dedup.features.document_frequencies import DocumentFrequencies
 from mr_dedup.features.feature_counts import document_frequencies
@@ -48,6 +47,7 @@ from mr_dedup.formats.documents.read import read_documents
 from mr_dedup.formats.documents.rejects import Rejects
 from mr_dedup.formats.pair_files import TruePairs, read_truth
 from mr_dedup.hamming.planner import plan_self
+from mr_dedup.progress_bars import progress_bar
 from mr_dedup.report.compared_methods import ComparedMethod, KeyMethod, SimhashMethod
 from mr_dedup.report.comparison import Comparison, Measurement, Truth
 from mr_dedup.report.comparison_plots import PLOTS, plots
@@ -128,14 +128,15 @@ def compared(arguments: argparse.Namespace) -> list[str]:
     started = time.perf_counter()
     bands = all_bands(arguments)
     _check_arguments(arguments)
-    with locked(arguments.out, print_message):
+    with locked(arguments.out, print_warning):
         _check_out(arguments.out, arguments.overwrite)
         truth = read_truth(arguments.truth)
         comparison, methods = _prepare(arguments, truth, bands)
-        measurements = [
-            _measure(comparison, method)
-            for method in tqdm(methods, unit=" methods", leave=False, disable=None)
-        ]
+        measurements = []
+        with progress_bar(" methods", len(methods)) as bar:
+            for method in methods:
+                measurements.append(_measure(comparison, method))
+                bar.update()
         _write(arguments.out, measurements, bands, overwrite=arguments.overwrite)
     print_message(
         f"compared {len(measurements):,} methods in {time.perf_counter() - started:.1f} s: "
@@ -221,7 +222,7 @@ def read_texts(
     rejects = Rejects()
     ids, texts = [pa.array([], pa.large_string())], [pa.array([], pa.large_string())]
     size_bytes = 0
-    with tqdm(unit=" documents", unit_scale=True, leave=False, disable=None) as bar:
+    with progress_bar(" documents") as bar:
         for batch in read_documents(files, rejects, read_options(arguments)):
             size_bytes += batch.texts.nbytes + batch.ids.nbytes
             if size_bytes > max_bytes:

@@ -17,7 +17,6 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from tqdm import tqdm
 
 from mr_dedup.cli.remote_files import input_names, output_file
 from mr_dedup.cli.streams import counted, print_message
@@ -31,6 +30,7 @@ from mr_dedup.formats.fingerprint_files import (
 )
 from mr_dedup.formats.fingerprint_writer import create, format_to_write
 from mr_dedup.formats.sorted_runs import sorted_distinct
+from mr_dedup.progress_bars import progress_bar
 
 _BATCH_COUNT = 1 << 20
 
@@ -87,9 +87,7 @@ class _Reader:
     def batches(self) -> Generator[NDArray[np.uint64], None, None]:
         counts = [file.count() for file in self._files]
         total = None if None in counts else sum(count or 0 for count in counts)
-        with tqdm(
-            total=total, unit=" fingerprints", unit_scale=True, leave=False, disable=None
-        ) as bar:
+        with progress_bar(" fingerprints", total) as bar:
             for file in self._files:
                 for batch in file.batches(max_count=_BATCH_COUNT):
                     self.count += len(batch)

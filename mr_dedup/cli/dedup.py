@@ -47,7 +47,7 @@ from mr_dedup.cli.method_arguments import (
 from mr_dedup.cli.on_cluster import settings_for, temporary_uri
 from mr_dedup.cli.remote_files import document_name, input_name, result_name
 from mr_dedup.cli.runner_arguments import add_runner_arguments
-from mr_dedup.cli.streams import print_message
+from mr_dedup.cli.streams import print_message, print_warning
 from mr_dedup.errors import MrDedupError, NothingReadError
 from mr_dedup.interrupts import at_forced_end
 from mr_dedup.storage.uris import joined
@@ -148,7 +148,7 @@ def run(arguments: argparse.Namespace) -> int:
     options = dedup_options(arguments, *chosen)
     folder = _result_folder(arguments)
     # a dry run needs no lock
-    with contextlib.nullcontext() if arguments.dry_run else folder.locked(print_message):
+    with contextlib.nullcontext() if arguments.dry_run else folder.locked(print_warning):
         return _run_locked(arguments, options, folder, settings, started)
 
 

@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
-from tqdm import tqdm
 
 from mr_dedup.cli.arguments import count
 from mr_dedup.cli.copy_names import as_named
@@ -40,6 +39,7 @@ from mr_dedup.formats.documents.files import STANDARD_INPUT, find_documents
 from mr_dedup.formats.documents.options import ReadOptions
 from mr_dedup.formats.documents.read import read_documents
 from mr_dedup.formats.documents.rejects import Rejects
+from mr_dedup.progress_bars import progress_bar
 
 # small, because reading stops after the batch that completes the two documents
 _BATCH_BYTES = 1 << 20
@@ -114,7 +114,7 @@ def _documents_by_id(
     found: dict[str, list[_Document]] = {id: [] for id in ids}
     rejects = Rejects()
     read = 0
-    with tqdm(unit=" documents", unit_scale=True, leave=False, disable=None) as bar:
+    with progress_bar(" documents") as bar:
         for batch in read_documents(sources.files, rejects, options):
             read += len(batch)
             bar.update(len(batch))

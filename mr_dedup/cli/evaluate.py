@@ -33,7 +33,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from tqdm import tqdm
 
 from mr_dedup.cli.copy_names import as_named
 from mr_dedup.cli.document_arguments import add_reading_arguments, check_rejected, read_options
@@ -51,6 +50,7 @@ from mr_dedup.formats.documents.files import find_documents
 from mr_dedup.formats.documents.read import read_documents
 from mr_dedup.formats.documents.rejects import Rejects
 from mr_dedup.formats.pair_files import read_pairs, read_truth
+from mr_dedup.progress_bars import progress_bar
 from mr_dedup.report.evaluation import Counts, Evaluation
 
 _STANDARD_INPUT = "-"
@@ -168,7 +168,7 @@ def _read_lengths(arguments: argparse.Namespace) -> Iterator[Lengths]:
     rejects = Rejects()
     files = find_documents(arguments.documents, arguments.format, as_named).files
     batches = read_documents(files, rejects, read_options(arguments))
-    with tqdm(unit=" documents", unit_scale=True, leave=False, disable=None) as bar:
+    with progress_bar(" documents") as bar:
         for ids, lengths in document_lengths(batches):
             bar.update(len(ids))
             yield ids, lengths

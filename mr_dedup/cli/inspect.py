@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from tqdm import tqdm
 
 from mr_dedup.cli.copy_names import as_named
 from mr_dedup.cli.remote_files import input_names
@@ -23,6 +22,7 @@ from mr_dedup.cli.streams import printable
 from mr_dedup.errors import FormatError
 from mr_dedup.files.inputs import expand
 from mr_dedup.formats.fingerprint_files import BYTE_ORDERS, FORMATS, FingerprintFile
+from mr_dedup.progress_bars import progress_bar
 
 EXIT_DAMAGED = 1
 
@@ -115,9 +115,7 @@ def inspect(file: FingerprintFile, bits: int, *, batch_count: int = 1 << 16) -> 
     survey = _Survey(bits)
     damage = None
     try:
-        with tqdm(
-            total=file.count(), unit=" fingerprints", unit_scale=True, leave=False, disable=None
-        ) as bar:
+        with progress_bar(" fingerprints", file.count()) as bar:
             for batch in file.batches(max_count=batch_count):
                 survey.add(batch)
                 bar.update(len(batch))

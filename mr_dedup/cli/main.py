@@ -22,6 +22,7 @@ from typing import NoReturn
 from mr_dedup import __version__
 from mr_dedup.cli.calling import call
 from mr_dedup.cli.copy_names import forget_copies
+from mr_dedup.cli.message_arguments import add_message_arguments
 from mr_dedup.cli.parser import CommandParser
 from mr_dedup.cli.streams import (
     abandon,
@@ -29,6 +30,7 @@ from mr_dedup.cli.streams import (
     messages_as_json,
     open_closed_streams,
     print_message,
+    quiet_messages,
 )
 from mr_dedup.errors import (
     MrDedupError,
@@ -77,9 +79,6 @@ def build_parser(argv: Sequence[str]) -> argparse.ArgumentParser:
         prog="mr-dedup", description="Find near-duplicates by fingerprints, as MapReduce."
     )
     parser.add_argument("--version", action="version", version=f"mr-dedup {__version__}")
-    parser.add_argument(
-        "--debug", action="store_true", help="show the traceback of an error, for a bug report"
-    )
     commands = parser.add_subparsers(
         dest="command", metavar="COMMAND", required=True, parser_class=CommandParser
     )
@@ -97,6 +96,7 @@ def build_parser(argv: Sequence[str]) -> argparse.ArgumentParser:
 
                 add_storage_arguments(command)
             command.set_defaults(run=module.run, format_options=_format_options(command))
+    add_message_arguments(parser)
     return parser
 
 
@@ -185,7 +185,10 @@ def _complete(argv: Sequence[str]) -> int:
     try:
         try:
             arguments = build_parser(argv).parse_args(argv)
-            with messages_as_json(getattr(arguments, "log_format", "text") == "json"):
+            with (
+                quiet_messages(arguments.quiet),
+                messages_as_json(arguments.log_format == "json"),
+            ):
                 return _finish(_run(arguments))
         except SystemExit as ended:
             # argparse has printed help, the version or a usage error

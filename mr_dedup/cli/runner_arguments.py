@@ -55,11 +55,6 @@ def add_runner_arguments(
             "documents are read again and tables go to temporary files (default: half of what is "
             "free, at most 4GB)",
         )  # fmt: skip
-    parser.add_argument(
-        "--log-format", choices=("text", "json"), default="text",
-        help="json: messages as lines of JSON on standard error, and how far jobs are, with or "
-        "without a terminal (default text)",
-    )  # fmt: skip
     add_cluster_arguments(parser, reduces=reduces, leaves=leaves)
 
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, TextIO
 
 from mr_dedup.cli.copy_names import as_named
 from mr_dedup.errors import escaped
+from mr_dedup.progress_bars import hidden_bars
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
@@ -104,23 +105,44 @@ def print_message(*lines: str) -> None:
     """Print lines for the user to standard error, each as ``printable`` has it.
 
     While ``messages_as_json`` is in effect, each as an object with ``time`` and ``message``; while
-    ``messages_to_log`` is, to the logger ``mr_dedup``.
+    ``messages_to_log`` is, to the logger ``mr_dedup``; while ``quiet_messages`` is, only errors and
+    warnings.
     """
     for line in lines:
+        if _quiet.is_set() and not line.startswith(("error: ", _WARNING)):
+            continue
         if _to_log.is_set():
-            is_warning = line.startswith("warning: ")
-            level = logging.WARNING if is_warning else logging.INFO
-            logging.getLogger("mr_dedup").log(
-                level, "%s", printable(line.removeprefix("warning: "))
-            )
+            level = logging.WARNING if line.startswith(_WARNING) else logging.INFO
+            logging.getLogger("mr_dedup").log(level, "%s", printable(line.removeprefix(_WARNING)))
         elif _as_json.is_set():
             print_event({"message": printable(line)})
         else:
             print(f"mr-dedup: {printable(line)}", file=sys.stderr, flush=True)
 
 
+def print_warning(line: str) -> None:
+    """Print a warning, as ``print_message`` prints a line."""
+    print_message(f"{_WARNING}{line}")
+
+
+_WARNING = "warning: "
 _as_json = threading.Event()
 _to_log = threading.Event()
+_quiet = threading.Event()
+
+
+@contextlib.contextmanager
+def quiet_messages(wanted: bool) -> Iterator[None]:
+    """Leave out what is no error or warning, events and progress too, until the block ends."""
+    if not wanted:
+        yield
+        return
+    _quiet.set()
+    try:
+        with hidden_bars():
+            yield
+    finally:
+        _quiet.clear()
 
 
 @contextlib.contextmanager
@@ -144,7 +166,8 @@ class _EventHandler(logging.Handler):
     """Prints events as lines of JSON."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        print_event({"event": record.getMessage(), **getattr(record, "fields", {})})
+        if not _quiet.is_set():
+            print_event({"event": record.getMessage(), **getattr(record, "fields", {})})
 
 
 @contextlib.contextmanager

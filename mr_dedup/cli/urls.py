@@ -30,6 +30,7 @@ from mr_dedup.cli.remote_files import add_storage_arguments, input_names, output
 from mr_dedup.cli.streams import print_message, printable
 from mr_dedup.cli.url_arguments import add_form_arguments, url_form
 from mr_dedup.errors import MrDedupError
+from mr_dedup.progress_bars import progress_bar
 
 if TYPE_CHECKING:
     from mr_dedup.formats.documents.rejects import Rejects
@@ -230,11 +231,9 @@ def _printing(urls: list[bytes]) -> Callable[[Flags], None]:
 
 
 def _with_progress(files: Iterable[str], rejects: Rejects) -> Iterator[UrlLines]:
-    from tqdm import tqdm
-
     from mr_dedup.formats.url_lines import url_lines
 
-    with tqdm(unit=" URLs", unit_scale=True, leave=False, disable=None) as bar:
+    with progress_bar(" URLs") as bar:
         for name in files:
             for lines in url_lines(name, rejects):
                 yield lines

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import sys
 import threading
 import traceback
 from collections.abc import Iterator
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from mr_dedup.engines.events import LOGGER, ProgressEvents
 from mr_dedup.errors import MrDedupError, OutOfMemoryError, shortened
+from mr_dedup.progress_bars import bars_are_shown, progress_bar
 from mr_dedup.storage.transfers import TRANSFERS
 
 if TYPE_CHECKING:
@@ -23,28 +23,24 @@ _SHOWN_SECONDS = 0.2
 
 
 class Progress:
-    """A bar over the work of a job, on a terminal only."""
+    """A bar over the work of a job, if it would be seen."""
 
     def __init__(self, unit: str = " tasks", *, unit_scale: bool = False) -> None:
         self._bar: tqdm[NoReturn] | None = None
         self._events = ProgressEvents()
         self._done = 0
-        if sys.stderr is not None and sys.stderr.isatty():
-            from tqdm import tqdm
-
-            # its monitor thread would be there when tasks are forked, and Python 3.12 warns of that
-            tqdm.monitor_interval = 0
+        if bars_are_shown():
             # drawn at every task, however quick
-            self._bar = tqdm(unit=unit, unit_scale=unit_scale, leave=False, mininterval=0)
+            self._bar = progress_bar(unit, unit_scale=unit_scale, min_seconds=0)
 
     @property
     def is_shown(self) -> bool:
-        """Whether there is a terminal."""
+        """Whether there is a bar."""
         return self._bar is not None
 
     @property
     def is_watched(self) -> bool:
-        """Whether there is a terminal, or someone gets events."""
+        """Whether there is a bar, or someone gets events."""
         return self.is_shown or LOGGER.isEnabledFor(logging.INFO)
 
     def start(self, phase: str, total: int) -> None:

@@ -119,7 +119,7 @@ def test_records_need_not_have_the_same_members():
 
 
 def test_options_are_those_of_the_command():
-    without = {"out", "runner", "dry_run", "price", "log_format"}
+    without = {"out", "runner", "dry_run", "price"}
     assert set(options_of(parser_of("dedup"))) - without == set(DedupOptions.__annotations__)
 
 

@@ -149,7 +149,7 @@ def test_methods_are_compared(documents, tmp_path, capfd):
     ],
 )  # fmt: skip
 def test_options_are_those_of_the_command(command, options, without):
-    without = without | {"out", "runner", "log_format"}
+    without = without | {"out", "runner"}
     assert set(options_of(parser_of(command))) - without == set(options.__annotations__)
 
 

@@ -89,7 +89,7 @@ def test_dedup_without_locks_warns_once(tmp_path, tmp_path_factory, monkeypatch,
     assert main(["dedup", str(path), "-o", str(out)]) == 0
     warnings = [line for line in capsys.readouterr().err.splitlines() if "locked" in line]
     assert warnings == [
-        f"mr-dedup: {out} cannot be locked here (Function not implemented): "
+        f"mr-dedup: warning: {out} cannot be locked here (Function not implemented): "
         "do not write it twice at once"
     ]
     assert sorted(p.name for p in tmp_path.iterdir()) == ["docs.jsonl", "out"]

@@ -124,18 +124,39 @@ def test_python_m_writes_a_data_set_and_one_line(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [out]
 
 
-def test_a_progress_bar_on_a_terminal(tmp_path: Path) -> None:
+def shown_on_a_terminal(*arguments: str | Path) -> str:
     ours, theirs = os.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("4H", 24, 80, 0, 0))  # 24 lines of 80
-    done = subprocess.run(
-        command(*NUMBERS, "--out", tmp_path / "out"), env=environment(), stderr=theirs, check=False
-    )
-    os.close(theirs)
+    done = subprocess.run(command(*arguments), env=environment(), stderr=theirs, check=False)
+    # so that there is something to read
+    os.write(theirs, b"end")
     shown = os.read(ours, 1 << 16).decode()
+    os.close(theirs)
     os.close(ours)
     assert done.returncode == 0
+    return shown
+
+
+def test_a_progress_bar_on_a_terminal(tmp_path: Path) -> None:
+    shown = shown_on_a_terminal(*NUMBERS, "--out", tmp_path / "out")
     assert "100%|" in shown
     assert "510/510" in shown
+
+
+def test_quiet_is_silent_before_and_after_the_command(tmp_path: Path) -> None:
+    assert shown_on_a_terminal(*NUMBERS, "--out", tmp_path / "out", "--quiet") == "end"
+    words = ["--quiet", "fingerprints", *NUMBERS, "--out", str(tmp_path / "out")]
+    done = subprocess.run(
+        [sys.executable, "-c", RUN, *words], env=environment(), capture_output=True, text=True,
+        check=False,
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert done.stderr.startswith("data-gen: error: ")
+    words[-1] += "2"
+    done = subprocess.run(
+        [sys.executable, "-c", RUN, *words], env=environment(), capture_output=True, check=True
+    )
+    assert (done.stdout, done.stderr) == (b"", b"")
 
 
 @pytest.mark.parametrize(
