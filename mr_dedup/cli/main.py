@@ -25,6 +25,7 @@ from mr_dedup.cli.copy_names import forget_copies
 from mr_dedup.cli.message_arguments import add_message_arguments
 from mr_dedup.cli.parser import CommandParser
 from mr_dedup.cli.streams import (
+    STANDARD_OUTPUT,
     abandon,
     dependable_streams,
     messages_as_json,
@@ -75,7 +76,7 @@ def build_parser(argv: Sequence[str]) -> argparse.ArgumentParser:
     If it starts with a command, the parser has only this one; otherwise all of them, for help and
     errors. Only commands that it names are imported and get their arguments.
     """
-    parser = argparse.ArgumentParser(
+    parser = CommandParser(
         prog="mr-dedup", description="Find near-duplicates by fingerprints, as MapReduce."
     )
     parser.add_argument("--version", action="version", version=f"mr-dedup {__version__}")
@@ -184,7 +185,7 @@ def _complete(argv: Sequence[str]) -> int:
         return EXIT_USAGE
     try:
         try:
-            arguments = build_parser(argv).parse_args(argv)
+            arguments = _parsed(argv)
             with (
                 quiet_messages(arguments.quiet),
                 messages_as_json(arguments.log_format == "json"),
@@ -200,6 +201,16 @@ def _complete(argv: Sequence[str]) -> int:
         claim_end()
         _report_interrupt()
         return EXIT_INTERRUPTED
+
+
+def _parsed(argv: Sequence[str]) -> argparse.Namespace:
+    try:
+        return build_parser(argv).parse_args(argv)
+    except OSError as error:
+        if error.filename != STANDARD_OUTPUT:
+            raise
+        # help, of more than the stream buffers
+        raise SystemExit(_unprinted(error, EXIT_OK)) from None
 
 
 def _run(arguments: argparse.Namespace) -> int:
@@ -255,12 +266,18 @@ def _finish(code: int) -> int:
     try:
         sys.stdout.flush()
     except OSError as error:
-        # else Python would try again at exit, and complain
-        abandon(sys.stdout)
-        has_reader = not isinstance(error, BrokenPipeError)
-        if has_reader and code not in (EXIT_USAGE, EXIT_BUG):
-            _print_error(f"standard output: {error.strerror}")
-            return EXIT_USAGE
+        return _unprinted(error, code)
+    return code
+
+
+def _unprinted(error: OSError, code: int) -> int:
+    """Return ``code``, or that of an error of standard output, which is reported and abandoned."""
+    # else Python would try again at exit, and complain
+    abandon(sys.stdout)
+    has_reader = not isinstance(error, BrokenPipeError)
+    if has_reader and code not in (EXIT_USAGE, EXIT_BUG):
+        _print_error(f"{STANDARD_OUTPUT}: {error.strerror}")
+        return EXIT_USAGE
     return code
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NoReturn
+
+from mr_dedup.cli.streams import coloured
 
 
 class CommandParser(argparse.ArgumentParser):
@@ -21,6 +23,16 @@ class CommandParser(argparse.ArgumentParser):
     >>> parser.parse_args(["index", "a", "-k", "3", "b"])
     Namespace(folder='index', files=['a', 'b'], k=3)
     """
+
+    def _print_message(self, message: str, file: Any = None) -> None:
+        """Print help or an error; argparse would ignore an OSError, as of a disk that is full."""
+        if message:
+            (file or sys.stderr).write(message)
+
+    def error(self, message: str) -> NoReturn:
+        """Print usage and a usage error, and exit, as argparse does; with ``error:`` in colour."""
+        self.print_usage(sys.stderr)
+        self.exit(2, f"{self.prog}: {coloured(f'error: {message}')}\n")
 
     def parse_known_args(  # type: ignore[override]
         self, args: Sequence[str] | None = None, namespace: Any = None

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
 
+STANDARD_OUTPUT = "standard output"
+
+
 @contextlib.contextmanager
 def dependable_streams() -> Iterator[None]:
     """Make the standard streams fit for use until the block ends.
@@ -117,7 +120,23 @@ def print_message(*lines: str) -> None:
         elif _as_json.is_set():
             print_event({"message": printable(line)})
         else:
-            print(f"mr-dedup: {printable(line)}", file=sys.stderr, flush=True)
+            print(f"mr-dedup: {coloured(printable(line))}", file=sys.stderr, flush=True)
+
+
+_COLOURS = {"error:": "1;31", "warning:": "1;33"}
+"""Red and yellow, in bold, as terminals call them."""
+
+
+def coloured(line: str) -> str:
+    """Return a line with ``error:`` or ``warning:`` at its start in colour, if stderr shows it.
+
+    That is a terminal, but for one that is dumb, or if the user has set NO_COLOR.
+    """
+    start, space, rest = line.partition(" ")
+    is_plain = os.environ.get("NO_COLOR") or os.environ.get("TERM", "dumb") == "dumb"
+    if start not in _COLOURS or is_plain or not sys.stderr.isatty():
+        return line
+    return f"\x1b[{_COLOURS[start]}m{start}\x1b[0m{space}{rest}"
 
 
 def print_warning(line: str) -> None:
@@ -199,11 +218,11 @@ class _StandardOutput(io.FileIO):
     """Standard output, whose errors have its name."""
 
     def write(self, content: ReadableBuffer, /) -> int:
-        """Write to the descriptor. Raises OSError whose ``filename`` is "standard output"."""
+        """Write to the descriptor. Raises OSError whose ``filename`` is STANDARD_OUTPUT."""
         try:
             return super().write(content)
         except OSError as error:
-            error.filename = "standard output"
+            error.filename = STANDARD_OUTPUT
             raise
 
 

@@ -1,15 +1,7 @@
 """--quiet: no message but warnings and errors, and no progress, before or after the command."""
 
 import argparse
-import contextlib
-import fcntl
 import json
-import os
-import pty
-import struct
-import subprocess
-import sys
-import termios
 
 import numpy as np
 import pytest
@@ -18,6 +10,7 @@ from mr_dedup.cli.main import COMMANDS, build_parser, main
 from mr_dedup.cli.streams import print_message, print_warning, quiet_messages
 from tests.cli.documents import made_up_documents, write_jsonl
 from tests.cli.running import Command
+from tests.cli.terminals import on_terminal
 
 ROWS = 200_000
 
@@ -124,30 +117,13 @@ def test_events_are_left_out_too(folder, capfd):
     assert capfd.readouterr().err == ""
 
 
-def on_terminal(*arguments):
-    """What a command prints to standard error if that is a terminal."""
-    ours, theirs = pty.openpty()
-    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("4H", 24, 80, 0, 0))  # 24 lines of 80
-    done = subprocess.run(
-        [sys.executable, "-m", "mr_dedup", *arguments],
-        stdout=subprocess.DEVNULL, stderr=theirs, check=False,
-    )  # fmt: skip
-    os.close(theirs)
-    printed = b""
-    # a terminal without writers ends in an error
-    with contextlib.suppress(OSError):
-        while part := os.read(ours, 1 << 16):
-            printed += part
-    os.close(ours)
-    assert done.returncode == 0, printed
-    return printed.decode()
-
-
 @pytest.mark.parametrize(
     "line", ["inspect {}/many.longs", "query {0}/many.longs --queries {0}/x.longs -k 0 -r inline"]
 )
 def test_progress_is_shown_on_a_terminal_unless_it_is_quiet(line, folder):
     np.arange(ROWS, dtype=">u8").tofile("many.longs")
     words = line.format(folder).split()
-    assert "%|" in on_terminal(*words)
-    assert on_terminal(*words, "--quiet") == ""
+    code, shown = on_terminal(*words)
+    assert code == 0
+    assert "%|" in shown
+    assert on_terminal(*words, "--quiet") == (0, "")

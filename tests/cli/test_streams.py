@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from mr_dedup.cli.streams import printable
+from tests.cli.terminals import on_terminal
 
 # Python writes at once, or late: a failure then comes while printing, or at the end
 buffering = pytest.mark.parametrize("unbuffered", ["", "1"], ids=["late", "at once"])
@@ -53,9 +54,10 @@ def test_a_result_that_cannot_be_printed_is_one_line(shell, arguments, target, r
     assert all(line.startswith("mr-dedup: ") and "error" not in line for line in summary)
 
 
-@pytest.mark.parametrize("arguments", ["--help", "--version", "query --help"])
-def test_help_that_cannot_be_printed_is_one_line(shell, arguments):
-    done = shell(f"$M {arguments} >/dev/full")
+@buffering
+@pytest.mark.parametrize("arguments", ["--help", "--version", "query --help", "dedup --help"])
+def test_help_that_cannot_be_printed_is_one_line(shell, arguments, unbuffered):
+    done = shell(f"$M {arguments} >/dev/full", unbuffered)
     message = b"mr-dedup: error: standard output: No space left on device\n"
     assert (done.returncode, done.stderr) == (2, message)
 
@@ -94,6 +96,8 @@ def test_a_mistake_ends_with_2_even_if_nobody_hears_of_it(shell, streams):
 def test_a_reader_that_leaves_is_no_error(shell, unbuffered):
     done = shell(f"$M {INSPECT} | head -n 1", unbuffered)
     assert (done.returncode, done.stdout, done.stderr) == (0, b"x.longs\n", b"")
+    done = shell("$M dedup --help | head -c 1", unbuffered)
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"u", b"")
 
 
 # names
@@ -146,3 +150,39 @@ def test_every_name_is_read_written_and_shown_under_every_locale(shell, tmp_path
 )
 def test_what_does_not_print_is_escaped(text, shown):
     assert printable(text) == shown
+
+
+# colours
+
+FEW_BANDS = ["--method", "minhash:bands=1,rows=9", "-o"]
+RED, YELLOW, PLAIN = "\x1b[1;31m", "\x1b[1;33m", "\x1b[0m"
+
+
+@pytest.mark.parametrize(
+    ("variables", "is_coloured"),
+    [
+        ({"TERM": "xterm", "NO_COLOR": ""}, True),
+        ({"TERM": "xterm", "NO_COLOR": "1"}, False),
+        ({"TERM": "dumb", "NO_COLOR": ""}, False),
+    ],
+)
+def test_errors_are_in_colour_where_a_terminal_shows_it(tmp_path, variables, is_coloured):
+    red, yellow, plain = (RED, YELLOW, PLAIN) if is_coloured else ("", "", "")
+    missing = tmp_path / "none.longs"
+    code, shown = on_terminal("inspect", missing, **variables)
+    assert (code, shown) == (2, f"mr-dedup: {red}error:{plain} {missing}: no such file\r\n")
+    code, shown = on_terminal("frobnicate", **variables)
+    assert (code, f"\nmr-dedup: {red}error:{plain} argument COMMAND: inv" in shown) == (2, True)
+    pages = tmp_path / "pages.jsonl"
+    pages.write_text('{"id": "a", "text": "one two three"}\n')
+    code, shown = on_terminal("dedup", pages, *FEW_BANDS, tmp_path / "out", **variables)
+    assert (code, f"\nmr-dedup: {yellow}warning:{plain} near-dup" in shown) == (0, True)
+    # of messages that are neither, nothing is
+    assert shown.count("\x1b[1;") == is_coloured
+
+
+def test_a_pipe_gets_no_colours(shell):
+    for arguments in ("inspect none.longs", "frobnicate"):
+        done = shell(f"$M {arguments} 2>&1 | cat", TERM="xterm", NO_COLOR="")
+        assert b"error: " in done.stdout
+        assert b"\x1b" not in done.stdout
