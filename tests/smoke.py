@@ -184,6 +184,8 @@ def main() -> None:
     print(f"Python {sys.version.split()[0]}, {BIN}", flush=True)
     assert BIN.parent in Path(package.__file__).parents, f"not of the wheel: {package.__file__}"
     assert "libraries" in mr_dedup("warm-up")
+    for program in ("mr-dedup", "data-gen"):
+        assert f" {program}" in run(program, "completion", "bash")
     with tempfile.TemporaryDirectory(prefix="mr_dedup-smoke-") as name:
         for group in (fingerprints, documents, urls):
             group(Path(name))

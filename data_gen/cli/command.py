@@ -25,11 +25,12 @@ COMMANDS = {
     "fingerprints": "fingerprints with planted near-duplicates, and a list of these",
     "documents": "pages with planted near-duplicates, and their similarity",
     "urls": "URLs visited repeatedly, some by aliases, and a list of the pages",
+    "completion": "print a script for the completion of commands by a shell",
 }
 """Commands and their lines of help.
 
 Each is a module of this package with OUT_OF_MEMORY, add_arguments(parser) and run(arguments),
-which returns a message; it is imported only if the command line names it.
+which returns a message or none; it is imported only if the command line names it.
 """
 
 FIRST_STEPS = """\
@@ -120,7 +121,7 @@ def _parsed(argv: Sequence[str]) -> argparse.Namespace:
 def _run(arguments: argparse.Namespace) -> int:
     try:
         said = arguments.run(arguments)
-        if not arguments.quiet:
+        if said and not arguments.quiet:
             log(said)
         return EXIT_OK
     except Exception as error:

@@ -15,7 +15,7 @@ import os
 import shlex
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from types import FrameType
 from typing import NoReturn
 
@@ -57,6 +57,7 @@ COMMANDS = {
     "index": "keep an index of fingerprints on disk, and query it",
     "serve": "serve an index over HTTP, with a web page that shows how it works",
     "warm-up": "make sure that the compiled kernels are there",
+    "completion": "print a script for the completion of commands by a shell",
 }
 """Commands and their lines of help.
 
@@ -64,7 +65,7 @@ Each is a module of this package with add_arguments(parser) and run(arguments) -
 imported only if the command line names it.
 """
 
-_WITH_URIS = set(COMMANDS) - {"plan", "serve", "index", "urls", "warm-up"}
+_WITH_URIS = set(COMMANDS) - {"plan", "serve", "index", "urls", "warm-up", "completion"}
 """Commands with arguments for remote files; the actions of index and urls have their own."""
 
 EXIT_OK, EXIT_USAGE, EXIT_BUG, EXIT_INTERRUPTED = 0, 2, 70, 130
@@ -76,6 +77,17 @@ def build_parser(argv: Sequence[str]) -> argparse.ArgumentParser:
     If it starts with a command, the parser has only this one; otherwise all of them, for help and
     errors. Only commands that it names are imported and get their arguments.
     """
+    names = argv[:1] if argv and argv[0] in COMMANDS else COMMANDS
+    return _parser_of(names, argv)
+
+
+def whole_parser() -> argparse.ArgumentParser:
+    """Return a parser with all commands and their arguments: imports everything."""
+    return _parser_of(COMMANDS, tuple(COMMANDS))
+
+
+def _parser_of(names: Iterable[str], loaded: Sequence[str]) -> argparse.ArgumentParser:
+    """Return a parser of commands, of which the ``loaded`` ones have their arguments."""
     parser = CommandParser(
         prog="mr-dedup", description="Find near-duplicates by fingerprints, as MapReduce."
     )
@@ -83,11 +95,11 @@ def build_parser(argv: Sequence[str]) -> argparse.ArgumentParser:
     commands = parser.add_subparsers(
         dest="command", metavar="COMMAND", required=True, parser_class=CommandParser
     )
-    for name in argv[:1] if argv and argv[0] in COMMANDS else COMMANDS:
+    for name in names:
         command = commands.add_parser(
             name, help=COMMANDS[name], formatter_class=argparse.RawDescriptionHelpFormatter
         )
-        if name in argv:
+        if name in loaded:
             module = importlib.import_module(f"mr_dedup.cli.{name.replace('-', '_')}")
             command.description = module.__doc__
             module.add_arguments(command)
