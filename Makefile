@@ -41,7 +41,7 @@ targets-test: $(READY) ## compare the kernels of all targets, of aarch64 under Q
 	folder=$$(mktemp -d) && $(BIN)/python -m tests.kernels.all_targets $$folder/all && rm -r $$folder
 
 # by the environment of development, whichever that of the smoke test is
-dist/.built: setup.cfg setup.py pyproject.toml $(shell find mr_dedup data_gen -name '*.py')
+dist/.built: setup.cfg setup.py pyproject.toml tools/manual_pages.py $(shell find mr_dedup data_gen -name '*.py')
 	$(MAKE) wheel PYTHON=python3 VENV=.venv
 
 $(VENV)/.smoke-ready: dist/.built

@@ -1,4 +1,4 @@
-"""Compile the kernels into wheels; all else is in setup.cfg.
+"""Compile the kernels into wheels, and write the manual pages; all else is in setup.cfg.
 
 A wheel has the libraries of all processors of its platform. MR_DEDUP_TARGETS, names separated by
 spaces, chooses others, so that a machine makes the wheel of another:
@@ -31,7 +31,10 @@ class PlatformDistribution(Distribution):
 
 
 class BuildWithKernels(build_py):
-    """Copy the sources and compile the kernels; an editable install compiles them when used."""
+    """Copy the sources, compile the kernels and write the manual pages.
+
+    An editable install compiles the kernels when they are used, and has no manual pages.
+    """
 
     def run(self) -> None:
         """Run the command."""
@@ -44,6 +47,12 @@ class BuildWithKernels(build_py):
                 env={**os.environ, "PYTHONPATH": str(ROOT)},
                 check=True,
             )
+            pages = Path(self.get_finalized_command("build").build_base) / "man1"
+            script = ROOT / "tools" / "manual_pages.py"
+            subprocess.run([sys.executable, script, pages], check=True)
+            # where man looks for what is in the directory bin beside it
+            paths = [str(page) for page in sorted(pages.iterdir())]
+            self.distribution.data_files = [("share/man/man1", paths)]
 
 
 class PlatformWheel(bdist_wheel):

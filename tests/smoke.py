@@ -175,21 +175,28 @@ def urls(folder: Path) -> None:
     assert mr_dedup("urls", "filter", "--store", folder / "seen", stdin=visits) == ""
 
 
-def never_run() -> Iterator[str]:
-    for program, commands in (("mr-dedup", COMMANDS), ("data-gen", GENERATORS)):
-        yield from (f"{program} {name}" for name in commands if (program, name) not in _ran)
+def commands() -> Iterator[str]:
+    for program, names in (("mr-dedup", COMMANDS), ("data-gen", GENERATORS)):
+        yield from (f"{program} {name}" for name in names)
+
+
+def never_run() -> list[str]:
+    return [name for name in commands() if tuple(name.split(" ")) not in _ran]
 
 
 def main() -> None:
     print(f"Python {sys.version.split()[0]}, {BIN}", flush=True)
     assert BIN.parent in Path(package.__file__).parents, f"not of the wheel: {package.__file__}"
     assert "libraries" in mr_dedup("warm-up")
+    pages = BIN.parent / "share" / "man" / "man1"
+    missing = [name for name in commands() if not (pages / f"{name.replace(' ', '-')}.1").is_file()]
+    assert not missing, f"no manual pages: {missing}"
     for program in ("mr-dedup", "data-gen"):
         assert f" {program}" in run(program, "completion", "bash")
     with tempfile.TemporaryDirectory(prefix="mr_dedup-smoke-") as name:
         for group in (fingerprints, documents, urls):
             group(Path(name))
-    assert not list(never_run()), f"not run: {', '.join(never_run())}"
+    assert not never_run(), f"not run: {', '.join(never_run())}"
     print(f"every command ran: {len(_ran)}")
 
 

@@ -76,6 +76,11 @@ def build_parser(argv: Sequence[str]) -> argparse.ArgumentParser:
     return parser
 
 
+def whole_parser() -> argparse.ArgumentParser:
+    """Return a parser with all commands and their arguments: imports everything."""
+    return build_parser(tuple(COMMANDS))
+
+
 def _add_message_arguments(
     parser: argparse.ArgumentParser, quiet: bool | str, debug: bool | str
 ) -> None:

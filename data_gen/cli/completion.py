@@ -1,11 +1,12 @@
 """Print a script by which a shell completes commands, options, their values and directories.
 
   bash  data-gen completion bash > ~/.local/share/bash-completion/completions/data-gen
-        or, without the package bash-completion, in ~/.bashrc: eval "$(data-gen completion bash)"
-  zsh   data-gen completion zsh > DIR/_data-gen, DIR being one of $fpath
-  tcsh  data-gen completion tcsh > ~/.data-gen.tcsh, and in ~/.tcshrc: source ~/.data-gen.tcsh
+  zsh   data-gen completion zsh > DIR/_data-gen
+  tcsh  data-gen completion tcsh > ~/.data-gen.tcsh
 
-A new shell then has it.
+A new shell then has it. bash needs the package bash-completion; without it, ~/.bashrc may contain:
+eval "$(data-gen completion bash)". DIR is one of the directories in $fpath of zsh. tcsh needs in
+~/.tcshrc: source ~/.data-gen.tcsh
 """
 
 from __future__ import annotations
@@ -26,9 +27,9 @@ def run(arguments: argparse.Namespace) -> str:
     """Print the script; return no message."""
     import shtab
 
-    from data_gen.cli.command import COMMANDS, build_parser
+    from data_gen.cli.command import whole_parser
 
-    parser = build_parser(tuple(COMMANDS))
+    parser = whole_parser()
     (commands,) = (
         action for action in parser._actions if isinstance(action, argparse._SubParsersAction)
     )

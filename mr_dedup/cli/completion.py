@@ -1,11 +1,14 @@
 """Print a script by which a shell completes commands, options, their values and file names.
 
   bash  mr-dedup completion bash > ~/.local/share/bash-completion/completions/mr-dedup
-        or, without the package bash-completion, in ~/.bashrc: eval "$(mr-dedup completion bash)"
-  zsh   mr-dedup completion zsh > DIR/_mr-dedup, DIR being one of $fpath
-  tcsh  mr-dedup completion tcsh > ~/.mr-dedup.tcsh, and in ~/.tcshrc: source ~/.mr-dedup.tcsh
+  zsh   mr-dedup completion zsh > DIR/_mr-dedup
+  tcsh  mr-dedup completion tcsh > ~/.mr-dedup.tcsh
 
-A new shell then has it. data-gen completion is the same for data-gen.
+A new shell then has it. bash needs the package bash-completion; without it, ~/.bashrc may contain:
+eval "$(mr-dedup completion bash)". DIR is one of the directories in $fpath of zsh. tcsh needs in
+~/.tcshrc: source ~/.mr-dedup.tcsh
+
+data-gen completion is the same for data-gen.
 """
 
 from __future__ import annotations
