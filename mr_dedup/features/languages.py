@@ -28,8 +28,9 @@ def load_package(name: str) -> Any:
     try:
         return importlib.import_module(name)
     except ImportError as error:
+        package = "PyStemmer" if name == "Stemmer" else name
         raise MrDedupError(
-            f"{name} is not installed, which stop words, stems and Chinese words need: "
+            f"stop words, stems and Chinese words need the package {package}: "
             "pip install 'mr-dedup[words]'"
         ) from error
 

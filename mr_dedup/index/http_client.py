@@ -7,12 +7,10 @@ from typing import Any, TypeVar
 
 import msgspec
 import numpy as np
-import urllib3
 from numpy.typing import NDArray
 
 from mr_dedup.errors import MrDedupError
 from mr_dedup.index import http_messages as messages
-from mr_dedup.index.http_connection import pool_manager
 from mr_dedup.index.http_messages import index_matches
 from mr_dedup.index.ids import encoded_ids
 from mr_dedup.index.protocol import (
@@ -23,6 +21,16 @@ from mr_dedup.index.protocol import (
     require_fingerprints,
 )
 from mr_dedup.index.state import parsed_fingerprints, require_ids
+
+try:
+    import urllib3
+
+    from mr_dedup.index.http_connection import pool_manager
+except ModuleNotFoundError as error:
+    raise ModuleNotFoundError(
+        f"{__name__} needs the package {error.name}: pip install 'mr-dedup[server]'",
+        name=error.name,
+    ) from error
 
 _Response = TypeVar("_Response")
 

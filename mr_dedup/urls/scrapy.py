@@ -31,16 +31,22 @@ from hashlib import md5
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from scrapy.dupefilters import BaseDupeFilter
-from scrapy.utils.job import job_dir
-from scrapy.utils.request import RequestFingerprinter
-
 from mr_dedup.files.temporary import temporary_folder
 from mr_dedup.urls.canonical import NotAUrlError, UrlForm, read_mirrors
 from mr_dedup.urls.counting_bloom import BloomShape
 from mr_dedup.urls.digests import from_bytes
 from mr_dedup.urls.filter import UrlFilter
 from mr_dedup.urls.opening import DEFAULT_CAPACITY, open_filter
+
+try:
+    from scrapy.dupefilters import BaseDupeFilter
+    from scrapy.utils.job import job_dir
+    from scrapy.utils.request import RequestFingerprinter
+except ModuleNotFoundError as error:
+    raise ModuleNotFoundError(
+        f"{__name__} needs the package {error.name}: pip install 'mr-dedup[scrapy]'",
+        name=error.name,
+    ) from error
 
 if TYPE_CHECKING:
     from scrapy import Request, Spider
