@@ -42,17 +42,19 @@ class BuildWithKernels(build_py):
         if not self.editable_mode:
             targets = os.environ.get("MR_DEDUP_TARGETS", machine().replace("_", "-"))
             folder = Path(self.build_lib) / "mr_dedup" / "kernels" / "libraries"
+            # by the second, if there is one, pip offers what a build requires
+            paths = filter(None, [str(ROOT), os.environ.get("PYTHONPATH")])
             subprocess.run(
                 [sys.executable, "-m", "mr_dedup.kernels.compiler", folder, *targets.split()],
-                env={**os.environ, "PYTHONPATH": str(ROOT)},
+                env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
                 check=True,
             )
             pages = Path(self.get_finalized_command("build").build_base) / "man1"
             script = ROOT / "tools" / "manual_pages.py"
             subprocess.run([sys.executable, script, pages], check=True)
             # where man looks for what is in the directory bin beside it
-            paths = [str(page) for page in sorted(pages.iterdir())]
-            self.distribution.data_files = [("share/man/man1", paths)]
+            files = [str(page) for page in sorted(pages.iterdir())]
+            self.distribution.data_files = [("share/man/man1", files)]
 
 
 class PlatformWheel(bdist_wheel):
