@@ -133,7 +133,7 @@ def compared(arguments: argparse.Namespace) -> list[str]:
         truth = read_truth(arguments.truth)
         comparison, methods = _prepare(arguments, truth, bands)
         measurements = []
-        with progress_bar(" methods", len(methods)) as bar:
+        with progress_bar(" methods", len(methods), unit_scale=False) as bar:
             for method in methods:
                 measurements.append(_measure(comparison, method))
                 bar.update()
