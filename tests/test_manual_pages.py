@@ -37,9 +37,12 @@ def page_of(name):
 
 def shown(text):
     """The text of a page as a reader sees it, on one line."""
-    text = re.sub(r"^\.[A-Za-z]+ ?", "", text, flags=re.MULTILINE)
-    text = re.sub(r"\\f[BIR]|\\&|\\:", "", text)
-    characters = {r"\-": "-", r"\(aq": "'", r"\(ga": "`", r"\(ti": "~", r"\e": "\\"}
+    text = re.sub(r"^\.BI? |^\.[A-Za-z\\].*\n", "\n", text, flags=re.MULTILINE)
+    text = re.sub(r"\\f[BIRP]|\\&|\\c", "", text)
+    characters = {
+        r"\-": "-", r"\(aq": "'", r"\(ga": "`", r"\(ti": "~", r"\(dq": '"', r"\(ha": "^",
+        r"\e": "\\", r"\ ": " ",
+    }  # fmt: skip
     for escape, character in characters.items():
         text = text.replace(escape, character)
     return " ".join(text.split())
@@ -51,8 +54,7 @@ def require_arguments(parser, text):
             assert re.search(rf"(?<![\w-]){option}(?![\w-])", text), option
         if action.help:
             said = " ".join(parser._get_formatter()._expand_help(action).split())
-            # it begins with a capital
-            assert said[1:].replace("…", "...") in text
+            assert said in text
 
 
 def test_there_is_a_page_for_every_command():
@@ -64,7 +66,7 @@ def test_the_page_of_a_program_has_its_commands(name):
     text = shown(PAGES[page_of(name)])
     require_arguments(PROGRAMS[name], text)
     for command in commands(PROGRAMS[name]):
-        assert f"{command.replace(' ', '-')} (1)" in text
+        assert f"{command.replace(' ', '-')}(1)" in text
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -75,19 +77,12 @@ def test_a_page_has_all_arguments_with_their_help(name):
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_a_page_has_only_the_requests_and_escapes_that_are_meant(name):
-    text = PAGES[name]
-    assert text.isascii()
-    lines = text.splitlines()
-    requests = {line.split(" ")[0] for line in lines if line[0] in ".'"}
-    assert requests <= {".TH", ".SH", ".TP", ".PP", ".BR", ".br", ".nh", ".ad"}
-    escapes = set(re.findall(r"\\(?:f.|\(..|\[[^]]*\]|.)", text))
-    known = {r"\fB", r"\fI", r"\fR", r"\-", r"\&", r"\:", r"\(aq", r"\(ga", r"\(ti"}
-    assert escapes <= known
-    title = re.match(r'\.TH "(.*?)" "1" "\d{4}-\d\d-\d\d" "mr_dedup ', text).group(1)
-    assert title.replace(r"\-", "-") == name.removesuffix(".1").upper()
-    sections = [line for line in lines if line.startswith(".SH")]
-    assert sections[:2] == [".SH NAME", ".SH SYNOPSIS"]
+def test_a_page_begins_with_what_man_and_apropos_read(name):
+    title = re.search(r'^\.TH "(.*?)" "1" "\d{4}-\d\d-\d\d" "mr_dedup ', PAGES[name], re.MULTILINE)
+    assert title.group(1) == name.removesuffix(".1")
+    sections = re.findall(r"^\.SH (.*)\n(.*)", PAGES[name], re.MULTILINE)
+    assert [title for title, _ in sections[:2]] == ["Name", "SYNOPSIS"]
+    assert re.fullmatch(rf"{name.removesuffix('.1')} \\- [A-Za-z].*[^.]", sections[0][1])
 
 
 def test_the_date_is_that_of_a_release_if_it_is_given(tmp_path):
@@ -97,7 +92,7 @@ def test_the_date_is_that_of_a_release_if_it_is_given(tmp_path):
     )  # fmt: skip
     assert {path.name for path in (tmp_path / "man1").iterdir()} == set(PAGES)
     page = (tmp_path / "man1" / "mr-dedup-plan.1").read_text()
-    assert '"1970-01-02"' in page.splitlines()[0]
+    assert '"1970-01-02"' in page
 
 
 ONLY = """
@@ -128,7 +123,7 @@ def test_pages_are_written_with_what_a_build_requires(tmp_path):
     block = re.search(r"requires = \[(.*?)^\]", (ROOT / "pyproject.toml").read_text(), re.S | re.M)
     built_with = set(re.findall(r'^ +"(.*)"', block[1], re.MULTILINE))
     assert {line for line in built_with - installed if ";" not in line} == {
-        "numba>=0.61", "setuptools>=77",
+        "docutils>=0.21", "numba>=0.61", "setuptools>=77",
     }  # fmt: skip
     others = names_of(installed) - names_of(built_with)
     assert {"fsspec", "mrjob", "shtab"} <= others
@@ -136,16 +131,3 @@ def test_pages_are_written_with_what_a_build_requires(tmp_path):
     program = ONLY.replace("SCRIPT", repr(script))
     subprocess.run([sys.executable, "-c", program, "-", *others], check=True, cwd=tmp_path)
     assert len(list((tmp_path / "man1").iterdir())) == len(PAGES)
-
-
-@pytest.mark.parametrize(
-    ("text", "escaped"),
-    [
-        (".PP is no request", r"\&.PP is no request"),
-        ("'quoted' a-b", r"\(aqquoted\(aq a\-b"),
-        ("back\\slash~ …", r"back\eslash\(ti ..."),
-        ("é", r"\[u00E9]"),
-    ],
-)
-def test_text_is_shown_as_it_is(text, escaped):
-    assert manual_pages._escaped(text) == escaped

@@ -1,6 +1,6 @@
 """Write the manual pages of all commands, one a command, from the parsers of their arguments.
 
-setup.py runs it for a wheel:
+setup.py runs it for a wheel. docutils writes what man reads:
 
     python tools/manual_pages.py FOLDER
 """
@@ -12,8 +12,13 @@ import datetime
 import os
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import NamedTuple
+
+from docutils import nodes
+from docutils.core import publish_from_doctree
+from docutils.utils import new_document
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
@@ -21,165 +26,134 @@ import data_gen.cli.command
 from mr_dedup import __version__
 from mr_dedup.cli.main import whole_parser
 
-_ESCAPES = {
-    "\\": r"\e", "-": r"\-", "'": r"\(aq", "`": r"\(ga", "^": r"\(ha", "~": r"\(ti", "…": "...",
-}  # fmt: skip
-
-_COMMAND_GROUPS = {"positional arguments": "ARGUMENTS", "options": "OPTIONS"}
-
 _EXIT_STATUS = {
-    "mr-dedup": [
-        ("0", "The command has done what it was to do."),
-        ("1", "Files were examined and found damaged (inspect, index verify)."),
-        ("2", "A usage error, or input that is not valid."),
-        ("70", "A bug in mr-dedup."),
-        ("130", "Interrupted."),
-    ],
-    "data-gen": [
-        ("0", "The data set is written."),
-        ("2", "A usage error, or an output that cannot be written."),
-        ("70", "A bug in data-gen."),
-        ("130", "Interrupted."),
-    ],
+    "mr-dedup": {
+        "0": "The command has done what it was to do.",
+        "1": "Files were examined and found damaged (inspect, index verify).",
+        "2": "A usage error, or input that is not valid.",
+        "70": "A bug in mr-dedup.",
+        "130": "Interrupted.",
+    },
+    "data-gen": {
+        "0": "The data set is written.",
+        "2": "A usage error, or an output that cannot be written.",
+        "70": "A bug in data-gen.",
+        "130": "Interrupted.",
+    },
 }
+
+
+class Page(NamedTuple):
+    """A manual page.
+
+    Args:
+        name: of the program or command, as in ``mr-dedup-dedup``.
+        text: what it does, in a line.
+        sections: titles, and the nodes below each.
+        others: the names of pages to see also.
+    """
+
+    name: str
+    text: str
+    sections: list[tuple[str, list[nodes.Element]]]
+    others: list[str]
 
 
 def manual_pages() -> Iterator[tuple[str, str]]:
     """Yield the name and the text of each page, such as ``mr-dedup-dedup.1``."""
     for parser in (whole_parser(), data_gen.cli.command.whole_parser()):
-        commands = _commands(parser)
-        assert commands is not None
-        helps = {action.dest: action.help or "" for action in commands._choices_actions}
-        names = [f"{parser.prog}-{name}" for name in helps]
-        yield f"{parser.prog}.1", _program_page(parser, helps, names)
-        for name, command in commands.choices.items():
-            page = f"{parser.prog}-{name}"
-            others = [parser.prog, *(other for other in names if other != page)]
-            yield f"{page}.1", _command_page(parser.prog, name, helps[name], command, others)
+        program = parser.prog
+        (actions,) = _subcommands(parser)
+        helps = {action.dest: action.help or "" for action in actions._choices_actions}
+        pages = [f"{program}-{name}" for name in helps]
+        sections = [("COMMANDS", [_definitions(helps.items())]), *_arguments(parser)]
+        text = (parser.description or "").rstrip(".")
+        synopsis = _line(f"{program} [options] COMMAND …")
+        yield _written(
+            Page(program, text[:1].lower() + text[1:], [("SYNOPSIS", [synopsis]), *sections], pages)
+        )
+        for name, command in actions.choices.items():
+            page = f"{program}-{name}"
+            others = [program, *(other for other in pages if other != page)]
+            yield _written(Page(page, helps[name], _sections(command), others))
 
 
-def _program_page(parser: argparse.ArgumentParser, helps: dict[str, str], names: list[str]) -> str:
-    text = parser.description or ""
-    lines = [*_head(parser.prog, text[:1].lower() + text[1:].rstrip("."))]
-    lines += [".SH SYNOPSIS", rf"{_bold(parser.prog)} [\fIoptions\fR] \fICOMMAND\fR ..."]
-    lines += [".SH COMMANDS", f"Each has a page of its own, such as {_bold(names[0])}(1)."]
-    for name, text in helps.items():
-        lines += [".TP", _bold(name), *_flowed(_sentence(text))]
+def _sections(command: argparse.ArgumentParser) -> list[tuple[str, list[nodes.Element]]]:
+    """Return the sections of a command's page; each of its actions has one."""
+    found = list(_subcommands(command))
+    actions = found[0].choices if found else {}
+    synopsis = nodes.line_block("", *(_usage(each) for each in actions.values() or [command]))
+    sections = [
+        ("SYNOPSIS", [synopsis]),
+        ("DESCRIPTION", list(_description(command.description or ""))),
+        *_arguments(command),
+    ]
+    # options of all actions are described once
+    common = {option for action in command._actions for option in action.option_strings}
+    for action in actions.values():
+        title = action.prog.partition(" ")[2].upper()
+        described = list(_description(action.description or ""))
+        for _, nodes_of_group in _arguments(action, without=common):
+            described += nodes_of_group
+        sections.append((title, described))
+    return sections
+
+
+def _subcommands(
+    parser: argparse.ArgumentParser,
+) -> Iterator[argparse._SubParsersAction[argparse.ArgumentParser]]:
+    return (each for each in parser._actions if isinstance(each, argparse._SubParsersAction))
+
+
+def _usage(parser: argparse.ArgumentParser) -> nodes.line:
+    """Return a line with the required options and the positional arguments."""
+    words = [parser.prog, "[options]"]
+    for action in parser._actions:
+        if action.option_strings and action.required:
+            words.append(f"{action.option_strings[0]} {_metavar(action)}")
+    for action in parser._actions:
+        if not action.option_strings and not isinstance(action, argparse._SubParsersAction):
+            word = f"{_metavar(action)} …" if action.nargs in ("*", "+") else _metavar(action)
+            words.append(f"[{word}]" if action.nargs in ("*", "?") else word)
+    return _line(" ".join(words))
+
+
+def _arguments(
+    parser: argparse.ArgumentParser, without: Iterable[str] = ()
+) -> Iterator[tuple[str, list[nodes.Element]]]:
+    """Yield the title and the lists of each group of arguments that has any."""
     for group in parser._action_groups:
-        options = [action for action in group._group_actions if action.option_strings]
-        if options:
-            lines += _group(parser, group, options)
-    return _text([*lines, *_tail(parser.prog, names)])
-
-
-def _command_page(
-    program: str, name: str, text: str, command: argparse.ArgumentParser, others: list[str]
-) -> str:
-    lines = [*_head(f"{program}-{name}", text), ".SH SYNOPSIS"]
-    actions = _commands(command)
-    if actions is None:
-        lines += _synopsis(command)
-    for number, each in enumerate(actions.choices.values() if actions else ()):
-        lines += [*([".br"] if number else []), *_synopsis(each)]
-    lines += [".SH DESCRIPTION", *_described(command.description or "")]
-    for group in command._action_groups:
         shown = [
             action
             for action in group._group_actions
             if not isinstance(action, argparse._SubParsersAction)
+            and not set(without).intersection(action.option_strings)
         ]
-        if shown:
-            lines += _group(command, group, shown)
-    common = {option for action in command._actions for option in action.option_strings}
-    for word, each in actions.choices.items() if actions else ():
-        title = _escaped(f"{name} {word}".upper())
-        lines += [f'.SH "{title}"', *_described(each.description or "")]
-        for group in each._action_groups:
-            # those of all actions are described once
-            shown = [
-                action
-                for action in group._group_actions
-                if not common.intersection(action.option_strings)
-            ]
-            for action in shown:
-                lines += _argument(action, each)
-    return _text([*lines, *_tail(program, others)])
+        options = [_option(each, parser) for each in shown if each.option_strings]
+        positional = [
+            (_metavar(each), _help(each, parser)) for each in shown if not each.option_strings
+        ]
+        lists = [_definitions(positional)] if positional else []
+        lists += [nodes.option_list("", *options)] if options else []
+        if lists:
+            title = (group.title or "options").upper().replace("POSITIONAL ARGUMENTS", "ARGUMENTS")
+            yield title, [*_description(group.description or ""), *lists]
 
 
-def _commands(parser: argparse.ArgumentParser) -> argparse._SubParsersAction | None:  # type: ignore[type-arg]
-    for action in parser._actions:
-        if isinstance(action, argparse._SubParsersAction):
-            return action
-    return None
+def _option(action: argparse.Action, parser: argparse.ArgumentParser) -> nodes.option_list_item:
+    group = nodes.option_group()
+    for name in action.option_strings:
+        option = nodes.option("", nodes.option_string(text=name))
+        if action.nargs != 0:
+            option += nodes.option_argument(text=_metavar(action), delimiter=" ")
+        group += option
+    text = nodes.description("", nodes.paragraph(text=_help(action, parser)))
+    return nodes.option_list_item("", group, text)
 
 
-def _head(name: str, text: str) -> list[str]:
-    """Return the lines before the synopsis; without hyphens, that options do not get some."""
-    seconds = os.environ.get("SOURCE_DATE_EPOCH")
-    zone = datetime.timezone.utc
-    now = (
-        datetime.datetime.fromtimestamp(int(seconds), zone)
-        if seconds
-        else datetime.datetime.now(zone)
-    )
-    title = _escaped(name.upper())
-    return [
-        f'.TH "{title}" "1" "{now:%Y-%m-%d}" "mr_dedup {__version__}" "Manual of mr_dedup"',
-        ".nh",
-        ".ad l",
-        ".SH NAME",
-        rf"{_escaped(name)} \- {_escaped(text)}",
-    ]
-
-
-def _tail(program: str, others: list[str]) -> list[str]:
-    lines = ['.SH "EXIT STATUS"']
-    for code, text in _EXIT_STATUS[program]:
-        lines += [".TP", _bold(code), *_flowed(text)]
-    pages = ",\n".join(f".BR {_escaped(other)} (1)" for other in others)
-    return [*lines, '.SH "SEE ALSO"', *pages.replace(" (1),", " (1),").split("\n")]
-
-
-def _synopsis(parser: argparse.ArgumentParser) -> list[str]:
-    """Return a line with the required options and the positional arguments."""
-    words = [_bold(parser.prog), r"[\fIoptions\fR]"]
-    for action in parser._actions:
-        if action.option_strings and action.required:
-            words.append(_invocation(action, action.option_strings[:1]))
-    for action in parser._actions:
-        if not action.option_strings and not isinstance(action, argparse._SubParsersAction):
-            metavar = _italic(_metavar(action))
-            many = action.nargs in ("*", "+")
-            word = f"{metavar} ..." if many else metavar
-            words.append(f"[{word}]" if action.nargs in ("*", "?") else word)
-    return [" ".join(words)]
-
-
-def _group(
-    parser: argparse.ArgumentParser, group: argparse._ArgumentGroup, actions: list[argparse.Action]
-) -> list[str]:
-    title = group.title or "options"
-    lines = [f'.SH "{_COMMAND_GROUPS.get(title, _escaped(title.upper()))}"']
-    if group.description:
-        lines += _flowed(_sentence(group.description))
-    for action in actions:
-        lines += _argument(action, parser)
-    return lines
-
-
-def _argument(action: argparse.Action, parser: argparse.ArgumentParser) -> list[str]:
-    head = (
-        _invocation(action, action.option_strings)
-        if action.option_strings
-        else _italic(_metavar(action))
-    )
+def _help(action: argparse.Action, parser: argparse.ArgumentParser) -> str:
     text = parser._get_formatter()._expand_help(action) if action.help else ""
-    return [".TP", head, *_flowed(_sentence(text))]
-
-
-def _invocation(action: argparse.Action, names: Sequence[str]) -> str:
-    value = "" if action.nargs == 0 else f" {_italic(_metavar(action))}"
-    return ", ".join(f"{_bold(name)}{value}" for name in names)
+    return " ".join(text.split())
 
 
 def _metavar(action: argparse.Action) -> str:
@@ -190,13 +164,12 @@ def _metavar(action: argparse.Action) -> str:
     return action.dest.upper()
 
 
-def _described(text: str) -> Iterator[str]:
+def _description(text: str) -> Iterator[nodes.Element]:
     """Yield paragraphs; indented lines of a name, spaces and a text become a list."""
-    for number, paragraph in enumerate(re.split(r"\n\s*\n", text.strip("\n"))):
+    for paragraph in filter(str.strip, re.split(r"\n\s*\n", text.strip("\n"))):
         lines = paragraph.splitlines()
         if not lines[0].startswith("  "):
-            yield from ([".PP"] if number else [])
-            yield from _flowed(" ".join(lines))
+            yield nodes.paragraph(text=" ".join(paragraph.split()))
             continue
         margin = len(lines[0]) - len(lines[0].lstrip())
         items: list[list[str]] = []
@@ -205,61 +178,62 @@ def _described(text: str) -> Iterator[str]:
                 items[-1].append(line.strip())
             else:
                 items.append(re.split(r"  +", line.strip(), maxsplit=1))
-        for name, *said in items:
-            yield from (".TP", _bold(name), *_flowed(" ".join(said)))
+        yield _definitions((name, " ".join(said)) for name, *said in items)
 
 
-def _sentence(text: str) -> str:
-    """Return a text of help with a capital, but for a value with a colon, and a full stop."""
-    text = " ".join(text.split())
-    if re.match(r"[a-z]+(-[a-z]+)*[ ,;]", text):
-        text = text[0].upper() + text[1:]
-    return text if not text or text.endswith(".") else f"{text}."
-
-
-def _flowed(text: str) -> Iterator[str]:
-    """Yield lines that are filled to a paragraph; long words may break after a comma."""
-    line = ""
-    for each in text.split():
-        word = _escaped(each)
-        if len(each) > 60:
-            word = word.replace(",", r",\:")
-        if line and len(line) + len(word) >= 80:
-            yield line
-            line = ""
-        line = f"{line} {word}".lstrip()
-    if line:
-        yield line
-
-
-def _bold(text: str) -> str:
-    return rf"\fB{_escaped(text)}\fR"
-
-
-def _italic(text: str) -> str:
-    return rf"\fI{_escaped(text)}\fR"
-
-
-def _escaped(text: str) -> str:
-    r"""Return text of which troff changes nothing.
-
-    >>> print(_escaped(".a-b…"))
-    \&.a\-b...
-    """
-    escaped = "".join(
-        _ESCAPES.get(character) or (character if character.isascii() else _named(character))
-        for character in text
+def _definitions(items: Iterable[tuple[str, str]]) -> nodes.definition_list:
+    return nodes.definition_list(
+        "",
+        *(
+            nodes.definition_list_item(
+                "", nodes.term(text=name), nodes.definition("", nodes.paragraph(text=text))
+            )
+            for name, text in items
+        ),
     )
-    # else such a line would be a request
-    return rf"\&{escaped}" if escaped.startswith((".", "'")) else escaped
 
 
-def _named(character: str) -> str:
-    return f"\\[u{ord(character):04X}]"
+def _line(text: str) -> nodes.line:
+    return nodes.line(text=text)
 
 
-def _text(lines: list[str]) -> str:
-    return "".join(f"{line}\n" for line in lines)
+def _written(page: Page) -> tuple[str, str]:
+    """Return the name of the page's file, and what man reads."""
+    document = new_document(page.name)
+    document += nodes.title(text=page.name)
+    document += nodes.subtitle(text=page.text)
+    document += nodes.docinfo(
+        "",
+        nodes.date(text=f"{_day():%Y-%m-%d}"),
+        nodes.version(text=f"mr_dedup {__version__}"),
+        _field("manual_section", "1"),
+        _field("manual_group", "mr_dedup"),
+    )
+    program = "data-gen" if page.name.startswith("data-gen") else "mr-dedup"
+    see_also = nodes.paragraph(text=", ".join(f"{other}(1)" for other in page.others))
+    for title, content in (
+        *page.sections,
+        ("EXIT STATUS", [_definitions(_EXIT_STATUS[program].items())]),
+        ("SEE ALSO", [see_also]),
+    ):
+        document += nodes.section("", nodes.title(text=title), *content)
+    text = publish_from_doctree(
+        document, writer="manpage", settings_overrides={"output_encoding": "unicode"}
+    )
+    return f"{page.name}.1", text
+
+
+def _field(name: str, text: str) -> nodes.field:
+    body = nodes.field_body("", nodes.paragraph(text=text))
+    return nodes.field("", nodes.field_name(text=name), body)
+
+
+def _day() -> datetime.date:
+    """Return today, or the day of a release that SOURCE_DATE_EPOCH gives."""
+    zone = datetime.timezone.utc
+    seconds = os.environ.get("SOURCE_DATE_EPOCH")
+    now = datetime.datetime.now(zone)
+    return (datetime.datetime.fromtimestamp(int(seconds), zone) if seconds else now).date()
 
 
 def main() -> None:
@@ -267,7 +241,7 @@ def main() -> None:
     folder = Path(sys.argv[1])
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in manual_pages():
-        (folder / name).write_text(text, encoding="ascii")
+        (folder / name).write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@
 
 FILEs are documents or fingerprints, of any format. Without any, lines are read from standard input:
 documents as JSON, or lines of fingerprint TAB id, or for remove ids. For each line there is one
-line of output, at once, so that a crawler can hold both ends of a pipe: the id and its
+line of output, at once, so that a crawler can use it through two pipes: the id and its
 near-duplicates, separated by TABs. For a line that cannot be read it is a TAB and the reason.
 
 A change that a line was printed for survives a loss of power. One process writes to an index; any
