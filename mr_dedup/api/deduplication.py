@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import html
 import json
 import os
@@ -20,10 +19,11 @@ import pyarrow.compute as pc
 from mr_dedup.api.commands import call_command
 from mr_dedup.api.engines import runner_of
 from mr_dedup.api.options import DedupOptions
+from mr_dedup.api.result_files import damage_reported, files_of
 from mr_dedup.api.sources import Documents
 from mr_dedup.clusters.decisions import Reason
-from mr_dedup.errors import FormatError, MrDedupError
-from mr_dedup.formats.parts import part_batches, part_files
+from mr_dedup.errors import MrDedupError
+from mr_dedup.formats.parts import file_batches
 from mr_dedup.formats.tables import read_table
 from mr_dedup.storage.uris import is_uri
 
@@ -140,8 +140,8 @@ class Decision:
 class Report:
     """The report of a result: shows itself in a notebook."""
 
-    def __init__(self, path: Path) -> None:
-        self._html = path.read_text(encoding="utf-8")
+    def __init__(self, page: str) -> None:
+        self._html = page
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the report to a file, one page of HTML without references."""
@@ -154,21 +154,13 @@ class Report:
         )
 
 
-@contextlib.contextmanager
-def _damage_reported(path: Path) -> Iterator[None]:
-    """Raise FormatError for what Arrow cannot read."""
-    try:
-        yield
-    except (OSError, pa.ArrowException) as error:
-        reason, _, _ = str(error).partition("\n")
-        raise FormatError(path, None, f"cannot be read: {reason}") from error
-
-
 class DedupResult:
     """What ``dedup`` made: tables as Arrow, read when they are used, and a report.
 
     Tables are in memory as a whole. Read those of a larger result a batch at a time with
-    ``batches``, or with any reader of Parquet from ``folder``.
+    ``batches``, or with any reader of Parquet from ``folder``. Of a result in a store, at a URI
+    such as ``s3://bucket/kept``, each part is copied to a temporary directory while it is read:
+    one at a time, up to a million rows. Nothing is remembered: each use reads the store.
 
     Attributes:
         folder: The directory or URI of the result; docs/formats.md describes it.
@@ -179,11 +171,12 @@ class DedupResult:
         folder: str | os.PathLike[str],
         temporary: Path | None = None,
     ) -> None:
-        """Open the result in ``folder``, of this or an earlier run.
+        """Open the result in ``folder``, a directory or URI, of this or an earlier run.
 
         The directory ``temporary`` is removed with this object.
         """
         self.folder = os.fspath(folder)
+        self._files = files_of(self.folder)
         self._remove = (
             weakref.finalize(self, shutil.rmtree, temporary, ignore_errors=True)
             if temporary is not None
@@ -193,19 +186,18 @@ class DedupResult:
     @property
     def summary(self) -> dict[str, Any]:
         """Counts and options: ``documents_read``, ``documents_kept``, ``reasons`` and others."""
-        loaded: dict[str, Any] = json.loads((self._path / "summary.json").read_text())
+        loaded: dict[str, Any] = json.loads(self._files.content("summary.json"))
         return loaded
 
     @property
     def kept(self) -> pa.Table:
         """The kept documents with all their columns, if they were kept as Parquet."""
-        return self._table("documents")
+        return self._table("kept")
 
     @property
-    def kept_files(self) -> list[Path]:
-        """The files of kept documents."""
-        folder = self._path / "documents"
-        return sorted(path for path in folder.rglob("*") if path.is_file())
+    def kept_files(self) -> list[Path] | list[str]:
+        """The files of kept documents: paths, of a result in a store URIs."""
+        return self._files.below("documents")
 
     @property
     def decisions(self) -> pa.Table:
@@ -219,13 +211,13 @@ class DedupResult:
 
     def batches(self, name: str) -> Iterator[pa.RecordBatch]:
         """Yield the rows of ``"kept"``, ``"decisions"`` or ``"clusters"``, some thousand a time."""
-        folder = self._dataset("documents" if name == "kept" else name)
-        with _damage_reported(folder):
-            yield from part_batches(folder)
+        for called, path in self._files.parts(self._dataset(name)):
+            with damage_reported(called):
+                yield from file_batches(path)
 
     def report(self) -> Report:
         """Return the report, which shows itself in a notebook."""
-        return Report(self._path / "report.html")
+        return Report(self._files.content("report.html").decode())
 
     def why(self, id: str) -> Decision:
         """Return the decision on a document; of several with that id, on the first.
@@ -253,28 +245,22 @@ class DedupResult:
             row["similarity"], documents,
         )  # fmt: skip
 
-    @property
-    def _path(self) -> Path:
-        if is_uri(self.folder):
+    def _dataset(self, name: str) -> str:
+        """Return the directory of a table; MrDedupError for kept documents of other formats."""
+        if name != "kept":
+            return name
+        if any(not str(file).endswith(".parquet") for file in self.kept_files):
             raise MrDedupError(
-                f"{self.folder}: not on this machine; read its tables with a reader of Parquet"
+                f"{self._files.name_of('documents')}: not Parquet; see kept_files, or pass "
+                "documents='parquet'"
             )
-        return Path(self.folder)
-
-    def _dataset(self, name: str) -> Path:
-        """Return the directory of tables; MrDedupError for kept documents of other formats."""
-        folder = self._path / name
-        if name == "documents" and any(path.suffix != ".parquet" for path in self.kept_files):
-            raise MrDedupError(
-                f"{folder}: not Parquet; see kept_files, or pass documents='parquet'"
-            )
-        return folder
+        return "documents"
 
     def _table(self, name: str) -> pa.Table:
         # parts of kept documents that tasks wrote may lack columns that others have
         tables = []
-        for path in part_files(self._dataset(name)):
-            with _damage_reported(path):
+        for called, path in self._files.parts(self._dataset(name)):
+            with damage_reported(called):
                 tables.append(read_table(path))
         return pa.concat_tables(tables, promote_options="permissive")
 

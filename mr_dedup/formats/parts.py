@@ -196,13 +196,18 @@ def part_files(folder: Path) -> list[Path]:
     others.
     """
     files = expand([str(folder)])
-    found = [_NAME.match(file.name) for file in files]
+    require_all_parts(folder, [file.name for file in files])
+    return files
+
+
+def require_all_parts(folder: str | Path, names: Sequence[str]) -> None:
+    """Raise FormatError if a part of ours is missing between others of ``folder``."""
+    found = [_NAME.match(name) for name in names]
     if all(found):
         numbers = [int(match[1]) for match in found if match]
         missing = next((n for n, number in enumerate(numbers) if n != number), None)
         if missing is not None:
             raise FormatError(folder, None, f"its part {missing} is missing")
-    return files
 
 
 def part_batches(
@@ -213,8 +218,15 @@ def part_batches(
     Raises as ``part_files``, and OSError and ArrowException where a part cannot be read.
     """
     for path in part_files(folder):
-        with pq.ParquetFile(path, page_checksum_verification=True) as file:
-            yield from file.iter_batches(rows_at_once, columns=columns and list(columns))
+        yield from file_batches(path, columns, rows_at_once)
+
+
+def file_batches(
+    path: Path, columns: Sequence[str] | None = None, rows_at_once: int = 1 << 16
+) -> Iterator[pa.RecordBatch]:
+    """Yield the same of one part."""
+    with pq.ParquetFile(path, page_checksum_verification=True) as file:
+        yield from file.iter_batches(rows_at_once, columns=columns and list(columns))
 
 
 def read_parts(

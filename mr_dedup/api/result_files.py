@@ -1,0 +1,112 @@
+"""The files of a result: on this machine, or in a store, from which they are copied to be read."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Protocol
+
+import pyarrow as pa
+
+from mr_dedup.errors import FormatError
+from mr_dedup.files.inputs import local_path
+from mr_dedup.formats.parts import part_files, require_all_parts
+from mr_dedup.storage.listing import files_below, list_files
+from mr_dedup.storage.scratch import ScratchSettings, Wanted
+from mr_dedup.storage.uris import file_name, is_uri, joined, without_secrets
+from mr_dedup.storage.writing import read_small
+
+
+class ResultFiles(Protocol):
+    """The files of a result; all methods raise MrDedupError for what cannot be read."""
+
+    def content(self, name: str) -> bytes:
+        """Return the content of a small file, such as ``summary.json``."""
+        ...
+
+    def name_of(self, dataset: str) -> str:
+        """Return what messages call a directory of the result."""
+        ...
+
+    def below(self, dataset: str) -> list[Path] | list[str]:
+        """Return the paths or URIs of all files in a directory and its subdirectories, sorted."""
+        ...
+
+    def parts(self, dataset: str) -> Iterator[tuple[str, Path]]:
+        """Yield the name and the path of each part of a dataset, in order.
+
+        A path is valid until the next one is yielded.
+        """
+        ...
+
+
+class LocalFiles:
+    """Those of a directory."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def content(self, name: str) -> bytes:
+        """See ResultFiles.content; raises FileNotFoundError if there is no such file."""
+        return (self._folder / name).read_bytes()
+
+    def name_of(self, dataset: str) -> str:
+        """See ResultFiles.name_of."""
+        return str(self._folder / dataset)
+
+    def below(self, dataset: str) -> list[Path]:
+        """See ResultFiles.below."""
+        return sorted(path for path in (self._folder / dataset).rglob("*") if path.is_file())
+
+    def parts(self, dataset: str) -> Iterator[tuple[str, Path]]:
+        """See ResultFiles.parts."""
+        for path in part_files(self._folder / dataset):
+            yield str(path), path
+
+
+class RemoteFiles:
+    """Those of a directory of a store.
+
+    A part is copied whole to a temporary directory, with the retries and checksums of all inputs,
+    when its rows are read, and removed with the next one: one part is on this machine at a time.
+    """
+
+    def __init__(self, uri: str) -> None:
+        self._uri = uri
+
+    def content(self, name: str) -> bytes:
+        """See ResultFiles.content."""
+        return read_small(joined(self._uri, name))
+
+    def name_of(self, dataset: str) -> str:
+        """See ResultFiles.name_of."""
+        return without_secrets(joined(self._uri, dataset))
+
+    def below(self, dataset: str) -> list[str]:
+        """See ResultFiles.below."""
+        return [file.uri for file in files_below(joined(self._uri, dataset))]
+
+    def parts(self, dataset: str) -> Iterator[tuple[str, Path]]:
+        """See ResultFiles.parts."""
+        files = list_files([joined(self._uri, dataset)])
+        require_all_parts(self.name_of(dataset), [file_name(file.uri) for file in files])
+        with ScratchSettings().opened() as scratch:
+            for file in files:
+                with scratch().copies([Wanted(file)], is_kept=False) as [path]:
+                    yield without_secrets(file.uri), path
+
+
+def files_of(folder: str) -> ResultFiles:
+    """Return the files of the result in a directory, or at a URI."""
+    return RemoteFiles(folder) if is_uri(folder) else LocalFiles(local_path(folder))
+
+
+@contextlib.contextmanager
+def damage_reported(name: str) -> Iterator[None]:
+    """Raise FormatError for what Arrow cannot read."""
+    try:
+        yield
+    except (OSError, pa.ArrowException) as error:
+        reason, _, _ = str(error).partition("\n")
+        raise FormatError(name, None, f"cannot be read: {reason}") from error
