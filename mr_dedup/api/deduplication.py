@@ -106,6 +106,9 @@ class Decision:
         kept_id: The kept document that it duplicates; its own if it is kept.
         similarity: Of the two texts, None if they were not compared.
         cluster_documents: The documents of its cluster; 1 if it has none.
+        kept_file: The file of the kept document that it duplicates.
+        kept_position: Its offset there in bytes, or its row.
+        earlier_result: The result of an earlier run that kept it; None if this run did.
     """
 
     id: str | None
@@ -115,6 +118,9 @@ class Decision:
     kept_id: str | None
     similarity: float | None
     cluster_documents: int
+    kept_file: str | None = None
+    kept_position: int | None = None
+    earlier_result: str | None = None
 
     @property
     def is_kept(self) -> bool:
@@ -123,18 +129,25 @@ class Decision:
 
     def __str__(self) -> str:
         similarity = "" if self.similarity is None else f" (similarity {self.similarity:.2f})"
+        kept = _name(self.kept_id, self.kept_file, self.kept_position)
+        if self.earlier_result is not None:
+            kept += f", which {self.earlier_result} kept"
         said = {
             "unclustered": "kept, no other document is a candidate",
             "first_of_cluster": "kept, the first of its cluster in the order of the policy",
             "dissimilar": "kept, not similar enough to a kept document of its cluster",
-            "near_duplicate": f"dropped, a near-duplicate of {self.kept_id}{similarity}",
-            "exact_duplicate": f"dropped, an exact duplicate of {self.kept_id}",
-            "same_cluster": f"dropped, in one cluster with {self.kept_id}",
+            "near_duplicate": f"dropped, a near-duplicate of {kept}{similarity}",
+            "exact_duplicate": f"dropped, an exact duplicate of {kept}",
+            "same_cluster": f"dropped, in one cluster with {kept}",
         }[self.reason]
         count = self.cluster_documents
         cluster = f"; {count:,} documents in its cluster" if count > 1 else ""
-        name = self.id if self.id is not None else f"{self.file}, {self.position}"
-        return f"{name}: {said}{cluster}"
+        return f"{_name(self.id, self.file, self.position)}: {said}{cluster}"
+
+
+def _name(id: str | None, file: str | None, position: int | None) -> str:
+    """Return the id of a document, or where it is if it has none."""
+    return id if id is not None else f"{file}, {position}"
 
 
 class Report:
@@ -242,7 +255,8 @@ class DedupResult:
                     documents = found["documents"][0].as_py()
         return Decision(
             row["id"], row["file"], row["position"], row["reason"], row["kept_id"],
-            row["similarity"], documents,
+            row["similarity"], documents, row["kept_file"], row["kept_position"],
+            row["earlier_result"],
         )  # fmt: skip
 
     def _dataset(self, name: str) -> str:

@@ -1,6 +1,7 @@
 """mr_dedup.dedup: every kind of source gives the decisions of the command; results; errors."""
 
 import itertools
+import json
 import logging
 import subprocess
 import sys
@@ -250,6 +251,18 @@ def test_one_decision_is_explained():
         assert [result.why(id).is_kept for id in texts] == [True, False, False, True]
         with pytest.raises(KeyError):
             result.why("e")
+
+
+def test_why_names_the_earlier_result_and_documents_without_ids(tmp_path):
+    text = " ".join(map(str, range(40)))
+    (tmp_path / "first.jsonl").write_text(json.dumps({"text": text}) + "\n")
+    (tmp_path / "second.jsonl").write_text(json.dumps({"id": "x", "text": text + " more"}) + "\n")
+    earlier = str(tmp_path / "kept-1")
+    mr_dedup.dedup(tmp_path / "first.jsonl", earlier)
+    result = mr_dedup.dedup(tmp_path / "second.jsonl", tmp_path / "kept-2", against=earlier)
+    assert str(result.why("x")).startswith(
+        f"x: dropped, a near-duplicate of first.jsonl, 0, which {earlier} kept (similarity 0.97)"
+    )
 
 
 def test_a_result_shows_itself_in_a_notebook(documents, tmp_path):
