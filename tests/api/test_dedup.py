@@ -261,7 +261,8 @@ def test_why_names_the_earlier_result_and_documents_without_ids(tmp_path):
     mr_dedup.dedup(tmp_path / "first.jsonl", earlier)
     result = mr_dedup.dedup(tmp_path / "second.jsonl", tmp_path / "kept-2", against=earlier)
     assert str(result.why("x")).startswith(
-        f"x: dropped, a near-duplicate of first.jsonl, 0, which {earlier} kept (similarity 0.97)"
+        f"x: dropped, a near-duplicate of {tmp_path}/first.jsonl:0, which {earlier} kept "
+        "(similarity 0.97)"
     )
 
 
