@@ -25,6 +25,8 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 # once, for the processes that tests start, whatever their home
 os.environ["MR_DEDUP_CACHE_DIR"] = str(library_folder().parent)
+# reports have the time at which they were made: equal runs are to have equal ones
+os.environ["SOURCE_DATE_EPOCH"] = "1715938212"
 
 
 def pytest_collection_finish():

@@ -57,8 +57,9 @@ class KeepShardsJob(KeepJob, frozen=True, kw_only=True):
 
     What it leaves: tables of the most common values, ``field``, ``value``, ``documents``
     and ``dropped``; for each chunk a row with ``part``, its number, ``kept``
-    documents, the checksums of its ``fingerprints`` and ``signatures``, and ``columns`` of its
-    Parquet file; and texts that are to be shown, ``chunk``, ``row`` and ``text``.
+    documents, the sizes of texts as ``kept_bytes`` and ``dropped_bytes``, the checksums of its
+    ``fingerprints`` and ``signatures``, and ``columns`` of its Parquet file; and texts that are
+    to be shown, ``chunk``, ``row`` and ``text``.
 
     Attributes:
         rows_at: The directory of the shards of rows.
@@ -158,6 +159,9 @@ class KeepShardsJob(KeepJob, frozen=True, kw_only=True):
             if rows is not None and len(rows) != decided.kept.size:
                 raise MrDedupError(f"{part.name}: has other decisions than documents")
             record |= self._write_tables(folder, number, rows, decided, files)
+            lengths = np.empty(0, np.int64) if rows is None else rows["length"].to_numpy()
+            record["kept_bytes"] = int(lengths[decided.kept[: lengths.size]].sum())
+            record["dropped_bytes"] = int(lengths.sum()) - record["kept_bytes"]
             if self.has_rejects:
                 path = _part(folder / REJECTS_FOLDER, number, LINES)
                 with path.open("wb") as file, compressing(file, "zstd") as stream:

@@ -19,11 +19,9 @@ from numpy.typing import NDArray
 from mr_dedup.clusters.decisions import Reason
 from mr_dedup.formats.tables import divided
 from mr_dedup.jobs.contract import Counters, Group, Job, Keyed, Reduce, TaskInput
+from mr_dedup.jobs.report_counts import LARGEST
 
 _SAMPLES = 48
-
-LARGEST = 20
-"""How many clusters a report shows."""
 
 DECISION = pa.schema(
     [
@@ -142,11 +140,16 @@ def _by_chunk(tables: Iterable[pa.Table]) -> Iterator[Keyed]:
 
 
 def _for_report(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
-    """Yield the largest clusters of all, and the sample of all."""
+    """Yield the largest clusters of all and those of the sample of all, and this sample."""
     found = list(tables)
     clusters = pa.concat_tables(table for table in found if "examples" in table.column_names)
-    keys = [("size", "descending"), ("cluster", "ascending")]
-    yield clusters.take(pc.sort_indices(clusters, sort_keys=keys)[:LARGEST])
-    yield smallest_hashes(
+    sample = smallest_hashes(
         pa.concat_tables(table for table in found if "order" in table.column_names)
     )
+    keys = [("size", "descending"), ("cluster", "ascending")]
+    clusters = clusters.take(pc.sort_indices(clusters, sort_keys=keys))
+    labels = sample["cluster"].to_numpy().view(np.int64)
+    is_listed = pc.is_in(clusters["cluster"], pa.array(labels)).to_numpy()
+    is_listed[:LARGEST] = True
+    yield clusters.filter(pa.array(is_listed))
+    yield sample

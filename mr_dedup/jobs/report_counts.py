@@ -1,4 +1,4 @@
-"""The counters by which the tasks of a de-duplication describe it for a report."""
+"""What tasks of a de-duplication leave for its report: counters, and samples of bounded size."""
 
 LEADING, LEADING_BITS = "leading_", 7
 """The prefix of counters of fingerprints by their leading bits, and how many bits."""
@@ -10,3 +10,9 @@ steps of 1 / SIMILARITY_STEPS; of clusters by the smallest n for which 2^n is no
 
 SIMILARITY_STEPS = 200
 """Steps of similarities: every range of a histogram has a whole number of them."""
+
+LARGEST, EXAMPLES = 100, 5
+"""The largest clusters that a report lists, and the ids of documents that it lists of each."""
+
+SAMPLES = 24
+"""Dropped documents whose texts a report compares with the kept ones."""

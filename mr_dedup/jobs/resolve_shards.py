@@ -25,17 +25,22 @@ from mr_dedup.jobs.clustered_rows import ClusteredRows
 from mr_dedup.jobs.contract import Counters, Group, Keyed, Reduce, TaskInput
 from mr_dedup.jobs.earlier_chunks import EarlierReading, count_of, reading_of_earlier
 from mr_dedup.jobs.frequencies import read_frequencies
-from mr_dedup.jobs.order_decisions import DECISION, LARGEST, is_size, smallest_hashes
+from mr_dedup.jobs.order_decisions import DECISION, is_size, smallest_hashes
 from mr_dedup.jobs.reading import DocumentReading, chunk_of
-from mr_dedup.jobs.report_counts import DISTANCE, SIMILARITY, SIMILARITY_STEPS, SIZE
+from mr_dedup.jobs.report_counts import (
+    DISTANCE,
+    EXAMPLES,
+    LARGEST,
+    SIMILARITY,
+    SIMILARITY_STEPS,
+    SIZE,
+)
 from mr_dedup.jobs.resolve import Clustered, Locate, Resolved, ResolveJob
 from mr_dedup.jobs.row_shards import Attached, document_rows
 from mr_dedup.signatures.columns import schema_of, signatures_in
 from mr_dedup.signatures.linking import MethodSignatures, method_names
 from mr_dedup.signatures.methods import parse_methods
 from mr_dedup.signatures.protocol import SignatureMethod
-
-_EXAMPLES = 5
 
 _MIXER = np.uint64(0x9E3779B97F4A7C15)
 
@@ -185,8 +190,9 @@ class ResolveShardsJob(ResolveJob, frozen=True, kw_only=True):
             # those on earlier documents are not needed
             new = decided.filter(pa.array(~self.is_earlier(decided["chunk"].to_numpy())))
             yield key, new.select(["chunk", *DECISION.names])
-            yield from ((key, table) for table in self._clusters(decided, counters))
-            yield key, _sampled(decided)
+            sample = _sampled(decided)
+            yield from ((key, table) for table in self._clusters(decided, sample, counters))
+            yield key, sample
 
     def _described_decisions(self, resolved: Resolved) -> pa.Table:
         """Return the decisions with all that is known of both documents."""
@@ -246,8 +252,10 @@ class ResolveShardsJob(ResolveJob, frozen=True, kw_only=True):
         for step in np.flatnonzero(counts).tolist():
             counters[f"{SIMILARITY}{step}"] += int(counts[step])
 
-    def _clusters(self, decided: pa.Table, counters: Counters) -> Iterator[pa.Table]:
-        """Yield the clusters, and the largest with ids for a report."""
+    def _clusters(
+        self, decided: pa.Table, sample: pa.Table, counters: Counters
+    ) -> Iterator[pa.Table]:
+        """Yield the clusters, and the largest and those of a sample as a report lists them."""
         labels = decided["cluster"].to_numpy().view(np.int64)
         new = ~self.is_earlier(decided["chunk"].to_numpy())
         kept = decided["reason"].to_numpy() <= Reason.DISSIMILAR
@@ -267,16 +275,18 @@ class ResolveShardsJob(ResolveJob, frozen=True, kw_only=True):
             }
         )
         order = np.lexsort((values, -sizes))
-        largest = order[wanted[order]][:LARGEST]
-        examples = [
-            _first_ids(decided, np.flatnonzero(new & (inverse == cluster)))
-            for cluster in largest.tolist()
-        ]
+        of_sample = np.searchsorted(values, sample["cluster"].to_numpy().view(np.int64))
+        listed = np.union1d(order[wanted[order]][:LARGEST], of_sample)
+        members = [np.flatnonzero(new & (inverse == cluster)) for cluster in listed.tolist()]
+        examples = [_first_ids(decided, rows) for rows in members]
+        similarities = decided["similarity"].fill_null(np.inf).to_numpy()
+        lowest = np.array([similarities[rows].min() for rows in members], np.float64)
         described = {
-            "cluster": values[largest],
-            "size": sizes[largest],
-            "documents": documents[largest],
-            "documents_kept": documents_kept[largest],
+            "cluster": values[listed],
+            "size": sizes[listed],
+            "documents": documents[listed],
+            "documents_kept": documents_kept[listed],
+            "similarity": pa.array(lowest, mask=np.isinf(lowest)),
             "examples": pa.array(examples, pa.list_(pa.large_string())),
         }
         yield pa.table(described)
@@ -292,7 +302,7 @@ def _first_ids(decided: pa.Table, rows: NDArray[np.int64]) -> list[str]:
     """Return the ids of the first documents among some."""
     some = decided.select(["chunk", "row", "id"]).take(pa.array(rows))
     order = pc.sort_indices(some, sort_keys=[("chunk", "ascending"), ("row", "ascending")])
-    found: list[str] = some["id"].take(order[:_EXAMPLES]).to_pylist()
+    found: list[str] = some["id"].take(order[:EXAMPLES]).to_pylist()
     return found
 
 

@@ -62,5 +62,8 @@ def dedup(stages: Stages, options: DedupOptions, run_job: RunJob) -> StageSummar
         **stages.values("fingerprint"),
         **stages.values("cluster"),
         **stages.values("resolve"),
+        "expected_recalls": [
+            {"method": name, "recall": recall} for name, recall in options.expected_recalls.items()
+        ],
     }
     return cast("StageSummary", summary)

@@ -16,11 +16,9 @@ from mr_dedup.errors import MrDedupError
 from mr_dedup.formats.decision_file import DECISIONS, REPEATED
 from mr_dedup.formats.parts import ParquetParts
 from mr_dedup.formats.tables import one_array
+from mr_dedup.jobs.report_counts import SAMPLES
 from mr_dedup.pipeline.document_rows import Locations, Rows
 from mr_dedup.pipeline.summary import DecisionSummary
-
-_SAMPLES = 12
-"""Dropped documents that are shown beside the kept ones."""
 
 
 @dataclass
@@ -103,7 +101,7 @@ class RunDecisions:
             dropped = np.flatnonzero(~self.kept)
         ranked = dropped[np.argsort(self.similarities[dropped], kind="stable")]
         chosen = (
-            ranked[np.linspace(0, max(0, ranked.size - 1), _SAMPLES).astype(np.int64)]
+            ranked[np.linspace(0, max(0, ranked.size - 1), SAMPLES).astype(np.int64)]
             if ranked.size
             else ranked
         )

@@ -56,10 +56,6 @@ class DecisionSummary(TypedDict):
     documents_dropped_for_earlier: int
 
 
-class StageSummary(ReadingSummary, ClusterSummary, DecisionSummary):
-    """What the stages of a run count."""
-
-
 class ExpectedRecall(TypedDict):
     """The probability that a method finds a pair of the similarity ``verify``."""
 
@@ -67,12 +63,17 @@ class ExpectedRecall(TypedDict):
     recall: float
 
 
+class StageSummary(ReadingSummary, ClusterSummary, DecisionSummary):
+    """What the stages of a run count, and what their methods are expected to find."""
+
+    expected_recalls: list[ExpectedRecall]
+
+
 class RunSummary(StageSummary):
     """What a run reports of itself."""
 
     files_read: int
     shingles: str
-    expected_recalls: list[ExpectedRecall]
 
 
 class Reading(msgspec.Struct, frozen=True):

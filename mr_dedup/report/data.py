@@ -2,14 +2,63 @@
 
 from __future__ import annotations
 
+import os
+import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
 from typing import NamedTuple
 
 from mr_dedup.clusters.decisions import Reason
+from mr_dedup.formats.documents.rejects import SKIP_PHRASES
 from mr_dedup.jobs.shares import Share
 from mr_dedup.pipeline.summary import StageSummary
 from mr_dedup.report.histograms import Distributions
+
+
+class Run(NamedTuple):
+    """How a run was made; texts are those of its options.
+
+    Attributes:
+        documents: the inputs.
+        methods: the methods that find candidates.
+        keep: the policies that order the documents of a cluster.
+        similarity: the minimum similarity of a dropped text and a kept one; None if texts were
+            not compared.
+        shingles: what texts are compared by.
+        version: the version of mr_dedup.
+        recalls: names of methods, and the probability that each finds a pair of ``similarity``.
+        made: when the report was made, in UTC; None if that is not known.
+    """
+
+    documents: str
+    methods: str
+    keep: str
+    similarity: str | None
+    shingles: str
+    version: str
+    recalls: Sequence[tuple[str, float]] = ()
+    made: datetime | None = None
+
+
+def run_of(options: Sequence[tuple[str, str]], summary: StageSummary) -> Run:
+    """Return how a run with ``options`` was made, whose report is made now.
+
+    If the environment variable SOURCE_DATE_EPOCH is set, its time stands for now, so that equal
+    runs have equal reports.
+    """
+    said = dict(options)
+    seconds = int(os.environ.get("SOURCE_DATE_EPOCH") or time.time())
+    return Run(
+        documents=said.get("documents", ""),
+        methods=said.get("methods", ""),
+        keep=said.get("keep", ""),
+        similarity=None if said.get("verify", "off") == "off" else said["verify"],
+        shingles=said.get("shingles", ""),
+        version=said.get("mr_dedup", ""),
+        recalls=[(each["method"], each["recall"]) for each in summary["expected_recalls"]],
+        made=datetime.fromtimestamp(seconds, timezone.utc),
+    )
 
 
 @dataclass(frozen=True)
@@ -25,6 +74,11 @@ class Totals:
         for_earlier: dropped documents that duplicate one of an earlier run.
         in_split_clusters: documents, earlier ones too, in clusters that were split, so that
             near-duplicates among them may be kept.
+        kept_bytes: the size of the texts of kept documents, in UTF-8.
+        dropped_bytes: that of dropped ones.
+        skipped: records that are no documents, by what they were skipped for.
+        incomplete_files: files that could not be read to the end.
+        oversized_keys: keys of more documents than are all compared with one another.
     """
 
     read: int
@@ -34,6 +88,11 @@ class Totals:
     earlier: int = 0
     for_earlier: int = 0
     in_split_clusters: int = 0
+    kept_bytes: int = 0
+    dropped_bytes: int = 0
+    skipped: Mapping[str, int] = field(default_factory=dict)
+    incomplete_files: int = 0
+    oversized_keys: int = 0
 
     @property
     def all_dropped(self) -> int:
@@ -41,8 +100,8 @@ class Totals:
         return sum(self.dropped.values())
 
 
-def totals_of(summary: StageSummary) -> Totals:
-    """Return the counts of a report."""
+def totals_of(summary: StageSummary, kept_bytes: int, dropped_bytes: int) -> Totals:
+    """Return the counts of a report, given the sizes of all kept and all dropped texts."""
     return Totals(
         read=summary["documents_read"],
         rejected=summary["rejected_records"],
@@ -55,20 +114,12 @@ def totals_of(summary: StageSummary) -> Totals:
         earlier=summary["earlier_documents"],
         for_earlier=summary["documents_dropped_for_earlier"],
         in_split_clusters=summary["documents_in_split_clusters"],
+        kept_bytes=kept_bytes,
+        dropped_bytes=dropped_bytes,
+        skipped={SKIP_PHRASES[why]: count for why, count in summary["skipped_records"].items()},
+        incomplete_files=summary["incomplete_files"],
+        oversized_keys=summary["oversized_keys"],
     )
-
-
-class LargeCluster(NamedTuple):
-    """A cluster: the number of its documents and of those kept, and the ids of some.
-
-    ``earlier`` of its documents, all kept, are from earlier runs.
-    """
-
-    cluster: int
-    documents: int
-    kept: int
-    examples: Sequence[str]
-    earlier: int = 0
 
 
 class Sample(NamedTuple):
@@ -87,24 +138,57 @@ class Sample(NamedTuple):
     earlier: str | None = None
 
 
+class Cluster(NamedTuple):
+    """A cluster that is listed.
+
+    Attributes:
+        cluster: its number.
+        documents: how many documents it has.
+        kept: how many of these are kept.
+        examples: the ids of its first documents in this run.
+        earlier: how many of the documents, all kept, are from earlier runs.
+        similarity: the lowest similarity of a dropped document to the kept one that it duplicates;
+            None if no texts were compared.
+        samples: some of its dropped documents.
+    """
+
+    cluster: int
+    documents: int
+    kept: int
+    examples: Sequence[str]
+    earlier: int = 0
+    similarity: float | None = None
+    samples: Sequence[Sample] = ()
+
+
+def in_order(clusters: Sequence[Cluster]) -> list[Cluster]:
+    """Return clusters as they are listed: those with samples by similarity, the others by size."""
+
+    def key(cluster: Cluster) -> tuple[bool, float, int, int]:
+        similarity = (cluster.similarity or 0.0) if cluster.samples else 0.0
+        return not cluster.samples, similarity, -cluster.documents, cluster.cluster
+
+    return sorted(clusters, key=key)
+
+
 @dataclass(frozen=True)
 class ReportData:
     """The data of a report; tables keep their order.
 
     Args:
         title: the title of the page.
+        run: how the run was made.
         options: names and values of the options of the run.
         totals: counts of documents.
         distributions: of the sizes of clusters, distances, similarities, and fingerprints.
         shares: tables of documents by a field, or by ``"host"``.
-        largest: the largest clusters.
-        samples: dropped documents beside the kept ones that they duplicate.
+        clusters: the largest clusters, and those of samples.
     """
 
     title: str
+    run: Run
     options: Sequence[tuple[str, str]]
     totals: Totals
     distributions: Distributions
     shares: Sequence[tuple[str, Sequence[Share]]] = ()
-    largest: Sequence[LargeCluster] = ()
-    samples: Sequence[Sample] = ()
+    clusters: Sequence[Cluster] = ()

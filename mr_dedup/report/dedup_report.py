@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -13,16 +13,15 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from mr_dedup.formats.parts import part_batches, read_parts
+from mr_dedup.jobs.report_counts import EXAMPLES, LARGEST
 from mr_dedup.jobs.shares import Share, ShareCounter, hosts
 from mr_dedup.pipeline.dedup_stages.files import CLUSTERS, DECISIONS, ROWS, SAMPLES, SHOWN
 from mr_dedup.pipeline.document_rows import row_batches
 from mr_dedup.pipeline.summary import StageSummary
-from mr_dedup.report.data import LargeCluster, ReportData, Sample, totals_of
+from mr_dedup.report.data import Cluster, ReportData, Sample, in_order, run_of, totals_of
 from mr_dedup.report.histograms import Distributions
 from mr_dedup.report.html import write_report
 
-_LARGEST = 20
-_EXAMPLES = 5
 _VALUES = 50
 _HOST = "host"
 
@@ -57,52 +56,67 @@ def report_data(
     earlier = summary["earlier_documents"]
     clusters = read_parts(folder / CLUSTERS)
     sizes = clusters["documents"].to_numpy() + clusters["earlier_documents"].to_numpy()
-    largest = _largest(clusters, sizes)
     pairs = json.loads((folder / SAMPLES).read_bytes())
-    gathered = _ReportScan(largest, [number - earlier for number, _ in pairs])
+    sampled = {number - earlier: kept for number, kept in pairs}
+    listed = _listed(clusters, sizes, _clusters_of(folder, list(sampled)))
+    gathered = _ReportScan(listed, list(sampled))
     for batch in part_batches(folder / DECISIONS, _DECISIONS, _ROWS_AT_ONCE):
         gathered.add(batch)
-    rows = row_batches(folder / ROWS, ["fingerprint", *share_by], earlier, _ROWS_AT_ONCE)
-    fingerprints, shares = _of_rows(rows, gathered, share_by)
+    rows = row_batches(folder / ROWS, ["fingerprint", "length", *share_by], earlier, _ROWS_AT_ONCE)
+    found = _of_rows(rows, gathered, share_by)
     texts = json.loads((folder / SHOWN).read_bytes())
+    for number, kept in sampled.items():
+        gathered.compare(number, texts[str(number + earlier)], texts[str(kept)])
     return ReportData(
         title="De-duplication",
+        run=run_of(options, summary),
         options=options,
-        totals=totals_of(summary),
+        totals=totals_of(summary, found.kept_bytes, found.dropped_bytes),
         distributions=Distributions.of_values(
             sizes,
             np.concatenate([np.empty(0, np.uint8), *gathered.distances]),
             np.concatenate([np.empty(0), *gathered.similarities]),
-            fingerprints,
+            found.fingerprints,
         ),
-        shares=[*gathered.hosts(), *shares],
-        largest=[gathered.cluster(row) for row in largest],
-        samples=[
-            gathered.sample(number - earlier, texts[str(number)], texts[str(kept)])
-            for number, kept in pairs
-        ],
+        shares=[*gathered.hosts(), *found.shares],
+        clusters=in_order([gathered.cluster(row) for row in listed]),
     )
 
 
-def _largest(clusters: pa.Table, sizes: NDArray[np.int64]) -> list[dict[str, int]]:
-    """Return the largest clusters, with their ``size``."""
+def _clusters_of(folder: Path, numbers: Sequence[int]) -> list[int]:
+    """Return the clusters of documents."""
+    found, wanted, first = [], np.sort(numbers), 0
+    for batch in part_batches(folder / DECISIONS, ["cluster"], _ROWS_AT_ONCE):
+        these = slice(*wanted.searchsorted([first, first + len(batch)]))
+        found += batch["cluster"].take(pa.array(wanted[these] - first, pa.int64())).to_pylist()
+        first += len(batch)
+    return found
+
+
+def _listed(
+    clusters: pa.Table, sizes: NDArray[np.int64], sampled: Sequence[int]
+) -> list[dict[str, int]]:
+    """Return the largest clusters and the ``sampled`` ones, with their ``size``."""
     clusters = clusters.append_column("size", pa.array(sizes))
     order = [("size", "descending"), ("cluster", "ascending")]
-    first = pc.sort_indices(clusters, sort_keys=order)[:_LARGEST]
-    found: list[dict[str, int]] = clusters.take(first).to_pylist()
+    is_listed = pc.is_in(clusters["cluster"], pa.array(sampled, pa.int64())).to_numpy()
+    is_listed[pc.sort_indices(clusters, sort_keys=order)[:LARGEST].to_numpy()] = True
+    found: list[dict[str, int]] = clusters.filter(pa.array(is_listed)).to_pylist()
     return found
 
 
 class _ReportScan:
     """What a report shows of the decisions, which are gone through once, in batches."""
 
-    def __init__(self, largest: Sequence[Mapping[str, int]], samples: Sequence[int]) -> None:
-        """Look for examples of the ``largest`` clusters, and the documents numbered ``samples``."""
+    def __init__(self, listed: Sequence[Mapping[str, int]], samples: Sequence[int]) -> None:
+        """Look for examples of the ``listed`` clusters, and the documents numbered ``samples``."""
         self.dropped: list[NDArray[np.bool_]] = []
         self.distances: list[NDArray[np.uint8]] = []
         self.similarities: list[NDArray[np.float64]] = []
         self._of_hosts = ShareCounter()
-        self._examples: dict[int, list[str]] = {row["cluster"]: [] for row in largest}
+        self._examples: dict[int, list[str]] = {row["cluster"]: [] for row in listed}
+        self._lowest: dict[int, float] = {}
+        self._compared: dict[int, list[Sample]] = {row["cluster"]: [] for row in listed}
         self._wanted = sorted(samples)
         self._samples: dict[int, dict[str, Any]] = {}
         self._first = 0
@@ -122,14 +136,15 @@ class _ReportScan:
         self._first += len(batch)
 
     def _find_examples(self, batch: pa.RecordBatch) -> None:
-        wanting = [of for of, ids in self._examples.items() if len(ids) < _EXAMPLES]
-        is_in = pc.is_in(batch["cluster"], pa.array(wanting, pa.int64()))
-        members = batch.select(["id", "cluster"]).filter(is_in)
-        for cluster in wanting:
-            of_cluster = members["id"].filter(pc.equal(members["cluster"], cluster))
-            self._examples[cluster] += of_cluster.slice(
-                0, _EXAMPLES - len(self._examples[cluster])
-            ).to_pylist()
+        is_in = pc.is_in(batch["cluster"], pa.array(self._examples, pa.int64()))
+        members = batch.select(["id", "cluster", "similarity"]).filter(is_in)
+        for cluster in pc.unique(members["cluster"]).to_pylist():
+            of_cluster = members.filter(pc.equal(members["cluster"], cluster))
+            lowest = pc.min(of_cluster["similarity"]).as_py()
+            if lowest is not None:
+                self._lowest[cluster] = min(lowest, self._lowest.get(cluster, 1.0))
+            missing = EXAMPLES - len(self._examples[cluster])
+            self._examples[cluster] += of_cluster["id"].slice(0, missing).to_pylist()
 
     def _find_samples(self, batch: pa.RecordBatch) -> None:
         for number in self._wanted:
@@ -141,16 +156,23 @@ class _ReportScan:
         shares = self._of_hosts.most_common(_VALUES)
         return [(_HOST, shares)] if shares else []
 
-    def cluster(self, row: Mapping[str, int]) -> LargeCluster:
-        """Return one of the largest clusters with its examples."""
+    def cluster(self, row: Mapping[str, int]) -> Cluster:
+        """Return a listed cluster with its examples and samples."""
         cluster, earlier = row["cluster"], row["earlier_documents"]
-        kept = row["documents_kept"] + earlier
-        return LargeCluster(cluster, row["size"], kept, self._examples[cluster], earlier)
+        return Cluster(
+            cluster=cluster,
+            documents=row["size"],
+            kept=row["documents_kept"] + earlier,
+            examples=self._examples[cluster],
+            earlier=earlier,
+            similarity=self._lowest.get(cluster),
+            samples=self._compared[cluster],
+        )
 
-    def sample(self, number: int, text: str, kept_text: str) -> Sample:
-        """Return a dropped document beside the kept one."""
+    def compare(self, number: int, text: str, kept_text: str) -> None:
+        """Take the texts of a sample and of the kept document that it duplicates."""
         row = self._samples[number]
-        return Sample(
+        sample = Sample(
             id=row["id"],
             kept_id=row["kept_id"],
             distance=row["distance_bits"],
@@ -159,25 +181,35 @@ class _ReportScan:
             kept_text=kept_text,
             earlier=row["earlier_result"],
         )
+        self._compared[row["cluster"]].append(sample)
+
+
+class _OfRows(NamedTuple):
+    """The fingerprints of documents, the sizes of their texts, and the shares by their fields."""
+
+    fingerprints: NDArray[np.uint64]
+    kept_bytes: int
+    dropped_bytes: int
+    shares: list[tuple[str, list[Share]]]
 
 
 def _of_rows(
     batches: Iterator[pa.RecordBatch], gathered: _ReportScan, share_by: Sequence[str]
-) -> tuple[NDArray[np.uint64], list[tuple[str, list[Share]]]]:
-    """Return the fingerprints of documents, and the shares by their fields."""
-    from mr_dedup.jobs.shares import ShareCounter
-
+) -> _OfRows:
     fingerprints = [np.empty(0, np.uint64)]
     counters = {name: ShareCounter() for name in share_by}
     dropped = np.concatenate([np.empty(0, np.bool_), *gathered.dropped])
-    first = 0
+    first = all_bytes = dropped_bytes = 0
     for batch in batches:
         values = batch["fingerprint"].drop_null().to_numpy().view(np.uint64)
         # not the batch's own, which has more
         fingerprints.append(values.copy())
         of_batch = dropped[first : first + len(batch)]
+        lengths = batch["length"].to_numpy()
+        all_bytes += int(lengths.sum())
+        dropped_bytes += int(lengths[of_batch].sum())
         for name, counter in counters.items():
             counter.add(batch[name], of_batch)
         first += len(batch)
     shares = [(name, counter.most_common(_VALUES)) for name, counter in counters.items()]
-    return np.concatenate(fingerprints), shares
+    return _OfRows(np.concatenate(fingerprints), all_bytes - dropped_bytes, dropped_bytes, shares)

@@ -1,11 +1,11 @@
-"""Excerpts of two texts side by side, with the words in which they differ."""
+"""The words in which two texts differ, between those that both have."""
 
 from __future__ import annotations
 
-import itertools
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from rapidfuzz.distance import LCSseq
 
@@ -19,24 +19,22 @@ _CONTEXT = 300
 # host name and an elision are single words
 _IDEOGRAPHS = "\u2e80-\u9fff\uac00-\ud7a3\uf900-\ufaff\U00020000-\U0003ffff"
 _LETTERS = rf"[^\W{_IDEOGRAPHS}]+"
-_WORD = re.compile(rf"[{_IDEOGRAPHS}]|{_LETTERS}(?:[.,:'’]{_LETTERS})*|[^\w\s]")
+_WORD = re.compile(rf"(?!\s)[{_IDEOGRAPHS}]|{_LETTERS}(?:[.,:'’]{_LETTERS})*|[^\w\s]")
 
 
-class Segment(NamedTuple):
-    """A run of characters of a text, and whether it differs from the other text."""
+class Run(NamedTuple):
+    """Characters that both texts have, or only the first or the second one."""
 
+    of: Literal["both", "first", "second"]
     text: str
-    differs: bool
 
 
-@dataclass(frozen=True)
-class Excerpt:
-    """Characters ``start`` to ``stop`` of a text of ``total``, as consecutive segments."""
+class Excerpt(NamedTuple):
+    """Characters ``start`` to ``stop`` of a text of ``total``."""
 
     start: int
     stop: int
     total: int
-    segments: tuple[Segment, ...]
 
     @property
     def is_whole(self) -> bool:
@@ -44,28 +42,50 @@ class Excerpt:
         return self.stop - self.start == self.total
 
 
-def compare(first: str, second: str) -> tuple[Excerpt, Excerpt]:
-    """Return excerpts of two texts, of up to MAX_CHARACTERS each.
+@dataclass(frozen=True)
+class Comparison:
+    """Excerpts of two texts, merged.
+
+    Attributes:
+        runs: What both have, in order, and between that what only one of them has.
+        first: The excerpt of the first text.
+        second: That of the second one.
+    """
+
+    runs: tuple[Run, ...]
+    first: Excerpt
+    second: Excerpt
+
+
+def compare(first: str, second: str) -> Comparison:
+    """Return the differences of two texts, in excerpts of up to MAX_CHARACTERS each.
 
     Both start at the same offset: at 0, or shortly before the first difference if that is in the
     second half of the excerpt or behind it. The words outside a longest common subsequence differ;
     white space is not compared. Takes some milliseconds for any texts (difflib takes up to minutes
     for some, or marks equal words), and twice the time of comparing long ones.
 
-    >>> first, second = compare("one two three", "one 2 three")
-    >>> [segment.text for segment in second.segments if segment.differs]
-    ['2']
+    >>> for run in compare("one two three", "one 2 three").runs:
+    ...     print(run.of, repr(run.text))
+    both 'one '
+    first 'two'
+    both ' '
+    second '2'
+    both ' three'
     """
     start = _start(first, second)
     parts = [text[start : start + MAX_CHARACTERS] for text in (first, second)]
-    words = [list(_WORD.finditer(part)) for part in parts]
-    one, other = (
-        Excerpt(start, start + len(part), len(text), tuple(_segments(part, matches, differs)))
-        for text, part, matches, differs in zip(
-            (first, second), parts, words, _differing(*words), strict=True
-        )
+    runs: list[Run] = []
+    for run in _runs(*parts):
+        if run.text and runs and runs[-1].of == run.of:
+            runs[-1] = Run(run.of, runs[-1].text + run.text)
+        elif run.text:
+            runs.append(run)
+    excerpts = (
+        Excerpt(start, start + len(part), len(text))
+        for text, part in zip((first, second), parts, strict=True)
     )
-    return one, other
+    return Comparison(tuple(runs), *excerpts)
 
 
 def _start(first: str, second: str) -> int:
@@ -87,26 +107,37 @@ def _shared_characters(first: str, second: str) -> int:
     return low
 
 
-def _differing(
-    first: list[re.Match[str]], second: list[re.Match[str]]
-) -> tuple[list[bool], list[bool]]:
-    """Return which words of each text are not in a longest common subsequence."""
-    words = [[match[0] for match in matches] for matches in (first, second)]
-    differs = [True] * len(first), [True] * len(second)
-    for i, j, count in LCSseq.opcodes(*words).as_matching_blocks():
-        differs[0][i : i + count] = differs[1][j : j + count] = [False] * count
-    return differs
-
-
-def _segments(text: str, words: list[re.Match[str]], differs: list[bool]) -> list[Segment]:
-    """Return ``text`` as runs of words that differ, and the text between them."""
-    segments, end, word = [], 0, 0
-    for is_different, run in itertools.groupby(differs):
-        count = len(list(run))
-        if is_different:
-            start, stop = words[word].start(), words[word + count - 1].end()
-            segments += [Segment(text[end:start], False), Segment(text[start:stop], True)]
+def _runs(first: str, second: str) -> Iterator[Run]:
+    """Yield the two texts as runs, some of them empty."""
+    first_words, second_words = (list(_WORD.finditer(text)) for text in (first, second))
+    words = [[match[0] for match in matches] for matches in (first_words, second_words)]
+    matching = LCSseq.opcodes(*words).as_matching_blocks()
+    blocks: list[tuple[int, int, int]] = [(block.a, block.b, block.size) for block in matching]
+    # behind the last equal word
+    i = j = end = 0
+    for next_i, next_j, count in [*blocks, (len(first_words), len(second_words), 0)]:
+        gap = second[end : _start_of(second_words, j, second)]
+        end += len(gap)
+        if next_i > i:
+            start, stop = first_words[i].start(), first_words[next_i - 1].end()
+            yield Run("both", gap or first[first_words[i - 1].end() if i else 0 : start])
+            yield Run("first", first[start:stop])
+            # the white space behind it, before what follows in the second text
+            yield Run("both", first[stop : _start_of(first_words, next_i, first)])
+        else:
+            yield Run("both", gap)
+        if next_j > j:
+            stop = second_words[next_j - 1].end()
+            yield Run("second", second[end:stop])
             end = stop
-        word += count
-    segments.append(Segment(text[end:], False))
-    return [segment for segment in segments if segment.text]
+        i, j = next_i + count, next_j + count
+        if count:
+            stop = second_words[j - 1].end()
+            yield Run("both", second[end:stop])
+            end = stop
+    yield Run("both", second[end:])
+
+
+def _start_of(words: list[re.Match[str]], number: int, text: str) -> int:
+    """Return where the word of a number starts; behind the last word the end of the text."""
+    return words[number].start() if number < len(words) else len(text)

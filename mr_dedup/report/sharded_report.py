@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from mr_dedup.jobs.keep_shards import HOST
 from mr_dedup.jobs.shares import Share
-from mr_dedup.pipeline.sharded.report import ReportParts
+from mr_dedup.pipeline.sharded.report import ReportParts, label_of
 from mr_dedup.pipeline.summary import StageSummary
-from mr_dedup.report.data import LargeCluster, ReportData, Sample, totals_of
+from mr_dedup.report.data import Cluster, ReportData, Sample, in_order, run_of, totals_of
 from mr_dedup.report.histograms import Distributions
 
 
@@ -24,29 +24,9 @@ def sharded_report_data(
         rows = [Share(**row) for row in parts.shares_of(name).drop_columns("field").to_pylist()]
         if rows or name != HOST:
             shares.append((name, rows))
-    return ReportData(
-        title="De-duplication",
-        options=options,
-        totals=totals_of(summary),
-        distributions=Distributions.of_counts(
-            parts.clustered,
-            parts.counts["size"],
-            parts.counts["distance"],
-            parts.counts["similarity"],
-            parts.counts["leading"],
-        ),
-        shares=shares,
-        largest=[
-            LargeCluster(
-                row["cluster"],
-                row["size"],
-                row["documents_kept"] + row["size"] - row["documents"],
-                row["examples"],
-                row["size"] - row["documents"],
-            )
-            for row in parts.largest
-        ],
-        samples=[
+    samples: dict[int, list[Sample]] = {}
+    for row in parts.samples:
+        samples.setdefault(label_of(row), []).append(
             Sample(
                 id=row["id"],
                 kept_id=row["kept_id"],
@@ -56,6 +36,32 @@ def sharded_report_data(
                 kept_text=parts.texts[row["kept_chunk"], row["kept_row"]],
                 earlier=row["earlier"],
             )
-            for row in parts.samples
-        ],
+        )
+    return ReportData(
+        title="De-duplication",
+        run=run_of(options, summary),
+        options=options,
+        totals=totals_of(summary, parts.sizes["kept_bytes"], parts.sizes["dropped_bytes"]),
+        distributions=Distributions.of_counts(
+            parts.clustered,
+            parts.counts["size"],
+            parts.counts["distance"],
+            parts.counts["similarity"],
+            parts.counts["leading"],
+        ),
+        shares=shares,
+        clusters=in_order(
+            [
+                Cluster(
+                    cluster=row["cluster"],
+                    documents=row["size"],
+                    kept=row["documents_kept"] + row["size"] - row["documents"],
+                    examples=row["examples"],
+                    earlier=row["size"] - row["documents"],
+                    similarity=row["similarity"],
+                    samples=samples.get(label_of(row), ()),
+                )
+                for row in parts.listed
+            ]
+        ),
     )

@@ -271,7 +271,7 @@ def test_the_report_counts_earlier_documents_by_themselves(tmp_path, capfd):
         f"compared with {summary['earlier_documents']} earlier documents: "
         f"{summary['documents_dropped_for_earlier']} of the dropped documents duplicate one of "
     ) in text
-    assert "A document of an earlier run, " in text
+    assert "The kept document is of an earlier run, " in text
     assert f"against{kept}, {summary['earlier_documents']} documents" in text
 
 

@@ -76,12 +76,14 @@ def stages(folder, count):
         "documents_read": count, "rejected_records": 0, "documents_kept": count - dropped,
         "documents_in_split_clusters": 0,
         "earlier_documents": EARLIER, "documents_dropped_for_earlier": 0,
+        "skipped_records": {"record_type": 3}, "incomplete_files": 0, "oversized_keys": 0,
+        "expected_recalls": [{"method": "minhash", "recall": 0.9996}],
         "reasons": {reason.key: 0 for reason in Reason} | {"near_duplicate": dropped},
     }  # fmt: skip
     return folder, summary, [("k", "3")], ["lang"]
 
 
-def test_a_report_shows_shares_examples_and_samples(tmp_path):
+def test_a_report_shows_shares_clusters_and_samples(tmp_path):
     count = 70_002
     data = report_data(*stages(tmp_path / "stages", count))
     dropped = [number for number in range(count) if number % CLUSTER_SIZE]
@@ -100,17 +102,25 @@ def test_a_report_shows_shares_examples_and_samples(tmp_path):
     assert found.distances.counts == [distances[bits] for bits in range(CLUSTER_SIZE)]
     assert found.compared == sum(number % 3 != 0 for number in dropped)
     assert found.fingerprints == sum(found.leading.counts) == count
-    # all but the last have four
-    assert [cluster.cluster for cluster in data.largest] == list(range(0, 80, CLUSTER_SIZE))
-    assert [example.partition("page-")[2] for example in data.largest[1].examples] == [
+    assert data.totals.kept_bytes == 100 * (count - len(dropped))
+    assert data.totals.dropped_bytes == 100 * len(dropped)
+    assert data.totals.skipped == {"record type": 3}
+    # first those of samples; all but the last have four
+    sampled, largest = data.clusters[:3], data.clusters[3:]
+    assert [cluster.cluster for cluster in sampled] == [0, 35_000, 70_000]
+    assert [cluster.cluster for cluster in largest] == list(range(4, 400, CLUSTER_SIZE))
+    assert [example.partition("page-")[2] for example in largest[0].examples] == [
         "4.html", "5.html", "6.html", "7.html",
     ]  # fmt: skip
-    assert [(sample.text, sample.kept_text) for sample in data.samples] == [
+    assert [cluster.documents for cluster in sampled] == [4, 4, 2]
+    assert {cluster.similarity for cluster in largest} == {0.9}
+    samples = [sample for cluster in data.clusters for sample in cluster.samples]
+    assert [(sample.text, sample.kept_text) for sample in samples] == [
         ("text 1001", "text 1000"),
         ("text 36002", "text 36000"),
         ("text 71001", "text 71000"),
     ]  # fmt: skip
-    for sample, number in zip(data.samples, (1, 35_002, 70_001), strict=True):
+    for sample, number in zip(samples, (1, 35_002, 70_001), strict=True):
         distance = number % CLUSTER_SIZE
         assert sample.id.endswith(f"/page-{number}.html")
         assert sample.kept_id.endswith(f"/page-{number - distance}.html")

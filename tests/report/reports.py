@@ -1,12 +1,13 @@
 """Reports, and the contents of their pages by a strict parser."""
 
 import io
+from datetime import datetime, timezone
 from xml.etree import ElementTree
 
 import numpy as np
 
 from mr_dedup.jobs.shares import Share
-from mr_dedup.report.data import LargeCluster, ReportData, Sample, Totals
+from mr_dedup.report.data import Cluster, ReportData, Run, Sample, Totals
 from mr_dedup.report.histograms import Distributions
 from mr_dedup.report.html import write_report
 
@@ -16,15 +17,34 @@ HOSTILE = (
 )
 
 
+RUN = Run(
+    documents="crawl/*.jsonl",
+    methods="minhash:bands=20,rows=5",
+    keep="first",
+    similarity="0.8",
+    shingles="words:3",
+    version="1.0",
+    recalls=[("minhash:bands=20,rows=5", 0.99964)],
+    made=datetime(2024, 5, 17, 9, 30, 12, tzinfo=timezone.utc),
+)
+
+SAMPLE = Sample("second", "first", 2, 0.85, "one two three", "one 2 three")
+
+
 def report(**changes) -> ReportData:
     """Seven documents of which three were dropped, in two clusters; with ``changes``."""
     fields = {
         "title": "Seven pages",
+        "run": RUN,
         "options": [("k", "3 bits"), ("keep", "first")],
-        "totals": Totals(7, 2, 4, {"near-duplicate": 2, "same text": 1}),
+        "totals": Totals(
+            7, 2, 4, {"near-duplicate": 2, "same text": 1}, kept_bytes=5_230_000, dropped_bytes=999
+        ),
         "shares": [("host", [Share("a.example", 4, 3), Share("b.example", 3, 0)])],
-        "largest": [LargeCluster(-5, 3, 1, ["first", "second"])],
-        "samples": [Sample("second", "first", 2, 0.85, "one two three", "one 2 three")],
+        "clusters": [
+            Cluster(-5, 3, 1, ["first", "second"], similarity=0.85, samples=[SAMPLE]),
+            Cluster(6, 2, 1, ["third", "fourth"], similarity=1.0),
+        ],
     }
     values = {
         "cluster_sizes": np.array([3, 2]),
@@ -41,11 +61,19 @@ def hostile_report(text=HOSTILE) -> ReportData:
     """The same with ``text`` wherever a text can be."""
     return report(
         title=text,
+        run=Run(text, text, text, text, text, text, [(text, 0.5), (text, 0.6)]),
         options=[(text, text)],
-        totals=Totals(7, 2, 4, {text: 3}),
+        totals=Totals(7, 2, 4, {text: 3}, skipped={text: 1}),
         shares=[(text, [Share(text, 3, 1)])],
-        largest=[LargeCluster(1, 3, 1, [text])],
-        samples=[Sample(text, text, 2, None, f"{text} a b", f"{text} b c")],
+        clusters=[
+            Cluster(
+                1,
+                3,
+                1,
+                [text],
+                samples=[Sample(text, text, 2, None, f"{text} a b", f"{text} b c", text)],
+            )
+        ],
     )
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mr_dedup.report.differences import MAX_CHARACTERS, Excerpt, Segment, compare
+from mr_dedup.report.differences import MAX_CHARACTERS, Excerpt, Run, compare
 
 WORDS = st.lists(st.sampled_from(["a", "b", "the", "cat,", "中国", "x_1"]), max_size=12)
 
@@ -33,40 +33,35 @@ def words(text):
     return text.split()
 
 
-def same(excerpt):
-    """The words that do not differ."""
-    return [word for text, differs in excerpt.segments if not differs for word in words(text)]
+def text_of(compared, *which):
+    """The characters that are in both texts and in ``which``."""
+    return "".join(run.text for run in compared.runs if run.of in ("both", *which))
 
 
-def text_of(excerpt):
-    return "".join(segment.text for segment in excerpt.segments)
+def only(compared, which):
+    return [run.text for run in compared.runs if run.of == which]
 
 
 @given(WORDS, WORDS, st.sampled_from([" ", "\n\n", " \t"]))
-def test_what_is_not_marked_is_a_longest_common_subsequence(one, other, gap):
+def test_what_both_have_is_a_longest_common_subsequence(one, other, gap):
     first, second = gap.join(one), " ".join(other)
-    shown = compare(first, second)
-    assert [text_of(excerpt) for excerpt in shown] == [first, second]
-    assert same(shown[0]) == same(shown[1])
-    assert len(same(shown[0])) == common(words(first), words(second))
-    for excerpt in shown:
-        assert excerpt.is_whole
-        assert all(
-            text and (text == text.strip() or not marked) for text, marked in excerpt.segments
-        )
-        marks = [marked for _, marked in excerpt.segments]
-        assert all(one != other for one, other in itertools.pairwise(marks))
+    compared = compare(first, second)
+    assert words(text_of(compared, "first")) == words(first)
+    assert words(text_of(compared, "second")) == words(second)
+    assert len(words(text_of(compared))) == common(words(first), words(second))
+    assert compared.first.is_whole
+    assert compared.second.is_whole
+    assert all(text and (text == text.strip() or of == "both") for of, text in compared.runs)
+    assert all(one.of != other.of for one, other in itertools.pairwise(compared.runs))
 
 
-def test_segments():
-    one, other = compare("Seen 10 times,\nby us.", "Seen 12 times, by us all.")
-    assert one.segments == (
-        Segment("Seen ", False), Segment("10", True), Segment(" times,\nby us.", False),
+def test_runs():
+    compared = compare("Seen 10 times,\nby us.", "Seen 12 times, by us all.")
+    assert compared.runs == (
+        Run("both", "Seen "), Run("first", "10"), Run("both", " "), Run("second", "12"),
+        Run("both", " times, by us "), Run("second", "all"), Run("both", "."),
     )  # fmt: skip
-    assert other.segments == (
-        Segment("Seen ", False), Segment("12", True), Segment(" times, by us ", False),
-        Segment("all", True), Segment(".", False),
-    )  # fmt: skip
+    assert compare("a b c", "a c").runs == (Run("both", "a "), Run("first", "b"), Run("both", " c"))
 
 
 @pytest.mark.parametrize(
@@ -76,18 +71,19 @@ def test_segments():
         ("at 10:30, a.example.", "at 10:35, b.example.", ["10:30", "a.example"]),
         ("1,000 if it's", "1,001 if it’s", ["1,000", "it's"]),
         ("其5个", "其6个", ["5"]),
+        ("中\u3000国", "中国", []),
     ],
 )
 def test_numbers_and_names_are_words(first, second, marked):
-    one, _ = compare(first, second)
-    assert [text for text, differs in one.segments if differs] == marked
+    assert only(compare(first, second), "first") == marked
 
 
 @pytest.mark.parametrize("texts", [("", ""), ("", "a b"), (" ", "\n"), ("...", "")])
 def test_empty_texts(texts):
-    for text, excerpt in zip(texts, compare(*texts), strict=True):
-        assert text_of(excerpt) == text
-        assert (excerpt.start, excerpt.stop, excerpt.total) == (0, len(text), len(text))
+    compared = compare(*texts)
+    for text, excerpt in zip(texts, (compared.first, compared.second), strict=True):
+        assert excerpt == Excerpt(0, len(text), len(text))
+    assert text_of(compared, "second") == texts[1]
 
 
 @pytest.mark.parametrize(
@@ -98,26 +94,28 @@ def test_empty_texts(texts):
 def test_long_texts_are_shown_from_shortly_before_they_differ(shared, start):
     beginning = ("ab " * (shared // 3 + 1))[:shared]
     first, second = beginning + "1" + "x" * 9000, beginning + "2" + "y" * 30
-    one, other = compare(first, second)
-    assert (one.start, one.stop, one.total) == (start, start + MAX_CHARACTERS, len(first))
-    assert (other.start, other.stop) == (start, min(len(second), start + MAX_CHARACTERS))
-    assert text_of(one) == first[one.start : one.stop]
-    assert text_of(other) == second[other.start : other.stop]
-    assert any(marked for _, marked in one.segments)
+    compared = compare(first, second)
+    one, other = compared.first, compared.second
+    assert one == (start, start + MAX_CHARACTERS, len(first))
+    assert other == (start, min(len(second), start + MAX_CHARACTERS), len(second))
+    assert words(text_of(compared, "first")) == words(first[one.start : one.stop])
+    assert text_of(compared, "second").split() == second[other.start : other.stop].split()
+    assert only(compared, "first")
 
 
 def test_a_text_that_is_a_prefix_of_the_other():
     whole = "one two three four. " * 1000
-    one, other = compare(whole, whole[:5000])
-    assert (one.start, other.start, other.stop) == (4700, 4700, 5000)
-    assert not any(marked for _, marked in other.segments)
-    assert [marked for _, marked in one.segments if marked] == [True]
+    compared = compare(whole, whole[:5000])
+    assert (compared.first.start, compared.second.start, compared.second.stop) == (4700, 4700, 5000)
+    assert only(compared, "second") == []
+    assert len(only(compared, "first")) == 1
 
 
 def test_equal_long_texts_are_shown_from_the_beginning():
     text = "word " * 10_000
-    for excerpt in compare(text, text):
-        assert excerpt == Excerpt(0, MAX_CHARACTERS, 50_000, (Segment(text[:4000], False),))
+    compared = compare(text, text)
+    assert compared.first == compared.second == Excerpt(0, MAX_CHARACTERS, 50_000)
+    assert compared.runs == (Run("both", text[:4000]),)
 
 
 @pytest.mark.parametrize(("even", "odd"), [(50, 2000), (52, 1), (1, 1), (2, 3), (31, 4000)])
@@ -130,5 +128,4 @@ def test_texts_that_repeat_themselves(even, odd):
             for number in range(2000)
         )
 
-    for excerpt in compare(text(0), text(5000)):
-        assert "".join(text for text, marked in excerpt.segments if not marked) == text(0)[::2]
+    assert text_of(compare(text(0), text(5000))) == text(0)[::2]

@@ -79,6 +79,7 @@ def sharded_dedup(stages: Stages, options: DedupOptions, run: ShardedRun) -> Ded
         content = {
             "files": _written(run),
             "checksums": dict(kept.checksums),
+            "sizes": dict(kept.sizes),
             "texts": [[*where, text] for where, text in sorted(kept.texts.items())],
             "shares": [table.to_pydict() for table in kept.shares],
         }
@@ -90,8 +91,13 @@ def sharded_dedup(stages: Stages, options: DedupOptions, run: ShardedRun) -> Ded
         **stages.values("fingerprint"),
         **stages.values("cluster"),
         **stages.values("resolve"),
+        "expected_recalls": [
+            {"method": name, "recall": recall} for name, recall in options.expected_recalls.items()
+        ],
     }
     texts = {(chunk, row): text for chunk, row, text in known["texts"]}
     return Deduplicated(
-        cast("StageSummary", summary), known["checksums"], report.with_texts(texts, known["shares"])
+        cast("StageSummary", summary),
+        known["checksums"],
+        report.with_kept(texts, known["shares"], known["sizes"]),
     )

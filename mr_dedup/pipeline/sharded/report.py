@@ -10,15 +10,15 @@ import pyarrow as pa
 
 from mr_dedup.jobs.report_counts import (
     DISTANCE,
+    LARGEST,
     LEADING,
     LEADING_BITS,
+    SAMPLES,
     SIMILARITY,
     SIMILARITY_STEPS,
     SIZE,
 )
 from mr_dedup.pipeline.sharded.run import Left, ShardedRun
-
-_SAMPLES = 12
 
 
 @dataclass(frozen=True)
@@ -29,18 +29,20 @@ class ReportParts:
         counts: By kind (``size``, ``distance``, ``similarity``, ``leading``) the counts of its
             values, from 0 on.
         clustered: The documents in clusters, earlier ones too.
-        largest: The largest clusters.
+        listed: The largest clusters, and those of samples.
         samples: Dropped documents.
         texts: Texts of these and of those that they duplicate, by chunk and row.
         shares: Tables of the most common values of fields, as columns.
+        sizes: Of all texts, ``kept_bytes`` and ``dropped_bytes``.
     """
 
     counts: Mapping[str, Sequence[int]]
     clustered: int
-    largest: Sequence[Mapping[str, Any]]
+    listed: Sequence[Mapping[str, Any]]
     samples: Sequence[Mapping[str, Any]]
     texts: Mapping[tuple[int, int], str] = field(default_factory=dict)
     shares: Sequence[Mapping[str, Sequence[Any]]] = ()
+    sizes: Mapping[str, int] = field(default_factory=dict)
 
     @classmethod
     def read(
@@ -56,17 +58,22 @@ class ReportParts:
             "similarity": _counts(decided.counters, SIMILARITY, SIMILARITY_STEPS + 1),
             "leading": _counts(attached.counters, LEADING, 1 << LEADING_BITS),
         }
-        largest: list[dict[str, Any]] = []
+        listed: list[dict[str, Any]] = []
         samples: list[dict[str, Any]] = []
         last = decided.shards[-1].key if decided.shards else -1
         if last > run.chunk_count - 1 and attached.counters.get("documents_in_clusters"):
             for table in decided.tables(last):
-                (largest if "examples" in table.column_names else samples).extend(table.to_pylist())
+                (listed if "examples" in table.column_names else samples).extend(table.to_pylist())
         chosen = [
             {**row, "earlier": _result_of(row["kept_chunk"], results)} for row in _spread(samples)
         ]
         clustered = attached.counters.get("documents_in_clusters", 0)
-        return cls(counts, clustered, largest, chosen)
+        # largest first, and then those of samples that were not chosen
+        of_chosen = {label_of(row) for row in chosen}
+        shown = [
+            row for rank, row in enumerate(listed) if rank < LARGEST or label_of(row) in of_chosen
+        ]
+        return cls(counts, clustered, shown, chosen)
 
     @property
     def shown(self) -> list[tuple[int, int]]:
@@ -75,11 +82,14 @@ class ReportParts:
         found += [(row["kept_chunk"], row["kept_row"]) for row in self.samples]
         return sorted(set(found))
 
-    def with_texts(
-        self, texts: Mapping[tuple[int, int], str], shares: Sequence[Mapping[str, Sequence[Any]]]
+    def with_kept(
+        self,
+        texts: Mapping[tuple[int, int], str],
+        shares: Sequence[Mapping[str, Sequence[Any]]],
+        sizes: Mapping[str, int],
     ) -> ReportParts:
-        """Return the same with texts and shares."""
-        return replace(self, texts=texts, shares=shares)
+        """Return the same with what the last stage knows."""
+        return replace(self, texts=texts, shares=shares, sizes=sizes)
 
     def shares_of(self, name: str) -> pa.Table:
         """Return the most common values of a field."""
@@ -97,6 +107,12 @@ class ReportParts:
         return most_common([schema.empty_table(), *tables], name)
 
 
+def label_of(row: Mapping[str, Any]) -> int:
+    """Return the cluster of a row as a signed number."""
+    label: int = row["cluster"]
+    return label - (1 << 64) if label >= 1 << 63 else label
+
+
 def _counts(counters: Mapping[str, int], prefix: str, size: int) -> list[int]:
     return [counters.get(f"{prefix}{value}", 0) for value in range(size)]
 
@@ -106,10 +122,10 @@ def _spread(samples: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     ranked = sorted(
         samples, key=lambda row: (row["similarity"] or 0, row["id"], row["chunk"], row["row"])
     )
-    if len(ranked) <= _SAMPLES:
+    if len(ranked) <= SAMPLES:
         return ranked
-    step = (len(ranked) - 1) / (_SAMPLES - 1)
-    return [ranked[round(number * step)] for number in range(_SAMPLES)]
+    step = (len(ranked) - 1) / (SAMPLES - 1)
+    return [ranked[round(number * step)] for number in range(SAMPLES)]
 
 
 def _result_of(chunk: int, results: Sequence[tuple[int, str]]) -> str | None:

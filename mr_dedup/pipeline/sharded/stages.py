@@ -328,12 +328,14 @@ class Kept:
 
     Attributes:
         documents: How many were kept.
+        sizes: Of all texts, ``kept_bytes`` and ``dropped_bytes``.
         checksums: Of the datasets ``fingerprints`` and ``signatures``, by their names.
         texts: Those that a report shows, by chunk and row.
         shares: Tables of the most common values of fields.
     """
 
     documents: int
+    sizes: Mapping[str, int]
     checksums: Mapping[str, str]
     texts: Mapping[tuple[int, int], str]
     shares: Sequence[pa.Table]
@@ -436,4 +438,6 @@ def _kept(tables: Sequence[pa.Table], has_signatures: bool) -> Kept:
             digest.update(bytes.fromhex(row[name]))
         checksums[name] = digest.hexdigest()
     documents = sum(row["kept"] for row in parts.values())
-    return Kept(documents, checksums, texts, shares)
+    names = ("kept_bytes", "dropped_bytes")
+    sizes = {name: sum(row[name] for row in parts.values()) for name in names}
+    return Kept(documents, sizes, checksums, texts, shares)
