@@ -211,6 +211,20 @@ class HammingIndex(DescribedIndex):
         """
         return self._committer.durable.query(fingerprints, k, limit=limit, max_matches=max_matches)
 
+    def fingerprints_of(self, ids: Sequence[str]) -> list[int | None]:
+        """Return the fingerprints of documents by their ids, None for ids that it does not have.
+
+        Waits for a change in progress, and takes some hundred microseconds each.
+
+        Raises:
+            ValueError: ``ids`` are not ids.
+            MrDedupError: the index is closed.
+        """
+        batch = Batch.to_remove(ids, self.named)
+        with self._committer.changing:
+            self._committer.require_open()
+            return self._state.fingerprints(self._state.look_up(batch))
+
     def snapshot(self) -> Snapshot:
         """Return the documents of this moment, to be queried while the index changes."""
         return self._committer.durable

@@ -82,6 +82,13 @@ class Match(msgspec.Struct, frozen=True):
     distance: Distance
 
 
+class StoredDocument(msgspec.Struct, frozen=True):
+    """A document of the index."""
+
+    id: Id
+    fingerprint: FingerprintOut
+
+
 class Queried(msgspec.Struct, frozen=True):
     """The matches of one fingerprint or text, nearest first."""
 
@@ -139,7 +146,10 @@ class Stats(msgspec.Struct, frozen=True):
     ``named``: documents have ids of their own. ``texts``: the server makes fingerprints of texts.
     ``merge_failure``: why segments could not be merged, if so. A request has ``max_batch``
     documents and ``max_body_bytes`` bytes at most, a response ``max_matches`` matches, of all its
-    documents together.
+    documents together. ``last_segment_time``: when the newest segment was made, by a full memory
+    table, a merge or a compaction; in UTC, null if there is none. ``memory_bytes``: the resident
+    memory of the server's process, which includes pages of mapped segments; null where the system
+    does not say.
     """
 
     documents: Count
@@ -155,6 +165,8 @@ class Stats(msgspec.Struct, frozen=True):
     max_batch: Count
     max_body_bytes: Count
     max_matches: Count
+    last_segment_time: str | None = None
+    memory_bytes: Count | None = None
 
 
 class Design(msgspec.Struct, frozen=True):

@@ -203,6 +203,19 @@ class State:
             found.append(documents)
         return Located(keys, in_memory, found)
 
+    def fingerprints(self, located: Located) -> list[int | None]:
+        """Return the fingerprints of documents, None of those that are not stored."""
+        found: list[int | None] = []
+        for row, key in enumerate(located.keys):
+            value = None
+            if located.in_memory[row]:
+                value = int(self.memory.values[self.memory.slots[key]])
+            for view, documents in zip(self.views, located.in_views, strict=True):
+                if documents[row] != ABSENT:
+                    value = view.segment.fingerprint_of(int(documents[row]))
+            found.append(value)
+        return found
+
     def add(self, batch: Batch, located: Located) -> int:
         """Add documents; return how many were not in the index before.
 

@@ -58,6 +58,10 @@ def operations(service: Service) -> list[Operation]:
             service.put, messages.Put, messages.Added, True,
         ),
         Operation(
+            "GET", "/v1/documents/{id}", "get", "Get a document: its id and its fingerprint",
+            service.get, None, messages.StoredDocument, error_statuses=(404,),
+        ),
+        Operation(
             "DELETE", "/v1/documents/{id}", "removeOne", "Remove a document",
             service.remove_one, None, messages.Removed, True, (404,),
         ),

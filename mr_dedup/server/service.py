@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime, timezone
+from pathlib import Path
 
 import msgspec
 import numpy as np
@@ -55,7 +58,7 @@ class Limits:
 
 
 class UnknownDocumentError(Exception):
-    """The index has no document with the id that is to be removed."""
+    """The index has no document with the id."""
 
 
 class Service:
@@ -132,6 +135,13 @@ class Service:
             raise UnknownDocumentError(id)
         return messages.Removed([True])
 
+    def get(self, id: str) -> messages.StoredDocument:
+        """Return a document; raise UnknownDocumentError if the index does not have it."""
+        (fingerprint,) = self.index.fingerprints_of([id])
+        if fingerprint is None:
+            raise UnknownDocumentError(id)
+        return messages.StoredDocument(id, fingerprint_id(fingerprint))
+
     def stats(self) -> messages.Stats:
         """Return the contents and the size of the index, and the limits of requests."""
         stats = dataclasses.asdict(self.index.stats())
@@ -140,9 +150,18 @@ class Service:
             "max_body_bytes": self.limits.max_body_bytes,
             "max_matches": self.limits.max_matches,
         }
-        return msgspec.convert(
-            {**stats, "texts": self._fingerprinter is not None, **limits}, messages.Stats
-        )
+        state = {
+            "texts": self._fingerprinter is not None,
+            "last_segment_time": self._last_segment_time(),
+            "memory_bytes": _resident_bytes(),
+        }
+        return msgspec.convert({**stats, **state, **limits}, messages.Stats)
+
+    def _last_segment_time(self) -> str | None:
+        times = [view.segment.made for view in self.index.snapshot().views]
+        if not times:
+            return None
+        return datetime.fromtimestamp(int(max(times)), timezone.utc).isoformat()
 
     def designs(self) -> messages.Designs:
         """Return the table designs of the segments, and then the others for the same k.
@@ -203,6 +222,15 @@ class Service:
             raise ValueError(
                 f"{count:,} documents in one request; at most {self.limits.max_batch:,} are allowed"
             )
+
+
+def _resident_bytes() -> int | None:
+    """Return the resident memory of this process, None where there is no /proc."""
+    try:
+        pages = int(Path("/proc/self/statm").read_text().split()[1])
+    except (OSError, ValueError, IndexError):
+        return None
+    return pages * os.sysconf("SC_PAGE_SIZE")
 
 
 def _source_mask(mask: int, sources: Sequence[int]) -> int:

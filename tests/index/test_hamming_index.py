@@ -546,6 +546,25 @@ def test_many_at_once_become_a_segment(folder):
         assert found(reader, [49, 50, 1000]) == pages([49, 50])
 
 
+def test_fingerprints_of_ids(folder):
+    with HammingIndex.create(folder) as index:
+        add_numbers(index, range(200))
+        index.compact()
+        index.remove(["page 7"])
+        index.add(values([5, 6]), ["page 8", "last"])
+        numbers = [0, 199, 7, 8, 201]
+        asked = [*pages(numbers), "last"]
+        expected = [spread(0), spread(199), None, 5, None, 6]
+        assert index.fingerprints_of(asked) == expected
+        assert index.fingerprints_of([]) == []
+        with pytest.raises(ValueError, match="ids"):
+            index.fingerprints_of([""])
+    with HammingIndex.open(folder, check=False) as index:
+        assert index.fingerprints_of(asked) == expected
+    with pytest.raises(MrDedupError):
+        index.fingerprints_of(asked)
+
+
 def test_compaction_changes_the_design(folder):
     with HammingIndex.create(folder, memory_documents=50, design="10-tables") as index:
         add_numbers(index, range(70))

@@ -73,6 +73,7 @@ def test_every_design_finds_all(tmp_path, k, bits):
         ranks = segment.find_fingerprints(array([*numbers, 12345]))
         assert ranks[-1] == ABSENT
         assert segment.distinct()[ranks[:-1]].tolist() == numbers
+        assert [segment.fingerprint_of(rank) for rank in ranks[:-1].tolist()] == numbers
 
 
 def test_skewed_values_get_an_order_of_bits(tmp_path):
@@ -82,7 +83,9 @@ def test_skewed_values_get_an_order_of_bits(tmp_path):
     assert not segment.order.is_natural
     queries = [neighbour(rng, each, 2) for each in numbers[:50]]
     assert found(segment, queries, 3) == expected(numbers, queries, 3)
-    assert segment.distinct()[segment.find_fingerprints(array(numbers))].tolist() == numbers
+    ranks = segment.find_fingerprints(array(numbers))
+    assert segment.distinct()[ranks].tolist() == numbers
+    assert [segment.fingerprint_of(rank) for rank in ranks[:500].tolist()] == numbers[:500]
 
 
 def test_documents_of_one_fingerprint_keep_their_order(tmp_path):
@@ -95,6 +98,8 @@ def test_documents_of_one_fingerprint_keep_their_order(tmp_path):
         ids_of_rank = [segment.id_of(document) for document in segment.documents_of(rank)]
         expected_ids = [id for id, number in zip(ids, numbers, strict=True) if number == value]
         assert ids_of_rank == expected_ids
+        for document in segment.documents_of(rank):
+            assert segment.fingerprint_of(document) == value
 
 
 @costly

@@ -94,6 +94,9 @@ def test_documents_are_checked_added_found_and_removed(server):
         "new": 0,
     }  # fmt: skip
     path = f"/v1/documents/{quote('c/é' + chr(10) + ' ', safe='')}"
+    stored = {"id": "c/é\n ", "fingerprint": "-1"}
+    assert call(server, "GET", path)[::2] == (200, stored)
+    assert call(server, "GET", "/v1/documents/f")[2] == {"id": "f", "fingerprint": str(-(1 << 63))}
     assert call(server, "DELETE", path)[::2] == (200, {"removed": [True]})
     assert call(server, "DELETE", path)[::2] == (404, {"error": "no document has this id"})
     removed = call(server, "POST", "/v1/remove", {"ids": ["a", "x", "f", "d"]})[2]
@@ -190,6 +193,9 @@ def texts_column(*texts):
         ("DELETE", "/v1/documents/", None, 400, "ids"),
         ("DELETE", "/v1/documents/%FF", None, 400, "utf-8"),
         ("DELETE", "/v1/documents/none", None, 404, "no document"),
+        ("GET", "/v1/documents/none", None, 404, "no document"),
+        ("GET", "/v1/documents/", None, 400, "ids"),
+        ("GET", "/v1/documents/%FF", None, 400, "utf-8"),
         ("GET", "/v1/query", None, 405, "method not allowed"),
         ("GET", "/v1/query/", None, 404, "not found"),
         ("GET", "/v2", None, 404, "not found"),
@@ -441,6 +447,9 @@ def test_an_index_without_ids_or_texts(tmp_path):
         assert "expected no id" in call(server, "POST", "/v1/documents", message)[2]["error"]
         message = {"documents": [{"text": "one"}]}
         assert "send fingerprints" in call(server, "POST", "/v1/documents", message)[2]["error"]
+        stored = {"id": "-5", "fingerprint": "-5"}
+        assert call(server, "GET", "/v1/documents/-5")[::2] == (200, stored)
+        assert call(server, "GET", "/v1/documents/5")[0] == 404
         assert call(server, "DELETE", "/v1/documents/-5")[0] == 200
         assert call(server, "DELETE", "/v1/documents/five")[0] == 400
 
