@@ -15,6 +15,12 @@ MAX_CHARACTERS = 4000
 _CONTEXT = 300
 """Characters shown before the first difference, if an excerpt starts there."""
 
+_WORD_END = 50
+"""Characters of the last word of an excerpt that are left out where the word is cut."""
+
+_TAIL = 4
+"""A tail of an excerpt is short if it has at most one word for so many before it."""
+
 # a Chinese or Japanese character and a Korean syllable are words by themselves; a number, a time, a
 # host name and an elision are single words
 _IDEOGRAPHS = "\u2e80-\u9fff\uac00-\ud7a3\uf900-\ufaff\U00020000-\U0003ffff"
@@ -74,16 +80,27 @@ def compare(first: str, second: str) -> Comparison:
     both ' three'
     """
     start = _start(first, second)
-    parts = [text[start : start + MAX_CHARACTERS] for text in (first, second)]
+    texts = (first, second)
+    parts = [_excerpt(text, start) for text in texts]
+    words = [list(_WORD.finditer(part)) for part in parts]
+    blocks = _matching_blocks(*words)
+    is_cut = [start + len(part) < len(text) for part, text in zip(parts, texts, strict=True)]
+    last = [blocks[-1][side] + blocks[-1][2] if blocks else 0 for side in (0, 1)]
+    tails = [len(words[side]) - last[side] for side in (0, 1)]
+    for side, other in ((0, 1), (1, 0)):
+        # the other text may go on with these words, behind its excerpt
+        if is_cut[other] and not tails[other] and 0 < tails[side] <= last[side] // _TAIL:
+            parts[side] = parts[side][: words[side][last[side] - 1].end()]
+            del words[side][last[side] :]
     runs: list[Run] = []
-    for run in _runs(*parts):
+    for run in _runs(parts, words, blocks):
         if run.text and runs and runs[-1].of == run.of:
             runs[-1] = Run(run.of, runs[-1].text + run.text)
         elif run.text:
             runs.append(run)
     excerpts = (
         Excerpt(start, start + len(part), len(text))
-        for text, part in zip((first, second), parts, strict=True)
+        for part, text in zip(parts, texts, strict=True)
     )
     return Comparison(tuple(runs), *excerpts)
 
@@ -93,6 +110,15 @@ def _start(first: str, second: str) -> int:
         return 0
     shared = _shared_characters(first, second)
     return 0 if shared <= MAX_CHARACTERS // 2 else shared - _CONTEXT
+
+
+def _excerpt(text: str, start: int) -> str:
+    """Return the excerpt of a text; it ends with a whole word if that is not long."""
+    part = text[start : start + MAX_CHARACTERS]
+    if start + len(part) < len(text):
+        end = re.search(rf"\s\S{{1,{_WORD_END}}}$", part)
+        return part[: end.start()] if end else part
+    return part
 
 
 def _shared_characters(first: str, second: str) -> int:
@@ -107,12 +133,19 @@ def _shared_characters(first: str, second: str) -> int:
     return low
 
 
-def _runs(first: str, second: str) -> Iterator[Run]:
+def _matching_blocks(
+    first: list[re.Match[str]], second: list[re.Match[str]]
+) -> list[tuple[int, int, int]]:
+    """Return runs of a longest common subsequence: where they begin in both, and their lengths."""
+    blocks = LCSseq.opcodes(*([word[0] for word in words] for words in (first, second)))
+    return [(block.a, block.b, block.size) for block in blocks.as_matching_blocks() if block.size]
+
+
+def _runs(
+    parts: list[str], words: list[list[re.Match[str]]], blocks: list[tuple[int, int, int]]
+) -> Iterator[Run]:
     """Yield the two texts as runs, some of them empty."""
-    first_words, second_words = (list(_WORD.finditer(text)) for text in (first, second))
-    words = [[match[0] for match in matches] for matches in (first_words, second_words)]
-    matching = LCSseq.opcodes(*words).as_matching_blocks()
-    blocks: list[tuple[int, int, int]] = [(block.a, block.b, block.size) for block in matching]
+    (first, second), (first_words, second_words) = parts, words
     # behind the last equal word
     i = j = end = 0
     for next_i, next_j, count in [*blocks, (len(first_words), len(second_words), 0)]:

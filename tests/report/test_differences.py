@@ -111,6 +111,24 @@ def test_a_text_that_is_a_prefix_of_the_other():
     assert len(only(compared, "first")) == 1
 
 
+def test_what_follows_behind_the_other_excerpt_is_no_difference():
+    """An insertion at the beginning moves the end of the text out of the excerpt."""
+    numbers = " ".join(f"n{number}" for number in range(2000))
+    for texts in [(f"one two three {numbers}", numbers), (numbers, f"one two three {numbers}")]:
+        compared = compare(*texts)
+        marked = only(compared, "first") + only(compared, "second")
+        assert marked == ["one two three"]
+        for text, excerpt in zip(texts, (compared.first, compared.second), strict=True):
+            assert 3980 <= excerpt.stop <= 4000
+            assert text[: excerpt.stop].split()[-1] == text_of(compared).split()[-1]
+    # of a text that ends there it is one
+    (missing,) = only(compare(numbers, numbers[:3000]), "first")
+    assert missing.endswith(" n1299 n1300")
+    # and a long one may be
+    compared = compare("a " * 2000 + "b", "a " * 1000 + "c " * 1000 + "d")
+    assert only(compared, "second")
+
+
 def test_equal_long_texts_are_shown_from_the_beginning():
     text = "word " * 10_000
     compared = compare(text, text)

@@ -146,7 +146,7 @@ def test_the_first_screen_says_what_was_done_and_why():
         "kept457.1%, 5.2 MB of text",
         "dropped342.9%, 999 bytes of text",
         "clusters2of two or more documents",
-        "rejected2records that could not be read",
+        "rejected2unreadable records",
     ]
     cards = first_screen(page)
     assert list(cards) == [
