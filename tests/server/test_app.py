@@ -7,6 +7,7 @@ import resource
 import socket
 import threading
 import time
+from datetime import datetime, timezone
 from urllib.parse import quote
 
 import numpy as np
@@ -106,6 +107,11 @@ def test_documents_are_checked_added_found_and_removed(server):
     assert [stats[f"max_{what}"] for what in ("batch", "body_bytes", "matches")] == [
         50, 20_000, 100_000,
     ]  # fmt: skip
+    assert stats["last_segment_time"] is None
+    assert stats["memory_bytes"] > 1 << 20
+    server.service.index.compact()
+    made = datetime.fromisoformat(call(server, "GET", "/v1/stats")[2]["last_segment_time"])
+    assert abs((datetime.now(timezone.utc) - made).total_seconds()) < 600
 
 
 def test_texts_are_known_by_their_words(server):
