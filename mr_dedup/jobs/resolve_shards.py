@@ -277,7 +277,12 @@ class ResolveShardsJob(ResolveJob, frozen=True, kw_only=True):
         order = np.lexsort((values, -sizes))
         of_sample = np.searchsorted(values, sample["cluster"].to_numpy().view(np.int64))
         listed = np.union1d(order[wanted[order]][:LARGEST], of_sample)
-        members = [np.flatnonzero(new & (inverse == cluster)) for cluster in listed.tolist()]
+        is_listed = np.zeros(values.size, np.bool_)
+        is_listed[listed] = True
+        rows = np.flatnonzero(new & is_listed[inverse])
+        rows = rows[np.argsort(inverse[rows], kind="stable")]
+        begins = np.searchsorted(inverse[rows], listed)
+        members = np.split(rows, begins)[1:]
         examples = [_first_ids(decided, rows) for rows in members]
         similarities = decided["similarity"].fill_null(np.inf).to_numpy()
         lowest = np.array([similarities[rows].min() for rows in members], np.float64)
