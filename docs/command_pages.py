@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import inspect
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,26 +26,14 @@ _PAGE = """# {title}
 """
 
 
-def _command_parser(parser: argparse.ArgumentParser, name: str) -> argparse.ArgumentParser:
-    """Return the parser of the command ``name`` of ``parser``."""
-    (commands,) = (
-        action for action in parser._actions if isinstance(action, argparse._SubParsersAction)
-    )
-    found = commands.choices[name]
-    assert isinstance(found, argparse.ArgumentParser)
-    return found
-
-
-def _parsers() -> dict[str, Callable[[], argparse.ArgumentParser]]:
-    """Return a function that makes the parser of each command, by its title."""
+def _parsers() -> dict[str, argparse.ArgumentParser]:
+    """Return the parser of each command, by what one types: ``mr-dedup dedup``."""
     return {
-        f"mr-dedup {name}": lambda name=name: _command_parser(
-            mr_dedup_command.build_parser([name]), name
-        )
-        for name in mr_dedup_command.COMMANDS
-    } | {
-        f"data-gen {name}": lambda name=name: _command_parser(data_gen_command.build_parser(), name)
-        for name in data_gen_command.COMMANDS
+        command.prog: command
+        for parser in (mr_dedup_command.whole_parser(), data_gen_command.whole_parser())
+        for action in parser._actions
+        if isinstance(action, argparse._SubParsersAction)
+        for command in action.choices.values()
     }
 
 
@@ -59,19 +46,18 @@ def _markdown(description: str) -> str:
     )
 
 
+_PARSERS = {title.replace(" ", "_").replace("-", "_"): each for title, each in _parsers().items()}
 # the directive of sphinx-argparse finds them here
-globals().update({title.replace(" ", "_").replace("-", "_"): f for title, f in _parsers().items()})
+globals().update(_PARSERS)
 
 
 def _write_pages(app: Sphinx) -> None:
     folder = Path(app.srcdir) / "reference" / "commands"
     folder.mkdir(exist_ok=True)
-    for title, parser in _parsers().items():
-        name = title.replace(" ", "_").replace("-", "_")
-        page = folder / f"{title.replace(' ', '-')}.md"
-        text = _PAGE.format(
-            title=title, function=name, description=_markdown(parser().description or "")
-        )
+    for function, parser in _PARSERS.items():
+        page = folder / f"{parser.prog.replace(' ', '-')}.md"
+        description = _markdown(parser.description or "")
+        text = _PAGE.format(title=parser.prog, function=function, description=description)
         # an unchanged page is not read again
         if not page.exists() or page.read_text() != text:
             page.write_text(text)
