@@ -11,7 +11,7 @@ import pytest
 import mr_dedup
 
 ROOT = Path(__file__).parents[1]
-OF_DEVELOPERS = {"all", "bench", "browser", "dev"}
+OF_DEVELOPERS = {"all", "bench", "browser", "dev", "docs"}
 
 WITHOUT = """
 import importlib, sys
