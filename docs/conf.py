@@ -42,6 +42,8 @@ nb_execution_show_tb = True
 nb_merge_streams = True
 # cells find the commands of this Python, and what several pages draw figures with
 os.environ["PATH"] = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+# bars of progress are for those who wait
+os.environ["TQDM_DISABLE"] = "1"
 os.environ["PYTHONPATH"] = f"{HERE / 'methods'}:{HERE.parent}"
 
 autodoc_member_order = "bysource"

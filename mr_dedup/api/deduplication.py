@@ -287,18 +287,20 @@ class DedupResult:
 
     def _repr_html_(self) -> str:
         counts = self.summary
-        rows = [
-            ("documents", counts["documents_read"]),
-            ("kept", counts["documents_kept"]),
-            ("dropped", counts["documents_dropped"]),
-            *((f"– {name.replace('_', ' ')}", n) for name, n in counts["reasons"].items() if n),
-            ("rejected records", counts["rejected_records"]),
-        ]
+        rows = [("documents", counts["documents_read"])]
+        for is_kept, name in (True, "kept"), (False, "dropped"):
+            rows.append((name, counts[f"documents_{name}"]))
+            rows += [
+                (f"– {reason.replace('_', ' ')}", number)
+                for reason, number in counts["reasons"].items()
+                if number and Reason[reason.upper()].is_kept == is_kept
+            ]
+        rows.append(("rejected records", counts["rejected_records"]))
         cells = "".join(
             f'<tr><td style="text-align: left">{html.escape(name)}</td><td>{number:,}</td></tr>'
             for name, number in rows
         )
-        return f"<table>{cells}</table><p>{html.escape(self.folder)}</p>"
+        return f"<table><caption>{html.escape(self.folder)}</caption>{cells}</table>"
 
     def close(self) -> None:
         """Remove the result if it is temporary."""
