@@ -2,7 +2,7 @@
 
 Texts of similarity J have equal values in all r rows of a band with probability J**r (Leskovec,
 Rajaraman, Ullman, Mining of Massive Datasets, 3.4). Super-shingles are 6 bands of 14 rows, of which
-2 must be equal (Broder, Glassman, Manasse, Zweig, Syntactic clustering of the web, 1997).
+2 must be equal (Broder, Identifying and filtering near-duplicate documents, 2000).
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ class MinHash(MethodOfWords):
 
 @dataclass(frozen=True)
 class SuperShingles(MinHash):
-    """MinHash with 6 bands of 14, of which 2 are shared (Broder and others, 1997)."""
+    """MinHash with 6 bands of 14, of which 2 are shared (Broder, 2000)."""
 
     TITLE: ClassVar[str] = "super-shingles"
 
