@@ -4,7 +4,7 @@
 #     docker run --rm -v "$PWD:/data" --user "$(id -u):$(id -g)" mr-dedup dedup pages.jsonl -o kept
 #
 # EXTRAS are those of setup.cfg: --build-arg EXTRAS=s3,gcs,words
-ARG PYTHON=3.11
+ARG PYTHON=3.13
 
 # not slim: it has the C compiler that links the kernels
 FROM python:${PYTHON} AS build

@@ -93,6 +93,10 @@ class Layout:
         self.manifest = self._read(annotation, name)
 
     def _read(self, annotation: Any, name: str) -> Any:
+        alias = typing.get_origin(annotation)
+        # from NumPy 2.5 on NDArray is an alias, as the statement type of Python 3.12 makes one
+        if hasattr(alias, "__value__"):
+            annotation = alias.__value__[typing.get_args(annotation)]
         origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
         if origin is np.ndarray:
             shape, kind = arguments

@@ -5,11 +5,13 @@ import os
 import shutil
 import subprocess
 import sys
+import typing
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import pytest
+import typing_extensions
 from numpy.typing import NDArray
 
 import mr_dedup
@@ -18,7 +20,7 @@ from mr_dedup.hamming.design import TableDesign
 from mr_dedup.hamming.kernels import partition, permute_bits
 from mr_dedup.index.kernels import FIELDS, permuted
 from mr_dedup.kernels import library
-from mr_dedup.kernels.compiler import chosen_targets, described
+from mr_dedup.kernels.compiler import Layout, chosen_targets, described
 from mr_dedup.kernels.entry import ENTRIES, Matrix, entry
 from mr_dedup.kernels.library import VARIES
 from mr_dedup.kernels.targets import TARGETS, targets_for
@@ -172,6 +174,17 @@ def test_annotations_are_the_types():
     assert sorted(made.variants) == [
         "uint32 int64", "uint32 none", "uint64 int64", "uint64 none",
     ]  # fmt: skip
+
+
+def test_an_alias_of_an_array_type_is_read_as_this():
+    """NDArray is one from NumPy 2.5 on, which Python 3.12 and later get."""
+    kind = typing.TypeVar("kind", bound=np.generic)
+    alias = typing_extensions.TypeAliasType(
+        "NDArray", np.ndarray[tuple[typing.Any, ...], np.dtype[kind]], type_params=(kind,)
+    )
+    layout, plain = Layout(alias[np.uint32], "texts"), Layout(NDArray[np.uint32], "texts")
+    assert (layout.manifest, layout.choices) == (plain.manifest, plain.choices)
+    assert layout.choices == [["uint32"]]
 
 
 def test_a_type_that_kernels_cannot_have_is_refused():
