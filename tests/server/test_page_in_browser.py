@@ -250,6 +250,26 @@ def test_the_neighbours_of_a_text_an_id_and_a_fingerprint(show):
     assert seen.messages == []
 
 
+def test_a_search_waits_until_the_state_is_known(show):
+    def fill(index):
+        index.add(np.array([7], np.uint64), ["a"])
+
+    seen, _ = show(fill)
+    seen.state()
+    waiting = []
+    seen.page.route("**/v1/designs", lambda route: waiting.append(route))
+    seen.page.reload()
+    seen.page.get_by_role("radio", name="fingerprint").check()
+    seen.page.fill("#wanted", "7")
+    seen.page.get_by_role("button", name="Find").click()
+    seen.page.wait_for_timeout(200)
+    assert seen.page.locator("#find-failure").is_hidden()
+    assert len(waiting) == 1
+    waiting[0].continue_()
+    seen.page.wait_for_selector("#found-documents:not([hidden])")
+    assert seen.page.locator("#found-title").inner_text() == "1 document within 3 bits"
+
+
 def test_only_the_nearest_are_shown(show):
     def fill(index):
         index.add(np.full(70, 7, np.uint64), [f"{number}" for number in range(70)])

@@ -122,8 +122,9 @@ function showState() {
 
 async function load() {
   try {
-    about = await request("v1/stats");
+    const stats = await request("v1/stats");
     ({ designs } = await request("v1/designs"));
+    about = stats;
   } finally {
     element("loading").hidden = true;
   }
@@ -140,8 +141,12 @@ async function load() {
       element(name).rows = 2;
     }
     element("compare-title").textContent = "Compare two fingerprints, bit by bit";
-    const kind = about.named ? "id" : "fingerprint";
-    document.querySelector(`input[value=${kind}]`).checked = true;
+  }
+  const kinds = { text: about.texts, id: about.named, fingerprint: true };
+  // what was chosen stays chosen, if the index has it
+  if (!kinds[kindOf()]) {
+    const first = Object.keys(kinds).find((kind) => kinds[kind]);
+    document.querySelector(`input[value=${first}]`).checked = true;
   }
   showKind();
   element("design").replaceChildren(
@@ -152,6 +157,16 @@ async function load() {
       return option;
     }),
   );
+}
+
+// Load once; again if that failed, and where a form asks for it.
+let loaded = null;
+function ready(again = false) {
+  if (again || loaded === null) {
+    loaded = load();
+    loaded.catch(() => (loaded = null));
+  }
+  return loaded;
 }
 
 const kindOf = () => document.querySelector("input[name=kind]:checked").value;
@@ -336,7 +351,6 @@ function onSubmit(form, work, failure, result) {
     button.disabled = true;
     element(failure).hidden = true;
     try {
-      if (!about) await load();
       await work();
     } catch (error) {
       if (result) element(result).hidden = true;
@@ -347,10 +361,10 @@ function onSubmit(form, work, failure, result) {
   });
 }
 
-onSubmit("token-line", load, "state-failure");
-onSubmit("find-form", find, "find-failure", "found-documents");
-onSubmit("form", compare, "failure", "result");
+onSubmit("token-line", () => ready(true), "state-failure");
+onSubmit("find-form", () => ready().then(find), "find-failure", "found-documents");
+onSubmit("form", () => ready().then(compare), "failure", "result");
 element("kinds").addEventListener("change", showKind);
 element("design").addEventListener("change", showTables);
 showKind();
-load().catch((error) => showFailure("state-failure", error));
+ready().catch((error) => showFailure("state-failure", error));
