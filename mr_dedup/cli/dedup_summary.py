@@ -87,12 +87,10 @@ def _write_summary(
         Reading.of(options.reading, options.kept_format),
         options.against, [method.name for method in options.methods],
     )  # fmt: skip
-    recalls = options.expected_recalls
     run: RunSummary = {
         **summary,
         "files_read": files,
         "shingles": options.shingles,
-        "expected_recalls": [{"method": name, "recall": value} for name, value in recalls.items()],
     }
     with whole_file(result / SUMMARY, overwrite=True) as file:
         file.write(json.dumps(run | msgspec.to_builtins(later), indent=1).encode() + b"\n")
@@ -101,9 +99,10 @@ def _write_summary(
 def _shown_options(arguments: argparse.Namespace, options: DedupOptions) -> list[tuple[str, str]]:
     """Return the options of the run for the report."""
     from mr_dedup import __version__
+    from mr_dedup.cli.copy_names import as_named
 
     return [
-        ("documents", ", ".join(arguments.documents)),
+        ("documents", as_named(", ".join(arguments.documents))),
         ("features", described_features(arguments)),
         ("methods", "; ".join(options.method_names)),
         ("keep", ", ".join(arguments.keep or ["first"])),

@@ -1,8 +1,9 @@
 """Serve an index over HTTP: for crawlers in any language, and with a web page for people.
 
 DIR is the directory of an index, as mr-dedup index create makes it. Requests and responses are
-JSON, described at /openapi.json; the page at / shows how two texts are compared. The index is open
-for writing while it is served; other processes may read it.
+JSON, described at /openapi.json; the page at / shows the state of the index and finds the
+near-duplicates of a document. The index is open for writing while it is served; other processes may
+read it.
 
 Without a token the server only answers requests from this machine. The token is read from
 --token-file, or from the environment variable MR_DEDUP_TOKEN; every request must then have the

@@ -273,6 +273,7 @@ def test_a_result_shows_itself_in_a_notebook(documents, tmp_path):
         assert repr(result).startswith("<DedupResult: kept ")
         report = result.report()
         assert report._repr_html_().startswith('<iframe srcdoc="&lt;!')
+        assert "mr_dedup-source-" not in report._repr_html_()
         report.save(tmp_path / "report.html")
         assert (tmp_path / "report.html").read_text() == Path(
             result.folder, "report.html"

@@ -1,7 +1,6 @@
 """The report in Chromium: it loads nothing, fits any width, and its list can be searched."""
 
 import html
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,16 +10,13 @@ import pytest
 from mr_dedup.jobs.shares import Share
 from mr_dedup.report.data import Cluster, Sample
 from tests.accessibility import violations
+from tests.browser import chromium  # noqa: F401
 from tests.report.reports import HOSTILE, SAMPLE, hostile_report, report, written
 
 pytestmark = pytest.mark.browser
 
 WIDTHS = (1280, 360)
 SCHEMES = ("light", "dark")
-
-# without these it asks for what has nothing to do with the page
-QUIET = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-sync",
-         "--disable-component-update", "--disable-quic"]  # fmt: skip
 
 
 @dataclass
@@ -38,18 +34,8 @@ class Shown:
         ]
 
 
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Any]:
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=QUIET)
-        yield browser
-        browser.close()
-
-
 @pytest.fixture
-def show(chromium, tmp_path):
+def show(chromium, tmp_path):  # noqa: F811
     """Return a function that shows data, by default with all folded parts opened."""
     contexts = []
 

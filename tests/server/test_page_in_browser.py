@@ -9,27 +9,15 @@ import pytest
 from mr_dedup.index.fingerprint_options import FingerprintOptions
 from mr_dedup.index.hamming_index import HammingIndex
 from tests.accessibility import violations
+from tests.browser import chromium  # noqa: F401
 from tests.server.running import TOKEN, running
 
 pytestmark = pytest.mark.browser
-
-QUIET = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-sync",
-         "--disable-component-update", "--disable-quic"]  # fmt: skip
 
 HOSTILE = (
     "<script>document.title = 'ran'</script><img src=https://evil.example/x onerror=alert(1)>"
     "\u202e\x00</textarea></title> ' \" & "
 ) + "w" * 600
-
-
-@pytest.fixture(scope="module")
-def chromium():
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=QUIET)
-        yield browser
-        browser.close()
 
 
 class Shown:
@@ -69,7 +57,7 @@ class Shown:
 
 
 @pytest.fixture
-def show(chromium, tmp_path):
+def show(chromium, tmp_path):  # noqa: F811
     """Return a function that shows the page of an index that is filled by a function."""
     with contextlib.ExitStack() as stack:
 
