@@ -200,9 +200,7 @@ def test_clusters_are_searched_and_sorted(show):
     page.get_by_label("Order").select_option("most documents")
     assert names(page)[0] == "https://49.example/"
     page.get_by_label("Order").select_option("least similar")
-    assert names(page)[:3] == [f"https://{n}.example/" for n in ("49", "Dropped", "1")] or (
-        names(page)[:2] == ["https://49.example/", "https://Dropped.example/"]
-    )
+    assert names(page)[:3] == [f"https://{n}.example/" for n in ("49", "Dropped", "1")]
     search = page.get_by_label("Search ids, URLs and texts")
     for query, matching in [
         ("//4", ["49", "4", *range(40, 49)]), ("dropped.EXAMPLE", ["Dropped"]),
