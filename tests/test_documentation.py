@@ -107,7 +107,7 @@ def test_sessions_print_what_the_page_shows(page, number, folders, request):
 
 @pytest.fixture(scope="module")
 def named_files(tmp_path_factory):
-    """What the commands of docs/methods name."""
+    """What the commands of methods and tutorials name."""
     folder = tmp_path_factory.mktemp("named")
     for command in (
         "data-gen fingerprints --queries 100 --corpus 10000 -k 3 --duplicates-per-query 2"
@@ -115,6 +115,7 @@ def named_files(tmp_path_factory):
         "mv longs/corpus-* . && mv longs/queries.longs new.longs",
         "data-gen documents --documents 100 --duplicates-per-document 2 --seed 1 --out pages",
         "head -n 20 pages/documents-00000.jsonl > new.jsonl",
+        "for n in 1 2 3; do mkdir crawl-$n; ln pages/documents-*.jsonl crawl-$n/a.jsonl; done",
         "mkdir week2 && tail -n 100 pages/documents-00000.jsonl > week2/pages.jsonl",
         "data-gen urls --pages 100 --visits 300 --seed 1 --out visits",
         "cat visits/visits-* | tee links-1.txt > links.txt && head -n 9 links.txt > gone.txt",
