@@ -94,6 +94,9 @@ def test_a_tutorial_can_be_downloaded_with_its_outputs(name):
     outputs = [output for cell in ran for output in cell["outputs"]]
     assert outputs
     assert "error" not in {output["output_type"] for output in outputs}
+    # a command that fails does not end a notebook
+    printed = "".join("".join(output.get("text", "")) for output in outputs)
+    assert not re.search(r"(mr-dedup|data-gen): (error|.*not found)", printed)
 
 
 def test_there_is_an_overview_for_language_models():

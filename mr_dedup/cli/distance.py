@@ -3,7 +3,8 @@
 A and B are files of one document each (.txt, .md, .html, .jsonl, …, also compressed: .gz, .zst), or
 with --in the ids of two documents in files, globs and directories. Bit 0 of a fingerprint is the
 least significant. Jaccard is the share of features that both have; by weight, the sum of the
-smaller weights over the sum of the larger ones.
+smaller weights over the sum of the larger ones. The similarity is the one that mr-dedup dedup
+compares with --verify: the Jaccard index of shingles of several words.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from mr_dedup.cli.arguments import count
@@ -31,7 +33,8 @@ from mr_dedup.cli.remote_files import input_name, input_names
 from mr_dedup.cli.streams import counted, printable
 from mr_dedup.errors import MrDedupError
 from mr_dedup.features.document_frequencies import DocumentFrequencies, feature_description
-from mr_dedup.features.options import FeatureOptions
+from mr_dedup.features.options import SHINGLES, FeatureOptions
+from mr_dedup.features.shingle_sets import shingle_sets
 from mr_dedup.features.shingles import features_of
 from mr_dedup.fingerprints.simhash import simhash
 from mr_dedup.formats.documents.batch import DocumentBatch
@@ -168,8 +171,16 @@ def _report(
             for document, value, weights_of in zip(documents, values, weights, strict=True)
         ],
         **_distance(values[0], values[1]),
+        "similarity": _similarity(texts, options),
         **_comparison(weights[0], weights[1], top),
     }
+
+
+def _similarity(texts: pa.LargeStringArray, options: FeatureOptions) -> float:
+    """Return the similarity of two texts by which ``dedup`` drops one of them."""
+    shingles = dataclasses.replace(SHINGLES, normalize=options.normalize)
+    sets = shingle_sets(texts, shingles)
+    return float(sets.jaccard(np.array([0]), np.array([1]))[0])
 
 
 def _distance(first: int, second: int) -> dict[str, Any]:
@@ -219,6 +230,7 @@ def _lines(report: dict[str, Any]) -> Iterator[str]:
     bits = ", ".join(map(str, report["differing_bits"]))
     yield f"distance  {counted(report['distance'], 'bit')}{': ' if bits else ''}{bits}"
     yield f"Jaccard   {report['jaccard']:.4f}, by weight {report['weighted_jaccard']:.4f}"
+    yield f"similarity  {report['similarity']:.4f}, by shingles of several words, as dedup compares"
     shared = report["shared"]
     weights = ", with their weights in A and in B" if shared["heaviest"] else ""
     yield f"shared: {counted(shared['count'], 'feature')}{weights}"

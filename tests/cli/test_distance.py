@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import re
 import subprocess
 
 import pyarrow as pa
@@ -89,6 +90,10 @@ def test_every_number_equals_the_oracle(tmp_path, capsys, arguments, chosen, mor
     assert (found["distance"], found["differing_bits"]) == (len(bits), bits)
     both = {feature: [a.get(feature, 0), b.get(feature, 0)] for feature in a | b}
     assert found["jaccard"] == len(a.keys() & b) / len(both)
+    words = [re.findall(r"[a-z0-9]+|[\u4e00-\u9fff]", text.lower()) for text in contents.values()]
+    # of 5, as more than a tenth of the tokens of either are Chinese
+    shingles = [{tuple(each[i : i + 5]) for i in range(len(each) - 4)} for each in words]
+    assert found["similarity"] == len(shingles[0] & shingles[1]) / len(shingles[0] | shingles[1])
     assert found["weighted_jaccard"] == pytest.approx(
         sum(map(min, both.values())) / sum(map(max, both.values()))
     )
@@ -124,6 +129,7 @@ def test_the_report_as_text(tmp_path, capsys, monkeypatch):
         "   features     3, total weight 4.000\n"
         f"distance  {(a ^ b).bit_count()} bits: {bits}\n"
         "Jaccard   0.5000, by weight 0.3333\n"
+        "similarity  0.0000, by shingles of several words, as dedup compares\n"
         "shared: 2 features, with their weights in A and in B\n"
         "      1.000     2.000  one\n"
         "  and 1 more\n"
