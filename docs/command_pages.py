@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import inspect
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,6 +23,7 @@ _PAGE = """# {title}
 :func: {function}
 :prog: {title}
 :nodescription:
+:nodefault:
 ```
 """
 
@@ -46,12 +48,24 @@ def _markdown(description: str) -> str:
     )
 
 
+def _escape_help(parser: argparse.ArgumentParser) -> None:
+    """Escape what reStructuredText gives a meaning in the help of arguments."""
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for each in action.choices.values():
+                _escape_help(each)
+        elif action.help:
+            action.help = re.sub(r"[*`|_\\]", r"\\\g<0>", action.help)
+
+
 _PARSERS = {title.replace(" ", "_").replace("-", "_"): each for title, each in _parsers().items()}
 # the directive of sphinx-argparse finds them here
 globals().update(_PARSERS)
 
 
 def _write_pages(app: Sphinx) -> None:
+    for parser in _PARSERS.values():
+        _escape_help(parser)
     folder = Path(app.srcdir) / "reference" / "commands"
     folder.mkdir(exist_ok=True)
     for function, parser in _PARSERS.items():

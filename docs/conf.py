@@ -28,8 +28,8 @@ extensions = [
     "sphinx_llms_txt",
 ]
 exclude_patterns = ["_build"]
-# sphinx-argparse resolves references to commands itself
-suppress_warnings = ["myst.domains"]
+# sphinx-argparse resolves references to commands itself; Pygments does not know lines of the shell
+suppress_warnings = ["myst.domains", "misc.highlighting_failure"]
 
 # Pages are Markdown that GitHub shows too; those with code cells are notebooks, which run here.
 myst_enable_extensions = ["colon_fence", "deflist"]

@@ -29,8 +29,8 @@ def add_runner_arguments(
     if small is None:
         runners: tuple[str, ...] = (RUNNERS[0], "memory", *RUNNERS[1:])
         here = (
-            "memory: this process, on all cores (the default); local: a process for each task; "
-            "inline: this process, task by task"
+            "auto (the default), which is memory: this process, on all cores; local: a process for "
+            "each task; inline: this process, task by task"
         )
     else:
         runners = RUNNERS
