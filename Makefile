@@ -120,6 +120,9 @@ docs: $(VENV)/.docs-ready ## build the site, run its notebooks, look at it in Ch
 	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet docs docs/_build/html
 	$(BIN)/python -m pytest -m site
 
+docs-quick: $(VENV)/.docs-ready ## build the site without running its notebooks, to see that nothing is missing
+	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet -D nb_execution_mode=off docs docs/_build/quick
+
 $(VENV)/.bench-ready: $(READY)
 	$(INSTALL) -e '.[bench]'
 	touch $@
@@ -136,4 +139,4 @@ clean: ## remove what these commands made
 	rm -rf $(VENV) .uv build dist docs/_build docs/reference/commands/*-*.md *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -prune -exec rm -rf {} +
 
-.PHONY: help setup demo test same-results thorough-test wheel targets-test smoke-setup smoke kill-test browser-setup browser-test hadoop-up hadoop-down hadoop-test emr-test hadoop-smoke spark-setup spark-test spark-smoke lint examples docs-setup docs bench-setup bench bench-quick clean
+.PHONY: help setup demo test same-results thorough-test wheel targets-test smoke-setup smoke kill-test browser-setup browser-test hadoop-up hadoop-down hadoop-test emr-test hadoop-smoke spark-setup spark-test spark-smoke lint examples docs-setup docs docs-quick bench-setup bench bench-quick clean

@@ -28,8 +28,13 @@ extensions = [
     "sphinx_llms_txt",
 ]
 exclude_patterns = ["_build"]
-# sphinx-argparse resolves references to commands itself; Pygments does not know lines of the shell
-suppress_warnings = ["myst.domains", "misc.highlighting_failure"]
+suppress_warnings = [
+    # sphinx-argparse resolves references to commands itself
+    "myst.domains",
+    # in cells, lines of the shell, and the language where notebooks are not run
+    "misc.highlighting_failure",
+    "myst-nb.lexer",
+]
 
 # Pages are Markdown that GitHub shows too; those with code cells are notebooks, which run here.
 myst_enable_extensions = ["colon_fence", "deflist"]
