@@ -16,14 +16,18 @@ from numpy.typing import NDArray
 from mr_dedup.index.fingerprint_options import FingerprintOptions
 from mr_dedup.index.folder import MANIFEST_NAME
 from mr_dedup.index.hamming_index import HammingIndex
+from mr_dedup.index.protocol import Fingerprints, IndexMatches
+
+
+_MAX_MATCHES = 10
 
 
 class Checked(NamedTuple):
-    """What ``Deduplicator.check`` found.
+    """The result of ``Deduplicator.check`` and ``check_and_add``.
 
     Attributes:
-        is_new: bool[n], True for each text that is not a near-duplicate of an earlier one.
-        matches: The ids of the earlier near-duplicates of each text, nearest first, at most 10.
+        is_new: bool[n], True for each text that is not a near-duplicate of a stored one.
+        matches: The ids of the stored near-duplicates of each text, nearest first, at most 10.
     """
 
     is_new: NDArray[np.bool_]
@@ -33,9 +37,9 @@ class Checked(NamedTuple):
 class Deduplicator:
     """Recognises near-duplicates in a stream of texts, for crawlers and data loaders.
 
-    Each text is compared with all before it by the Hamming distance of 64-bit fingerprints,
-    exactly; a text that is new is stored. May be used from several threads; of several processes
-    one at a time may open a ``folder``.
+    Texts are compared by the Hamming distance of 64-bit fingerprints, exactly. ``add`` stores those
+    that are new, ``check`` only looks up, and ``check_and_add`` does both in one step. May be used
+    from several threads; of several processes one at a time may open a ``folder``.
 
     Args:
         folder: The directory of an index, opened if there is one, else made. By default a temporary
@@ -90,17 +94,63 @@ class Deduplicator:
             ValueError: ``ids`` are not as many, not valid, or missing with a ``folder``.
             MrDedupError: They cannot be stored; none was.
         """
-        return self.check(texts, ids).is_new
+        return self.check_and_add(texts, ids).is_new
 
-    def check(self, texts: Sequence[str], ids: Sequence[str] | None = None) -> Checked:
-        """Store the texts that are new, as ``add``; return also what the others duplicate."""
-        values = self._fingerprinter.of(pa.array(texts, pa.large_string()))
+    def check(self, texts: Sequence[str]) -> Checked:
+        """Compare texts with those that are stored; store none.
+
+        Takes no ids, and does not compare the texts with each other: of two equal ones both may be
+        new. Does not wait for changes of other threads.
+
+        Args:
+            texts: n texts.
+
+        Returns:
+            Which are new, and what the others are near-duplicates of.
+
+        Raises:
+            MrDedupError: The index is damaged.
+
+        Example:
+            >>> with Deduplicator() as seen:
+            ...     _ = seen.add(["the quick brown fox jumps over the lazy dog"])
+            ...     found = seen.check(["The quick brown fox jumps over the lazy dog.", "other words"])
+            ...     found.is_new.tolist(), found.matches, len(seen)
+            ([False, True], [['0'], []], 1)
+        """
+        found = self.index.query(self._fingerprints(texts), limit=_MAX_MATCHES)
+        is_new = np.ones(len(texts), bool)
+        is_new[found.queries] = False
+        return Checked(is_new, _by_text(found, len(texts)))
+
+    def check_and_add(self, texts: Sequence[str], ids: Sequence[str] | None = None) -> Checked:
+        """Store the texts that are new, as ``add``; return also what the others duplicate.
+
+        Args:
+            texts: n texts; each is compared with those before it too.
+            ids: As for ``add``.
+
+        Returns:
+            Which are new and were stored, and what the others are near-duplicates of.
+
+        Raises:
+            ValueError: As ``add``.
+            MrDedupError: As ``add``.
+
+        Example:
+            >>> page = "the quick brown fox jumps over the lazy dog"
+            >>> with Deduplicator() as seen:
+            ...     found = seen.check_and_add([page, page], ["a", "b"])
+            >>> found.is_new.tolist(), found.matches
+            ([True, False], [[], ['a']])
+        """
+        values = self._fingerprints(texts)
         names = list(ids) if ids is not None else self._numbers(len(texts))
-        found = self.index.check_and_add(values, names, limit=10, only_new=True)
-        matches: list[list[str]] = [[] for _ in texts]
-        for row, id in zip(found.matches.queries.tolist(), found.matches.ids, strict=True):
-            matches[row].append(id)
-        return Checked(found.added, matches)
+        found = self.index.check_and_add(values, names, limit=_MAX_MATCHES, only_new=True)
+        return Checked(found.added, _by_text(found.matches, len(texts)))
+
+    def _fingerprints(self, texts: Sequence[str]) -> Fingerprints:
+        return self._fingerprinter.of(pa.array(texts, pa.large_string()))
 
     def _numbers(self, count: int) -> list[str]:
         if self._temporary is None:
@@ -122,3 +172,11 @@ class Deduplicator:
 
     def __exit__(self, *exception: object) -> None:
         self.close()
+
+
+def _by_text(found: IndexMatches, count: int) -> list[list[str]]:
+    """Return the ids that match each of ``count`` texts."""
+    matches: list[list[str]] = [[] for _ in range(count)]
+    for row, id in zip(found.queries.tolist(), found.ids, strict=True):
+        matches[row].append(id)
+    return matches

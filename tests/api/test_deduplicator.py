@@ -50,12 +50,30 @@ def test_a_text_is_new_if_none_before_is_near(k, batch):
 def test_what_a_text_duplicates():
     page = "the quick brown fox jumps over the lazy dog"
     with mr_dedup.Deduplicator() as seen:
-        assert seen.check([page, "an unrelated text of five words"]).matches == [[], []]
-        again = seen.check([page, page, "one more"], ["x", "y", "z"])
+        assert seen.check_and_add([page, "an unrelated text of five words"]).matches == [[], []]
+        again = seen.check_and_add([page, page, "one more"], ["x", "y", "z"])
         assert again.is_new.tolist() == [False, False, True]
         assert again.matches == [["0"], ["0"], []]
         # numbers are not used twice
-        assert seen.check(["a text that is new", "a text that is new"]).matches == [[], ["2"]]
+        assert seen.check_and_add(["a text that is new", "a text that is new"]).matches == [[], ["2"]]
+
+
+def test_a_check_stores_nothing(tmp_path):
+    texts = texts_of(5)
+    stored, others = texts[:60], texts[60:]
+    with mr_dedup.Deduplicator(tmp_path / "index") as seen:
+        assert seen.check(texts[:2]).is_new.tolist() == [True, True]
+        seen.add(stored, [f"page {row}" for row in range(60)])
+        count = len(seen)
+        found = seen.check([*others, others[0]])
+        assert len(seen) == count
+        is_new = [new_ones([*stored, other], 3)[-1] for other in [*others, others[0]]]
+        assert found.is_new.tolist() == is_new == [not each for each in found.matches]
+        assert 0 < sum(is_new) < len(is_new)
+        assert seen.check(others).matches == found.matches[:-1]
+        assert seen.check([]).matches == []
+    with mr_dedup.Deduplicator(tmp_path / "index") as seen:
+        assert len(seen) == count
 
 
 def test_an_index_on_disk_outlives_the_process(tmp_path):
@@ -65,7 +83,7 @@ def test_an_index_on_disk_outlives_the_process(tmp_path):
         with pytest.raises(ValueError, match="ids: required with a folder"):
             seen.add(["another"])
     with mr_dedup.Deduplicator(tmp_path / "index") as seen:
-        found = seen.check(["one two three four five", "six seven eight nine"], ["b", "c"])
+        found = seen.check_and_add(["one two three four five", "six seven eight nine"], ["b", "c"])
         assert found.matches == [["a"], []]
         assert seen.index.k == 2
         with pytest.raises(mr_dedup.MrDedupError):
