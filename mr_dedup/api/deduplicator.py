@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from mr_dedup.index.fingerprint_options import FingerprintOptions
 from mr_dedup.index.folder import MANIFEST_NAME
 from mr_dedup.index.hamming_index import HammingIndex
+from mr_dedup.index.ids import require_sequence
 from mr_dedup.index.protocol import Fingerprints, IndexMatches
-
 
 _MAX_MATCHES = 10
 
@@ -91,6 +91,7 @@ class Deduplicator:
                 among all that were passed.
 
         Raises:
+            TypeError: ``texts`` or ``ids`` is one text, or an element is not a text.
             ValueError: ``ids`` are not as many, not valid, or missing with a ``folder``.
             MrDedupError: They cannot be stored; none was.
         """
@@ -109,12 +110,13 @@ class Deduplicator:
             Which are new, and what the others are near-duplicates of.
 
         Raises:
+            TypeError: ``texts`` is one text, or an element is not a text.
             MrDedupError: The index is damaged.
 
         Example:
             >>> with Deduplicator() as seen:
             ...     _ = seen.add(["the quick brown fox jumps over the lazy dog"])
-            ...     found = seen.check(["The quick brown fox jumps over the lazy dog.", "other words"])
+            ...     found = seen.check(["The quick brown fox jumps over the lazy dog.", "a cat"])
             ...     found.is_new.tolist(), found.matches, len(seen)
             ([False, True], [['0'], []], 1)
         """
@@ -134,6 +136,7 @@ class Deduplicator:
             Which are new and were stored, and what the others are near-duplicates of.
 
         Raises:
+            TypeError: As ``add``.
             ValueError: As ``add``.
             MrDedupError: As ``add``.
 
@@ -145,12 +148,26 @@ class Deduplicator:
             ([True, False], [[], ['a']])
         """
         values = self._fingerprints(texts)
-        names = list(ids) if ids is not None else self._numbers(len(texts))
+        require_sequence("ids", ids, "id")
+        if ids is None:
+            names = self._numbers(len(texts))
+        else:
+            names = ids.to_pylist() if isinstance(ids, pa.Array | pa.ChunkedArray) else list(ids)
         found = self.index.check_and_add(values, names, limit=_MAX_MATCHES, only_new=True)
         return Checked(found.added, _by_text(found.matches, len(texts)))
 
     def _fingerprints(self, texts: Sequence[str]) -> Fingerprints:
-        return self._fingerprinter.of(pa.array(texts, pa.large_string()))
+        require_sequence("texts", texts, "text")
+        if isinstance(texts, pa.ChunkedArray):
+            texts = texts.combine_chunks()
+        try:
+            column = pa.array(texts, pa.large_string())
+        except (pa.ArrowInvalid, TypeError) as error:
+            raise TypeError(f"texts: expected a sequence of texts ({error})") from error
+        if column.null_count:
+            row = column.is_null().to_pylist().index(True)
+            raise TypeError(f"texts: element {row} is None, not a text")
+        return self._fingerprinter.of(column)
 
     def _numbers(self, count: int) -> list[str]:
         if self._temporary is None:

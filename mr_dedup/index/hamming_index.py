@@ -267,6 +267,7 @@ class HammingIndex(DescribedIndex):
             The number of documents that were not in the index before.
 
         Raises:
+            TypeError: ``ids`` is one text instead of several; nothing was added.
             ValueError: the arguments are not as above; nothing was added.
             MrDedupError: the documents cannot be stored; nothing was added.
         """
@@ -289,6 +290,7 @@ class HammingIndex(DescribedIndex):
         """Remove documents, all of them or none; return which were in the index, bool[n].
 
         Raises:
+            TypeError: ``ids`` is one text instead of several; nothing was removed.
             ValueError: ``ids`` are not ids; nothing was removed.
             MrDedupError: the removal cannot be stored; nothing was removed.
         """

@@ -28,8 +28,9 @@ class Ids:
     def of(cls, ids: Iterable[str] | pa.Array) -> Ids:
         """Return texts, or an Arrow array of them, as a column.
 
-        Raises ValueError for what is not text, for an id that is empty or longer than MAX_ID_BYTES,
-        and for one that cannot be encoded in UTF-8.
+        Raises TypeError for one text instead of several; ValueError for an element that is not
+        text, for an id that is empty or longer than MAX_ID_BYTES, and for one that cannot be
+        encoded in UTF-8.
         """
         if not isinstance(ids, pa.Array):
             return cls.from_bytes(encoded_ids(ids))
@@ -119,8 +120,20 @@ class Ids:
         )
 
 
+def require_sequence(name: str, values: object, element: str) -> None:
+    """Raise TypeError for one text, whose elements are characters.
+
+    >>> require_sequence("ids", "a", "id")
+    Traceback (most recent call last):
+    TypeError: ids: expected a sequence of ids, got a text; pass [id]
+    """
+    if isinstance(values, str | bytes):
+        raise TypeError(f"{name}: expected a sequence of {element}s, got a text; pass [{element}]")
+
+
 def encoded_ids(texts: Iterable[str]) -> list[bytes]:
-    """Return ids in UTF-8; raises ValueError as ``Ids.of``."""
+    """Return ids in UTF-8; raises TypeError and ValueError as ``Ids.of``."""
+    require_sequence("ids", texts, "id")
     encoded = []
     for text in texts:
         if not isinstance(text, str):

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from mr_dedup.formats.text import parse_one
 from mr_dedup.hamming.distinct import distinct
 from mr_dedup.index.hits import QUERY_BUFFERS, MatchCollector, Neighbour, QueryBuffers
-from mr_dedup.index.ids import Ids
+from mr_dedup.index.ids import Ids, require_sequence
 from mr_dedup.index.memory_table import Key, MemoryTable
 from mr_dedup.index.protocol import (
     CheckAndAddResult,
@@ -93,13 +93,17 @@ class Batch:
 
 
 def require_ids(count: int, ids: Sequence[str] | pa.Array | None, named: bool) -> None:
-    """Raise ValueError unless there are ``count`` ids if ``named``, and none if not."""
+    """Raise ValueError unless there are ``count`` ids if ``named``, and none if not.
+
+    Raises TypeError for one text instead of several.
+    """
     if (ids is not None) != named:
         raise ValueError(
             "ids: needed, as documents of this index have ids"
             if named
             else "ids: not accepted, as documents of this index have none"
         )
+    require_sequence("ids", ids, "id")
     if ids is not None and len(ids) != count:
         raise ValueError(f"ids: {len(ids)} for {count} documents")
 
@@ -258,8 +262,10 @@ class State:
 def parsed_fingerprints(ids: Sequence[str]) -> Fingerprints:
     """Return the fingerprints of ids in an index without ids, uint64[n].
 
-    Raises ValueError for an id that is not a fingerprint.
+    Raises TypeError for one text instead of several, ValueError for an id that is not a
+    fingerprint.
     """
+    require_sequence("ids", ids, "id")
     values = []
     for id in ids:
         try:

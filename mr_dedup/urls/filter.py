@@ -129,7 +129,12 @@ class UrlFilter:
         return self._store.state().size
 
     def digests_of(self, urls: Iterable[str | bytes]) -> Digests:
-        """Return the digests of ``urls`` in the filter's form."""
+        """Return the digests of ``urls`` in the filter's form.
+
+        Raises TypeError for one URL instead of several, whose elements are characters.
+        """
+        if isinstance(urls, str | bytes):
+            raise TypeError("urls: expected a sequence of URLs, got a text; pass [url]")
         encoded = [_encoded(url) if isinstance(url, str) else url for url in urls]
         return digests_of(self.form.of_each(encoded))
 

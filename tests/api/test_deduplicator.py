@@ -3,6 +3,8 @@
 import random
 
 import numpy as np
+import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pytest
 
@@ -55,7 +57,10 @@ def test_what_a_text_duplicates():
         assert again.is_new.tolist() == [False, False, True]
         assert again.matches == [["0"], ["0"], []]
         # numbers are not used twice
-        assert seen.check_and_add(["a text that is new", "a text that is new"]).matches == [[], ["2"]]
+        assert seen.check_and_add(["a text that is new", "a text that is new"]).matches == [
+            [],
+            ["2"],
+        ]
 
 
 def test_a_check_stores_nothing(tmp_path):
@@ -88,6 +93,45 @@ def test_an_index_on_disk_outlives_the_process(tmp_path):
         assert seen.index.k == 2
         with pytest.raises(mr_dedup.MrDedupError):
             mr_dedup.Deduplicator(tmp_path / "index")
+
+
+@pytest.mark.parametrize("method", ["add", "check", "check_and_add"])
+def test_one_text_is_no_sequence_of_texts(method):
+    with mr_dedup.Deduplicator() as seen:
+        call = getattr(seen, method)
+        message = r"^texts: expected a sequence of texts, got a text; pass \[text\]$"
+        for text in "hello world", b"hello world":
+            with pytest.raises(TypeError, match=message):
+                call(text)
+        for texts, message in [
+            (["one", None], "^texts: element 1 is None, not a text$"),
+            (["one", 3], r"^texts: expected a sequence of texts \(.*'int' object"),
+            (3, "^texts: expected a sequence of texts"),
+        ]:
+            with pytest.raises(TypeError, match=message):
+                call(texts)
+        if method != "check":
+            with pytest.raises(TypeError, match=r"^ids: expected a sequence of ids, got a text"):
+                call(["one", "two"], "ab")
+        assert len(seen) == 0
+
+
+COLUMNS = {
+    "numpy": np.array,
+    "pandas": pd.Series,
+    "polars": pl.Series,
+    "arrow": pa.array,
+    "arrow, in chunks": lambda values: pa.chunked_array([values[:1], values[1:]]),
+}
+
+
+@pytest.mark.parametrize("kind", COLUMNS)
+def test_texts_may_be_a_column(kind):
+    column = COLUMNS[kind]
+    with mr_dedup.Deduplicator() as seen:
+        texts = column(["one text", "another one"])
+        assert seen.add(texts, column(["a", "b"])).tolist() == [True, True]
+        assert seen.check(texts).matches == [["a"], ["b"]]
 
 
 @pytest.mark.parametrize("ids", [["a"], ["a", ""], ["a", 3]])

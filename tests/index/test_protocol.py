@@ -196,6 +196,14 @@ def test_mistakes_change_nothing(form, folder):
         ):
             with pytest.raises(ValueError, match=message):
                 call()
+        # one id is no sequence of ids, though its characters are one
+        for call in (
+            lambda: index.add(values([2, 3]), "bc"),
+            lambda: index.check_and_add(values([2, 3]), "bc"),
+            lambda: index.remove("a"),
+        ):
+            with pytest.raises(TypeError, match=r"ids: expected a sequence of ids, got a text"):
+                call()
         assert [tuple(match) for match in index.query(values([1]))] == [("a", 1, 0)]
         assert len(index) == 1
 

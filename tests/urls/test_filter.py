@@ -209,6 +209,15 @@ def test_a_shared_store_is_not_changed_as_a_whole(redis_address):
         url_filter.add_whole(digests_of_numbers([1]), np.ones(1, np.uint32))
 
 
+def test_one_url_is_no_sequence_of_urls(tmp_path):
+    with open_filter(tmp_path / "urls", form=AS_GIVEN) as url_filter:
+        for method in (url_filter.add_many, url_filter.remove_many):
+            for url in ("http://a.example/", b"http://a.example/"):
+                with pytest.raises(TypeError, match="urls: expected a sequence of URLs"):
+                    method(url)
+        assert len(url_filter) == 0
+
+
 def test_digests_of_another_type_are_refused(tmp_path):
     with open_filter(tmp_path / "urls", form=AS_GIVEN) as url_filter:
         for wrong in (np.zeros((3, 2)), np.zeros(4, np.uint64), np.zeros((2, 3), np.uint64)):
