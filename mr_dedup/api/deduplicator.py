@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import os
 import tempfile
@@ -13,12 +14,13 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from mr_dedup.index.fingerprint_options import FingerprintOptions
+from mr_dedup.index.fingerprint_options import Fingerprinter, FingerprintOptions
 from mr_dedup.index.folder import MANIFEST_NAME
 from mr_dedup.index.hamming_index import HammingIndex
 from mr_dedup.index.ids import require_sequence
 from mr_dedup.index.protocol import Fingerprints, IndexMatches
 
+_K = 3
 _MAX_MATCHES = 10
 
 
@@ -44,11 +46,13 @@ class Deduplicator:
     Args:
         folder: The directory of an index, opened if there is one, else made. By default a temporary
             one, removed by ``close``.
-        k: The largest distance of near-duplicates in bits, 0 to 32; of an index that is opened, its
-            own.
-        options: What fingerprints are made from; of an index that is opened, its own.
+        k: The largest distance of near-duplicates in bits, 0 to 32. By default that of the index
+            that is opened, 3 for a new one.
+        options: What fingerprints are made from. By default as those of the index that is opened,
+            words of a text for a new one.
 
     Raises:
+        ValueError: ``k`` or ``options`` is not valid, or not that of the index.
         MrDedupError: The index cannot be opened or made, or another process writes to it.
 
     Example:
@@ -64,23 +68,17 @@ class Deduplicator:
         self,
         folder: str | os.PathLike[str] | None = None,
         *,
-        k: int = 3,
+        k: int | None = None,
         options: FingerprintOptions | None = None,
     ) -> None:
-        self._temporary: tempfile.TemporaryDirectory[str] | None = None
         self._passed = itertools.count()
-        if folder is None:
-            self._temporary = tempfile.TemporaryDirectory(prefix="mr_dedup-index-")
-            folder = self._temporary.name
-        if (Path(folder) / MANIFEST_NAME).exists():
-            self.index = HammingIndex.open(Path(folder))
-        else:
-            made_from = options or FingerprintOptions()
-            self.index = HammingIndex.create(Path(folder), k=k, made_from=made_from)
-        self._made_from = self.index.made_from or FingerprintOptions()
-        self._fingerprinter = self._made_from.fingerprinter_for(
-            self.index.features, str(self.index.folder)
-        )
+        self._is_temporary = folder is None
+        with contextlib.ExitStack() as opened:
+            if folder is None:
+                folder = opened.enter_context(tempfile.TemporaryDirectory(prefix="mr_dedup-index-"))
+            self.index = opened.enter_context(_opened(Path(folder), k, options))
+            self._fingerprinter = _fingerprinter_of(self.index, k, options)
+            self._resources = opened.pop_all()
 
     def add(self, texts: Sequence[str], ids: Sequence[str] | None = None) -> NDArray[np.bool_]:
         """Store the texts that are new; return which, bool[n].
@@ -170,7 +168,7 @@ class Deduplicator:
         return self._fingerprinter.of(column)
 
     def _numbers(self, count: int) -> list[str]:
-        if self._temporary is None:
+        if not self._is_temporary:
             raise ValueError("ids: required with a folder, whose ids they must not repeat")
         return [str(number) for number in itertools.islice(self._passed, count)]
 
@@ -180,15 +178,40 @@ class Deduplicator:
 
     def close(self) -> None:
         """Write what is not on the disk yet, and close the index."""
-        self.index.close()
-        if self._temporary is not None:
-            self._temporary.cleanup()
+        self._resources.close()
 
     def __enter__(self) -> Deduplicator:
         return self
 
     def __exit__(self, *exception: object) -> None:
         self.close()
+
+
+def _opened(folder: Path, k: int | None, options: FingerprintOptions | None) -> HammingIndex:
+    """Open an index; make it if there is none."""
+    if (folder / MANIFEST_NAME).exists():
+        return HammingIndex.open(folder)
+    return HammingIndex.create(
+        folder, k=_K if k is None else k, made_from=options or FingerprintOptions()
+    )
+
+
+def _fingerprinter_of(
+    index: HammingIndex, k: int | None, options: FingerprintOptions | None
+) -> Fingerprinter:
+    """Return a fingerprinter of an index; ValueError unless it has ``k`` and ``options``."""
+    name = str(index.folder)
+    if k not in (None, index.k):
+        raise ValueError(f"k: the index {name} was made with k={index.k}, not {k}")
+    if options is not None:
+        fingerprinter = options.fingerprinter()
+        if fingerprinter.described != index.features:
+            raise ValueError(
+                f"options: the fingerprints of the index {name} are made from {index.features}, "
+                f"not {fingerprinter.described}"
+            )
+        return fingerprinter
+    return (index.made_from or FingerprintOptions()).fingerprinter_for(index.features, name)
 
 
 def _by_text(found: IndexMatches, count: int) -> list[list[str]]:

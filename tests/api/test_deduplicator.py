@@ -81,6 +81,27 @@ def test_a_check_stores_nothing(tmp_path):
         assert len(seen) == count
 
 
+def test_options_are_those_of_the_index(tmp_path):
+    folder = tmp_path / "index"
+    words_2 = mr_dedup.FingerprintOptions(features="words:2")
+    with mr_dedup.Deduplicator(folder) as seen:
+        assert seen.index.k == 3
+    for options, message in [
+        ({"k": 9}, r"^k: the index .*/index was made with k=3, not 9$"),
+        ({"options": words_2}, r"^options: .*/index are made from words:1, .*, not words:2, "),
+        ({"k": -1}, "not -1"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            mr_dedup.Deduplicator(folder, **options)
+    # the index is closed after each error, and opened by what it was made with
+    same = {"k": 3, "options": mr_dedup.FingerprintOptions()}
+    for options in {}, {"k": 3}, same:
+        with mr_dedup.Deduplicator(folder, **options) as seen:
+            assert seen.index.k == 3
+    with pytest.raises(ValueError, match="k must be from 0 to 32, not 33"):
+        mr_dedup.Deduplicator(k=33)
+
+
 def test_an_index_on_disk_outlives_the_process(tmp_path):
     options = mr_dedup.FingerprintOptions(features="words:2")
     with mr_dedup.Deduplicator(tmp_path / "index", k=2, options=options) as seen:
