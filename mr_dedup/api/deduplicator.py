@@ -83,6 +83,11 @@ class Deduplicator:
     def add(self, texts: Sequence[str], ids: Sequence[str] | None = None) -> NDArray[np.bool_]:
         """Store the texts that are new; return which, bool[n].
 
+        A text that is passed again under its id is not new, as when a crawler repeats the batch
+        during which it was stopped. A text under the id of a stored one that is not a
+        near-duplicate of it, a page that has changed, is compared with the others, and replaces
+        that one if it is new.
+
         Args:
             texts: n texts; each is compared with those before it too.
             ids: A name for each. By default, of a temporary index only, the number of the text
@@ -126,6 +131,8 @@ class Deduplicator:
     def check_and_add(self, texts: Sequence[str], ids: Sequence[str] | None = None) -> Checked:
         """Store the texts that are new, as ``add``; return also what the others duplicate.
 
+        A text that is passed again under its id has that id among its matches.
+
         Args:
             texts: n texts; each is compared with those before it too.
             ids: As for ``add``.
@@ -151,7 +158,9 @@ class Deduplicator:
             names = self._numbers(len(texts))
         else:
             names = ids.to_pylist() if isinstance(ids, pa.Array | pa.ChunkedArray) else list(ids)
-        found = self.index.check_and_add(values, names, limit=_MAX_MATCHES, only_new=True)
+        found = self.index.check_and_add(
+            values, names, limit=_MAX_MATCHES, only_new=True, match_same_id=True
+        )
         return Checked(found.added, _by_text(found.matches, len(texts)))
 
     def _fingerprints(self, texts: Sequence[str]) -> Fingerprints:

@@ -313,11 +313,12 @@ class HammingIndex(DescribedIndex):
         limit: int | None = None,
         only_new: bool = False,
         max_matches: int | None = None,
+        match_same_id: bool = False,
     ) -> CheckAndAddResult:
         """Query and add documents one after another, as one change.
 
         Each is compared with the index and with the documents that the call added before it. The
-        document that it replaces, of the same id, is not a match.
+        document that it replaces, of the same id, is not a match unless ``match_same_id``.
 
         Args:
             fingerprints: uint64[n].
@@ -327,6 +328,7 @@ class HammingIndex(DescribedIndex):
             only_new: add only documents without a match; what is stored under the id of another
                 one stays.
             max_matches: as for ``query``.
+            match_same_id: compare each also with the document of its own id.
 
         Returns:
             The matches, and which documents were added.
@@ -338,7 +340,10 @@ class HammingIndex(DescribedIndex):
         batch = Batch.of(fingerprints, ids, self.named)
         # nothing is changed while it queries: if memory runs out then, the index is as before
         with self._committer.group():
-            found = checked(self._state.current, fingerprints, ids, k, limit, only_new, max_matches)
+            found = checked(
+                self._state.current, fingerprints, ids, k, limit, only_new, max_matches,
+                match_same_id,
+            )  # fmt: skip
             if not found.added.all():
                 batch = Batch.of(fingerprints[found.added], found.added_ids(ids), self.named)
             with self._committer.change():

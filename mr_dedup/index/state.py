@@ -284,6 +284,7 @@ def checked(
     limit: int | None,
     only_new: bool,
     max_matches: int | None = None,
+    match_same_id: bool = False,
 ) -> CheckAndAddResult:
     """Return the result of ``check_and_add``, as if one document came after another.
 
@@ -297,7 +298,7 @@ def checked(
     added = np.zeros(len(fingerprints), bool)
     rows_by_id: dict[str, int] = {}
     for row, value in enumerate(fingerprints):
-        own = None if ids is None else ids[row]
+        own = None if ids is None or match_same_id else ids[row]
         distances = np.bitwise_count(fingerprints[:row] ^ value)
         others = np.flatnonzero(added[:row] & (distances <= reach))
         documents: Iterator[Neighbour] = iter(())

@@ -81,6 +81,38 @@ def test_a_check_stores_nothing(tmp_path):
         assert len(seen) == count
 
 
+def test_a_batch_that_is_passed_again_is_not_new(tmp_path):
+    texts = texts_of(11, 30)
+    ids = [f"page {row}" for row in range(len(texts))]
+    with mr_dedup.Deduplicator(tmp_path / "index") as seen:
+        first = seen.add(texts[:20], ids[:20])
+        again = seen.check_and_add(texts, ids)
+        assert not again.is_new[:20].any()
+        for row in np.flatnonzero(first).tolist():
+            assert again.matches[row][0] == ids[row]
+        assert [*first, *again.is_new[20:]] == new_ones(texts, 3)
+        count = len(seen)
+        assert not seen.add(texts, ids).any()
+        assert len(seen) == count
+
+
+def test_a_page_that_changed_replaces_what_is_stored_under_its_id():
+    page = "the quick brown fox jumps over the lazy dog"
+    changed = "an entirely different text of seven words"
+    with mr_dedup.Deduplicator() as seen:
+        # in one batch, and in several
+        assert seen.add([page, page], ["a", "a"]).tolist() == [True, False]
+        assert seen.check_and_add([changed, changed, page], ["a", "a", "b"]).matches == [
+            [],
+            ["a"],
+            [],
+        ]
+        assert seen.check([changed, page]).matches == [["a"], ["b"]]
+        # a near-duplicate of another text is not stored, and what is under its id stays
+        assert seen.add([page], ["a"]).tolist() == [False]
+        assert seen.check([changed, page]).matches == [["a"], ["b"]]
+
+
 def test_options_are_those_of_the_index(tmp_path):
     folder = tmp_path / "index"
     words_2 = mr_dedup.FingerprintOptions(features="words:2")
