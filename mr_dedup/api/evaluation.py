@@ -17,6 +17,7 @@ from mr_dedup.api.sources import Documents
 from mr_dedup.cli import compare as compare_command
 from mr_dedup.cli import evaluate as evaluate_command
 from mr_dedup.formats.id_text import escape_ids
+from mr_dedup.formats.pair_files import SIMILARITY_COLUMNS
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -42,6 +43,7 @@ def evaluate(
         Counts, and in ``bands`` for each minimum similarity ``precision``, ``recall`` and ``f1``.
 
     Raises:
+        ValueError: A table has not these columns, or nulls in them.
         MrDedupError: In one line, as the command reports it.
 
     Example:
@@ -80,6 +82,7 @@ def compare(
         A row a method and minimum similarity.
 
     Raises:
+        ValueError: A table has not these columns, or nulls in them.
         MrDedupError: In one line, as the command reports it.
     """
     with tempfile.TemporaryDirectory(prefix="mr_dedup-") as name:
@@ -105,8 +108,15 @@ def _file(source: ArrowStream | str | os.PathLike[str], path: Path) -> str:
     missing = {"id_a", "id_b"} - set(table.column_names)
     if missing:
         raise ValueError(f"{path.stem}: has no column {', '.join(sorted(missing))}")
-    columns = ("id_a", "id_b", "jaccard", "similarity")
-    names = [name for name in columns if name in table.column_names]
+    names = ["id_a", "id_b"]
+    if path.stem == "truth":
+        similarities = [name for name in SIMILARITY_COLUMNS if name in table.column_names]
+        if not similarities:
+            raise ValueError("truth: has no column jaccard")
+        names.append(similarities[0])
+    for name in names:
+        if table[name].null_count:
+            raise ValueError(f"{path.stem}: column {name} has nulls")
     chosen = table.select(names)
     for number, id in enumerate(names[:2]):
         ids = escape_ids(chosen[id].cast(pa.large_string()).combine_chunks())

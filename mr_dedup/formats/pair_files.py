@@ -1,7 +1,9 @@
 """Pairs of documents by their ids, read from text: one pair a line, its ids separated by a TAB.
 
 Ids are escaped as by ``formats/id_text.py``. Lines end with LF or CR LF; empty lines are skipped. A
-first line that starts with the fields id_a and id_b is a header. Further columns are ignored.
+first line that starts with the fields id_a and id_b is a header. The similarity of true pairs is in
+the column that a header calls jaccard, or else similarity; without a header in the third. Further
+columns are ignored.
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ MAX_LINE_BYTES = 1 << 30
 """A line is in memory as a whole: it may list all near-duplicates of a document."""
 
 _HEADER = ["id_a", "id_b"]
+SIMILARITY_COLUMNS = ("jaccard", "similarity")
 
 
 @dataclass(frozen=True)
@@ -68,6 +71,7 @@ def read_pairs(path: Path | None, *, as_matches: bool = False) -> DocumentPairs:
     name = "stdin" if path is None else str(path)
     parts = [_no_ids(), _no_ids()]
     for numbers, rows in _rows(path, name):
+        _take_header(numbers, rows)
         for line, row in zip(numbers, rows, strict=True):
             if len(row) < 2 or not all(row[:2]) or (as_matches and not all(row)):
                 raise FormatError(name, f"line {line}", "expected two ids, separated by a TAB")
@@ -83,15 +87,21 @@ def read_truth(path: Path) -> TruePairs:
     Takes the time and memory of read_pairs.
 
     Raises:
-        FormatError: for a line that is not a pair with a similarity from 0 to 1, a pair of a
-            document with itself, and a pair with two different similarities.
+        FormatError: for a header without a column of similarities, a line that is not a pair with a
+            similarity from 0 to 1, a pair of a document with itself, and a pair with two different
+            similarities.
         MrDedupError: if the file cannot be read.
     """
     name = str(path)
     firsts, seconds, lines = [_no_ids()], [_no_ids()], [np.empty(0, np.int64)]
     similarities = [np.empty(0, np.float64)]
+    column = 2
     for numbers, rows in _rows(path, name):
-        values = [_similarity(row, name, line) for line, row in zip(numbers, rows, strict=True)]
+        if header := _take_header(numbers, rows):
+            column = _similarity_column(header, name)
+        values = [
+            _similarity(row, column, name, line) for line, row in zip(numbers, rows, strict=True)
+        ]
         similarities.append(np.array(values, np.float64))
         lines.append(np.array(numbers, np.int64))
         firsts.append(_ids([row[0] for row in rows]))
@@ -104,7 +114,7 @@ def read_truth(path: Path) -> TruePairs:
 
 
 def _rows(path: Path | None, name: str) -> Iterator[tuple[list[int], list[list[str]]]]:
-    """Yield the numbers and fields of lines, a block at a time, without empty lines and header."""
+    """Yield the numbers and fields of lines, a block at a time, without empty lines."""
     compression = compression_by_suffix(path) if path else None
     with open_content(path, name, compression) as content:
         number = 1
@@ -113,11 +123,26 @@ def _rows(path: Path | None, name: str) -> Iterator[tuple[list[int], list[list[s
             if lines.content is None:
                 raise FormatError(name, f"line {number}", f"is longer than {MAX_LINE_BYTES} bytes")
             numbers = (lines.numbers + number).tolist()
-            rows = _fields(lines.content, lines, name, number)
-            if numbers[:1] == [1] and rows[0][:2] == _HEADER:
-                del numbers[0], rows[0]
-            yield numbers, rows
+            yield numbers, _fields(lines.content, lines, name, number)
             number += lines.line_count
+
+
+def _take_header(numbers: list[int], rows: list[list[str]]) -> list[str] | None:
+    """Remove the header from the lines of a block; return its fields, None if there is none."""
+    if numbers[:1] != [1] or rows[0][:2] != _HEADER:
+        return None
+    del numbers[0]
+    return rows.pop(0)
+
+
+def _similarity_column(header: list[str], name: str) -> int:
+    """Return the index of the column of similarities; raise FormatError if there is none."""
+    for column in SIMILARITY_COLUMNS:
+        if column in header:
+            return header.index(column)
+    others = ", ".join(header[2:])
+    reason = f"has no column jaccard{f', but {others}' if others else ''}"
+    raise FormatError(name, "line 1", reason)
 
 
 def _fields(content: bytes, lines: NonEmptyLines, name: str, number: int) -> list[list[str]]:
@@ -131,21 +156,21 @@ def _fields(content: bytes, lines: NonEmptyLines, name: str, number: int) -> lis
     return [content[start:end].decode().split("\t") for start, end in spans]
 
 
-def _similarity(row: list[str], name: str, line: int) -> float:
+def _similarity(row: list[str], column: int, name: str, line: int) -> float:
     """Return the similarity of a true pair; raise FormatError if the line is invalid."""
     location = f"line {line}"
-    if len(row) < 3 or not all(row[:2]):
+    if len(row) <= column or not all(row[:2]):
         raise FormatError(
             name, location, "expected two ids and their similarity, separated by TABs"
         )
     if row[0] == row[1]:
         raise FormatError(name, location, "pairs a document with itself")
     try:
-        value = float(row[2])
+        value = float(row[column])
     except ValueError:
         value = -1.0
     if not 0 <= value <= 1:
-        raise FormatError(name, location, f"{row[2]!r} is not a similarity from 0 to 1")
+        raise FormatError(name, location, f"{row[column]!r} is not a similarity from 0 to 1")
     return value
 
 

@@ -153,6 +153,10 @@ def test_options_are_those_of_the_command(command, options, without):
     assert set(options_of(parser_of(command))) - without == set(options.__annotations__)
 
 
+PAIR = pa.table({"id_a": ["a"], "id_b": ["b"]})
+EMPTY = {"id_a": ["a"], "id_b": pa.nulls(1, pa.string())}
+
+
 @pytest.mark.parametrize(
     ("call", "error", "reason"),
     [
@@ -161,6 +165,10 @@ def test_options_are_those_of_the_command(command, options, without):
         (lambda: mr_dedup.pairs("no.longs"), mr_dedup.MrDedupError, r"no\.longs: no such file"),
         (lambda: mr_dedup.evaluate(pa.table({"a": [1]}), "t.tsv"), ValueError,
          "found: has no column id_a, id_b"),
+        (lambda: mr_dedup.evaluate(PAIR, PAIR), ValueError, "^truth: has no column jaccard$"),
+        (lambda: mr_dedup.compare(["a", "b"], PAIR), ValueError, "^truth: has no column jaccard$"),
+        (lambda: mr_dedup.evaluate(PAIR, pa.table({**EMPTY, "jaccard": [0.5]})), ValueError,
+         "^truth: column id_b has nulls$"),
         (lambda: mr_dedup.evaluate(3, "t.tsv"), TypeError, "found: expected a table or a path"),
         (lambda: mr_dedup.evaluate("no.tsv", "no.tsv"), mr_dedup.MrDedupError, "cannot be read"),
     ],

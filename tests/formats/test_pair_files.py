@@ -75,6 +75,32 @@ def test_true_pairs(tmp_path):
     assert truth(written(tmp_path, "id_a\tid_b\tjaccard\n")) == []
 
 
+@pytest.mark.parametrize(
+    ("header", "expected"),
+    [
+        (["kind", "jaccard"], 0.25),
+        (["similarity", "jaccard"], 0.25),
+        (["similarity", "kind"], 0.5),
+        (["kind", "similarity"], 0.25),
+    ],
+)
+def test_the_header_names_the_column_of_similarities(tmp_path, header, expected):
+    lines = ["\t".join(["id_a", "id_b", *header]), "a\tb\t0.5\t0.25", ""]
+    assert truth(written(tmp_path, "\n".join(lines))) == [(("a", "b"), expected)]
+
+
+@pytest.mark.parametrize(
+    ("header", "reason"),
+    [("\tkind\tscore", "has no column jaccard, but kind, score"), ("", "has no column jaccard")],
+)
+def test_a_header_without_a_column_of_similarities_is_refused(tmp_path, header, reason):
+    path = written(tmp_path, f"id_a\tid_b{header}\na\tb\ttrunc\n")
+    assert pairs(path) == [("a", "b")]
+    with pytest.raises(FormatError) as error:
+        read_truth(path)
+    assert str(error.value) == f"{path}, line 1: {reason}"
+
+
 FAR = "".join(f"{n}\t{n}x\t0.5\n" for n in range(20_000))
 
 
