@@ -6,7 +6,7 @@ import itertools
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import msgspec
 import pyarrow as pa
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         | Iterable[os.PathLike[str]]
         | Iterable[str]
         | Iterable[Mapping[str, Any]]
+        | pa.Array
         | ArrowStream
     )
 
@@ -62,9 +63,11 @@ class Documents:
         self.called: dict[str, str] = {}
         if isinstance(source, str | os.PathLike):
             self.names = [os.fspath(source)]
-        elif (table := _arrow_stream(source)) is not None:
+        elif isinstance(opened := _opened(source), pa.ChunkedArray):
+            self.names = self._of_iterable(_texts(opened), folder)
+        elif opened is not None:
             self.in_memory = True
-            self.names = [str(_written_table(table, folder / _TABLE))]
+            self.names = [str(_written_table(opened, folder / _TABLE))]
             self.called = {self.names[0]: _TABLE}
         elif isinstance(source, Iterable) and not isinstance(source, bytes | Mapping):
             self.names = self._of_iterable(iter(source), folder)
@@ -74,15 +77,17 @@ class Documents:
             )
 
     def _of_iterable(self, elements: Iterator[Any], folder: Path) -> list[str]:
-        first = next(elements, None)
-        if first is None:
-            raise MrDedupError("source: there are no documents")
+        try:
+            first = next(elements)
+        except StopIteration:
+            raise MrDedupError("source: there are no documents") from None
         elements = itertools.chain([first], elements)
         if isinstance(first, os.PathLike):
             return [os.fspath(each) for each in elements]
         self.in_memory = True
-        if isinstance(first, str):
-            if is_uri(first) or (len(first) < 1024 and os.path.exists(first)):  # noqa: PTH110 (any text)
+        # a column may begin with a null, which is rejected as a record without a text
+        if isinstance(first, str) or first is None:
+            if first and (is_uri(first) or (len(first) < 1024 and os.path.exists(first))):  # noqa: PTH110 (any text)
                 raise ValueError(
                     f"source: {first!r} is the name of a file; pass pathlib.Path objects for files,"
                     " a single text for one file or directory"
@@ -99,25 +104,45 @@ class Documents:
         return [path]
 
 
-def _arrow_stream(source: Any) -> ArrowStream | None:
-    """Return a table, or a dataset of Hugging Face, as a stream; None for anything else."""
+def _opened(source: Any) -> pa.RecordBatchReader | pa.ChunkedArray | None:
+    """Return a table, or a dataset of Hugging Face, as a stream; None for what is neither.
+
+    A column, as a Series of pandas or polars or an array of Arrow, is returned as such.
+    """
+    if isinstance(source, pa.Array):
+        return pa.chunked_array([source])
     if hasattr(source, "__arrow_c_stream__"):
-        return cast("ArrowStream", source)
+        try:
+            return pa.RecordBatchReader.from_stream(source)
+        except pa.ArrowInvalid:
+            # the stream is not of records
+            return pa.chunked_array(source)
     if type(source).__module__.partition(".")[0] != "datasets":
         return None
     if isinstance(source, Mapping):
         raise TypeError(f"source: has the splits {', '.join(source)}; pass one of them")
+    if not hasattr(source, "with_format"):
+        # a column, which is iterable
+        return None
     tables = source.with_format("arrow").iter(batch_size=_DATASET_ROWS)
     first = next(tables, None)
     if first is None:
         raise MrDedupError("source: there are no documents")
     batches = (batch for table in itertools.chain([first], tables) for batch in table.to_batches())
-    return cast("ArrowStream", pa.RecordBatchReader.from_batches(first.schema, batches))
+    return pa.RecordBatchReader.from_batches(first.schema, batches)
 
 
-def _written_table(source: ArrowStream, path: Path) -> Path:
+def _texts(column: pa.ChunkedArray) -> Iterator[Any]:
+    """Return the texts of a column, None for nulls; TypeError for a column of another type."""
+    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    if not (pa.types.is_string(kind) or pa.types.is_large_string(kind) or kind == pa.string_view()):
+        raise TypeError(f"source: expected a column of texts, not of {column.type}")
+    return (text for chunk in column.chunks for text in chunk.to_pylist())
+
+
+def _written_table(source: pa.RecordBatchReader, path: Path) -> Path:
     """Write a stream of record batches to a Parquet file, in row groups of bounded size."""
-    with pa.RecordBatchReader.from_stream(source) as reader:
+    with source as reader:
         if not reader.schema.names:
             raise MrDedupError("source: the table has no columns")
         schema = pa.schema(

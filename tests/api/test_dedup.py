@@ -106,6 +106,33 @@ def test_texts_have_their_numbers_as_ids(documents):
         assert result.kept["text"].to_pylist() == [texts[number] for number in numbers]
 
 
+COLUMNS_OF_TEXTS = {
+    "pandas": pd.Series,
+    "pandas, categories": lambda texts: pd.Series(texts, dtype="category"),
+    "polars": pl.Series,
+    "arrow": pa.array,
+    "arrow, views": lambda texts: pa.array(texts, pa.string_view()),
+    "arrow, in chunks": lambda texts: pa.chunked_array([texts[:5], texts[5:]]),
+    "numpy": np.array,
+    "datasets": lambda texts: datasets.Dataset.from_dict({"body": texts})["body"],
+}
+
+
+@pytest.mark.parametrize("kind", COLUMNS_OF_TEXTS)
+def test_a_column_is_a_list_of_texts(kind, documents):
+    texts = [each["text"] for each in documents[:20]]
+    with mr_dedup.dedup(COLUMNS_OF_TEXTS[kind](texts)) as result, mr_dedup.dedup(texts) as listed:
+        assert result.decisions.select(COLUMNS).equals(listed.decisions.select(COLUMNS))
+        assert result.kept.equals(listed.kept)
+
+
+def test_nulls_of_a_column_are_rejected():
+    texts = [None, "one two three", None, *map(str, range(40))]
+    with mr_dedup.dedup(pd.Series(texts)) as result:
+        assert result.summary["rejected_records"] == 2
+        assert result.kept["id"].to_pylist()[0] == "1"
+
+
 def test_records_need_not_have_the_same_members():
     records = [
         {"id": "a", "text": "one two three four", "seen": np.int64(3)},
@@ -181,6 +208,8 @@ def test_misuse_is_one_line(documents, options, error, reason, capfd):
             "source: has the splits train; pass one of them",
         ),
         (3, TypeError, "expected a path, texts, records or a table, not int"),
+        (pd.Series([1, 2]), TypeError, "source: expected a column of texts, not of int64"),
+        (pl.Series([], dtype=pl.String), mr_dedup.MrDedupError, "source: there are no documents"),
         (b"pages", TypeError, "not bytes"),
         ({"text": "one"}, TypeError, "not dict"),
         ([3], TypeError, "expected texts, records or paths, not int"),
