@@ -87,7 +87,7 @@ def compare(
     """
     with tempfile.TemporaryDirectory(prefix="mr_dedup-") as name:
         folder = Path(name)
-        documents = Documents(source, folder)
+        documents = Documents(source, folder, options.get("id_field"))
         results = Path(out) if out is not None else folder / "out"
         given = {"truth": _file(truth, folder / "truth.tsv"), "out": str(results)}
         called = {**documents.called, str(folder / "truth.tsv"): "truth"}

@@ -15,7 +15,12 @@ import pyarrow.parquet as pq
 
 from mr_dedup.api.commands import call_command
 from mr_dedup.api.engines import runner_of
-from mr_dedup.api.options import FingerprintCommandOptions, PairsOptions, QueryOptions
+from mr_dedup.api.options import (
+    FingerprintCommandOptions,
+    PairsOptions,
+    QueryOptions,
+    ReadingOptions,
+)
 from mr_dedup.api.sources import Documents
 from mr_dedup.errors import MrDedupError
 from mr_dedup.formats.id_text import unescape_id, unescape_ids
@@ -54,7 +59,7 @@ def pairs(
         >>> pairs(np.array([5, 7, 1 << 40], np.uint64), k=1).to_pylist()
         [{'left': 5, 'right': 7, 'distance': 1}]
     """
-    with _source(source) as (documents, folder):
+    with _source(source, options) as (documents, folder):
         out = folder / "pairs.tsv"
         given = {"out": str(out), "runner": runner_of(engine)}
         call_command(
@@ -93,7 +98,10 @@ def query(
         >>> query(corpus, wanted, k=3).to_pylist()
         [{'query': 7, 'match': 5, 'distance': 1}]
     """
-    with _source(source) as (corpus, folder), _source(queries) as (wanted, _):
+    with (
+        _source(source, options) as (corpus, folder),
+        _source(queries, options) as (wanted, _),
+    ):
         out = folder / "found.tsv"
         if len(wanted.names) != 1:
             raise MrDedupError(f"queries: expected one file, got {len(wanted.names)}")
@@ -133,7 +141,7 @@ def fingerprint(
         >>> table["id"].to_pylist(), table["fingerprint"][0] == table["fingerprint"][2]
         (['0', '1', '2'], True)
     """
-    with _source(source) as (documents, folder):
+    with _source(source, options) as (documents, folder):
         out = folder / "fingerprints.parquet"
         call_command(
             "fingerprint", documents.names, FingerprintCommandOptions, options,
@@ -143,7 +151,7 @@ def fingerprint(
 
 
 @contextlib.contextmanager
-def _source(source: Any) -> Iterator[tuple[Documents, Path]]:
+def _source(source: Any, options: ReadingOptions) -> Iterator[tuple[Documents, Path]]:
     """Yield the files of documents or fingerprints, and a temporary directory."""
     with tempfile.TemporaryDirectory(prefix="mr_dedup-") as name:
         folder = Path(name)
@@ -155,7 +163,7 @@ def _source(source: Any) -> Iterator[tuple[Documents, Path]]:
             path = folder / "source.longs"
             path.write_bytes(source.astype(">u8").tobytes())
             source = path
-        yield Documents(source, folder), folder
+        yield Documents(source, folder, options.get("id_field")), folder
 
 
 def _document_pairs(path: Path) -> pa.Table:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
@@ -13,9 +13,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from mr_dedup.errors import MrDedupError
+from mr_dedup.formats.documents.options import ReadOptions
 from mr_dedup.storage.uris import is_uri
 
 if TYPE_CHECKING:
+    from mr_dedup.api.options import Texts
 
     class ArrowStream(Protocol):
         """A table of any library: pandas, polars, DuckDB, PyArrow, datasets."""
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
 _ROW_GROUP_BYTES = 32 << 20
 _ROW_GROUP_ROWS = 100_000
 _DATASET_ROWS = 1000
+_ID = "id"
 _TABLE, _LINES = "source.parquet", "source.jsonl"
 
 
@@ -49,10 +52,12 @@ class Documents:
         called: What messages call the written file, by its path.
     """
 
-    def __init__(self, source: Source, folder: Path) -> None:
+    def __init__(self, source: Source, folder: Path, id_field: Texts | None = None) -> None:
         """Write the documents of a source in memory to a file in ``folder``.
 
-        Reads a stream or an iterable once, in batches; at most some 32 MB are in memory.
+        Reads a stream or an iterable once, in batches; at most some 32 MB are in memory. Texts get
+        their number as ``id``, from 0; so do records, and rows of a table, if the first record, or
+        the table, has none of the fields ``id`` and ``url``, unless ``id_field`` names others.
 
         Raises:
             TypeError: A source of another type.
@@ -60,6 +65,7 @@ class Documents:
             MrDedupError: What cannot be written.
         """
         self.in_memory = False
+        self._may_number = id_field is None
         self.called: dict[str, str] = {}
         if isinstance(source, str | os.PathLike):
             self.names = [os.fspath(source)]
@@ -67,7 +73,7 @@ class Documents:
             self.names = self._of_iterable(_texts(opened), folder)
         elif opened is not None:
             self.in_memory = True
-            self.names = [str(_written_table(opened, folder / _TABLE))]
+            self.names = [str(_written_table(self._with_ids(opened), folder / _TABLE))]
             self.called = {self.names[0]: _TABLE}
         elif isinstance(source, Iterable) and not isinstance(source, bytes | Mapping):
             self.names = self._of_iterable(iter(source), folder)
@@ -93,15 +99,45 @@ class Documents:
                     " a single text for one file or directory"
                 )
             records: Iterator[Any] = (
-                {"id": str(number), "text": text} for number, text in enumerate(elements)
+                {_ID: str(number), "text": text} for number, text in enumerate(elements)
             )
         elif isinstance(first, Mapping):
-            records = elements
+            records = _numbered(elements) if self._lacks_ids(first) else elements
         else:
             raise TypeError(f"source: expected texts, records or paths, not {type(first).__name__}")
         path = str(_written_lines(records, folder / _LINES))
         self.called = {path: _LINES}
         return [path]
+
+    def _lacks_ids(self, names: Container[str]) -> bool:
+        """Return whether documents with these fields are numbered."""
+        return self._may_number and not any(name in names for name in ReadOptions.id_names)
+
+    def _with_ids(self, table: pa.RecordBatchReader) -> pa.RecordBatchReader:
+        """Return a table, with the numbers of rows as ``id`` if it has no ids."""
+        schema = table.schema
+        if not schema.names or not self._lacks_ids(schema.names):
+            return table
+        schema = schema.insert(0, pa.field(_ID, pa.large_string()))
+
+        def batches() -> Iterator[pa.RecordBatch]:
+            start = 0
+            with table:
+                for batch in table:
+                    ids = pa.array(map(str, range(start, start + len(batch))), pa.large_string())
+                    start += len(batch)
+                    yield pa.RecordBatch.from_arrays([ids, *batch.columns], schema=schema)
+
+        return pa.RecordBatchReader.from_batches(schema, batches())
+
+
+def _numbered(records: Iterator[Any]) -> Iterator[Any]:
+    """Yield records, those without an id with their number."""
+    for number, record in enumerate(records):
+        has_id = not isinstance(record, Mapping) or any(
+            record.get(name) not in (None, "") for name in ReadOptions.id_names
+        )
+        yield record if has_id else {**record, _ID: str(number)}
 
 
 def _opened(source: Any) -> pa.RecordBatchReader | pa.ChunkedArray | None:

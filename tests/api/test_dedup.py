@@ -133,6 +133,39 @@ def test_nulls_of_a_column_are_rejected():
         assert result.kept["id"].to_pylist()[0] == "1"
 
 
+WITHOUT_IDS = {
+    "pyarrow table": table_of,
+    "record batches": lambda documents: table_of(documents).to_reader(max_chunksize=7),
+    "pandas": pd.DataFrame,
+    "records": list,
+    "a generator": iter,
+}
+
+
+@pytest.mark.parametrize("kind", WITHOUT_IDS)
+def test_rows_without_ids_have_their_numbers(kind, documents):
+    texts = [each["text"] for each in documents]
+    bodies = [{"text": text, "size": len(text)} for text in texts]
+    with mr_dedup.dedup(WITHOUT_IDS[kind](bodies)) as result, mr_dedup.dedup(texts) as listed:
+        assert result.decisions.select(COLUMNS).equals(listed.decisions.select(COLUMNS))
+        kept = result.kept.to_pylist()
+        assert [row["id"] for row in kept] == listed.kept["id"].to_pylist()
+        assert all(bodies[int(row["id"])]["size"] == row["size"] for row in kept)
+
+
+def test_ids_of_rows_are_kept(documents):
+    table = table_of([{"url": f"u{row}", "text": "a text of words"} for row in range(3)])
+    assert mr_dedup.fingerprint(table)["id"].to_pylist() == ["u0", "u1", "u2"]
+    pages = table.rename_columns(["page", "text"])
+    assert mr_dedup.fingerprint(pages, id_field="page")["id"].to_pylist() == ["u0", "u1", "u2"]
+    records = [{"text": "a text"}, {"text": "another", "id": 0}, {"text": "more", "id": None}]
+    records += [{"text": "the last", "url": "x"}]
+    assert mr_dedup.fingerprint(records)["id"].to_pylist() == ["0", "0", "2", "x"]
+    assert mr_dedup.fingerprint(pages.to_pylist(), id_field=["page"])["id"].to_pylist() == [
+        "u0", "u1", "u2",
+    ]  # fmt: skip
+
+
 def test_records_need_not_have_the_same_members():
     records = [
         {"id": "a", "text": "one two three four", "seen": np.int64(3)},
