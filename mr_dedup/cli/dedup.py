@@ -35,6 +35,7 @@ from mr_dedup.cli.dedup_summary import (
 from mr_dedup.cli.document_arguments import (
     add_feature_arguments,
     add_reading_arguments,
+    read_options,
 )
 from mr_dedup.cli.document_inputs import DocumentInputs, prepare
 from mr_dedup.cli.method_arguments import (
@@ -58,6 +59,7 @@ if TYPE_CHECKING:
     from mr_dedup.engines.streaming import ClusterSettings
     from mr_dedup.pipeline.dedup_stages.contract import DedupOptions
     from mr_dedup.pipeline.result_folder import ResultFolder
+    from mr_dedup.pipeline.summary import StageSummary
 
 JOINS = ("auto", "memory", "tasks")
 
@@ -160,6 +162,7 @@ def _run_locked(
     started: float,
 ) -> int:
     from mr_dedup.cli.dedup_jobs import DocumentJobs
+    from mr_dedup.clusters.keep_policy import MissingFieldError
     from mr_dedup.engines import streaming
     from mr_dedup.pipeline.dedup import dedup
     from mr_dedup.pipeline.sharded.dedup import sharded_dedup
@@ -207,6 +210,10 @@ def _run_locked(
             # with what would read the records, it is another run
             folder.discard()
             raise
+        except MissingFieldError as error:
+            # the same
+            folder.discard()
+            raise MrDedupError(f"--keep: {error}{_fields_that_exist(arguments, work)}") from error
         except BaseException:
             print_message(unfinished)
             raise
@@ -218,8 +225,29 @@ def _run_locked(
     folder.publish()
     seconds = time.perf_counter() - started
     print_message(*summary_lines(summary, work, options, folder.name, seconds))
+    _warn_of_missing_ids(arguments, summary)
     check_result_rejected(arguments, folder)
     return 0
+
+
+def _fields_that_exist(arguments: argparse.Namespace, work: DocumentInputs) -> str:
+    """Return the fields of the first document, as the end of a message; "" if they are unknown."""
+    from mr_dedup.formats.documents.field_names import field_names
+    from mr_dedup.formats.documents.files import DocumentFile
+    from mr_dedup.formats.documents.rejects import listed_names
+
+    names: list[str] = []
+    if work.paths:
+        with contextlib.suppress(MrDedupError):
+            file = DocumentFile.detect(work.paths[0], format=arguments.format)
+            names = field_names(file, read_options(arguments))
+    return f"; the first has {listed_names(names)}" if names else ""
+
+
+def _warn_of_missing_ids(arguments: argparse.Namespace, summary: StageSummary) -> None:
+    if summary.get("documents_without_id") == summary["documents_read"] > 0:
+        fields = " or ".join(arguments.id_field)
+        print_warning(f"no record has the field {fields}; ids are positions")
 
 
 def _result_folder(arguments: argparse.Namespace) -> ResultFolder:

@@ -10,6 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from mr_dedup.clusters.documents import ClusteredDocuments
+from mr_dedup.errors import MrDedupError
 
 _UP, _DOWN = "ascending", "descending"
 
@@ -21,6 +22,14 @@ _TIMES = ("newest", "oldest")
 
 KINDS = ("first", "longest", "shortest", *_READ, "prefer")
 """The kinds of preferences."""
+
+
+class MissingFieldError(MrDedupError):
+    """A policy that needs a field which no document has: ``field``."""
+
+    def __init__(self, field: str) -> None:
+        self.field = field
+        super().__init__(f"no document has the field {field}, which decides what is kept")
 
 
 @dataclass(frozen=True)

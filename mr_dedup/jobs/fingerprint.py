@@ -6,14 +6,16 @@ of the documents.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
 
+from mr_dedup.clusters.keep_policy import MissingFieldError
 from mr_dedup.features.options import FeatureOptions
 from mr_dedup.fingerprints.simhash import Fingerprints, simhash
 from mr_dedup.formats.documents.batch import DocumentBatch
+from mr_dedup.formats.documents.options import ReadOptions
 from mr_dedup.jobs.cached_documents import has_offsets, put_offsets, put_sets
 from mr_dedup.jobs.contract import Counters, Keyed, TaskInput
 from mr_dedup.jobs.document_job import DocumentJob
@@ -30,6 +32,12 @@ COLUMNS = ("id", "fingerprint", "length", "file", "position", "chunk")
 """The columns of rows of documents, before the fields that are kept."""
 
 
+WITHOUT_FIELD = "documents_without_field_"
+"""The prefix of counters of documents without one of the ``keep_fields``; its number follows."""
+
+WITHOUT_ID = "documents_without_id"
+"""The counter of records without the fields that are to be their ids, unless these are default."""
+
 TOO_MANY_SUBSETS = "too_many_subsets_"
 """The prefix of counters of documents that a method has too many keys of; its number follows."""
 
@@ -45,7 +53,8 @@ class FingerprintJob(DocumentJob, frozen=True, kw_only=True):
         keyword_idf: The file of document frequencies by which keywords are weighted.
         cached_sets: Where a process runs several jobs: the shingles by which the next one compares
             texts, whose sets are cached.
-        cached_fields: The fields that the next one looks at.
+        keep_fields: The fields by which a later job chooses what is kept, which are cached as
+            well; documents without them are counted.
     """
 
     side_files = ("idf", "keyword_idf")
@@ -56,7 +65,7 @@ class FingerprintJob(DocumentJob, frozen=True, kw_only=True):
     methods: tuple[str, ...] = ()
     keyword_idf: str | None = None
     cached_sets: FeatureOptions | None = None
-    cached_fields: tuple[str, ...] = ()
+    keep_fields: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         """Check the options."""
@@ -75,12 +84,12 @@ class FingerprintJob(DocumentJob, frozen=True, kw_only=True):
         """Yield rows of the documents of one chunk, under its number, and its rejects."""
         methods = self.signature_methods()
         sign = self._signing(part.cache)
-        cached_fields = self.cached_fields if part.cache is not None else ()
-        fields = tuple(dict.fromkeys((*self.fields, *cached_fields)))
+        fields = tuple(dict.fromkeys((*self.fields, *self.keep_fields)))
         with self.reading_of(part, counters, fields=fields) as reading:
             number = reading.chunk.number
             by_offsets = has_offsets(reading.chunk)
             for batch in reading.batches():
+                self._count_missing(batch, counters)
                 fingerprints, signatures, sets = sign(batch.texts)
                 if sets is not None and part.cache is not None:
                     put_sets(part.cache, number, batch, sets)
@@ -97,6 +106,14 @@ class FingerprintJob(DocumentJob, frozen=True, kw_only=True):
                 # each chunk has a shard
                 yield number, NO_REJECTS
 
+    def _count_missing(self, batch: DocumentBatch, counters: Counters) -> None:
+        """Count the documents without each of the ``keep_fields``, and without an id."""
+        for number, name in enumerate(self.keep_fields):
+            assert batch.fields is not None
+            counters[f"{WITHOUT_FIELD}{number}"] += batch.fields[name].null_count
+        if self.reading.id_names != ReadOptions.id_names:
+            counters[WITHOUT_ID] += ids_from_positions(batch)
+
     def _signing(self, cache: Cache | None) -> Signing:
         """Return a function from texts to fingerprints, signatures and sets of shingles."""
         frequencies = read_frequencies(self.idf, self.features)
@@ -105,6 +122,28 @@ class FingerprintJob(DocumentJob, frozen=True, kw_only=True):
         if methods or sets is not None:
             return signing(self.features, frequencies, methods, sets)
         return lambda texts: (simhash(texts, self.features, frequencies), {}, None)
+
+
+def refuse_missing_fields(
+    names: Sequence[str], counters: Mapping[str, int], documents: int
+) -> None:
+    """Raise MissingFieldError if none of so many documents has one of the ``keep_fields``.
+
+    Not if the counters of the job are unknown, as those of a cluster whose logs are not read.
+    """
+    for number, name in enumerate(names):
+        if documents and counters.get(f"{WITHOUT_FIELD}{number}") == documents:
+            raise MissingFieldError(name)
+
+
+def ids_from_positions(batch: DocumentBatch) -> int:
+    """Return how many documents have no id but the ``FILE:OFFSET`` that readers make."""
+    import pyarrow.compute as pc
+
+    files = batch.files.cast(pa.large_string())
+    offsets = pa.array(batch.offsets).cast(pa.large_string())
+    made = pc.binary_join_element_wise(files, offsets, pa.scalar(":", pa.large_string()))
+    return pc.sum(pc.equal(made, batch.ids)).as_py() or 0
 
 
 def _count_many_keys(

@@ -21,12 +21,16 @@ Results of version 1 do not have a version in their summaries.
 
 
 class ReadingSummary(TypedDict):
-    """What was read."""
+    """What was read.
+
+    ``documents_without_id`` only if there are any, and the fields of ids are not the default ones.
+    """
 
     documents_read: int
     rejected_records: int
     incomplete_files: int
     skipped_records: dict[SkipReason, int]
+    documents_without_id: NotRequired[int]
 
 
 class FingerprintSummary(TypedDict):

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from mr_dedup.cli import dedup as command
 from mr_dedup.cli.main import main
 from mr_dedup.engines.streaming import RUNNERS
 from mr_dedup.features.options import FeatureOptions
@@ -215,6 +216,8 @@ def test_kept_documents_are_chosen_by_policy(tmp_path, capfd, runner, policies, 
     for document in documents:
         # a field that only a policy reads
         document |= dict.fromkeys(("length", "chunk", "file", "position"), document["score"])
+    # fields of one document, which are no numbers
+    documents[-1] |= dict.fromkeys(("none", "fingerprint"), "no number")
     path = write_jsonl(tmp_path / "docs.jsonl", documents)
     keep = [f"--keep={policy}" for policy in policies]
     done(capfd, path, "-o", tmp_path / "out", "-r", runner, *keep)
@@ -358,6 +361,7 @@ STAGES = ["fingerprint", "cluster", "resolve", "keep"]
 KILLED = """
 import os, signal, sys
 
+from mr_dedup.cli import dedup as command
 from mr_dedup.cli.main import main
 from mr_dedup.pipeline.stages import Stages
 from mr_dedup.engines.streaming import local
@@ -721,3 +725,43 @@ def test_an_amount_of_memory_that_no_runner_uses_is_refused(tmp_path, capfd, run
     )
     assert status == 2
     assert f"--memory: not used by -r {runner}" in capfd.readouterr().err
+
+
+@by_turns(("sharded",), [False, False, True, True], ["memory", "local", "memory", "local"])
+def test_a_field_of_a_policy_that_no_document_has_is_refused(
+    tmp_path, capfd, monkeypatch, runner, sharded
+):
+    monkeypatch.setattr(command, "is_sharded", lambda _: sharded)
+    documents = [{"id": "a", "text": "one two"}, {"id": "b", "text": "three", "date": "2024"}]
+    path = write_jsonl(tmp_path / "docs.jsonl", documents)
+    out = tmp_path / "out"
+    found = mistake(capfd, path, "-o", out, "-r", runner, "--keep", "newest:dtae")
+    assert found == (
+        "mr-dedup: error: --keep: no document has the field dtae, which decides what is kept; "
+        "the first has id, text"
+    )
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["docs.jsonl"]
+    # that some lack it is no error
+    done(capfd, path, "-o", out, "-r", runner, "--keep", "newest:date")
+
+
+def test_the_fields_of_parquet_are_named(tmp_path, capfd):
+    path = tmp_path / "docs.parquet"
+    pq.write_table(pa.table({"id": ["a"], "text": ["one two"], "day": ["2024"]}), path)
+    found = mistake(capfd, path, "-o", tmp_path / "out", "--keep", "prefer:lang=en")
+    assert found.endswith("no document has the field lang, which decides what is kept; "
+                          "the first has id, text, day")  # fmt: skip
+
+
+@by_turns(("sharded",), [False, False, True], ["memory", "local", "memory"])
+def test_ids_that_no_record_has_are_warned_of(tmp_path, capfd, monkeypatch, runner, sharded):
+    monkeypatch.setattr(command, "is_sharded", lambda _: sharded)
+    documents = [{"id": "a", "text": "one two"}, {"id": "b", "text": "three", "key": "c"}]
+    path = write_jsonl(tmp_path / "docs.jsonl", documents)
+    warning = "mr-dedup: warning: no record has the field nope; ids are positions"
+    options = ("-r", runner, "--overwrite")
+    messages = done(capfd, path, "-o", tmp_path / "out", *options, "--id-field", "nope")
+    assert warning in messages.splitlines()
+    for field in ("id", "key"):
+        messages = done(capfd, path, "-o", tmp_path / "out", *options, "--id-field", field)
+        assert "warning" not in messages

@@ -13,7 +13,7 @@ from mr_dedup.clusters.keep_policy import KeepPolicy
 from mr_dedup.files.outputs import whole_file
 from mr_dedup.formats.documents.rejects import ReadCounts
 from mr_dedup.formats.parts import LineParts
-from mr_dedup.jobs.fingerprint import FingerprintJob
+from mr_dedup.jobs.fingerprint import WITHOUT_ID, FingerprintJob, refuse_missing_fields
 from mr_dedup.jobs.reading import is_rejects, reject_lines, skipped_records
 from mr_dedup.jobs.resolve import EARLIER
 from mr_dedup.pipeline.dedup_stages.contract import Completed, DedupOptions, RunJob
@@ -29,7 +29,8 @@ def fingerprint_documents(folder: Path, options: DedupOptions, run_job: RunJob) 
     """Write ROWS, REJECTS and, if there are methods by keys, SIGNATURES.
 
     There are no REJECTS if every record was read. The rows of earlier results precede those of the
-    documents. Counts are a ReadingSummary. Raises NothingReadError if all records were rejected.
+    documents. Counts are a ReadingSummary. Raises NothingReadError if all records were rejected,
+    MissingFieldError if no document has a field that decides what is kept.
     """
     schema = rows_schema(options.share_by)
     job = FingerprintJob(
@@ -38,7 +39,7 @@ def fingerprint_documents(folder: Path, options: DedupOptions, run_job: RunJob) 
         methods=tuple(method.name for method in options.methods),
         keyword_idf=options.keyword_idf,
         cached_sets=None if options.verify is None else options.compared_by,
-        cached_fields=tuple(KeepPolicy.parse(options.keep).fields) if options.keep else (),
+        keep_fields=KeepPolicy.parse(options.keep).fields if options.keep else (),
     )
     counts = ReadCounts()
     with (
@@ -71,6 +72,7 @@ def fingerprint_documents(folder: Path, options: DedupOptions, run_job: RunJob) 
             writer.write_table(pa.Table.from_arrays([chunk, *columns], schema=schema))
             write_signatures(table)
     counts.require_documents()
+    refuse_missing_fields(job.keep_fields, output.counters, counts.documents)
     read: ReadingSummary = {
         "documents_read": counts.documents,
         "rejected_records": counts.rejected,
@@ -78,6 +80,8 @@ def fingerprint_documents(folder: Path, options: DedupOptions, run_job: RunJob) 
         # none, if the logs of a cluster are not read
         "skipped_records": skipped_records(output.counters),
     }
+    if output.counters.get(WITHOUT_ID):
+        read["documents_without_id"] = output.counters[WITHOUT_ID]
     signatures = [SIGNATURES] if options.methods else []
     return Completed([ROWS, *files_in(REJECTS, rejects.names), *signatures], read)
 

@@ -27,7 +27,12 @@ from mr_dedup.formats.shards import Shard, write_shard
 from mr_dedup.jobs.attach import LARGE, AttachJob
 from mr_dedup.jobs.cluster_parts import CLUSTERS, ClusterPartsJob, write_clusters
 from mr_dedup.jobs.earlier_chunks import EarlierReading
-from mr_dedup.jobs.fingerprint import TOO_MANY_SUBSETS, FingerprintJob
+from mr_dedup.jobs.fingerprint import (
+    TOO_MANY_SUBSETS,
+    WITHOUT_ID,
+    FingerprintJob,
+    refuse_missing_fields,
+)
 from mr_dedup.jobs.keep_shards import KeepShardsJob
 from mr_dedup.jobs.kept_documents import kept_names
 from mr_dedup.jobs.order_decisions import OrderDecisionsJob
@@ -106,7 +111,8 @@ class Plan:
 def fingerprint(plan: Plan) -> tuple[Left, Mapping[str, Any]]:
     """Leave the rows of all documents; return them, and a ReadingSummary.
 
-    Raises NothingReadError if all records were rejected.
+    Raises NothingReadError if all records were rejected, MissingFieldError if no document has a
+    field that decides what is kept.
     """
     run, options = plan.run, plan.options
     earlier = list(_earlier_rows(run, options))
@@ -116,19 +122,22 @@ def fingerprint(plan: Plan) -> tuple[Left, Mapping[str, Any]]:
         methods=tuple(method.name for method in options.methods),
         keyword_idf=options.keyword_idf,
         cached_sets=None if options.verify is None else options.compared_by,
-        cached_fields=tuple(KeepPolicy.parse(options.keep).fields) if options.keep else (),
+        keep_fields=KeepPolicy.parse(options.keep).fields if options.keep else (),
     )
     left, _ = run.over_documents(job, "fingerprint", run.chunks, "rows")
     counters = left.counters
     documents, rejected = counters.get(DOCUMENTS, 0), counters.get(REJECTED, 0)
     if rejected and not documents:
         _refuse_nothing_read(left, rejected)
+    refuse_missing_fields(job.keep_fields, counters, documents)
     read = {
         "documents_read": documents,
         "rejected_records": rejected,
         "incomplete_files": counters.get(INCOMPLETE, 0),
         "skipped_records": skipped_records(counters),
     }
+    if counters.get(WITHOUT_ID):
+        read["documents_without_id"] = counters[WITHOUT_ID]
     return Left(left.folder, [*earlier, *left.shards], counters), read
 
 
