@@ -9,22 +9,20 @@ import shutil
 import tempfile
 import weakref
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from mr_dedup.api.commands import call_command
 from mr_dedup.api.engines import runner_of
 from mr_dedup.api.options import DedupOptions
-from mr_dedup.api.result_files import damage_reported, files_of
 from mr_dedup.api.sources import Documents
 from mr_dedup.clusters.decisions import Reason
 from mr_dedup.errors import MrDedupError
-from mr_dedup.formats.parts import file_batches
 from mr_dedup.formats.tables import read_table
+from mr_dedup.pipeline.decision import Decision, batches_of, decisions_on
+from mr_dedup.pipeline.result_files import damage_reported, files_of
 from mr_dedup.storage.uris import is_uri
 
 if TYPE_CHECKING:
@@ -91,63 +89,6 @@ def dedup(
             shutil.rmtree(temporary, ignore_errors=True)
         raise
     return DedupResult(out, temporary)
-
-
-@dataclass(frozen=True)
-class Decision:
-    """Why one document was kept or dropped.
-
-    Attributes:
-        id: Of the document; None if it has none.
-        file: The file that it was read from.
-        position: Its offset there in bytes, or its row.
-        reason: ``unclustered``, ``first_of_cluster``, ``dissimilar``, ``near_duplicate``,
-            ``exact_duplicate`` or ``same_cluster``; docs/formats.md explains them.
-        kept_id: The kept document that it duplicates; its own if it is kept.
-        similarity: Of the two texts, None if they were not compared.
-        cluster_documents: The documents of its cluster; 1 if it has none.
-        kept_file: The file of the kept document that it duplicates.
-        kept_position: Its offset there in bytes, or its row.
-        earlier_result: The result of an earlier run that kept it; None if this run did.
-    """
-
-    id: str | None
-    file: str
-    position: int
-    reason: str
-    kept_id: str | None
-    similarity: float | None
-    cluster_documents: int
-    kept_file: str | None = None
-    kept_position: int | None = None
-    earlier_result: str | None = None
-
-    @property
-    def is_kept(self) -> bool:
-        """Whether the document was kept."""
-        return Reason[self.reason.upper()].is_kept
-
-    def __str__(self) -> str:
-        similarity = "" if self.similarity is None else f" (similarity {self.similarity:.2f})"
-        kept = _name(self.kept_id, self.kept_file, self.kept_position)
-        if self.earlier_result is not None:
-            kept += f", which {self.earlier_result} kept"
-        said = {
-            "unclustered": "kept, no other document is a candidate",
-            "first_of_cluster": "kept, the first of its cluster in the order of the policy",
-            "dissimilar": "kept, not similar enough to a kept document of its cluster",
-            "near_duplicate": f"dropped, a near-duplicate of {kept}{similarity}",
-            "exact_duplicate": f"dropped, an exact duplicate of {kept}",
-            "same_cluster": f"dropped, in one cluster with {kept}",
-        }[self.reason]
-        count = self.cluster_documents
-        cluster = f"; {count:,} documents in its cluster" if count > 1 else ""
-        return f"{_name(self.id, self.file, self.position)}: {said}{cluster}"
-
-
-def _name(id: str | None, file: str | None, position: int | None) -> str:
-    """Return the id of a document, or where it is if it has none."""
-    return id if id is not None else f"{file}, {position}"
 
 
 class Report:
@@ -224,9 +165,7 @@ class DedupResult:
 
     def batches(self, name: str) -> Iterator[pa.RecordBatch]:
         """Yield the rows of ``"kept"``, ``"decisions"`` or ``"clusters"``, some thousand a time."""
-        for called, path in self._files.parts(self._dataset(name)):
-            with damage_reported(called):
-                yield from file_batches(path)
+        yield from batches_of(self._files, self._dataset(name))
 
     def report(self) -> Report:
         """Return the report, which shows itself in a notebook."""
@@ -235,29 +174,13 @@ class DedupResult:
     def why(self, id: str) -> Decision:
         """Return the decision on a document; of several with that id, on the first.
 
-        Reads decisions up to it, and clusters.
+        Reads decisions up to it, and clusters; of a dissimilar document all decisions, and the
+        texts of up to a hundred kept documents of its cluster, for the most similar one.
 
         Raises:
             KeyError: No document has that id.
         """
-        for batch in self.batches("decisions"):
-            rows = batch.filter(pc.equal(batch["id"], id))
-            if rows.num_rows:
-                return self._decision(rows.slice(0, 1).to_pylist()[0])
-        raise KeyError(id)
-
-    def _decision(self, row: dict[str, Any]) -> Decision:
-        documents = 1
-        if row["cluster"] is not None:
-            for batch in self.batches("clusters"):
-                found = batch.filter(pc.equal(batch["cluster"], row["cluster"]))
-                if found.num_rows:
-                    documents = found["documents"][0].as_py()
-        return Decision(
-            row["id"], row["file"], row["position"], row["reason"], row["kept_id"],
-            row["similarity"], documents, row["kept_file"], row["kept_position"],
-            row["earlier_result"],
-        )  # fmt: skip
+        return next(decisions_on(self._files, [id]))
 
     def _dataset(self, name: str) -> str:
         """Return the directory of a table; MrDedupError for kept documents of other formats."""

@@ -91,6 +91,7 @@ def _write_summary(
         **summary,
         "files_read": files,
         "shingles": options.shingles,
+        "verify": options.verify,
     }
     with whole_file(result / SUMMARY, overwrite=True) as file:
         file.write(json.dumps(run | msgspec.to_builtins(later), indent=1).encode() + b"\n")

@@ -366,8 +366,13 @@ def _files_of(fingerprints: Path) -> Iterator[tuple[str, int]]:
     # by where they begin, whatever order the dictionary has
     starts = np.flatnonzero(np.append(True, numbers[1:] != numbers[:-1]))
     for number in numbers[starts].tolist():
-        file = PurePosixPath(names[number])
-        if file.is_absolute() or ".." in file.parts:
-            reason = f"names a file that is not below {DOCUMENTS}: {file}"
-            raise FormatError(fingerprints, None, reason)
+        require_below(names[number], fingerprints)
         yield names[number], int(counts[number])
+
+
+def require_below(name: str, fingerprints: Path | str) -> None:
+    """Raise FormatError if a file that ``fingerprints`` name is not below documents/."""
+    file = PurePosixPath(name)
+    if file.is_absolute() or ".." in file.parts:
+        reason = f"names a file that is not below {DOCUMENTS}: {file}"
+        raise FormatError(fingerprints, None, reason)

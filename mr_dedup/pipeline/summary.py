@@ -78,6 +78,7 @@ class RunSummary(StageSummary):
 
     files_read: int
     shingles: str
+    verify: float | None
 
 
 class Reading(msgspec.Struct, frozen=True):

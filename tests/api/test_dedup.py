@@ -396,3 +396,39 @@ def test_children_and_threads_may_call_it():
     assert len(counts) == 6, done.stderr
     assert len(set(counts)) == 1
     assert int(counts[0]) > 0
+
+
+@pytest.mark.parametrize("documents", ["same", "jsonl", "parquet"])
+def test_why_names_the_most_similar_kept_document(tmp_path, documents):
+    words = [f"word{number}" for number in range(40)]
+    texts = {
+        "a": words,
+        # 28 and 38 of 48 shingles
+        "b": [*words[:30], *(f"other{number}" for number in range(10))],
+        "c": [*words, "more"],
+        "d": [*words[:35], *(f"third{number}" for number in range(5))],
+        "e": ["nothing", "of", "this"],
+    }
+    files = [tmp_path / "one.jsonl", tmp_path / "two.jsonl"]
+    for file, ids in zip(files, ("eba", "cd"), strict=True):
+        lines = [json.dumps({"id": id, "text": " ".join(texts[id])}) for id in ids]
+        file.write_text("\n".join(lines) + "\n")
+    out = tmp_path / "out"
+    method = "minhash:bands=60,rows=1"
+    result = mr_dedup.dedup(files, out, method=method, documents=documents, keep="longest")
+    decision = result.why("b")
+    assert decision.reason == "dissimilar"
+    assert (decision.most_similar_id, decision.min_similarity) == ("d", 0.8)
+    similarity = 28 / (38 + 38 - 28)
+    assert decision.highest_similarity == pytest.approx(similarity)
+    assert str(decision) == (
+        "b: kept, not similar enough to a kept document of its cluster; "
+        f"most similar kept document: d (similarity {similarity:.2f}, below 0.8); "
+        "4 documents in its cluster"
+    )
+    # what was decided is known without the texts
+    for path in (out / "documents").iterdir():
+        path.unlink()
+    assert str(result.why("b")) == (
+        "b: kept, not similar enough to a kept document of its cluster; 4 documents in its cluster"
+    )

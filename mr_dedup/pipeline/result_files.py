@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Protocol
 
@@ -12,7 +13,7 @@ import pyarrow as pa
 from mr_dedup.errors import FormatError
 from mr_dedup.files.inputs import local_path
 from mr_dedup.formats.parts import part_files, require_all_parts
-from mr_dedup.storage.listing import files_below, list_files
+from mr_dedup.storage.listing import file_info, files_below, list_files
 from mr_dedup.storage.scratch import ScratchSettings, Wanted
 from mr_dedup.storage.uris import file_name, is_uri, joined, without_secrets
 from mr_dedup.storage.writing import read_small
@@ -40,6 +41,10 @@ class ResultFiles(Protocol):
         """
         ...
 
+    def file(self, name: str) -> AbstractContextManager[Path]:
+        """Return the path of one file, valid within the block."""
+        ...
+
 
 class LocalFiles:
     """Those of a directory."""
@@ -64,6 +69,10 @@ class LocalFiles:
         for path in part_files(self._folder / dataset):
             yield str(path), path
 
+    def file(self, name: str) -> AbstractContextManager[Path]:
+        """See ResultFiles.file."""
+        return contextlib.nullcontext(self._folder / name)
+
 
 class RemoteFiles:
     """Those of a directory of a store.
@@ -72,8 +81,9 @@ class RemoteFiles:
     when its rows are read, and removed with the next one: one part is on this machine at a time.
     """
 
-    def __init__(self, uri: str) -> None:
+    def __init__(self, uri: str, scratch: ScratchSettings) -> None:
         self._uri = uri
+        self._scratch = scratch
 
     def content(self, name: str) -> bytes:
         """See ResultFiles.content."""
@@ -91,15 +101,27 @@ class RemoteFiles:
         """See ResultFiles.parts."""
         files = list_files([joined(self._uri, dataset)])
         require_all_parts(self.name_of(dataset), [file_name(file.uri) for file in files])
-        with ScratchSettings().opened() as scratch:
+        with self._scratch.opened() as scratch:
             for file in files:
                 with scratch().copies([Wanted(file)], is_kept=False) as [path]:
                     yield without_secrets(file.uri), path
 
+    @contextlib.contextmanager
+    def file(self, name: str) -> Iterator[Path]:
+        """See ResultFiles.file."""
+        found = file_info(joined(self._uri, name))
+        with (
+            self._scratch.opened() as scratch,
+            scratch().copies([Wanted(found)], is_kept=False) as [path],
+        ):
+            yield path
 
-def files_of(folder: str) -> ResultFiles:
-    """Return the files of the result in a directory, or at a URI."""
-    return RemoteFiles(folder) if is_uri(folder) else LocalFiles(local_path(folder))
+
+def files_of(folder: str, scratch: ScratchSettings | None = None) -> ResultFiles:
+    """Return the files of the result in a directory, or at a URI: copies of them in ``scratch``."""
+    if is_uri(folder):
+        return RemoteFiles(folder, scratch or ScratchSettings())
+    return LocalFiles(local_path(folder))
 
 
 @contextlib.contextmanager
