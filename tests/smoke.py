@@ -118,6 +118,7 @@ def documents(folder: Path) -> None:
 
     kept = folder / "kept"
     mr_dedup("dedup", path, "-o", kept)
+    assert mr_dedup("why", kept, originals[0]).startswith(f"{originals[0]}: kept, ")
     lines = "".join(each.read_text() for each in (kept / "documents").rglob("*.jsonl"))
     assert [json.loads(line)["id"] for line in lines.splitlines()] == originals
 

@@ -1,0 +1,34 @@
+"""Print why documents were kept or dropped by mr-dedup dedup, a sentence each.
+
+OUT is the result of a run, a directory or a URI. Of a document that was dropped, the sentence names
+the kept document that it duplicates, and how similar their texts are; of one that was kept though
+it shares a cluster with others, the most similar of up to 100 of these that were kept as well.
+"""
+
+from __future__ import annotations
+
+import argparse
+
+from mr_dedup.cli.streams import printable
+from mr_dedup.errors import MrDedupError
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments to ``parser``."""
+    add = parser.add_argument
+    add("result", metavar="OUT", help="the result of mr-dedup dedup")
+    add("ids", nargs="+", metavar="ID", help="the id of a document; of several, the first")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the command; return its exit code."""
+    from mr_dedup.pipeline.decision import decisions_on
+    from mr_dedup.pipeline.result_files import files_of
+
+    files = files_of(arguments.result, arguments.scratch_settings)
+    try:
+        for decision in decisions_on(files, arguments.ids):
+            print(printable(str(decision)))
+    except KeyError as error:
+        raise MrDedupError(f"{arguments.result}: has no document {error.args[0]}") from error
+    return 0
