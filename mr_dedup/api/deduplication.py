@@ -50,7 +50,7 @@ def dedup(
             with such columns. What is not files is written to a temporary one first.
         out: The directory or URI of the result. By default it is temporary, and removed with the
             returned object; documents are then kept as Parquet.
-        engine: ``"memory"``, ``"local"``, ``"inline"``, ``"hadoop"``, ``"emr"`` or ``"spark"``, or
+        engine: ``"auto"``, which is ``"memory"``, ``"local"``, ``"inline"``, ``"hadoop"``, ``"emr"`` or ``"spark"``, or
             a SparkSession, which is used if it is the active one.
         **options: Those of the command, with ``_`` for ``-``: ``method``, ``verify``, ``keep``,
             ``against`` and others.
@@ -77,7 +77,7 @@ def dedup(
         out = temporary / "result"
     try:
         with tempfile.TemporaryDirectory(prefix="mr_dedup-source-") as folder:
-            documents = Documents(source, Path(folder))
+            documents = Documents(source, Path(folder), options.get("id_field"))
             if documents.in_memory or temporary is not None:
                 options.setdefault("documents", "parquet")
             call_command(
@@ -139,7 +139,7 @@ class DedupResult:
 
     @property
     def summary(self) -> dict[str, Any]:
-        """Counts and options: ``documents_read``, ``documents_kept``, ``reasons`` and others."""
+        """Counts and options, such as ``documents_read``, ``documents_kept`` and ``reasons``."""
         loaded: dict[str, Any] = json.loads(self._files.content("summary.json"))
         return loaded
 
@@ -150,17 +150,17 @@ class DedupResult:
 
     @property
     def kept_files(self) -> list[Path] | list[str]:
-        """The files of kept documents: paths, of a result in a store URIs."""
+        """The files of kept documents, as paths, of a result in a store as URIs."""
         return self._files.below("documents")
 
     @property
     def decisions(self) -> pa.Table:
-        """A row a document: whether it was kept, why, and what it duplicates."""
+        """A row for each document, with whether it was kept, why, and what it duplicates."""
         return self._table("decisions")
 
     @property
     def clusters(self) -> pa.Table:
-        """A row a cluster: its documents, and how many of them were kept."""
+        """A row for each cluster, with its documents, and how many of them were kept."""
         return self._table("clusters")
 
     def batches(self, name: str) -> Iterator[pa.RecordBatch]:
