@@ -283,7 +283,7 @@ class ResolveShardsJob(ResolveJob, frozen=True, kw_only=True):
         rows = rows[np.argsort(inverse[rows], kind="stable")]
         begins = np.searchsorted(inverse[rows], listed)
         members = np.split(rows, begins)[1:]
-        examples = [_first_ids(decided, rows) for rows in members]
+        firsts = [_first_documents(decided, rows) for rows in members]
         similarities = decided["similarity"].fill_null(np.inf).to_numpy()
         lowest = np.array([similarities[rows].min() for rows in members], np.float64)
         described = {
@@ -292,7 +292,12 @@ class ResolveShardsJob(ResolveJob, frozen=True, kw_only=True):
             "documents": documents[listed],
             "documents_kept": documents_kept[listed],
             "similarity": pa.array(lowest, mask=np.isinf(lowest)),
-            "examples": pa.array(examples, pa.list_(pa.large_string())),
+            "examples": pa.array(
+                [table["id"].to_pylist() for table in firsts], pa.list_(pa.large_string())
+            ),
+            "reasons": pa.array(
+                [table["reason"].to_pylist() for table in firsts], pa.list_(pa.int64())
+            ),
         }
         yield pa.table(described)
 
@@ -303,12 +308,11 @@ def _powers(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
     return found
 
 
-def _first_ids(decided: pa.Table, rows: NDArray[np.int64]) -> list[str]:
-    """Return the ids of the first documents among some."""
-    some = decided.select(["chunk", "row", "id"]).take(pa.array(rows))
+def _first_documents(decided: pa.Table, rows: NDArray[np.int64]) -> pa.Table:
+    """Return the first documents among some, with their ids and reasons."""
+    some = decided.select(["chunk", "row", "id", "reason"]).take(pa.array(rows))
     order = pc.sort_indices(some, sort_keys=[("chunk", "ascending"), ("row", "ascending")])
-    found: list[str] = some["id"].take(order[:EXAMPLES]).to_pylist()
-    return found
+    return some.take(order[:EXAMPLES])
 
 
 _SAMPLE = ["chunk", "row", "id", "cluster", "reason", "kept_id", "kept_chunk", "kept_row",

@@ -146,9 +146,10 @@ class Cluster(NamedTuple):
         documents: how many documents it has.
         kept: how many of these are kept.
         examples: the ids of its first documents in this run.
+        reasons: why each of these is kept or dropped.
         earlier: how many of the documents, all kept, are from earlier runs.
         similarity: the lowest similarity of a dropped document to the kept one that it duplicates;
-            None if no texts were compared.
+            None if none is dropped, or no texts were compared.
         samples: some of its dropped documents.
     """
 
@@ -159,6 +160,7 @@ class Cluster(NamedTuple):
     earlier: int = 0
     similarity: float | None = None
     samples: Sequence[Sample] = ()
+    reasons: Sequence[Reason] = ()
 
 
 def in_order(clusters: Sequence[Cluster]) -> list[Cluster]:

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from mr_dedup.clusters.decisions import Reason
 from mr_dedup.formats.parts import part_batches, read_parts
 from mr_dedup.jobs.report_counts import EXAMPLES, LARGEST
 from mr_dedup.jobs.shares import Share, ShareCounter, hosts
@@ -25,7 +26,9 @@ from mr_dedup.report.html import write_report
 _VALUES = 50
 _HOST = "host"
 
-_DECISIONS = ("id", "cluster", "kept_id", "distance_bits", "similarity", "earlier_result")
+_DECISIONS = (
+    "id", "cluster", "kept_id", "distance_bits", "similarity", "reason", "earlier_result",
+)  # fmt: skip
 """The columns of decisions that a report shows."""
 
 _ROWS_AT_ONCE = 1 << 14
@@ -115,6 +118,7 @@ class _ReportScan:
         self.similarities: list[NDArray[np.float64]] = []
         self._of_hosts = ShareCounter()
         self._examples: dict[int, list[str]] = {row["cluster"]: [] for row in listed}
+        self._reasons: dict[int, list[Reason]] = {row["cluster"]: [] for row in listed}
         self._lowest: dict[int, float] = {}
         self._compared: dict[int, list[Sample]] = {row["cluster"]: [] for row in listed}
         self._wanted = sorted(samples)
@@ -137,14 +141,16 @@ class _ReportScan:
 
     def _find_examples(self, batch: pa.RecordBatch) -> None:
         is_in = pc.is_in(batch["cluster"], pa.array(self._examples, pa.int64()))
-        members = batch.select(["id", "cluster", "similarity"]).filter(is_in)
+        members = batch.select(["id", "cluster", "similarity", "reason"]).filter(is_in)
         for cluster in pc.unique(members["cluster"]).to_pylist():
             of_cluster = members.filter(pc.equal(members["cluster"], cluster))
             lowest = pc.min(of_cluster["similarity"]).as_py()
             if lowest is not None:
                 self._lowest[cluster] = min(lowest, self._lowest.get(cluster, 1.0))
             missing = EXAMPLES - len(self._examples[cluster])
-            self._examples[cluster] += of_cluster["id"].slice(0, missing).to_pylist()
+            first = of_cluster.slice(0, missing)
+            self._examples[cluster] += first["id"].to_pylist()
+            self._reasons[cluster] += [Reason[key.upper()] for key in first["reason"].to_pylist()]
 
     def _find_samples(self, batch: pa.RecordBatch) -> None:
         for number in self._wanted:
@@ -167,6 +173,7 @@ class _ReportScan:
             earlier=earlier,
             similarity=self._lowest.get(cluster),
             samples=self._compared[cluster],
+            reasons=self._reasons[cluster],
         )
 
     def compare(self, number: int, text: str, kept_text: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from mr_dedup.clusters.decisions import Reason
 from mr_dedup.jobs.keep_shards import HOST
 from mr_dedup.jobs.shares import Share
 from mr_dedup.pipeline.sharded.report import ReportParts, label_of
@@ -57,6 +58,7 @@ def sharded_report_data(
                     documents=row["size"],
                     kept=row["documents_kept"] + row["size"] - row["documents"],
                     examples=row["examples"],
+                    reasons=[Reason(reason) for reason in row["reasons"]],
                     earlier=row["size"] - row["documents"],
                     similarity=row["similarity"],
                     samples=samples.get(label_of(row), ()),

@@ -58,6 +58,7 @@ def stages(folder, count):
             "kept_id": pa.array(ids, pa.large_string()).take(pa.array(originals)),
             "distance_bits": pa.array((numbers % CLUSTER_SIZE).astype(np.uint8), mask=kept),
             "similarity": pa.array(np.full(count, 0.9), mask=kept | (numbers % 3 == 0)),
+            "reason": np.where(kept, "first_of_cluster", "near_duplicate"),
             "earlier_result": pa.nulls(count, pa.large_string()),
         }
     )
@@ -112,6 +113,8 @@ def test_a_report_shows_shares_clusters_and_samples(tmp_path):
     assert [example.partition("page-")[2] for example in largest[0].examples] == [
         "4.html", "5.html", "6.html", "7.html",
     ]  # fmt: skip
+    first, other = Reason.FIRST_OF_CLUSTER, Reason.NEAR_DUPLICATE
+    assert list(largest[0].reasons) == [first, *[other] * 3]
     assert [cluster.documents for cluster in sampled] == [4, 4, 2]
     assert {cluster.similarity for cluster in largest} == {0.9}
     samples = [sample for cluster in data.clusters for sample in cluster.samples]

@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mr_dedup.clusters.decisions import Reason
 from mr_dedup.jobs.shares import Share
 from mr_dedup.report.data import Cluster, Sample, Totals
 from tests.report.reports import RUN, SAMPLE, elements, hostile_report, report, shown, written
@@ -222,6 +223,25 @@ def test_clusters_with_their_differences():
     assert "Some of its documents, in cluster -5 of clusters/ and decisions/: first second" in (
         shown(first)
     )
+
+
+def test_what_became_of_the_documents_of_a_cluster():
+    reasons = [Reason.FIRST_OF_CLUSTER, Reason.DISSIMILAR, Reason.NEAR_DUPLICATE]
+    clusters = [
+        Cluster(1, 3, 2, ["a", "b", "c"], similarity=0.85, reasons=reasons),
+        Cluster(2, 2, 2, ["d", "e"], reasons=reasons[:2]),
+    ]
+    first, second = listed_clusters(written(report(clusters=clusters)))
+    assert shown(first).endswith(
+        "a kept: first of its cluster "
+        "b kept: dissimilar to every kept document of its cluster "
+        "c dropped: near-duplicate"
+    )
+    # they were compared: both are kept for that
+    assert shown(next(second.iter("summary"))) == "d 2 documents 2 kept similarity below 0.8"
+    run = RUN._replace(similarity=None)
+    (item,) = listed_clusters(written(report(clusters=[Cluster(3, 2, 1, ["f"])], run=run)))
+    assert shown(next(item.iter("summary"))) == "f 2 documents 1 kept not compared"
 
 
 def test_long_equal_texts_are_folded_and_nothing_is_lost():
