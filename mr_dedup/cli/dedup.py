@@ -219,9 +219,9 @@ def _run_locked(
             raise
     if is_sharded(work.runner):
         summary = made.summary
-        write_sharded_summaries(folder.work, made, work.files, arguments, options)
+        write_sharded_summaries(folder.work, made, work, arguments, options)
     else:
-        write_summaries(folder.work, summary, work.files, arguments, options)
+        write_summaries(folder.work, summary, work, arguments, options)
     folder.publish()
     seconds = time.perf_counter() - started
     print_message(*summary_lines(summary, work, options, folder.name, seconds))

@@ -25,11 +25,11 @@ REPORT = "report.html"
 def write_summaries(
     work_folder: Path,
     summary: StageSummary,
-    files: int,
+    work: DocumentInputs,
     arguments: argparse.Namespace,
     options: DedupOptions,
 ) -> None:
-    """Write the report and the summary of a run of so many files, whose stages are done."""
+    """Write the report and the summary of a run whose stages are done."""
     from mr_dedup.files.outputs import whole_file
     from mr_dedup.pipeline.dedup_stages.files import RESULT
     from mr_dedup.pipeline.results import checksums_of
@@ -39,17 +39,17 @@ def write_summaries(
     shown = _shown_options(arguments, options)
     with whole_file(result / REPORT, overwrite=True) as file:
         write_dedup_report(file, work_folder, summary, shown, arguments.share_by)
-    _write_summary(result, summary, files, arguments, options, checksums_of(result))
+    _write_summary(result, summary, work, arguments, options, checksums_of(result))
 
 
 def write_sharded_summaries(
     work_folder: Path,
     made: Deduplicated,
-    files: int,
+    work: DocumentInputs,
     arguments: argparse.Namespace,
     options: DedupOptions,
 ) -> None:
-    """Write the report and the summary of a sharded run of so many files."""
+    """Write the report and the summary of a sharded run."""
     from mr_dedup.files.outputs import whole_file
     from mr_dedup.pipeline.dedup_stages.files import RESULT
     from mr_dedup.pipeline.results import DOCUMENTS
@@ -65,13 +65,13 @@ def write_sharded_summaries(
     data = sharded_report_data(made.report, made.summary, shown, arguments.share_by)
     with whole_file(result / REPORT, overwrite=True) as file:
         write_report(file, data)
-    _write_summary(result, made.summary, files, arguments, options, made.checksums)
+    _write_summary(result, made.summary, work, arguments, options, made.checksums)
 
 
 def _write_summary(
     result: Path,
     summary: StageSummary,
-    files: int,
+    work: DocumentInputs,
     arguments: argparse.Namespace,
     options: DedupOptions,
     checksums: Mapping[str, str],
@@ -89,7 +89,8 @@ def _write_summary(
     )  # fmt: skip
     run: RunSummary = {
         **summary,
-        "files_read": files,
+        "files_read": work.files,
+        "skipped_files": work.skipped,
         "shingles": options.shingles,
         "verify": options.verify,
     }
@@ -142,7 +143,7 @@ def summary_lines(
     read, dropped = summary["documents_read"], summary["documents_dropped"]
     share = 100 * dropped / read if read else 0.0
     yield (
-        f"files: {work.files:,}, documents: {read:,}, rejected: {summary['rejected_records']:,}"
+        f"{work.described}, documents: {read:,}, rejected: {summary['rejected_records']:,}"
         f"{incomplete_files(summary['incomplete_files'])}"
     )
     yield from skipped_lines(summary["skipped_records"])

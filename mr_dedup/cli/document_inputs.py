@@ -45,6 +45,12 @@ class DocumentInputs:
     stdin: str | None = None
     chunk_bytes: int | None = None
 
+    @property
+    def described(self) -> str:
+        """How many files are read, and skipped, for the user."""
+        skipped = f" ({self.skipped:,} of other kinds skipped)" if self.skipped else ""
+        return f"files: {self.files:,}{skipped}"
+
 
 def prepare(
     documents: Sequence[str],

@@ -156,7 +156,7 @@ def _summarise(
 ) -> None:
     counts = found.counts
     said = [
-        f"files: {work.files:,}, documents: {counts['documents_read']:,}, "
+        f"{work.described}, documents: {counts['documents_read']:,}, "
         f"rejected: {rejects.count:,}{incomplete_files(counts['incomplete_files'])}, "
         f"{'; '.join(options.method_names)}",
         *skipped_lines(counts["skipped_records"]),

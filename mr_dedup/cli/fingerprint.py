@@ -230,9 +230,7 @@ def documents_read(counters: dict[str, int], work: DocumentInputs, counts: ReadC
     """Return lines that say what was read; less where the counters of a cluster are not known."""
     from mr_dedup.jobs.reading import DOCUMENTS, TEXT_BYTES, skipped_records
 
-    said = [f"files: {work.files:,}"]
-    if work.skipped:
-        said[0] += f" ({work.skipped:,} of other kinds skipped)"
+    said = [work.described]
     if counters:
         said[0] += (
             f", documents: {counters[DOCUMENTS]:,}, text: {counters[TEXT_BYTES] / 1e6:,.1f} MB, "

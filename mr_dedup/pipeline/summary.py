@@ -77,6 +77,7 @@ class RunSummary(StageSummary):
     """What a run reports of itself."""
 
     files_read: int
+    skipped_files: int
     shingles: str
     verify: float | None
 

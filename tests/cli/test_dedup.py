@@ -765,3 +765,16 @@ def test_ids_that_no_record_has_are_warned_of(tmp_path, capfd, monkeypatch, runn
     for field in ("id", "key"):
         messages = done(capfd, path, "-o", tmp_path / "out", *options, "--id-field", field)
         assert "warning" not in messages
+
+
+@by_turns(("sharded",), [False, True], ["memory", "memory"])
+def test_files_of_other_kinds_are_counted(tmp_path, capfd, monkeypatch, runner, sharded):
+    monkeypatch.setattr(command, "is_sharded", lambda _: sharded)
+    folder = tmp_path / "docs"
+    folder.mkdir()
+    write_jsonl(folder / "docs.jsonl", [{"id": "a", "text": "one two"}])
+    (folder / "x.doc").write_bytes(b"of another kind")
+    messages = done(capfd, folder, "-o", tmp_path / "out", "-r", runner)
+    assert "files: 1 (1 of other kinds skipped), documents: 1, rejected: 0" in messages
+    summary = json.loads((tmp_path / "out" / "summary.json").read_bytes())
+    assert (summary["files_read"], summary["skipped_files"]) == (1, 1)
