@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import re
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Set
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NoReturn
 
 from mr_dedup.cli.calling import call
-from mr_dedup.cli.copy_names import forget_copies, name_copies
+from mr_dedup.cli.copy_names import as_named, forget_copies, name_copies
 from mr_dedup.cli.parser import CommandParser
 from mr_dedup.cli.streams import messages_to_log
 from mr_dedup.errors import MrDedupError
 
 _CALLING = threading.Lock()
+
+_OPTION = re.compile(r"(?:(argument (?:-\w/)?)|(?<![\w/.-]))(--?[a-zA-Z][\w-]*)( \w+)?(:?)")
+"""An option in a message, with ``argument`` before it and a value after it."""
 
 
 class _Parser(CommandParser):
@@ -53,7 +57,7 @@ def call_command(
 
     Raises:
         TypeError: An option is not in ``kind``, or has a value of another type.
-        MrDedupError: As the command reports it.
+        MrDedupError: As the command reports it, with the names of options and files in Python.
     """
     parser = parser_of(name)
     for option in options:
@@ -63,13 +67,59 @@ def call_command(
         word for option, value in {**options, **given}.items()
         for word in _words(parser, option, value)
     ]  # fmt: skip
-    arguments = parser.parse_args([*words, "--", *positional])
-    if run is not None:
-        arguments.run = run
-    with _CALLING, messages_to_log():
-        forget_copies()
-        name_copies(called)
+    try:
+        arguments = parser.parse_args([*words, "--", *positional])
+        if run is not None:
+            arguments.run = run
+        with _CALLING, messages_to_log():
+            forget_copies()
+            name_copies(called)
+            return _called(arguments)
+    except MrDedupError as error:
+        names = {*kind.__annotations__, *({"runner"} & given.keys())}
+        error.args = (_spelled_in_python(str(error), parser, names),)
+        raise
+
+
+def _called(arguments: argparse.Namespace) -> Any:
+    """Run a command; in the message of an error files have the names that the caller gave them."""
+    try:
         return call(arguments)
+    except MrDedupError as error:
+        error.args = (as_named(str(error)),)
+        raise
+
+
+def _spelled_in_python(message: str, parser: argparse.ArgumentParser, names: Set[str]) -> str:
+    """Return an error of a command with its options, those of ``names``, as they are in Python.
+
+    >>> parser = parser_of("dedup")
+    >>> _spelled_in_python("argument -k: invalid int value: 'x'", parser, {"k"})
+    "k: invalid int value: 'x'"
+    >>> _spelled_in_python("kept: exists; give --overwrite to replace it", parser, {"overwrite"})
+    'kept: exists; give overwrite=True to replace it'
+    """
+    spelled = {
+        option: (name, action)
+        for name, action in options_of(parser).items()
+        if name in names
+        for option in action.option_strings
+    }
+
+    def replaced(found: re.Match[str]) -> str:
+        argument, option, value, colon = found.groups()
+        if option not in spelled:
+            return found[0]
+        name, action = spelled[option]
+        if name == "runner":
+            return (
+                f"engine={value.strip()!r}{colon}" if value and not argument else f"engine{colon}"
+            )
+        if action.nargs == 0 and not colon:
+            name = f"{name}=True"
+        return f"{name}{value or ''}{colon}"
+
+    return _OPTION.sub(replaced, message)
 
 
 def parser_of(name: str) -> argparse.ArgumentParser:

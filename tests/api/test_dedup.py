@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import mr_dedup
-from mr_dedup.api.commands import options_of, parser_of
+from mr_dedup.api.commands import _spelled_in_python, options_of, parser_of
 from mr_dedup.api.options import DedupOptions
 from mr_dedup.cli.main import main
 from tests.cli.documents import made_up_documents, write_jsonl
@@ -206,7 +206,19 @@ def test_a_second_week_is_compared_with_the_first(documents, tmp_path):
 @pytest.mark.parametrize(
     ("options", "error", "reason"),
     [
-        ({"verify": 2}, mr_dedup.MrDedupError, "argument --verify: "),
+        ({"verify": 2}, mr_dedup.MrDedupError, "^verify: '2' is"),
+        ({"k": "x"}, mr_dedup.MrDedupError, "^k: invalid int value: 'x'"),
+        ({"follow": True}, mr_dedup.MrDedupError, "^follow: needs against$"),
+        (
+            {"method": "exact", "k": 3},
+            mr_dedup.MrDedupError,
+            "^k: not used by exact; give method simhash$",
+        ),
+        (
+            {"weights": "log-tf-idf"},
+            mr_dedup.MrDedupError,
+            "^weights log-tf-idf: needs idf, a file of mr-dedup idf$",
+        ),
         ({"verfy": 0.5}, TypeError, r"dedup\(\) got an unexpected option 'verfy'"),
         # of the command, but not of the function
         ({"runner": "local"}, TypeError, r"got an unexpected option 'runner'"),
@@ -219,7 +231,7 @@ def test_a_second_week_is_compared_with_the_first(documents, tmp_path):
             mr_dedup.MrDedupError,
             "none of 60 records could be read; the first, source.jsonl, line 1 ",
         ),
-        ({"engine": "ray"}, mr_dedup.MrDedupError, "'ray' is not one of auto, memory"),
+        ({"engine": "ray"}, mr_dedup.MrDedupError, "^engine: 'ray' is not one of auto, memory"),
         ({"engine": 3}, TypeError, "engine: expected a name or a SparkSession, not int"),
     ],
 )
@@ -228,6 +240,31 @@ def test_misuse_is_one_line(documents, options, error, reason, capfd):
         mr_dedup.dedup(documents, **options)
     assert "\n" not in str(raised.value)
     assert capfd.readouterr() == ("", "")
+
+
+def test_errors_name_options_as_in_python(documents, tmp_path):
+    mr_dedup.dedup(documents, tmp_path / "out")
+    with pytest.raises(mr_dedup.MrDedupError, match="out: exists; give overwrite=True to replace"):
+        mr_dedup.dedup(documents, tmp_path / "out")
+
+
+@pytest.mark.parametrize(
+    ("message", "expected"),
+    [
+        ("kept: a run was interrupted; --resume continues it, --overwrite discards it",
+         "kept: a run was interrupted; resume=True continues it, overwrite=True discards it"),
+        ("--max-record-size: 3 is less", "max_record_size: 3 is less"),
+        ("argument -r/--runner: 'ray' is not", "engine: 'ray' is not"),
+        ("--cores: not used by -r spark; see --master",
+         "cores: not used by engine='spark'; see master"),
+        # of the command, but not of the function; and names of files
+        ("--price: needs --dry-run", "--price: needs --dry-run"),
+        ("crawl--overwrite.jsonl: no such file", "crawl--overwrite.jsonl: no such file"),
+    ],
+)  # fmt: skip
+def test_options_in_messages(message, expected):
+    names = {*DedupOptions.__annotations__, "runner"}
+    assert _spelled_in_python(message, parser_of("dedup"), names) == expected
 
 
 @pytest.mark.parametrize(

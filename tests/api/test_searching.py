@@ -154,6 +154,7 @@ def test_options_are_those_of_the_command(command, options, without):
 
 
 PAIR = pa.table({"id_a": ["a"], "id_b": ["b"]})
+WRONG = {"id_a": ["a"], "id_b": ["b"]}
 EMPTY = {"id_a": ["a"], "id_b": pa.nulls(1, pa.string())}
 
 
@@ -169,6 +170,10 @@ EMPTY = {"id_a": ["a"], "id_b": pa.nulls(1, pa.string())}
         (lambda: mr_dedup.compare(["a", "b"], PAIR), ValueError, "^truth: has no column jaccard$"),
         (lambda: mr_dedup.evaluate(PAIR, pa.table({**EMPTY, "jaccard": [0.5]})), ValueError,
          "^truth: column id_b has nulls$"),
+        (lambda: mr_dedup.evaluate(PAIR, pa.table({**WRONG, "jaccard": [2.0]})),
+         mr_dedup.MrDedupError, "^truth, line 2: '2.0' is not a similarity from 0 to 1$"),
+        (lambda: mr_dedup.evaluate(PAIR, pa.table({**WRONG, "jaccard": [0.5]}), bands=[0.1]),
+         mr_dedup.MrDedupError, "^bands: 0.1 is below threshold 0.8$"),
         (lambda: mr_dedup.evaluate(3, "t.tsv"), TypeError, "found: expected a table or a path"),
         (lambda: mr_dedup.evaluate("no.tsv", "no.tsv"), mr_dedup.MrDedupError, "cannot be read"),
     ],
