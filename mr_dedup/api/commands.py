@@ -27,7 +27,7 @@ class _Parser(CommandParser):
     """A parser that raises what argparse would print before it exits."""
 
     def error(self, message: str) -> NoReturn:
-        raise MrDedupError(message)
+        raise MrDedupError(message) from None
 
 
 def call_command(
@@ -78,7 +78,8 @@ def call_command(
     except MrDedupError as error:
         names = {*kind.__annotations__, *({"runner"} & given.keys())}
         error.args = (_spelled_in_python(str(error), parser, names),)
-        raise
+        # a usage error, so where in the command it was found does not matter
+        raise error.with_traceback(None) from error.__cause__
 
 
 def _called(arguments: argparse.Namespace) -> Any:

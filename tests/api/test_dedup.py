@@ -469,3 +469,10 @@ def test_why_names_the_most_similar_kept_document(tmp_path, documents):
     assert str(result.why("b")) == (
         "b: kept, not similar enough to a kept document of its cluster; 4 documents in its cluster"
     )
+
+
+def test_the_traceback_of_an_error_is_short():
+    with pytest.raises(mr_dedup.MrDedupError, match=r"^verify: '7' is not a similarity") as caught:
+        mr_dedup.dedup(["a b"], verify=7)
+    assert [entry.name for entry in caught.traceback][1:] == ["dedup", "call_command"]
+    assert caught.value.__suppress_context__
