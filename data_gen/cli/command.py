@@ -53,6 +53,10 @@ class _Parser(argparse.ArgumentParser):
     def print_help(self, file: Any = None) -> None:
         (file or sys.stdout).write(self.format_help())
 
+    def error(self, message: str) -> NoReturn:
+        """Print a usage error in one line, and exit."""
+        self.exit(EXIT_USAGE, f"{self.prog}: error: {message}; see {self.prog} --help\n")
+
 
 def build_parser(argv: Sequence[str]) -> argparse.ArgumentParser:
     """Return the parser of the command line ``argv``.

@@ -30,9 +30,8 @@ class CommandParser(argparse.ArgumentParser):
             (file or sys.stderr).write(message)
 
     def error(self, message: str) -> NoReturn:
-        """Print usage and a usage error, and exit, as argparse does; with ``error:`` in colour."""
-        self.print_usage(sys.stderr)
-        self.exit(2, f"{self.prog}: {coloured(f'error: {message}')}\n")
+        """Print a usage error in one line, and exit; the usage of most commands is long."""
+        self.exit(2, f"{self.prog}: {coloured(f'error: {message}')}; see {self.prog} --help\n")
 
     def parse_known_args(  # type: ignore[override]
         self, args: Sequence[str] | None = None, namespace: Any = None

@@ -97,7 +97,7 @@ def test_other_words_are_refused_by_the_parser(arguments, capsys):
     ("arguments", "code", "printed", "reported"),
     [
         (["--version"], 0, "mr-dedup 0.", ""),
-        (["frobnicate"], 2, "", "usage: "),
+        (["frobnicate"], 2, "", "mr-dedup: error: "),
         (["inspect", "none.longs"], 2, "", "mr-dedup: error: none.longs: "),
     ],
 )
