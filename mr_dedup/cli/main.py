@@ -257,12 +257,16 @@ def _run(arguments: argparse.Namespace) -> int:
 
 def _hint(error: MrDedupError, arguments: argparse.Namespace) -> str:
     """Return the option to use after ``error``, as the library has no options."""
+    from mr_dedup.formats.documents.rejects import OtherTextFieldError
     from mr_dedup.formats.fingerprint_files import UnknownFormatError
 
-    if isinstance(error, NothingReadError) and error.text_field is not None:
-        return f"; --text-field {shlex.quote(error.text_field)} names another"
+    hint = ""
+    if isinstance(error, NothingReadError | OtherTextFieldError) and error.text_field is not None:
+        hint = f"; --text-field {shlex.quote(error.text_field)} names another"
     if isinstance(error, TooManyRejectedError):
-        return "; --max-rejected allows more"
+        hint += "; --max-rejected allows more"
+    if hint:
+        return hint
     if isinstance(error, OutOfMemoryError):
         names = {"cores": "fewer --cores", "table_memory": "a smaller --table-memory"}
         if getattr(arguments, "runner", None) in ("auto", "memory"):

@@ -123,6 +123,21 @@ def test_texts_in_another_member_are_an_error(folder, capfd, name, runner):
     assert {path.name for path in folder.iterdir()} <= {"x.jsonl", "q.jsonl", "truth.tsv", "INDEX"}
 
 
+@pytest.mark.parametrize("name", ["dedup", "fingerprint"])
+def test_texts_of_most_records_in_another_member_are_named(folder, capfd, name):
+    others = [named(n, content=f"one two {n}", date="2024") for n in range(30)]
+    # one of these is of another kind
+    lines = lines_of(named(30, text="one two"), *others) + "no JSON\n"
+    (folder / "x.jsonl").write_text(lines)
+    code, captured = run(capfd, name, "x.jsonl")
+    assert code == 2
+    assert error(captured).startswith("31 of 32 records could not be read, more than 10 %")
+    assert error(captured).endswith(
+        "its fields are id, content, date; --text-field content names another; "
+        "--max-rejected allows more"
+    )
+
+
 @by_turns(
     ("content", "said"),
     [

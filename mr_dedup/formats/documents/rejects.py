@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO, Literal
 
@@ -25,6 +25,12 @@ SKIP_PHRASES: Mapping[SkipReason, str] = {
 """What a message calls each reason."""
 
 _LISTED = 1000
+
+_MAX_FIELDS = 100
+
+_NEARLY_ALL = 0.9
+"""Of the rejected records: if so many lack a text, it is another field's."""
+
 _MAX_REASON_CHARACTERS = 200
 
 _NAMES_CHARACTERS, _MAX_NAME = 120, 40
@@ -74,6 +80,8 @@ class ReadCounts:
         files: files that were read.
         incomplete_files: those that could not be read to their end; ``first_incomplete`` is the
             first such reject.
+        text_fields: how many of the rejected records lack a text, by the field that may contain it;
+            of the first hundred such fields.
     """
 
     documents: int = 0
@@ -83,12 +91,16 @@ class ReadCounts:
     files: int = 0
     incomplete_files: int = 0
     first_incomplete: Reject | None = None
+    text_fields: Counter[str] = field(default_factory=Counter)
 
     def add(self, reject: Reject) -> None:
         """Count ``reject``."""
         self.first = self.first or reject
         self.rejects += 1
         self.rejected += reject.records
+        name = reject.text_field
+        if name is not None and (name in self.text_fields or len(self.text_fields) < _MAX_FIELDS):
+            self.text_fields[name] += reject.records
         if reject.rest_of_file:
             self.first_incomplete = self.first_incomplete or reject
             self.incomplete_files += 1
@@ -119,17 +131,23 @@ class ReadCounts:
     def require_few_rejected(self, max_share: float) -> None:
         """Raise TooManyRejectedError if more than ``max_share`` of records or files were not read.
 
+        OtherTextFieldError if nearly all rejected records lack the field of the text.
+
         One record is not too many, unless ``max_share`` is 0: among a few records it is a large
         share. One file may be: the number of its records is unknown.
         """
         records = self.documents + self.rejected
         allowed = max(max_share * records, 1 if max_share else 0)
         if self.rejected > allowed:
-            raise TooManyRejectedError(
+            message = (
                 f"{self.rejected:,} of {records:,} records could not be read, more than "
                 f"{100 * max_share:g} %; the result is made of the others; "
                 f"the first was {self.first}"
             )
+            if self.text_fields.total() >= _NEARLY_ALL * self.rejected:
+                ((name, _),) = self.text_fields.most_common(1)
+                raise OtherTextFieldError(message, name)
+            raise TooManyRejectedError(message)
         files = max(self.files, self.incomplete_files)
         if self.incomplete_files > max_share * files:
             raise TooManyRejectedError(
@@ -137,6 +155,14 @@ class ReadCounts:
                 f"than {100 * max_share:g} %; the result is made of what could be read; "
                 f"the first was {self.first_incomplete}"
             )
+
+
+class OtherTextFieldError(TooManyRejectedError):
+    """More records were rejected than allowed, nearly all as their text is in ``text_field``."""
+
+    def __init__(self, message: str, text_field: str) -> None:
+        self.text_field = text_field
+        super().__init__(message)
 
 
 _DECODER = msgspec.json.Decoder(Reject)
