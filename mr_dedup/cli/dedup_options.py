@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import shlex
 import tempfile
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -90,6 +91,7 @@ def _earlier_results(
 ) -> list[EarlierResult]:
     """Return the results that --against names; MrDedupError for what cannot be compared."""
     from mr_dedup.pipeline.results import EarlierResult, followed, not_followed
+    from mr_dedup.signatures.methods import SIMHASH
 
     if arguments.follow and not arguments.against:
         raise MrDedupError("--follow: needs --against")
@@ -103,7 +105,13 @@ def _earlier_results(
                 f"--against {result.name}: its fingerprints were made from {summary.features}, "
                 f"those of this run are from {made_from}"
             )
-        result.check_methods(methods)
+        try:
+            result.check_methods(methods)
+        except MrDedupError as error:
+            # of simhash there are fingerprints, which are no signatures
+            names = map(shlex.quote, result.summary.methods or [SIMHASH])
+            wanted = " ".join(f"--method {name}" for name in names)
+            raise MrDedupError(f"--against {error}: give {wanted}") from error
         longest = summary.reading.max_record_size
         if longest > arguments.max_record_size:
             raise MrDedupError(

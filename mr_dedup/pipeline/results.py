@@ -146,8 +146,7 @@ class EarlierResult:
             if method.name not in self.summary.methods:
                 made = "; ".join(self.summary.methods) or "none"
                 raise MrDedupError(
-                    f"{self.name}: has no signatures by {method.name}, but by {made}: documents "
-                    "are compared with it by a method that it has, parameters included"
+                    f"{self.name}: has no signatures by {method.name}; it has {made}"
                 )
 
     def document_files(self) -> list[DocumentFile]:

@@ -135,9 +135,12 @@ def test_the_threshold_chooses_the_bands(tmp_path, capfd, verify, bands, recall)
     # the signatures of other bands say nothing of these
     other = 0.7 if verify == 0.8 else 0.8
     against = ["--method", "minhash", "--verify", other, "--against", out]
-    assert "has no signatures by minhash:bands=" in mistake(
-        capfd, path, "-o", tmp_path / "later", *against
-    )
+    said = mistake(capfd, path, "-o", tmp_path / "later", *against)
+    assert f"--against {out}: has no signatures by minhash:bands=" in said
+    assert said.endswith(f"; it has {name}: give --method {name}")
+    # and this is an option to give
+    suggested = ["--method", name, "--verify", other, "--against", out]
+    done(capfd, path, "-o", tmp_path / "suggested", *suggested)
     done(capfd, path, "-o", tmp_path / "later", "--against", out, *arguments[3:])
 
 
