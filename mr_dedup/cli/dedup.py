@@ -21,6 +21,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import math
+import os
 import time
 from typing import TYPE_CHECKING
 
@@ -50,8 +51,9 @@ from mr_dedup.cli.remote_files import document_name, input_name, result_name
 from mr_dedup.cli.runner_arguments import add_runner_arguments
 from mr_dedup.cli.streams import print_message, print_warning
 from mr_dedup.errors import MrDedupError, NothingReadError
+from mr_dedup.files.inputs import local_path
 from mr_dedup.interrupts import at_forced_end
-from mr_dedup.storage.uris import joined
+from mr_dedup.storage.uris import is_uri, joined, without_secrets
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -174,6 +176,7 @@ def _run_locked(
         print_message(f"{folder.name}: is complete already")
         check_result_rejected(arguments, folder)
         return 0
+    _refuse_within_inputs(arguments)
     folder.check(
         resume=arguments.resume,
         overwrite=arguments.overwrite,
@@ -228,6 +231,35 @@ def _run_locked(
     _warn_of_missing_ids(arguments, summary)
     check_result_rejected(arguments, folder)
     return 0
+
+
+def _refuse_within_inputs(arguments: argparse.Namespace) -> None:
+    """Raise MrDedupError if the next run over the same documents would read the result."""
+    for name in arguments.documents:
+        if _is_read_in(arguments.out, name):
+            raise MrDedupError(
+                f"{arguments.out}: is within {without_secrets(name)}, which is read; choose "
+                "another name for the result"
+            )
+
+
+def _is_read_in(out: Path | str, name: str) -> bool:
+    """Return whether a result would be among the files of a directory or URI of documents."""
+    if is_uri(name) or isinstance(out, str):
+        directory = f"{name.rstrip('/')}/"
+        if not (isinstance(out, str) and out.startswith(directory)):
+            return False
+        parts = out.removeprefix(directory).split("/")
+    else:
+        if not name or "\0" in name:
+            return False  # which is refused when it is read
+        directory = os.path.join(os.path.realpath(local_path(name)), "")  # noqa: PTH118 (ends with /)
+        found = os.path.realpath(out)
+        if not found.startswith(directory):
+            return False
+        parts = found.removeprefix(directory).split("/")
+    # names that begin so are skipped, as Hadoop skips them
+    return not any(part.startswith((".", "_")) for part in parts)
 
 
 def _fields_that_exist(arguments: argparse.Namespace, work: DocumentInputs) -> str:

@@ -778,3 +778,29 @@ def test_files_of_other_kinds_are_counted(tmp_path, capfd, monkeypatch, runner, 
     assert "files: 1 (1 of other kinds skipped), documents: 1, rejected: 0" in messages
     summary = json.loads((tmp_path / "out" / "summary.json").read_bytes())
     assert (summary["files_read"], summary["skipped_files"]) == (1, 1)
+
+
+def test_a_result_that_would_be_read_next_is_refused(tmp_path, capfd, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("mine/deep").mkdir(parents=True)
+    write_jsonl(Path("mine/docs.jsonl"), [{"id": "a", "text": "one two"}])
+    for name, out in [
+        ("mine", "mine/out"),
+        ("mine", "mine/deep/out"),
+        ("mine/", tmp_path / "mine" / "out"),
+        (".", "out"),
+        (tmp_path.as_uri() + "/mine", "mine/out"),
+    ]:
+        found = mistake(capfd, name, "-o", out)
+        assert found == (
+            f"mr-dedup: error: {out}: is within {name}, which is read; choose another name for "
+            "the result"
+        )
+    assert sorted(map(str, Path().rglob("*"))) == ["mine", "mine/deep", "mine/docs.jsonl"]
+    # beside a file, and where it is not read
+    done(capfd, "mine/docs.jsonl", "-o", "mine/out")
+    shutil.rmtree("mine/out")
+    done(capfd, "mine", "-o", "mine/_out")
+    done(capfd, "mine", "-o", "mine2")
+    found = mistake(capfd, "s3://bucket/mine", "-o", "s3://bucket/mine/out")
+    assert "s3://bucket/mine/out: is within s3://bucket/mine, which is read" in found
