@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Sequence
+import contextlib
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mr_dedup.errors import MrDedupError
+from mr_dedup.errors import FormatError, MrDedupError
 
 if TYPE_CHECKING:
     from mr_dedup.engines.streaming import Input
@@ -26,6 +27,23 @@ def corpus_files(names: Sequence[str], arguments: argparse.Namespace) -> list[Fi
         )
         for path in expand(names)
     ]
+
+
+@contextlib.contextmanager
+def text_may_be_documents(*formats: str | None) -> Iterator[None]:
+    """Name ``--format text`` in the error of a file whose first line is not a fingerprint.
+
+    For commands that read documents too, where the names of text files stand for fingerprints.
+    ``formats`` are those of fingerprints that are given: then it is clear what the files are.
+    """
+    try:
+        yield
+    except FormatError as error:
+        is_text = error.offset == "line 1" and error.reason.startswith("expected a fingerprint")
+        if any(formats) or not is_text:
+            raise
+        reason = f"{error.reason}; --format text reads all files as documents"
+        raise FormatError(error.path, error.offset, reason) from error
 
 
 def refuse_input_as_output(out: Path | None, files: Iterable[FingerprintFile]) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from mr_dedup.cli.copy_names import as_named
+from mr_dedup.cli.fingerprint_inputs import text_may_be_documents
 from mr_dedup.cli.rejects import print_rejected, rejects_to
 from mr_dedup.cli.streams import printable
 from mr_dedup.errors import MrDedupError, usage_errors
@@ -233,8 +234,9 @@ def documents_of(
             for batch in read_documents([each.documents], rejects, read_options(arguments)):
                 yield Documents(fingerprinter.of(batch.texts), batch.ids)
         elif each.fingerprints is not None and each.fingerprints.has_ids:
-            for values, ids in each.fingerprints.identified():
-                yield Documents(values, ids)
+            with text_may_be_documents(arguments.fingerprint_format):
+                for values, ids in each.fingerprints.identified():
+                    yield Documents(values, ids)
         elif each.fingerprints is not None:
             for values in each.fingerprints.batches():
                 yield Documents(values, None)

@@ -22,6 +22,7 @@ from mr_dedup.cli.fingerprint_inputs import (
     corpus_files,
     described,
     refuse_input_as_output,
+    text_may_be_documents,
 )
 from mr_dedup.cli.on_cluster import (
     remote_inputs,
@@ -97,6 +98,7 @@ def run(arguments: argparse.Namespace) -> int:
     with (
         streaming.staging_folder() as staging,
         rejects_output(rejects_of(arguments), arguments.overwrite) as rejects,
+        text_may_be_documents(arguments.corpus_format, arguments.queries_format),
     ):
         sides = with_fingerprints(arguments, staging, settings, rejects)
         if settings is None:

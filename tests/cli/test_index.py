@@ -285,6 +285,28 @@ def test_mistakes_are_told_in_a_line(tmp_path, folder, capfd):
         assert writer.wait() == 130
 
 
+def test_a_text_file_that_is_a_document_says_how_to_read_it(tmp_path, folder, capfd):
+    document = tmp_path / "page.txt"
+    document.write_text(TEXTS["one"])
+    remedy = "; --format text reads all files as documents"
+    assert remedy in mistake(capfd, "create", folder, document)
+    done(capfd, "create", folder, document, "--format", "text")
+    for command in (["add"], ["add", "--check"], ["query"]):
+        message = mistake(capfd, *command, folder, document)
+        assert "line 1: expected a fingerprint, a decimal" in message
+        assert remedy in message
+        # what is said to be fingerprints is not a document; nor is a file that begins with some
+        given = ["--fingerprint-format", "text"]
+        assert remedy not in mistake(capfd, *command, folder, document, *given)
+    found = done(capfd, "query", folder, document, "--format", "text")
+    assert found == f"{document}\t{document}\n"
+    damaged = tmp_path / "fingerprints.txt"
+    damaged.write_text("5\ta\n" + TEXTS["one"])
+    message = mistake(capfd, "add", folder, damaged)
+    assert "line 2: expected a fingerprint" in message
+    assert remedy not in message
+
+
 def test_records_that_cannot_be_read_are_kept(tmp_path, folder, capfd):
     documents = tmp_path / "d.jsonl"
     documents.write_text(page("one", TEXTS["one"]) + "\n{\n")

@@ -164,6 +164,18 @@ def test_what_cannot_be_is_one_line(corpus_file, queries_file, tmp_path, capfd):
         assert said in mistake(capfd, *arguments)
 
 
+def test_text_files_that_are_documents_say_how_to_read_them(tmp_path, capfd):
+    for name in "corpus.txt", "query.txt":
+        (tmp_path / name).write_text(PAGE)
+    (tmp_path / "values.txt").write_text("5\n")
+    remedy = "; --format text reads all files as documents"
+    files = [tmp_path / "corpus.txt", "--queries", tmp_path / "query.txt"]
+    assert remedy in mistake(capfd, *files)
+    assert remedy in mistake(capfd, files[0], "--queries", tmp_path / "values.txt")
+    out, _ = query.done(capfd, *files, "--format", "text")
+    assert out == f"{files[2]}\t{files[0]}\n"
+
+
 def test_ids_that_differ_are_printed_so(tmp_path, capfd):
     """An id with a TAB, and one with a backslash and a t."""
     ids = ["a\tb", "a\\tb", "a\nb", "a\\nb", "a\\\\tb"]
