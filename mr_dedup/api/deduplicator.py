@@ -40,8 +40,11 @@ class Deduplicator:
     """Recognises near-duplicates in a stream of texts, for crawlers and data loaders.
 
     Texts are compared by the Hamming distance of 64-bit fingerprints, exactly. ``add`` stores those
-    that are new, ``check`` only looks up, and ``check_and_add`` does both in one step. May be used
-    from several threads; of several processes one at a time may open a ``folder``.
+    that are new, ``check`` only looks up, and ``check_and_add`` does both in one step.
+
+    May be used from several threads: changes wait for each other, ``check`` for none. Of several
+    processes one at a time may open a ``folder``; a child that is forked may ``check``, and its
+    changes raise MrDedupError.
 
     Args:
         folder: The directory of an index, opened if there is one, else made. By default a temporary

@@ -1,6 +1,9 @@
 """mr_dedup.Deduplicator: a stream of texts, against comparing all with all."""
 
 import random
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pandas as pd
@@ -111,6 +114,41 @@ def test_a_page_that_changed_replaces_what_is_stored_under_its_id():
         # a near-duplicate of another text is not stored, and what is under its id stays
         assert seen.add([page], ["a"]).tolist() == [False]
         assert seen.check([changed, page]).matches == [["a"], ["b"]]
+
+
+FORKING = """
+import os
+import mr_dedup
+
+with mr_dedup.Deduplicator() as seen:
+    seen.add(["one two three four"])
+    child = os.fork()
+    if child == 0:
+        ended = seen.check(["one two three four", "another"]).matches != [["0"], []]
+        try:
+            seen.add(["another"])
+            ended = 2
+        except mr_dedup.MrDedupError:
+            pass
+        os._exit(ended)
+    _, status = os.waitpid(child, 0)
+    print(os.waitstatus_to_exitcode(status), len(seen), *seen.add(["another"]))
+"""
+
+
+def test_a_forked_child_may_check_and_not_add():
+    done = subprocess.run(
+        [sys.executable, "-c", FORKING], capture_output=True, text=True, timeout=60
+    )
+    assert done.stdout == "0 1 True\n", done.stderr
+
+
+def test_threads_share_it():
+    texts = texts_of(2)
+    with mr_dedup.Deduplicator() as seen, ThreadPoolExecutor(4) as threads:
+        found = list(threads.map(seen.check_and_add, [texts] * 8))
+        assert sum(each.is_new.sum() for each in found) == len(seen) == sum(new_ones(texts, 3))
+        assert not any(each.is_new.any() for each in threads.map(seen.check, [texts] * 8))
 
 
 def test_options_are_those_of_the_index(tmp_path):
