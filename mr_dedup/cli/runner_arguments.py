@@ -7,8 +7,23 @@ from functools import partial
 
 from mr_dedup.cli.arguments import byte_size, positive
 from mr_dedup.cli.on_cluster import add_cluster_arguments
+from mr_dedup.cli.streams import counted
 
 RUNNERS = ("auto", "inline", "local", "hadoop", "emr", "spark")
+
+MIN_MEMORY_BYTES = 64 << 20
+"""Less is a size without its unit: tasks alone, each with a batch of 8 MB, take more."""
+
+
+def memory_size(text: str) -> int:
+    """Return the bytes of ``--memory``; ArgumentTypeError for fewer than any run takes."""
+    size = byte_size(text)
+    if size < MIN_MEMORY_BYTES:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is {counted(size, 'byte')}, less than the {MIN_MEMORY_BYTES >> 20}MB that a "
+            "run needs"
+        )
+    return size
 
 
 def add_runner_arguments(
@@ -50,7 +65,7 @@ def add_runner_arguments(
     )
     if small is None:
         parser.add_argument(
-            "--memory", type=byte_size, metavar="SIZE",
+            "--memory", type=memory_size, metavar="SIZE",
             help="with -r memory: memory for cached documents and intermediate tables; beyond it "
             "documents are read again and tables go to temporary files (default: half of what is "
             "free, at most 4GB)",

@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from mr_dedup.cli import dedup as command
+from mr_dedup.cli import runner_arguments
 from mr_dedup.cli.main import main
 from mr_dedup.engines.streaming import RUNNERS
 from mr_dedup.features.options import FeatureOptions
@@ -174,7 +175,8 @@ def test_splits_make_no_difference(tmp_path, capfd, small_chunks):
 
 
 @pytest.mark.parametrize("memory", ["4GB", "100KB", "1"])
-def test_what_exceeds_the_memory_is_read_again(tmp_path, capfd, small_chunks, memory):
+def test_what_exceeds_the_memory_is_read_again(tmp_path, capfd, monkeypatch, small_chunks, memory):
+    monkeypatch.setattr(runner_arguments, "MIN_MEMORY_BYTES", 1)
     path = write_jsonl(tmp_path / "docs.jsonl", made_up_documents(4))
     outs = [tmp_path / name for name in ("threads", "one", "inline")]
     done(capfd, path, "-o", outs[0], "--cores", 3, "--memory", memory)
@@ -331,6 +333,17 @@ def test_what_cannot_be_is_one_line(tmp_path, capfd):
     assert (tmp_path / "full" / "mine.txt").read_text() == "precious"
 
 
+@pytest.mark.parametrize("size", ["4", "4KB", "63MB"])
+def test_too_little_memory_is_refused(tmp_path, capfd, size):
+    path = write_jsonl(tmp_path / "docs.jsonl", [{"text": "a"}])
+    with pytest.raises(SystemExit) as ended:
+        main(["dedup", str(path), "-o", str(tmp_path / "out"), "--memory", size])
+    assert ended.value.code == 2
+    message = capfd.readouterr().err.splitlines()[-1]
+    assert message.endswith("less than the 64MB that a run needs")
+    done(capfd, path, "-o", tmp_path / "out", "--memory", "64MB")
+
+
 def test_a_result_is_replaced_only_on_demand(tmp_path, capfd):
     path = write_jsonl(tmp_path / "docs.jsonl", made_up_documents(7))
     out = tmp_path / "out"
@@ -362,6 +375,7 @@ KILLED = """
 import os, signal, sys
 
 from mr_dedup.cli import dedup as command
+from mr_dedup.cli import runner_arguments
 from mr_dedup.cli.main import main
 from mr_dedup.pipeline.stages import Stages
 from mr_dedup.engines.streaming import local

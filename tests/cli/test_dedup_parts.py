@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from mr_dedup.cli import dedup as command
+from mr_dedup.cli import runner_arguments
 from mr_dedup.cli.main import main
 from mr_dedup.files import outputs
 from mr_dedup.formats import parts
@@ -46,7 +47,10 @@ def whole(tmp_path, capfd):
 
 
 @pytest.mark.parametrize("memory", ["4GB", "1"])
-def test_several_parts_are_the_same_tables(tmp_path, capfd, whole, small_parts, memory):
+def test_several_parts_are_the_same_tables(
+    tmp_path, capfd, monkeypatch, whole, small_parts, memory
+):
+    monkeypatch.setattr(runner_arguments, "MIN_MEMORY_BYTES", 1)
     out = tmp_path / "out"
     done(capfd, tmp_path / "4.jsonl", "-o", out, *METHODS, "--memory", memory)
     for name in TABLES:
