@@ -26,7 +26,13 @@ import time
 from typing import TYPE_CHECKING
 
 from mr_dedup.cli.copy_names import name_copies
-from mr_dedup.cli.dedup_options import dedup_options, is_sharded, refuse_changed, run_identity
+from mr_dedup.cli.dedup_options import (
+    RUN_OPTIONS,
+    dedup_options,
+    is_sharded,
+    refuse_changed,
+    run_identity,
+)
 from mr_dedup.cli.dedup_summary import (
     check_result_rejected,
     summary_lines,
@@ -183,13 +189,16 @@ def _run_locked(
         read=[str(result.name) for result in options.against],
     )
     if arguments.resume:
+        if not folder.has_unfinished():
+            name = without_secrets(folder.name)
+            raise MrDedupError(f"{name}: nothing to resume: no run was interrupted")
         folder.fetch_unfinished()
     if arguments.dry_run:
         from mr_dedup.cli.dedup_plan import print_plan
 
         work = _prepared(arguments, folder, None, settings)
         run = run_identity(arguments, work, options, folder)
-        stages = Stages(folder.work, run, resume=arguments.resume, dry_run=True)
+        stages = Stages(folder.work, run, resume=arguments.resume, dry_run=True, called=RUN_OPTIONS)
         print_plan(arguments, work, options, stages, folder)
         return 0
     if not arguments.resume and folder.has_unfinished():
@@ -197,7 +206,9 @@ def _run_locked(
     with streaming.staging_folder() as staging:
         work = _prepared(arguments, folder, staging, settings)
         run = run_identity(arguments, work, options, folder)
-        stages = Stages(folder.work, run, resume=arguments.resume, recorded=folder.record)
+        stages = Stages(
+            folder.work, run, resume=arguments.resume, called=RUN_OPTIONS, recorded=folder.record
+        )
         unfinished = f"{folder.unfinished}: completed stages; --resume continues"
         try:
             with (

@@ -6,13 +6,14 @@ import argparse
 import dataclasses
 import shlex
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mr_dedup.cli.copy_names import name_copies
 from mr_dedup.cli.document_arguments import (
+    OPTION_OF_PARAMETER,
     checked_idf,
     described_features,
     document_frequencies,
@@ -142,6 +143,23 @@ def is_sharded(runner: str) -> bool:
     return runner in ("spark", "hadoop")
 
 
+RUN_OPTIONS: Mapping[str, str] = {
+    "runner": "-r",
+    "verify": "--verify",
+    "shingles": "--shingles",
+    "methods": "--method",
+    "keep": "--keep",
+    "share_by": "--share-by",
+    "documents": "--documents",
+    "features": "--features",
+    "against": "--against",
+    "reading.format": "--format",
+    "reading.strict": "--strict",
+    **{f"reading.{name}": option for name, option in OPTION_OF_PARAMETER.items()},
+}
+"""The options by which messages call what ``run_identity`` has."""
+
+
 def run_identity(
     arguments: argparse.Namespace,
     work: DocumentInputs,
@@ -175,10 +193,11 @@ def run_identity(
             *(file.identity for file in work.remote),
         ],
         "standard_input": work.stdin,
-        "methods": options.method_names,
-        "keep": list(options.keep),
+        # before methods, whose parameters follow from it
         "verify": options.verify,
         "shingles": options.shingles,
+        "methods": options.method_names,
+        "keep": list(options.keep),
         "share_by": list(options.share_by),
         "documents": options.documents,
         "reading": {**dataclasses.asdict(options.reading), "format": options.format},

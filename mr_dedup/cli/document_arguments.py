@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from mr_dedup.features.document_frequencies import DocumentFrequencies
     from mr_dedup.features.options import FeatureOptions
 
-_OPTION_OF_PARAMETER = {
+OPTION_OF_PARAMETER = {
     "id_names": "--id-field",
     "text_name": "--text-field",
     "html_name": "--html-field",
@@ -212,5 +212,5 @@ def checked_idf(arguments: argparse.Namespace) -> str | None:
 
 def _usage_error(parameters: Sequence[str], reason: str) -> Exception:
     """Return the error of the library, in which parameters are called by their options."""
-    names = [_OPTION_OF_PARAMETER.get(name, name) for name in parameters]
+    names = [OPTION_OF_PARAMETER.get(name, name) for name in parameters]
     return MrDedupError(", ".join(dict.fromkeys(names)) + reason)

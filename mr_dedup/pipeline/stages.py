@@ -10,6 +10,7 @@ import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import xxhash
@@ -29,6 +30,8 @@ class Stages:
     ``run`` are inputs and options under the names users know, as JSON types. With ``resume`` an
     interrupted run continues. Raises MrDedupError if its inputs or options differ, FormatError if
     its manifest is damaged. In a ``dry_run`` nothing is written, and no stage can be finished.
+    ``called`` is what messages call inputs and options, by their names; members of a mapping by
+    ``NAME.MEMBER``.
     ``recorded`` is called with the names of files, in ``folder``, of each stage that is finished,
     that of the manifest last.
     """
@@ -40,10 +43,12 @@ class Stages:
         *,
         resume: bool,
         dry_run: bool = False,
+        called: Mapping[str, str] = MappingProxyType({}),
         recorded: Callable[[Sequence[str]], None] = lambda _: None,
     ) -> None:
         self.folder = folder
         self._recorded = recorded
+        self._called = called
         self._path = folder / MANIFEST
         self._run = json.loads(json.dumps(run))
         self._done: dict[str, dict[str, Any]] = {}
@@ -51,7 +56,7 @@ class Stages:
             self._done = self._read()
             return
         if resume and not folder.exists():
-            raise MrDedupError(f"{folder}: contains no run to resume")
+            raise MrDedupError(f"{folder}: nothing to resume: no run was interrupted")
         if dry_run:
             return
         # a run that was killed before it had a manifest
@@ -102,8 +107,8 @@ class Stages:
         for name in dict.fromkeys((*run, *self._run)):
             before, now = run.get(name), self._run.get(name)
             if before != now:
-                before, now = _first_difference(before, now)
-                shown = name.replace("_", " ")
+                name, before, now = _first_difference(name, before, now)
+                shown = self._called.get(name, name.replace("_", " "))
                 raise MrDedupError(
                     f"--resume: {shown} was {_shown(before)}, is {_shown(now)}; start another run"
                 )
@@ -155,11 +160,17 @@ def identity(path: Path) -> list[Any]:
     return [str(path), status.st_size, status.st_mtime_ns]
 
 
-def _first_difference(before: Any, now: Any) -> tuple[Any, Any]:
-    """Return what differs first in two lists of one length, else both as they are."""
+def _first_difference(name: str, before: Any, now: Any) -> tuple[str, Any, Any]:
+    """Return what differs first in two mappings, or lists of one length, else both as they are.
+
+    With its name: of a member of the mapping ``NAME.MEMBER``.
+    """
+    if isinstance(before, dict) and isinstance(now, dict):
+        member = next(key for key in (*before, *now) if before.get(key) != now.get(key))
+        return f"{name}.{member}", before.get(member), now.get(member)
     if isinstance(before, list) and isinstance(now, list) and len(before) == len(now):
-        return next(pair for pair in zip(before, now, strict=True) if pair[0] != pair[1])
-    return before, now
+        return name, *next(pair for pair in zip(before, now, strict=True) if pair[0] != pair[1])
+    return name, before, now
 
 
 def _shown(value: Any) -> str:

@@ -326,7 +326,7 @@ def test_what_cannot_be_is_one_line(tmp_path, capfd):
         ([path, "-o", out, "--keep", "best"], "best"),
         ([path, "-o", out, "-k", "65"], "65"),
         ([path, "-o", out, "--shingles", "words:0"], "0"),
-        ([path, "-o", out, "--resume"], "contains no run to resume"),
+        ([path, "-o", out, "--resume"], f"{out}: nothing to resume"),
     ]:
         assert said in mistake(capfd, *arguments), arguments
         assert not out.exists()
@@ -573,10 +573,16 @@ def test_a_changed_option_input_or_intermediate_is_noticed(tmp_path, capfd, monk
     path = write_jsonl(tmp_path / "docs.jsonl", documents)
     out, unfinished = tmp_path / "out", tmp_path / ".out.unfinished"
     stopped_after("resolve", path, out, monkeypatch, capfd)
-    assert "--resume: methods was" in mistake(capfd, path, "-o", out, "--resume", "-k", 3)
-    assert "--resume: verify was 0.8, is 0.5" in mistake(
-        capfd, path, "-o", out, "--resume", "--verify", 0.5
-    )
+    assert "--resume: --method was" in mistake(capfd, path, "-o", out, "--resume", "-k", 3)
+    for options, said in [
+        (["--verify", 0.5], "--verify was 0.8, is 0.5"),
+        # bands follow from --verify, and are not what was given
+        (["--method", "minhash"], '--method was "simhash:k=10", is "minhash:bands=20,rows=5'),
+        (["--keep", "longest"], '--keep was "first", is "longest"'),
+        (["--text-field", "body"], '--text-field was "text", is "body"'),
+        (["--format", "jsonl"], '--format was null, is "jsonl"'),
+    ]:
+        assert f"--resume: {said}" in mistake(capfd, path, "-o", out, "--resume", *options)
     assert "a run was interrupted; --resume" in mistake(capfd, path, "-o", out)
     # those of another mr_dedup may be others of the same documents
     for module, name in [(simhash, "fingerprint version"), (columns, "signature version")]:

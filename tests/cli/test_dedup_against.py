@@ -393,7 +393,7 @@ def test_a_changed_earlier_result_is_noticed(tmp_path, capfd, monkeypatch):
     done(capfd, path, "-o", tmp_path / "undisturbed", "--against", kept)
     for stage in ("cluster", "earlier", "resolve"):
         stopped_after(stage, path, out, monkeypatch, capfd, "--against", kept)
-        assert "--resume: against was" in mistake(capfd, path, "-o", out, "--resume")
+        assert "--resume: --against was" in mistake(capfd, path, "-o", out, "--resume")
         done(capfd, path, "-o", out, "--resume", "--against", kept)
         assert files_of(out) == files_of(tmp_path / "undisturbed")
         shutil.rmtree(out)

@@ -81,7 +81,7 @@ def test_a_store_cannot_write_outside_of_the_scratch_space(made, s3, capfd, tmp_
 def test_a_run_that_cannot_be_resumed_names_its_uri(made, s3, capfd):
     of = uploaded(made, s3)
     said = failed(capfd, "dedup", of("pages"), "-o", of("kept"), "--resume")
-    assert said == f"mr-dedup: error: {of('.kept.unfinished')}: contains no run to resume"
+    assert said == f"mr-dedup: error: {of('kept')}: nothing to resume: no run was interrupted"
 
 
 def test_documents_that_change_during_a_run_end_it(made, s3, capfd, monkeypatch):
