@@ -117,14 +117,18 @@ def read_options(
 
 
 def add_feature_arguments(
-    parser: argparse.ArgumentParser, *, weights: bool = True, features: str = "words:1"
+    parser: argparse.ArgumentParser,
+    *,
+    weights: bool = True,
+    features: str = "words:1",
+    of: str = "",
 ) -> None:
     """Add the arguments on the features of texts, as a group.
 
-    With their weights if ``weights``; ``features`` are the default.
+    With their weights if ``weights``; ``features`` are the default. ``of`` says what they are of.
     """
     group = parser.add_argument_group(
-        "features", "fingerprints can be compared only if made with the same"
+        "features", f"{of}fingerprints can be compared only if made with the same"
     )
     add = group.add_argument
     add("--features", default=features, metavar="words:N|characters:N|auto",
