@@ -43,7 +43,9 @@ def _markdown(description: str) -> str:
     """Return the description of a command as Markdown: indented lines are shown as they are."""
     paragraphs = inspect.cleandoc(description).split("\n\n")
     return "\n\n".join(
-        f"```text\n{paragraph}\n```" if paragraph.startswith(" ") else paragraph
+        f"```text\n{paragraph}\n```"
+        if paragraph.startswith(" ")
+        else re.sub(r"(?<![\w`-])--?[a-z][\w-]*", "`\\g<0>`", paragraph)
         for paragraph in paragraphs
     )
 

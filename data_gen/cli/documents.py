@@ -20,9 +20,8 @@ import argparse
 import time
 from pathlib import Path
 
-from tqdm import tqdm
-
 from data_gen.cli.arguments import UsageError, as_usage_errors, size
+from data_gen.cli.standard_streams import progress_bar
 from data_gen.document_files import FORMATS
 from data_gen.documents import KINDS, DocumentParameters, write
 from data_gen.pages import LANGUAGES
@@ -110,9 +109,7 @@ def run(arguments: argparse.Namespace) -> str:
             html_share=arguments.html or 0.0,
             chunk_bytes=arguments.chunk_size,
         )
-    with tqdm(
-        total=parameters.steps, unit="doc", unit_scale=True, disable=arguments.quiet or None
-    ) as bar:
+    with progress_bar(parameters.steps, "doc", quiet=arguments.quiet) as bar:
         summary = write(
             parameters, arguments.out, overwrite=arguments.overwrite, progress=bar.update
         )

@@ -17,9 +17,8 @@ import dataclasses
 import time
 from pathlib import Path
 
-from tqdm import tqdm
-
 from data_gen.cli.arguments import UsageError, as_usage_errors, size
+from data_gen.cli.standard_streams import progress_bar
 from data_gen.distributions import DISTRIBUTIONS, Clustered, Distribution, Prefix, Zipf
 from data_gen.fingerprints import FLIPS, FingerprintParameters, write
 
@@ -132,9 +131,7 @@ def run(arguments: argparse.Namespace) -> str:
             distribution=_distribution(arguments),
             chunk_bytes=arguments.chunk_size,
         )
-    with tqdm(
-        total=parameters.steps, unit="fp", unit_scale=True, disable=arguments.quiet or None
-    ) as bar:
+    with progress_bar(parameters.steps, "fp", quiet=arguments.quiet) as bar:
         summary = write(
             parameters, arguments.out, overwrite=arguments.overwrite, progress=bar.update
         )

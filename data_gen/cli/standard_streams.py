@@ -7,7 +7,10 @@ import io
 import os
 import sys
 from collections.abc import Iterator
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, NoReturn, TextIO
+
+if TYPE_CHECKING:
+    from tqdm import tqdm
 
 
 def log(message: str) -> None:
@@ -70,3 +73,14 @@ class _Lossy:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
+
+
+def progress_bar(total: int, unit: str, *, quiet: bool) -> tqdm[NoReturn]:
+    """Return a bar on standard error, if that is a terminal and the bar is wanted.
+
+    The variable TQDM_DISABLE hides it too, as it hides bars that say nothing about this.
+    """
+    from tqdm import tqdm
+
+    is_hidden = quiet or "TQDM_DISABLE" in os.environ
+    return tqdm(total=total, unit=unit, unit_scale=True, disable=is_hidden or None)

@@ -20,9 +20,8 @@ import argparse
 import time
 from pathlib import Path
 
-from tqdm import tqdm
-
 from data_gen.cli.arguments import as_usage_errors, size
+from data_gen.cli.standard_streams import progress_bar
 from data_gen.urls import KINDS, UrlParameters, write
 
 OUT_OF_MEMORY = "out of memory: use fewer pages"
@@ -99,9 +98,7 @@ def run(arguments: argparse.Namespace) -> str:
             removals=arguments.removals,
             chunk_bytes=arguments.chunk_size,
         )
-        with tqdm(
-            total=parameters.visits, unit="visit", unit_scale=True, disable=arguments.quiet or None
-        ) as bar:
+        with progress_bar(parameters.visits, "visit", quiet=arguments.quiet) as bar:
             summary = write(
                 parameters, arguments.out, overwrite=arguments.overwrite, progress=bar.update
             )

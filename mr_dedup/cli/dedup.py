@@ -1,11 +1,11 @@
 """De-duplicate documents: keep one of each cluster of near-duplicates.
 
-DOCS are as for mr-dedup fingerprint. OUT becomes a directory with documents/, the kept ones in
-their format, or that of --documents, and with all their fields; decisions/, why each document was
-kept or dropped, and which kept document it duplicates; clusters/; fingerprints/ of the kept ones;
-summary.json; report.html; and rejects/, records that could not be read. But for documents/ the
-directories contain tables in Parquet files part-00000.parquet, part-00001.parquet, …, and rejects/
-lines of JSON.
+DOCS are JSON lines, Parquet, WARC, text or HTML, each but Parquet also as .gz or .zst. OUT becomes
+a directory with documents/, the kept ones in their format, or that of --documents, and with all
+their fields; decisions/, why each document was kept or dropped, and which kept document it
+duplicates; clusters/; fingerprints/ of the kept ones; summary.json; report.html; and rejects/,
+records that could not be read. But for documents/ the directories contain tables in Parquet files
+part-00000.parquet, part-00001.parquet, …, and rejects/ lines of JSON.
 
 A method finds candidates: pairs of documents that share a band of min-wise hashes of their shingles
 (minhash), whose fingerprints are within k bits (simhash), and others. Documents that candidate
@@ -80,7 +80,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         type=document_name,
         metavar="DOCS",
-        help="files, globs or directories; -",
+        help="files, globs or directories of documents; - for lines of JSON from standard input",
     )
     add("-o", "--out", type=result_name, required=True, metavar="OUT", help="the directory to make")
     add("--method", action="append", metavar="NAME[:PARAMETER=VALUE,…]",

@@ -56,7 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         type=document_name,
         metavar="DOCS",
-        help="files, globs or directories; -",
+        help="files, globs or directories of documents; - for lines of JSON from standard input",
     )
     parser.add_argument(
         "-o", "--out", type=output_file, required=True, metavar="OUT",
