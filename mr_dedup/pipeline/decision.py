@@ -82,7 +82,7 @@ class Decision:
             kept += f", which {self.earlier_result} kept"
         said = {
             "unclustered": "kept, no other document is a candidate",
-            "first_of_cluster": "kept, the first of its cluster in the order of the policy",
+            "first_of_cluster": "kept, the first document of its cluster",
             "dissimilar": "kept, not similar enough to a kept document of its cluster",
             "near_duplicate": f"dropped, a near-duplicate of {kept}{similarity}",
             "exact_duplicate": f"dropped, an exact duplicate of {kept}",

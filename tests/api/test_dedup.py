@@ -339,8 +339,7 @@ def test_one_decision_is_explained():
     texts = {"a": page, "b": f"{page} more", "c": page, "d": "nothing of this"}
     with mr_dedup.dedup([{"id": id, "text": text} for id, text in texts.items()]) as result:
         assert str(result.why("a")) == (
-            "a: kept, the first of its cluster in the order of the policy; "
-            "3 documents in its cluster"
+            "a: kept, the first document of its cluster; 3 documents in its cluster"
         )
         assert str(result.why("b")) == (
             "b: dropped, a near-duplicate of a (similarity 0.97); 3 documents in its cluster"
