@@ -53,8 +53,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         for name in arguments.only or BENCHMARKS:
             module = importlib.import_module(f"bench.{name}")
-            measured = module.run(arguments.quick, rounds, **options.get(name, {}))
-            rows += measured
+            measured: list[Row] = []
+            for row in module.run(arguments.quick, rounds, **options.get(name, {})):
+                # those before a mismatch are printed too
+                rows.append(row)
+                measured.append(row)
             if arguments.out:
                 write(arguments.out, name, BENCHMARKS[name], rounds, arguments.quick, measured)
         if arguments.large:

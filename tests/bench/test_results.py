@@ -23,7 +23,7 @@ def test_a_benchmark_writes_its_rows(tmp_path, monkeypatch, capsys):
     class Module:
         @staticmethod
         def run(quick, rounds):
-            return ROWS
+            yield from ROWS
 
     monkeypatch.setattr(command.importlib, "import_module", lambda name: Module)
     assert command.main(["--quick", "--only", "formats", "--out", str(tmp_path)]) == 0
