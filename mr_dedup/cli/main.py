@@ -90,7 +90,8 @@ def whole_parser() -> argparse.ArgumentParser:
 def _parser_of(names: Iterable[str], loaded: Sequence[str]) -> argparse.ArgumentParser:
     """Return a parser of commands, of which the ``loaded`` ones have their arguments."""
     parser = CommandParser(
-        prog="mr-dedup", description="Find near-duplicates by fingerprints, as MapReduce."
+        prog="mr-dedup",
+        description="Find near-duplicates in web crawls and text corpora, and remove them.",
     )
     parser.add_argument("--version", action="version", version=f"mr-dedup {__version__}")
     commands = parser.add_subparsers(
