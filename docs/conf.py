@@ -45,6 +45,7 @@ nb_execution_raise_on_error = True
 nb_execution_timeout = 300
 nb_execution_show_tb = True
 nb_merge_streams = True
+nb_render_markdown_format = "myst"
 # cells find the commands of this Python, and what several pages draw figures with
 os.environ["PATH"] = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
 # bars of progress are for those who wait
