@@ -340,7 +340,7 @@ def test_too_little_memory_is_refused(tmp_path, capfd, size):
         main(["dedup", str(path), "-o", str(tmp_path / "out"), "--memory", size])
     assert ended.value.code == 2
     message = capfd.readouterr().err.splitlines()[-1]
-    assert message.endswith("less than the 64MB that a run needs")
+    assert "less than the 64MB that a run needs; see mr-dedup dedup --help" in message
     done(capfd, path, "-o", tmp_path / "out", "--memory", "64MB")
 
 

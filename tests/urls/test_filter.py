@@ -121,9 +121,16 @@ def test_one_by_one_in_every_way(tmp_path, redis_address, kind):
 
 def test_a_url_comes_several_times_in_one_batch(tmp_path):
     with open_filter(tmp_path / "urls", form=AS_GIVEN) as url_filter:
-        assert url_filter.add_many("abacab").tolist() == [True, True, False, True, False, False]
+        assert url_filter.add_many(list("abacab")).tolist() == [
+            True,
+            True,
+            False,
+            True,
+            False,
+            False,
+        ]
         assert url_filter.count("a") == 3
-        assert url_filter.remove_many("aabx").tolist() == [True, False, True, False]
+        assert url_filter.remove_many(list("aabx")).tolist() == [True, False, True, False]
         assert url_filter.add_many([]).tolist() == []
         assert [url_filter.count(letter) for letter in "abcx"] == [0, 0, 1, 0]
         assert len(url_filter) == 1
@@ -141,7 +148,7 @@ def test_visits_raise_the_count_and_no_counter(tmp_path):
 def test_counts_stop_at_the_largest(tmp_path):
     limits = FilterLimits(max_count=3)
     with open_filter(tmp_path / "urls", form=AS_GIVEN, limits=limits) as url_filter:
-        assert url_filter.add_many("aaaaaa").tolist() == [True] + [False] * 5
+        assert url_filter.add_many(list("aaaaaa")).tolist() == [True] + [False] * 5
         assert not url_filter.add("a")
         assert url_filter.count("a") == 3
 
@@ -390,7 +397,7 @@ def test_what_deliver_was_given_comes_again_if_it_fails(tmp_path):
 
     delivered = []
     with open_filter(tmp_path / "urls", form=AS_GIVEN) as url_filter:
-        digests = url_filter.digests_of("aab")
+        digests = url_filter.digests_of(list("aab"))
         for _ in range(2):
             with pytest.raises(Interrupted):
                 url_filter.add_digests(digests, broken)
@@ -464,7 +471,7 @@ def test_changes_while_a_filter_reads_all_of_the_store(redis_address, monkeypatc
 def test_a_store_that_was_replaced_is_told():
     with running() as address:
         url_filter = UrlFilter(RedisStore(address), AS_GIVEN)
-        url_filter.add_many("abc")
+        url_filter.add_many(list("abc"))
         with redis.Redis.from_url(address) as client:
             client.flushall()
         with pytest.raises(MrDedupError, match="was removed while it was open"):
@@ -478,7 +485,7 @@ def test_a_store_that_was_replaced_is_told():
 def test_delivery_from_a_shared_store_comes_after_it_was_kept(redis_address):
     seen = []
     with open_filter(f"{redis_address}#delivery", form=AS_GIVEN) as url_filter:
-        digests = url_filter.digests_of("ab")
+        digests = url_filter.digests_of(list("ab"))
         url_filter.add_digests(
             digests, lambda flags: seen.append((flags.tolist(), len(url_filter)))
         )
