@@ -16,7 +16,8 @@ help: ## list these commands
 
 # PYTHON=python3.12 VENV=.venv312 make test: the same with another interpreter
 $(READY): setup.cfg pyproject.toml
-	$(PYTHON) -m venv $(VENV)
+	# with a new pip: that of Python 3.11 does not end choosing among so many packages
+	$(PYTHON) -m venv --upgrade-deps $(VENV)
 	$(INSTALL) -e '.[dev]'
 	touch $@
 
