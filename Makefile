@@ -15,8 +15,8 @@ help: ## list these commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 14
 
 # PYTHON=python3.12 VENV=.venv312 make test: the same with another interpreter
+# with a new pip: that of Python 3.11 does not end choosing among so many packages
 $(READY): setup.cfg pyproject.toml
-	# with a new pip: that of Python 3.11 does not end choosing among so many packages
 	$(PYTHON) -m venv --upgrade-deps $(VENV)
 	$(INSTALL) -e '.[dev]'
 	touch $@

@@ -15,7 +15,7 @@ project = "mr_dedup"
 author = "mr_dedup's maintainers"
 release = version = mr_dedup.__version__
 language = "en"
-# -- in the help of commands is no dash
+# it would show the -- of options as a dash
 smartquotes = False
 
 extensions = [

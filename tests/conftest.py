@@ -46,6 +46,22 @@ def interrupts_that_reach_commands():
     signal.signal(signal.SIGINT, usual)
 
 
+# without these it asks for what has nothing to do with the page
+QUIET = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-sync",
+         "--disable-component-update", "--disable-quic"]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def chromium():
+    """Debian's Chromium, without a window."""
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=QUIET)
+        yield browser
+        browser.close()
+
+
 @pytest.fixture(scope="session")
 def cluster():
     """The Hadoop of ``make hadoop-up`` if it is up, else one for these tests alone."""

@@ -47,7 +47,8 @@ def test_all_is_all_of_users(extras):
 
 def test_messages_name_extras_that_there_are(extras):
     sources = [path.read_text() for path in Path(mr_dedup.__file__).parent.rglob("*.py")]
-    named = {name for text in sources for name in re.findall(r"mr-dedup\[(\w+)\]", text)}
+    pattern = r"(?:mr-dedup\[|imports_for\(__name__, \")(\w+)[\]\"]"
+    named = {name for text in sources for name in re.findall(pattern, text)}
     # those of stores are in a table
     assert named | {"s3", "gcs", "azure", "hdfs", "http", "hf"} == set(extras) - OF_DEVELOPERS
 

@@ -34,8 +34,9 @@ def in_notebook(monkeypatch, *packages):
     shell = types.SimpleNamespace(config={"IPKernelApp": {}})
     ipython = types.SimpleNamespace(get_ipython=lambda: shell)
     monkeypatch.setitem(sys.modules, "IPython", ipython)
-    found = lambda name: name in packages or None  # noqa: E731 (one line)
-    monkeypatch.setattr(progress_bars.importlib.util, "find_spec", found)
+    monkeypatch.setattr(
+        progress_bars.importlib.util, "find_spec", lambda name: name in packages or None
+    )
     return stream
 
 

@@ -11,8 +11,8 @@ from urllib.parse import unquote, urldefrag
 
 import pytest
 
+from bench import results
 from mr_dedup.cli.main import COMMANDS
-from tests.browser import chromium  # noqa: F401
 
 pytestmark = pytest.mark.site
 
@@ -78,6 +78,15 @@ def test_images_have_a_text_for_those_who_do_not_see_them(pages):
     assert not {name: images for name, images in without.items() if images}
 
 
+def test_each_benchmark_has_a_table_of_what_it_measured():
+    text = (SITE / "performance/measured.html").read_text()
+    measured = results.read()
+    assert measured
+    assert text.count("<table") == len(measured)
+    for result in measured:
+        assert f">{result.rows[0].cells()[1]}<" in re.sub("</?p>", "", text)
+
+
 def test_each_command_has_its_page_of_reference():
     for name in COMMANDS:
         text = (SITE / f"reference/commands/mr-dedup-{name}.html").read_text()
@@ -131,7 +140,7 @@ def address(pages):
 @pytest.fixture(
     params=[(view, scheme) for view in VIEWS for scheme in ("light", "dark")], ids="-".join
 )
-def browsed(request, chromium):  # noqa: F811
+def browsed(request, chromium):
     """A page of the browser, and what it reported."""
     view, scheme = request.param
     width, height = VIEWS[view]

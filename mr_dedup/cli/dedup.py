@@ -23,6 +23,7 @@ import contextlib
 import math
 import os
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mr_dedup.cli.copy_names import name_copies
@@ -62,8 +63,6 @@ from mr_dedup.interrupts import at_forced_end
 from mr_dedup.storage.uris import is_uri, joined, without_secrets
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from mr_dedup.engines.streaming import ClusterSettings
     from mr_dedup.pipeline.dedup_stages.contract import DedupOptions
     from mr_dedup.pipeline.result_folder import ResultFolder
@@ -264,11 +263,11 @@ def _is_read_in(out: Path | str, name: str) -> bool:
     else:
         if not name or "\0" in name:
             return False  # which is refused when it is read
-        directory = os.path.join(os.path.realpath(local_path(name)), "")  # noqa: PTH118 (ends with /)
-        found = os.path.realpath(out)
-        if not found.startswith(directory):
+        # not Path.resolve, which raises for links that lead in a circle
+        source, result = (Path(os.path.realpath(path)) for path in (local_path(name), out))
+        if result == source or not result.is_relative_to(source):
             return False
-        parts = found.removeprefix(directory).split("/")
+        parts = list(result.relative_to(source).parts)
     # names that begin so are skipped, as Hadoop skips them
     return not any(part.startswith((".", "_")) for part in parts)
 

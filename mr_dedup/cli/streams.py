@@ -152,7 +152,7 @@ _quiet = threading.Event()
 
 @contextlib.contextmanager
 def quiet_messages(wanted: bool) -> Iterator[None]:
-    """Leave out what is no error or warning, events and progress too, until the block ends."""
+    """Print errors and warnings only, no other messages, events or progress, within the block."""
     if not wanted:
         yield
         return

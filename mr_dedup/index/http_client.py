@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mr_dedup.errors import MrDedupError
+from mr_dedup.extras import imports_for
 from mr_dedup.index import http_messages as messages
 from mr_dedup.index.http_messages import index_matches
 from mr_dedup.index.ids import encoded_ids
@@ -22,15 +23,10 @@ from mr_dedup.index.protocol import (
 )
 from mr_dedup.index.state import parsed_fingerprints, require_ids
 
-try:
+with imports_for(__name__, "server"):
     import urllib3
 
     from mr_dedup.index.http_connection import pool_manager
-except ModuleNotFoundError as error:
-    raise ModuleNotFoundError(
-        f"{__name__} needs the package {error.name}: pip install 'mr-dedup[server]'",
-        name=error.name,
-    ) from error
 
 _Response = TypeVar("_Response")
 

@@ -35,21 +35,17 @@ import numpy as np
 import pyarrow as pa
 
 from mr_dedup.errors import MrDedupError
+from mr_dedup.extras import imports_for
 from mr_dedup.index.fingerprint_options import FingerprintOptions
 from mr_dedup.index.folder import MANIFEST_NAME
 from mr_dedup.index.hamming_index import HammingIndex
 from mr_dedup.index.http_token import read_token
 
-try:
+with imports_for(__name__, "scrapy"):
     from itemadapter import ItemAdapter
     from scrapy.exceptions import DropItem, NotConfigured
     from scrapy.utils.defer import maybe_deferred_to_future
     from twisted.internet.threads import deferToThread
-except ModuleNotFoundError as error:
-    raise ModuleNotFoundError(
-        f"{__name__} needs the package {error.name}: pip install 'mr-dedup[scrapy]'",
-        name=error.name,
-    ) from error
 
 if TYPE_CHECKING:
     from scrapy import Spider

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from mr_dedup.errors import FormatError
 from mr_dedup.files.inputs import local_path
+from mr_dedup.files.io_errors import reading
 from mr_dedup.formats.parts import part_files, require_all_parts
 from mr_dedup.storage.listing import file_info, files_below, list_files
 from mr_dedup.storage.scratch import ScratchSettings, Wanted
@@ -53,8 +54,10 @@ class LocalFiles:
         self._folder = folder
 
     def content(self, name: str) -> bytes:
-        """See ResultFiles.content; raises FileNotFoundError if there is no such file."""
-        return (self._folder / name).read_bytes()
+        """See ResultFiles.content."""
+        path = self._folder / name
+        with reading(path):
+            return path.read_bytes()
 
     def name_of(self, dataset: str) -> str:
         """See ResultFiles.name_of."""

@@ -31,6 +31,7 @@ from hashlib import md5
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from mr_dedup.extras import imports_for
 from mr_dedup.files.temporary import temporary_folder
 from mr_dedup.urls.canonical import NotAUrlError, UrlForm, read_mirrors
 from mr_dedup.urls.counting_bloom import BloomShape
@@ -38,15 +39,10 @@ from mr_dedup.urls.digests import from_bytes
 from mr_dedup.urls.filter import UrlFilter
 from mr_dedup.urls.opening import DEFAULT_CAPACITY, open_filter
 
-try:
+with imports_for(__name__, "scrapy"):
     from scrapy.dupefilters import BaseDupeFilter
     from scrapy.utils.job import job_dir
     from scrapy.utils.request import RequestFingerprinter
-except ModuleNotFoundError as error:
-    raise ModuleNotFoundError(
-        f"{__name__} needs the package {error.name}: pip install 'mr-dedup[scrapy]'",
-        name=error.name,
-    ) from error
 
 if TYPE_CHECKING:
     from scrapy import Request, Spider

@@ -475,3 +475,9 @@ def test_the_traceback_of_an_error_is_short():
         mr_dedup.dedup(["a b"], verify=7)
     assert [entry.name for entry in caught.traceback][1:] == ["dedup", "call_command"]
     assert caught.value.__suppress_context__
+
+
+def test_a_directory_that_is_no_result_is_reported(tmp_path):
+    for name in "summary", "decisions":
+        with pytest.raises(mr_dedup.MrDedupError, match=rf"{name}(\.json)?: .*o such file"):
+            getattr(mr_dedup.DedupResult(tmp_path), name)

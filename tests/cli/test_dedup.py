@@ -761,7 +761,7 @@ def test_a_field_of_a_policy_that_no_document_has_is_refused(
         "the first has id, text"
     )
     assert sorted(each.name for each in tmp_path.iterdir()) == ["docs.jsonl"]
-    # that some lack it is no error
+    # other documents may lack the field
     done(capfd, path, "-o", out, "-r", runner, "--keep", "newest:date")
 
 

@@ -196,7 +196,7 @@ def test_mistakes_change_nothing(form, folder):
         ):
             with pytest.raises(ValueError, match=message):
                 call()
-        # one id is no sequence of ids, though its characters are one
+        # a text would be taken for the sequence of its characters
         for call in (
             lambda: index.add(values([2, 3]), "bc"),
             lambda: index.check_and_add(values([2, 3]), "bc"),

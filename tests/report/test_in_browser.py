@@ -10,7 +10,6 @@ import pytest
 from mr_dedup.jobs.shares import Share
 from mr_dedup.report.data import Cluster, Sample
 from tests.accessibility import violations
-from tests.browser import chromium  # noqa: F401
 from tests.report.reports import HOSTILE, SAMPLE, hostile_report, report, written
 
 pytestmark = pytest.mark.browser
@@ -35,7 +34,7 @@ class Shown:
 
 
 @pytest.fixture
-def show(chromium, tmp_path):  # noqa: F811
+def show(chromium, tmp_path):
     """Return a function that shows data, by default with all folded parts opened."""
     contexts = []
 

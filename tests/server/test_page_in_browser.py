@@ -9,7 +9,6 @@ import pytest
 from mr_dedup.index.fingerprint_options import FingerprintOptions
 from mr_dedup.index.hamming_index import HammingIndex
 from tests.accessibility import violations
-from tests.browser import chromium  # noqa: F401
 from tests.server.running import TOKEN, running
 
 pytestmark = pytest.mark.browser
@@ -57,7 +56,7 @@ class Shown:
 
 
 @pytest.fixture
-def show(chromium, tmp_path):  # noqa: F811
+def show(chromium, tmp_path):
     """Return a function that shows the page of an index that is filled by a function."""
     with contextlib.ExitStack() as stack:
 
