@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from enum import IntEnum
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -52,7 +53,7 @@ class Limits:
 
 
 class Reason(IntEnum):
-    """Why a document is kept (up to DISSIMILAR) or dropped (from NEAR_DUPLICATE on).
+    """Why a document is kept or dropped; ``is_kept`` and ``are_kept`` say which.
 
     Attributes:
         UNCLUSTERED: Kept: it is in no cluster of several documents.
@@ -78,13 +79,15 @@ class Reason(IntEnum):
     @property
     def is_kept(self) -> bool:
         """Whether documents are kept for it."""
-        return self <= Reason.DISSIMILAR
+        return self in _KEPT
 
     @property
     def phrase(self) -> str:
         """The reason in a page or a message: ``near-duplicate``."""
         return _PHRASES[self]
 
+
+_KEPT = frozenset({Reason.UNCLUSTERED, Reason.FIRST_OF_CLUSTER, Reason.DISSIMILAR})
 
 _PHRASES = {
     Reason.UNCLUSTERED: "in no cluster",
@@ -94,6 +97,16 @@ _PHRASES = {
     Reason.EXACT_DUPLICATE: "same text",
     Reason.SAME_CLUSTER: "same cluster",
 }
+
+
+def are_kept(reasons: NDArray[np.integer[Any]]) -> NDArray[np.bool_]:
+    """Return for each of ``reasons`` [n], values of Reason, whether documents are kept for it.
+
+    >>> are_kept(np.array([Reason.DISSIMILAR, Reason.NEAR_DUPLICATE]))
+    array([ True, False])
+    """
+    kept: NDArray[np.bool_] = np.isin(reasons, list(_KEPT))
+    return kept
 
 
 @dataclass(frozen=True)

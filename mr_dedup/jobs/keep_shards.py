@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 import xxhash
 from numpy.typing import NDArray
 
-from mr_dedup.clusters.decisions import Reason
+from mr_dedup.clusters.decisions import Reason, are_kept
 from mr_dedup.errors import MrDedupError
 from mr_dedup.formats.compression import compressing
 from mr_dedup.formats.decision_file import DECISIONS, REPEATED
@@ -370,7 +370,7 @@ class _Decided:
     def __init__(self, documents: int, table: pa.Table) -> None:
         self.table = table
         self.kept = np.ones(documents, bool)
-        self.kept[table["row"].to_numpy()] = table["reason"].to_numpy() <= Reason.DISSIMILAR
+        self.kept[table["row"].to_numpy()] = are_kept(table["reason"].to_numpy())
 
     @classmethod
     def read(cls, folder: str, chunk: int) -> _Decided:

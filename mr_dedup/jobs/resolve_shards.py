@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from mr_dedup.clusters.decisions import Reason
+from mr_dedup.clusters.decisions import Reason, are_kept
 from mr_dedup.errors import MrDedupError
 from mr_dedup.fingerprints.simhash import simhash
 from mr_dedup.formats.documents.batch import DocumentBatch
@@ -198,7 +198,7 @@ class ResolveShardsJob(ResolveJob, frozen=True, kw_only=True):
         """Return the decisions with all that is known of both documents."""
         table, documents, decisions = resolved
         kept_rows = decisions.kept_rows
-        dropped = np.flatnonzero(decisions.reasons > Reason.DISSIMILAR)
+        dropped = np.flatnonzero(~are_kept(decisions.reasons))
         kept = pa.array(kept_rows[dropped])
         distances = decisions.distances[dropped]
         named = method_names(
@@ -258,7 +258,7 @@ class ResolveShardsJob(ResolveJob, frozen=True, kw_only=True):
         """Yield the clusters, and the largest and those of a sample as a report lists them."""
         labels = decided["cluster"].to_numpy().view(np.int64)
         new = ~self.is_earlier(decided["chunk"].to_numpy())
-        kept = decided["reason"].to_numpy() <= Reason.DISSIMILAR
+        kept = are_kept(decided["reason"].to_numpy())
         values, inverse, sizes = np.unique(labels, return_inverse=True, return_counts=True)
         documents = np.bincount(inverse, new, values.size).astype(np.int64)
         documents_kept = np.bincount(inverse, new & kept, values.size).astype(np.int64)

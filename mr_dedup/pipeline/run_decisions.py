@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from mr_dedup.clusters.decisions import Reason
+from mr_dedup.clusters.decisions import Reason, are_kept
 from mr_dedup.errors import MrDedupError
 from mr_dedup.formats.decision_file import DECISIONS, REPEATED
 from mr_dedup.formats.parts import ParquetParts
@@ -62,7 +62,7 @@ class RunDecisions:
     @property
     def kept(self) -> NDArray[np.bool_]:
         """Which documents are kept."""
-        return self.reasons <= Reason.DISSIMILAR
+        return are_kept(self.reasons)
 
     @property
     def new(self) -> slice:
@@ -77,7 +77,7 @@ class RunDecisions:
         self.similarities[numbers] = table["similarity"].to_numpy()
         reasons = table["reason"].to_numpy()
         self.reasons[numbers] = reasons
-        dropped = reasons > Reason.DISSIMILAR
+        dropped = ~are_kept(reasons)
         of_dropped = table.filter(pa.array(dropped))
         kept = of_dropped.select(["kept_chunk", "kept_row"]).rename_columns(["chunk", "row"])
         self.kept_rows[numbers[dropped]] = rows.numbers_of(kept)
