@@ -19,8 +19,8 @@ from tests.cli.result_tables import tables_of
 @pytest.fixture(autouse=True)
 def sharded(monkeypatch):
     monkeypatch.setattr(command, "is_sharded", lambda runner: True)
-    monkeypatch.setattr(chunks, "CHUNK_BYTES", 3000)
-    monkeypatch.setattr(chunks, "_MIN_BYTES", 3000)
+    monkeypatch.setattr(chunks, "CHUNK_BYTES", 16_000)
+    monkeypatch.setattr(chunks, "_MIN_BYTES", 16_000)
 
 
 def downloaded(uri, folder):
