@@ -35,7 +35,7 @@ from mr_dedup.kernels.bits import trailing_zeros
 from mr_dedup.kernels.byte_blocks import BLOCK_BYTES, below_mask, copy_block
 from mr_dedup.kernels.entry import entry, kernel
 from mr_dedup.kernels.unsigned import ALL_BITS, U0, U1, U2, U3, U8, U16, U32, U
-from mr_dedup.kernels.utf8 import decode, encode, table_entry
+from mr_dedup.kernels.utf8 import decode, encode, encoded_size, table_entry
 
 _BLOCK = U(BLOCK_BYTES)
 _NOT_ASCII = np.uint8(0x80)
@@ -390,3 +390,35 @@ def _composite(first, second, table):
     if low < uint64(table.pairs.size) and table.pairs[low] == key:
         return uint64(table.composites[low])
     return U0
+
+
+@kernel
+def piece_at(content, i, end, table, space):
+    """Return the size of the piece of a text at ``i``, that of its normal form, and if it has it.
+
+    A piece goes to the next character that does not combine with what is before it. A normalised
+    text is the normal forms of its pieces, one after the other.
+    """
+    stop = i
+    last_class = U0
+    is_normal = True
+    while stop < end:
+        character, width = decode(content, stop, end)
+        entry = uint64(table_entry(table, character))
+        if stop > i and entry & _JOINS == U0:
+            break
+        check = entry & _BYTE
+        if check == _CHANGES and entry & _SEPARATES != U0:
+            check = U0
+        is_normal = is_normal and check != _CHANGES and (check == U0 or check >= last_class)
+        last_class = check
+        stop += width
+    if is_normal:
+        return stop - i, stop - i, True
+    size, at = U0, i
+    while at < stop:
+        at, count = _decompose(content, at, stop, table, space)
+        _order(space, count)
+        for j in range(_compose(space, count, table)):
+            size += encoded_size(uint64(space.code_points[j]))
+    return stop - i, size, False

@@ -56,6 +56,18 @@ class Tokens(NamedTuple):
         )
 
 
+class SourceEdges(NamedTuple):
+    """Where tokens are in the text that they were found in.
+
+    Attributes:
+        starts: uint32[t], offsets in bytes from where the text begins.
+        stops: uint32[t].
+    """
+
+    starts: NDArray[np.uint32]
+    stops: NDArray[np.uint32]
+
+
 @entry
 def tokenise(
     content: NDArray[np.uint8],
@@ -72,6 +84,12 @@ def tokenise(
     64 bytes of ASCII are classified at once, and their words are copied 16 bytes at a time; other
     text is read character by character.
     """
+    return find_tokens(content, begin, end, table, tokens, None)
+
+
+@kernel
+def find_tokens(content, begin, end, table, tokens, sources):
+    """Do what ``tokenise`` does, and write to ``sources``, if it is not None, where tokens are."""
     out, starts, stops = tokens
     size = uint64(content.size)
     count = U0
@@ -87,6 +105,8 @@ def tokenise(
             takes_marks = False
             if is_open and mask & U1 == U0:
                 stops[count - U1] = uint32(o)
+                if sources is not None:
+                    sources.stops[count - U1] = uint32(i - begin)
                 is_open = False
             at = i
             while mask != U0:
@@ -98,6 +118,8 @@ def tokenise(
                         out[o] = _SPACE
                         o += U1
                     starts[count] = uint32(o)
+                    if sources is not None:
+                        sources.starts[count] = uint32(at - begin)
                     count += U1
                     is_single = False
                 for piece in range(U0, length, _COPY):
@@ -108,6 +130,8 @@ def tokenise(
                 if is_open:
                     break
                 stops[count - U1] = uint32(o)
+                if sources is not None:
+                    sources.stops[count - U1] = uint32(at - begin)
                 mask = mask >> skipped >> length
             i += _BLOCK
             continue
@@ -119,6 +143,8 @@ def tokenise(
             continues = kind == MARK and (is_open or takes_marks)
             if is_open and kind != WORD and not continues:
                 stops[count - U1] = uint32(o)
+                if sources is not None:
+                    sources.stops[count - U1] = uint32(i - begin)
                 is_open = False
             if kind != OTHER:
                 if not is_open and not continues:
@@ -126,6 +152,8 @@ def tokenise(
                         out[o] = _SPACE
                         o += U1
                     starts[count] = uint32(o)
+                    if sources is not None:
+                        sources.starts[count] = uint32(i - begin)
                     count += U1
                     is_single = kind == CHARACTER
                     is_open = not is_single
@@ -140,10 +168,14 @@ def tokenise(
                     o = encode(uint64(int64(character) + change), out, o)
                 if is_single:
                     stops[count - U1] = uint32(o)
+                    if sources is not None:
+                        sources.stops[count - U1] = uint32(i + width - begin)
             takes_marks = is_single and kind != OTHER
             i += width
     if is_open:
         stops[count - U1] = uint32(o)
+        if sources is not None:
+            sources.stops[count - U1] = uint32(end - begin)
     return count
 
 

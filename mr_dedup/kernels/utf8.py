@@ -54,6 +54,17 @@ def encode(character, out, o):
     return o + U4
 
 
+@kernel(inline="always")
+def encoded_size(character):
+    """Return the bytes of a code point in UTF-8."""
+    return (
+        U1
+        + uint64(character >= U(0x80))
+        + uint64(character >= U(0x800))
+        + uint64(character >= U(0x10000))
+    )
+
+
 @kernel
 def table_entry(table, character):
     """Return the entry of a code point in a table of ``pages`` and ``entries``."""
