@@ -2,7 +2,7 @@
 
 >>> import mr_dedup
 >>> sorted(set(mr_dedup.__all__) - {"MrDedupError"})[:3]
-['DedupResult', 'Deduplicator', 'FingerprintOptions']
+['DecontaminationResult', 'DedupResult', 'Deduplicator']
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from mr_dedup.api.decontamination import DecontaminationResult, decontaminate
     from mr_dedup.api.deduplication import DedupResult, dedup
     from mr_dedup.api.deduplicator import Deduplicator
     from mr_dedup.api.evaluation import compare, evaluate
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _MODULES = {
+    "DecontaminationResult": "api.decontamination",
     "DedupResult": "api.deduplication",
     "Deduplicator": "api.deduplicator",
     "FingerprintOptions": "index.fingerprint_options",
@@ -31,6 +33,7 @@ _MODULES = {
     "MrDedupError": "errors",
     "UrlFilter": "urls.filter",
     "compare": "api.evaluation",
+    "decontaminate": "api.decontamination",
     "dedup": "api.deduplication",
     "evaluate": "api.evaluation",
     "fingerprint": "api.searching",
@@ -41,6 +44,7 @@ _MODULES = {
 """Where each name is, and what it is called there if that differs: imported when it is used."""
 
 __all__ = [
+    "DecontaminationResult",
     "DedupResult",
     "Deduplicator",
     "FingerprintOptions",
@@ -48,6 +52,7 @@ __all__ = [
     "MrDedupError",
     "UrlFilter",
     "compare",
+    "decontaminate",
     "dedup",
     "evaluate",
     "fingerprint",

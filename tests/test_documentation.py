@@ -115,6 +115,7 @@ def named_files(tmp_path_factory):
         "mv longs/corpus-* . && mv longs/queries.longs new.longs",
         "data-gen documents --documents 100 --duplicates-per-document 2 --seed 1 --out pages",
         "head -n 20 pages/documents-00000.jsonl > new.jsonl",
+        'sed \'s/"text"/"question"/\' new.jsonl > exam.jsonl',
         "for n in 1 2 3; do mkdir crawl-$n; ln pages/documents-*.jsonl crawl-$n/a.jsonl; done",
         "mkdir week2 && tail -n 100 pages/documents-00000.jsonl > week2/pages.jsonl",
         "data-gen urls --pages 100 --visits 300 --seed 1 --out visits",

@@ -22,7 +22,7 @@ LAYERS = (
     {"features", "hamming", "urls"},
     {"fingerprints"},
     {"clusters"},
-    {"index", "signatures"},
+    {"contamination", "index", "signatures"},
     {"jobs"},
     {"engines"},
     {"pipeline"},

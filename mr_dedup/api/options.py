@@ -74,6 +74,26 @@ class DedupOptions(ReadingOptions, FeatureOptions, EngineOptions, total=False):
     overwrite: bool
 
 
+class DecontaminateOptions(ReadingOptions, EngineOptions, total=False):
+    """Options of ``decontaminate``."""
+
+    action: Literal["report", "drop"]
+    documents: Literal["same", "jsonl", "parquet"]
+    question_field: Texts
+    answer_field: Texts
+    passage_field: Texts
+    choices_field: Texts
+    item_id_field: Texts
+    set_field: str
+    min_coverage: float
+    min_coverage_with_answer: float
+    max_edits: float
+    min_tokens: int
+    answer_window: int
+    passages: Literal["alone", "with-question", "ignore"]
+    overwrite: bool
+
+
 class PairsOptions(ReadingOptions, FeatureOptions, EngineOptions, total=False):
     """Options of ``pairs``."""
 

@@ -18,7 +18,20 @@ from collections.abc import Iterator
 
 SHELLS = ("bash", "zsh", "tcsh")
 
-_FILES = {"A", "B", "CORPUS", "DOCS", "FILE", "INPUT", "LISTS", "OTHER", "OUT", "PAIRS", "TRUTH"}
+_FILES = {
+    "A",
+    "B",
+    "CORPUS",
+    "DOCS",
+    "FILE",
+    "FILES",
+    "INPUT",
+    "LISTS",
+    "OTHER",
+    "OUT",
+    "PAIRS",
+    "TRUTH",
+}
 """What arguments are called in help that name a file or a directory."""
 
 _DIRECTORIES = {"DIR", "STORE"}

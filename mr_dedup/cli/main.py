@@ -47,6 +47,7 @@ COMMANDS = {
     "fingerprint": "compute the fingerprints of documents",
     "idf": "count in how many documents each feature occurs",
     "dedup": "keep one of each cluster of near-duplicate documents",
+    "decontaminate": "find the documents that contain items of test sets",
     "why": "explain why dedup kept or dropped documents",
     "plan": "show which design a query, or a search for all pairs, would use, and its cost",
     "convert": "convert fingerprint files between formats",

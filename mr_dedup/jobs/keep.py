@@ -7,19 +7,17 @@ documents these are is in a file, two bits a document in the order of all.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from mr_dedup.errors import MrDedupError
-from mr_dedup.formats.documents.as_json import rows_as_json, texts_as_json
 from mr_dedup.formats.documents.batch import BatchBuilder, DocumentBatch
 from mr_dedup.formats.documents.chunks import DocumentChunk
 from mr_dedup.formats.documents.files import DocumentPart
@@ -32,14 +30,9 @@ from mr_dedup.formats.tables import one_array
 from mr_dedup.jobs.cached_documents import take_offsets
 from mr_dedup.jobs.contract import Counters, Keyed, TaskInput
 from mr_dedup.jobs.document_job import DocumentJob
+from mr_dedup.jobs.kept_records import FILE_KEY, KeptFormat, as_written, records_of
 from mr_dedup.jobs.reading import chunk_of, local_chunk
 from mr_dedup.jobs.side_table import SideTable
-
-KeptFormat = Literal["same", "jsonl", "parquet"]
-"""How kept documents are written: as they came, as JSON lines, or as rows of Parquet."""
-
-FILE_KEY = b"mr_dedup.file"
-"""The metadata of Parquet rows with their file; other records have a column for it."""
 
 _SHOWN = ["row", "text", "position"]
 """Columns of texts that are to be shown."""
@@ -95,37 +88,14 @@ class KeepJob(DocumentJob, frozen=True, kw_only=True):
                 done += len(batch)
                 if mask.any():
                     counters["documents_kept"] += int(mask.sum())
-                    records = _records(batch, mask)
+                    records = records_of(batch, mask)
                     if self.documents != "same":
-                        records = self._as_written(batch, mask, records, chunk)
+                        records = as_written(
+                            records, batch, mask, chunk, self.reading, self.documents
+                        )
                     yield chunk.number, records
         if done != len(kept):
             raise _changed(chunk)
-
-    def _as_written(
-        self, batch: DocumentBatch, mask: NDArray[np.bool_], records: pa.Table, chunk: DocumentChunk
-    ) -> pa.Table:
-        """Return the records of a batch that ``mask`` chooses as they are written."""
-        file = (records.schema.metadata or {}).get(FILE_KEY)
-        if file is not None:
-            if self.documents == "parquet":
-                return records
-            lines = rows_as_json(records, file.decode(), self.reading)
-            files = np.zeros(len(lines), np.int32)
-            named = pa.DictionaryArray.from_arrays(files, pa.array([file.decode()], pa.string()))
-            return pa.table({"file": named, "record": lines})
-        formats = {part.file.name: part.file.format for part in chunk.parts}
-        files = batch.files.dictionary.to_pylist()
-        of_file = np.array([formats[name] != "jsonl" for name in files], bool)
-        converted = of_file[batch.files.indices.to_numpy()] & mask
-        if not converted.any():
-            return records
-        chosen = pa.array(converted)
-        lines = texts_as_json(batch.ids.filter(chosen), batch.texts.filter(chosen), self.reading)
-        column = pc.replace_with_mask(
-            one_array(records["record"]), pa.array(converted[mask]), lines
-        )
-        return records.set_column(1, "record", column)
 
     def _by_offsets(
         self,
@@ -240,16 +210,3 @@ def _texts(batch: DocumentBatch, rows: NDArray[np.int64], first: int) -> pa.Tabl
     """Return the texts of some rows of a batch whose first is row ``first`` of its chunk."""
     texts = batch.texts.take(pa.array(rows))
     return pa.table({"row": rows + first, "text": texts, "position": batch.offsets[rows]})
-
-
-def _records(batch: DocumentBatch, mask: Sequence[bool] | NDArray[np.bool_]) -> pa.Table:
-    """Return the records of a batch that ``mask`` chooses."""
-    chosen = pa.array(mask)
-    if isinstance(batch.records, pa.Table):
-        # of Parquet a batch has one file
-        rows = batch.records.filter(chosen)
-        name = batch.files.dictionary[batch.files.indices[0].as_py()].as_py()
-        metadata = {**(rows.schema.metadata or {}), FILE_KEY: name.encode()}
-        return rows.replace_schema_metadata(metadata)
-    assert batch.records is not None
-    return pa.table({"file": batch.files.filter(chosen), "record": batch.records.filter(chosen)})

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from mr_dedup.formats.compression import compressing, compression_by_suffix
 from mr_dedup.formats.tables import one_array
-from mr_dedup.jobs.keep import FILE_KEY
+from mr_dedup.jobs.kept_records import FILE_KEY
 
 
 class KeptDocuments:

@@ -22,8 +22,8 @@ from mr_dedup.formats.documents.rejects import bounded
 from mr_dedup.formats.parquet_rows import is_text
 from mr_dedup.formats.parts import PART_BYTES, LineParts, ParquetParts
 from mr_dedup.formats.row_sizes import row_bytes
-from mr_dedup.jobs.keep import FILE_KEY
 from mr_dedup.jobs.kept_documents import bytes_of, records_by_file
+from mr_dedup.jobs.kept_records import FILE_KEY
 
 _SAMPLE_BYTES = 16 << 20
 """JSON lines at the beginning whose members become the columns."""

@@ -41,6 +41,12 @@ class Run(NamedTuple):
     made: datetime | None = None
 
 
+def made_now() -> datetime:
+    """Return the time of a report, which SOURCE_DATE_EPOCH sets."""
+    seconds = int(os.environ.get("SOURCE_DATE_EPOCH") or time.time())
+    return datetime.fromtimestamp(seconds, timezone.utc)
+
+
 def run_of(options: Sequence[tuple[str, str]], summary: StageSummary) -> Run:
     """Return how a run with ``options`` was made, whose report is made now.
 
@@ -48,7 +54,6 @@ def run_of(options: Sequence[tuple[str, str]], summary: StageSummary) -> Run:
     runs have equal reports.
     """
     said = dict(options)
-    seconds = int(os.environ.get("SOURCE_DATE_EPOCH") or time.time())
     return Run(
         documents=said.get("documents", ""),
         methods=said.get("methods", ""),
@@ -57,7 +62,7 @@ def run_of(options: Sequence[tuple[str, str]], summary: StageSummary) -> Run:
         shingles=said.get("shingles", ""),
         version=said.get("mr_dedup", ""),
         recalls=[(each["method"], each["recall"]) for each in summary["expected_recalls"]],
-        made=datetime.fromtimestamp(seconds, timezone.utc),
+        made=made_now(),
     )
 
 

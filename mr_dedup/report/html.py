@@ -52,12 +52,12 @@ def write_report(file: BinaryIO, data: ReportData) -> None:
         file: where to write the page.
         data: the data of the report.
     """
-    _template().stream(data=data, **_contents(data)).dump(file, "utf-8")
+    template("report.html").stream(data=data, **_contents(data)).dump(file, "utf-8")
 
 
 def warm_up() -> None:
     """Load the template, which takes 50 ms, in advance."""
-    _template()
+    template("report.html")
 
 
 @functools.cache
@@ -70,7 +70,8 @@ def _script() -> tuple[str, str]:
 
 
 @functools.cache
-def _template() -> Template:
+def template(name: str) -> Template:
+    """Return a template of the package, which escapes everything, with the filters of reports."""
     environment = Environment(
         loader=PackageLoader("mr_dedup.report", "templates"),
         autoescape=True,
@@ -90,7 +91,7 @@ def _template() -> Template:
         text=shown_text,
         wrappable=_wrappable,
     )
-    return environment.get_template("report.html")
+    return environment.get_template(name)
 
 
 def _size(count: int) -> str:

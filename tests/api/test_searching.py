@@ -14,6 +14,7 @@ import mr_dedup
 from mr_dedup.api.commands import options_of, parser_of
 from mr_dedup.api.options import (
     CompareOptions,
+    DecontaminateOptions,
     EvaluateOptions,
     FingerprintCommandOptions,
     PairsOptions,
@@ -146,6 +147,7 @@ def test_methods_are_compared(documents, tmp_path, capfd):
         ("fingerprint", FingerprintCommandOptions, {"overwrite", "rejects"}),
         ("evaluate", EvaluateOptions, {"truth", "json", "as", "documents", "lengths"}),
         ("compare", CompareOptions, {"truth", "overwrite"}),
+        ("decontaminate", DecontaminateOptions, {"evals"}),
     ],
 )  # fmt: skip
 def test_options_are_those_of_the_command(command, options, without):

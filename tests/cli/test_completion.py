@@ -63,7 +63,7 @@ FILES = ["b.parquet", "pages one.jsonl", "seen"]
     ("line", "offered"),
     [
         ("mr-dedup |", list(COMMANDS)),
-        ("mr-dedup de|", ["dedup"]),
+        ("mr-dedup de|", ["decontaminate", "dedup"]),
         ("mr-dedup index |", ["create", "add", "remove", "query", "compact", "verify", "stats"]),
         ("mr-dedup urls f|", ["filter", "folds"]),
         ("mr-dedup dedup --me|", ["--method", "--memory"]),

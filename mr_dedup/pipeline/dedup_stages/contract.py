@@ -15,7 +15,7 @@ from mr_dedup.formats.documents.files import DocumentFile, DocumentFormat
 from mr_dedup.formats.documents.options import ReadOptions
 from mr_dedup.formats.parts import PART_BYTES, PART_ROWS
 from mr_dedup.jobs.contract import Job
-from mr_dedup.jobs.keep import KeptFormat
+from mr_dedup.jobs.kept_records import KeptFormat
 from mr_dedup.pipeline.fingerprint_clusters import JoinSettings
 from mr_dedup.pipeline.results import EarlierResult
 from mr_dedup.signatures.methods import SIMHASH

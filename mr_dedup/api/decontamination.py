@@ -1,0 +1,182 @@
+"""``mr_dedup.decontaminate``: which documents contain items of test sets."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+import weakref
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import msgspec
+import pyarrow as pa
+
+from mr_dedup.api.commands import call_command
+from mr_dedup.api.deduplication import Report
+from mr_dedup.api.engines import runner_of
+from mr_dedup.api.options import DecontaminateOptions, Name
+from mr_dedup.api.sources import Documents
+from mr_dedup.errors import MrDedupError
+from mr_dedup.formats.tables import read_table
+from mr_dedup.pipeline.result_files import damage_reported, files_of
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from mr_dedup.api.engines import Engine
+    from mr_dedup.api.sources import Source
+
+    Items: TypeAlias = Name | Iterable[Name] | Iterable[Mapping[str, Any]]
+
+_ITEMS = "items.jsonl"
+
+
+def decontaminate(
+    source: Source,
+    evals: Items,
+    out: str | os.PathLike[str] | None = None,
+    *,
+    engine: Engine = "auto",
+    **options: Unpack[DecontaminateOptions],
+) -> DecontaminationResult:
+    """Find the documents that contain items of test sets, as ``mr-dedup decontaminate`` does.
+
+    Args:
+        source: Documents, as for ``dedup``.
+        evals: The items: files, globs, directories or URIs of JSON lines or Parquet, or an
+            iterable of records with ``question``, ``passage`` or both, and perhaps ``answer``.
+        out: The directory or URI of the result. By default it is temporary, and removed with the
+            returned object.
+        engine: As for ``dedup``.
+        **options: Those of the command, with ``_`` for ``-``: ``action``, ``min_coverage`` and
+            others.
+
+    Returns:
+        The result.
+
+    Raises:
+        MrDedupError: In one line, as the command reports it.
+        TypeError: An option or a source that does not exist.
+
+    Example:
+        >>> exam = [{"id": "q1", "question": "How many legs have seven spiders?", "answer": "56"}]
+        >>> texts = ["Quiz! HOW MANY LEGS have seven spiders -- 56, says Ann.", "Spiders run."]
+        >>> found = decontaminate(texts, exam).matches
+        >>> found.select(["id", "item", "verdict", "start", "stop"]).to_pylist()[0]
+        {'id': '0', 'item': 'q1', 'verdict': 'question_and_answer', 'start': 6, 'stop': 38}
+    """
+    temporary = None
+    if out is None:
+        temporary = Path(tempfile.mkdtemp(prefix="mr_dedup-"))
+        out = temporary / "result"
+    try:
+        with tempfile.TemporaryDirectory(prefix="mr_dedup-source-") as folder:
+            documents = Documents(source, Path(folder), options.get("id_field"))
+            names, called = _names_of(evals, Path(folder))
+            if documents.in_memory and options.get("action", "report") != "report":
+                options.setdefault("documents", "parquet")
+            call_command(
+                "decontaminate", documents.names, DecontaminateOptions, options,
+                {"evals": names, "out": os.fspath(out), "runner": runner_of(engine)},
+                called={**documents.called, **called},
+            )  # fmt: skip
+    except BaseException:
+        if temporary is not None:
+            shutil.rmtree(temporary, ignore_errors=True)
+        raise
+    return DecontaminationResult(out, temporary)
+
+
+def _names_of(evals: Items, folder: Path) -> tuple[list[str], dict[str, str]]:
+    """Return the files of items, of records one that they are written to, and what it is called."""
+    if isinstance(evals, str | os.PathLike):
+        return [os.fspath(evals)], {}
+    if isinstance(evals, bytes | Mapping) or not isinstance(evals, Iterable):
+        raise TypeError(f"evals: expected paths or records, not {type(evals).__name__}")
+    elements: list[Any] = list(evals)
+    if not elements:
+        raise MrDedupError("evals: there are no items")
+    if all(isinstance(each, str | os.PathLike) for each in elements):
+        return [os.fspath(each) for each in elements], {}
+    if not all(isinstance(each, Mapping) for each in elements):
+        raise TypeError("evals: expected paths or records, not a mixture of others")
+    path = folder / _ITEMS
+    path.write_bytes(b"".join(_encoded(each) + b"\n" for each in elements))
+    return [str(path)], {str(path): _ITEMS}
+
+
+def _encoded(record: Mapping[str, Any]) -> bytes:
+    try:
+        return msgspec.json.encode(dict(record))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise TypeError(f"evals: a record cannot be written as JSON: {error}") from error
+
+
+class DecontaminationResult:
+    """What ``decontaminate`` made: tables as Arrow, read when they are used, and a report.
+
+    Attributes:
+        folder: The directory or URI of the result; docs/formats.md describes it.
+    """
+
+    def __init__(self, folder: str | os.PathLike[str], temporary: Path | None = None) -> None:
+        """Open the result in ``folder``, a directory or URI, of this or an earlier run.
+
+        The directory ``temporary`` is removed with this object.
+        """
+        self.folder = os.fspath(folder)
+        self._files = files_of(self.folder)
+        self._remove = (
+            weakref.finalize(self, shutil.rmtree, temporary, ignore_errors=True)
+            if temporary is not None
+            else None
+        )
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        """Counts and options, such as ``documents_read`` and ``documents_contaminated``."""
+        loaded: dict[str, Any] = json.loads(self._files.content("summary.json"))
+        return loaded
+
+    @property
+    def matches(self) -> pa.Table:
+        """A row for each text of an item in a document, and whether it counts."""
+        return self._table("matches")
+
+    @property
+    def items(self) -> pa.Table:
+        """A row for each item: in how many documents it is, or why it was not looked for."""
+        return self._table("items")
+
+    @property
+    def kept_files(self) -> list[Path] | list[str]:
+        """The files of documents that were not dropped, as paths, in a store as URIs."""
+        return self._files.below("documents")
+
+    def report(self) -> Report:
+        """Return the report, which shows itself in a notebook."""
+        return Report(self._files.content("report.html").decode())
+
+    def _table(self, name: str) -> pa.Table:
+        tables = []
+        for called, path in self._files.parts(name):
+            with damage_reported(called):
+                tables.append(read_table(path))
+        return pa.concat_tables(tables)
+
+    def __repr__(self) -> str:
+        return f"DecontaminationResult({self.folder!r})"
+
+    def close(self) -> None:
+        """Remove the result if it is temporary."""
+        if self._remove is not None:
+            self._remove()
+
+    def __enter__(self) -> DecontaminationResult:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()

@@ -1,0 +1,398 @@
+"""Find the documents that contain items of test sets, such as questions of benchmarks.
+
+DOCS are JSON lines, Parquet, WARC, text or HTML, each but Parquet also as .gz or .zst; FILES of
+--evals are JSON lines or Parquet with a question, a passage or both in each record, and perhaps an
+answer. OUT becomes a directory with matches/, where which item is in which document; items/, in how
+many documents each is, or why it was not looked for; summary.json; report.html; and rejects/,
+records that could not be read. matches/ and items/ contain tables in Parquet files.
+
+A document counts as contaminated if it has a question as a whole, but for punctuation and case, or
+if the coverage of the question is at least --min-coverage: the share of its tokens, rare ones
+weighing more, that the document has in their order. Also if it has a passage so.
+docs/methods/decontamination.md has the rules.
+
+With --action drop OUT also has documents/, those that are not contaminated, and dropped/.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import io
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mr_dedup.cli.arguments import positive
+from mr_dedup.cli.copy_names import as_named, name_copies
+from mr_dedup.cli.document_arguments import add_reading_arguments, check_rejected, read_options
+from mr_dedup.cli.document_inputs import DocumentInputs, prepare
+from mr_dedup.cli.evaluate import similarity_argument
+from mr_dedup.cli.on_cluster import settings_for
+from mr_dedup.cli.rejects import skipped_lines
+from mr_dedup.cli.remote_files import document_name, input_names, result_name
+from mr_dedup.cli.runner_arguments import add_runner_arguments
+from mr_dedup.cli.streams import counted, print_message, print_warning
+from mr_dedup.errors import MrDedupError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from mr_dedup.contamination.item_index import ItemIndex
+    from mr_dedup.contamination.options import MatchOptions
+    from mr_dedup.engines.engine import JobOutput
+    from mr_dedup.engines.inputs import ClusterSettings
+    from mr_dedup.formats.benchmark_items import ItemOptions
+    from mr_dedup.pipeline.decontamination import Findings
+    from mr_dedup.pipeline.result_folder import ResultFolder
+
+ACTIONS = ("report", "drop")
+
+_OPTIONS = {
+    "min_coverage": "--min-coverage",
+    "with_answer": "--min-coverage-with-answer",
+    "max_edits": "--max-edits",
+    "min_tokens": "--min-tokens",
+    "answer_window": "--answer-window",
+    "question_names": "--question-field",
+    "answer_names": "--answer-field",
+    "passage_names": "--passage-field",
+    "choices_names": "--choices-field",
+    "id_names": "--item-id-field",
+    "set_name": "--set-field",
+}
+"""Which option sets a parameter, for errors that name one."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments to ``parser``."""
+    add = parser.add_argument
+    add(
+        "documents",
+        nargs="+",
+        type=document_name,
+        metavar="DOCS",
+        help="files, globs or directories of documents; - for lines of JSON from standard input",
+    )
+    add("--evals", nargs="+", action="extend", type=input_names, required=True, metavar="FILES",
+        help="files, globs or directories of the items of test sets")  # fmt: skip
+    add("-o", "--out", type=result_name, required=True, metavar="OUT", help="the directory to make")
+    add("--action", choices=ACTIONS, default="report",
+        help="report: find contaminated documents only; drop: write the others to OUT/documents "
+        "(default report)")  # fmt: skip
+    add("--documents", dest="kept_format", choices=("same", "jsonl", "parquet"), default="same",
+        help="how documents that are not dropped are written: same, in files with the names and "
+        "formats of those that were read; jsonl or parquet, in parts (default same)")  # fmt: skip
+    add("--overwrite", action="store_true", help="replace OUT if it exists")
+    items = parser.add_argument_group("items")
+    for name, of, default in (
+        ("question", "its question", "question, problem, prompt, query"),
+        ("answer", "its right answer, or a list of such; a number or a letter is one of its "
+         "choices", "answer, answers, answerKey, target"),
+        ("passage", "the text that the question is about", "passage, context"),
+        ("choices", "a list of answers to choose from", "choices, options"),
+        ("item-id", "its id", "id, doc_id"),
+    ):  # fmt: skip
+        items.add_argument(
+            f"--{name}-field", action="append", metavar="NAME",
+            help=f"the field of an item that is {of}; of several, the first with a value "
+            f"(default: {default})",
+        )  # fmt: skip
+    items.add_argument(
+        "--set-field", metavar="NAME",
+        help="the field that names the set of an item (default: the name of the file is the set)",
+    )  # fmt: skip
+    group = parser.add_argument_group("what counts as contaminated")
+    add = group.add_argument
+    add("--min-coverage", type=similarity_argument, default=0.8, metavar="SHARE",
+        help="the smallest coverage of a question or passage (default 0.8)")  # fmt: skip
+    add("--min-coverage-with-answer", type=similarity_argument, default=0.7, metavar="SHARE",
+        help="the same of a question whose answer follows (default 0.7)")  # fmt: skip
+    add("--max-edits", type=float, default=0.3, metavar="SHARE",
+        help="the most tokens that are deleted, inserted or changed, as a share of those of the "
+        "text (default 0.3; 0: only whole texts count)")  # fmt: skip
+    add("--min-tokens", type=positive, default=5, metavar="N",
+        help="do not look for questions and passages of fewer tokens (default 5)")  # fmt: skip
+    add("--answer-window", type=int, default=50, metavar="N",
+        help="an answer follows a question if it begins within so many tokens "
+        "(default 50)")  # fmt: skip
+    add("--passages", choices=("alone", "with-question", "ignore"), default="alone",
+        help="alone: a passage counts without its question; with-question: it does not; ignore: "
+        "passages are not looked for (default alone)")  # fmt: skip
+    add_reading_arguments(parser)
+    add_runner_arguments(parser, "decontaminate", reduces=False, leaves=False)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the command; return its exit code."""
+    settings = settings_for(arguments)
+    options, item_options = match_options(arguments), item_options_of(arguments)
+    if arguments.kept_format != "same" and arguments.action == "report":
+        raise MrDedupError(f"--documents {arguments.kept_format}: needs --action drop")
+    read_options(arguments, keep_records=True)
+    folder = _result_folder(arguments)
+    with folder.locked(print_warning):
+        folder.check(resume=True, overwrite=arguments.overwrite, read=map(str, arguments.evals))
+        folder.discard()
+        try:
+            return _run_locked(arguments, options, item_options, folder, settings)
+        except BaseException:
+            folder.discard()
+            raise
+
+
+def match_options(arguments: argparse.Namespace) -> MatchOptions:
+    """Return when a document counts as contaminated; MrDedupError for values out of range."""
+    from mr_dedup.contamination.options import MatchOptions
+
+    with _usage_errors():
+        return MatchOptions(
+            min_coverage=arguments.min_coverage,
+            with_answer=min(arguments.min_coverage_with_answer, arguments.min_coverage),
+            max_edits=arguments.max_edits,
+            min_tokens=arguments.min_tokens,
+            answer_window=arguments.answer_window,
+            passages=arguments.passages,
+        )
+
+
+def item_options_of(arguments: argparse.Namespace) -> ItemOptions:
+    """Return which fields of items are what; MrDedupError for invalid names."""
+    from mr_dedup.formats.benchmark_items import ItemOptions
+
+    given = {
+        "question_names": arguments.question_field,
+        "answer_names": arguments.answer_field,
+        "passage_names": arguments.passage_field,
+        "choices_names": arguments.choices_field,
+        "id_names": arguments.item_id_field,
+        "set_name": arguments.set_field,
+    }
+    with _usage_errors():
+        return ItemOptions(**{name: value for name, value in given.items() if value is not None})
+
+
+@contextlib.contextmanager
+def _usage_errors() -> Iterator[None]:
+    """Raise MrDedupError with the option that sets the parameter a ValueError names."""
+    try:
+        yield
+    except ValueError as error:
+        parameter, _, reason = str(error).partition(": ")
+        raise MrDedupError(f"{_OPTIONS.get(parameter, parameter)}: {reason}") from error
+
+
+def _result_folder(arguments: argparse.Namespace) -> ResultFolder:
+    from mr_dedup.pipeline.result_folder import LocalResult, RemoteResult
+
+    if isinstance(arguments.out, str):
+        remote = RemoteResult(arguments.out, arguments.open_scratch().folder)
+        name_copies({str(remote.work): remote.unfinished})
+        return remote
+    return LocalResult(arguments.out)
+
+
+def _run_locked(
+    arguments: argparse.Namespace,
+    options: MatchOptions,
+    item_options: ItemOptions,
+    folder: ResultFolder,
+    settings: ClusterSettings | None,
+) -> int:
+    from mr_dedup.contamination.item_index import ItemIndex
+    from mr_dedup.engines import streaming
+    from mr_dedup.jobs.reading import INCOMPLETE, skipped_records
+    from mr_dedup.pipeline.decontamination import Findings, summary_of, write_findings
+    from mr_dedup.pipeline.dedup_stages.files import RESULT
+
+    started = time.perf_counter()
+    result = folder.work / RESULT
+    with streaming.staging_folder() as staging, contextlib.ExitStack() as stack:
+        rejects = _Rejects(result, stack)
+        work = prepare(arguments.documents, arguments, staging, settings)
+        result.mkdir(parents=True)
+        items = _items(arguments, item_options, rejects)
+        index = ItemIndex.build(items, options)
+        _refuse_unjudged(arguments, index)
+        findings = Findings(items, index)
+        with _searched(arguments, work, staging, settings, index) as output:
+            documents = arguments.kept_format if arguments.action == "drop" else None
+            write_findings(
+                output, findings, result, read_options(arguments), documents, rejects.add
+            )
+        counters = output.counters
+        read = _document_counts(counters, arguments)
+        rejects.counts.documents, rejects.counts.files = read["documents_read"], work.files
+        check_rejected(arguments, rejects.counts)
+    read |= {
+        "rejected_records": rejects.counts.rejected,
+        "incomplete_files": counters.get(INCOMPLETE, 0),
+        "skipped_records": skipped_records(counters),
+        "files_read": work.files,
+        "skipped_files": work.skipped,
+    }
+    summary = summary_of(findings, read)
+    _write_summaries(arguments, options, findings, summary, result)
+    folder.publish()
+    seconds = time.perf_counter() - started
+    print_message(*_lines(work, summary, folder.name, seconds))
+    return 0
+
+
+class _Rejects:
+    """Writes rejected records of items and documents to ``rejects/``, if there are any."""
+
+    def __init__(self, result: Path, stack: contextlib.ExitStack) -> None:
+        from mr_dedup.formats.documents.rejects import ReadCounts
+        from mr_dedup.formats.parts import LineParts
+
+        self.counts = ReadCounts()
+        """Of documents."""
+        self._parts = stack.enter_context(LineParts(result / "rejects"))
+
+    def add(self, table: pa.Table) -> None:
+        """Append a table of rejected documents."""
+        from mr_dedup.jobs.reading import reject_lines
+
+        lines = reject_lines(table)
+        self.counts.add_lines(lines)
+        self._parts.write(lines)
+
+    def add_items(self, lines: bytes) -> None:
+        """Append rejected items, as lines."""
+        self._parts.write(lines)
+
+
+def _items(arguments: argparse.Namespace, options: ItemOptions, rejects: _Rejects) -> pa.Table:
+    """Return the items; MrDedupError if there are none."""
+    from mr_dedup.formats.benchmark_items import read_items
+    from mr_dedup.formats.documents.files import find_documents
+    from mr_dedup.formats.documents.rejects import Rejects
+
+    lines = io.BytesIO()
+    found = Rejects(lines)
+    files = find_documents(arguments.evals, None, as_named).files
+    items = read_items(files, options, found, strict=arguments.strict)
+    if not len(items):
+        why = f"; the first record, {found.listed[0]}" if found.listed else ""
+        raise MrDedupError(f"--evals {_named(arguments)}: contains no items{why}")
+    if found.count:
+        rejects.add_items(lines.getvalue())
+        how_many = counted(found.counts.rejected, "record")
+        print_warning(f"--evals: {how_many} could not be read; the first, {found.listed[0]}")
+        # whether these are too many is judged when the result is there
+        arguments.read_counts.append((found.counts, arguments.max_rejected))
+    return items
+
+
+def _named(arguments: argparse.Namespace) -> str:
+    return as_named(", ".join(map(str, arguments.evals)))
+
+
+def _refuse_unjudged(arguments: argparse.Namespace, index: ItemIndex) -> None:
+    """Raise MrDedupError if no item can be looked for."""
+    if (index.reasons == 0).any():
+        return
+    raise MrDedupError(
+        f"--evals {_named(arguments)}: no item has a question or passage of {arguments.min_tokens} "
+        "tokens or more; see --question-field and --min-tokens"
+    )
+
+
+@contextlib.contextmanager
+def _searched(
+    arguments: argparse.Namespace,
+    work: DocumentInputs,
+    staging: Path,
+    settings: ClusterSettings | None,
+    index: ItemIndex,
+) -> Iterator[JobOutput]:
+    """Search documents for items; yield the result of the job."""
+    from mr_dedup.cli.engine import engine_of
+    from mr_dedup.jobs.decontaminate import DecontaminateJob
+
+    path = staging / "items"
+    index.write(path)
+    job = DecontaminateJob(
+        reading=read_options(arguments),
+        format=arguments.format,
+        items=str(path),
+        action=arguments.action,
+        documents=arguments.kept_format,
+    )
+    engine = engine_of(work.runner, arguments, staging, settings)
+    with engine.run(job, work.inputs) as output:
+        yield output
+
+
+def _document_counts(counters: dict[str, int], arguments: argparse.Namespace) -> dict[str, Any]:
+    from mr_dedup.jobs.decontaminate import CONTAMINATED, DROPPED, KEPT, STOPPED
+    from mr_dedup.jobs.reading import DOCUMENTS, TEXT_BYTES
+
+    names = [DOCUMENTS, TEXT_BYTES, CONTAMINATED, STOPPED]
+    if arguments.action == "drop":
+        names += [KEPT, DROPPED]
+    return {name: counters.get(name, 0) for name in names}
+
+
+def _write_summaries(
+    arguments: argparse.Namespace,
+    options: MatchOptions,
+    findings: Findings,
+    summary: dict[str, Any],
+    result: Path,
+) -> None:
+    """Write the report and the summary."""
+    import msgspec
+
+    from mr_dedup import __version__
+    from mr_dedup.files.outputs import whole_file
+    from mr_dedup.pipeline.decontamination import sample_of
+    from mr_dedup.report.decontamination import Contamination, write_contamination_report
+
+    named = {
+        "documents": as_named(", ".join(arguments.documents)),
+        "evals": _named(arguments),
+    }
+    shown = Contamination(named, summary, options, list(sample_of(findings)))
+    with whole_file(result / "report.html", overwrite=True) as file:
+        write_contamination_report(file, shown)
+    content = {
+        "version": __version__,
+        "action": arguments.action,
+        **named,
+        "options": msgspec.to_builtins(options),
+        **summary,
+    }
+    with whole_file(result / "summary.json", overwrite=True) as file:
+        file.write(json.dumps(content, indent=1).encode() + b"\n")
+
+
+def _lines(
+    work: DocumentInputs, summary: dict[str, Any], out: str, seconds: float
+) -> Iterator[str]:
+    """Yield lines for the user on a run that took so many seconds."""
+    read, contaminated = summary["documents_read"], summary["documents_contaminated"]
+    yield (
+        f"{work.described}, documents: {read:,}, text: {summary['text_bytes'] / 1e6:,.1f} MB, "
+        f"rejected: {summary['rejected_records']:,}"
+    )
+    yield from skipped_lines(summary["skipped_records"])
+    unjudged = {name: count for name, count in summary["items_not_judged"].items() if count}
+    reasons = ", ".join(f"{count:,} {name.replace('_', ' ')}" for name, count in unjudged.items())
+    yield (
+        f"items: {summary['items']:,} in {counted(len(summary['sets']), 'set')}"
+        f"{f' ({reasons})' if reasons else ''}; {summary['items_found']:,} found in documents"
+    )
+    if summary["documents_searched_in_part"]:
+        yield (
+            f"of {counted(summary['documents_searched_in_part'], 'document')} not all parts of "
+            "items were compared, as they have too many; whole items were looked for in all"
+        )
+    share = f" ({100 * contaminated / read:.2f} %)" if read else ""
+    said = f"contaminated: {contaminated:,}{share}"
+    if "documents_kept" in summary:
+        said += f", kept: {summary['documents_kept']:,}"
+    yield f"{said}, in {seconds:.1f} s: {out}"

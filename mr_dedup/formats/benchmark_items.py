@@ -1,0 +1,278 @@
+"""Items of test sets, such as questions of benchmarks, in JSON lines or Parquet."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+
+from mr_dedup.errors import FormatError, MrDedupError
+from mr_dedup.formats.documents.files import DocumentFile
+from mr_dedup.formats.documents.options import MAX_RECORD_BYTES
+from mr_dedup.formats.documents.read import part_line_blocks
+from mr_dedup.formats.documents.rejects import Rejects, Report, listed_names
+from mr_dedup.formats.lines import NonEmptyLines
+from mr_dedup.formats.parquet_rows import open_parquet
+
+ITEMS = pa.schema(
+    [
+        ("set", pa.string()),
+        ("item", pa.large_string()),
+        ("file", pa.string()),
+        ("position", pa.int64()),
+        ("question", pa.large_string()),
+        ("passage", pa.large_string()),
+        ("answers", pa.list_(pa.large_string())),
+    ]
+)
+"""Columns of items: where each was read, a line or a row from 0, and its texts; null where there
+is none. Of several answers each is right."""
+
+_BATCH_BYTES = 8 << 20
+_MAX_ANSWERS = 1000
+_BLANKS = b" \t\r\n"
+
+
+@dataclass(frozen=True)
+class ItemOptions:
+    """Which fields of a record are what; of several names, the first that has a value.
+
+    Raises ValueError for no name, or an empty one.
+
+    Attributes:
+        question_names, answer_names, passage_names: Fields of the texts.
+        choices_names: Fields of a list of answers, which an answer may be a number or a letter of.
+        id_names: Fields of ids; by default an item is called ``FILE:LINE``.
+        set_name: The field of the name of the set; None for the name of the file.
+    """
+
+    question_names: Sequence[str] = ("question", "problem", "prompt", "query")
+    answer_names: Sequence[str] = ("answer", "answers", "answerKey", "target")
+    passage_names: Sequence[str] = ("passage", "context")
+    choices_names: Sequence[str] = ("choices", "options")
+    id_names: Sequence[str] = ("id", "doc_id")
+    set_name: str | None = None
+
+    def __post_init__(self) -> None:
+        for parameter in ("question_names", "answer_names", "passage_names", "id_names"):
+            names = getattr(self, parameter)
+            if isinstance(names, str) or not all(names):
+                raise ValueError(f"{parameter}: expected names of fields, got {names!r}")
+            object.__setattr__(self, parameter, tuple(names))
+        if self.set_name == "":
+            raise ValueError("set_name: expected the name of a field, got ''")
+
+
+def read_items(
+    files: Iterable[DocumentFile], options: ItemOptions, rejects: Rejects, *, strict: bool = False
+) -> pa.Table:
+    """Return the items of files as a table of ``ITEMS``, in their order; all in memory.
+
+    A record is rejected if it is longer than 64 MB, is not JSON, not an object, or has none of the
+    fields of questions and passages; one whose fields are empty is an item without a text.
+
+    Args:
+        files: Files of JSON lines or Parquet.
+        options: Which fields are what.
+        rejects: Collects records that cannot be read.
+        strict: Whether the first such record is an error.
+
+    Raises:
+        FormatError: For the first reject, if ``strict``.
+        MrDedupError: If a file cannot be read, or is of another format.
+    """
+    tables = [ITEMS.empty_table()]
+    for file in files:
+        if file.format not in ("jsonl", "parquet"):
+            raise MrDedupError(f"{file.name}: is {file.format}, expected JSON lines or Parquet")
+        unit = "row" if file.format == "parquet" else "byte"
+        report = Report(file.name, unit, rejects, strict)
+        rejects.counts.files += 1
+        builder = _Builder(file, options)
+        read = _read_rows if file.format == "parquet" else _read_lines
+        try:
+            for position, record, reject in read(file, report):
+                reason = builder.add(position, record)
+                if reason is not None:
+                    reject(reason)
+        except FormatError as error:
+            report.damage(error)
+        tables.append(builder.table())
+        rejects.counts.documents += len(tables[-1])
+    return pa.concat_tables(tables).combine_chunks()
+
+
+Record = tuple[int, dict[str, Any], Callable[[str], None]]
+"""The number of a record, its fields, and what rejects it for a reason."""
+
+
+def _read_lines(file: DocumentFile, report: Report) -> Iterator[Record]:
+    decoder = msgspec.json.Decoder(dict[str, Any])
+    number = 0
+    with part_line_blocks(file.whole(), MAX_RECORD_BYTES) as blocks:
+        for block in blocks:
+            if not block.size:
+                report.reject(block.offset, f"is longer than {MAX_RECORD_BYTES} bytes", number + 1)
+                number += 1
+                continue
+            lines = NonEmptyLines.of(block)
+            assert lines.content is not None
+            first = number
+            number += lines.line_count
+            for line, start, end in zip(
+                lines.numbers.tolist(), lines.starts.tolist(), lines.ends.tolist(), strict=True
+            ):
+                content = lines.content[start:end]
+                if not content.strip(_BLANKS):
+                    continue
+
+                def reject(
+                    reason: str, offset: int = block.offset + start, line: int = first + line
+                ) -> None:
+                    report.reject(offset, reason, line + 1)
+
+                try:
+                    record = decoder.decode(content)
+                except RecursionError:
+                    reject("is nested too deeply")
+                except UnicodeDecodeError:
+                    reject("is not UTF-8")
+                except msgspec.ValidationError:
+                    reject("is not a JSON object")
+                except msgspec.DecodeError as error:
+                    reject(f"is not JSON: {error}")
+                else:
+                    yield first + line, record, reject
+
+
+def _read_rows(file: DocumentFile, report: Report) -> Iterator[Record]:
+    assert file.path is not None
+    with open_parquet(file.path, file.name) as rows:
+        number = 0
+        for group in range(len(rows.group_rows)):
+            for batch in rows.rows(group, None, [], _BATCH_BYTES):
+                for record in batch.to_pylist():
+
+                    def reject(reason: str, number: int = number) -> None:
+                        report.reject(number, reason)
+
+                    yield number, record, reject
+                    number += 1
+
+
+class _Builder:
+    """Collects the items of a file as columns."""
+
+    def __init__(self, file: DocumentFile, options: ItemOptions) -> None:
+        self._file = file
+        self._options = options
+        self._columns: dict[str, list[Any]] = {name: [] for name in ITEMS.names}
+        name = PurePosixPath(file.name).name
+        self._set = name.partition(".")[0] or name
+
+    def add(self, position: int, record: dict[str, Any]) -> str | None:
+        """Add a record; return why it is none, if it is none."""
+        options = self._options
+        if not any(name in record for name in (*options.question_names, *options.passage_names)):
+            names = " nor ".join(map(repr, (*options.question_names, *options.passage_names)))
+            return f"has neither {names}; its fields are {listed_names(record)}"
+        try:
+            question = _first_text(record, options.question_names)
+            passage = _first_text(record, options.passage_names)
+            answers = _answers(record, options)
+        except RecursionError:
+            return "is nested too deeply"
+        id = next(
+            (record[name] for name in options.id_names if isinstance(record.get(name), str | int)),
+            None,
+        )
+        set_name = self._set
+        if options.set_name is not None:
+            value = record.get(options.set_name)
+            if not isinstance(value, str | int):
+                return f"has no {options.set_name!r} with the name of its set"
+            set_name = str(value)
+        values = (
+            set_name, f"{self._file.name}:{position}" if id is None else str(id), self._file.name,
+            position, question, passage, answers,
+        )  # fmt: skip
+        for column, value in zip(self._columns.values(), values, strict=True):
+            column.append(value)
+        return None
+
+    def table(self) -> pa.Table:
+        """Return the items."""
+        return pa.table(self._columns, ITEMS)
+
+
+def _first_text(record: dict[str, Any], names: Sequence[str]) -> str | None:
+    """Return the text of the first field that has one."""
+    for name in names:
+        texts = [text for text in _texts(record.get(name)) if text.strip()]
+        if texts:
+            return "\n".join(texts)
+    return None
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """Yield the texts of a value: text, a number, a list of such, or of chat messages."""
+    if isinstance(value, str):
+        yield _encodable(value)
+    elif isinstance(value, bytes):
+        yield value.decode("utf-8", "replace")
+    elif isinstance(value, bool):
+        yield "true" if value else "false"
+    elif isinstance(value, int | float):
+        yield str(value)
+    elif isinstance(value, list | tuple):
+        for each in value:
+            yield from _texts(each)
+    elif isinstance(value, dict):
+        for name in ("text", "content", "value", "answer"):
+            if name in value:
+                yield from _texts(value[name])
+                return
+
+
+def _encodable(text: str) -> str:
+    return text.encode("utf-8", "replace").decode()
+
+
+def _answers(record: dict[str, Any], options: ItemOptions) -> list[str]:
+    """Return the right answers: texts, numbers, or those of a list of choices."""
+    values = (record[name] for name in options.answer_names if record.get(name) is not None)
+    value = next(values, None)
+    choices, labels = _choices(record, options)
+    if choices and isinstance(value, int | str) and not isinstance(value, bool):
+        chosen = _chosen(value, choices, labels)
+        if chosen is not None:
+            return [chosen]
+    texts = [text for text in _texts(value) if text.strip()]
+    return list(dict.fromkeys(texts))[:_MAX_ANSWERS]
+
+
+def _choices(record: dict[str, Any], options: ItemOptions) -> tuple[list[str], list[str]]:
+    """Return the choices of a record and their labels, if it has any."""
+    for name in options.choices_names:
+        value = record.get(name)
+        if isinstance(value, dict) and isinstance(value.get("text"), list):
+            return list(_texts(value["text"])), list(_texts(value.get("label")))
+        if isinstance(value, list):
+            return list(_texts(value)), []
+    return [], []
+
+
+def _chosen(value: int | str, choices: list[str], labels: list[str]) -> str | None:
+    """Return the choice that a number from 0, a label, or a letter from A stands for."""
+    if isinstance(value, str):
+        label = value.strip()
+        if label in labels[: len(choices)]:
+            return choices[labels.index(label)]
+        if not (len(label) == 1 and label.isascii() and label.isalpha()):
+            return None
+        value = ord(label.upper()) - ord("A")
+    return choices[value] if 0 <= value < len(choices) else None

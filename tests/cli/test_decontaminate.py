@@ -1,0 +1,341 @@
+"""mr-dedup decontaminate: what a result contains, on every engine, and what is refused."""
+
+import gzip
+import json
+import random
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import mr_dedup
+from mr_dedup.formats.documents import chunks
+from tests.cli.documents import write_jsonl
+from tests.cli.running import Command
+
+ENGINES = ("memory", "inline", "local")
+run = Command("decontaminate")
+
+ITEMS = [
+    {"id": "sheep", "set": "farm", "question": "A farmer has nineteen sheep and buys four more on "
+     "Friday, how many sheep does the farmer have on Saturday?", "answer": "23"},
+    {"id": "wool", "set": "farm", "question": "What is the wool worth at noon?",
+     "answer": ["12", "twelve"],
+     "passage": "The wool market of the old harbour opens at seven each Friday and closes when the "
+     "last bale is sold to a trader from abroad."},
+    {"id": "bread", "set": "town", "question": "Which of the following grains did the bakers of "
+     "the old town never put into their bread?", "answer": 1, "choices": ["rye", "spelt", "oats"]},
+    {"id": "why", "set": "town", "question": "Why?", "answer": "So."},
+]  # fmt: skip
+SHEEP, WOOL, BREAD = ITEMS[0]["question"], ITEMS[1]["passage"], ITEMS[2]["question"]
+KINDS = {
+    "whole": f"Some words before. {SHEEP} The answer is 23. And after.",
+    "beginning": f"{SHEEP} Many words after it, none of which is of an item.",
+    "end": f"Many words before it, none of which is of an item. {SHEEP}",
+    "punctuation": f"So: {SHEEP.upper().replace(',', ' --')}!",
+    "deleted": f"So {SHEEP.replace('nineteen ', '')} Yes.",
+    "inserted": f"So {SHEEP.replace('nineteen', 'nineteen white')} Yes.",
+    "changed": f"So {SHEEP.replace('nineteen', 'twenty')} Yes.",
+    "passage": f"News. {WOOL} More news.",
+    "several": f"{SHEEP} {WOOL} {BREAD} Spelt.",
+    "twice": f"{BREAD} or {BREAD}",
+    "label": f"{BREAD} B, the spelt",
+}
+CLEAN = {
+    "clean": "The sheep of the farmer were sold on Friday, and the bakers of the old town put rye.",
+    "half": "A farmer has nineteen sheep and buys four more",
+    "answer": "The answer is 23, or twelve.",
+    "empty": "",
+    "why": "Why?",
+}
+DOCUMENTS = [
+    {"id": name, "text": text, "n": number}
+    for number, (name, text) in enumerate({**KINDS, **CLEAN}.items())
+]
+
+
+@pytest.fixture
+def files(tmp_path):
+    write_jsonl(tmp_path / "docs.jsonl", DOCUMENTS)
+    write_jsonl(tmp_path / "exam.jsonl", ITEMS)
+    return tmp_path
+
+
+@pytest.fixture
+def small_chunks(monkeypatch):
+    """Let the small inputs of the tests take several tasks."""
+    monkeypatch.setattr(chunks, "CHUNK_BYTES", 300)
+    monkeypatch.setattr(chunks, "_FILE_BYTES", 30)
+
+
+def decontaminated(capfd, files, *options, docs="docs.jsonl", out="out"):
+    said = run.messages(
+        capfd, files / docs, "--evals", files / "exam.jsonl", "--set-field", "set",
+        "-o", files / out, *options,
+    )  # fmt: skip
+    return said, json.loads((files / out / "summary.json").read_text())
+
+
+def rows_of(folder, name):
+    return pq.read_table(folder / name).to_pylist()
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_each_kind_is_found_where_it_is(files, capfd, small_chunks, engine):
+    said, summary = decontaminated(capfd, files, "-r", engine)
+    texts = {each["id"]: each["text"] for each in DOCUMENTS}
+    matches = rows_of(files / "out", "matches")
+    assert {row["id"] for row in matches if row["contaminated"]} == set(KINDS)
+    assert {row["id"] for row in matches} <= {*KINDS, "half"}
+    for row in matches:
+        assert texts[row["id"]][row["start"] : row["stop"]] == row["text"]
+        if row["kind"] == "exact":
+            assert (row["coverage"], row["deleted"], row["inserted"], row["changed"]) == (
+                1,
+                0,
+                0,
+                0,
+            )
+            assert words(row["text"]) == words(row["item_text"])
+    by_id = {row["id"]: row for row in matches}
+    assert by_id["whole"]["verdict"] == "question_and_answer"
+    assert by_id["beginning"]["start"] == 0
+    assert by_id["end"]["stop"] == len(KINDS["end"]) - 1
+    for kind in ("deleted", "inserted", "changed"):
+        counts = {name: by_id[kind][name] for name in ("deleted", "inserted", "changed")}
+        assert counts == {"deleted": 0, "inserted": 0, "changed": 0, kind: 1}
+        assert by_id[kind]["verdict"] == "near_question"
+    assert by_id["passage"]["field"] == "passage"
+    assert by_id["label"]["verdict"] == "question_and_answer"
+    assert [row["item"] for row in matches if row["id"] == "several"] == ["sheep", "wool", "bread"]
+    assert [row["start"] for row in matches if row["id"] == "twice"] == [0, len(BREAD) + 4]
+    items = {row["item"]: row for row in rows_of(files / "out", "items")}
+    assert items["sheep"]["documents"] == 8
+    assert items["why"]["reason"] == "too_short"
+    assert (summary["documents_read"], summary["documents_contaminated"]) == (16, 11)
+    assert summary["items_not_judged"] == {"too_short": 1, "no_text": 0, "same_as_another": 0}
+    assert [(each["name"], each["items"], each["found"]) for each in summary["sets"]] == [
+        ("farm", 2, 2), ("town", 2, 1),
+    ]  # fmt: skip
+    assert "items: 4 in 2 sets (1 too short); 3 found in documents" in said
+    assert "contaminated: 11 (68.75 %), in " in said
+
+
+def words(text):
+    return [word.strip(".,?!-").lower() for word in text.split() if word.strip(".,?!-")]
+
+
+def content_of(folder):
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    return {str(path.relative_to(folder)): path.read_bytes() for path in files}
+
+
+def test_engines_and_divisions_give_the_same_bytes(files, capfd, small_chunks, monkeypatch):
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1700000000")
+    results = []
+    for engine in (*ENGINES, "whole"):
+        if engine == "whole":
+            monkeypatch.setattr(chunks, "CHUNK_BYTES", 1 << 20)
+        runner = "memory" if engine == "whole" else engine
+        decontaminated(capfd, files, "-r", runner, "--action", "drop", "--overwrite")
+        results.append(content_of(files / "out"))
+    names = sorted(results[0])
+    assert names == [
+        "documents/docs.jsonl", "dropped/part-00000.parquet", "items/part-00000.parquet",
+        "matches/part-00000.parquet", "report.html", "summary.json",
+    ]  # fmt: skip
+    for other in results[1:]:
+        # row groups of Parquet follow the division
+        assert {name for name in names if results[0][name] != other[name]} <= {
+            "matches/part-00000.parquet", "dropped/part-00000.parquet",
+        }  # fmt: skip
+
+
+def test_dropped_documents_are_listed_and_others_kept_as_they_came(files, capfd):
+    said, summary = decontaminated(capfd, files, "--action", "drop")
+    lines = (files / "docs.jsonl").read_text().splitlines(keepends=True)
+    kept = (files / "out" / "documents" / "docs.jsonl").read_text()
+    assert kept == "".join(lines[len(KINDS) :])
+    dropped = rows_of(files / "out", "dropped")
+    assert [row["id"] for row in dropped] == list(KINDS)
+    several = dropped[list(KINDS).index("several")]
+    assert (several["item"], several["items"], several["set"]) == ("sheep", 3, "farm")
+    assert (summary["documents_kept"], summary["documents_dropped"]) == (5, 11)
+    assert "kept: 5, in " in said
+
+
+@pytest.mark.parametrize("kept", ["same", "jsonl", "parquet"])
+def test_formats_of_documents_and_items(files, capfd, kept):
+    (files / "docs").mkdir()
+    pq.write_table(pa.Table.from_pylist(DOCUMENTS[:7]), files / "docs" / "a.parquet")
+    lines = b"".join(json.dumps(each).encode() + b"\n" for each in DOCUMENTS[7:])
+    (files / "docs" / "b.jsonl.gz").write_bytes(gzip.compress(lines))
+    (files / "exam.jsonl").unlink()
+    for each in ITEMS:
+        each = {
+            **each,
+            "answer": each["answer"] if isinstance(each["answer"], list) else [str(each["answer"])],
+        }
+        pq.write_table(pa.Table.from_pylist([each]), files / f"exam-{each['id']}.parquet")
+    run.messages(
+        capfd, files / "docs", "--evals", files / "exam-*.parquet", "-o", files / "out",
+        "--action", "drop", "--documents", kept, "--set-field", "set",
+    )  # fmt: skip
+    matches = rows_of(files / "out", "matches")
+    assert {row["id"] for row in matches if row["contaminated"]} == set(KINDS)
+    folder = files / "out" / "documents"
+    if kept == "same":
+        assert [path.name for path in folder.iterdir()] == ["b.jsonl.gz"]
+        found = gzip.decompress((folder / "b.jsonl.gz").read_bytes())
+        assert [json.loads(line)["id"] for line in found.splitlines()] == list(CLEAN)
+    elif kept == "parquet":
+        assert pq.read_table(folder)["id"].to_pylist() == list(CLEAN)
+    else:
+        assert [path.suffix for path in folder.iterdir()] == [".zst"]
+
+
+def test_fields_of_other_names_and_sets_by_file(files, capfd):
+    records = [{"key": 7, "ask": {"text": SHEEP}, "right": [{"text": "23"}], "about": ["x", WOOL]}]
+    write_jsonl(files / "my.exam.jsonl", records)
+    run.messages(
+        capfd, files / "docs.jsonl", "--evals", files / "my.exam.jsonl", "-o", files / "out",
+        "--question-field", "ask", "--answer-field", "right", "--passage-field", "about",
+        "--item-id-field", "key",
+    )  # fmt: skip
+    rows = [row for row in rows_of(files / "out", "matches") if row["id"] == "whole"]
+    assert [(row["set"], row["item"], row["verdict"]) for row in rows] == [
+        ("my", "7", "question_and_answer")
+    ]
+
+
+def test_items_that_cannot_be_read_are_kept_with_the_reason(files, capfd):
+    lines = [json.dumps(each).encode() for each in ITEMS]
+    deep = b'{"question": ' + b"[" * 5000 + b"]" * 5000 + b"}"
+    bad = [b"{", b"[1]", b'{"text": "no question"}', deep,
+           b'{"question": "\xff"}', b'{"question": "\\ud800 lone"}', b""]  # fmt: skip
+    (files / "exam.jsonl").write_bytes(b"\n".join([*bad, *lines]))
+    code, _, err = run(
+        capfd, files / "docs.jsonl", "--evals", files / "exam.jsonl", "-o", files / "out"
+    )
+    assert code == 2
+    assert "6 of 10 records could not be read, more than 10 %" in err
+    assert err.count("Traceback") == 0
+    (part,) = (files / "out" / "rejects").iterdir()
+    assert part.name == "part-00000.jsonl.zst"
+    assert json.loads((files / "out" / "summary.json").read_text())["items"] == 4
+    code, _, err = run(
+        capfd, files / "docs.jsonl", "--evals", files / "exam.jsonl", "-o", files / "strict",
+        "--strict",
+    )  # fmt: skip
+    assert code == 2
+    assert "exam.jsonl, line 1 (byte 0): is not JSON" in err
+    assert not (files / "strict").exists()
+
+
+def test_documents_that_cannot_be_read_are_kept_with_the_reason(files, capfd):
+    with (files / "docs.jsonl").open("ab") as file:
+        file.write(b"{broken\n")
+    _, summary = decontaminated(capfd, files, "--max-rejected", "0.5")
+    assert summary["rejected_records"] == 1
+    assert [path.name for path in (files / "out" / "rejects").iterdir()] == ["part-00000.jsonl.zst"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--min-coverage", "0.3"], "--min-coverage: expected 0.5 to 1, got 0.3"),
+        (["--max-edits", "2"], "--max-edits: expected 0 to 0.5, got 2"),
+        (["--max-edits", "nan"], "--max-edits: expected 0 to 0.5, got nan"),
+        (["--min-tokens", "2"], "--min-tokens: expected 3 to 1000, got 2"),
+        (["--answer-window", "-1"], "--answer-window: expected 0 to 10000, got -1"),
+        (["--documents", "jsonl"], "--documents jsonl: needs --action drop"),
+        (["--set-field", ""], "--set-field: expected the name of a field, got ''"),
+        (["--question-field", ""], "--question-field: expected names of fields"),
+        (
+            ["--question-field", "no", "--passage-field", "no"],
+            "contains no items; the first record, ",
+        ),
+        (["--min-tokens", "900"], "no item has a question or passage of 900 tokens or more"),
+    ],
+)
+def test_usage_errors_leave_nothing(files, capfd, options, message):
+    before = sorted(files.iterdir())
+    error = run.mistake(
+        capfd, files / "docs.jsonl", "--evals", files / "exam.jsonl", "-o", files / "out", *options
+    )
+    assert message in error
+    assert [path for path in sorted(files.iterdir()) if path.name != ".out.lock"] == before
+
+
+def test_what_cannot_be_read_or_written(files, capfd):
+    exam = files / "exam.jsonl"
+    assert "missing" in run.mistake(
+        capfd, files / "docs.jsonl", "--evals", files / "missing.jsonl", "-o", files / "out"
+    )
+    (files / "exam.txt").write_text("a question")
+    error = run.mistake(
+        capfd, files / "docs.jsonl", "--evals", files / "exam.txt", "-o", files / "out"
+    )
+    assert "exam.txt: is text, expected JSON lines or Parquet" in error
+    pq.write_table(pa.Table.from_pylist(ITEMS[:1]), files / "cut.parquet")
+    content = (files / "cut.parquet").read_bytes()
+    (files / "cut.parquet").write_bytes(content[:-20])
+    error = run.mistake(
+        capfd, files / "docs.jsonl", "--evals", files / "cut.parquet", "-o", files / "out"
+    )
+    assert "cut.parquet" in error
+    decontaminated(capfd, files)
+    error = run.mistake(capfd, files / "docs.jsonl", "--evals", exam, "-o", files / "out")
+    assert "exists; give --overwrite to replace it" in error
+    (files / "mine").mkdir()
+    (files / "mine" / "letter").write_text("keep me")
+    error = run.mistake(
+        capfd, files / "docs.jsonl", "--evals", exam, "-o", files / "mine", "--overwrite"
+    )
+    assert "is not replaced" in error
+    assert (files / "mine" / "letter").read_text() == "keep me"
+
+
+def test_no_false_alarms_and_none_missed_among_pages(tmp_path, capfd):
+    draw = random.Random(7)
+    vocabulary = [f"word{number}" for number in range(3000)]
+
+    def text(size):
+        return " ".join(draw.choices(vocabulary, k=size))
+
+    items = [{"id": str(number), "question": text(30)} for number in range(500)]
+    pages = []
+    for number in range(2000):
+        page = text(200).split()
+        if number % 4 == 0:
+            page[100:100] = items[number // 4]["question"].split()
+        pages.append({"id": str(number), "text": " ".join(page)})
+    write_jsonl(tmp_path / "exam.jsonl", items)
+    write_jsonl(tmp_path / "docs.jsonl", pages)
+    run.messages(
+        capfd, tmp_path / "docs.jsonl", "--evals", tmp_path / "exam.jsonl", "-o", tmp_path / "out"
+    )
+    matches = rows_of(tmp_path / "out", "matches")
+    assert [(row["id"], row["item"], row["kind"]) for row in matches] == [
+        (str(number), str(number // 4), "exact") for number in range(0, 2000, 4)
+    ]
+
+
+def test_from_python_as_by_the_command(files, capfd):
+    decontaminated(capfd, files)
+    with mr_dedup.decontaminate(
+        files / "docs.jsonl", files / "exam.jsonl", set_field="set"
+    ) as found:
+        assert found.matches.drop_columns("file") == pq.read_table(
+            files / "out" / "matches"
+        ).drop_columns("file")
+        assert found.summary["documents_contaminated"] == 11
+        assert "<h1>Items of test sets" in found.report()._html
+    with mr_dedup.decontaminate(DOCUMENTS, ITEMS, action="drop") as dropped:
+        (path,) = dropped.kept_files
+        assert pq.read_table(path)["id"].to_pylist() == list(CLEAN)
+    with pytest.raises(mr_dedup.MrDedupError, match=r"min_coverage: expected 0\.5 to 1, got 0\.1"):
+        mr_dedup.decontaminate(["a text"], ITEMS, min_coverage=0.1)
+    with pytest.raises(TypeError, match="evals: expected paths or records, not int"):
+        mr_dedup.decontaminate(["a text"], 7)
+    assert capfd.readouterr() == ("", "")

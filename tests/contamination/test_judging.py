@@ -1,0 +1,163 @@
+"""The rules: what of an item makes a document contaminated."""
+
+import pytest
+
+from mr_dedup.contamination.judging import Verdict
+from tests.contamination.items import index_of, item, judged
+
+QUESTION = (
+    "A farmer who sells wool has nineteen sheep and buys four more on Friday how many sheep does "
+    "the farmer have"
+)
+WORDS = QUESTION.split()
+NEAR = " ".join([*WORDS[:8], "goats", *WORDS[9:]])
+HALF = " ".join(WORDS[:11])
+MOST = " ".join(WORDS[:-5])
+PASSAGE = (
+    "The wool market of the old harbour opens at seven each Friday and closes when the last bale "
+    "is sold to a trader"
+)
+SHORT = "How many sheep does the farmer have now"
+"""Eight tokens: too few for a near match to count without the answer."""
+
+
+@pytest.mark.parametrize(
+    ("text", "verdict"),
+    [
+        (QUESTION, "question"),
+        (f"{QUESTION}? 23, of course.", "question_and_answer"),
+        (f"{QUESTION}? {'so ' * 50} 23", "question_and_answer"),
+        (f"{QUESTION}? {'so ' * 51} 23", "question"),
+        (f"23. {QUESTION}", "question"),
+        (f"{QUESTION}? 230", "question"),
+        (NEAR, "near_question"),
+        (f"{NEAR}: 23", "near_question_and_answer"),
+        (MOST, "low_coverage"),
+        (f"{MOST} 23", "near_question_and_answer"),
+        (f"{HALF} 23", None),
+        ("23", None),
+        ("", None),
+    ],
+)
+def test_a_question_with_a_short_answer(text, verdict):
+    assert judged([item(QUESTION, answers=["23"])], text) == ({0: verdict} if verdict else {})
+
+
+@pytest.mark.parametrize(
+    ("text", "verdict"),
+    [
+        (SHORT, "question"),
+        (SHORT.replace("sheep", "goats"), "short_without_answer"),
+        (f"{SHORT.replace('sheep', 'goats')}? He has 23.", "near_question_and_answer"),
+        ("How many sheep are there now", None),
+    ],
+)
+def test_a_short_question_counts_only_whole_or_with_its_answer(text, verdict):
+    assert judged([item(SHORT, answers=["23"])], text) == ({0: verdict} if verdict else {})
+
+
+def test_a_short_question_without_an_answer_counts_only_whole():
+    assert judged([item(SHORT)], SHORT.replace("sheep", "goats")) == {0: "short_without_answer"}
+
+
+LONG = "He had nineteen sheep and bought four so that the farmer now has twenty three sheep"
+
+
+@pytest.mark.parametrize(
+    ("text", "verdict"),
+    [
+        (f"{QUESTION} {LONG}", "question_and_answer"),
+        (f"{QUESTION} {LONG.replace('bought', 'got')}", "question_and_answer"),
+        (f"{LONG} {QUESTION}", "question"),
+        (f"So: {LONG}", "answer_alone"),
+    ],
+)
+def test_a_long_answer_may_be_near_and_alone_does_not_count(text, verdict):
+    assert judged([item(QUESTION, answers=[LONG])], text) == {0: verdict}
+    assert Verdict(verdict).is_contaminated == (verdict != "answer_alone")
+
+
+def test_any_of_several_answers_counts():
+    items = [item(QUESTION, answers=["twenty three", "23", ""])]
+    assert judged(items, f"{QUESTION} 23") == {0: "question_and_answer"}
+    assert judged(items, f"{QUESTION} Twenty-three!") == {0: "question_and_answer"}
+    assert judged(items, f"{QUESTION} twenty") == {0: "question"}
+
+
+@pytest.mark.parametrize(
+    ("passages", "text", "verdict"),
+    [
+        ("alone", PASSAGE, "passage"),
+        ("alone", PASSAGE.replace("seven", "nine"), "near_passage"),
+        ("alone", " ".join(PASSAGE.split()[:-5]), "low_coverage"),
+        ("alone", f"{PASSAGE}. {QUESTION}", "question"),
+        ("with-question", PASSAGE, "passage_alone"),
+        ("with-question", f"{PASSAGE}. {QUESTION}", "question"),
+        ("ignore", PASSAGE, None),
+        ("ignore", f"{PASSAGE}. {QUESTION}", "question"),
+    ],
+)
+def test_passages(passages, text, verdict):
+    found = judged([item(QUESTION, PASSAGE)], text, passages=passages)
+    assert found == ({0: verdict} if verdict else {})
+
+
+@pytest.mark.parametrize("passages", ["alone", "with-question", "ignore"])
+@pytest.mark.parametrize("question", [None, "", "Why?", "..."])
+def test_a_passage_is_judged_in_place_of_a_question_that_is_too_short(passages, question):
+    items = [item(question, PASSAGE, answers=["wool"])]
+    assert judged(items, PASSAGE, passages=passages) == {0: "question"}
+    assert judged(items, f"{PASSAGE}. Wool!", passages=passages) == {0: "question_and_answer"}
+
+
+def test_items_that_cannot_be_judged_have_a_reason():
+    items = [
+        item(QUESTION), item("Why is that?"), item(None, None), item("", "..."),
+        item("?", "Yes, so."), item(QUESTION.upper() + "!!"), item(QUESTION, answers=["23"]),
+    ]  # fmt: skip
+    index = index_of(items)
+    assert index.reasons.tolist() == [0, 1, 2, 2, 1, 3, 0]
+    assert index.same_as.tolist() == [0, 1, 2, 3, 4, 0, 6]
+    assert judged(items, QUESTION) == {0: "question", 6: "question"}
+
+
+def test_the_smallest_number_of_tokens_is_an_option():
+    assert judged([item("Why is that?")], "so why is that", min_tokens=3) == {0: "question"}
+    assert judged([item(SHORT)], SHORT, min_tokens=20) == {}
+
+
+def test_rare_words_weigh_more_than_those_of_all_items():
+    start = "Which of the following is right about the"
+    items = [
+        item(f"{start} {rare}")
+        for rare in (
+            "photosynthesis chlorophyll spinach harvest moonlight pigment leaves stomata",
+            "tectonic basalt mantle subduction crust magma ridge trench",
+            "sonnet iambic quatrain couplet metre rhyme volta stanza",
+        )
+    ]
+    rare = items[0]["question"].split()[8:]
+    # of sixteen words four are missing
+    assert judged(items, " ".join([*start.split(), *rare[:4]])) == {}
+    assert judged(items, " ".join([*start.split()[4:], *rare])) == {0: "near_question"}
+    index = index_of(items)
+    weights = index.table.word_weights[index.table.tokens[:16]]
+    assert set(weights[:8].tolist()) == {16}
+    assert set(weights[8:].tolist()) == {64}
+
+
+def test_two_items_of_one_question_are_judged_by_their_own_answers():
+    items = [item(QUESTION, answers=["23"]), item(QUESTION, answers=["24"])]
+    assert judged(items, f"{QUESTION} 24") == {0: "question", 1: "question_and_answer"}
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"min_coverage": 0.4}, {"min_coverage": 1.1}, {"with_answer": 0.9}, {"max_edits": 0.6},
+        {"min_tokens": 2}, {"answer_window": -1}, {"passages": "no"},
+    ],
+)  # fmt: skip
+def test_options_out_of_range(options):
+    with pytest.raises(ValueError, match=rf"^{next(iter(options))}: expected"):
+        index_of([item(QUESTION)], **options)
