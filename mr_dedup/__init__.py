@@ -11,6 +11,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from mr_dedup.api.counting import counts
     from mr_dedup.api.decontamination import DecontaminationResult, decontaminate
     from mr_dedup.api.deduplication import DedupResult, dedup
     from mr_dedup.api.deduplicator import Deduplicator
@@ -33,6 +34,7 @@ _MODULES = {
     "MrDedupError": "errors",
     "UrlFilter": "urls.filter",
     "compare": "api.evaluation",
+    "counts": "api.counting",
     "decontaminate": "api.decontamination",
     "dedup": "api.deduplication",
     "evaluate": "api.evaluation",
@@ -52,6 +54,7 @@ __all__ = [
     "MrDedupError",
     "UrlFilter",
     "compare",
+    "counts",
     "decontaminate",
     "dedup",
     "evaluate",

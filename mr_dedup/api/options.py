@@ -69,9 +69,19 @@ class DedupOptions(ReadingOptions, FeatureOptions, EngineOptions, total=False):
     join: Literal["auto", "memory", "tasks"]
     documents: Literal["same", "jsonl", "parquet"]
     share_by: Texts
+    seen: str
+    add_counts: bool
     keyword_idf: Name
     resume: bool
     overwrite: bool
+
+
+class CountsOptions(TypedDict, total=False):
+    """Options of ``counts``."""
+
+    follow: bool
+    scratch: Size
+    scratch_dir: Name
 
 
 class DecontaminateOptions(ReadingOptions, EngineOptions, total=False):

@@ -32,6 +32,8 @@ from mr_dedup.cli.dedup_options import (
     dedup_options,
     is_sharded,
     refuse_changed,
+    refuse_unwritable_counts,
+    result_id,
     run_identity,
 )
 from mr_dedup.cli.dedup_summary import (
@@ -121,6 +123,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         )  # fmt: skip
     add("--share-by", action="append", default=[], metavar="FIELD",
         help="count near-duplicates by the values of this field in the report")  # fmt: skip
+    add("--seen", metavar="FIELD",
+        help="report when each kept document and its duplicates were seen first and last, by this "
+        "field with dates or numbers, such as that of the crawl")  # fmt: skip
+    add("--add-counts", action="store_true",
+        help="add to the records of kept documents how many duplicates were dropped: duplicates, "
+        "duplicates_total and, with --seen, first_seen and last_seen")  # fmt: skip
     add("--dry-run", action="store_true", help="print what would be done, and do nothing")
     add("--price", type=price_argument, metavar="DOLLARS",
         help="with --dry-run and -r spark or hadoop: print what the run costs at this price of a "
@@ -169,7 +177,7 @@ def _run_locked(
     started: float,
 ) -> int:
     from mr_dedup.cli.dedup_jobs import DocumentJobs
-    from mr_dedup.clusters.keep_policy import MissingFieldError
+    from mr_dedup.clusters.keep_policy import FieldError, MissingFieldError
     from mr_dedup.engines import streaming
     from mr_dedup.pipeline.dedup import dedup
     from mr_dedup.pipeline.sharded.dedup import sharded_dedup
@@ -196,6 +204,7 @@ def _run_locked(
         from mr_dedup.cli.dedup_plan import print_plan
 
         work = _prepared(arguments, folder, None, settings)
+        refuse_unwritable_counts(work, options)
         run = run_identity(arguments, work, options, folder)
         stages = Stages(folder.work, run, resume=arguments.resume, dry_run=True, called=RUN_OPTIONS)
         print_plan(arguments, work, options, stages, folder)
@@ -204,6 +213,7 @@ def _run_locked(
         folder.discard()
     with streaming.staging_folder() as staging:
         work = _prepared(arguments, folder, staging, settings)
+        refuse_unwritable_counts(work, options)
         run = run_identity(arguments, work, options, folder)
         stages = Stages(
             folder.work, run, resume=arguments.resume, called=RUN_OPTIONS, recorded=folder.record
@@ -223,18 +233,20 @@ def _run_locked(
             # with what would read the records, it is another run
             folder.discard()
             raise
-        except MissingFieldError as error:
+        except FieldError as error:
             # the same
             folder.discard()
-            raise MrDedupError(f"--keep: {error}{_fields_that_exist(arguments, work)}") from error
+            is_missing = isinstance(error, MissingFieldError)
+            there = _fields_that_exist(arguments, work) if is_missing else ""
+            raise MrDedupError(f"{error.option}: {error}{there}") from error
         except BaseException:
             print_message(unfinished)
             raise
     if is_sharded(work.runner):
         summary = made.summary
-        write_sharded_summaries(folder.work, made, work, arguments, options)
+        write_sharded_summaries(folder.work, made, work, arguments, options, result_id(run))
     else:
-        write_summaries(folder.work, summary, work, arguments, options)
+        write_summaries(folder.work, summary, work, arguments, options, result_id(run))
     folder.publish()
     seconds = time.perf_counter() - started
     print_message(*summary_lines(summary, work, options, folder.name, seconds))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import json
 import shlex
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -77,13 +78,15 @@ def dedup_options(
     with usage_errors():
         policy = KeepPolicy.parse(keep)
         check_fields(arguments.share_by, "--share-by")
+        check_fields([] if arguments.seen is None else [arguments.seen], "--seen")
     read_options(arguments, policy.fields, keep_records=True)
     read_options(arguments, arguments.share_by)
+    read_options(arguments, [] if arguments.seen is None else [arguments.seen])
     options = search_options(arguments, k, methods, arguments.verify, arguments.shingles)
     against = _earlier_results(arguments, options.made_from, methods)
     return dataclasses.replace(
         options, keep=keep, share_by=arguments.share_by, against=against,
-        documents=arguments.kept_format,
+        documents=arguments.kept_format, seen=arguments.seen, add_counts=arguments.add_counts,
     )  # fmt: skip
 
 
@@ -119,6 +122,12 @@ def _earlier_results(
                 f"--max-record-size: {arguments.max_record_size:,} is less than the {longest:,} "
                 f"of {result.name}"
             )
+    for result in results:
+        if not result.has_counts:
+            print_message(
+                f"{result.name}: is of an mr_dedup that did not count duplicates; totals are "
+                "without those that its own run dropped"
+            )
     for name, other in not_followed(results):
         print_message(
             f"{name} was made against {other}, which is not compared; --follow includes it"
@@ -151,6 +160,8 @@ RUN_OPTIONS: Mapping[str, str] = {
     "keep": "--keep",
     "share_by": "--share-by",
     "documents": "--documents",
+    "seen": "--seen",
+    "add_counts": "--add-counts",
     "features": "--features",
     "against": "--against",
     "reading.format": "--format",
@@ -200,13 +211,45 @@ def run_identity(
         "keep": list(options.keep),
         "share_by": list(options.share_by),
         "documents": options.documents,
+        "seen": options.seen,
+        "add_counts": options.add_counts,
         "reading": {**dataclasses.asdict(options.reading), "format": options.format},
         "features": options.made_from,
         "against": [
             [result.name, result.summary.fingerprints_checksum] for result in options.against
         ],
+        "earlier_ids": [result.identifier for result in options.against],
         "earlier_files": [each for result in options.against for each in _identities_of(result)],
     }
+
+
+_NOT_OF_RESULT = ("pyarrow", "runner", "chunk_bytes", "inputs", "against", "earlier_files")
+"""What ``run_identity`` has that makes no other result, or is another name of one."""
+
+
+def result_id(run: Mapping[str, Any]) -> str:
+    """Return what identifies the result of a run, given its ``run_identity``.
+
+    It follows from the files of documents, their sizes and times of change, the options, and the
+    results that it is made against, wherever these are.
+    """
+    import xxhash
+
+    known = {name: value for name, value in run.items() if name not in _NOT_OF_RESULT}
+    known["against"] = run["earlier_ids"]
+    return xxhash.xxh3_128(json.dumps(known, sort_keys=True).encode()).hexdigest()
+
+
+def refuse_unwritable_counts(work: DocumentInputs, options: DedupOptions) -> None:
+    """Raise MrDedupError if counts are to be added to records that can have no further fields."""
+    if not options.add_counts or options.documents != "same":
+        return
+    for format in work.formats:
+        if format not in ("jsonl", "parquet"):
+            raise MrDedupError(
+                f"--add-counts: records of {format} have no fields; give --documents jsonl or "
+                "--documents parquet"
+            )
 
 
 def refuse_changed(

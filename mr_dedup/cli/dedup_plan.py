@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _TASK_BYTES = 320_000_000
 """Memory of a task that reads documents: Python, its libraries, batches of 8 MB of text."""
 
-_DOCUMENT_BYTES = 53
+_DOCUMENT_BYTES = 77
 """Memory of the command for each document."""
 
 _STORED_DOCUMENT_BYTES = 250

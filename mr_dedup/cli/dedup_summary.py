@@ -28,6 +28,7 @@ def write_summaries(
     work: DocumentInputs,
     arguments: argparse.Namespace,
     options: DedupOptions,
+    result_id: str,
 ) -> None:
     """Write the report and the summary of a run whose stages are done."""
     from mr_dedup.files.outputs import whole_file
@@ -39,7 +40,7 @@ def write_summaries(
     shown = _shown_options(arguments, options)
     with whole_file(result / REPORT, overwrite=True) as file:
         write_dedup_report(file, work_folder, summary, shown, arguments.share_by)
-    _write_summary(result, summary, work, arguments, options, checksums_of(result))
+    _write_summary(result, summary, work, arguments, options, checksums_of(result), result_id)
 
 
 def write_sharded_summaries(
@@ -48,6 +49,7 @@ def write_sharded_summaries(
     work: DocumentInputs,
     arguments: argparse.Namespace,
     options: DedupOptions,
+    result_id: str,
 ) -> None:
     """Write the report and the summary of a sharded run."""
     from mr_dedup.files.outputs import whole_file
@@ -65,7 +67,7 @@ def write_sharded_summaries(
     data = sharded_report_data(made.report, made.summary, shown, arguments.share_by)
     with whole_file(result / REPORT, overwrite=True) as file:
         write_report(file, data)
-    _write_summary(result, made.summary, work, arguments, options, made.checksums)
+    _write_summary(result, made.summary, work, arguments, options, made.checksums, result_id)
 
 
 def _write_summary(
@@ -75,6 +77,7 @@ def _write_summary(
     arguments: argparse.Namespace,
     options: DedupOptions,
     checksums: Mapping[str, str],
+    result_id: str,
 ) -> None:
     import msgspec
 
@@ -85,7 +88,7 @@ def _write_summary(
     later = record_for_later(
         checksums, arguments.out, options.made_from,
         Reading.of(options.reading, options.kept_format),
-        options.against, [method.name for method in options.methods],
+        options.against, [method.name for method in options.methods], result_id, options.seen,
     )  # fmt: skip
     run: RunSummary = {
         **summary,

@@ -32,7 +32,7 @@ class DocumentInputs:
     ``paths`` are the files of this machine, ``remote`` the others, ``stdin`` is the
     checksum of standard input if it was copied to a file. ``content_bytes`` is the size of the
     input, uncompressed, about. ``chunk_bytes`` is the size of the chunks that files of this machine
-    are divided into for tasks on it.
+    are divided into for tasks on it. ``formats`` are those of all files.
     """
 
     runner: str
@@ -44,6 +44,7 @@ class DocumentInputs:
     content_bytes: int = 0
     stdin: str | None = None
     chunk_bytes: int | None = None
+    formats: Sequence[str] = ()
 
     @property
     def described(self) -> str:
@@ -90,6 +91,7 @@ def prepare(
     files, skipped = _found(documents, arguments)
     paths = [file.path for file in files if isinstance(file.path, Path)]
     remote = [file.remote for file in files if file.remote is not None]
+    formats = sorted({file.format for file in files})
     checksum_of_stdin = None
     if reads_again and any(file.is_standard_input for file in files):
         files, checksum_of_stdin = _spooled(files, arguments, staging)
@@ -101,7 +103,7 @@ def prepare(
         inputs = _described(addressed(files, copied_to), chunk_bytes, staging)
         return DocumentInputs(
             arguments.runner, inputs, len(files), skipped, paths, remote,
-            content_bytes=content_bytes(files), chunk_bytes=chunk_bytes,
+            content_bytes=content_bytes(files), chunk_bytes=chunk_bytes, formats=formats,
         )  # fmt: skip
     if settings is None:
         runner = _local_runner(arguments.runner, files, small_bytes)
@@ -110,14 +112,15 @@ def prepare(
         size = content_bytes(files) if reads_again else 0
         return DocumentInputs(
             runner, inputs, len(files), skipped, paths, remote, content_bytes=size,
-            stdin=checksum_of_stdin, chunk_bytes=chunk_bytes,
+            stdin=checksum_of_stdin, chunk_bytes=chunk_bytes, formats=formats,
         )  # fmt: skip
     _refuse_stdin(files, f"-r {arguments.runner}")
     inputs = _shipped([file for file in files if file.remote is None], staging, arguments)
     inputs += _remote([file for file in files if file.remote], len(inputs), staging, arguments)
     return DocumentInputs(
-        arguments.runner, inputs, len(files), skipped, paths, remote, stdin=checksum_of_stdin
-    )
+        arguments.runner, inputs, len(files), skipped, paths, remote, stdin=checksum_of_stdin,
+        formats=formats,
+    )  # fmt: skip
 
 
 def _spooled(

@@ -49,6 +49,7 @@ COMMANDS = {
     "dedup": "keep one of each cluster of near-duplicate documents",
     "decontaminate": "find the documents that contain items of test sets",
     "why": "explain why dedup kept or dropped documents",
+    "counts": "count how often documents were found, over several results of dedup",
     "plan": "show which design a query, or a search for all pairs, would use, and its cost",
     "convert": "convert fingerprint files between formats",
     "inspect": "describe fingerprint files, and check them for damage",

@@ -24,12 +24,21 @@ KINDS = ("first", "longest", "shortest", *_READ, "prefer")
 """The kinds of preferences."""
 
 
-class MissingFieldError(MrDedupError):
-    """A policy that needs a field which no document has: ``field``."""
+class FieldError(MrDedupError):
+    """Fields of the documents that do not fit an option of the run: ``option``."""
 
-    def __init__(self, field: str) -> None:
-        self.field = field
-        super().__init__(f"no document has the field {field}, which decides what is kept")
+    def __init__(self, option: str, message: str) -> None:
+        self.option = option
+        super().__init__(message)
+
+
+class MissingFieldError(FieldError):
+    """An option that needs a field which no document has: by default a policy."""
+
+    def __init__(
+        self, field: str, option: str = "--keep", reason: str = ", which decides what is kept"
+    ) -> None:
+        super().__init__(option, f"no document has the field {field}{reason}")
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ _LOCATIONS = ("file", "position"), ("kept_file", "kept_position")
 
 REPEATED = [
     "file", "cluster", "kept_file", "distance_bits", "similarity", "reason", "earlier_result",
-    "methods",
+    "methods", "first_seen", "last_seen",
 ]  # fmt: skip
 """Columns whose values repeat."""
 
@@ -45,6 +45,10 @@ DECISIONS = pa.schema(
         pa.field("reason", pa.string()),
         pa.field("earlier_result", pa.large_string()),
         pa.field("methods", pa.string()),
+        pa.field("duplicates", pa.int64()),
+        pa.field("duplicates_total", pa.int64()),
+        pa.field("first_seen", pa.large_string()),
+        pa.field("last_seen", pa.large_string()),
     ]
 )
 """The columns of decisions."""

@@ -11,11 +11,13 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 import pyarrow as pa
 
-from mr_dedup.clusters.keep_policy import MissingFieldError
+from mr_dedup.clusters.duplicate_counts import unreadable
+from mr_dedup.clusters.keep_policy import FieldError, MissingFieldError
 from mr_dedup.features.options import FeatureOptions
 from mr_dedup.fingerprints.simhash import Fingerprints, simhash
 from mr_dedup.formats.documents.batch import DocumentBatch
 from mr_dedup.formats.documents.options import ReadOptions
+from mr_dedup.formats.tables import one_array
 from mr_dedup.jobs.cached_documents import has_offsets, put_offsets, put_sets
 from mr_dedup.jobs.contract import Counters, Keyed, TaskInput
 from mr_dedup.jobs.document_job import DocumentJob
@@ -34,6 +36,12 @@ COLUMNS = ("id", "fingerprint", "length", "file", "position", "chunk")
 
 WITHOUT_FIELD = "documents_without_field_"
 """The prefix of counters of documents without one of the ``keep_fields``; its number follows."""
+
+WITH_FIELD = "documents_with_field_"
+"""The prefix of counters of documents with one of the ``new_fields``; its number follows."""
+
+WITHOUT_SEEN = "documents_without_seen"
+"""The counter of documents whose field ``seen`` is neither a time nor a number."""
 
 WITHOUT_ID = "documents_without_id"
 """The counter of records without the fields that are to be their ids, unless these are default."""
@@ -55,6 +63,8 @@ class FingerprintJob(DocumentJob, frozen=True, kw_only=True):
             texts, whose sets are cached.
         keep_fields: The fields by which a later job chooses what is kept, which are cached as
             well; documents without them are counted.
+        seen: One of ``fields`` whose values are times or numbers; others are counted.
+        new_fields: Fields that documents must not have; those with them are counted.
     """
 
     side_files = ("idf", "keyword_idf")
@@ -66,6 +76,8 @@ class FingerprintJob(DocumentJob, frozen=True, kw_only=True):
     keyword_idf: str | None = None
     cached_sets: FeatureOptions | None = None
     keep_fields: tuple[str, ...] = ()
+    seen: str | None = None
+    new_fields: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         """Check the options."""
@@ -84,12 +96,12 @@ class FingerprintJob(DocumentJob, frozen=True, kw_only=True):
         """Yield rows of the documents of one chunk, under its number, and its rejects."""
         methods = self.signature_methods()
         sign = self._signing(part.cache)
-        fields = tuple(dict.fromkeys((*self.fields, *self.keep_fields)))
+        fields = tuple(dict.fromkeys((*self.fields, *self.keep_fields, *self.new_fields)))
         with self.reading_of(part, counters, fields=fields) as reading:
             number = reading.chunk.number
             by_offsets = has_offsets(reading.chunk)
             for batch in reading.batches():
-                self._count_missing(batch, counters)
+                self._count_fields(batch, counters)
                 fingerprints, signatures, sets = sign(batch.texts)
                 if sets is not None and part.cache is not None:
                     put_sets(part.cache, number, batch, sets)
@@ -106,11 +118,17 @@ class FingerprintJob(DocumentJob, frozen=True, kw_only=True):
                 # each chunk has a shard
                 yield number, NO_REJECTS
 
-    def _count_missing(self, batch: DocumentBatch, counters: Counters) -> None:
-        """Count the documents without each of the ``keep_fields``, and without an id."""
+    def _count_fields(self, batch: DocumentBatch, counters: Counters) -> None:
+        """Count the documents that lack fields or an id, and those with fields of counts."""
         for number, name in enumerate(self.keep_fields):
             assert batch.fields is not None
             counters[f"{WITHOUT_FIELD}{number}"] += batch.fields[name].null_count
+        for number, name in enumerate(self.new_fields):
+            assert batch.fields is not None
+            counters[f"{WITH_FIELD}{number}"] += len(batch) - batch.fields[name].null_count
+        if self.seen is not None:
+            assert batch.fields is not None
+            counters[WITHOUT_SEEN] += unreadable(one_array(batch.fields[self.seen]))
         if self.reading.id_names != ReadOptions.id_names:
             counters[WITHOUT_ID] += ids_from_positions(batch)
 
@@ -124,16 +142,21 @@ class FingerprintJob(DocumentJob, frozen=True, kw_only=True):
         return lambda texts: (simhash(texts, self.features, frequencies), {}, None)
 
 
-def refuse_missing_fields(
-    names: Sequence[str], counters: Mapping[str, int], documents: int
-) -> None:
-    """Raise MissingFieldError if none of so many documents has one of the ``keep_fields``.
+def refuse_fields(job: FingerprintJob, counters: Mapping[str, int], documents: int) -> None:
+    """Raise FieldError if so many documents lack fields that a run needs, or have those it adds.
 
+    MissingFieldError if none of them has one of the ``keep_fields``, or a usable one of ``seen``.
     Not if the counters of the job are unknown, as those of a cluster whose logs are not read.
     """
-    for number, name in enumerate(names):
+    for number, name in enumerate(job.keep_fields):
         if documents and counters.get(f"{WITHOUT_FIELD}{number}") == documents:
             raise MissingFieldError(name)
+    if documents and job.seen is not None and counters.get(WITHOUT_SEEN) == documents:
+        raise MissingFieldError(job.seen, "--seen", " with a time or a number")
+    for number, name in enumerate(job.new_fields):
+        if count := counters.get(f"{WITH_FIELD}{number}"):
+            has = "1 document has" if count == 1 else f"{count:,} documents have"
+            raise FieldError("--add-counts", f"{has} a field {name} already")
 
 
 def ids_from_positions(batch: DocumentBatch) -> int:

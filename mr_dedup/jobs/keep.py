@@ -27,6 +27,7 @@ from mr_dedup.formats.documents.options import ReadOptions
 from mr_dedup.formats.documents.rejects import Rejects, Report
 from mr_dedup.formats.lines import LineBlock
 from mr_dedup.formats.tables import one_array
+from mr_dedup.jobs.added_members import AddedMembers, with_columns, with_lines
 from mr_dedup.jobs.cached_documents import take_offsets
 from mr_dedup.jobs.contract import Counters, Keyed, TaskInput
 from mr_dedup.jobs.document_job import DocumentJob
@@ -45,12 +46,15 @@ class KeepJob(DocumentJob, frozen=True, kw_only=True):
         kept: The file of the documents that are kept, as KeptRows writes it.
         documents: How they are written. Unless it is ``same``, records of other formats than JSON
             lines are converted to these, but rows of Parquet for Parquet.
+        members: The file of members that kept records get, as ``write_members`` writes it; None
+            for none.
     """
 
-    side_files: ClassVar[tuple[str, ...]] = ("kept",)
+    side_files: ClassVar[tuple[str, ...]] = ("kept", "members")
 
     kept: str
     documents: KeptFormat = "same"
+    members: str | None = None
 
     @cached_property
     def flags(self) -> KeptRows:
@@ -61,6 +65,14 @@ class KeepJob(DocumentJob, frozen=True, kw_only=True):
         """Return which documents of a chunk are kept, and which are shown."""
         return self.flags.of(chunk)
 
+    @cached_property
+    def _added(self) -> AddedMembers | None:
+        return AddedMembers.read(Path(self.members)) if self.members else None
+
+    def members_of(self, chunk: int) -> pa.Table | None:
+        """Return the members that each document of a chunk gets if it is kept."""
+        return None if self._added is None else self._added.of(chunk)
+
     def offsets_of(self, part: TaskInput, chunk: DocumentChunk) -> Iterable[pa.Table] | None:
         """Return where the records of a chunk begin: their ``file`` and ``offset``, if known."""
         return take_offsets(part.cache, chunk.number)
@@ -69,10 +81,11 @@ class KeepJob(DocumentJob, frozen=True, kw_only=True):
         """Yield the kept records of one chunk, in order, and the texts to be shown."""
         chunk = chunk_of(part, self.format)
         kept, shown = self.flags_of(chunk.number)
+        members = self.members_of(chunk.number)
         offsets = self.offsets_of(part, chunk)
         if offsets is not None:
             with local_chunk(chunk, part) as local:
-                yield from self._by_offsets(local, offsets, kept, shown)
+                yield from self._by_offsets(local, offsets, (kept, shown, members))
             counters["documents_kept"] += int(np.count_nonzero(kept))
             return
         done = 0
@@ -93,18 +106,30 @@ class KeepJob(DocumentJob, frozen=True, kw_only=True):
                         records = as_written(
                             records, batch, mask, chunk, self.reading, self.documents
                         )
+                    if members is not None:
+                        of_batch = members.slice(done - len(batch), len(batch))
+                        records = self._with(records, of_batch.filter(pa.array(mask)), chunk)
                     yield chunk.number, records
         if done != len(kept):
             raise _changed(chunk)
+
+    def _with(self, records: pa.Table, members: pa.Table, chunk: DocumentChunk) -> pa.Table:
+        """Return kept records with further members."""
+        if FILE_KEY in (records.schema.metadata or {}):
+            return with_columns(records, members, chunk.name)
+        return with_lines(records, members, chunk.name, self.reading.max_record_bytes)
 
     def _by_offsets(
         self,
         chunk: DocumentChunk,
         offsets: Iterable[pa.Table],
-        kept: NDArray[np.bool_],
-        shown: NDArray[np.bool_],
+        known: tuple[NDArray[np.bool_], NDArray[np.bool_], pa.Table | None],
     ) -> Iterator[Keyed]:
-        """Yield the same of a chunk of lines whose offsets are known, without decoding them."""
+        """Yield the same of a chunk of lines whose offsets are known, without decoding them.
+
+        Of its documents it is ``known`` which are kept, which are shown, and their members.
+        """
+        kept, shown, members = known
         options = replace(self.reading, keep_records=True)
         done = 0
         documents = ((one_array(each["file"]), each["offset"].to_numpy()) for each in offsets)
@@ -135,7 +160,11 @@ class KeepJob(DocumentJob, frozen=True, kw_only=True):
                 files = pa.DictionaryArray.from_arrays(
                     np.zeros(len(records), np.int32), pa.array([part.file.name], pa.string())
                 )
-                yield chunk.number, pa.table({"file": files, "record": records})
+                found = pa.table({"file": files, "record": records})
+                if members is not None:
+                    of_kept = members.take(pa.array(rows[these][chosen]))
+                    found = self._with(found, of_kept, chunk)
+                yield chunk.number, found
 
 
 def _changed(chunk: DocumentChunk) -> MrDedupError:

@@ -20,8 +20,10 @@ import xxhash
 from numpy.typing import NDArray
 
 from mr_dedup.clusters.decisions import Reason, are_kept
+from mr_dedup.clusters.duplicate_counts import summed
 from mr_dedup.errors import MrDedupError
 from mr_dedup.formats.compression import compressing
+from mr_dedup.formats.count_tables import COUNTED, COUNTS
 from mr_dedup.formats.decision_file import DECISIONS, REPEATED
 from mr_dedup.formats.documents.chunks import DocumentChunk
 from mr_dedup.formats.kept_fingerprints import write_fingerprints
@@ -36,7 +38,7 @@ from mr_dedup.jobs.kept_documents import KeptDocuments, numbered_name
 from mr_dedup.jobs.kept_parts import JsonDocuments, ParquetDocuments
 from mr_dedup.jobs.order_decisions import DECISION
 from mr_dedup.jobs.reading import DocumentReading, chunk_of, is_rejects, reject_lines
-from mr_dedup.jobs.row_shards import document_rows
+from mr_dedup.jobs.row_shards import counts_of_rows, document_rows
 from mr_dedup.jobs.shares import ShareCounter, hosts
 
 HOST = "host"
@@ -47,6 +49,7 @@ _MOST_COMMON = 50
 
 DOCUMENTS_FOLDER, DECISIONS_FOLDER = "documents", "decisions"
 FINGERPRINTS_FOLDER, SIGNATURES_FOLDER, REJECTS_FOLDER = "fingerprints", "signatures", "rejects"
+COUNTS_FOLDER = "counts"
 """The directories of a result."""
 
 _ROW_GROUP = 1 << 15
@@ -58,8 +61,8 @@ class KeepShardsJob(KeepJob, frozen=True, kw_only=True):
     What it leaves: tables of the most common values, ``field``, ``value``, ``documents``
     and ``dropped``; for each chunk a row with ``part``, its number, ``kept``
     documents, the sizes of texts as ``kept_bytes`` and ``dropped_bytes``, the checksums of its
-    ``fingerprints`` and ``signatures``, and ``columns`` of its Parquet file; and texts that are
-    to be shown, ``chunk``, ``row`` and ``text``.
+    ``fingerprints``, ``counts`` and ``signatures``, and ``columns`` of its Parquet file; and texts
+    that are to be shown, ``chunk``, ``row`` and ``text``.
 
     Attributes:
         rows_at: The directory of the shards of rows.
@@ -73,6 +76,8 @@ class KeepShardsJob(KeepJob, frozen=True, kw_only=True):
         divided: The first chunk of files that several tasks read.
         has_rejects: Whether any record was rejected.
         signatures: The columns of signatures, an Arrow schema; None if there are none.
+        seen: The field of rows by which documents are seen.
+        counted: The counts that kept records get.
         columns: The columns of other parts of Parquet, and the file that they were taken from.
         share_keys: Groups of values that are counted together.
     """
@@ -91,6 +96,8 @@ class KeepShardsJob(KeepJob, frozen=True, kw_only=True):
     divided: tuple[tuple[str, int], ...] = ()
     has_rejects: bool = False
     signatures: bytes | None = None
+    seen: str | None = None
+    counted: tuple[str, ...] = ()
     columns: tuple[bytes, str] | None = None
     share_keys: int = 1
 
@@ -113,14 +120,38 @@ class KeepShardsJob(KeepJob, frozen=True, kw_only=True):
 
     def flags_of(self, chunk: int) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         """Return which documents of a chunk are kept, and which are shown."""
-        kept = self._decided(chunk).kept
+        if chunk < self.earlier_chunks:
+            # of which nothing is written
+            kept = np.zeros(_documents_in(self.decided, chunk), bool)
+        else:
+            kept = self._decided(chunk).kept
         shown = np.zeros(kept.size, bool)
         for of_chunk, row in self.shown:
             if of_chunk == chunk:
                 shown[row] = True
-        if chunk < self.earlier_chunks:
-            kept = np.zeros(kept.size, bool)
         return kept, shown
+
+    def members_of(self, chunk: int) -> pa.Table | None:
+        """Return the counts that each document of a chunk gets if it is kept."""
+        if not self.counted or chunk < self.earlier_chunks:
+            return None
+        rows = document_rows(self.rows_at, chunk)
+        if rows is None:
+            return None
+        return self._counts(rows, self._decided(chunk)).select(self.counted)
+
+    def _counts(self, rows: pa.Table, decided: _Decided) -> pa.Table:
+        """Return the columns COUNTED of all documents of a chunk."""
+        own = summed(np.arange(len(rows)), len(rows), counts_of_rows(rows, self.seen)).table()
+        index = np.full(len(rows), -1)
+        index[decided.table["row"].to_numpy()] = np.arange(len(decided.table))
+        is_clustered, at = pa.array(index >= 0), pa.array(index, mask=index < 0)
+        columns = {}
+        for name in COUNTED:
+            before = own["duplicates" if name not in own.column_names else name]
+            found = one_array(decided.table[name]).take(at)
+            columns[name] = pc.if_else(is_clustered, found, one_array(before))
+        return pa.table(columns)
 
     def offsets_of(self, part: TaskInput, chunk: DocumentChunk) -> Iterable[pa.Table] | None:
         """Return where the records of a chunk of lines begin."""
@@ -247,16 +278,25 @@ class KeepShardsJob(KeepJob, frozen=True, kw_only=True):
         decided: _Decided,
         files: Sequence[tuple[str, int]],
     ) -> dict[str, str | None]:
-        """Write the parts with decisions, fingerprints and signatures; return checksums."""
+        """Write the parts with decisions, fingerprints, counts and signatures.
+
+        Returns the checksums of the last three.
+        """
+        counts = None if rows is None else self._counts(rows, decided)
         with _one_part(folder / DECISIONS_FOLDER, number, DECISIONS, REPEATED) as parts:
             if rows is not None:
-                parts.write_table(self._decisions(rows, decided))
+                parts.write_table(self._decisions(rows, decided, counts))
         batches = [] if rows is None else rows.select(["id", "fingerprint", "length"]).to_batches()
         made = folder / "made"
         write_fingerprints(made, self.features, iter(batches), decided.kept, files, sys.maxsize)
         sums: dict[str, str | None] = {
             "fingerprints": self._moved(folder, made, FINGERPRINTS_FOLDER, number)
         }
+        with ParquetParts(made, COUNTS, part_rows=sys.maxsize) as parts:
+            if counts is not None:
+                of_kept = counts.filter(pa.array(decided.kept)).select(COUNTS.names)
+                parts.write_table(of_kept.combine_chunks())
+        sums["counts"] = self._moved(folder, made, COUNTS_FOLDER, number)
         sums["signatures"] = None
         if self.signatures is not None:
             schema = pa.ipc.read_schema(pa.py_buffer(self.signatures))
@@ -278,7 +318,7 @@ class KeepShardsJob(KeepJob, frozen=True, kw_only=True):
         path.replace(moved)
         return xxhash.xxh3_128(moved.read_bytes()).hexdigest()
 
-    def _decisions(self, rows: pa.Table, decided: _Decided) -> pa.Table:
+    def _decisions(self, rows: pa.Table, decided: _Decided, counts: pa.Table) -> pa.Table:
         """Return the decisions on all documents of a chunk."""
         unclustered = np.full(len(rows), True)
         found = decided.table
@@ -319,6 +359,7 @@ class KeepShardsJob(KeepJob, frozen=True, kw_only=True):
                 keys.take(pa.array(reasons)),
                 sources.take(at),
                 of("methods"),
+                *map(one_array, counts.columns),
             ],
             schema=DECISIONS,
         )
@@ -377,6 +418,12 @@ class _Decided:
         sizes, *tables = read_shard(folder, chunk)
         table = pa.concat_tables([DECISION.empty_table(), *tables]).combine_chunks()
         return cls(int(sizes["documents"][0].as_py()), table)
+
+
+def _documents_in(folder: str, chunk: int) -> int:
+    """Return the number of documents of a chunk."""
+    size = next(iter(read_shard(folder, chunk)))
+    return int(size["documents"][0].as_py())
 
 
 @contextlib.contextmanager

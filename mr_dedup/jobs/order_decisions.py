@@ -4,7 +4,7 @@ Inputs are the shards that the resolve job over shards leaves, in each of which 
 on some clusters, these clusters, and what a report shows of them. It leaves a shard for each chunk,
 shards with the clusters of ranges of labels, and one with what a report shows: the largest
 clusters, and a sample of dropped documents that is the same however documents are divided among
-tasks.
+tasks. Shards of chunks of earlier results have counts of their documents instead of decisions.
 """
 
 from __future__ import annotations
@@ -35,9 +35,16 @@ DECISION = pa.schema(
         pa.field("distance_bits", pa.uint8()),
         pa.field("similarity", pa.float64()),
         pa.field("methods", pa.string()),
+        pa.field("duplicates", pa.int64()),
+        pa.field("duplicates_total", pa.int64()),
+        pa.field("first_seen", pa.large_string()),
+        pa.field("last_seen", pa.large_string()),
     ]
 )
-"""The columns of decisions; those of the kept document, from ``kept_id`` on, are null for it."""
+"""The columns of decisions; from ``kept_id`` to ``methods`` they are null for kept documents."""
+
+EARLIER_COUNT = ["row", "id", "position", *DECISION.names[-4:]]
+"""Columns of counts of documents of earlier results."""
 
 
 class OrderDecisionsJob(Job, frozen=True, kw_only=True):
@@ -63,14 +70,14 @@ class OrderDecisionsJob(Job, frozen=True, kw_only=True):
         return self._groups + self.cluster_ranges
 
     def map(self, part: TaskInput, counters: Counters) -> Iterator[Keyed]:
-        """Yield decisions by groups of chunks, clusters by ranges, and what a report shows."""
+        """Yield decisions and counts by groups of chunks, clusters by ranges, and the report's."""
         for _, table in part.keyed_tables():
             names = table.column_names
             if is_size(table):
                 yield int(table["chunk"][0].as_py()) // self.chunks_per_group, table
             elif "examples" in names or "order" in names:
                 yield self._report, table
-            elif "reason" in names:
+            elif "reason" in names or "duplicates" in names:
                 yield from divided(table, table["chunk"].to_numpy() // self.chunks_per_group)
             else:
                 ranges = _range_of(table["cluster"].to_numpy(), self.cluster_ranges)
@@ -124,19 +131,29 @@ def _by_chunk(tables: Iterable[pa.Table]) -> Iterator[Keyed]:
     """Yield for each chunk the number of its documents, and the decisions by row."""
     sizes: list[pa.Table] = []
     decided: list[pa.Table] = []
+    counted: list[pa.Table] = []
     for table in tables:
-        (sizes if is_size(table) else decided).append(table)
-    table = pa.concat_tables(decided).combine_chunks() if decided else None
-    if table is not None:
-        order = np.lexsort((table["row"].to_numpy(), table["chunk"].to_numpy()))
-        table = table.take(pa.array(order))
+        if is_size(table):
+            sizes.append(table)
+        else:
+            (decided if "reason" in table.column_names else counted).append(table)
+    decisions, counts = _ordered(decided), _ordered(counted)
     for chunk, size in sorted((each["chunk"][0].as_py(), each) for each in sizes):
         yield chunk, size
-        if table is not None:
-            edges = np.searchsorted(table["chunk"].to_numpy(), [chunk, chunk + 1])
-            if edges[0] < edges[1]:
-                rows = table.slice(edges[0], edges[1] - edges[0])
-                yield chunk, rows.select(DECISION.names)
+        for ordered, names in ((decisions, DECISION.names), (counts, EARLIER_COUNT)):
+            if ordered is not None:
+                edges = np.searchsorted(ordered["chunk"].to_numpy(), [chunk, chunk + 1])
+                if edges[0] < edges[1]:
+                    yield chunk, ordered.slice(edges[0], edges[1] - edges[0]).select(names)
+
+
+def _ordered(tables: Sequence[pa.Table]) -> pa.Table | None:
+    """Return tables as one, by chunk and row; None if there are none."""
+    if not tables:
+        return None
+    table = pa.concat_tables(tables).combine_chunks()
+    order = np.lexsort((table["row"].to_numpy(), table["chunk"].to_numpy()))
+    return table.take(pa.array(order))
 
 
 def _for_report(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:

@@ -16,8 +16,10 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from mr_dedup.clusters.decisions import Reason, are_kept
+from mr_dedup.clusters.duplicate_counts import DuplicateCounts, count_duplicates
 from mr_dedup.errors import MrDedupError
 from mr_dedup.fingerprints.simhash import simhash
+from mr_dedup.formats.count_tables import COUNTS
 from mr_dedup.formats.documents.batch import DocumentBatch
 from mr_dedup.formats.documents.chunks import DocumentChunk
 from mr_dedup.formats.tables import one_array
@@ -25,7 +27,12 @@ from mr_dedup.jobs.clustered_rows import ClusteredRows
 from mr_dedup.jobs.contract import Counters, Group, Keyed, Reduce, TaskInput
 from mr_dedup.jobs.earlier_chunks import EarlierReading, count_of, reading_of_earlier
 from mr_dedup.jobs.frequencies import read_frequencies
-from mr_dedup.jobs.order_decisions import DECISION, is_size, smallest_hashes
+from mr_dedup.jobs.order_decisions import (
+    DECISION,
+    EARLIER_COUNT,
+    is_size,
+    smallest_hashes,
+)
 from mr_dedup.jobs.reading import DocumentReading, chunk_of
 from mr_dedup.jobs.report_counts import (
     DISTANCE,
@@ -36,13 +43,16 @@ from mr_dedup.jobs.report_counts import (
     SIZE,
 )
 from mr_dedup.jobs.resolve import Clustered, Locate, Resolved, ResolveJob
-from mr_dedup.jobs.row_shards import Attached, document_rows
+from mr_dedup.jobs.row_shards import Attached, counts_of_rows, document_rows
 from mr_dedup.signatures.columns import schema_of, signatures_in
 from mr_dedup.signatures.linking import MethodSignatures, method_names
 from mr_dedup.signatures.methods import parse_methods
 from mr_dedup.signatures.protocol import SignatureMethod
 
 _MIXER = np.uint64(0x9E3779B97F4A7C15)
+
+_KNOWN = "known_"
+"""The prefix of columns of counts before this run."""
 
 
 class ResolveShardsJob(ResolveJob, frozen=True, kw_only=True):
@@ -57,6 +67,7 @@ class ResolveShardsJob(ResolveJob, frozen=True, kw_only=True):
         methods: The names of the methods, of simhash with k.
         keyword_idf: The file of document frequencies by which keywords are weighted.
         earlier: The first chunks: documents that earlier runs kept.
+        seen: The field of rows by which documents are seen.
     """
 
     side_files = ("idf", "keyword_idf")
@@ -68,6 +79,7 @@ class ResolveShardsJob(ResolveJob, frozen=True, kw_only=True):
     methods: tuple[str, ...] = ()
     keyword_idf: str | None = None
     earlier: tuple[EarlierReading, ...] = ()
+    seen: str | None = None
 
     @property
     def earlier_chunks(self) -> int:
@@ -106,13 +118,17 @@ class ResolveShardsJob(ResolveJob, frozen=True, kw_only=True):
         return rows, found.documents
 
     def locating(self, chunk: int) -> Locate:
-        """Return what adds file, position and signatures as well."""
+        """Return what adds file, position, known counts and signatures as well."""
         basic = super().locating(chunk)
         of_chunk = document_rows(self.rows_at, chunk)
         assert of_chunk is not None
         names = ["file", "position", *(field.name for field in schema_of(self._methods))]
         columns = of_chunk.select(["id", *names])
         is_earlier = chunk < self.earlier_chunks
+        known = of_chunk if is_earlier else counts_of_rows(of_chunk, self.seen).table()
+        for name in COUNTS.names:
+            columns = columns.append_column(f"{_KNOWN}{name}", known[name])
+        names += [f"{_KNOWN}{name}" for name in COUNTS.names]
         if pa.types.is_dictionary(columns["file"].type):
             plain = columns["file"].cast(pa.large_string())
             columns = columns.set_column(1, "file", plain)
@@ -187,9 +203,12 @@ class ResolveShardsJob(ResolveJob, frozen=True, kw_only=True):
             del clustered
             decided = self._described_decisions(resolved)
             self._count(decided, counters)
-            # those on earlier documents are not needed
-            new = decided.filter(pa.array(~self.is_earlier(decided["chunk"].to_numpy())))
-            yield key, new.select(["chunk", *DECISION.names])
+            is_earlier = self.is_earlier(decided["chunk"].to_numpy())
+            yield key, decided.filter(pa.array(~is_earlier)).select(["chunk", *DECISION.names])
+            # of earlier documents counts alone
+            counted = decided.filter(pa.array(is_earlier & (decided["duplicates"].to_numpy() > 0)))
+            if len(counted):
+                yield key, counted.select(["chunk", *EARLIER_COUNT])
             sample = _sampled(decided)
             yield from ((key, table) for table in self._clusters(decided, sample, counters))
             yield key, sample
@@ -208,6 +227,9 @@ class ResolveShardsJob(ResolveJob, frozen=True, kw_only=True):
         index = np.full(len(table), -1)
         index[dropped] = np.arange(dropped.size)
         at = pa.array(index, mask=index < 0)
+        columns = [one_array(table[f"{_KNOWN}{name}"]) for name in COUNTS.names]
+        known = DuplicateCounts.of(np.array(columns[0]), *columns[1:])
+        duplicates, total = count_duplicates(kept_rows, known)
         return pa.table(
             {
                 "chunk": table["chunk"],
@@ -226,6 +248,11 @@ class ResolveShardsJob(ResolveJob, frozen=True, kw_only=True):
                     decisions.similarities, mask=np.isnan(decisions.similarities)
                 ),
                 "methods": named.take(at),
+                "position": table["position"],
+                "duplicates": duplicates,
+                "duplicates_total": total.duplicates,
+                "first_seen": total.first_seen.cast(pa.large_string()),
+                "last_seen": total.last_seen.cast(pa.large_string()),
             }
         )
 

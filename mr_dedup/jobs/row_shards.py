@@ -8,7 +8,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from mr_dedup.clusters.duplicate_counts import DuplicateCounts
 from mr_dedup.formats.shards import read_shard
+from mr_dedup.formats.tables import one_array
 from mr_dedup.jobs.reading import is_rejects
 
 
@@ -41,6 +43,17 @@ class Attached:
         else:
             columns = [np.empty(0, kind) for kind in (np.int64, np.uint64, np.uint64, np.int64)]
         return cls(int(sizes["documents"][0].as_py()), *columns)  # type: ignore[arg-type]
+
+
+def counts_of_rows(rows: pa.Table, seen: str | None) -> DuplicateCounts:
+    """Return the counts of documents of this run before any is dropped, given their rows.
+
+    ``seen`` is the field of rows by which documents are seen; None if there is none.
+    """
+    if seen is None:
+        return DuplicateCounts.nothing(len(rows))
+    values = one_array(rows[seen])
+    return DuplicateCounts.of(np.zeros(len(rows), np.int64), values, values)
 
 
 def document_rows(folder: str, chunk: int) -> pa.Table | None:

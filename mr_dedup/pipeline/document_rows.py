@@ -81,6 +81,16 @@ class Rows:
         """The number of documents that earlier runs kept."""
         return self.ranges.get(EARLIER, (0, 0))[1]
 
+    @property
+    def new_ranges(self) -> dict[int, tuple[int, int]]:
+        """The ranges of the chunks of this run among its documents."""
+        first = self.earlier
+        return {
+            chunk: (start - first, stop - first)
+            for chunk, (start, stop) in self.ranges.items()
+            if chunk != EARLIER
+        }
+
     def numbers_of(self, table: pa.Table) -> NDArray[np.int64]:
         """Return the numbers of the documents of the resolve job, given as chunk and row."""
         starts = {chunk: start for chunk, (start, _) in self.ranges.items()}

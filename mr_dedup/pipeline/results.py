@@ -1,16 +1,18 @@
 """Results of de-duplications: what each leaves for later runs, and how these read it.
 
-fingerprints/  a row a kept document, in the order of documents/, and in which file it is
-signatures/    their signatures, row by row, if there were methods by keys
-summary.json   what the fingerprints are made from, how the documents are read, and which other
-               results the run was made against
+fingerprints/    a row a kept document, in the order of documents/, and in which file it is
+signatures/      their signatures, row by row, if there were methods by keys
+counts/          how many documents were dropped for each, row by row
+earlier_counts/  how many were dropped for documents of earlier results
+summary.json     what the fingerprints are made from, how the documents are read, and which other
+                 results the run was made against
 """
 
 from __future__ import annotations
 
 import os
 import posixpath
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
@@ -19,8 +21,11 @@ import pyarrow as pa
 import xxhash
 from numpy.typing import NDArray
 
+from mr_dedup.clusters.duplicate_counts import DuplicateCounts
 from mr_dedup.errors import FormatError, MrDedupError
 from mr_dedup.fingerprints.simhash import VERSION
+from mr_dedup.formats.count_tables import COUNTS as COUNT_COLUMNS
+from mr_dedup.formats.count_tables import earlier_count_batches, results_counted
 from mr_dedup.formats.documents.files import DocumentFile
 from mr_dedup.formats.documents.options import ReadOptions
 from mr_dedup.formats.fingerprint_parquet import FINGERPRINT, ID, LENGTH
@@ -48,6 +53,8 @@ DECISIONS = "decisions"
 CLUSTERS = "clusters"
 FINGERPRINTS = "fingerprints"
 SIGNATURES = "signatures"
+COUNTS = "counts"
+EARLIER_COUNTS = "earlier_counts"
 REJECTS = "rejects"
 """Directories of a result: all but the first are datasets of parts."""
 
@@ -72,11 +79,13 @@ class EarlierResult:
     files: tuple[tuple[str, int], ...]
 
     @classmethod
-    def read(cls, name: str, fetched: Callable[[str], Path]) -> EarlierResult:
+    def read(
+        cls, name: str, fetched: Callable[[str], Path], *, signed: bool = True
+    ) -> EarlierResult:
         """Return the result ``name``, a directory or a URI.
 
         ``fetched`` returns a directory with a copy of the result at a URI, without its documents,
-        see ``fetch_result``.
+        see ``fetch_result``. Signatures are looked at if ``signed``.
 
         Raises MrDedupError if it is none, of another version of the format, or of other
         fingerprints, and FormatError for damage to what later runs need; documents/ is not looked
@@ -102,8 +111,12 @@ class EarlierResult:
                 f"of this mr_dedup of version {SIGNATURE_VERSION}; de-duplicate its documents again"
             )
         sums = {folder / FINGERPRINTS: summary.fingerprints_checksum}
-        if summary.methods:
+        if signed and summary.methods:
             sums[folder / SIGNATURES] = summary.signatures_checksum or ""
+        if summary.counts_checksum is not None:
+            sums[folder / COUNTS] = summary.counts_checksum
+        if summary.earlier_counts_checksum is not None:
+            sums[folder / EARLIER_COUNTS] = summary.earlier_counts_checksum
         for dataset, expected in sums.items():
             if not dataset.is_dir():
                 raise MrDedupError(f"{dataset}: no such directory")
@@ -117,9 +130,43 @@ class EarlierResult:
         """How many documents were kept."""
         return sum(count for _, count in self.files)
 
+    @property
+    def identifier(self) -> str:
+        """What identifies the result, wherever it is."""
+        return self.summary.identifier
+
+    @property
+    def has_counts(self) -> bool:
+        """Whether its run counted the documents that it dropped for each."""
+        return self.summary.counts_checksum is not None
+
     def rows(self) -> Iterator[pa.RecordBatch]:
         """Yield id, fingerprint and length of the kept documents, in order."""
         yield from part_batches(self.folder / FINGERPRINTS, [ID, FINGERPRINT, LENGTH])
+
+    def counts(self) -> Iterator[DuplicateCounts]:
+        """Yield how many documents its run dropped for each kept one, some rows at a time."""
+        for batch in part_batches(self.folder / COUNTS, COUNT_COLUMNS.names):
+            yield DuplicateCounts.read(pa.Table.from_batches([batch]))
+
+    def named_documents(self) -> Iterator[pa.Table]:
+        """Yield ids and files of the kept documents, some rows at a time, in order."""
+        for batch in part_batches(self.folder / FINGERPRINTS, [ID, FILE]):
+            yield pa.Table.from_batches([batch])
+
+    def results_counted(self) -> dict[str, tuple[str, int]]:
+        """Return the results for whose documents its run dropped some; see ``count_tables``."""
+        if self.summary.earlier_counts_checksum is None:
+            return {}
+        return results_counted(self.folder / EARLIER_COUNTS)
+
+    def earlier_counts(self, identifier: str) -> Iterator[pa.RecordBatch]:
+        """Yield what its run counted of documents of an earlier result, by row.
+
+        As ``count_tables.earlier_count_batches``; nothing if there were no earlier results.
+        """
+        if self.summary.earlier_counts_checksum is not None:
+            yield from earlier_count_batches(self.folder / EARLIER_COUNTS, identifier)
 
     def signatures(self, methods: Sequence[SignatureMethod]) -> Iterator[pa.Table]:
         """Yield the signatures of the kept documents by ``methods``, in order.
@@ -192,15 +239,17 @@ class EarlierResult:
         # with symbolic links on the way names and paths differ
         return os.path.normpath(path)
 
-    def referred_to(self, reference: Reference, fetched: Callable[[str], Path]) -> EarlierResult:
-        """Return another result that this one was made against.
+    def referred_to(
+        self, reference: Reference, fetched: Callable[[str], Path], *, signed: bool = True
+    ) -> EarlierResult:
+        """Return another result that this one was made against, as ``read`` does.
 
         Raises MrDedupError if it does not exist or has changed, else as ``read``.
         """
         name = self.name_of(reference)
         if not is_uri(name) and not Path(name).is_dir():
             raise MrDedupError(f"{name}: no such directory, and {self.name} was made against it")
-        found = EarlierResult.read(name, fetched)
+        found = EarlierResult.read(name, fetched, signed=signed)
         if found.summary.fingerprints_checksum != reference.fingerprints_checksum:
             raise MrDedupError(f"{name}: is not the result that {self.name} was made against")
         return found
@@ -208,7 +257,10 @@ class EarlierResult:
     def reference_from(self, out: Path | str) -> Reference:
         """Return what the result ``out``, a path or URI, says of this one."""
         return Reference(
-            self._location_from(out), self.documents, self.summary.fingerprints_checksum
+            self._location_from(out),
+            self.documents,
+            self.summary.fingerprints_checksum,
+            self.identifier,
         )
 
     def _location_from(self, out: Path | str) -> str:
@@ -224,17 +276,17 @@ class EarlierResult:
         return os.path.relpath(self.folder.resolve(), out.parent.resolve() / out.name)
 
 
-def fetch_result(uri: str, folder: Path) -> None:
+def fetch_result(uri: str, folder: Path, *, signed: bool = True) -> None:
     """Copy what later runs need of the result at ``uri`` to a new directory, without documents.
 
-    Raises MrDedupError, also if there is no result.
+    Signatures if ``signed``. Raises MrDedupError, also if there is no result.
     """
     summary = joined(uri, SUMMARY)
     if not exists(summary):
         reason = f"not a result of mr-dedup dedup: no {SUMMARY}"
         raise MrDedupError(f"{without_secrets(uri)}: {reason if exists(uri) else 'no such file'}")
     files = [file_info(summary)]
-    for dataset in (FINGERPRINTS, SIGNATURES):
+    for dataset in (FINGERPRINTS, *([SIGNATURES] if signed else []), COUNTS, EARLIER_COUNTS):
         files += files_below(joined(uri, dataset))
     for file in files:
         path = folder / name_below(file.uri, uri)
@@ -243,24 +295,30 @@ def fetch_result(uri: str, folder: Path) -> None:
 
 
 def followed(
-    results: Sequence[EarlierResult], fetched: Callable[[str], Path], *, further: bool
+    results: Sequence[EarlierResult],
+    fetched: Callable[[str], Path],
+    *,
+    further: bool,
+    signed: bool = True,
 ) -> list[EarlierResult]:
     """Return ``results``, each once, if ``further`` with all that they were made against.
 
-    Those come before what was made against them. Raises as ``referred_to``.
+    A copy of a result is the same one. Those come before what was made against them. Signatures are
+    looked at if ``signed``. Raises as ``referred_to``.
     """
     found: dict[Path | str, EarlierResult | None] = {}
 
     def visit(result: EarlierResult) -> None:
         path = result.name if is_uri(result.name) else result.folder.resolve()
-        if path in found:
+        known = result.summary.result_id or path
+        if known in found:
             return
-        found[path] = None
+        found[known] = None
         for reference in result.summary.against if further else ():
-            visit(result.referred_to(reference, fetched))
+            visit(result.referred_to(reference, fetched, signed=signed))
         # last, so that it comes after them
-        del found[path]
-        found[path] = result
+        del found[known]
+        found[known] = result
 
     for result in results:
         visit(result)
@@ -316,15 +374,24 @@ def write_signatures(
 
 def dataset_checksum(folder: Path) -> str:
     """Return the XXH3-128 of the checksums of a dataset's parts, in their order, in hex."""
+    return combined_checksum(map(checksum, part_files(folder)))
+
+
+def combined_checksum(checksums: Iterable[str]) -> str:
+    """Return the checksum of a dataset, given those of its parts, in their order."""
     digest = xxhash.xxh3_128()
-    for path in part_files(folder):
-        digest.update(bytes.fromhex(checksum(path)))
+    for each in checksums:
+        digest.update(bytes.fromhex(each))
     return digest.hexdigest()
 
 
 def checksums_of(result: Path) -> dict[str, str]:
     """Return the checksums of the datasets that later runs read, by name."""
-    names = [name for name in (FINGERPRINTS, SIGNATURES) if (result / name).is_dir()]
+    names = [
+        name
+        for name in (FINGERPRINTS, SIGNATURES, COUNTS, EARLIER_COUNTS)
+        if (result / name).is_dir()
+    ]
     return {name: dataset_checksum(result / name) for name in names}
 
 
@@ -335,10 +402,12 @@ def record_for_later(
     reading: Reading,
     against: Sequence[EarlierResult],
     methods: Sequence[str] = (),
+    result_id: str = "",
+    seen: str | None = None,
 ) -> LaterRuns:
     """Return what later runs need to know of a result that is to be at ``out``.
 
-    ``checksums`` are those of its datasets.
+    ``checksums`` are those of its datasets, ``seen`` is the field by which documents are seen.
     """
     return LaterRuns(
         format_version=FORMAT_VERSION,
@@ -350,6 +419,10 @@ def record_for_later(
         signatures_checksum=checksums.get(SIGNATURES),
         reading=reading,
         against=tuple(earlier.reference_from(out) for earlier in against),
+        result_id=result_id,
+        counts_checksum=checksums.get(COUNTS),
+        earlier_counts_checksum=checksums.get(EARLIER_COUNTS),
+        seen=seen,
     )
 
 

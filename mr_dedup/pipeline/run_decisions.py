@@ -18,6 +18,7 @@ from mr_dedup.formats.parts import ParquetParts
 from mr_dedup.formats.tables import one_array
 from mr_dedup.jobs.report_counts import SAMPLES
 from mr_dedup.pipeline.document_rows import Locations, Rows
+from mr_dedup.pipeline.run_counts import RunCounts
 from mr_dedup.pipeline.summary import DecisionSummary
 
 
@@ -83,6 +84,14 @@ class RunDecisions:
         self.kept_rows[numbers[dropped]] = rows.numbers_of(kept)
         self._names.append((numbers[dropped], one_array(of_dropped["kept_id"])))
 
+    @property
+    def kept_or_own(self) -> NDArray[np.int64]:
+        """The numbers of the kept documents that all documents duplicate, of kept ones their own.
+
+        int64[n]
+        """
+        return np.where(self.kept_rows < 0, np.arange(self.kept_rows.size), self.kept_rows)
+
     def name_methods(
         self,
         names_of: Callable[[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]], pa.Array],
@@ -126,6 +135,7 @@ class RunDecisions:
         folder: Path,
         rows: Rows,
         earlier_locations: Callable[[NDArray[np.int64]], Locations],
+        counts: RunCounts,
         part_rows: int,
     ) -> list[str]:
         """Write the decisions on the documents of this run as parts; return their names.
@@ -147,7 +157,8 @@ class RunDecisions:
                     methods[those],
                     *(each.take(pa.array(kept_rows[those])) for each in locations),
                 )
-                parts.write_table(self._table(batch, start, of_dropped))
+                counted = counts.columns(slice(start, start + len(batch)))
+                parts.write_table(self._table(batch, start, of_dropped, counted))
                 start += len(batch)
                 dropped += count
         return parts.names
@@ -224,7 +235,13 @@ class RunDecisions:
         ends = np.cumsum([count for _, count in self.earlier])
         return names.take(pa.array(np.searchsorted(ends, numbers, side="right")))
 
-    def _table(self, documents: pa.RecordBatch, start: int, of_dropped: _OfDropped) -> pa.Table:
+    def _table(
+        self,
+        documents: pa.RecordBatch,
+        start: int,
+        of_dropped: _OfDropped,
+        counted: Sequence[pa.Array],
+    ) -> pa.Table:
         """Return the decisions on documents, by ids and locations, from number ``start`` on."""
         import pyarrow.compute as pc
 
@@ -250,6 +267,7 @@ class RunDecisions:
                 keys.take(pa.array(self.reasons[these])),
                 pc.replace_with_mask(nothing[1], dropped, sources),
                 pc.replace_with_mask(nothing[0], dropped, of_dropped.methods),
+                *counted,
             ],
             schema=DECISIONS,
         )

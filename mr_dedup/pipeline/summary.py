@@ -23,7 +23,8 @@ Results of version 1 do not have a version in their summaries.
 class ReadingSummary(TypedDict):
     """What was read.
 
-    ``documents_without_id`` only if there are any, and the fields of ids are not the default ones.
+    ``documents_without_id`` only if there are any, and the fields of ids are not the default ones;
+    ``documents_without_seen`` only if there are any, and a field by which documents are seen.
     """
 
     documents_read: int
@@ -31,6 +32,7 @@ class ReadingSummary(TypedDict):
     incomplete_files: int
     skipped_records: dict[SkipReason, int]
     documents_without_id: NotRequired[int]
+    documents_without_seen: NotRequired[int]
 
 
 class FingerprintSummary(TypedDict):
@@ -128,15 +130,23 @@ class Reference(msgspec.Struct, frozen=True):
         folder: Its directory, relative to that of the result.
         documents: The number of documents that were kept.
         fingerprints_checksum: The checksum of its fingerprints.
+        result_id: What identifies it; that checksum, if it is of an mr_dedup without ids.
     """
 
     folder: str
     documents: int
     fingerprints_checksum: str
+    result_id: str = ""
 
 
 class LaterRuns(msgspec.Struct, frozen=True):
-    """What later runs need to know of a result."""
+    """What later runs need to know of a result.
+
+    Attributes:
+        result_id: The same for copies of a result alone; empty in results of an mr_dedup without.
+        counts_checksum, earlier_counts_checksum: None where there are no such counts.
+        seen: The field by which the run counted when documents were seen, if any.
+    """
 
     format_version: int
     features: str
@@ -147,6 +157,15 @@ class LaterRuns(msgspec.Struct, frozen=True):
     signatures_checksum: str | None
     reading: Reading
     against: tuple[Reference, ...]
+    result_id: str = ""
+    counts_checksum: str | None = None
+    earlier_counts_checksum: str | None = None
+    seen: str | None = None
+
+    @property
+    def identifier(self) -> str:
+        """What identifies the result."""
+        return self.result_id or self.fingerprints_checksum
 
     @classmethod
     def parse(cls, name: str, path: Path, content: bytes) -> LaterRuns:

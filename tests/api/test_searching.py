@@ -14,6 +14,7 @@ import mr_dedup
 from mr_dedup.api.commands import options_of, parser_of
 from mr_dedup.api.options import (
     CompareOptions,
+    CountsOptions,
     DecontaminateOptions,
     EvaluateOptions,
     FingerprintCommandOptions,
@@ -147,6 +148,7 @@ def test_methods_are_compared(documents, tmp_path, capfd):
         ("fingerprint", FingerprintCommandOptions, {"overwrite", "rejects"}),
         ("evaluate", EvaluateOptions, {"truth", "json", "as", "documents", "lengths"}),
         ("compare", CompareOptions, {"truth", "overwrite"}),
+        ("counts", CountsOptions, {"overwrite"}),
         ("decontaminate", DecontaminateOptions, {"evals"}),
     ],
 )  # fmt: skip

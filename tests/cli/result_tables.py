@@ -10,7 +10,7 @@ import zstandard
 from mr_dedup.formats.parts import part_files, read_parts
 from tests.cli.documents import rejects_in
 
-TABLES = ("decisions", "clusters", "fingerprints", "signatures")
+TABLES = ("decisions", "clusters", "fingerprints", "signatures", "counts", "earlier_counts")
 
 
 def unpacked(path):

@@ -64,11 +64,11 @@ def test_names_are_snake_case(tmp_path, capfd, counted, small_chunks):
     dedup.messages(capfd, second, pages, "-o", out, *asked, "--against", tmp_path / "old")
     summary = json.loads((out / "summary.json").read_bytes())
     # which no option names as fields of ids here
-    summary["documents_without_id"] = 0
+    summary["documents_without_id"] = summary["documents_without_seen"] = 0
     assert set(summary) == {*RunSummary.__annotations__, *LaterRuns.__struct_fields__}
     assert summary["skipped_records"] == {"http_status": 1, "media_type": 1, "record_type": 1}
     tables = [pq.read_schema(path) for path in out.glob("*/part-00000.parquet")]
-    assert len(tables) == 4
+    assert len(tables) == 6
     columns = [name for table in tables for name in table.names]
     reasons = pq.read_table(out / "decisions")["reason"].to_pylist()
     assert set(reasons) <= {reason.key for reason in Reason} == set(summary["reasons"])

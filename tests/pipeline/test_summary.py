@@ -32,7 +32,20 @@ def test_ids_that_are_not_recorded_are_the_default_ones():
     assert msgspec.convert(reading, Reading).options().id_names == ReadOptions.id_names
 
 
-@pytest.mark.parametrize("name", LaterRuns.__struct_fields__[1:])
+REQUIRED = LaterRuns.__struct_fields__[: -len(LaterRuns.__struct_defaults__)]
+
+
+def test_results_without_ids_and_counts_are_read():
+    whole = msgspec.to_builtins(WHOLE)
+    for name in set(LaterRuns.__struct_fields__) - set(REQUIRED):
+        del whole[name]
+    del whole["against"][0]["result_id"]
+    found = parsed(msgspec.json.encode(whole))
+    assert found == WHOLE
+    assert found.identifier == "sum"
+
+
+@pytest.mark.parametrize("name", REQUIRED[1:])
 def test_each_key_is_needed(name):
     whole = msgspec.to_builtins(WHOLE)
     del whole[name]

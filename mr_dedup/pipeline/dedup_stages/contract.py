@@ -8,13 +8,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
+from mr_dedup.clusters.keep_policy import KeepPolicy
 from mr_dedup.engines.engine import JobOutput
 from mr_dedup.features.options import FeatureOptions
+from mr_dedup.formats.count_tables import COUNTED
 from mr_dedup.formats.documents.chunks import DocumentChunk
 from mr_dedup.formats.documents.files import DocumentFile, DocumentFormat
 from mr_dedup.formats.documents.options import ReadOptions
 from mr_dedup.formats.parts import PART_BYTES, PART_ROWS
 from mr_dedup.jobs.contract import Job
+from mr_dedup.jobs.fingerprint import FingerprintJob
 from mr_dedup.jobs.kept_records import KeptFormat
 from mr_dedup.pipeline.fingerprint_clusters import JoinSettings
 from mr_dedup.pipeline.results import EarlierResult
@@ -44,6 +47,9 @@ class DedupOptions:
         against: Earlier results; documents that are similar to what they kept are dropped.
         keyword_idf: The file with weights of keywords; None without it.
         documents: How the kept documents are written.
+        seen: A field whose smallest and largest values over each document and its duplicates are
+            reported; None without.
+        add_counts: Whether the records of kept documents get the counts of these.
         part_rows: The rows of each part of a table of the result.
         part_bytes: The bytes of each part of its lines, and of documents in parts, before
             compression.
@@ -63,6 +69,8 @@ class DedupOptions:
     methods: Sequence[SignatureMethod] = ()
     keyword_idf: str | None = None
     documents: KeptFormat = "same"
+    seen: str | None = None
+    add_counts: bool = False
     part_rows: int = PART_ROWS
     part_bytes: int = PART_BYTES
 
@@ -71,6 +79,19 @@ class DedupOptions:
         """The names of the methods."""
         names = [] if self.k is None else [f"{SIMHASH}:k={self.k}"]
         return names + [method.name for method in self.methods]
+
+    @property
+    def row_fields(self) -> tuple[str, ...]:
+        """The fields of documents that rows have as well."""
+        seen = () if self.seen is None else (self.seen,)
+        return tuple(dict.fromkeys((*self.share_by, *seen)))
+
+    @property
+    def counted(self) -> tuple[str, ...]:
+        """The columns with counts that kept records get."""
+        if not self.add_counts:
+            return ()
+        return COUNTED if self.seen is not None else COUNTED[:2]
 
     @property
     def expected_recalls(self) -> dict[str, float]:
@@ -105,6 +126,19 @@ class DedupOptions:
     def of_documents(self) -> dict[str, Any]:
         """The fields that all jobs over the documents share."""
         return {"reading": self.reading, "format": self.format}
+
+    def fingerprint_job(self) -> FingerprintJob:
+        """Return the job that computes fingerprints and signatures of the documents."""
+        return FingerprintJob(
+            **self.of_features,
+            fields=self.row_fields,
+            methods=tuple(method.name for method in self.methods),
+            keyword_idf=self.keyword_idf,
+            cached_sets=None if self.verify is None else self.compared_by,
+            keep_fields=KeepPolicy.parse(self.keep).fields if self.keep else (),
+            seen=self.seen,
+            new_fields=self.counted,
+        )
 
     @property
     def of_features(self) -> dict[str, Any]:

@@ -9,11 +9,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from mr_dedup.clusters.keep_policy import KeepPolicy
 from mr_dedup.files.outputs import whole_file
 from mr_dedup.formats.documents.rejects import ReadCounts
 from mr_dedup.formats.parts import LineParts
-from mr_dedup.jobs.fingerprint import WITHOUT_ID, FingerprintJob, refuse_missing_fields
+from mr_dedup.jobs.fingerprint import WITHOUT_ID, WITHOUT_SEEN, refuse_fields
 from mr_dedup.jobs.reading import is_rejects, reject_lines, skipped_records
 from mr_dedup.jobs.resolve import EARLIER
 from mr_dedup.pipeline.dedup_stages.contract import Completed, DedupOptions, RunJob
@@ -30,17 +29,10 @@ def fingerprint_documents(folder: Path, options: DedupOptions, run_job: RunJob) 
 
     There are no REJECTS if every record was read. The rows of earlier results precede those of the
     documents. Counts are a ReadingSummary. Raises NothingReadError if all records were rejected,
-    MissingFieldError if no document has a field that decides what is kept.
+    FieldError if fields of documents do not fit the options.
     """
-    schema = rows_schema(options.share_by)
-    job = FingerprintJob(
-        **options.of_features,
-        fields=tuple(options.share_by),
-        methods=tuple(method.name for method in options.methods),
-        keyword_idf=options.keyword_idf,
-        cached_sets=None if options.verify is None else options.compared_by,
-        keep_fields=KeepPolicy.parse(options.keep).fields if options.keep else (),
-    )
+    schema = rows_schema(options.row_fields)
+    job = options.fingerprint_job()
     counts = ReadCounts()
     with (
         run_job(job, "fingerprint") as output,
@@ -51,7 +43,7 @@ def fingerprint_documents(folder: Path, options: DedupOptions, run_job: RunJob) 
             schema,
             compression="zstd",
             write_page_checksum=True,
-            use_dictionary=["chunk", *options.share_by],
+            use_dictionary=["chunk", *options.row_fields],
         ) as writer,
         signature_writer(folder / SIGNATURES, options.methods) as write_signatures,
     ):
@@ -72,7 +64,7 @@ def fingerprint_documents(folder: Path, options: DedupOptions, run_job: RunJob) 
             writer.write_table(pa.Table.from_arrays([chunk, *columns], schema=schema))
             write_signatures(table)
     counts.require_documents()
-    refuse_missing_fields(job.keep_fields, output.counters, counts.documents)
+    refuse_fields(job, output.counters, counts.documents)
     read: ReadingSummary = {
         "documents_read": counts.documents,
         "rejected_records": counts.rejected,
@@ -82,6 +74,8 @@ def fingerprint_documents(folder: Path, options: DedupOptions, run_job: RunJob) 
     }
     if output.counters.get(WITHOUT_ID):
         read["documents_without_id"] = output.counters[WITHOUT_ID]
+    if output.counters.get(WITHOUT_SEEN):
+        read["documents_without_seen"] = output.counters[WITHOUT_SEEN]
     signatures = [SIGNATURES] if options.methods else []
     return Completed([ROWS, *files_in(REJECTS, rejects.names), *signatures], read)
 

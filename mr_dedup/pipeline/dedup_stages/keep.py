@@ -20,6 +20,7 @@ from mr_dedup.pipeline.dedup_stages.files import (
     FINGERPRINTS,
     KEPT,
     KEPT_SIGNATURES,
+    MEMBERS,
     ROWS,
     SAMPLES,
     SHOWN,
@@ -38,7 +39,12 @@ def keep(folder: Path, options: DedupOptions, run_job: RunJob) -> Completed:
     shutil.rmtree(documents, ignore_errors=True)
     rows = Rows.read(folder / ROWS)
     shown: dict[int, str] = {}
-    job = KeepJob(**options.of_documents, kept=str(folder / KEPT), documents=options.documents)
+    job = KeepJob(
+        **options.of_documents,
+        kept=str(folder / KEPT),
+        documents=options.documents,
+        members=str(folder / MEMBERS) if options.counted else None,
+    )
     is_kept = read_table(folder / KEPT, columns=["kept"])["kept"].to_numpy()[rows.earlier :]
     with run_job(job, "keep") as output, _writer_of(documents, options) as kept:
         for chunk, table in output:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from mr_dedup.jobs.added_members import write_members
 from mr_dedup.jobs.clustered_rows import ClusteredRows
 from mr_dedup.jobs.fingerprint_labels import read_labels
 from mr_dedup.jobs.keep import KeptRows
@@ -16,9 +17,12 @@ from mr_dedup.pipeline.dedup_stages.earlier import as_documents, earlier_locatio
 from mr_dedup.pipeline.dedup_stages.files import (
     CLUSTERED,
     CLUSTERS,
+    COUNTS,
     DECISIONS,
+    EARLIER_COUNTS,
     KEPT,
     LABELS,
+    MEMBERS,
     ROWS,
     SAMPLES,
     files_in,
@@ -26,6 +30,7 @@ from mr_dedup.pipeline.dedup_stages.files import (
 )
 from mr_dedup.pipeline.dedup_stages.fingerprint import signed_documents
 from mr_dedup.pipeline.document_rows import Rows
+from mr_dedup.pipeline.run_counts import RunCounts
 from mr_dedup.pipeline.run_decisions import RunDecisions
 from mr_dedup.signatures.linking import method_names
 
@@ -36,7 +41,10 @@ _MAX_REDUCE_KEYS = 4096
 
 
 def resolve(folder: Path, options: DedupOptions, run_job: RunJob) -> Completed:
-    """Write DECISIONS, CLUSTERS, KEPT and SAMPLES; counts are a DecisionSummary."""
+    """Write DECISIONS, CLUSTERS, COUNTS, KEPT and SAMPLES; counts are a DecisionSummary.
+
+    With earlier results EARLIER_COUNTS as well, with ``add_counts`` MEMBERS.
+    """
     rows = Rows.read(folder / ROWS)
     labels = read_labels(folder / LABELS)
     cluster, clustered = labels.of(rows.fingerprints)
@@ -77,9 +85,20 @@ def resolve(folder: Path, options: DedupOptions, run_job: RunJob) -> Completed:
         )
     )  # fmt: skip
     earlier = partial(earlier_locations, folder, options.against)
-    decisions = found.write_decisions(folder / DECISIONS, rows, earlier, options.part_rows)
+    counts = RunCounts.of(rows, found.kept_or_own, options.against, options.seen)
+    decisions = found.write_decisions(folder / DECISIONS, rows, earlier, counts, options.part_rows)
     clusters = found.write_clusters(folder / CLUSTERS, rows, options.part_rows)
     files = [*files_in(DECISIONS, decisions), *files_in(CLUSTERS, clusters), KEPT, SAMPLES]
+    files += files_in(COUNTS, counts.write(folder / COUNTS, found.kept, options.part_rows))
+    if options.against:
+        parts = counts.write_earlier(
+            folder / EARLIER_COUNTS, rows, options.against, earlier, options.part_rows
+        )
+        files += files_in(EARLIER_COUNTS, parts)
+    if options.counted:
+        members = counts.table().select(options.counted)
+        write_members(folder / MEMBERS, members, rows.new_ranges)
+        files.append(MEMBERS)
     return Completed(files, found.counts())
 
 

@@ -27,7 +27,7 @@ class Deduplicated(NamedTuple):
 
     Attributes:
         summary: What the stages count.
-        checksums: Of ``fingerprints`` and ``signatures``.
+        checksums: Of the datasets that later runs read, by their names.
         report: What a report shows.
     """
 

@@ -120,6 +120,15 @@ class ShardedRun:
         If there are few, it is run in this process: on a cluster tasks would take longer to start
         than to run.
         """
+        return self._over_shards(job, folder, inputs)[0]
+
+    def yielded_over_shards(self, job: AnyJob, inputs: Sequence[Left]) -> list[Keyed]:
+        """Run a job over all shards of ``inputs`` in the same way; return what it yields."""
+        return self._over_shards(job, None, inputs)[1]
+
+    def _over_shards(
+        self, job: AnyJob, folder: str | None, inputs: Sequence[Left]
+    ) -> tuple[Left, list[Keyed]]:
         name = folder or "shards"
         total, is_small = _size_of(inputs), self.is_small(inputs)
 
@@ -137,7 +146,7 @@ class ShardedRun:
         if is_small:
             assert self.open_here is not None
             open_engine = self.open_here
-        return self._run(job, name, folder, describe, open_engine)[0]
+        return self._run(job, name, folder, describe, open_engine)
 
     def is_small(self, inputs: Sequence[Left]) -> bool:
         """Return whether jobs over all shards of ``inputs`` are run in this process."""

@@ -16,22 +16,26 @@ from typing import Any
 
 import msgspec
 import pyarrow as pa
-import xxhash
 
 from mr_dedup.clusters.decisions import Reason
-from mr_dedup.clusters.keep_policy import KeepPolicy
 from mr_dedup.clusters.splitting import UNVERIFIED, VERIFIED
+from mr_dedup.formats.count_tables import EARLIER_COUNTS as EARLIER_COLUMNS
 from mr_dedup.formats.documents.chunks import DocumentChunk
 from mr_dedup.formats.documents.rejects import ReadCounts
 from mr_dedup.formats.shards import Shard, write_shard
 from mr_dedup.jobs.attach import LARGE, AttachJob
 from mr_dedup.jobs.cluster_parts import CLUSTERS, ClusterPartsJob, write_clusters
 from mr_dedup.jobs.earlier_chunks import EarlierReading
+from mr_dedup.jobs.earlier_count_parts import (
+    CountedChunk,
+    EarlierCountPartsJob,
+    write_earlier_counts,
+)
 from mr_dedup.jobs.fingerprint import (
     TOO_MANY_SUBSETS,
     WITHOUT_ID,
-    FingerprintJob,
-    refuse_missing_fields,
+    WITHOUT_SEEN,
+    refuse_fields,
 )
 from mr_dedup.jobs.keep_shards import KeepShardsJob
 from mr_dedup.jobs.kept_documents import kept_names
@@ -48,7 +52,8 @@ from mr_dedup.jobs.resolve_shards import ResolveShardsJob
 from mr_dedup.jobs.signatures import SignaturesJob
 from mr_dedup.jobs.split_clusters import SplitClustersJob
 from mr_dedup.pipeline.dedup_stages.contract import DedupOptions
-from mr_dedup.pipeline.results import EarlierResult
+from mr_dedup.pipeline.known_counts import KnownCounts
+from mr_dedup.pipeline.results import EARLIER_COUNTS, EarlierResult, combined_checksum
 from mr_dedup.pipeline.sharded.components import connected
 from mr_dedup.pipeline.sharded.run import Left, ShardedRun
 from mr_dedup.signatures.columns import schema_of
@@ -111,33 +116,27 @@ class Plan:
 def fingerprint(plan: Plan) -> tuple[Left, Mapping[str, Any]]:
     """Leave the rows of all documents; return them, and a ReadingSummary.
 
-    Raises NothingReadError if all records were rejected, MissingFieldError if no document has a
-    field that decides what is kept.
+    Raises NothingReadError if all records were rejected, FieldError if fields of documents do not
+    fit the options.
     """
     run, options = plan.run, plan.options
     earlier = list(_earlier_rows(run, options))
-    job = FingerprintJob(
-        **options.of_features,
-        fields=tuple(options.share_by),
-        methods=tuple(method.name for method in options.methods),
-        keyword_idf=options.keyword_idf,
-        cached_sets=None if options.verify is None else options.compared_by,
-        keep_fields=KeepPolicy.parse(options.keep).fields if options.keep else (),
-    )
+    job = options.fingerprint_job()
     left, _ = run.over_documents(job, "fingerprint", run.chunks, "rows")
     counters = left.counters
     documents, rejected = counters.get(DOCUMENTS, 0), counters.get(REJECTED, 0)
     if rejected and not documents:
         _refuse_nothing_read(left, rejected)
-    refuse_missing_fields(job.keep_fields, counters, documents)
+    refuse_fields(job, counters, documents)
     read = {
         "documents_read": documents,
         "rejected_records": rejected,
         "incomplete_files": counters.get(INCOMPLETE, 0),
         "skipped_records": skipped_records(counters),
     }
-    if counters.get(WITHOUT_ID):
-        read["documents_without_id"] = counters[WITHOUT_ID]
+    for name in (WITHOUT_ID, WITHOUT_SEEN):
+        if counters.get(name):
+            read[name] = counters[name]
     return Left(left.folder, [*earlier, *left.shards], counters), read
 
 
@@ -160,22 +159,28 @@ def _earlier_rows(run: ShardedRun, options: DedupOptions) -> Iterator[Shard]:
     In memory: the rows of one file.
     """
     key = 0
+    known = KnownCounts(options.against)
     for result in options.against:
-        for name, table in _rows_by_file(result, options):
+        for name, table in _rows_by_file(result, options, known):
             yield write_shard(run.at("rows"), key, [_as_rows(table, name)])
             key += 1
 
 
-def _rows_by_file(result: EarlierResult, options: DedupOptions) -> Iterator[tuple[str, pa.Table]]:
-    """Yield the files of an earlier result, with rows and signatures of their documents."""
+def _rows_by_file(
+    result: EarlierResult, options: DedupOptions, known: KnownCounts
+) -> Iterator[tuple[str, pa.Table]]:
+    """Yield the files of an earlier result, with rows, counts and signatures of their documents."""
     rows = _Rows(pa.Table.from_batches([batch]) for batch in result.rows())
+    counts = _Rows(part.table() for part in known.of(result))
     signatures = _Rows(iter(result.signatures(options.methods)))
     for name, count in result.files:
         table = rows.take(count)
+        more = [counts.take(count)]
         if options.methods:
-            signed = signatures.take(count)
-            for column in signed.column_names:
-                table = table.append_column(column, signed[column])
+            more.append(signatures.take(count))
+        for columns in more:
+            for column in columns.column_names:
+                table = table.append_column(column, columns[column])
         yield name, table
 
 
@@ -300,6 +305,7 @@ def resolve(plan: Plan, rows: Left, attached: Left) -> tuple[Left, Mapping[str, 
         methods=tuple(options.method_names),
         keyword_idf=options.keyword_idf,
         earlier=plan.earlier,
+        seen=options.seen,
     )
     resolved, _ = run.over_documents(job, "resolve", [*run.earlier, *run.chunks], "resolved")
     order = OrderDecisionsJob(
@@ -338,14 +344,14 @@ class Kept:
     Attributes:
         documents: How many were kept.
         sizes: Of all texts, ``kept_bytes`` and ``dropped_bytes``.
-        checksums: Of the datasets ``fingerprints`` and ``signatures``, by their names.
+        checksums: Of the datasets that later runs read, by their names.
         texts: Those that a report shows, by chunk and row.
         shares: Tables of the most common values of fields.
     """
 
     documents: int
     sizes: Mapping[str, int]
-    checksums: Mapping[str, str]
+    checksums: dict[str, str]
     texts: Mapping[tuple[int, int], str]
     shares: Sequence[pa.Table]
 
@@ -372,6 +378,8 @@ def keep(plan: Plan, rows: Left, decided: Left, shown: Sequence[tuple[int, int]]
         divided=tuple((source, chunks[0]) for source, chunks in sources.items() if chunks[1:]),
         has_rejects=bool(rows.counters.get(REJECTED, 0)),
         signatures=schema.serialize().to_pybytes() if options.methods else None,
+        seen=options.seen,
+        counted=options.counted,
     )
     wanted = {chunk for chunk, _ in shown}
     earlier = [chunk for chunk in run.earlier if chunk.number in wanted]
@@ -383,7 +391,10 @@ def keep(plan: Plan, rows: Left, decided: Left, shown: Sequence[tuple[int, int]]
     _, found = run.over_documents(job, "keep", [*earlier, *chunks], None)
     tables += [table for _, table in found]
     _write_clusters(run, decided)
-    return _kept(tables, bool(options.methods))
+    kept = _kept(tables, bool(options.methods))
+    if options.against:
+        kept.checksums[EARLIER_COUNTS] = _write_earlier_counts(run, decided, options)
+    return kept
 
 
 def _sources(run: ShardedRun) -> dict[str, list[int]]:
@@ -426,6 +437,31 @@ def _write_clusters(run: ShardedRun, decided: Left) -> None:
     run.over_shards(job, None, [replace(decided, shards=shards)])
 
 
+def _write_earlier_counts(run: ShardedRun, decided: Left, options: DedupOptions) -> str:
+    """Have tasks write what is dropped for documents of earlier results; return the checksum."""
+    folder = run.at(f"{RESULT}/{EARLIER_COUNTS}")
+    chunks = {chunk.key: chunk for chunk in _earlier_chunks(options)}
+    # a row is the number of documents
+    shards = [shard for shard in decided.shards if shard.key in chunks and shard.rows > 1]
+    if not shards:
+        return combined_checksum([write_earlier_counts(folder, 0, EARLIER_COLUMNS.empty_table())])
+    job = EarlierCountPartsJob(chunks=tuple(chunks[shard.key] for shard in shards), folder=folder)
+    found = run.yielded_over_shards(job, [replace(decided, shards=shards)])
+    sums = {table["part"][0].as_py(): table["checksum"][0].as_py() for _, table in found}
+    return combined_checksum([sums[number] for number in range(len(shards))])
+
+
+def _earlier_chunks(options: DedupOptions) -> Iterator[CountedChunk]:
+    """Yield the chunks of earlier results, in their order."""
+    key = 0
+    for result in options.against:
+        first = 0
+        for name, count in result.files:
+            yield CountedChunk(key, result.identifier, result.name, name, first)
+            first += count
+            key += 1
+
+
 def _kept(tables: Sequence[pa.Table], has_signatures: bool) -> Kept:
     """Return what is known of the result, from what its tasks have left."""
     parts: dict[int, dict[str, Any]] = {}
@@ -440,13 +476,12 @@ def _kept(tables: Sequence[pa.Table], has_signatures: bool) -> Kept:
                 texts[row["chunk"], row["row"]] = row["text"]
         else:
             shares.append(table)
-    checksums = {}
-    for name in ("fingerprints", *(["signatures"] if has_signatures else [])):
-        digest = xxhash.xxh3_128()
-        for _, row in sorted(parts.items()):
-            digest.update(bytes.fromhex(row[name]))
-        checksums[name] = digest.hexdigest()
+    names = ["fingerprints", "counts", *(["signatures"] if has_signatures else [])]
+    checksums = {
+        name: combined_checksum([row[name] for _, row in sorted(parts.items())]) for name in names
+    }
     documents = sum(row["kept"] for row in parts.values())
-    names = ("kept_bytes", "dropped_bytes")
-    sizes = {name: sum(row[name] for row in parts.values()) for name in names}
+    sizes = {
+        name: sum(row[name] for row in parts.values()) for name in ("kept_bytes", "dropped_bytes")
+    }
     return Kept(documents, sizes, checksums, texts, shares)

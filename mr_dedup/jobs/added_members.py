@@ -1,0 +1,72 @@
+"""Members that kept records get: a row of a side file for each document of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pyarrow as pa
+
+from mr_dedup.errors import MrDedupError
+from mr_dedup.formats.documents.json_members import ClashError, with_members
+from mr_dedup.formats.tables import one_array, read_side_file, write_side_file
+
+_NAMES, _RANGES = "names", "ranges"
+
+
+def write_members(path: Path, members: pa.Table, ranges: Mapping[int, tuple[int, int]]) -> None:
+    """Write the members of n documents, and of each chunk the range of its documents."""
+    columns = dict(zip(members.column_names, members.columns, strict=True))
+    write_side_file(path, columns, {_NAMES: members.column_names, _RANGES: ranges})
+
+
+class AddedMembers:
+    """The members of all documents, as ``write_members`` wrote them."""
+
+    def __init__(self, table: pa.Table, ranges: Mapping[int, tuple[int, int]]) -> None:
+        self._table = table
+        self._ranges = ranges
+
+    @classmethod
+    def read(cls, path: Path) -> AddedMembers:
+        """Return what a file contains; FormatError if it is damaged."""
+        _, metadata = read_side_file(path, [])
+        table, _ = read_side_file(path, metadata[_NAMES])
+        ranges = {int(chunk): tuple(found) for chunk, found in metadata[_RANGES].items()}
+        return cls(table, ranges)
+
+    def of(self, chunk: int) -> pa.Table:
+        """Return the members of the documents of a chunk."""
+        start, stop = self._ranges.get(chunk, (0, 0))
+        return self._table.slice(start, stop - start)
+
+
+def with_columns(rows: pa.Table, members: pa.Table, name: str) -> pa.Table:
+    """Return rows of Parquet of the chunk ``name`` with members as columns; see ``with_lines``."""
+    for column in members.column_names:
+        if column in rows.column_names:
+            raise _clash(name, column)
+        rows = rows.append_column(column, members[column])
+    return rows
+
+
+def with_lines(records: pa.Table, members: pa.Table, name: str, max_record_bytes: int) -> pa.Table:
+    """Return lines of JSON of the chunk ``name``, the column ``record``, with members.
+
+    Raises MrDedupError for a record that has one of them, and a line that becomes too long.
+    """
+    try:
+        lines = with_members(one_array(records["record"]), members)
+    except ClashError as error:
+        raise _clash(name, error.name) from error
+    longest = max(map(len, lines.to_pylist()), default=0) - 1
+    if longest > max_record_bytes:
+        raise MrDedupError(
+            f"{name}: with --add-counts a record has {longest:,} bytes, more than the "
+            f"{max_record_bytes:,} of --max-record-size"
+        )
+    return records.set_column(records.column_names.index("record"), "record", lines)
+
+
+def _clash(name: str, member: str) -> MrDedupError:
+    return MrDedupError(f"--add-counts: {name}: a document has a field {member} already")
