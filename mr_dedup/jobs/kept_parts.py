@@ -128,7 +128,9 @@ class ParquetDocuments:
     def files(self) -> list[tuple[str, int]]:
         """The names of the parts, and how many records each has, in order; after the block."""
         names = self._parts.names if self._parts else []
-        return list(zip(names, self._counts, strict=True))
+        # columns without records are a part as well
+        counts = self._counts or [0] * len(names)
+        return list(zip(names, counts, strict=True))
 
     def write(self, table: pa.Table) -> None:
         """Append a batch of the keep job."""
