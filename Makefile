@@ -133,6 +133,9 @@ bench-setup: $(VENV)/.bench-ready
 bench: $(VENV)/.bench-ready ## measure: ratios against rivals, memory, growth with size; fills docs/performance/measured.md
 	$(BIN)/python -m bench --out bench/results
 
+bench-decontamination: $(VENV)/.bench-ready ## measure what decontaminate finds: FIXTURES=DIR, ITEMS=FILE, PAGES=N, DECON=PROGRAM
+	$(BIN)/python -m bench.decontamination $(if $(FIXTURES),--fixtures $(FIXTURES)) $(if $(ITEMS),--items $(ITEMS)) $(if $(PAGES),--pages $(PAGES)) $(if $(DECON),--decon $(DECON))
+
 bench-quick: $(VENV)/.bench-ready ## the same at sizes of a minute, to see that it runs
 	$(BIN)/python -m bench --quick
 
@@ -140,4 +143,4 @@ clean: ## remove what these commands made
 	rm -rf $(VENV) .uv build dist docs/_build docs/reference/commands/*-*.md *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -prune -exec rm -rf {} +
 
-.PHONY: help setup demo test same-results thorough-test wheel targets-test smoke-setup smoke kill-test browser-setup browser-test hadoop-up hadoop-down hadoop-test emr-test hadoop-smoke spark-setup spark-test spark-smoke lint examples docs-setup docs docs-quick bench-setup bench bench-quick clean
+.PHONY: help setup demo test same-results thorough-test wheel targets-test smoke-setup smoke kill-test browser-setup browser-test hadoop-up hadoop-down hadoop-test emr-test hadoop-smoke spark-setup spark-test spark-smoke lint examples docs-setup docs docs-quick bench-setup bench bench-decontamination bench-quick clean

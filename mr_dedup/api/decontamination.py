@@ -65,8 +65,8 @@ def decontaminate(
         >>> exam = [{"id": "q1", "question": "How many legs have seven spiders?", "answer": "56"}]
         >>> texts = ["Quiz! HOW MANY LEGS have seven spiders -- 56, says Ann.", "Spiders run."]
         >>> found = decontaminate(texts, exam).matches
-        >>> found.select(["id", "item", "verdict", "start", "stop"]).to_pylist()[0]
-        {'id': '0', 'item': 'q1', 'verdict': 'question_and_answer', 'start': 6, 'stop': 38}
+        >>> found.select(["id", "item", "verdict", "start", "end"]).to_pylist()[0]
+        {'id': '0', 'item': 'q1', 'verdict': 'question_and_answer', 'start': 6, 'end': 38}
     """
     temporary = None
     if out is None:

@@ -45,7 +45,7 @@ FOUND = pa.schema(
         ("exact", pa.bool_()),
         ("coverage", pa.float64()),
         ("start", pa.int64()),
-        ("stop", pa.int64()),
+        ("end", pa.int64()),
         ("text", pa.large_string()),
         ("deleted", pa.int32()),
         ("inserted", pa.int32()),
@@ -55,7 +55,7 @@ FOUND = pa.schema(
 """Columns of what is found: a row for each text of an item in a document.
 
 The rows of a document are in one table. ``item`` is a row of the items, ``field`` a ``Field``;
-``start`` and ``stop`` are characters of the document, of which ``text`` has the first ones.
+``start`` and ``end`` are characters of the document, of which ``text`` has the first ones.
 """
 
 MAX_TEXT = 4000

@@ -39,7 +39,7 @@ _MATCHES = pa.schema(
         ("kind", pa.string()),
         ("coverage", pa.float64()),
         ("start", pa.int64()),
-        ("stop", pa.int64()),
+        ("end", pa.int64()),
         ("text", pa.large_string()),
         ("item_text", pa.large_string()),
         ("deleted", pa.int32()),
@@ -80,7 +80,7 @@ class Example(NamedTuple):
     kind: str
     coverage: float
     start: int
-    stop: int
+    end: int
     text: str
     item_text: str
 

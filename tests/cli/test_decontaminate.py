@@ -88,7 +88,7 @@ def test_each_kind_is_found_where_it_is(files, capfd, small_chunks, engine):
     assert {row["id"] for row in matches if row["contaminated"]} == set(KINDS)
     assert {row["id"] for row in matches} <= {*KINDS, "half"}
     for row in matches:
-        assert texts[row["id"]][row["start"] : row["stop"]] == row["text"]
+        assert texts[row["id"]][row["start"] : row["end"]] == row["text"]
         if row["kind"] == "exact":
             assert (row["coverage"], row["deleted"], row["inserted"], row["changed"]) == (
                 1,
@@ -100,7 +100,7 @@ def test_each_kind_is_found_where_it_is(files, capfd, small_chunks, engine):
     by_id = {row["id"]: row for row in matches}
     assert by_id["whole"]["verdict"] == "question_and_answer"
     assert by_id["beginning"]["start"] == 0
-    assert by_id["end"]["stop"] == len(KINDS["end"]) - 1
+    assert by_id["end"]["end"] == len(KINDS["end"]) - 1
     for kind in ("deleted", "inserted", "changed"):
         counts = {name: by_id[kind][name] for name in ("deleted", "inserted", "changed")}
         assert counts == {"deleted": 0, "inserted": 0, "changed": 0, kind: 1}

@@ -11,6 +11,7 @@ import pytest
 
 from mr_dedup.cli.main import main
 from mr_dedup.formats.documents import chunks
+from mr_dedup.formats.parts import read_parts
 from tests.cli.result_tables import tables_of
 from tests.engines.spark import sessions
 
@@ -91,6 +92,26 @@ def test_fingerprint(spark, pages, tmp_path, capfd):
     for name, words in {"memory": ["-r", "memory"], "spark": spark}.items():
         run(capfd, "fingerprint", pages, "-o", tmp_path / f"{name}.tsv", *words)
     assert (tmp_path / "spark.tsv").read_bytes() == (tmp_path / "memory.tsv").read_bytes()
+
+
+def test_decontaminate(spark, pages, tmp_path, capfd, monkeypatch):
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1700000000")
+    lines = [line for path in sorted(pages.iterdir()) for line in path.open()][:40:4]
+    words = [json.loads(line)["text"].split() for line in lines]
+    items = [{"id": str(n), "question": " ".join(each[20:60])} for n, each in enumerate(words)]
+    exam = tmp_path / "exam.jsonl"
+    exam.write_text("".join(json.dumps(each) + "\n" for each in items))
+    for name, options in {"memory": ["-r", "memory"], "spark": spark}.items():
+        out = tmp_path / name
+        run(capfd, "decontaminate", pages, "--evals", exam, "-o", out, *options, "--action", "drop")
+    assert tables_of(tmp_path / "spark") == tables_of(tmp_path / "memory")
+    for name in ("matches", "items", "dropped"):
+        found, expected = (tmp_path / each / name for each in ("spark", "memory"))
+        assert read_parts(found).to_pydict() == read_parts(expected).to_pydict()
+    for name in ("summary.json", "report.html"):
+        found, expected = (tmp_path / each / name for each in ("spark", "memory"))
+        assert found.read_bytes() == expected.read_bytes()
+    assert json.loads((tmp_path / "spark" / "summary.json").read_text())["items_found"] == 10
 
 
 @pytest.mark.parametrize("reducers", [1, 5])

@@ -1,0 +1,51 @@
+"""The kinds of edits that items are planted with, and the judgement of labelled documents."""
+
+import json
+import random
+
+import pytest
+
+from bench.decontamination import KINDS, judge_fixtures, plant_and_find
+from tests.cli.documents import write_jsonl
+
+ITEM = [f"word{number}" for number in range(30)]
+PAGE = [f"page{number}" for number in range(40)]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_planted_item_leaves_the_page_as_it_is(kind):
+    words = KINDS[kind](PAGE, ITEM, random.Random(3))
+    assert [word for word in words if word.startswith("page")] == PAGE
+    planted = [word for word in words if word.lower().strip(".,-!* ").startswith("word")]
+    missing = len(ITEM) - len(planted)
+    edited = {"a word deleted": 1, "a word changed": 1, "three words changed": 3}
+    cut = {"the first nine tenths": 3, "the last nine tenths": 3}
+    assert missing == {**edited, **cut}.get(kind, 0)
+
+
+def test_labelled_documents_are_judged(tmp_path, capsys):
+    for name in ("training", "reference"):
+        (tmp_path / name).mkdir()
+    item = {"doc_id": 1, "question": " ".join(ITEM)}
+    write_jsonl(tmp_path / "reference" / "exam.jsonl", [item])
+    write_jsonl(tmp_path / "training" / "contaminated_a.jsonl", [{"text": " ".join(ITEM)}])
+    write_jsonl(tmp_path / "training" / "clean.jsonl", [{"text": " ".join(PAGE)}])
+    judge_fixtures(tmp_path)
+    said = capsys.readouterr().out
+    assert "right  contaminated_a.jsonl 0: contaminated  question of 1: question exact 1.00" in said
+    assert said.endswith("\nwrong: 0\n")
+
+
+def test_planted_items_are_found(tmp_path, capsys):
+    draw = random.Random(1)
+    items = [
+        {"doc_id": str(number), "question": " ".join(f"w{draw.randrange(900)}" for _ in range(40))}
+        for number in range(5)
+    ]
+    path = tmp_path / "items.jsonl"
+    path.write_text("".join(json.dumps(each) + "\n" for each in items))
+    (tmp_path / "work").mkdir()
+    plant_and_find(path, 220, tmp_path / "work", None)
+    said = capsys.readouterr().out
+    assert said.count("| 2 | 2 | 1.0000 |") == len(KINDS)
+    assert "false alarms: 0 of 198 pages without an item" in said
