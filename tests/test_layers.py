@@ -22,7 +22,7 @@ LAYERS = (
     {"features", "hamming", "urls"},
     {"fingerprints"},
     {"clusters"},
-    {"contamination", "index", "signatures"},
+    {"contamination", "index", "passages", "signatures"},
     {"jobs"},
     {"engines"},
     {"pipeline"},

@@ -9,27 +9,27 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy import uint8, uint32, uint64
+from numpy import uint32, uint64
 from numpy.typing import NDArray
 
 from mr_dedup.features.shingle_kernels import hash_shingles
 from mr_dedup.features.text_batch import TextBatch
 from mr_dedup.features.token_kernels import Tokens, tokenise
 from mr_dedup.features.unicode_table import UnicodeTable
+from mr_dedup.features.unit_kernels import end_of_unit
 from mr_dedup.features.xxh3_kernels import xxh3_64
 from mr_dedup.kernels.bits import folded_product
 from mr_dedup.kernels.entry import entry, kernel
 from mr_dedup.kernels.unsigned import ALL_BITS, FACTORS, U0, U1, U2, U
 
-LINES, SENTENCES, CONTENT = range(3)
-"""Where texts are split: at line ends, at ends of sentences, or by their content."""
+CONTENT = 3
+"""Texts are split by their content, not into LINES or SENTENCES."""
 
 WINDOW = 3
 """Words whose hash decides whether a text is split before them."""
 
 _WINDOW = U(WINDOW)
-_SPACE, _TAB, _LINE_END, _RETURN = (np.uint8(ord(c)) for c in " \t\n\r")
-_STOP, _EXCLAMATION, _QUESTION = (np.uint8(ord(c)) for c in ".!?")
+_SPACE = np.uint8(ord(" "))
 
 
 class SegmentRule(NamedTuple):
@@ -89,7 +89,7 @@ def sign_segments(
             written = _hash_content(size, rule, scratch, keys, written)
             end = uint64(tokens.stops[size - U1]) if size != U0 else U0
         else:
-            size = _find_units(content, starts[i], stops[i], rule.by == SENTENCES, table, scratch)
+            size = _find_units(content, starts[i], stops[i], rule.by, table, scratch)
             written = _hash_units(size, rule, scratch, keys, written)
             end = uint64(scratch.unit_stops[size - U1]) if size != U0 else U0
         written = _keep_distinct(keys, begin, written)
@@ -174,7 +174,7 @@ def _hash_units(units, rule, scratch, keys, written):
 
 
 @kernel
-def _find_units(content, begin, end, by_sentences, table, scratch):
+def _find_units(content, begin, end, kind, table, scratch):
     """Write the lines or sentences with words to the scratch text, tokenised; return their number.
 
     Between two of them is a space.
@@ -182,7 +182,7 @@ def _find_units(content, begin, end, by_sentences, table, scratch):
     text, token_starts, token_stops = scratch.tokens
     units, base = U0, U0
     while begin < end:
-        stop = _end_of_unit(content, begin, end, by_sentences)
+        stop = end_of_unit(content, begin, end, kind)
         tokens = Tokens(text[base:], token_starts, token_stops)
         count = tokenise(content, begin, stop, table, tokens)
         if count != U0:
@@ -194,53 +194,6 @@ def _find_units(content, begin, end, by_sentences, table, scratch):
             base += size + U1
         begin = stop
     return units
-
-
-@kernel
-def _end_of_unit(content, begin, end, by_sentences):
-    """Return the end of the line or sentence that starts at ``begin``."""
-    for i in range(begin, end):
-        byte = content[i]
-        after = uint64(i) + U1
-        if byte == _LINE_END:
-            if not by_sentences or _is_blank(content, after, end):
-                return after
-        elif by_sentences:
-            if byte in (_STOP, _EXCLAMATION, _QUESTION):
-                if after == end or _is_white(content[after]):
-                    return after
-            elif _ends_chinese(content, uint64(i), end):
-                return after + U2
-    return end
-
-
-@kernel
-def _is_white(byte):
-    return byte in (_SPACE, _LINE_END, _TAB, _RETURN)
-
-
-@kernel
-def _is_blank(content, begin, end):
-    """Return whether a line has only white space from ``begin`` on; False for an unended line."""
-    for i in range(begin, end):
-        if content[i] == _LINE_END:
-            return True
-        if not _is_white(content[i]):
-            return False
-    return False
-
-
-@kernel
-def _ends_chinese(content, i, end):
-    """Return whether content[i : i + 3] is 。 or ！ or ？."""
-    lead = content[i]
-    if lead < uint8(0xE3) or i + U2 >= end:
-        return False
-    middle, last = content[i + U1], content[i + U2]
-    if lead == uint8(0xE3):
-        return middle == uint8(0x80) and last == uint8(0x82)
-    full_width = lead == uint8(0xEF) and middle == uint8(0xBC)
-    return full_width and (last == uint8(0x81) or last == uint8(0x9F))
 
 
 @kernel

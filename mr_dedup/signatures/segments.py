@@ -14,6 +14,7 @@ import pyarrow as pa
 from mr_dedup.features.options import FeatureOptions
 from mr_dedup.features.preparation import prepared_batch, table_for
 from mr_dedup.features.token_kernels import Tokens
+from mr_dedup.features.unit_kernels import LINES, SENTENCES
 from mr_dedup.signatures import segment_kernels as kernels
 from mr_dedup.signatures.parameters import MethodOfWords, check_range
 from mr_dedup.signatures.protocol import Signatures
@@ -124,7 +125,7 @@ class Segments(MethodOfWords):
 
 
 _KERNEL_CUTS = {
-    "lines": kernels.LINES,
-    "sentences": kernels.SENTENCES,
+    "lines": LINES,
+    "sentences": SENTENCES,
     "content": kernels.CONTENT,
 }

@@ -1,0 +1,1 @@
+"""Repeated passages of texts: find them exactly, and cut them out."""
