@@ -153,7 +153,7 @@ class DecontaminationResult:
 
     @property
     def kept_files(self) -> list[Path] | list[str]:
-        """The files of documents that were not dropped, as paths, in a store as URIs."""
+        """The files of documents, of a run that drops or cuts, as paths, in a store as URIs."""
         return self._files.below("documents")
 
     def report(self) -> Report:

@@ -87,7 +87,7 @@ class CountsOptions(TypedDict, total=False):
 class DecontaminateOptions(ReadingOptions, EngineOptions, total=False):
     """Options of ``decontaminate``."""
 
-    action: Literal["report", "drop"]
+    action: Literal["report", "drop", "cut"]
     documents: Literal["same", "jsonl", "parquet"]
     question_field: Texts
     answer_field: Texts

@@ -11,7 +11,8 @@ if the coverage of the question is at least --min-coverage: the share of its tok
 weighing more, that the document has in their order. Also if it has a passage so.
 docs/methods/decontamination.md has the rules.
 
-With --action drop OUT also has documents/, those that are not contaminated, and dropped/.
+With --action drop OUT also has documents/, those that are not contaminated, and dropped/; with
+--action cut all documents, without the texts of items that count, which are in cuts/.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ if TYPE_CHECKING:
     from mr_dedup.pipeline.decontamination import Findings
     from mr_dedup.pipeline.result_folder import ResultFolder
 
-ACTIONS = ("report", "drop")
+ACTIONS = ("report", "drop", "cut")
 
 _OPTIONS = {
     "min_coverage": "--min-coverage",
@@ -80,10 +81,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="files, globs or directories of the items of test sets")  # fmt: skip
     add("-o", "--out", type=result_name, required=True, metavar="OUT", help="the directory to make")
     add("--action", choices=ACTIONS, default="report",
-        help="report: find contaminated documents only; drop: write the others to OUT/documents "
-        "(default report)")  # fmt: skip
+        help="report: find contaminated documents only; drop: write the others to OUT/documents; "
+        "cut: write all there, with the items cut out (default report)")  # fmt: skip
     add("--documents", dest="kept_format", choices=("same", "jsonl", "parquet"), default="same",
-        help="how documents that are not dropped are written: same, in files with the names and "
+        help="how these documents are written: same, in files with the names and "
         "formats of those that were read; jsonl or parquet, in parts (default same)")  # fmt: skip
     add("--overwrite", action="store_true", help="replace OUT if it exists")
     items = parser.add_argument_group("items")
@@ -130,7 +131,7 @@ def run(arguments: argparse.Namespace) -> int:
     settings = settings_for(arguments)
     options, item_options = match_options(arguments), item_options_of(arguments)
     if arguments.kept_format != "same" and arguments.action == "report":
-        raise MrDedupError(f"--documents {arguments.kept_format}: needs --action drop")
+        raise MrDedupError(f"--documents {arguments.kept_format}: needs --action drop or cut")
     read_options(arguments, keep_records=True)
     folder = _result_folder(arguments)
     with folder.locked(print_warning):
@@ -218,10 +219,10 @@ def _run_locked(
         _refuse_unjudged(arguments, index)
         findings = Findings(items, index)
         with _searched(arguments, work, staging, settings, index) as output:
-            documents = arguments.kept_format if arguments.action == "drop" else None
             write_findings(
-                output, findings, result, read_options(arguments), documents, rejects.add
-            )
+                output, findings, result, read_options(arguments), arguments.action,
+                arguments.kept_format, rejects.add,
+            )  # fmt: skip
         counters = output.counters
         read = _document_counts(counters, arguments)
         rejects.counts.documents, rejects.counts.files = read["documents_read"], work.files
@@ -328,12 +329,12 @@ def _searched(
 
 
 def _document_counts(counters: dict[str, int], arguments: argparse.Namespace) -> dict[str, Any]:
-    from mr_dedup.jobs.decontaminate import CONTAMINATED, DROPPED, KEPT, STOPPED
+    from mr_dedup.jobs.decontaminate import CONTAMINATED, CUT, DROPPED, KEPT, STOPPED
     from mr_dedup.jobs.reading import DOCUMENTS, TEXT_BYTES
 
     names = [DOCUMENTS, TEXT_BYTES, CONTAMINATED, STOPPED]
-    if arguments.action == "drop":
-        names += [KEPT, DROPPED]
+    if arguments.action != "report":
+        names += [KEPT, DROPPED] if arguments.action == "drop" else [CUT]
     return {name: counters.get(name, 0) for name in names}
 
 
@@ -395,4 +396,6 @@ def _lines(
     said = f"contaminated: {contaminated:,}{share}"
     if "documents_kept" in summary:
         said += f", kept: {summary['documents_kept']:,}"
+    if "documents_cut" in summary:
+        said += f", cut: {summary['documents_cut']:,}"
     yield f"{said}, in {seconds:.1f} s: {out}"

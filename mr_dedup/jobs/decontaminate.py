@@ -2,7 +2,7 @@
 
 A map task searches one chunk of documents for the items of a side file, and yields what it found;
 there is no reduce step. If contaminated documents are to be dropped, it yields the records of the
-others as well.
+others as well; if items are to be cut out of them, the records of all, and what was cut.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -20,17 +20,23 @@ from numpy.typing import NDArray
 from mr_dedup.contamination.item_index import ItemIndex
 from mr_dedup.contamination.judging import Judge, Judgement
 from mr_dedup.contamination.matching import Matcher
+from mr_dedup.errors import MrDedupError
+from mr_dedup.features.text_batch import text_batch
 from mr_dedup.features.token_spans import TokenSpans, token_spans
 from mr_dedup.formats.documents.batch import DocumentBatch
+from mr_dedup.formats.documents.chunks import DocumentChunk
 from mr_dedup.jobs.contract import Counters, Keyed, TaskInput
 from mr_dedup.jobs.document_job import DocumentJob
-from mr_dedup.jobs.kept_records import FILE_KEY, KeptFormat, as_written, records_of
+from mr_dedup.jobs.kept_records import FILE_KEY, KeptFormat, as_written, records_of, with_texts
+from mr_dedup.passages import cutting
+from mr_dedup.passages.cutting import Slices
 
-Action = Literal["report", "drop"]
-"""What is done with contaminated documents."""
+Action = Literal["report", "drop", "cut"]
+"""What is done with contaminated documents; ``cut`` cuts the items out of them."""
 
 CONTAMINATED, KEPT, DROPPED = "documents_contaminated", "documents_kept", "documents_dropped"
 STOPPED = "documents_searched_in_part"
+CUT = "documents_cut"
 """Counters of documents."""
 
 FOUND = pa.schema(
@@ -58,6 +64,24 @@ The rows of a document are in one table. ``item`` is a row of the items, ``field
 ``start`` and ``end`` are characters of the document, of which ``text`` has the first ones.
 """
 
+CUTS = pa.schema(
+    [
+        ("id", pa.large_string()),
+        ("file", pa.large_string()),
+        ("position", pa.int64()),
+        ("item", pa.int32()),
+        ("start", pa.int64()),
+        ("end", pa.int64()),
+        ("text", pa.large_string()),
+        ("space", pa.bool_()),
+    ]
+)
+"""Columns of what is cut: a row a cut, with the first of its items.
+
+``start`` and ``end`` are characters of the document as it was, ``text`` is all that was there, and
+``space`` whether a space is in its place.
+"""
+
 MAX_TEXT = 4000
 """Characters of a text of the document that are in a result."""
 
@@ -67,7 +91,8 @@ class DecontaminateJob(DocumentJob, frozen=True, kw_only=True):
 
     Attributes:
         items: The file of the items, as ``ItemIndex.write`` writes it.
-        action: ``drop`` to yield the records of documents that are not contaminated.
+        action: ``drop`` to yield the records of documents that are not contaminated; ``cut`` to
+            yield those of all, with the items cut out.
         documents: How they are written, see ``KeptFormat``.
     """
 
@@ -80,35 +105,97 @@ class DecontaminateJob(DocumentJob, frozen=True, kw_only=True):
     def map(self, part: TaskInput, counters: Counters) -> Iterator[Keyed]:
         """Yield what is found in the documents of one chunk, their records, and its rejects."""
         search = _Search(read_index(self.items))
-        keeps = self.action == "drop"
-        with self.reading_of(part, counters, keep_records=keeps) as reading:
+        with self.reading_of(part, counters, keep_records=self.action != "report") as reading:
+            if self.action == "cut" and self.documents == "same":
+                _refuse_whole_pages(reading.chunk)
             number = reading.chunk.number
             for batch in reading.batches():
-                found, contaminated = search.batch(batch)
-                counters[CONTAMINATED] += int(contaminated.sum())
-                if len(found):
-                    yield number, found
-                if not keeps:
-                    continue
-                counters[DROPPED] += int(contaminated.sum())
-                counters[KEPT] += int((~contaminated).sum())
-                if contaminated.all():
-                    continue
-                records = records_of(batch, ~contaminated)
-                if self.documents != "same":
-                    records = as_written(
-                        records, batch, ~contaminated, reading.chunk, self.reading, self.documents
-                    )
-                yield number, records
+                found = search.batch(batch)
+                counters[CONTAMINATED] += int(found.contaminated.sum())
+                if len(found.rows):
+                    yield number, found.rows
+                for table in self._records(batch, found, reading.chunk, counters):
+                    yield number, table
             counters[STOPPED] += search.stopped
             for rejects in reading.rejects():
                 yield number, rejects
+
+    def _records(
+        self, batch: DocumentBatch, found: _Found, chunk: DocumentChunk, counters: Counters
+    ) -> Iterator[pa.Table]:
+        """Yield the records of a batch that are kept, as they are written, and what is cut."""
+        if self.action == "report":
+            return
+        kept = ~found.contaminated if self.action == "drop" else np.ones(len(batch), bool)
+        counters[KEPT] += int(kept.sum())
+        counters[DROPPED] += int((~kept).sum())
+        if not kept.any():
+            return
+        records = records_of(batch, kept)
+        if self.documents != "same":
+            records = as_written(records, batch, kept, chunk, self.reading, self.documents)
+        if self.action == "cut" and len(found.cuts):
+            spaces = cutting.needs_space(batch.texts, found.cuts)
+            texts = cutting.cut_texts(batch.texts, found.cuts, spaces)
+            changed = np.unique(found.cuts.rows)
+            counters[CUT] += changed.size
+            name = self.reading.text_name
+            records = with_texts(records, changed, texts.take(pa.array(changed)), name)
+            yield _cuts(batch, found, spaces)
+        yield records
+
+
+def _refuse_whole_pages(chunk: DocumentChunk) -> None:
+    """Raise MrDedupError for files whose texts are not members or columns of records."""
+    for part in chunk.parts:
+        if part.file.format not in ("jsonl", "parquet"):
+            raise MrDedupError(
+                f"{part.file.name}: is {part.file.format}; --action cut needs --documents jsonl or "
+                "parquet for such files"
+            )
+
+
+def _cuts(batch: DocumentBatch, found: _Found, spaces: NDArray[np.bool_]) -> pa.Table:
+    cuts = found.cuts
+    rows = pa.array(cuts.rows)
+    columns = {
+        "id": batch.ids.take(rows),
+        "file": batch.files.take(rows).cast(pa.large_string()),
+        "position": batch.offsets[cuts.rows],
+        "item": found.cut_items.astype(np.int32),
+        "start": cutting.code_points(batch.texts, cuts.rows, cuts.starts),
+        "end": cutting.code_points(batch.texts, cuts.rows, cuts.stops),
+        "text": cutting.removed_texts(batch.texts, cuts),
+        "space": spaces,
+    }
+    return pa.table(columns, CUTS)
 
 
 def is_found(table: pa.Table) -> bool:
     """Return whether a table of the job has what was found, not records."""
     # rows of a Parquet file may have columns of any names
     return table.column_names == FOUND.names and FILE_KEY not in (table.schema.metadata or {})
+
+
+def is_cuts(table: pa.Table) -> bool:
+    """Return whether a table of the job has what was cut."""
+    return table.column_names == CUTS.names and FILE_KEY not in (table.schema.metadata or {})
+
+
+class _Found(NamedTuple):
+    """What is found in a batch of documents.
+
+    Attributes:
+        rows: A table as ``FOUND``.
+        contaminated: Which documents are contaminated, bool[n].
+        cuts: The texts of items that count, joined where they overlap or touch.
+        cut_items: int64[c], the first item of each.
+    """
+
+    rows: pa.Table
+    contaminated: NDArray[np.bool_]
+    cuts: Slices
+    cut_items: NDArray[np.int64]
 
 
 class _Search:
@@ -122,65 +209,83 @@ class _Search:
     def stopped(self) -> int:
         return self._matcher.stopped
 
-    def batch(self, batch: DocumentBatch) -> tuple[pa.Table, NDArray[np.bool_]]:
-        """Return what is found, as ``FOUND``, and which documents are contaminated, bool[n]."""
+    def batch(self, batch: DocumentBatch) -> _Found:
+        """Return what is found."""
         spans = token_spans(batch.texts)
         contaminated = np.zeros(len(batch), bool)
-        rows: dict[str, list[Any]] = {name: [] for name in FOUND.names}
-        files = batch.files.dictionary.to_pylist()
+        rows: list[tuple[Any, ...]] = []
+        documents: list[int] = []
         for document, matches in self._matcher.find(spans):
             first, last = spans.offsets[document : document + 2].tolist()
             judgements = list(self._judge.judgements(spans.hashes[first:last], matches))
             contaminated[document] = any(each.verdict.is_contaminated for each in judgements)
-            places = (
-                batch.ids[document].as_py(),
-                files[batch.files.indices[document].as_py()],
-                int(batch.offsets[document]),
-            )
-            content = batch.texts[document].as_buffer()
-            for row in _rows(judgements, memoryview(content), spans, first):
-                for name, value in zip(FOUND.names, (*places, *row), strict=True):
-                    rows[name].append(value)
-        return pa.table(rows, FOUND), contaminated
+            found = list(_rows(judgements, spans, first))
+            rows += found
+            documents += [document] * len(found)
+        return _found(batch, rows, np.array(documents, np.int64), contaminated)
+
+
+_ROW = ("item", "field", "verdict", "contaminated", "exact", "coverage", "start", "end",
+        "deleted", "inserted", "changed")  # fmt: skip
 
 
 def _rows(
-    judgements: Sequence[Judgement], content: memoryview, spans: TokenSpans, first: int
+    judgements: Sequence[Judgement], spans: TokenSpans, first: int
 ) -> Iterator[tuple[Any, ...]]:
-    """Yield the rows of a document, without the columns that say which one it is."""
-    characters = _Characters(content)
+    """Yield the columns ``_ROW`` of a document's rows, whose offsets are bytes."""
     for judgement in judgements:
         verdict = judgement.verdict
         for field, match in judgement.found:
-            begin = int(spans.starts[first + match.start])
-            end = int(spans.stops[first + match.stop - 1])
-            text = bytes(content[begin : min(end, begin + 4 * MAX_TEXT)]).decode(errors="ignore")
             yield (
                 judgement.item, int(field), verdict.value, verdict.is_contaminated, match.is_exact,
-                match.coverage, characters.before(begin), characters.before(end), text[:MAX_TEXT],
-                match.deleted, match.inserted, match.changed,
+                match.coverage, int(spans.starts[first + match.start]),
+                int(spans.stops[first + match.stop - 1]), match.deleted, match.inserted,
+                match.changed,
             )  # fmt: skip
 
 
-class _Characters:
-    """Counts the characters of UTF-8 before a byte: 0.1 ns a byte once, then a look-up."""
+def _found(
+    batch: DocumentBatch,
+    rows: list[tuple[Any, ...]],
+    documents: NDArray[np.int64],
+    contaminated: NDArray[np.bool_],
+) -> _Found:
+    """Return what is found, given the rows ``_ROW`` and the document that each is of."""
+    if not rows:
+        return _Found(FOUND.empty_table(), contaminated, Slices.none(), np.empty(0, np.int64))
+    columns = dict(zip(_ROW, zip(*rows, strict=True), strict=True))
+    starts, stops = (np.array(columns[name], np.int64) for name in ("start", "end"))
+    slices = Slices(documents, starts, stops)
+    at = pa.array(documents)
+    shown = Slices(documents, starts, np.minimum(stops, starts + 4 * MAX_TEXT))
+    made = {
+        **columns,
+        "id": batch.ids.take(at),
+        "file": batch.files.take(at).cast(pa.large_string()),
+        "position": batch.offsets[documents],
+        "start": cutting.code_points(batch.texts, documents, starts),
+        "end": cutting.code_points(batch.texts, documents, stops),
+        "text": _beginnings(batch.texts, shown),
+    }
+    table = pa.table([pa.array(made[name], FOUND.field(name).type) if isinstance(made[name], tuple)
+                      else made[name] for name in FOUND.names], schema=FOUND)  # fmt: skip
+    counted = np.flatnonzero(np.array(columns["contaminated"], bool))
+    order = counted[np.lexsort((starts[counted], documents[counted]))]
+    cuts, of = cutting.joined(slices.chosen(order))
+    firsts = np.unique(of, return_index=True)[1]
+    return _Found(table, contaminated, cuts, np.array(columns["item"], np.int64)[order[firsts]])
 
-    _STEP = 1 << 12
 
-    def __init__(self, content: memoryview) -> None:
-        self._begins = np.frombuffer(content, np.int8)
-        self._sums: NDArray[np.int64] | None = None
-
-    def before(self, byte: int) -> int:
-        """Return how many characters begin before a byte."""
-        # bytes that continue a character are below -64 as signed ones
-        if self._sums is None:
-            starts = np.arange(0, self._begins.size, self._STEP)
-            counts = np.add.reduceat(self._begins >= -64, starts, dtype=np.int64)
-            self._sums = np.append(0, np.cumsum(counts))
-        whole = byte // self._STEP
-        rest = self._begins[whole * self._STEP : byte] >= -64
-        return int(self._sums[whole]) + int(np.count_nonzero(rest))
+def _beginnings(texts: pa.LargeStringArray, slices: Slices) -> pa.LargeStringArray:
+    """Return the first MAX_TEXT characters of slices, which may end within a character."""
+    content, starts, _ = text_batch(texts)
+    found = []
+    for row, start, stop in zip(
+        slices.rows.tolist(), slices.starts.tolist(), slices.stops.tolist(), strict=True
+    ):
+        begin = int(starts[row])
+        found.append(content[begin + start : begin + stop].tobytes().decode(errors="ignore"))
+    return pa.array([text[:MAX_TEXT] for text in found], pa.large_string())
 
 
 _reading = threading.Lock()

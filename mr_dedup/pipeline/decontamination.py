@@ -17,13 +17,13 @@ from mr_dedup.contamination.item_index import REASONS, Field, ItemIndex
 from mr_dedup.formats.documents.options import ReadOptions
 from mr_dedup.formats.parts import ParquetParts
 from mr_dedup.jobs.contract import Keyed
-from mr_dedup.jobs.decontaminate import MAX_TEXT, is_found
+from mr_dedup.jobs.decontaminate import MAX_TEXT, Action, is_cuts, is_found
 from mr_dedup.jobs.kept_documents import KeptDocuments
 from mr_dedup.jobs.kept_parts import JsonDocuments, ParquetDocuments
 from mr_dedup.jobs.kept_records import KeptFormat
 from mr_dedup.jobs.reading import is_rejects
 
-MATCHES, ITEMS, DROPPED, DOCUMENTS = "matches", "items", "dropped", "documents"
+MATCHES, ITEMS, DROPPED, CUTS, DOCUMENTS = "matches", "items", "dropped", "cuts", "documents"
 """The directories of a result."""
 
 _MATCHES = pa.schema(
@@ -57,6 +57,20 @@ _DROPPED = pa.schema(
         ("item", pa.large_string()),
         ("verdict", pa.string()),
         ("items", pa.int64()),
+    ]
+)
+
+_CUTS = pa.schema(
+    [
+        ("id", pa.large_string()),
+        ("file", pa.large_string()),
+        ("position", pa.int64()),
+        ("set", pa.string()),
+        ("item", pa.large_string()),
+        ("start", pa.int64()),
+        ("end", pa.int64()),
+        ("text", pa.large_string()),
+        ("space", pa.bool_()),
     ]
 )
 
@@ -159,6 +173,13 @@ class Findings:
         return pa.table([columns[name].cast(_MATCHES.field(name).type) for name in _MATCHES.names],
                         schema=_MATCHES)  # fmt: skip
 
+    def cuts(self, table: pa.Table) -> pa.Table:
+        """Return the rows of a table of cuts as in ``cuts/``."""
+        rows = table["item"].combine_chunks()
+        columns = {name: table[name] for name in table.column_names}
+        columns |= {name: self.items[name].take(rows) for name in ("set", "item")}
+        return pa.table([columns[name] for name in _CUTS.names], schema=_CUTS)
+
     def _texts(self, items: NDArray[np.int32], fields: NDArray[np.uint8]) -> pa.Array:
         """Return the texts of items that were found; of an answer the first one."""
         names = ("question", "passage")
@@ -257,17 +278,19 @@ def write_findings(
     findings: Findings,
     folder: Path,
     reading: ReadOptions,
-    documents: KeptFormat | None,
+    action: Action,
+    documents: KeptFormat,
     rejects: Callable[[pa.Table], None],
 ) -> None:
-    """Write what the tasks of the job have left: matches, and of a run that drops documents these.
+    """Write what the tasks of the job have left: matches, documents, and what was cut or dropped.
 
     Args:
         output: Of the job.
         findings: Counts what is found.
         folder: The directory of the result.
         reading: How documents were read.
-        documents: How kept documents are written; None if no document is dropped.
+        action: What is done with contaminated documents.
+        documents: How kept documents are written.
         rejects: Is called with tables of records that could not be read.
     """
     with contextlib.ExitStack() as stack:
@@ -276,10 +299,14 @@ def write_findings(
         )
         kept: KeptDocuments | JsonDocuments | ParquetDocuments | None = None
         dropped: ParquetParts | None = None
-        if documents is not None:
+        cuts: ParquetParts | None = None
+        if action != "report":
             kept = _writer_of(folder / DOCUMENTS, reading, documents)
             stack.enter_context(kept)
+        if action == "drop":
             dropped = stack.enter_context(ParquetParts(folder / DROPPED, _DROPPED))
+        if action == "cut":
+            cuts = stack.enter_context(ParquetParts(folder / CUTS, _CUTS))
         for _, table in output:
             if is_rejects(table):
                 rejects(table)
@@ -288,10 +315,12 @@ def write_findings(
                 matches.write_table(found)
                 if dropped is not None:
                     dropped.write_table(of_dropped)
+            elif cuts is not None and is_cuts(table):
+                cuts.write_table(findings.cuts(table))
             else:
                 assert kept is not None
                 kept.write(table)
-    if documents is not None:
+    if action != "report":
         (folder / DOCUMENTS).mkdir(exist_ok=True)
     items = findings.item_table()
     with ParquetParts(folder / ITEMS, items.schema) as parts:

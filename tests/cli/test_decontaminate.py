@@ -194,6 +194,110 @@ def test_formats_of_documents_and_items(files, capfd, kept):
         assert [path.suffix for path in folder.iterdir()] == [".zst"]
 
 
+def restored(text, cuts):
+    """A text with what was cut out of it put back."""
+    for row in cuts:
+        assert text[row["start"] : row["start"] + row["space"]] in ("", " ")
+        text = text[: row["start"]] + row["text"] + text[row["start"] + row["space"] :]
+        assert len(row["text"]) == row["end"] - row["start"]
+    return text
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_items_are_cut_out_with_a_record_of_what_was_there(files, capfd, small_chunks, engine):
+    said, summary = decontaminated(capfd, files, "--action", "cut", "-r", engine)
+    lines = (files / "out" / "documents" / "docs.jsonl").read_text().splitlines()
+    written = [json.loads(line) for line in lines]
+    assert [each["id"] for each in written] == [each["id"] for each in DOCUMENTS]
+    assert [(list(each), each["n"]) for each in written] == [
+        (["id", "text", "n"], each["n"]) for each in DOCUMENTS
+    ]
+    # others are as they came
+    before = (files / "docs.jsonl").read_text().splitlines()
+    assert lines[len(KINDS) :] == before[len(KINDS) :]
+    cuts = rows_of(files / "out", "cuts")
+    texts = {each["id"]: each["text"] for each in written}
+    for each in DOCUMENTS:
+        of_document = [row for row in cuts if row["id"] == each["id"]]
+        assert restored(texts[each["id"]], of_document) == each["text"]
+        assert bool(of_document) == (each["id"] in KINDS)
+    assert texts["whole"] == "Some words before. ? The answer is 23. And after."
+    assert texts["several"] == "? . ? Spelt."
+    assert [row["item"] for row in cuts if row["id"] == "several"] == ["sheep", "wool", "bread"]
+    assert summary["documents_cut"] == 11
+    assert "cut: 11, in " in said
+    # what is left has no item
+    again = run.messages(
+        capfd, files / "out" / "documents", "--evals", files / "exam.jsonl", "-o", files / "again"
+    )
+    assert "contaminated: 0 (0.00 %)" in again
+
+
+@pytest.mark.parametrize("kept", ["same", "jsonl", "parquet"])
+@pytest.mark.parametrize(
+    "kind",
+    [pa.string(), pa.large_string(), pa.large_binary(), pa.dictionary(pa.int8(), pa.string())],
+)
+def test_texts_of_parquet_are_cut_in_a_column_of_their_type(files, capfd, kind, kept):
+    table = pa.Table.from_pylist(DOCUMENTS)
+    texts = pa.array([each["text"] for each in DOCUMENTS])
+    texts = texts.dictionary_encode() if pa.types.is_dictionary(kind) else texts
+    table = table.set_column(1, "text", texts.cast(kind))
+    pq.write_table(table, files / "docs.parquet", row_group_size=5)
+    decontaminated(capfd, files, "--action", "cut", "--documents", kept, docs="docs.parquet")
+    folder = files / "out" / "documents"
+    if kept == "jsonl":
+        assert [path.suffix for path in folder.iterdir()] == [".zst"]
+        return
+    written = pq.read_table(folder)
+    assert written.column_names == ["id", "text", "n"]
+    if kept == "same":
+        assert written.schema.field("text").type == kind
+    values = written["text"].cast(kind if kind == pa.large_binary() else pa.string()).to_pylist()
+    assert values[0] in ("Some words before. ? The answer is 23. And after.",
+                         b"Some words before. ? The answer is 23. And after.")  # fmt: skip
+    assert len(values) == len(DOCUMENTS)
+
+
+def test_pages_are_cut_as_records_only(files, capfd):
+    (files / "docs").mkdir()
+    (files / "docs" / "a.html").write_text(f"<html><body><p>News. {SHEEP} So.</p></body></html>")
+    (files / "docs" / "b.txt").write_text(f"News. {SHEEP} So.")
+    line = json.dumps({"id": "c", "html": f"<html><body><p>News. {SHEEP} So.</p></body></html>"})
+    (files / "docs" / "c.jsonl").write_text(line + "\n")
+    error = run.mistake(
+        capfd, files / "docs", "--evals", files / "exam.jsonl", "-o", files / "out",
+        "--action", "cut",
+    )  # fmt: skip
+    assert "a.html: is html; --action cut needs --documents jsonl or parquet" in error
+    assert not (files / "out").exists()
+    run.messages(
+        capfd, files / "docs", "--evals", files / "exam.jsonl", "-o", files / "out",
+        "--action", "cut", "--documents", "parquet",
+    )  # fmt: skip
+    texts = pq.read_table(files / "out" / "documents")["text"].to_pylist()
+    assert [text.strip() for text in texts] == ["News. ? So."] * 3
+
+
+def test_cuts_join_no_words_and_overlap_nothing(files, capfd):
+    one, other = (
+        SHEEP,
+        SHEEP[SHEEP.index("buys") :] + " Or on the Sunday that comes after it, says who?",
+    )
+    write_jsonl(files / "exam.jsonl", [{"question": one}, {"question": other}])
+    inside = "NoSpaces"
+    text = f"{inside}中{one} Or on the Sunday that comes after it, says who中{inside}"
+    write_jsonl(files / "docs.jsonl", [{"id": "a", "text": text}])
+    run.messages(
+        capfd, files / "docs.jsonl", "--evals", files / "exam.jsonl", "-o", files / "out",
+        "--action", "cut",
+    )  # fmt: skip
+    (cut,) = rows_of(files / "out", "cuts")
+    (line,) = (files / "out" / "documents" / "docs.jsonl").read_text().splitlines()
+    assert json.loads(line)["text"] == f"{inside}中中{inside}"
+    assert restored(json.loads(line)["text"], [cut]) == text
+
+
 def test_fields_of_other_names_and_sets_by_file(files, capfd):
     records = [{"key": 7, "ask": {"text": SHEEP}, "right": [{"text": "23"}], "about": ["x", WOOL]}]
     write_jsonl(files / "my.exam.jsonl", records)
@@ -248,7 +352,7 @@ def test_documents_that_cannot_be_read_are_kept_with_the_reason(files, capfd):
         (["--max-edits", "nan"], "--max-edits: expected 0 to 0.5, got nan"),
         (["--min-tokens", "2"], "--min-tokens: expected 3 to 1000, got 2"),
         (["--answer-window", "-1"], "--answer-window: expected 0 to 10000, got -1"),
-        (["--documents", "jsonl"], "--documents jsonl: needs --action drop"),
+        (["--documents", "jsonl"], "--documents jsonl: needs --action drop or cut"),
         (["--set-field", ""], "--set-field: expected the name of a field, got ''"),
         (["--question-field", ""], "--question-field: expected names of fields"),
         (

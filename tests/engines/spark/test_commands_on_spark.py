@@ -96,7 +96,7 @@ def test_fingerprint(spark, pages, tmp_path, capfd):
 
 def test_decontaminate(spark, pages, tmp_path, capfd, monkeypatch):
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "1700000000")
-    lines = [line for path in sorted(pages.iterdir()) for line in path.open()][:40:4]
+    lines = [line for path in sorted(pages.glob("*.jsonl")) for line in path.open()][:40:4]
     words = [json.loads(line)["text"].split() for line in lines]
     items = [{"id": str(n), "question": " ".join(each[20:60])} for n, each in enumerate(words)]
     exam = tmp_path / "exam.jsonl"
