@@ -62,6 +62,9 @@ class DedupOptions(ReadingOptions, FeatureOptions, EngineOptions, total=False):
     method: Texts
     k: int
     keep: Texts
+    keep_per_cluster: int
+    sample: str
+    sample_seed: int
     verify: float | Literal["off"]
     shingles: str
     against: Names

@@ -26,6 +26,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from mr_dedup.cli.arguments import positive
 from mr_dedup.cli.copy_names import name_copies
 from mr_dedup.cli.dedup_options import (
     RUN_OPTIONS,
@@ -98,6 +99,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="which document of a cluster to keep: first, longest, shortest, newest:FIELD, "
         "oldest:FIELD, highest:FIELD, lowest:FIELD, prefer:FIELD=VALUE,…; given several times, "
         "the next ones decide between equals (default first)")  # fmt: skip
+    add("--keep-per-cluster", type=positive, default=1, metavar="N",
+        help="keep the first N documents, in the order of --keep, of each group of duplicates: a "
+        "kept document and those that would be dropped for it (default 1)")  # fmt: skip
+    add("--sample", metavar="weight[:POWER]",
+        help="keep a sample of each group of duplicates beside the first: of n documents about "
+        "n^POWER, a power from 0 to 1 (default 0.5)")  # fmt: skip
+    add("--sample-seed", type=seed_argument, default=0, metavar="SEED",
+        help="choose another sample: a number from 0 to 2^64 - 1 (default 0)")  # fmt: skip
     add("--verify", type=verify_argument, default=DEFAULT_VERIFY, metavar="J",
         help="drop a document only if the shingles of its text have at least this Jaccard "
         "similarity to a kept one's; minhash has the bands that find such pairs, from 0.5 up; off: "
@@ -150,6 +159,13 @@ def price_argument(text: str) -> float:
         if 0 <= price < math.inf:
             return price
     raise argparse.ArgumentTypeError(f"expected a price in dollars, got {text!r}")
+
+
+def seed_argument(text: str) -> int:
+    """Return the seed of a sample; ArgumentTypeError for what is none."""
+    if text.isascii() and text.isdigit() and len(text) <= 20 and int(text) < 1 << 64:
+        return int(text)
+    raise argparse.ArgumentTypeError(f"expected a number from 0 to 2^64 - 1, got {text!r}")
 
 
 def run(arguments: argparse.Namespace) -> int:

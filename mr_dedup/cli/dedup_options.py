@@ -28,6 +28,7 @@ from mr_dedup.storage.listing import file_info
 from mr_dedup.storage.uris import is_uri, joined, without_secrets
 
 if TYPE_CHECKING:
+    from mr_dedup.clusters.retention import Retention
     from mr_dedup.pipeline.dedup_stages.contract import DedupOptions
     from mr_dedup.pipeline.result_folder import ResultFolder
     from mr_dedup.pipeline.results import EarlierResult
@@ -83,11 +84,31 @@ def dedup_options(
     read_options(arguments, arguments.share_by)
     read_options(arguments, [] if arguments.seen is None else [arguments.seen])
     options = search_options(arguments, k, methods, arguments.verify, arguments.shingles)
+    retention = _retention(arguments)
     against = _earlier_results(arguments, options.made_from, methods)
     return dataclasses.replace(
-        options, keep=keep, share_by=arguments.share_by, against=against,
+        options, keep=keep, retention=retention, share_by=arguments.share_by, against=against,
         documents=arguments.kept_format, seen=arguments.seen, add_counts=arguments.add_counts,
     )  # fmt: skip
+
+
+def _retention(arguments: argparse.Namespace) -> Retention:
+    """Return how many documents of a group are kept; MrDedupError for invalid options."""
+    from mr_dedup.clusters.retention import Retention
+
+    if arguments.sample is None:
+        if arguments.sample_seed:
+            raise MrDedupError("--sample-seed: needs --sample")
+        try:
+            return Retention(arguments.keep_per_cluster)
+        except ValueError as error:
+            raise MrDedupError(f"--keep-per-cluster: {error}") from error
+    if arguments.keep_per_cluster > 1:
+        raise MrDedupError("--keep-per-cluster, --sample: give one of them")
+    try:
+        return Retention.parse_sample(arguments.sample, arguments.sample_seed)
+    except ValueError as error:
+        raise MrDedupError(f"--sample: {error}") from error
 
 
 def _earlier_results(
@@ -158,6 +179,9 @@ RUN_OPTIONS: Mapping[str, str] = {
     "shingles": "--shingles",
     "methods": "--method",
     "keep": "--keep",
+    "retention.per_cluster": "--keep-per-cluster",
+    "retention.power": "the power of --sample",
+    "retention.seed": "--sample-seed",
     "share_by": "--share-by",
     "documents": "--documents",
     "seen": "--seen",
@@ -209,6 +233,7 @@ def run_identity(
         "shingles": options.shingles,
         "methods": options.method_names,
         "keep": list(options.keep),
+        "retention": dataclasses.asdict(options.retention),
         "share_by": list(options.share_by),
         "documents": options.documents,
         "seen": options.seen,

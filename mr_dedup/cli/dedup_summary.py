@@ -14,6 +14,7 @@ from mr_dedup.cli.method_arguments import recall_lines
 from mr_dedup.cli.rejects import skipped_lines
 
 if TYPE_CHECKING:
+    from mr_dedup.clusters.retention import Retention
     from mr_dedup.pipeline.dedup_stages.contract import DedupOptions
     from mr_dedup.pipeline.result_folder import ResultFolder
     from mr_dedup.pipeline.sharded.dedup import Deduplicated
@@ -111,11 +112,18 @@ def _shown_options(arguments: argparse.Namespace, options: DedupOptions) -> list
         ("features", described_features(arguments)),
         ("methods", "; ".join(options.method_names)),
         ("keep", ", ".join(arguments.keep or ["first"])),
+        *_shown_retention(options.retention),
         ("verify", "off" if arguments.verify is None else str(arguments.verify)),
         ("shingles", options.shingles),
         *(("against", f"{name}, {count:,} documents") for name, count in options.earlier),
         ("mr_dedup", __version__),
     ]
+
+
+def _shown_retention(retention: Retention) -> list[tuple[str, str]]:
+    if retention.power is not None:
+        return [("sample", f"weight:{retention.power:g}, seed {retention.seed}")]
+    return [("keep per cluster", str(retention.per_cluster))] if retention.keeps_several else []
 
 
 def check_result_rejected(arguments: argparse.Namespace, folder: ResultFolder) -> None:
@@ -168,6 +176,9 @@ def summary_lines(
             f"compared against {summary['earlier_documents']:,} earlier documents, "
             f"{summary['documents_dropped_for_earlier']:,} dropped for them"
         )
+    several = summary["reasons"]["among_first"] + summary["reasons"]["sampled"]
+    if options.retention.keeps_several:
+        yield f"kept {several:,} further documents of groups of duplicates"
     yield (
         f"kept {summary['documents_kept']:,}, dropped {dropped:,} ({share:.1f} %) in "
         f"{seconds:.1f} s: {out}"

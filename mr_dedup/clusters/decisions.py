@@ -62,6 +62,8 @@ class Reason(IntEnum):
         NEAR_DUPLICATE: Dropped: its text is similar to that of a kept document.
         EXACT_DUPLICATE: Dropped: its text is that of a kept document.
         SAME_CLUSTER: Dropped: texts are not compared, and a document of its cluster is kept.
+        AMONG_FIRST: Kept: it would be dropped, but is among the first of its group of duplicates.
+        SAMPLED: Kept: it would be dropped, but is in the sample of its group of duplicates.
     """
 
     UNCLUSTERED = 0
@@ -70,6 +72,8 @@ class Reason(IntEnum):
     NEAR_DUPLICATE = 3
     EXACT_DUPLICATE = 4
     SAME_CLUSTER = 5
+    AMONG_FIRST = 6
+    SAMPLED = 7
 
     @property
     def key(self) -> str:
@@ -87,7 +91,15 @@ class Reason(IntEnum):
         return _PHRASES[self]
 
 
-_KEPT = frozenset({Reason.UNCLUSTERED, Reason.FIRST_OF_CLUSTER, Reason.DISSIMILAR})
+_KEPT = frozenset(
+    {
+        Reason.UNCLUSTERED,
+        Reason.FIRST_OF_CLUSTER,
+        Reason.DISSIMILAR,
+        Reason.AMONG_FIRST,
+        Reason.SAMPLED,
+    }
+)
 
 _PHRASES = {
     Reason.UNCLUSTERED: "in no cluster",
@@ -96,6 +108,8 @@ _PHRASES = {
     Reason.NEAR_DUPLICATE: "near-duplicate",
     Reason.EXACT_DUPLICATE: "same text",
     Reason.SAME_CLUSTER: "same cluster",
+    Reason.AMONG_FIRST: "among the first of its group of duplicates",
+    Reason.SAMPLED: "in the sample of its group of duplicates",
 }
 
 

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from mr_dedup.clusters.decisions import Decisions, resolve
 from mr_dedup.clusters.documents import ClusteredDocuments
 from mr_dedup.clusters.keep_policy import KeepPolicy
+from mr_dedup.clusters.retention import Retention, retain
 from mr_dedup.errors import MrDedupError
 from mr_dedup.features.options import FeatureOptions
 from mr_dedup.features.shingle_sets import ShingleSets, shingle_sets
@@ -96,6 +97,7 @@ class ResolveJob(DocumentJob, frozen=True, kw_only=True):
         clustered: The file of the documents that are in clusters, as ClusteredRows writes it.
         labels: The file of the clusters' fingerprints, for earlier documents.
         keep: Policies that choose the documents to keep; the next ones decide between equals.
+        retention: How many documents of a group of duplicates are kept.
         verify: The smallest similarity to a kept document, in (0, 1]; None if texts are not
             compared.
         shingles: What texts are compared by.
@@ -111,6 +113,7 @@ class ResolveJob(DocumentJob, frozen=True, kw_only=True):
     clustered: str
     labels: str | None = None
     keep: tuple[str, ...] = ("first",)
+    retention: Retention = Retention()
     verify: float | None = 0.8
     shingles: FeatureOptions = FeatureOptions(unit="auto", weighting="binary")
     features: FeatureOptions = FeatureOptions()
@@ -301,6 +304,7 @@ class ResolveJob(DocumentJob, frozen=True, kw_only=True):
             earlier = self.is_earlier(documents.files)
             order = self._best_first(documents, earlier)
             decisions = resolve(documents, order, sets, self.verify, earlier)
+            decisions = retain(decisions, documents.ids, order, earlier, self.retention)
             del sets
         return Resolved(table, documents, decisions)
 

@@ -43,7 +43,8 @@ class Decision:
         file: The file that it was read from.
         position: Its offset there in bytes, or its row.
         reason: ``unclustered``, ``first_of_cluster``, ``dissimilar``, ``near_duplicate``,
-            ``exact_duplicate`` or ``same_cluster``; docs/formats.md explains them.
+            ``exact_duplicate``, ``same_cluster``, ``among_first`` or ``sampled``; docs/formats.md
+            explains them.
         kept_id: The kept document that it duplicates; its own if it is kept.
         similarity: Of the two texts, None if they were not compared.
         cluster_documents: The documents of its cluster; 1 if it has none.
@@ -87,6 +88,8 @@ class Decision:
             "near_duplicate": f"dropped, a near-duplicate of {kept}{similarity}",
             "exact_duplicate": f"dropped, an exact duplicate of {kept}",
             "same_cluster": f"dropped, in one cluster with {kept}",
+            "among_first": "kept, among the first of its group of duplicates",
+            "sampled": "kept, in the sample of its group of duplicates",
         }[self.reason]
         count = self.cluster_documents
         cluster = f"; {count:,} documents in its cluster" if count > 1 else ""

@@ -84,6 +84,7 @@ class Totals:
         skipped: records that are no documents, by what they were skipped for.
         incomplete_files: files that could not be read to the end.
         oversized_keys: keys of more documents than are all compared with one another.
+        retained: kept documents that are near-duplicates of another kept one, by reason.
     """
 
     read: int
@@ -98,6 +99,7 @@ class Totals:
     skipped: Mapping[str, int] = field(default_factory=dict)
     incomplete_files: int = 0
     oversized_keys: int = 0
+    retained: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def all_dropped(self) -> int:
@@ -124,6 +126,11 @@ def totals_of(summary: StageSummary, kept_bytes: int, dropped_bytes: int) -> Tot
         skipped={SKIP_PHRASES[why]: count for why, count in summary["skipped_records"].items()},
         incomplete_files=summary["incomplete_files"],
         oversized_keys=summary["oversized_keys"],
+        retained={
+            reason.phrase: summary["reasons"][reason.key]
+            for reason in (Reason.AMONG_FIRST, Reason.SAMPLED)
+            if summary["reasons"].get(reason.key)
+        },
     )
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from mr_dedup.clusters.keep_policy import KeepPolicy
+from mr_dedup.clusters.retention import Retention
 from mr_dedup.engines.engine import JobOutput
 from mr_dedup.features.options import FeatureOptions
 from mr_dedup.formats.count_tables import COUNTED
@@ -35,6 +36,7 @@ class DedupOptions:
         methods: The other methods that find candidates, by keys that documents share.
         keep: The policies that order the documents of a cluster, as ``KeepPolicy.parse`` takes
             them.
+        retention: How many documents of a group of duplicates are kept.
         verify: The minimum similarity of a dropped document and a kept one; None if texts are not
             compared.
         shingles: The features that texts are compared by, as ``FeatureOptions.parse`` takes them.
@@ -59,6 +61,7 @@ class DedupOptions:
     verify: float | None
     shingles: str
     keep: Sequence[str] = ()
+    retention: Retention = field(default_factory=Retention)
     share_by: Sequence[str] = ()
     reading: ReadOptions = field(default_factory=ReadOptions)
     format: DocumentFormat | None = None

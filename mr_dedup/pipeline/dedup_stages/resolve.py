@@ -65,6 +65,7 @@ def resolve(folder: Path, options: DedupOptions, run_job: RunJob) -> Completed:
             clustered=str(folder / CLUSTERED),
             labels=str(folder / LABELS),
             keep=tuple(options.keep),
+            retention=options.retention,
             verify=options.verify,
             shingles=options.compared_by,
             reduce_keys=keys,

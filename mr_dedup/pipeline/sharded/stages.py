@@ -296,6 +296,7 @@ def resolve(plan: Plan, rows: Left, attached: Left) -> tuple[Left, Mapping[str, 
     job = ResolveShardsJob(
         **options.of_features,
         keep=tuple(options.keep),
+        retention=options.retention,
         verify=options.verify,
         shingles=options.compared_by,
         reduce_keys=min(_MAX_REDUCE_KEYS, 1 + size_bytes // _GROUP_BYTES),
