@@ -36,6 +36,7 @@ METHODS = [
     ["simhash:k=3"],
     ["super-shingles"],
     ["segments"],
+    ["winnowing:window=3"],
     ["text-profile"],
     ["keywords"],
     ["abstract"],

@@ -65,7 +65,7 @@ class DedupOptions(ReadingOptions, FeatureOptions, EngineOptions, total=False):
     keep_per_cluster: int
     sample: str
     sample_seed: int
-    verify: float | Literal["off"]
+    verify: float | str
     shingles: str
     against: Names
     follow: bool

@@ -54,6 +54,7 @@ from mr_dedup.cli.method_arguments import (
     DEFAULT_VERIFY,
     SIMHASH_FEATURES,
     chosen_methods,
+    criterion_of,
     verify_argument,
 )
 from mr_dedup.cli.on_cluster import settings_for, temporary_uri
@@ -87,9 +88,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("-o", "--out", type=result_name, required=True, metavar="OUT", help="the directory to make")
     add("--method", action="append", metavar="NAME[:PARAMETER=VALUE,…]",
         help="how candidates are found, before their texts are compared: minhash, simhash, "
-        "super-shingles, segments, text-profile, keywords, abstract or exact, with parameters as "
-        "in minhash:bands=16,rows=5 or simhash:k=7; several methods may be given "
-        "(default minhash)")  # fmt: skip
+        "super-shingles, segments, winnowing, text-profile, keywords, abstract or exact, with "
+        "parameters as in minhash:bands=16,rows=5 or simhash:k=7; several methods may be given "
+        "(default minhash, with --verify contained winnowing)")  # fmt: skip
     add("-k", type=int, metavar="K",
         help="of simhash: the largest Hamming distance (default 10)")  # fmt: skip
     add("--keyword-idf", type=input_name, metavar="FILE",
@@ -109,8 +110,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="choose another sample: a number from 0 to 2^64 - 1 (default 0)")  # fmt: skip
     add("--verify", type=verify_argument, default=DEFAULT_VERIFY, metavar="J",
         help="drop a document only if the shingles of its text have at least this Jaccard "
-        "similarity to a kept one's; minhash has the bands that find such pairs, from 0.5 up; off: "
-        "texts are not compared, and one document of each cluster is kept, of clusters of over "
+        "similarity to a kept one's; minhash has the bands that find such pairs, from 0.5 up; "
+        "contained:C: drop it only if at least this share of its shingles are in a kept one's, "
+        "which has as many or more, as in contained:0.9; off: texts are not compared, and one "
+        "document of each cluster is kept, of clusters of over "
         "64 MB one of each part (default 0.8)")  # fmt: skip
     add("--shingles", default=AUTO_SHINGLES, metavar="words:N|characters:N|auto",
         help="what texts are compared by (default auto: words:3, or words:5 for texts of Chinese, "
@@ -172,7 +175,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Run the command; return its exit code."""
     started = time.perf_counter()
 
-    chosen = chosen_methods(arguments, arguments.verify)
+    chosen = chosen_methods(arguments, criterion_of(arguments.verify))
     settings = settings_for(arguments)
     if arguments.price is not None and not (arguments.dry_run and is_sharded(arguments.runner)):
         raise MrDedupError("--price: needs --dry-run, and -r spark or -r hadoop")

@@ -22,12 +22,14 @@ from mr_dedup.cli.document_arguments import (
     read_options,
 )
 from mr_dedup.cli.document_inputs import DocumentInputs, refuse_hdfs, remote_identities
+from mr_dedup.cli.method_arguments import criterion_of
 from mr_dedup.cli.streams import print_message
 from mr_dedup.errors import MrDedupError, usage_errors
 from mr_dedup.storage.listing import file_info
 from mr_dedup.storage.uris import is_uri, joined, without_secrets
 
 if TYPE_CHECKING:
+    from mr_dedup.clusters.criterion import Criterion
     from mr_dedup.clusters.retention import Retention
     from mr_dedup.pipeline.dedup_stages.contract import DedupOptions
     from mr_dedup.pipeline.result_folder import ResultFolder
@@ -39,7 +41,7 @@ def search_options(
     arguments: argparse.Namespace,
     k: int | None,
     methods: Sequence[SignatureMethod],
-    verify: float | None,
+    verify: Criterion | None,
     shingles: str,
 ) -> DedupOptions:
     """Return how similar documents are found; raises MrDedupError for invalid options."""
@@ -83,7 +85,8 @@ def dedup_options(
     read_options(arguments, policy.fields, keep_records=True)
     read_options(arguments, arguments.share_by)
     read_options(arguments, [] if arguments.seen is None else [arguments.seen])
-    options = search_options(arguments, k, methods, arguments.verify, arguments.shingles)
+    verify = criterion_of(arguments.verify)
+    options = search_options(arguments, k, methods, verify, arguments.shingles)
     retention = _retention(arguments)
     against = _earlier_results(arguments, options.made_from, methods)
     return dataclasses.replace(
@@ -229,7 +232,7 @@ def run_identity(
         ],
         "standard_input": work.stdin,
         # before methods, whose parameters follow from it
-        "verify": options.verify,
+        "verify": None if options.verify is None else options.verify.as_json,
         "shingles": options.shingles,
         "methods": options.method_names,
         "keep": list(options.keep),

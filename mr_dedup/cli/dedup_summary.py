@@ -96,7 +96,7 @@ def _write_summary(
         "files_read": work.files,
         "skipped_files": work.skipped,
         "shingles": options.shingles,
-        "verify": options.verify,
+        "verify": None if options.verify is None else options.verify.as_json,
     }
     with whole_file(result / SUMMARY, overwrite=True) as file:
         file.write(json.dumps(run | msgspec.to_builtins(later), indent=1).encode() + b"\n")

@@ -19,8 +19,9 @@ from mr_dedup.cli.method_arguments import (
     AUTO_SHINGLES,
     DEFAULT_VERIFY,
     chosen_methods,
+    criterion_of,
     recall_lines,
-    verify_argument,
+    similarity_or_off,
 )
 from mr_dedup.cli.on_cluster import settings_for
 from mr_dedup.cli.rejects import (
@@ -85,7 +86,7 @@ def add_document_pair_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _verify(text: str) -> tuple[float | None]:
     """Return the minimum similarity in a tuple, as off must differ from a missing option."""
-    return (verify_argument(text),)
+    return (similarity_or_off(text),)
 
 
 def refuse_document_arguments(arguments: argparse.Namespace) -> None:
@@ -109,9 +110,10 @@ def find_document_pairs(arguments: argparse.Namespace) -> int:
     settings = settings_for(arguments)
     if arguments.out:
         refuse_existing(arguments.out, arguments.overwrite)
-    k, methods = chosen_methods(arguments, arguments.similarity[0])
+    criterion = criterion_of(arguments.similarity[0])
+    k, methods = chosen_methods(arguments, criterion)
     shingles = arguments.shingles or AUTO_SHINGLES
-    options = search_options(arguments, k, methods, arguments.similarity[0], shingles)
+    options = search_options(arguments, k, methods, criterion, shingles)
     with (
         streaming.staging_folder() as staging,
         rejects_output(rejects_of(arguments), arguments.overwrite) as rejects,

@@ -8,10 +8,14 @@ from typing import TYPE_CHECKING
 from mr_dedup.errors import MrDedupError, usage_errors
 
 if TYPE_CHECKING:
+    from mr_dedup.clusters.criterion import Criterion
     from mr_dedup.pipeline.dedup_stages.contract import DedupOptions
     from mr_dedup.signatures.protocol import SignatureMethod
 
 DEFAULT_METHOD, DEFAULT_K, DEFAULT_VERIFY = "minhash", 10, 0.8
+
+CONTAINED, CONTAINED_METHOD = "contained", "winnowing"
+"""What ``--verify`` begins with for documents that are in others, and their default method."""
 
 SIMHASH_FEATURES, SIMHASH_WEIGHTS = "words:2", "log-tf"
 
@@ -21,38 +25,65 @@ OTHER_FEATURES, OTHER_WEIGHTS = "auto", "tf"
 AUTO_SHINGLES = "auto"
 
 
-def verify_argument(text: str) -> float | None:
+def similarity_or_off(text: str) -> float | None:
     """Return the minimum similarity of an argument, None for off."""
     if text == "off":
         return None
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not 0 < value <= 1:
+    value = _share(text)
+    if value is None:
         raise argparse.ArgumentTypeError(
             f"{text!r} is not a similarity above 0 and up to 1, or off"
         )
     return value
 
 
+def verify_argument(text: str) -> float | str | None:
+    """Return the same, or ``contained:SHARE`` as it is."""
+    title, colon, share = text.partition(":")
+    if not colon or title != CONTAINED:
+        return similarity_or_off(text)
+    value = _share(share)
+    if value is None:
+        raise argparse.ArgumentTypeError(
+            f"{text!r}: {share!r} is not a share above 0 and up to 1, as in {CONTAINED}:0.9"
+        )
+    return f"{CONTAINED}:{value}"
+
+
+def _share(text: str) -> float | None:
+    """Return the number above 0 and up to 1 that a text states, None for another text."""
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return value if 0 < value <= 1 else None
+
+
+def criterion_of(verify: float | str | None) -> Criterion | None:
+    """Return when a document duplicates a kept one, from an argument."""
+    from mr_dedup.clusters.criterion import Criterion
+
+    return None if verify is None else Criterion.parse(str(verify))
+
+
 def chosen_methods(
-    arguments: argparse.Namespace, similarity: float | None
+    arguments: argparse.Namespace, criterion: Criterion | None
 ) -> tuple[int | None, list[SignatureMethod]]:
     """Return k of simhash, None without it, and the methods by keys; MrDedupError for others.
 
-    Pairs of ``similarity`` are to be found, of 0.8 if it is None.
+    Pairs that meet ``criterion`` are to be found, those of similarity 0.8 if it is None.
     """
     from mr_dedup.jobs.frequencies import read_frequencies
     from mr_dedup.signatures.methods import SIMHASH, is_simhash, parse_methods, simhash_distance
 
-    names = arguments.method or [DEFAULT_METHOD]
+    is_containment = criterion is not None and criterion.is_containment
+    names = arguments.method or [CONTAINED_METHOD if is_containment else DEFAULT_METHOD]
     with usage_errors("--method"):
         distances = [simhash_distance(name) for name in names if is_simhash(name)]
         by_keys = [name for name in names if not is_simhash(name)]
         methods = parse_methods(
             by_keys, read_frequencies(arguments.keyword_idf), arguments.normalize,
-            similarity or DEFAULT_VERIFY, arguments.shingles,
+            DEFAULT_VERIFY if criterion is None else criterion.threshold, arguments.shingles,
         )  # fmt: skip
     by_simhash = (
         (SIMHASH_FEATURES, SIMHASH_WEIGHTS) if distances else (OTHER_FEATURES, OTHER_WEIGHTS)
@@ -71,9 +102,11 @@ def recall_lines(options: DedupOptions) -> list[str]:
     """Return lines for the user on the expected recalls, with a warning where they are low."""
     from mr_dedup.signatures.bands import MIN_SIMILARITY, RECALL, choose_bands
 
-    similarity = options.verify
-    if similarity is None:
+    if options.verify is None:
         return []
+    similarity = options.verify.threshold
+    if options.verify.is_containment:
+        return _containment_lines(options)
     recalls = options.expected_recalls
     # what MinHash finds would be known, were it of the shingles that texts are compared by
     lines = [
@@ -100,3 +133,14 @@ def recall_lines(options: DedupOptions) -> list[str]:
             )
         )
     return lines
+
+
+def _containment_lines(options: DedupOptions) -> list[str]:
+    """Return a warning if no method finds what is contained in much longer documents."""
+    if any(method.name.startswith(f"{CONTAINED_METHOD}:") for method in options.methods):
+        return []
+    names = "; ".join(options.method_names)
+    return [
+        f"warning: {names} may miss documents that are contained in much longer ones; "
+        f"--method {CONTAINED_METHOD} finds these"
+    ]

@@ -13,12 +13,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from mr_dedup.clusters import decision_kernels as kernels
+from mr_dedup.clusters.criterion import SIMILAR, Criterion
 from mr_dedup.clusters.documents import ClusteredDocuments
+from mr_dedup.features.shingle_set_kernels import Criterion as SetCriterion
 from mr_dedup.features.shingle_sets import ShingleSets
 from mr_dedup.kernels.distances import GROUP
-
-THRESHOLD = 0.8
-"""The similarity from which on two documents are near-duplicates, by default."""
 
 _FEW = 32
 """Kept texts of a cluster up to which each text is compared with all of them."""
@@ -64,6 +63,7 @@ class Reason(IntEnum):
         SAME_CLUSTER: Dropped: texts are not compared, and a document of its cluster is kept.
         AMONG_FIRST: Kept: it would be dropped, but is among the first of its group of duplicates.
         SAMPLED: Kept: it would be dropped, but is in the sample of its group of duplicates.
+        CONTAINED: Dropped: its text is contained in that of a kept document.
     """
 
     UNCLUSTERED = 0
@@ -74,6 +74,7 @@ class Reason(IntEnum):
     SAME_CLUSTER = 5
     AMONG_FIRST = 6
     SAMPLED = 7
+    CONTAINED = 8
 
     @property
     def key(self) -> str:
@@ -84,6 +85,11 @@ class Reason(IntEnum):
     def is_kept(self) -> bool:
         """Whether documents are kept for it."""
         return self in _KEPT
+
+    @property
+    def is_compared(self) -> bool:
+        """Whether documents are dropped for it by comparing texts that are not equal."""
+        return self in (Reason.NEAR_DUPLICATE, Reason.CONTAINED)
 
     @property
     def phrase(self) -> str:
@@ -110,6 +116,7 @@ _PHRASES = {
     Reason.SAME_CLUSTER: "same cluster",
     Reason.AMONG_FIRST: "among the first of its group of duplicates",
     Reason.SAMPLED: "in the sample of its group of duplicates",
+    Reason.CONTAINED: "contained in a kept document",
 }
 
 
@@ -169,7 +176,7 @@ def resolve(
     documents: ClusteredDocuments,
     order: NDArray[np.int64],
     sets: ShingleSets | None = None,
-    threshold: float | None = THRESHOLD,
+    criterion: Criterion | None = SIMILAR,
     fixed: NDArray[np.bool_] | None = None,
     limits: Limits = Limits(),
 ) -> Decisions:
@@ -177,12 +184,15 @@ def resolve(
 
     ``order`` int64[n] are the positions of the documents, the best first, as KeepPolicy.rank gives
     them. In this order the first document of a cluster is kept. Each next one is dropped if its
-    Jaccard similarity to the most similar document kept so far (of several, the first) is at least
-    ``threshold``, and kept otherwise. ``sets`` are the shingles of the texts, one set for each
+    similarity to the most similar document kept so far (of several, the first) is at least that of
+    ``criterion``, and kept otherwise. ``sets`` are the shingles of the texts, one set for each
     number in documents.texts. Documents of one text are decided on together, at the position of the
     first of them: a million copies cost a sort.
 
-    With ``threshold`` None texts are not compared, and all but the first are dropped for it.
+    If documents must be contained in kept ones, those with more shingles come before those with
+    fewer, whatever the order, and sets must be whole.
+
+    With ``criterion`` None texts are not compared, and all but the first are dropped for it.
 
     Those that are ``fixed`` bool[n] are kept, however similar they are, and precede all others,
     whatever the order.
@@ -192,8 +202,8 @@ def resolve(
     at worst 0.5 to 1 nanoseconds a kept text. Memory, beside documents and sets: 140 bytes a
     document; for one large cluster at a time 65 bytes a kept text and more for long texts, and up
     to ``limits``.
-    Raises ValueError for a threshold that is not above 0 and at most 1, an ``order`` that is no
-    permutation, a ``fixed`` of another length or type, and texts without sets.
+    Raises ValueError for an ``order`` that is no permutation, a ``fixed`` of another length or
+    type, and texts without sets, or with sets that were cut.
     """
     n = len(documents)
     if order.shape != (n,) or not np.array_equal(np.sort(order), np.arange(n)):
@@ -201,20 +211,22 @@ def resolve(
     fixed = np.zeros(n, bool) if fixed is None else fixed
     if fixed.dtype != bool or fixed.shape != (n,):
         raise ValueError(f"fixed: expected bool[{n}], got {fixed.dtype}{list(fixed.shape)}")
-    order = order[np.argsort(~fixed[order], kind="stable")]
     used = documents.has_fingerprint
-    if threshold is not None:
-        texts, checked = _checked(documents, sets, threshold)
+    if criterion is not None:
+        texts, checked = _checked(documents, sets, criterion)
         used = used & (checked.sizes[texts] > 0)
+        if criterion.is_containment:
+            order = order[np.argsort(-checked.sizes[texts[order]], kind="stable")]
+    order = order[np.argsort(~fixed[order], kind="stable")]
     members = order[used[order]]
     members = members[np.argsort(documents.clusters[members], kind="stable")]
     starts, clusters = _runs(documents.clusters[members])
     kept_rows, similarities = np.arange(n), np.full(n, np.nan)
-    if threshold is None:
+    if criterion is None:
         kept_rows[members] = members[starts[clusters]]
     else:
         found, values = _verified(
-            clusters, texts[members], fixed[members], checked, float(threshold), limits
+            clusters, texts[members], fixed[members], checked, criterion.for_kernels, limits
         )
         kept_rows[members], similarities[members] = members[found], values
     kept_rows[fixed], similarities[fixed] = np.flatnonzero(fixed), np.nan
@@ -223,7 +235,7 @@ def resolve(
     reasons[members[starts]] = Reason.FIRST_OF_CLUSTER
     reasons[members[starts[np.bincount(clusters) == 1]]] = Reason.UNCLUSTERED
     dropped = kept_rows != np.arange(n)
-    reasons[dropped] = Reason.SAME_CLUSTER if threshold is None else Reason.NEAR_DUPLICATE
+    reasons[dropped] = _reason_of(criterion)
     if documents.texts is not None:
         same = dropped & (documents.texts == documents.texts[kept_rows])
         reasons[same], similarities[same] = Reason.EXACT_DUPLICATE, 1.0
@@ -231,15 +243,22 @@ def resolve(
     return Decisions(kept_rows, distances, similarities, reasons)
 
 
+def _reason_of(criterion: Criterion | None) -> Reason:
+    """Return why a document is dropped whose text is not that of the kept one."""
+    if criterion is None:
+        return Reason.SAME_CLUSTER
+    return Reason.CONTAINED if criterion.is_containment else Reason.NEAR_DUPLICATE
+
+
 def _checked(
-    documents: ClusteredDocuments, sets: ShingleSets | None, threshold: float
+    documents: ClusteredDocuments, sets: ShingleSets | None, criterion: Criterion
 ) -> tuple[NDArray[np.int64], ShingleSets]:
     """Return the number of each document's text, and the sets; ValueError if they do not fit."""
-    if not 0 < threshold <= 1:
-        raise ValueError(f"threshold must be above 0 and at most 1, not {threshold}")
     texts = documents.texts
     if texts is None or sets is None:
-        raise ValueError(f"threshold {threshold}: requires documents.texts and sets")
+        raise ValueError(f"criterion {criterion}: requires documents.texts and sets")
+    if criterion.is_containment and (sets.sizes > sets.max_hashes).any():
+        raise ValueError(f"sets: expected whole ones, got some cut at {sets.max_hashes}")
     if texts.size and not 0 <= texts.min() <= texts.max() < len(sets):
         raise ValueError(f"texts: expected numbers of {len(sets)} sets, got up to {texts.max()}")
     return texts, sets
@@ -258,7 +277,7 @@ def _verified(
     texts: NDArray[np.int64],
     fixed: NDArray[np.bool_],
     sets: ShingleSets,
-    threshold: float,
+    criterion: SetCriterion,
     limits: Limits,
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Return for each of m documents the position of its kept document, and the similarity or NaN.
@@ -270,7 +289,7 @@ def _verified(
     starts, runs = _runs(np.stack([clusters, texts], axis=1)[by_text])
     leaders = np.sort(by_text[starts])  # the first document of each text
     found, values = _decided(
-        clusters[leaders], texts[leaders], fixed[leaders], sets, threshold, limits
+        clusters[leaders], texts[leaders], fixed[leaders], sets, criterion, limits
     )
     leader = np.empty_like(texts)
     leader[by_text] = np.searchsorted(leaders, by_text[starts])[runs]
@@ -282,7 +301,7 @@ def _decided(
     texts: NDArray[np.int64],
     fixed: NDArray[np.bool_],
     sets: ShingleSets,
-    threshold: float,
+    criterion: SetCriterion,
     limits: Limits,
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Do the same for texts of which none repeats in its cluster."""
@@ -295,13 +314,13 @@ def _decided(
     large = np.diff(hashes) > _SLICE_HASHES
     for some in _slices(hashes):
         kernels.decide_few(
-            *sets.arrays, rows, starts[some.start : some.stop + 1], large[some], threshold,
+            *sets.arrays, rows, starts[some.start : some.stop + 1], large[some], criterion,
             np.empty(_FEW, np.uint64), stops[some], kept_rows, similarities,
         )  # fmt: skip
         sets.release()
     for cluster in np.flatnonzero(stops < starts[1:]):
         run = slice(int(starts[cluster]), int(starts[cluster + 1]))
-        _decide_large(sets, rows, run, threshold, kept_rows, similarities, limits)
+        _decide_large(sets, rows, run, criterion, kept_rows, similarities, limits)
     return kept_rows, np.where(similarities < 0, np.nan, similarities)
 
 
@@ -322,7 +341,7 @@ def _decide_large(
     sets: ShingleSets,
     rows: NDArray[np.uint64],
     run: slice,
-    threshold: float,
+    criterion: SetCriterion,
     kept_rows: NDArray[np.int64],
     similarities: NDArray[np.float64],
     limits: Limits,
@@ -340,7 +359,7 @@ def _decide_large(
     rarities = np.empty(counts.size, np.uint8)
     kernels.classify(counts, rarities)
     del counts
-    words = _parity_words(float(lengths.mean()), threshold, limits.parity_bytes // (8 * texts.size))
+    words = _parity_words(float(lengths.mean()), criterion, limits.parity_bytes // (8 * texts.size))
     scratch = kernels.Scratch(
         np.empty(kernels.RARITIES, np.uint64),
         np.empty(int(lengths.max()), np.uint64),
@@ -348,28 +367,35 @@ def _decide_large(
         np.zeros(texts.size, np.uint8),
         np.empty(texts.size + GROUP, np.uint32),
     )
-    described = kernels.Sets(offsets, sizes, hashes, rarities)
+    looked_up = np.zeros(rarities.size if criterion.is_containment else 1, np.uint8)
+    described = kernels.Sets(offsets, sizes, hashes, rarities, looked_up)
+    if criterion.is_containment:
+        for some in _slices(np.append(np.uint64(0), np.cumsum(lengths))):
+            kernels.mark_prefixes(described, texts[some], criterion, scratch)
+            sets.release()
     known = _kept_texts(texts.size, words)
-    index = _index(lengths, threshold, limits.index_entries)
+    index = _index(lengths, criterion, limits.index_entries)
     progress = kernels.Progress(*np.array([run.start, 0, 0, 0], np.uint64))
     while progress.begin < run.stop:
         # between calls an interrupt is handled
         reached = kernels.decide_many(
-            described, rows, np.uint64(run.stop), threshold, index, known, scratch, progress,
+            described, rows, np.uint64(run.stop), criterion, index, known, scratch, progress,
             np.uint64(limits.work), kept_rows, similarities,
         )  # fmt: skip
         progress = kernels.Progress(*map(np.uint64, reached))
         sets.release()
 
 
-def _parity_words(mean_size: float, threshold: float, room: int) -> int:
+def _parity_words(mean_size: float, criterion: SetCriterion, room: int) -> int:
     """Return the number of parity words that separates dissimilar sets: a power of 2 from 4 to 256.
 
     Of B bits half differ at most, and that must be clearly more than two sets may differ in
-    hashes that are similar enough: 2 (1 - threshold) / (1 + threshold) of a size. If there is
-    ``room`` for fewer, these, but never fewer than 4.
+    hashes that are similar enough: 2 (1 - threshold) / (1 + threshold) of a size; if one is in the
+    other, and both are as large, 2 (1 - threshold). If there is ``room`` for fewer, these, but
+    never fewer than 4.
     """
-    bits = 8 * mean_size * (1 - threshold) / (1 + threshold)
+    threshold, is_containment = criterion
+    bits = 8 * mean_size * (1 - threshold) / (1 if is_containment else 1 + threshold)
     wanted = 1 << min(max(math.ceil(math.log2(max(bits, 1) / 64)), 2), 8)
     return max(min(wanted, 1 << (max(room, 1).bit_length() - 1)), 4)
 
@@ -387,13 +413,16 @@ def _kept_texts(texts: int, words: int) -> kernels.KeptTexts:
     )
 
 
-def _index(lengths: NDArray[np.uint64], threshold: float, max_entries: int) -> kernels.PrefixIndex:
+def _index(
+    lengths: NDArray[np.uint64], criterion: SetCriterion, max_entries: int
+) -> kernels.PrefixIndex:
     """Return room to index the prefixes of sets of these lengths, up to ``max_entries``.
 
     Unused memory is not touched.
     """
-    # a prefix has 2 more than this share, at most
-    wanted = int(lengths.sum() * (1 - threshold)) + 2 * lengths.size
+    # a prefix has 2 more than this share, at most; of what contains a text all may be looked up
+    share = 1.0 if criterion.is_containment else 1 - criterion.threshold
+    wanted = int(lengths.sum() * share) + 2 * lengths.size
     entries = min(wanted, max_entries)
     slots = 1 << (entries - 1).bit_length()
     return kernels.PrefixIndex(*np.zeros((2, slots), np.uint32), *np.empty((3, entries), np.uint32))

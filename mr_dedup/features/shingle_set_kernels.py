@@ -8,6 +8,8 @@ smallest were kept. Nothing is validated or allocated here: shingle_sets.py does
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy import uint32, uint64
 from numpy.typing import NDArray
@@ -22,6 +24,19 @@ _SHORT_BUCKET = U(24)
 
 _STRIDE = U(4)
 """Steps of a merge between two checks of whether ``needed`` can still be reached."""
+
+
+class Criterion(NamedTuple):
+    """When a set duplicates another: by their Jaccard similarity, or by the share that is in it.
+
+    Attributes:
+        threshold: The smallest value of either.
+        is_containment: Whether it is the share of the set that is in the other, which must be as
+            large or larger. Then all sets are whole.
+    """
+
+    threshold: float
+    is_containment: bool
 
 
 @entry
@@ -207,6 +222,64 @@ def similarity(offsets, sizes, hashes, a, b, min_similarity):
     found = common(hashes, i, i_end, j, j_end, min_overlap(total, min_similarity))
     value = min(np.float64(found) / np.float64(total - found), at_most)
     return value if value >= min_similarity else -1.0
+
+
+@kernel
+def min_shared(size, threshold):
+    """Return the smallest o with o / ``size`` >= ``threshold``, as doubles divide.
+
+    A set of ``size`` hashes has at least this many in common with any set that contains
+    ``threshold`` of it, and with any of that Jaccard similarity, since their union has ``size``
+    hashes or more. That is true of cut sets too, as similarity compares them.
+    """
+    whole = np.float64(size)
+    shared = max(np.floor(whole * threshold) - 1.0, 0.0)
+    while shared / whole < threshold:
+        shared += 1.0
+    return uint64(shared)
+
+
+@kernel
+def containment(offsets, sizes, hashes, a, b, min_share):
+    """Return the share of set ``a`` that is in ``b``, or -1 if below ``min_share``.
+
+    Also -1 if ``b`` is smaller. Neither set is empty or cut.
+    """
+    size = sizes[a]
+    if sizes[b] < size:
+        return -1.0
+    needed = min_shared(size, min_share)
+    found = common(hashes, offsets[a], offsets[a + U1], offsets[b], offsets[b + U1], needed)
+    value = np.float64(found) / np.float64(size)
+    return value if value >= min_share else -1.0
+
+
+@kernel
+def score(criterion, offsets, sizes, hashes, a, b, required):
+    """Return the value of the criterion by which set ``a`` duplicates ``b``.
+
+    -1 below ``required``.
+    """
+    if criterion.is_containment:
+        return containment(offsets, sizes, hashes, a, b, required)
+    return similarity(offsets, sizes, hashes, a, b, required)
+
+
+@entry
+def contained(
+    offsets: NDArray[np.uint64],
+    sizes: NDArray[np.uint64],
+    hashes: NDArray[np.uint64],
+    first: NDArray[np.uint64],
+    second: NDArray[np.uint64],
+    out: NDArray[np.float64],
+) -> None:
+    """Write the share of set first[p] that is in second[p] to out[p]; 0 if that is smaller."""
+    for p in range(out.size):
+        found = -1.0
+        if sizes[first[p]] > U0:
+            found = containment(offsets, sizes, hashes, first[p], second[p], 0.0)
+        out[p] = max(found, 0.0)
 
 
 @entry

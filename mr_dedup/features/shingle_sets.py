@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,6 +18,12 @@ from mr_dedup.features.text_batch import TextBatch
 MAX_SHINGLES = 1 << 14
 """Maximum number of hashes stored of a text, 128 KB. Of a longer text the smallest hashes are
 stored."""
+
+UNLIMITED = 1 << 62
+"""The ``max_hashes`` of sets that are never cut."""
+
+_Compare = Callable[..., None]
+"""The kernels ``jaccard`` and ``contained``."""
 
 
 @dataclass(frozen=True)
@@ -102,6 +108,21 @@ class ShingleSets:
         1.3 ns for each hash of either, 0.1 to 0.5 microseconds a pair of 100 to 300 words. Raises
         ValueError for rows that are not int64[m], or out of range.
         """
+        return self._compared(kernels.jaccard, first, second)
+
+    def contained(self, first: NDArray[np.int64], second: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return the share of set first[p] that is in second[p], float64[m].
+
+        0 of an empty set, and if the second set is smaller. Costs as much as ``jaccard``. Raises
+        ValueError as that, and if a set was cut.
+        """
+        if (self.sizes > self.max_hashes).any():
+            raise ValueError(f"sets: expected whole ones, got some cut at {self.max_hashes}")
+        return self._compared(kernels.contained, first, second)
+
+    def _compared(
+        self, kernel: _Compare, first: NDArray[np.int64], second: NDArray[np.int64]
+    ) -> NDArray[np.float64]:
         for name, rows in (("first", first), ("second", second)):
             if rows.dtype != np.int64 or rows.shape != first.shape or rows.ndim != 1:
                 raise ValueError(f"{name}: expected int64[m], got {rows.dtype}{list(rows.shape)}")
@@ -109,7 +130,7 @@ class ShingleSets:
                 raise ValueError(f"{name}: expected rows from 0 to {len(self) - 1}")
         out = np.empty(first.size, np.float64)
         left, right = (np.ascontiguousarray(each).view(np.uint64) for each in (first, second))
-        kernels.jaccard(*self.arrays, left, right, out)
+        kernel(*self.arrays, left, right, out)
         return out
 
     @property

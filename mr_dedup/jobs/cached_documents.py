@@ -75,7 +75,7 @@ def columns_of_sets(sets: ShingleSets) -> dict[str, pa.Array]:
     return dict(zip(SETS, (lists, pa.array(sets.sizes)), strict=True))
 
 
-def sets_in(table: pa.Table) -> ShingleSets:
-    """Return the sets of the columns SETS, cut at MAX_SHINGLES."""
+def sets_in(table: pa.Table, max_hashes: int = MAX_SHINGLES) -> ShingleSets:
+    """Return the sets of the columns SETS, which were cut at ``max_hashes``."""
     lists, sizes = (one_array(table[name]) for name in SETS)
-    return ShingleSets.of_sizes(sizes.to_numpy(), lists.flatten().to_numpy(), MAX_SHINGLES)
+    return ShingleSets.of_sizes(sizes.to_numpy(), lists.flatten().to_numpy(), max_hashes)

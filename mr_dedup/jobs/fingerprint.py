@@ -14,6 +14,7 @@ import pyarrow as pa
 from mr_dedup.clusters.duplicate_counts import unreadable
 from mr_dedup.clusters.keep_policy import FieldError, MissingFieldError
 from mr_dedup.features.options import FeatureOptions
+from mr_dedup.features.shingle_sets import MAX_SHINGLES
 from mr_dedup.fingerprints.simhash import Fingerprints, simhash
 from mr_dedup.formats.documents.batch import DocumentBatch
 from mr_dedup.formats.documents.options import ReadOptions
@@ -61,6 +62,7 @@ class FingerprintJob(DocumentJob, frozen=True, kw_only=True):
         keyword_idf: The file of document frequencies by which keywords are weighted.
         cached_sets: Where a process runs several jobs: the shingles by which the next one compares
             texts, whose sets are cached.
+        cached_hashes: The size at which these sets are cut.
         keep_fields: The fields by which a later job chooses what is kept, which are cached as
             well; documents without them are counted.
         seen: One of ``fields`` whose values are times or numbers; others are counted.
@@ -75,6 +77,7 @@ class FingerprintJob(DocumentJob, frozen=True, kw_only=True):
     methods: tuple[str, ...] = ()
     keyword_idf: str | None = None
     cached_sets: FeatureOptions | None = None
+    cached_hashes: int = MAX_SHINGLES
     keep_fields: tuple[str, ...] = ()
     seen: str | None = None
     new_fields: tuple[str, ...] = ()
@@ -138,7 +141,7 @@ class FingerprintJob(DocumentJob, frozen=True, kw_only=True):
         methods = self.signature_methods()
         sets = self.cached_sets if cache is not None else None
         if methods or sets is not None:
-            return signing(self.features, frequencies, methods, sets)
+            return signing(self.features, frequencies, methods, sets, self.cached_hashes)
         return lambda texts: (simhash(texts, self.features, frequencies), {}, None)
 
 

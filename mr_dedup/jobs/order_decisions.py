@@ -112,7 +112,8 @@ def is_size(table: pa.Table) -> bool:
 
 def smallest_hashes(table: pa.Table) -> pa.Table:
     """Return up to _SAMPLES near-duplicates, or if there are none, other dropped documents."""
-    near = table.filter(pc.field("reason") == int(Reason.NEAR_DUPLICATE))
+    compared = [int(reason) for reason in Reason if reason.is_compared]
+    near = table.filter(pc.field("reason").isin(compared))
     table = near if len(near) else table
     keys = [("order", "ascending"), ("id", "ascending"), ("kept_id", "ascending")]
     return table.take(pc.sort_indices(table, sort_keys=keys)[:_SAMPLES])

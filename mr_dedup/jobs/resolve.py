@@ -20,13 +20,14 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from mr_dedup.clusters.criterion import SIMILAR, Criterion
 from mr_dedup.clusters.decisions import Decisions, resolve
 from mr_dedup.clusters.documents import ClusteredDocuments
 from mr_dedup.clusters.keep_policy import KeepPolicy
 from mr_dedup.clusters.retention import Retention, retain
 from mr_dedup.errors import MrDedupError
 from mr_dedup.features.options import FeatureOptions
-from mr_dedup.features.shingle_sets import ShingleSets, shingle_sets
+from mr_dedup.features.shingle_sets import MAX_SHINGLES, ShingleSets, shingle_sets
 from mr_dedup.features.stored_shingle_sets import StoredSets
 from mr_dedup.features.text_hashes import number_texts, text_hashes
 from mr_dedup.fingerprints.simhash import simhash
@@ -98,8 +99,7 @@ class ResolveJob(DocumentJob, frozen=True, kw_only=True):
         labels: The file of the clusters' fingerprints, for earlier documents.
         keep: Policies that choose the documents to keep; the next ones decide between equals.
         retention: How many documents of a group of duplicates are kept.
-        verify: The smallest similarity to a kept document, in (0, 1]; None if texts are not
-            compared.
+        verify: When a document duplicates a kept one; None if texts are not compared.
         shingles: What texts are compared by.
         features: What fingerprints of earlier documents are made of, and ``idf`` their weights.
         reduce_keys: Groups of clusters that are resolved together.
@@ -114,7 +114,7 @@ class ResolveJob(DocumentJob, frozen=True, kw_only=True):
     labels: str | None = None
     keep: tuple[str, ...] = ("first",)
     retention: Retention = Retention()
-    verify: float | None = 0.8
+    verify: Criterion | None = SIMILAR
     shingles: FeatureOptions = FeatureOptions(unit="auto", weighting="binary")
     features: FeatureOptions = FeatureOptions()
     idf: str | None = None
@@ -125,8 +125,6 @@ class ResolveJob(DocumentJob, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         """Check the options."""
         KeepPolicy.parse(self.keep)
-        if self.verify is not None and not 0 < self.verify <= 1:
-            raise ValueError(f"verify must be above 0 and at most 1, or None, not {self.verify}")
         if self.earlier_from is not None and not self.labels:
             raise ValueError("earlier_from: needs labels")
         if self.reduce_keys < 1:
@@ -282,8 +280,14 @@ class ResolveJob(DocumentJob, frozen=True, kw_only=True):
         columns = self._described(one_array(others["id"]), others, clustered)
         for name in HASHES:
             columns[name] = one_array(others[name]).take(pa.array(rows))
-        sets = ShingleSets.gathered(list(map(sets_in, cached)), which, rows - starts[which])
+        found = [sets_in(table, self.max_hashes) for table in cached]
+        sets = ShingleSets.gathered(found, which, rows - starts[which])
         return pa.table(columns | columns_of_sets(sets))
+
+    @property
+    def max_hashes(self) -> int:
+        """The size at which sets of shingles are cut."""
+        return MAX_SHINGLES if self.verify is None else self.verify.max_hashes
 
     def reduces(self) -> Sequence[Reduce]:
         """Return the one step."""
@@ -319,14 +323,14 @@ class ResolveJob(DocumentJob, frozen=True, kw_only=True):
         Row i of all tables has set i, which is empty where the text came with another document.
         """
         if "shingles" in table.column_names:
-            stored.append(sets_in(table))
+            stored.append(sets_in(table, self.max_hashes))
             has_text = pa.array(np.ones(len(table), bool))
             table = table.drop_columns(SETS)
             return table.append_column("has_text", has_text)
         if "text" not in table.column_names:
             return table
         for texts in table["text"].chunks:
-            stored.append(shingle_sets(texts, self.shingles))
+            stored.append(shingle_sets(texts, self.shingles, self.max_hashes))
         has_text = table["text"].is_valid()
         return table.drop_columns(["text"]).append_column("has_text", has_text)
 

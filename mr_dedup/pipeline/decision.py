@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from mr_dedup.clusters.criterion import SIMILAR, Criterion, Measure
 from mr_dedup.clusters.decisions import Reason
 from mr_dedup.errors import MrDedupError
 from mr_dedup.features.options import FeatureOptions
@@ -43,10 +44,11 @@ class Decision:
         file: The file that it was read from.
         position: Its offset there in bytes, or its row.
         reason: ``unclustered``, ``first_of_cluster``, ``dissimilar``, ``near_duplicate``,
-            ``exact_duplicate``, ``same_cluster``, ``among_first`` or ``sampled``; docs/formats.md
-            explains them.
+            ``exact_duplicate``, ``same_cluster``, ``among_first``, ``sampled`` or ``contained``;
+            docs/formats.md explains them.
         kept_id: The kept document that it duplicates; its own if it is kept.
-        similarity: Of the two texts, None if they were not compared.
+        similarity: Of the two texts, None if they were not compared; of a contained one the share
+            of its shingles that the kept one has.
         cluster_documents: The documents of its cluster; 1 if it has none.
         kept_file: The file of the kept document that it duplicates.
         kept_position: Its offset there in bytes, or its row.
@@ -55,6 +57,8 @@ class Decision:
             kept, among the first hundred; None if there is none, or texts cannot be read.
         highest_similarity: Its similarity.
         min_similarity: The similarity from which on documents are duplicates; None if unknown.
+        measure: Of a dissimilar document, what these similarities are: ``similarity``, or
+            ``contained``, the share of its shingles that another has.
     """
 
     id: str | None
@@ -70,6 +74,7 @@ class Decision:
     most_similar_id: str | None = None
     highest_similarity: float | None = None
     min_similarity: float | None = None
+    measure: Measure = "similarity"
 
     @property
     def is_kept(self) -> bool:
@@ -78,18 +83,21 @@ class Decision:
 
     def __str__(self) -> str:
         similarity = "" if self.similarity is None else f" (similarity {self.similarity:.2f})"
+        share = "" if self.similarity is None else f" (share {self.similarity:.2f})"
         kept = _name(self.kept_id, self.kept_file, self.kept_position)
         if self.earlier_result is not None:
             kept += f", which {self.earlier_result} kept"
+        enough = "contained in" if self.measure == "contained" else "similar enough to"
         said = {
             "unclustered": "kept, no other document is a candidate",
             "first_of_cluster": "kept, the first document of its cluster",
-            "dissimilar": "kept, not similar enough to a kept document of its cluster",
+            "dissimilar": f"kept, not {enough} a kept document of its cluster",
             "near_duplicate": f"dropped, a near-duplicate of {kept}{similarity}",
             "exact_duplicate": f"dropped, an exact duplicate of {kept}",
             "same_cluster": f"dropped, in one cluster with {kept}",
             "among_first": "kept, among the first of its group of duplicates",
             "sampled": "kept, in the sample of its group of duplicates",
+            "contained": f"dropped, contained in {kept}{share}",
         }[self.reason]
         count = self.cluster_documents
         cluster = f"; {count:,} documents in its cluster" if count > 1 else ""
@@ -102,6 +110,8 @@ class Decision:
         # 0.7999 is not to be shown as 0.80, below 0.8
         shown = f"{np.floor(self.highest_similarity * 100) / 100:.2f}"
         below = "" if self.min_similarity is None else f", below {self.min_similarity:g}"
+        if self.measure == "contained":
+            return f"; largest share in kept document {self.most_similar_id} ({shown}{below})"
         return f"; most similar kept document: {self.most_similar_id} (similarity {shown}{below})"
 
 
@@ -158,13 +168,26 @@ def _decision(files: ResultFiles, row: dict[str, Any]) -> Decision:
     )  # fmt: skip
     if row["reason"] != Reason.DISSIMILAR.key:
         return decision
+    criterion = _criterion_of(files)
+    decision = replace(decision, measure=criterion.measure)
     # kept documents may have been moved or changed since: the decision is known without them
     with contextlib.suppress(MrDedupError, OSError):
-        return _with_most_similar(files, decision, row["cluster"])
+        return _with_most_similar(files, decision, row["cluster"], criterion)
     return decision
 
 
-def _with_most_similar(files: ResultFiles, decision: Decision, cluster: int) -> Decision:
+def _criterion_of(files: ResultFiles) -> Criterion:
+    """Return by what the texts of a result were compared."""
+    verify = json.loads(files.content(SUMMARY)).get("verify")
+    try:
+        return SIMILAR if verify is None else Criterion.parse(str(verify))
+    except ValueError as error:
+        raise MrDedupError(f"{files.name_of(SUMMARY)}: verify: {error}") from error
+
+
+def _with_most_similar(
+    files: ResultFiles, decision: Decision, cluster: int, criterion: Criterion
+) -> Decision:
     """Return the decision on a dissimilar document with the most similar kept one."""
     own, others = _kept_of_cluster(files, decision, cluster)
     if own is None or not others:
@@ -181,15 +204,16 @@ def _with_most_similar(files: ResultFiles, decision: Decision, cluster: int) -> 
     if own not in texts or not numbers:
         return decision
     compared = [texts[own], *(texts[number] for number in numbers)]
-    sets = shingle_sets(pa.array(compared, pa.large_string()), options)
+    sets = shingle_sets(pa.array(compared, pa.large_string()), options, criterion.max_hashes)
     rows = np.arange(1, len(compared))
-    found = sets.jaccard(np.zeros_like(rows), rows)
+    compare = sets.contained if criterion.is_containment else sets.jaccard
+    found = compare(np.zeros_like(rows), rows)
     best = int(found.argmax())
     return replace(
         decision,
         most_similar_id=others[numbers[best]],
         highest_similarity=float(found[best]),
-        min_similarity=known.get("verify"),
+        min_similarity=criterion.threshold,
     )
 
 

@@ -105,7 +105,8 @@ class RunDecisions:
 
     def samples(self) -> list[tuple[int, int]]:
         """Return pairs of a dropped and its kept document, from low similarity to high."""
-        dropped = np.flatnonzero(self.reasons == Reason.NEAR_DUPLICATE)
+        compared = [reason for reason in Reason if reason.is_compared]
+        dropped = np.flatnonzero(np.isin(self.reasons, compared))
         if not dropped.size:
             dropped = np.flatnonzero(~self.kept)
         ranked = dropped[np.argsort(self.similarities[dropped], kind="stable")]

@@ -109,7 +109,7 @@ def similar_pairs(folder: Path, options: DedupOptions, run_job: RunJob) -> Simil
             grouped=str(folder / GROUPED),
             methods=tuple(options.method_names),
             keyword_idf=options.keyword_idf,
-            verify=options.verify,
+            verify=None if options.verify is None else options.verify.threshold,
             shingles=options.compared_by,
         )
         with run_job(job, "pairs") as output:

@@ -81,7 +81,7 @@ class RunSummary(StageSummary):
     files_read: int
     skipped_files: int
     shingles: str
-    verify: float | None
+    verify: float | str | None
 
 
 class Reading(msgspec.Struct, frozen=True):

@@ -25,6 +25,8 @@ class Run(NamedTuple):
         keep: the policies that order the documents of a cluster.
         similarity: the minimum similarity of a dropped text and a kept one; None if texts were
             not compared.
+        is_containment: whether that is the share of the shingles of the dropped text that the kept
+            one has, not their Jaccard index.
         shingles: what texts are compared by.
         version: the version of mr_dedup.
         recalls: names of methods, and the probability that each finds a pair of ``similarity``.
@@ -39,6 +41,7 @@ class Run(NamedTuple):
     version: str
     recalls: Sequence[tuple[str, float]] = ()
     made: datetime | None = None
+    is_containment: bool = False
 
 
 def made_now() -> datetime:
@@ -54,15 +57,17 @@ def run_of(options: Sequence[tuple[str, str]], summary: StageSummary) -> Run:
     runs have equal reports.
     """
     said = dict(options)
+    measure, _, similarity = said.get("verify", "off").rpartition(":")
     return Run(
         documents=said.get("documents", ""),
         methods=said.get("methods", ""),
         keep=said.get("keep", ""),
-        similarity=None if said.get("verify", "off") == "off" else said["verify"],
+        similarity=None if similarity == "off" else similarity,
         shingles=said.get("shingles", ""),
         version=said.get("mr_dedup", ""),
         recalls=[(each["method"], each["recall"]) for each in summary["expected_recalls"]],
         made=made_now(),
+        is_containment=measure == "contained",
     )
 
 

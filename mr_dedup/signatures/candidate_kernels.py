@@ -14,7 +14,7 @@ from numpy import uint8, uint32, uint64
 from numpy.typing import NDArray
 
 from mr_dedup.kernels.bits import folded_product
-from mr_dedup.kernels.entry import entry
+from mr_dedup.kernels.entry import entry, kernel
 from mr_dedup.kernels.unsigned import FACTORS, U0, U1, U2, U32
 
 
@@ -134,16 +134,33 @@ def share_enough(
 ) -> None:
     """Write to out[p] whether texts first[p] and second[p] share ``min_keys`` keys.
 
-    Compares all keys with all: of some tens that is fast.
+    Ascending keys are merged. Of others all are compared with all: of some tens that is fast.
     """
     for p in range(first.size):
+        start, stop = uint64(offsets[first[p]]), uint64(offsets[first[p] + 1])
         begin, end = uint64(offsets[second[p]]), uint64(offsets[second[p] + 1])
         shared = U0
-        for one in range(uint64(offsets[first[p]]), uint64(offsets[first[p] + 1])):
-            key = keys[one]
-            for other in range(begin, end):
-                shared += uint64(keys[other] == key)
+        if ascend(keys, start, stop) and ascend(keys, begin, end):
+            while start < stop and begin < end:
+                x, y = keys[start], keys[begin]
+                shared += uint64(x == y)
+                start += uint64(x <= y)
+                begin += uint64(y <= x)
+        else:
+            for one in range(start, stop):
+                key = keys[one]
+                for other in range(begin, end):
+                    shared += uint64(keys[other] == key)
         out[p] = uint8(shared >= min_keys)
+
+
+@kernel
+def ascend(keys, begin, end):
+    """Return whether each of ``keys[begin:end]`` is larger than the one before."""
+    at = begin + U1
+    while at < end and keys[at] > keys[at - U1]:
+        at += U1
+    return at >= end
 
 
 @entry

@@ -200,6 +200,14 @@ def texts_of_keys(signatures: Signatures) -> Rows:
     return counts
 
 
+def without_common_keys(signatures: Signatures, max_texts: int) -> Signatures:
+    """Return signatures without the keys that more than ``max_texts`` texts have."""
+    _, numbers, counts = np.unique(signatures.keys, return_inverse=True, return_counts=True)
+    is_rare = counts[numbers] <= max_texts
+    before = np.append(0, np.cumsum(is_rare))
+    return Signatures(before[signatures.offsets], signatures.keys[is_rare], signatures.sketches)
+
+
 def matches(
     method: SignatureMethod,
     signatures: Signatures,

@@ -17,6 +17,7 @@ from mr_dedup.signatures.candidates import (
     match,
     matches,
     max_keys,
+    without_common_keys,
 )
 from mr_dedup.signatures.protocol import SignatureMethod, Signatures
 
@@ -64,6 +65,9 @@ def method_names(
 class StricterRules:
     """Find pairs by rules that are stricter than the methods: fewer bits, more shared keys.
 
+    Of methods with keys that many texts have these count less and less: 2,048 texts of a key at the
+    first step, half as many at each next one.
+
     Args:
         values: uint64[n], the fingerprints of the documents.
         k: The largest distance of candidates; None without simhash.
@@ -96,13 +100,19 @@ class StricterRules:
             right.append(pairs.right)
         rows = None
         for each in self._signed():
-            min_shared_keys = each.method.min_shared_keys + step
-            if max_keys(each.parts) < min_shared_keys:
+            min_shared_keys = each.method.min_shared_keys
+            max_texts = MAX_MEMBERS >> step if each.method.has_common_keys else None
+            if max_texts is None:
+                min_shared_keys += step
+            if max_keys(each.parts) < min_shared_keys or (max_texts is not None and max_texts < 2):
                 continue
             any_rule = True
             if rows is None:
                 rows = np.flatnonzero(np.isin(self._values, nodes))
-            some = MethodSignatures(each.method, [each.signatures.take(rows)])
+            signatures = each.signatures.take(rows)
+            if max_texts is not None:
+                signatures = without_common_keys(signatures, max_texts)
+            some = MethodSignatures(each.method, [signatures])
             for first, second in edges(some, min_shared_keys, self._threads):
                 left.append(self._values[rows[first]])
                 right.append(self._values[rows[second]])

@@ -22,6 +22,7 @@ METHODS: Mapping[str, tuple[str, str]] = {
     "segments": ("segments", "Segments"),
     "minhash": ("minhash", "MinHash"),
     "super-shingles": ("minhash", "SuperShingles"),
+    "winnowing": ("winnowing", "Winnowing"),
 }
 """The module and the class of each method, by name."""
 

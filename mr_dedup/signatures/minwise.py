@@ -174,6 +174,13 @@ def orders_of(permutations: int) -> kernels.Orders:
     )
 
 
+NO_ORDERS = kernels.Orders(
+    np.empty(0, np.uint32), np.empty(0, np.uint32), np.empty((4, 0), np.uint32),
+    np.empty(0, np.uint32),
+)  # fmt: skip
+"""No orders, for kernels that compute no min-wise hashes."""
+
+
 def _splitmix(number: int) -> int:
     value = number * _GOLDEN & _MASK
     value = (value ^ value >> 30) * 0xBF58476D1CE4E5B9 & _MASK

@@ -146,6 +146,15 @@ class SignatureMethod(ABC):
         """Whether sketches decide if a candidate is a match; if not, they are not needed."""
         return False
 
+    @property
+    def has_common_keys(self) -> bool:
+        """Whether texts that are no match often share a key, as of a passage that many texts have.
+
+        Then what splits a cluster that is too large are fewer keys, not more that must be shared:
+        those that too many texts have do not count.
+        """
+        return False
+
     @abstractmethod
     def sign(self, texts: pa.LargeStringArray) -> Signatures:
         """Return the signatures of every text; a null has none."""

@@ -45,6 +45,7 @@ KEYS = {
     "exact": (lambda text: set(signature_oracle.exact(text)), 1),
     "keywords:n=4,order=alphabet": (keyword_keys, 1),
     "segments:count=6,min_shared_keys=3": (segment_keys, 3),
+    "winnowing:window=3": (lambda text: set(signature_oracle.winnowing(text, 3)), 1),
 }
 
 
@@ -337,6 +338,7 @@ def decisions_of(out):
         ["super-shingles"],
         ["minhash:estimate=0.7"],
         ["minhash", "minhash:bands=8,rows=3,min_shared_keys=2"],
+        ["winnowing:window=3"],
     ],
 )
 def test_the_result_is_the_same_if_tasks_bring_keys_together(tmp_path, capfd, runner, methods):

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mr_dedup.clusters import decisions as decisions_module
-from mr_dedup.clusters.decisions import THRESHOLD, Limits, Reason, resolve
+from mr_dedup.clusters.criterion import THRESHOLD, Criterion
+from mr_dedup.clusters.decisions import Limits, Reason, resolve
 from mr_dedup.clusters.documents import ClusteredDocuments
 from mr_dedup.clusters.keep_policy import KeepPolicy
 from mr_dedup.features.options import FeatureOptions
@@ -101,8 +102,9 @@ def decided(pages, threshold, policy=READ_FIRST, fixed=None):
     """The library's decisions on pages, by (file, place); at the places ``fixed`` all are kept."""
     documents, texts = columns(pages)
     sets = None if threshold is None else shingle_sets(texts, SHINGLES)
+    criterion = None if threshold is None else Criterion(threshold)
     kept = None if fixed is None else np.array([page.place in fixed for page in pages], bool)
-    found = resolve(documents, policy.rank(documents).order, sets, threshold, kept)
+    found = resolve(documents, policy.rank(documents).order, sets, criterion, kept)
     rows = found.table(documents).to_pylist()
     for page, row, original in zip(pages, rows, found.kept_rows, strict=True):
         assert row["id"] == page.id
@@ -357,11 +359,13 @@ def test_large_clusters_are_decided_on_as_by_comparing_all(name, threshold, monk
     for most in (MAX_SHINGLES, 35):  # 35: many sets are cut
         expected = by_comparing_all(sets, most, threshold)
         for limits in LIMITS:
-            found = resolve(documents, order, sets_of(sets, most), threshold, limits=limits)
+            found = resolve(
+                documents, order, sets_of(sets, most), Criterion(threshold), limits=limits
+            )
             assert found.kept_rows.tolist() == expected, (most, limits)
         # every cluster is a large one
         monkeypatch.setattr(decisions_module, "_SLICE_HASHES", 50)
-        found = resolve(documents, order, sets_of(sets, most), threshold)
+        found = resolve(documents, order, sets_of(sets, most), Criterion(threshold))
         assert found.kept_rows.tolist() == expected, most
         monkeypatch.undo()
 
@@ -460,7 +464,7 @@ def test_variants_of_one_page_leave_no_keepers_that_are_similar():
 
 def test_without_verification_nothing_need_be_known_of_texts():
     documents = dataclasses.replace(documents_of([1, 1, 2], [0, 0, 0]), texts=None)
-    found = resolve(documents, np.array([1, 0, 2]), threshold=None)
+    found = resolve(documents, np.array([1, 0, 2]), criterion=None)
     assert found.kept_rows.tolist() == [1, 1, 2]
     assert found.table(documents).column("similarity").null_count == 3
     assert [Reason(reason).key for reason in found.reasons] == [
@@ -471,8 +475,8 @@ def test_without_verification_nothing_need_be_known_of_texts():
 
 
 def test_no_documents():
-    for threshold in (None, 0.8):
-        found = resolve(documents_of([], []), np.arange(0), sets_of([]), threshold)
+    for criterion in (None, Criterion(), Criterion(0.9, "contained")):
+        found = resolve(documents_of([], []), np.arange(0), sets_of([]), criterion)
         assert len(found) == 0
         assert found.table(documents_of([], [])).num_rows == 0
 
@@ -480,18 +484,19 @@ def test_no_documents():
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        ({"threshold": 0.0}, "threshold must be above 0 and at most 1, not 0.0"),
-        ({"threshold": 1.5}, "threshold must be above 0 and at most 1, not 1.5"),
-        ({"threshold": float("nan")}, "threshold must be above 0 and at most 1, not nan"),
         ({"order": np.array([0, 0])}, "order: expected a permutation of 2 positions"),
         ({"order": np.array([0])}, "order: expected a permutation of 2 positions"),
         ({"fixed": np.array([True])}, r"fixed: expected bool\[2\], got bool\[1\]"),
-        ({"sets": None}, "threshold 0.8: requires documents.texts and sets"),
+        ({"sets": None}, "criterion 0.8: requires documents.texts and sets"),
         ({"sets": sets_of([[1]])}, "texts: expected numbers of 1 sets, got up to 1"),
+        (
+            {"sets": sets_of([[1, 2], [2]], 1), "criterion": Criterion(0.9, "contained")},
+            "sets: expected whole ones, got some cut at 1",
+        ),
     ],
 )
 def test_misuse_is_named(changes, reason):
-    arguments = {"order": np.arange(2), "sets": sets_of([[1], [2]]), "threshold": 0.8, **changes}
+    arguments = {"order": np.arange(2), "sets": sets_of([[1], [2]]), **changes}
     with pytest.raises(ValueError, match=reason):
         resolve(documents_of([0, 0], [0, 1]), **arguments)
 

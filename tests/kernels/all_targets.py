@@ -37,6 +37,7 @@ PACKAGES = {
 
 METHODS = (
     "minhash", "simhash:k=6", "super-shingles", "segments", "text-profile", "keywords", "abstract",
+    "winnowing",
 )  # fmt: skip
 
 PROGRAM = """

@@ -61,6 +61,8 @@ METHODS = [
     ["--method", "exact", "--verify", "off"],
     ["--method", "minhash:bands=40,rows=2,min_shared_keys=2", "--verify", "0.6"],
     ["--keep", "highest:score", "--keep", "longest", "--share-by", "score"],
+    ["--verify", "contained:0.8", "--keep", "longest"],
+    ["--verify", "contained:0.8", "--method", "minhash", "--method", "winnowing:window=2"],
 ]
 
 

@@ -133,6 +133,35 @@ def segments(text, by="content", count=8, length=None, least=4, **asked):
 
 
 def mixed(value, number):
+    return folded((value ^ FACTORS[0]) * (number + FACTORS[1]))
+
+
+FACTORS = 0x9E3779B97F4A7C15, 0xD6E8FEB86659FD93
+
+
+def folded(product):
     """Both halves of a product of 128 bits."""
-    product = (value ^ 0x9E3779B97F4A7C15) * (number + 0xD6E8FEB86659FD93)
-    return (product >> 64) ^ (product & MASK)
+    return product >> 64 ^ product & MASK
+
+
+def winnowing(text, window=8, unit="auto", length=None, **asked):
+    """A key for each two selected shingles that follow one another, or one of all shingles."""
+    hashes = [xxh3(each) for each in text_oracle.shingles(text, unit, length, **asked)]
+    if not hashes:
+        return []
+    selected = []
+    for at in range(len(hashes) - window + 1):
+        smallest = min(hashes[at : at + window])
+        last = max(n for n in range(at, at + window) if hashes[n] == smallest)
+        if last not in selected:
+            selected.append(last)
+    keys = {
+        folded((hashes[one] ^ FACTORS[0]) * (hashes[other] ^ FACTORS[1]))
+        for one, other in itertools.pairwise(selected)
+    }
+    if not keys:
+        key = len(hashes)
+        for value in hashes:
+            key = folded((key ^ value ^ FACTORS[0]) * FACTORS[1])
+        keys = {key}
+    return sorted(keys)

@@ -40,6 +40,7 @@ OTHERS = document_frequencies([array(["a b", "b c"])], FeatureOptions("words", 2
             "minhash:bands=20,rows=5,min_shared_keys=1,shingles=auto,normalize=nfc",
         ),
         ("super-shingles", "super-shingles:bands=6,rows=14,min_shared_keys=2,shingles=auto"),
+        ("winnowing", "winnowing:window=8,shingles=auto"),
     ],
 )
 def test_names(text, name):
@@ -76,7 +77,7 @@ def test_frequencies_are_those_of_keywords():
     ("text", "said"),
     [
         ("", "method '' is not one of exact, abstract, keywords, text-profile, segments, minhash, "
-         "super-shingles"),
+         "super-shingles, winnowing"),
         ("simhash:k=3", "method 'simhash' is not one of exact, "),
         ("Exact", "method 'Exact' is not one of "),
         ("segments:", "method 'segments:': expected parameter=value, not ''"),

@@ -33,6 +33,7 @@ NAMES = [
     "segments:length=3",
     "minhash:bands=20,rows=2,min_shared_keys=3,shingles=characters:4",
     "minhash:estimate=0.6,stop_words=en",
+    "winnowing:window=2,shingles=words:1,stem=english",
 ]
 every_method = pytest.mark.parametrize("method", [parse_method(n, FREQUENCIES) for n in NAMES])
 

@@ -8,10 +8,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
+from mr_dedup.clusters.criterion import Criterion
 from mr_dedup.clusters.keep_policy import KeepPolicy
 from mr_dedup.clusters.retention import Retention
 from mr_dedup.engines.engine import JobOutput
 from mr_dedup.features.options import FeatureOptions
+from mr_dedup.features.shingle_sets import MAX_SHINGLES
 from mr_dedup.formats.count_tables import COUNTED
 from mr_dedup.formats.documents.chunks import DocumentChunk
 from mr_dedup.formats.documents.files import DocumentFile, DocumentFormat
@@ -37,8 +39,7 @@ class DedupOptions:
         keep: The policies that order the documents of a cluster, as ``KeepPolicy.parse`` takes
             them.
         retention: How many documents of a group of duplicates are kept.
-        verify: The minimum similarity of a dropped document and a kept one; None if texts are not
-            compared.
+        verify: When a document duplicates a kept one; None if texts are not compared.
         shingles: The features that texts are compared by, as ``FeatureOptions.parse`` takes them.
         share_by: Fields of the documents that the rows have as well.
         reading: How documents are read.
@@ -58,7 +59,7 @@ class DedupOptions:
     """
 
     k: int | None
-    verify: float | None
+    verify: Criterion | None
     shingles: str
     keep: Sequence[str] = ()
     retention: Retention = field(default_factory=Retention)
@@ -100,12 +101,12 @@ class DedupOptions:
     def expected_recalls(self) -> dict[str, float]:
         """The probability of each method to find a pair at ``verify``, where it is known.
 
-        Empty if texts are not compared.
+        Empty if texts are not compared, or must be contained in kept ones.
         """
-        if self.verify is None:
+        if self.verify is None or self.verify.is_containment:
             return {}
         recalls = {
-            method.name: method.expected_recall(self.verify, self.compared_by)
+            method.name: method.expected_recall(self.verify.threshold, self.compared_by)
             for method in self.methods
         }
         return {name: recall for name, recall in recalls.items() if recall is not None}
@@ -119,6 +120,11 @@ class DedupOptions:
     def compared_by(self) -> FeatureOptions:
         """The shingles that texts are compared by."""
         return FeatureOptions.parse(self.shingles, "binary", self.features.normalize)
+
+    @property
+    def max_hashes(self) -> int:
+        """The size at which sets of shingles are cut."""
+        return MAX_SHINGLES if self.verify is None else self.verify.max_hashes
 
     @property
     def kept_format(self) -> DocumentFormat | None:
@@ -138,6 +144,7 @@ class DedupOptions:
             methods=tuple(method.name for method in self.methods),
             keyword_idf=self.keyword_idf,
             cached_sets=None if self.verify is None else self.compared_by,
+            cached_hashes=self.max_hashes,
             keep_fields=KeepPolicy.parse(self.keep).fields if self.keep else (),
             seen=self.seen,
             new_fields=self.counted,
