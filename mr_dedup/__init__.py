@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from mr_dedup.api.deduplication import DedupResult, dedup
     from mr_dedup.api.deduplicator import Deduplicator
     from mr_dedup.api.evaluation import compare, evaluate
+    from mr_dedup.api.passages import PassagesResult, find_passages, restore
     from mr_dedup.api.searching import fingerprint, pairs, query
     from mr_dedup.errors import MrDedupError
     from mr_dedup.index.fingerprint_options import FingerprintOptions
@@ -32,16 +33,19 @@ _MODULES = {
     "FingerprintOptions": "index.fingerprint_options",
     "Index": "index.hamming_index:HammingIndex",
     "MrDedupError": "errors",
+    "PassagesResult": "api.passages",
     "UrlFilter": "urls.filter",
     "compare": "api.evaluation",
     "counts": "api.counting",
     "decontaminate": "api.decontamination",
     "dedup": "api.deduplication",
     "evaluate": "api.evaluation",
+    "find_passages": "api.passages",
     "fingerprint": "api.searching",
     "open_url_filter": "urls.opening:open_filter",
     "pairs": "api.searching",
     "query": "api.searching",
+    "restore": "api.passages",
 }
 """Where each name is, and what it is called there if that differs: imported when it is used."""
 
@@ -52,16 +56,19 @@ __all__ = [
     "FingerprintOptions",
     "Index",
     "MrDedupError",
+    "PassagesResult",
     "UrlFilter",
     "compare",
     "counts",
     "decontaminate",
     "dedup",
     "evaluate",
+    "find_passages",
     "fingerprint",
     "open_url_filter",
     "pairs",
     "query",
+    "restore",
 ]
 
 

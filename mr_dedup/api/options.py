@@ -107,6 +107,29 @@ class DecontaminateOptions(ReadingOptions, EngineOptions, total=False):
     overwrite: bool
 
 
+class PassagesOptions(ReadingOptions, EngineOptions, total=False):
+    """Options of ``find_passages``, of the command ``passages``."""
+
+    reducers: int
+    unit: str
+    min_documents: int
+    min_tokens: int
+    per: str
+    cut: Literal["none", "all", "all-but-first"]
+    boundaries: Literal["words", "sentences"]
+    normalize: Literal["nfkc", "nfc", "none"]
+    resume: bool
+    overwrite: bool
+
+
+class RestoreOptions(TypedDict, total=False):
+    """Options of ``restore``."""
+
+    overwrite: bool
+    scratch: Size
+    scratch_dir: Name
+
+
 class PairsOptions(ReadingOptions, FeatureOptions, EngineOptions, total=False):
     """Options of ``pairs``."""
 

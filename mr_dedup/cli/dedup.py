@@ -21,13 +21,10 @@ from __future__ import annotations
 import argparse
 import contextlib
 import math
-import os
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mr_dedup.cli.arguments import positive
-from mr_dedup.cli.copy_names import name_copies
 from mr_dedup.cli.dedup_options import (
     RUN_OPTIONS,
     dedup_options,
@@ -48,7 +45,7 @@ from mr_dedup.cli.document_arguments import (
     add_reading_arguments,
     read_options,
 )
-from mr_dedup.cli.document_inputs import DocumentInputs, prepare
+from mr_dedup.cli.document_inputs import DocumentInputs
 from mr_dedup.cli.method_arguments import (
     AUTO_SHINGLES,
     DEFAULT_VERIFY,
@@ -57,14 +54,14 @@ from mr_dedup.cli.method_arguments import (
     criterion_of,
     verify_argument,
 )
-from mr_dedup.cli.on_cluster import settings_for, temporary_uri
+from mr_dedup.cli.on_cluster import settings_for
 from mr_dedup.cli.remote_files import document_name, input_name, result_name
+from mr_dedup.cli.result_inputs import prepared, refuse_within_inputs, result_folder
 from mr_dedup.cli.runner_arguments import add_runner_arguments
 from mr_dedup.cli.streams import print_message, print_warning
 from mr_dedup.errors import MrDedupError, NothingReadError
-from mr_dedup.files.inputs import local_path
 from mr_dedup.interrupts import at_forced_end
-from mr_dedup.storage.uris import is_uri, joined, without_secrets
+from mr_dedup.storage.uris import without_secrets
 
 if TYPE_CHECKING:
     from mr_dedup.engines.streaming import ClusterSettings
@@ -182,7 +179,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.join == "memory" and is_sharded(arguments.runner):
         raise MrDedupError(f"--join memory: -r {arguments.runner} finds candidates by tasks")
     options = dedup_options(arguments, *chosen)
-    folder = _result_folder(arguments)
+    folder = result_folder(arguments)
     # a dry run needs no lock
     with contextlib.nullcontext() if arguments.dry_run else folder.locked(print_warning):
         return _run_locked(arguments, options, folder, settings, started)
@@ -208,7 +205,7 @@ def _run_locked(
         print_message(f"{folder.name}: is complete already")
         check_result_rejected(arguments, folder)
         return 0
-    _refuse_within_inputs(arguments)
+    refuse_within_inputs(arguments)
     folder.check(
         resume=arguments.resume,
         overwrite=arguments.overwrite,
@@ -222,7 +219,7 @@ def _run_locked(
     if arguments.dry_run:
         from mr_dedup.cli.dedup_plan import print_plan
 
-        work = _prepared(arguments, folder, None, settings)
+        work = prepared(arguments, folder, None, settings)
         refuse_unwritable_counts(work, options)
         run = run_identity(arguments, work, options, folder)
         stages = Stages(folder.work, run, resume=arguments.resume, dry_run=True, called=RUN_OPTIONS)
@@ -231,7 +228,7 @@ def _run_locked(
     if not arguments.resume and folder.has_unfinished():
         folder.discard()
     with streaming.staging_folder() as staging:
-        work = _prepared(arguments, folder, staging, settings)
+        work = prepared(arguments, folder, staging, settings)
         refuse_unwritable_counts(work, options)
         run = run_identity(arguments, work, options, folder)
         stages = Stages(
@@ -244,7 +241,8 @@ def _run_locked(
                 DocumentJobs(arguments, work, staging, settings) as jobs,
             ):
                 if is_sharded(work.runner):
-                    made = sharded_dedup(stages, options, jobs.sharded_run(folder, options))
+                    earlier = [file for each in options.against for file in each.document_files()]
+                    made = sharded_dedup(stages, options, jobs.sharded_run(folder, earlier))
                 else:
                     summary = dedup(stages, options, jobs)
                 refuse_changed(arguments, work, run)
@@ -274,35 +272,6 @@ def _run_locked(
     return 0
 
 
-def _refuse_within_inputs(arguments: argparse.Namespace) -> None:
-    """Raise MrDedupError if the next run over the same documents would read the result."""
-    for name in arguments.documents:
-        if _is_read_in(arguments.out, name):
-            raise MrDedupError(
-                f"{arguments.out}: is within {without_secrets(name)}, which is read; choose "
-                "another name for the result"
-            )
-
-
-def _is_read_in(out: Path | str, name: str) -> bool:
-    """Return whether a result would be among the files of a directory or URI of documents."""
-    if is_uri(name) or isinstance(out, str):
-        directory = f"{name.rstrip('/')}/"
-        if not (isinstance(out, str) and out.startswith(directory)):
-            return False
-        parts = out.removeprefix(directory).split("/")
-    else:
-        if not name or "\0" in name:
-            return False  # which is refused when it is read
-        # not Path.resolve, which raises for links that lead in a circle
-        source, result = (Path(os.path.realpath(path)) for path in (local_path(name), out))
-        if result == source or not result.is_relative_to(source):
-            return False
-        parts = list(result.relative_to(source).parts)
-    # names that begin so are skipped, as Hadoop skips them
-    return not any(part.startswith((".", "_")) for part in parts)
-
-
 def _fields_that_exist(arguments: argparse.Namespace, work: DocumentInputs) -> str:
     """Return the fields of the first document, as the end of a message; "" if they are unknown."""
     from mr_dedup.formats.documents.field_names import field_names
@@ -321,37 +290,3 @@ def _warn_of_missing_ids(arguments: argparse.Namespace, summary: StageSummary) -
     if summary.get("documents_without_id") == summary["documents_read"] > 0:
         fields = " or ".join(arguments.id_field)
         print_warning(f"no record has the field {fields}; ids are positions")
-
-
-def _result_folder(arguments: argparse.Namespace) -> ResultFolder:
-    from mr_dedup.pipeline.result_folder import FetchedResult, LocalResult, RemoteResult
-
-    if isinstance(arguments.out, str):
-        remote = RemoteResult(arguments.out, arguments.open_scratch().folder)
-        name_copies({str(remote.work): remote.unfinished})
-        return remote
-    if arguments.runner == "hadoop":
-        # of this machine tasks write nothing
-        return FetchedResult(arguments.out, temporary_uri(arguments.out.name))
-    return LocalResult(arguments.out)
-
-
-def _prepared(
-    arguments: argparse.Namespace,
-    folder: ResultFolder,
-    staging: Path | None,
-    settings: ClusterSettings | None,
-) -> DocumentInputs:
-    """Return the inputs of the run; one that is resumed keeps its chunks, with any ``--cores``."""
-    from mr_dedup.cli.dedup_jobs import COPIES
-    from mr_dedup.pipeline.stages import recorded_value
-
-    recorded = recorded_value(folder.work, "chunk_bytes") if arguments.resume else None
-    chunk_bytes = recorded if isinstance(recorded, int) and recorded > 0 else None
-    copied_to = None
-    if settings is not None and is_sharded(arguments.runner):
-        copied_to = joined(folder.address, COPIES)
-    return prepare(
-        arguments.documents, arguments, staging, settings, reads_again=True,
-        chunk_bytes=chunk_bytes, copied_to=copied_to,
-    )  # fmt: skip

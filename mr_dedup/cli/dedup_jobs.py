@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from mr_dedup.engines.inputs import ClusterSettings, Input
     from mr_dedup.formats.documents.chunks import DocumentChunk
     from mr_dedup.formats.documents.files import DocumentFile
-    from mr_dedup.pipeline.dedup_stages.contract import DedupOptions
     from mr_dedup.pipeline.fingerprint_clusters import JoinSettings
     from mr_dedup.pipeline.result_folder import ResultFolder
     from mr_dedup.pipeline.sharded.run import ShardedRun
@@ -115,13 +114,12 @@ class DocumentJobs:
                 folder,
             )
 
-    def sharded_run(self, folder: ResultFolder, options: DedupOptions) -> ShardedRun:
-        """Return the run of a de-duplication whose tasks write shards to ``folder``."""
+    def sharded_run(self, folder: ResultFolder, files: Sequence[DocumentFile] = ()) -> ShardedRun:
+        """Return a run whose tasks write shards to ``folder``; ``files`` are earlier documents."""
         from mr_dedup.cli.uploads import addressed, uploaded
         from mr_dedup.formats.documents.chunks import DocumentChunk
         from mr_dedup.pipeline.sharded.run import ShardedRun
 
-        files = [file for result in options.against for file in result.document_files()]
         if self._settings is not None:
             files = addressed(files, joined(folder.address, EARLIER_COPIES))
         earlier = [DocumentChunk(number, (file.whole(),)) for number, file in enumerate(files)]

@@ -210,11 +210,9 @@ def run_identity(
     from mr_dedup import __version__
     from mr_dedup.fingerprints.simhash import VERSION
     from mr_dedup.pipeline.result_folder import ADDRESS, FetchedResult
-    from mr_dedup.pipeline.stages import identity
     from mr_dedup.pipeline.summary import FORMAT_VERSION
     from mr_dedup.signatures.columns import VERSION as SIGNATURE_VERSION
 
-    inputs = [item.name for item in work.inputs]
     elsewhere = {ADDRESS: folder.address} if isinstance(folder, FetchedResult) else {}
     return {
         **elsewhere,
@@ -223,14 +221,7 @@ def run_identity(
         "fingerprint_version": VERSION,
         "signature_version": SIGNATURE_VERSION,
         "pyarrow": pyarrow.__version__,
-        "runner": work.runner,
-        "chunk_bytes": work.chunk_bytes,
-        "inputs": inputs,
-        "files": [
-            *(identity(path) for path in work.paths),
-            *(file.identity for file in work.remote),
-        ],
-        "standard_input": work.stdin,
+        **inputs_identity(work),
         # before methods, whose parameters follow from it
         "verify": None if options.verify is None else options.verify.as_json,
         "shingles": options.shingles,
@@ -278,6 +269,22 @@ def refuse_unwritable_counts(work: DocumentInputs, options: DedupOptions) -> Non
                 f"--add-counts: records of {format} have no fields; give --documents jsonl or "
                 "--documents parquet"
             )
+
+
+def inputs_identity(work: DocumentInputs) -> dict[str, Any]:
+    """Return what identifies the documents of a run, and their chunks."""
+    from mr_dedup.pipeline.stages import identity
+
+    return {
+        "runner": work.runner,
+        "chunk_bytes": work.chunk_bytes,
+        "inputs": [item.name for item in work.inputs],
+        "files": [
+            *(identity(path) for path in work.paths),
+            *(file.identity for file in work.remote),
+        ],
+        "standard_input": work.stdin,
+    }
 
 
 def refuse_changed(

@@ -30,11 +30,13 @@ class Units(NamedTuple):
 
     Attributes:
         edges: int64[n + 1], the first unit of each text.
-        starts, stops: uint32[m], offsets in bytes without white space at the ends.
+        begins: uint32[m], where a unit begins, with white space, in bytes.
+        starts, stops: uint32[m], offsets without white space at the ends.
         nexts: uint32[m], where the next unit begins, or white space alone.
     """
 
     edges: NDArray[np.int64]
+    begins: NDArray[np.uint32]
     starts: NDArray[np.uint32]
     stops: NDArray[np.uint32]
     nexts: NDArray[np.uint32]
@@ -57,6 +59,7 @@ def find_units(batch: TextBatch, kind: int, units: Units) -> None:
                 while last > first and _is_white(content[last - U1]):
                     last -= U1
                 if first < last:
+                    units.begins[count] = uint32(begin - starts[i])
                     units.starts[count] = uint32(first - starts[i])
                     units.stops[count] = uint32(last - starts[i])
                     units.nexts[count] = uint32(after - starts[i])

@@ -118,6 +118,44 @@ def without(slices: Slices, others: Slices) -> tuple[Slices, NDArray[np.int64]]:
     return Slices(rows, found - rows * wide, after - rows * wide), of
 
 
+def slices_of_tokens(tokens: TokenSpans, spans: Slices) -> tuple[Slices, NDArray[np.int64]]:
+    """Return the slices that spans of tokens are, and the span that each is of, int64.
+
+    Tokens at the ends that share a character with one outside, as of ½, are left out; spans of
+    such tokens alone too.
+
+    Args:
+        tokens: Of some texts.
+        spans: The text of each span, its first token of all in the batch, and the one after its
+            last.
+
+    Example:
+        >>> from mr_dedup.features.token_spans import token_spans
+        >>> tokens = token_spans(pa.array(["to be or x\u00bd"], pa.large_string()))
+        >>> spans = Slices(*(np.array(each) for each in ([0, 0], [1, 4], [3, 5])))
+        >>> slices, of = slices_of_tokens(tokens, spans)
+        >>> slices.starts.tolist(), slices.stops.tolist(), of.tolist()
+        ([3], [8], [0])
+    """
+    first, last = spans.starts.copy(), spans.stops.copy()
+    begin, end = tokens.offsets[spans.rows], tokens.offsets[spans.rows + 1]
+    starts, stops = tokens.starts, tokens.stops
+    inside = np.flatnonzero((first > begin) & (first < last))
+    while inside.size:
+        inside = inside[starts[first[inside]] < stops[first[inside] - 1]]
+        first[inside] += 1
+        inside = inside[first[inside] < last[inside]]
+    inside = np.flatnonzero((last < end) & (first < last))
+    while inside.size:
+        inside = inside[stops[last[inside] - 1] > starts[last[inside]]]
+        last[inside] -= 1
+        inside = inside[first[inside] < last[inside]]
+    of = np.flatnonzero(first < last)
+    first, last = first[of], last[of]
+    found = Slices(spans.rows[of], starts[first].astype(np.int64), stops[last - 1].astype(np.int64))
+    return found, of
+
+
 def whole_sentences(
     texts: pa.LargeStringArray, slices: Slices, tokens: TokenSpans
 ) -> tuple[Slices, NDArray[np.int64]]:

@@ -68,7 +68,7 @@ def test_a_result_of_this_machine_that_tasks_write_to_a_store(
     # each command would take a new one
     addresses = iter(["runs/a", "runs/b", "runs/c"])
     monkeypatch.setattr(
-        command, "_result_folder", lambda _: FetchedResult(out, writable.of(next(addresses)))
+        command, "result_folder", lambda _: FetchedResult(out, writable.of(next(addresses)))
     )
     words = ["dedup", documents, "-o", str(out)]
 

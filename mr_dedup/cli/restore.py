@@ -1,0 +1,52 @@
+"""Put back what mr-dedup passages has cut out of documents.
+
+OUT is a result of mr-dedup passages with --cut, a directory or a URI. DIR becomes a directory with
+its documents as they were read, in files of the names that they have in OUT: lines of JSON have the
+same bytes, rows of Parquet the same values; documents of other formats, which were written as lines
+of JSON when they were cut, have their whole text. Each one is compared with its checksum.
+"""
+
+from __future__ import annotations
+
+import argparse
+
+from mr_dedup.cli.remote_files import local_path
+from mr_dedup.cli.streams import counted, print_message, print_warning
+from mr_dedup.errors import MrDedupError
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments to ``parser``."""
+    add = parser.add_argument
+    add("result", metavar="OUT", help="the result of mr-dedup passages")
+    add("-o", "--out", type=local_path, required=True, metavar="DIR", help="the directory to make")
+    add("--overwrite", action="store_true", help="replace DIR if it exists")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the command; return its exit code."""
+    from mr_dedup.files.output_folders import aside_for, locked, put_in_place
+    from mr_dedup.files.outputs import folder_beside
+    from mr_dedup.pipeline.restoring import restore
+    from mr_dedup.pipeline.result_files import files_of
+
+    out = arguments.out
+    with locked(out, print_warning):
+        if out.exists() and not arguments.overwrite:
+            raise MrDedupError(f"{out}: exists; give --overwrite to replace it")
+        if out.exists() and not out.is_dir():
+            raise MrDedupError(f"{out}: not a directory")
+        files = files_of(arguments.result, arguments.scratch_settings)
+        with folder_beside(out) as folder:
+            made, aside = folder / "restored", aside_for(out)
+            made.mkdir()
+            restored = restore(arguments.result, files, made)
+            put_in_place(made, out, aside)
+        import shutil
+
+        shutil.rmtree(aside, ignore_errors=True)
+    print_message(
+        f"{counted(restored.files, 'file')}, {counted(restored.documents, 'document')} restored: "
+        f"{out}"
+    )
+    return 0

@@ -1,0 +1,375 @@
+"""The job of passages: where repeated windows are, joined where they touch; and cuts.
+
+A map task reads the documents of a chunk once more and writes parts of the result: the occurrences
+of passages in them, and if they are to be cut out, the cut documents and what was removed. A reduce
+step brings the occurrences of each passage together and leaves shards of passages by their ids.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Literal, get_args
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from mr_dedup.formats.compression import compressing
+from mr_dedup.formats.documents.batch import DocumentBatch
+from mr_dedup.formats.documents.chunks import DocumentChunk
+from mr_dedup.formats.parts import LINES, PARQUET, ParquetParts
+from mr_dedup.formats.passage_files import CUTS, OCCURRENCES, PASSAGES
+from mr_dedup.formats.shards import new_files
+from mr_dedup.formats.tables import one_array
+from mr_dedup.jobs.contract import Counters, Group, Keyed, Reduce, TaskInput
+from mr_dedup.jobs.kept_documents import KeptDocuments, numbered_name
+from mr_dedup.jobs.kept_records import FILE_KEY, as_written, records_of
+from mr_dedup.jobs.passage_anchors import anchors_of_chunk
+from mr_dedup.jobs.passage_job import PassageJob, by_partition, require_unchanged, starts_of_keys
+from mr_dedup.jobs.passage_windows import windows_of_chunk
+from mr_dedup.jobs.reading import DOCUMENTS, reject_lines
+from mr_dedup.passages import cutting
+from mr_dedup.passages.cutting import Boundaries, Slices
+from mr_dedup.passages.records import cut_lines, cut_rows, edits_of_rows
+from mr_dedup.passages.windows import CountTable, Spans, TextWindows
+
+Cut = Literal["none", "all", "all-but-first"]
+CUT_CHOICES: tuple[Cut, ...] = get_args(Cut)
+
+EXCERPT = 400
+"""Code points of a passage that are shown."""
+
+OCCURRENCES_FOLDER, PASSAGES_FOLDER, CUTS_FOLDER = "occurrences", "passages", "cuts"
+DOCUMENTS_FOLDER, REJECTS_FOLDER = "documents", "rejects"
+"""The directories of a result."""
+
+LEFT_EMPTY = "documents_left_without_words"
+"""The counter of documents of which all words were cut."""
+
+_EDITS = ("json_start", "json_removed", "json_written", "checksum")
+_DICTIONARIES = ["file", "passage", "group", "written_file"]
+
+
+class PassagesJob(PassageJob, frozen=True, kw_only=True):
+    """See the module.
+
+    Attributes:
+        anchors: The directory of the shards of anchors.
+        windows: That of the shards of windows.
+        result: That of the result.
+        cut: What is cut out of documents.
+        boundaries: What is never divided by a cut.
+        names: The files of cut documents, by the files that are read.
+        divided: The first chunk of files that several tasks read.
+        has_rejects: Whether any record was rejected.
+    """
+
+    anchors: str
+    windows: str
+    result: str
+    cut: Cut = "none"
+    boundaries: Boundaries = "words"
+    names: tuple[tuple[str, str], ...] = ()
+    divided: tuple[tuple[str, int], ...] = ()
+    has_rejects: bool = False
+
+    def map(self, part: TaskInput, counters: Counters) -> Iterator[Keyed]:
+        """Write the parts of a chunk; yield the passages in it by partition."""
+        with (
+            new_files(self.result) as folder,
+            self.reading_batches(part, counters, keep_records=self.cut != "none") as reading,
+        ):
+            chunk = reading.chunk
+            documents, repeated = windows_of_chunk(self.windows, chunk.number)
+            _, anchors = anchors_of_chunk(self.anchors, chunk.number)
+            with _Writer(self, folder, chunk) as writer:
+                if repeated is not None or self.cut != "none" or self.has_rejects:
+                    for batch in reading.batches():
+                        first_row = reading.documents - len(batch)
+                        found = self._find(batch, first_row, anchors, repeated, counters)
+                        if found is not None:
+                            table = found.occurrences()
+                            writer.occurrences.write_table(table)
+                            counters["occurrences"] += len(table)
+                            rows = found.passages(table, chunk.number, first_row)
+                            yield from by_partition(rows, self.partitions)
+                        if self.cut != "none":
+                            writer.write_cut(batch, found, counters)
+                    require_unchanged(part, reading.documents, documents)
+                if self.has_rejects:
+                    writer.write_rejects(reading.rejects())
+        # counted when they were first read
+        del counters[DOCUMENTS]
+
+    def _find(
+        self,
+        batch: DocumentBatch,
+        first_row: int,
+        anchors: CountTable | None,
+        repeated: CountTable | None,
+        counters: Counters,
+    ) -> _Found | None:
+        """Return the repeated windows of some documents; None if there are none."""
+        if anchors is None or repeated is None:
+            return None
+        groups = self.groups_of(batch)
+        windows = self.windows_of(batch, groups)
+        count = windows.keep_anchors(anchors)
+        spans, firsts = windows.repeated(first_row, count, repeated)
+        if not len(spans):
+            return None
+        counters["documents_with_passages"] += np.unique(spans.rows).size
+        counters["tokens_in_passages"] += int((spans.last - spans.first).sum())
+        return _Found(batch, groups, windows, spans, firsts)
+
+    def max_keys(self) -> Sequence[int | None]:
+        """Return the number of keys of the reduce step."""
+        return [self.partitions]
+
+    def reduces(self) -> Sequence[Reduce]:
+        """Return the step by passage."""
+        return [self.join]
+
+    def join(self, groups: Iterator[Group], counters: Counters) -> Iterator[Keyed]:
+        """Yield the passages of a partition, ascending by their ids."""
+        for key, tables in groups:
+            table, starts = starts_of_keys(pa.concat_tables(tables).combine_chunks())
+            first = table.take(pa.array(starts))
+            columns = {
+                **{name: first[name] for name in PASSAGES.names},
+                **{
+                    name: np.add.reduceat(table[name].to_numpy(), starts)
+                    for name in ("documents", "occurrences")
+                },
+                "window_documents": np.minimum.reduceat(
+                    table["window_documents"].to_numpy(), starts
+                ),
+            }
+            counters["passages"] += starts.size
+            yield key, pa.table(columns).select(PASSAGES.names).cast(PASSAGES)
+
+
+class _Found:
+    """The repeated windows of some documents."""
+
+    def __init__(
+        self,
+        batch: DocumentBatch,
+        groups: pa.LargeStringArray | None,
+        windows: TextWindows,
+        spans: Spans,
+        firsts: Spans,
+    ) -> None:
+        self.batch = batch
+        self.windows = windows
+        self.spans = spans
+        self.firsts = firsts
+        self.passages_of = _ids(spans)
+        rows = pa.array(spans.rows)
+        self.groups = pa.nulls(len(spans), pa.large_string())
+        if groups is not None:
+            self.groups = groups.cast(pa.large_string()).take(rows)
+        self._starts, self._stops = windows.offsets(spans)
+
+    def occurrences(self) -> pa.Table:
+        """Return a row a span, as OCCURRENCES."""
+        spans = self.spans
+        names = _documents(self.batch, spans.rows)
+        texts = self.batch.texts
+        columns = {
+            **names,
+            "start": cutting.code_points(texts, spans.rows, self._starts),
+            "end": cutting.code_points(texts, spans.rows, self._stops),
+            "tokens": spans.last - spans.first,
+            "passage": self.passages_of,
+            "group": self.groups,
+        }
+        return pa.table(columns).select(OCCURRENCES.names).cast(OCCURRENCES)
+
+    def passages(self, occurrences: pa.Table, chunk: int, first_row: int) -> pa.Table:
+        """Return a row for each passage and group, with its first occurrence here."""
+        spans = self.spans
+        key = spans.two.copy()
+        if not self.groups.null_count:
+            from mr_dedup.features.text_hashes import text_hashes
+
+            key ^= text_hashes(self.groups)[:, 0]
+        order = np.lexsort([np.arange(len(spans)), key, spans.one])
+        one, two, rows = spans.one[order], key[order], spans.rows[order]
+        new = np.append(True, (one[1:] != one[:-1]) | (two[1:] != two[:-1]))
+        starts = np.flatnonzero(new)
+        new_row = np.append(True, np.diff(rows) != 0) | new
+        first = order[starts]
+        found = occurrences.take(pa.array(first))
+        slices = Slices(spans.rows[first], self._starts[first], self._stops[first])
+        columns = {
+            **{name: found[name] for name in found.column_names},
+            "one": one[starts],
+            "two": two[starts],
+            "chunk": np.full(starts.size, chunk, np.int32),
+            "row": (rows[starts] + first_row).astype(np.uint32),
+            "documents": np.add.reduceat(new_row.astype(np.int64), starts),
+            "occurrences": np.diff(np.append(starts, order.size)),
+            "window_documents": np.minimum.reduceat(
+                spans.documents[order].astype(np.int64), starts
+            ),
+            "text": _excerpts(self.batch.texts, slices),
+        }
+        return pa.table(columns)
+
+
+def _ids(spans: Spans) -> pa.Array:
+    """Return the ids of passages: 32 hexadecimal digits of the hash of their tokens."""
+    pairs = np.stack([spans.one, spans.two], axis=1).astype(">u8").tobytes().hex()
+    return pa.array([pairs[at : at + 32] for at in range(0, len(pairs), 32)], pa.string())
+
+
+def _documents(batch: DocumentBatch, rows: NDArray[np.int64]) -> dict[str, pa.Array]:
+    at = pa.array(rows)
+    return {
+        "id": batch.ids.take(at),
+        "file": batch.files.take(at).cast(pa.large_string()),
+        "position": pa.array(batch.offsets[rows]),
+    }
+
+
+def _excerpts(texts: pa.LargeStringArray, slices: Slices) -> pa.LargeStringArray:
+    """Return the first code points of slices, a few bytes at a time: slices may be long."""
+    stops = np.minimum(slices.stops, slices.starts + 4 * EXCERPT)
+    content = texts.buffers()[2]
+    edges = np.frombuffer(texts.buffers()[1], np.int64, len(texts) + 1, 8 * texts.offset)
+    begins = edges[slices.rows]
+    found = []
+    for start, stop in zip(
+        (begins + slices.starts).tolist(), (begins + stops).tolist(), strict=True
+    ):
+        text = content[start:stop].to_pybytes().decode(errors="ignore")
+        found.append(text[:EXCERPT])
+    return pa.array(found, pa.large_string())
+
+
+class _Writer:
+    """Writes the parts of a chunk; a context manager."""
+
+    def __init__(self, job: PassagesJob, folder: Path, chunk: DocumentChunk) -> None:
+        self._job = job
+        self._folder = folder
+        self._chunk = chunk
+        self._stack = contextlib.ExitStack()
+        self._rows: dict[str, int] = {}
+
+    def __enter__(self) -> _Writer:
+        self.occurrences = self._part(OCCURRENCES_FOLDER, OCCURRENCES)
+        if self._job.cut != "none":
+            self.cuts = self._part(CUTS_FOLDER, CUTS)
+            documents = KeptDocuments(self._folder / DOCUMENTS_FOLDER, self._name_of)
+            self.documents = self._stack.enter_context(documents)
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._stack.__exit__(*exception)  # type: ignore[arg-type]
+
+    def _part(self, name: str, schema: pa.Schema) -> ParquetParts:
+        """Return the writer of one part of a table, which is then called by the chunk."""
+        made, folder = self._folder / f"made-{name}", self._folder / name
+
+        def move(kind: object, *_: object) -> None:
+            if kind is None:
+                folder.mkdir()
+                (written,) = parts.names
+                (made / written).replace(folder / part_name(self._chunk.number, PARQUET))
+
+        self._stack.push(move)
+        used = [each for each in _DICTIONARIES if each in schema.names]
+        parts = ParquetParts(made, schema, part_rows=sys.maxsize, use_dictionary=used)
+        return self._stack.enter_context(parts)
+
+    def _name_of(self, source: str) -> str:
+        name = dict(self._job.names)[source]
+        first = dict(self._job.divided).get(source)
+        return name if first is None else numbered_name(name, self._chunk.number - first)
+
+    def write_rejects(self, tables: Iterator[pa.Table]) -> None:
+        """Write the rejected records of the chunk."""
+        folder = self._folder / REJECTS_FOLDER
+        folder.mkdir()
+        path = folder / part_name(self._chunk.number, LINES)
+        with path.open("wb") as file, compressing(file, "zstd") as stream:
+            for table in tables:
+                stream.write(reject_lines(table))
+
+    def write_cut(self, batch: DocumentBatch, found: _Found | None, counters: Counters) -> None:
+        """Write documents without what is to be cut out of them, and the cuts."""
+        slices, of = Slices.none(), np.empty(0, np.int64)
+        if found is not None:
+            firsts = found.firsts if self._job.cut == "all-but-first" else None
+            slices, of = found.windows.slices(found.spans, firsts)
+            if self._job.boundaries == "sentences":
+                tokens = found.windows.tokens
+                slices, within = cutting.whole_sentences(batch.texts, slices, tokens)
+                of = of[within]
+        spaces = cutting.needs_space(batch.texts, slices)
+        cut = cutting.cut_texts(batch.texts, slices, spaces)
+        chosen = np.ones(len(batch), bool)
+        records = records_of(batch, chosen)
+        records = as_written(records, batch, chosen, self._chunk, self._job.reading, "parquet")
+        edits = edits_of_rows(batch.texts, slices)
+        name, file = self._job.reading.text_name, (records.schema.metadata or {}).get(FILE_KEY)
+        if file is not None:
+            records = cut_rows(records, cut, np.unique(slices.rows), name, file.decode())
+        elif len(slices):
+            lines, edits = cut_lines(one_array(records["record"]), cut, slices, spaces, name)
+            records = records.set_column(1, "record", lines)
+        files, numbers = self._written(batch)
+        if found is not None and len(slices):
+            columns = {
+                **_documents(batch, slices.rows),
+                "start": cutting.code_points(batch.texts, slices.rows, slices.starts),
+                "end": cutting.code_points(batch.texts, slices.rows, slices.stops),
+                "passage": found.passages_of.take(pa.array(of)),
+                "text": cutting.removed_texts(batch.texts, slices),
+                "space": spaces,
+                "written_file": files.take(pa.array(slices.rows)),
+                "written_row": numbers[slices.rows],
+                **dict(zip(_EDITS, edits, strict=True)),
+            }
+            self.cuts.write_table(pa.table(columns).select(CUTS.names).cast(CUTS))
+            counters["cuts"] += len(slices)
+            counters["documents_cut"] += np.unique(slices.rows).size
+            counters["cut_bytes"] += int((slices.stops - slices.starts).sum())
+            counters[LEFT_EMPTY] += _left_empty(found.windows, slices)
+        self.documents.write(records)
+
+    def _written(self, batch: DocumentBatch) -> tuple[pa.Array, NDArray[np.int64]]:
+        """Return the file that each record is written to, and its number there."""
+        indices = batch.files.indices.to_numpy()
+        names = [self._name_of(each) for each in batch.files.dictionary.to_pylist()]
+        numbers = np.empty(len(batch), np.int64)
+        for index in np.unique(indices).tolist():
+            rows = np.flatnonzero(indices == index)
+            before = self._rows.get(names[index], 0)
+            numbers[rows] = before + np.arange(rows.size)
+            self._rows[names[index]] = before + rows.size
+        return pa.array(names, pa.string()).take(pa.array(indices)), numbers
+
+
+def part_name(number: int, suffix: str) -> str:
+    """Return the name of a part of a dataset."""
+    return f"part-{number:05}{suffix}"
+
+
+def _left_empty(windows: TextWindows, slices: Slices) -> int:
+    """Return how many of the texts that are cut have no token left."""
+    tokens = windows.tokens
+    rows = np.unique(slices.rows)
+    wide = 1 << 32
+    row_of = np.repeat(np.arange(len(tokens)), np.diff(tokens.offsets))
+    starts = row_of * wide + tokens.starts
+    stops = row_of * wide + tokens.stops
+    first = np.searchsorted(starts, slices.rows * wide + slices.starts)
+    last = np.searchsorted(stops, slices.rows * wide + slices.stops, "right")
+    gone = np.bincount(slices.rows, np.maximum(last - first, 0), len(tokens))
+    return int(np.count_nonzero(gone[rows] >= np.diff(tokens.offsets)[rows]))
