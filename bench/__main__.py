@@ -27,6 +27,7 @@ BENCHMARKS = {
     "query_command": "mr-dedup query as a process, beside the time of its kernels",
     "urls": "sets of visited URLs, beside RocksDB, a Python set and Bloom filters",
     "dedup": "de-duplication of documents, beside MinHash packages",
+    "containment": "de-duplication of contained documents, beside the default",
     "spark": "de-duplication by tasks that write shards, beside one process",
     "stores": "documents and objects in a store on this machine, beside the same files on disk",
     "index": "the online index: single queries, cold and warm, beside faiss",

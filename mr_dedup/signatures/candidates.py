@@ -30,6 +30,9 @@ LINKED_KEYS = 1 << 20
 RANGE_KEYS = 1 << 15
 """Keys of a hash table, about: 256 KB of slots, which fit the CPU's caches."""
 
+SORTED_KEYS = 1 << 24
+"""Keys that are sorted at a time to count the texts of each, about: some 600 MB."""
+
 BATCH_PAIRS = 1 << 20
 """Pairs that are yielded together, about."""
 
@@ -200,12 +203,28 @@ def texts_of_keys(signatures: Signatures) -> Rows:
     return counts
 
 
-def without_common_keys(signatures: Signatures, max_texts: int) -> Signatures:
-    """Return signatures without the keys that more than ``max_texts`` texts have."""
-    _, numbers, counts = np.unique(signatures.keys, return_inverse=True, return_counts=True)
-    is_rare = counts[numbers] <= max_texts
+def without_common_keys(
+    signatures: Signatures, max_texts: int, *, sorted_keys: int = SORTED_KEYS
+) -> Signatures:
+    """Return signatures without the keys that more than ``max_texts`` texts have.
+
+    Memory: 25 bytes a key, and 40 bytes for each of ``sorted_keys``.
+
+    Args:
+        signatures: Those of all texts.
+        max_texts: The largest number of texts of a key.
+        sorted_keys: Keys that are sorted at a time, about.
+    """
+    keys = signatures.keys
+    is_rare = np.empty(keys.size, np.bool_)
+    ranges = 1 << (keys.size // sorted_keys).bit_length()
+    for low in range(0, 1 << 64, (1 << 64) // ranges):
+        high = low + (1 << 64) // ranges - 1
+        rows = np.flatnonzero((keys >= np.uint64(low)) & (keys <= np.uint64(high)))
+        _, numbers, counts = np.unique(keys[rows], return_inverse=True, return_counts=True)
+        is_rare[rows] = counts[numbers] <= max_texts
     before = np.append(0, np.cumsum(is_rare))
-    return Signatures(before[signatures.offsets], signatures.keys[is_rare], signatures.sketches)
+    return Signatures(before[signatures.offsets], keys[is_rare], signatures.sketches)
 
 
 def matches(

@@ -26,7 +26,7 @@ from mr_dedup.signatures.protocol import Signatures
 
 MAX_WINDOW = 1 << 12
 
-_WINDOWS = (4, 8)
+_WINDOWS = (4, 6)
 """The smallest and the largest window that is chosen for a threshold."""
 
 
@@ -51,7 +51,7 @@ class Winnowing(MethodOfWords):
         >>> page = " ".join(f"word{n}" for n in range(300))
         >>> part = " ".join(f"word{n}" for n in range(200, 230))
         >>> whole, short = np.split(*(lambda it: (it.keys, [it.offsets[1]]))(
-        ...     Winnowing(window=8).sign(pa.array([page, part], pa.large_string()))
+        ...     Winnowing(window=6).sign(pa.array([page, part], pa.large_string()))
         ... ))
         >>> bool(np.isin(short, whole).all())
         True
@@ -59,7 +59,7 @@ class Winnowing(MethodOfWords):
 
     TITLE: ClassVar[str] = "winnowing"
 
-    window: int = 8
+    window: int = 6
     shingles: str = "auto"
 
     def __post_init__(self) -> None:
@@ -78,10 +78,10 @@ class Winnowing(MethodOfWords):
 
         If changed words, each in 3 shingles, are a share 1 - t of these, then of n shingles n / 30
         are changed words at t = 0.9, and some unchanged passage has 27 n / (n + 30) shingles or
-        more: 16, two windows of 8, from n = 44 on. For lower t the window is shorter.
+        more: 12, two windows of 6, from n = 24 on. For lower t the window is shorter.
 
         >>> [Winnowing.defaults_for(t)["window"] for t in (0.5, 0.8, 0.85, 0.9, 1)]
-        [4, 4, 5, 8, 8]
+        [4, 4, 5, 6, 6]
         """
         low, high = _WINDOWS
         wanted = high if similarity >= 1 else round(0.8 / (1 - similarity), 6)

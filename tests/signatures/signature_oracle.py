@@ -144,7 +144,7 @@ def folded(product):
     return product >> 64 ^ product & MASK
 
 
-def winnowing(text, window=8, unit="auto", length=None, **asked):
+def winnowing(text, window=6, unit="auto", length=None, **asked):
     """A key for each two selected shingles that follow one another, or one of all shingles."""
     hashes = [xxh3(each) for each in text_oracle.shingles(text, unit, length, **asked)]
     if not hashes:

@@ -40,7 +40,7 @@ OTHERS = document_frequencies([array(["a b", "b c"])], FeatureOptions("words", 2
             "minhash:bands=20,rows=5,min_shared_keys=1,shingles=auto,normalize=nfc",
         ),
         ("super-shingles", "super-shingles:bands=6,rows=14,min_shared_keys=2,shingles=auto"),
-        ("winnowing", "winnowing:window=8,shingles=auto"),
+        ("winnowing", "winnowing:window=6,shingles=auto"),
     ],
 )
 def test_names(text, name):
