@@ -3,9 +3,9 @@
 With ``--fixtures DIR`` it judges documents of ``DIR/training`` by the items of each file of
 ``DIR/reference``, and prints what each has; whether a document has an item is what its file is
 called, but for those listed here. With ``--items FILE`` it plants the questions of FILE in made-up
-pages, one in ten, as they are or with an edit, and prints how many of each kind are found, how many
-of the other pages are found too, and the seconds of the command. ``--decon PROGRAM`` is AllenAI's
-decon, which gets the same.
+pages, one in ten, as they are or with an edit, each with its answer, and prints how many of each
+kind are found, how many of the other pages are found too, and the seconds of the command.
+``--decon PROGRAM`` is AllenAI's decon, which gets the same.
 """
 
 from __future__ import annotations
@@ -118,9 +118,9 @@ Words = list[str]
 def _at(place: float, edit: Callable[[Words, random.Random], Words]) -> Callable[..., Words]:
     """Return what puts an item, edited, into a page, after a share of its words; -1: anywhere."""
 
-    def planted(page: Words, item: Words, draw: random.Random) -> Words:
+    def planted(page: Words, item: Words, answer: Words, draw: random.Random) -> Words:
         at = int((draw.random() if place < 0 else place) * len(page))
-        return [*page[:at], *edit(item, draw), *page[at:]]
+        return [*page[:at], *edit(item, draw), *answer, *page[at:]]
 
     return planted
 
@@ -163,7 +163,7 @@ def _last_nine_tenths(item: Words, _: random.Random) -> Words:
     return item[len(item) // 10 :]
 
 
-KINDS: Mapping[str, Callable[[Words, Words, random.Random], Words]] = {
+KINDS: Mapping[str, Callable[[Words, Words, Words, random.Random], Words]] = {
     "whole, anywhere": _at(-1, _as_it_is),
     "at the beginning": _at(0, _as_it_is),
     "in the middle": _at(0.5, _as_it_is),
@@ -230,7 +230,8 @@ def _write_pages(
                 which = number // _SHARE
                 kind, record = kinds[which % len(kinds)], records[which % len(records)]
                 planted[number] = kind, str(record["doc_id"])
-                words = KINDS[kind](text.split(" "), record["question"].split(), draw)
+                question, answer = (record[name].split() for name in ("question", "answer"))
+                words = KINDS[kind](text.split(" "), question, answer, draw)
                 text = " ".join(words)
             file.write(json.dumps({"id": str(number), "text": text}) + "\n")
     return planted
@@ -267,8 +268,8 @@ def _run_decon(
     pages: int,
     size: int,
 ) -> None:
-    """Have AllenAI's decon search the same, with its defaults, and every position."""
-    for step in ("1", "10"):
+    """Have AllenAI's decon search the same, by its defaults, and at every position."""
+    for step in ("6", "1"):
         reports = folder / f"decon-{step}"
         usage = measure(
             [

@@ -34,6 +34,7 @@ from mr_dedup.cli.evaluate import similarity_argument
 from mr_dedup.cli.on_cluster import settings_for
 from mr_dedup.cli.rejects import skipped_lines
 from mr_dedup.cli.remote_files import document_name, input_names, result_name
+from mr_dedup.cli.result_inputs import refuse_within_inputs
 from mr_dedup.cli.runner_arguments import add_runner_arguments
 from mr_dedup.cli.streams import counted, print_message, print_warning
 from mr_dedup.errors import MrDedupError
@@ -133,6 +134,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.kept_format != "same" and arguments.action == "report":
         raise MrDedupError(f"--documents {arguments.kept_format}: needs --action drop or cut")
     read_options(arguments, keep_records=True)
+    refuse_within_inputs(arguments)
     folder = _result_folder(arguments)
     with folder.locked(print_warning):
         folder.check(resume=True, overwrite=arguments.overwrite, read=map(str, arguments.evals))

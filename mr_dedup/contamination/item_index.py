@@ -29,7 +29,7 @@ MAX_TEXTS = 64
 
 _MIN_WEIGHT, _MAX_WEIGHT = 16, 64
 _MAX_TOKENS = 1 << 20
-"""Tokens of a text that are compared: alignments count their edits in 21 bits."""
+"""Tokens of the longest text that is compared: alignments count their edits in 21 bits."""
 
 _FILTER_BITS = 16
 """Bits of the filter for each n-gram."""
@@ -76,11 +76,12 @@ class ItemIndex:
         table: The texts and their n-grams.
         uses: The items of each text.
         answer_starts: int64[n + 1], the first answer of each item in the next array.
-        answers: int32[a], texts.
+        answers: int32[a], texts; -1 for an answer without tokens.
         by_passage: uint8[n], 1 if the question is too short, or missing: the passage is judged in
             its place.
         reasons: uint8[n], why an item is not judged, an index of ``REASONS``; 0 if it is.
-        same_as: int32[n], the first item with the same texts, which is judged in its place.
+        same_as: int32[n], the first item of its set with the same texts, which is judged in its
+            place.
         common_grams: How many n-grams are not looked up, as too many texts have them.
     """
 
@@ -153,10 +154,10 @@ class ItemIndex:
         )  # fmt: skip
 
 
-REASONS = (None, "too_short", "no_text", "same_as_another")
+REASONS = (None, "too_short", "no_text", "same_as_another", "too_long")
 """Why an item is not judged."""
 
-_TOO_SHORT, _NO_TEXT, _SAME = 1, 2, 3
+_TOO_SHORT, _NO_TEXT, _SAME, _TOO_LONG = 1, 2, 3, 4
 
 
 def _build(items: pa.Table, options: MatchOptions) -> ItemIndex:
@@ -170,7 +171,8 @@ def _build(items: pa.Table, options: MatchOptions) -> ItemIndex:
 
     reasons = np.zeros(count, np.uint8)
     same_as = np.arange(count, dtype=np.int32)
-    first: dict[tuple[int, int, tuple[int, ...]], int] = {}
+    sets = items["set"].to_pylist()
+    first: dict[tuple[str, int, int, tuple[int, ...]], int] = {}
     uses: list[tuple[int, int, int]] = []
     answer_starts, all_answers = [0], []
     by_passage = np.zeros(count, np.uint8)
@@ -180,11 +182,13 @@ def _build(items: pa.Table, options: MatchOptions) -> ItemIndex:
         by_passage[item] = long == [False, True]
         if options.passages == "ignore" and not by_passage[item]:
             passage = -1
-        key = (question, passage, tuple(answers[item]))
+        key = (sets[item], question, passage, tuple(answers[item]))
         of_item: list[int] = []
         if not any(long):
             empty = length_of(question) + length_of(passage) == 0
             reasons[item] = _NO_TEXT if empty else _TOO_SHORT
+        elif max(length_of(question), length_of(passage)) > _MAX_TOKENS:
+            reasons[item] = _TOO_LONG
         elif first.setdefault(key, item) != item:
             same_as[item] = first[key]
             reasons[item] = _SAME
@@ -193,9 +197,12 @@ def _build(items: pa.Table, options: MatchOptions) -> ItemIndex:
                 uses.append((question, item, Field.QUESTION))
             if length_of(passage) >= options.min_tokens and passage != question:
                 uses.append((passage, item, Field.PASSAGE))
-            of_item = [text for text in answers[item] if text >= 0]
-            longer = max(options.near_tokens, options.min_tokens)
-            uses += [(text, item, Field.ANSWER) for text in of_item if lengths[text] >= longer]
+            of_item = answers[item]
+            uses += [
+                (text, item, Field.ANSWER)
+                for text in dict.fromkeys(of_item)
+                if max(options.near_tokens, options.min_tokens) <= length_of(text) <= _MAX_TOKENS
+            ]
         all_answers += of_item
         answer_starts.append(len(all_answers))
     looked_up = np.zeros(len(sequences), bool)
@@ -230,7 +237,7 @@ def _sequences(items: pa.Table) -> tuple[list[NDArray[np.uint64]], _Numbers]:
         if start == stop:
             numbers.append(-1)
             continue
-        tokens = spans.hashes[start : min(stop, start + _MAX_TOKENS)]
+        tokens = spans.hashes[start:stop]
         number = known.setdefault(tokens.tobytes(), len(sequences))
         if number == len(sequences):
             sequences.append(tokens)

@@ -37,10 +37,11 @@ _ORDER = {verdict: number for number, verdict in enumerate(Verdict)}
 
 
 class FieldMatch(NamedTuple):
-    """A text of an item in a document."""
+    """A text of an item in a document; of several answers the one with a number."""
 
     field: Field
     match: TextMatch
+    answer: int = 0
 
 
 class Judgement(NamedTuple):
@@ -97,7 +98,8 @@ class Judge:
             for item, field in zip(
                 uses.items[these].tolist(), uses.fields[these].tolist(), strict=True
             ):
-                of_item.setdefault(item, []).append(FieldMatch(Field(field), match))
+                answer = self._answers(item).index(match.text) if field == Field.ANSWER else 0
+                of_item.setdefault(item, []).append(FieldMatch(Field(field), match, answer))
         for item, found in sorted(of_item.items()):
             found.sort(key=lambda each: (each.match.start, each.field, each.match.stop))
             verdicts = [self._verdict(item, each, found, hashes) for each in found]
@@ -119,7 +121,7 @@ class Judge:
                 return Verdict.LOW_COVERAGE
             is_short = self._lengths[match.text] < options.sure_tokens
             return Verdict.SHORT_WITHOUT_ANSWER if is_short else Verdict.NEAR_PASSAGE
-        answers = self._answers(item)
+        answers = [text for text in self._answers(item) if text >= 0]
         has_answer = bool(answers) and self._follows(answers, match, others, hashes)
         if match.is_exact:
             return Verdict.QUESTION_AND_ANSWER if has_answer else Verdict.QUESTION

@@ -46,6 +46,7 @@ FOUND = pa.schema(
         ("position", pa.int64()),
         ("item", pa.int32()),
         ("field", pa.uint8()),
+        ("answer", pa.int32()),
         ("verdict", pa.string()),
         ("contaminated", pa.bool_()),
         ("exact", pa.bool_()),
@@ -60,8 +61,9 @@ FOUND = pa.schema(
 )
 """Columns of what is found: a row for each text of an item in a document.
 
-The rows of a document are in one table. ``item`` is a row of the items, ``field`` a ``Field``;
-``start`` and ``end`` are characters of the document, of which ``text`` has the first ones.
+The rows of a document are in one table. ``item`` is a row of the items, ``field`` a ``Field``,
+``answer`` which of several answers it is; ``start`` and ``end`` are characters of the document, of
+which ``text`` has the first ones.
 """
 
 CUTS = pa.schema(
@@ -225,7 +227,7 @@ class _Search:
         return _found(batch, rows, np.array(documents, np.int64), contaminated)
 
 
-_ROW = ("item", "field", "verdict", "contaminated", "exact", "coverage", "start", "end",
+_ROW = ("item", "field", "answer", "verdict", "contaminated", "exact", "coverage", "start", "end",
         "deleted", "inserted", "changed")  # fmt: skip
 
 
@@ -235,10 +237,10 @@ def _rows(
     """Yield the columns ``_ROW`` of a document's rows, whose offsets are bytes."""
     for judgement in judgements:
         verdict = judgement.verdict
-        for field, match in judgement.found:
+        for field, match, answer in judgement.found:
             yield (
-                judgement.item, int(field), verdict.value, verdict.is_contaminated, match.is_exact,
-                match.coverage, int(spans.starts[first + match.start]),
+                judgement.item, int(field), answer, verdict.value, verdict.is_contaminated,
+                match.is_exact, match.coverage, int(spans.starts[first + match.start]),
                 int(spans.stops[first + match.stop - 1]), match.deleted, match.inserted,
                 match.changed,
             )  # fmt: skip

@@ -161,7 +161,7 @@ class Findings:
         """Return rows with the names and texts of their items."""
         rows = table["item"].combine_chunks()
         fields = table["field"].to_numpy()
-        texts = self._texts(rows.to_numpy(), fields)
+        texts = self._texts(rows.to_pylist(), fields.tolist(), table["answer"].to_pylist())
         columns = {name: table[name] for name in table.column_names if name in _MATCHES.names}
         columns |= {
             "set": self.items["set"].take(rows),
@@ -180,15 +180,14 @@ class Findings:
         columns |= {name: self.items[name].take(rows) for name in ("set", "item")}
         return pa.table([columns[name] for name in _CUTS.names], schema=_CUTS)
 
-    def _texts(self, items: NDArray[np.int32], fields: NDArray[np.uint8]) -> pa.Array:
-        """Return the texts of items that were found; of an answer the first one."""
-        names = ("question", "passage")
+    def _texts(self, items: list[int], fields: list[int], answers: list[int]) -> pa.Array:
+        """Return the beginnings of the texts of items that were found."""
         texts = []
-        for item, field in zip(items.tolist(), fields.tolist(), strict=True):
+        for item, field, answer in zip(items, fields, answers, strict=True):
             if field == Field.ANSWER:
-                text = next(iter(self.items["answers"][item].as_py()), "")
+                text = self.items["answers"][item][answer].as_py()
             else:
-                text = self.items[names[field]][item].as_py()
+                text = self.items[Field(field).key][item].as_py()
             texts.append(text[:MAX_TEXT])
         return pa.array(texts, pa.large_string())
 

@@ -14,8 +14,9 @@ PAGE = [f"page{number}" for number in range(40)]
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_planted_item_leaves_the_page_as_it_is(kind):
-    words = KINDS[kind](PAGE, ITEM, random.Random(3))
+    words = KINDS[kind](PAGE, ITEM, ["42"], random.Random(3))
     assert [word for word in words if word.startswith("page")] == PAGE
+    assert words.count("42") == 1
     planted = [word for word in words if word.lower().strip(".,-!* ").startswith("word")]
     missing = len(ITEM) - len(planted)
     edited = {"a word deleted": 1, "a word changed": 1, "three words changed": 3}
@@ -39,7 +40,11 @@ def test_labelled_documents_are_judged(tmp_path, capsys):
 def test_planted_items_are_found(tmp_path, capsys):
     draw = random.Random(1)
     items = [
-        {"doc_id": str(number), "question": " ".join(f"w{draw.randrange(900)}" for _ in range(40))}
+        {
+            "doc_id": str(number),
+            "answer": "so many",
+            "question": " ".join(f"w{draw.randrange(900)}" for _ in range(40)),
+        }
         for number in range(5)
     ]
     path = tmp_path / "items.jsonl"

@@ -3,6 +3,8 @@
 import gzip
 import json
 import random
+import signal
+import time
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -113,7 +115,9 @@ def test_each_kind_is_found_where_it_is(files, capfd, small_chunks, engine):
     assert items["sheep"]["documents"] == 8
     assert items["why"]["reason"] == "too_short"
     assert (summary["documents_read"], summary["documents_contaminated"]) == (16, 11)
-    assert summary["items_not_judged"] == {"too_short": 1, "no_text": 0, "same_as_another": 0}
+    assert summary["items_not_judged"] == {
+        "too_short": 1, "no_text": 0, "same_as_another": 0, "too_long": 0,
+    }  # fmt: skip
     assert [(each["name"], each["items"], each["found"]) for each in summary["sets"]] == [
         ("farm", 2, 2), ("town", 2, 1),
     ]  # fmt: skip
@@ -298,6 +302,17 @@ def test_cuts_join_no_words_and_overlap_nothing(files, capfd):
     assert restored(json.loads(line)["text"], [cut]) == text
 
 
+def test_the_answer_that_was_found_is_shown(files, capfd):
+    long = "He had nineteen sheep and bought four so that he has twenty three now"
+    write_jsonl(files / "exam.jsonl", [{"question": SHEEP, "answer": ["...", "23", long]}])
+    write_jsonl(files / "docs.jsonl", [{"id": "a", "text": f"{SHEEP} {long}"}])
+    run.messages(capfd, files / "docs.jsonl", "--evals", files / "exam.jsonl", "-o", files / "out")
+    rows = rows_of(files / "out", "matches")
+    assert [(row["field"], row["item_text"]) for row in rows] == [
+        ("question", SHEEP), ("answer", long),
+    ]  # fmt: skip
+
+
 def test_fields_of_other_names_and_sets_by_file(files, capfd):
     records = [{"key": 7, "ask": {"text": SHEEP}, "right": [{"text": "23"}], "about": ["x", WOOL]}]
     write_jsonl(files / "my.exam.jsonl", records)
@@ -388,6 +403,8 @@ def test_what_cannot_be_read_or_written(files, capfd):
         capfd, files / "docs.jsonl", "--evals", files / "cut.parquet", "-o", files / "out"
     )
     assert "cut.parquet" in error
+    error = run.mistake(capfd, files, "--evals", exam, "-o", files / "out")
+    assert "out: is within " in error
     decontaminated(capfd, files)
     error = run.mistake(capfd, files / "docs.jsonl", "--evals", exam, "-o", files / "out")
     assert "exists; give --overwrite to replace it" in error
@@ -398,6 +415,35 @@ def test_what_cannot_be_read_or_written(files, capfd):
     )
     assert "is not replaced" in error
     assert (files / "mine" / "letter").read_text() == "keep me"
+
+
+def test_a_killed_run_leaves_nothing_that_a_next_one_minds(files, capfd):
+    lines = (files / "docs.jsonl").read_bytes() * 3000
+    (files / "many.jsonl").write_bytes(lines)
+    options = ["--evals", files / "exam.jsonl", "-o", files / "out", "--action", "cut"]
+    started = run.start(files / "many.jsonl", *options)
+    unfinished = files / ".out.unfinished"
+    while not unfinished.exists() and started.poll() is None:
+        time.sleep(0.01)
+    started.kill()
+    started.communicate()
+    assert not (files / "out").exists()
+    run.messages(capfd, files / "docs.jsonl", *options)
+    assert not unfinished.exists()
+    assert len(rows_of(files / "out", "matches")) == 14
+
+
+def test_an_interrupt_removes_what_was_made(files):
+    (files / "many.jsonl").write_bytes((files / "docs.jsonl").read_bytes() * 20_000)
+    options = ["--evals", files / "exam.jsonl", "-o", files / "out"]
+    started = run.start(files / "many.jsonl", *options)
+    while not (files / ".out.unfinished").exists() and started.poll() is None:
+        time.sleep(0.01)
+    started.send_signal(signal.SIGINT)
+    started.communicate()
+    assert started.returncode == 130
+    left = {path.name for path in files.iterdir()}
+    assert left - {".out.lock"} == {"docs.jsonl", "exam.jsonl", "many.jsonl"}
 
 
 def test_no_false_alarms_and_none_missed_among_pages(tmp_path, capfd):

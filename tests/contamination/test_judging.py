@@ -2,6 +2,7 @@
 
 import pytest
 
+from mr_dedup.contamination.item_index import REASONS
 from mr_dedup.contamination.judging import Verdict
 from tests.contamination.items import index_of, item, judged
 
@@ -119,6 +120,16 @@ def test_items_that_cannot_be_judged_have_a_reason():
     assert index.reasons.tolist() == [0, 1, 2, 2, 1, 3, 0]
     assert index.same_as.tolist() == [0, 1, 2, 3, 4, 0, 6]
     assert judged(items, QUESTION) == {0: "question", 6: "question"}
+
+
+def test_items_of_two_sets_are_judged_each():
+    items = [item(QUESTION), item(QUESTION, set="other")]
+    assert judged(items, QUESTION) == {0: "question", 1: "question"}
+
+
+def test_a_text_of_more_than_a_million_tokens_is_not_judged():
+    index = index_of([item("no " * ((1 << 20) + 1)), item(QUESTION, "no " * ((1 << 20) + 1))])
+    assert [REASONS[reason] for reason in index.reasons] == ["too_long", "too_long"]
 
 
 def test_the_smallest_number_of_tokens_is_an_option():

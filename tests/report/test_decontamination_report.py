@@ -71,7 +71,7 @@ def test_what_a_reader_sees():
     assert "300 of 10,000 documents (3.0%) contain 20 of 1,359 items." in text
     assert "300 were dropped." in text
     assert "12 items: with too few tokens" in text
-    assert "7 items: with the texts of another item" in text
+    assert "7 items: with the texts of another item of the set" in text
     assert "farm 1,319 1,300 20 15 300" in text
     assert "has nearly the question yes 100" in text
     assert "has the answer alone no 3" in text

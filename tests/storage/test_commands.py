@@ -182,6 +182,42 @@ def test_a_result_in_a_store_is_that_of_this_machine(made, writable, capfd, tmp_
     assert listed == ""
 
 
+def test_a_decontamination_of_a_store_is_that_of_this_machine(made, writable, capfd, tmp_path):
+    first = next(path for path in sorted((made / "pages").iterdir()) if path.suffix == ".jsonl")
+    with first.open() as lines:
+        words = [json.loads(next(lines))["text"].split() for _ in range(3)]
+    items = [{"id": n, "question": " ".join(each[10:50])} for n, each in enumerate(words)]
+    exam = "".join(json.dumps(each) + "\n" for each in items).encode()
+    (tmp_path / "exam.jsonl").write_bytes(exam)
+    of = uploaded(made, writable)
+    writable.write("evals/exam.jsonl", exam)
+    cut = ["--action", "cut"]
+    run(capfd, "decontaminate", made / "pages", "--evals", tmp_path / "exam.jsonl",
+        "-o", tmp_path / "here", *cut)  # fmt: skip
+    run(capfd, "decontaminate", of("pages"), "--evals", of("evals/exam.jsonl"),
+        "-o", of("found"), *cut)  # fmt: skip
+    expected = files_of(tmp_path / "here")
+    names = {"summary.json", "items/part-00000.parquet"}
+    # which name inputs
+    assert {name: writable.read(f"found/{name}") for name in expected.keys() - names} == {
+        name: content for name, content in expected.items() if name not in names
+    }
+    summaries = [json.loads(each) for each in (
+        writable.read("found/summary.json"), expected["summary.json"]
+    )]  # fmt: skip
+    assert summaries[0].pop("evals") == of("evals/exam.jsonl")
+    assert summaries[0].pop("documents") == of("pages")
+    assert summaries[0] == {
+        name: value for name, value in summaries[1].items() if name not in ("evals", "documents")
+    }
+    assert summaries[1]["items_found"] == 3
+    again = ["decontaminate", of("pages"), "--evals", of("evals/exam.jsonl"), "-o", of("found")]
+    assert main(again) == 2
+    assert capfd.readouterr().err.endswith("found: exists; give --overwrite to replace it\n")
+    run(capfd, *again, "--overwrite")
+    assert json.loads(writable.read("found/summary.json"))["action"] == "report"
+
+
 def test_a_run_is_resumed_from_what_its_stages_left_in_a_store(
     made, writable, capfd, tmp_path, monkeypatch
 ):
