@@ -25,11 +25,13 @@ from mr_dedup.features.text_batch import text_batch
 from mr_dedup.features.token_spans import TokenSpans, token_spans
 from mr_dedup.formats.documents.batch import DocumentBatch
 from mr_dedup.formats.documents.chunks import DocumentChunk
+from mr_dedup.formats.tables import one_array
 from mr_dedup.jobs.contract import Counters, Keyed, TaskInput
 from mr_dedup.jobs.document_job import DocumentJob
-from mr_dedup.jobs.kept_records import FILE_KEY, KeptFormat, as_written, records_of, with_texts
+from mr_dedup.jobs.kept_records import FILE_KEY, KeptFormat, as_written, records_of
 from mr_dedup.passages import cutting
 from mr_dedup.passages.cutting import Slices
+from mr_dedup.passages.records import LineEdits, cut_lines, cut_rows, edits_of_rows
 
 Action = Literal["report", "drop", "cut"]
 """What is done with contaminated documents; ``cut`` cuts the items out of them."""
@@ -76,12 +78,16 @@ CUTS = pa.schema(
         ("end", pa.int64()),
         ("text", pa.large_string()),
         ("space", pa.bool_()),
+        ("json_start", pa.int64()),
+        ("json_removed", pa.large_binary()),
+        ("json_written", pa.int32()),
+        ("checksum", pa.uint64()),
     ]
 )
 """Columns of what is cut: a row a cut, with the first of its items.
 
 ``start`` and ``end`` are characters of the document as it was, ``text`` is all that was there, and
-``space`` whether a space is in its place.
+``space`` whether a space is in its place. The last four columns are ``LineEdits``.
 """
 
 MAX_TEXT = 4000
@@ -141,9 +147,15 @@ class DecontaminateJob(DocumentJob, frozen=True, kw_only=True):
             texts = cutting.cut_texts(batch.texts, found.cuts, spaces)
             changed = np.unique(found.cuts.rows)
             counters[CUT] += changed.size
-            name = self.reading.text_name
-            records = with_texts(records, changed, texts.take(pa.array(changed)), name)
-            yield _cuts(batch, found, spaces)
+            name, file = self.reading.text_name, (records.schema.metadata or {}).get(FILE_KEY)
+            edits = edits_of_rows(batch.texts, found.cuts)
+            if file is not None:
+                records = cut_rows(records, texts, changed, name, file.decode())
+            else:
+                lines = one_array(records["record"])
+                lines, edits = cut_lines(lines, texts, found.cuts, spaces, name)
+                records = records.set_column(1, "record", lines)
+            yield _cuts(batch, found, spaces, edits)
         yield records
 
 
@@ -157,7 +169,9 @@ def _refuse_whole_pages(chunk: DocumentChunk) -> None:
             )
 
 
-def _cuts(batch: DocumentBatch, found: _Found, spaces: NDArray[np.bool_]) -> pa.Table:
+def _cuts(
+    batch: DocumentBatch, found: _Found, spaces: NDArray[np.bool_], edits: LineEdits
+) -> pa.Table:
     cuts = found.cuts
     rows = pa.array(cuts.rows)
     columns = {
@@ -169,8 +183,9 @@ def _cuts(batch: DocumentBatch, found: _Found, spaces: NDArray[np.bool_]) -> pa.
         "end": cutting.code_points(batch.texts, cuts.rows, cuts.stops),
         "text": cutting.removed_texts(batch.texts, cuts),
         "space": spaces,
+        **dict(zip(CUTS.names[-len(edits) :], edits, strict=True)),
     }
-    return pa.table(columns, CUTS)
+    return pa.table(columns).cast(CUTS)
 
 
 def is_found(table: pa.Table) -> bool:

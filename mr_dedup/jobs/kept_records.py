@@ -5,18 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from mr_dedup.errors import MrDedupError
 from mr_dedup.formats.documents.as_json import rows_as_json, texts_as_json
 from mr_dedup.formats.documents.batch import DocumentBatch
 from mr_dedup.formats.documents.chunks import DocumentChunk
 from mr_dedup.formats.documents.options import ReadOptions
-from mr_dedup.formats.parquet_rows import is_string
 from mr_dedup.formats.tables import one_array
 
 KeptFormat = Literal["same", "jsonl", "parquet"]
@@ -69,59 +66,3 @@ def as_written(
     lines = texts_as_json(batch.ids.filter(chosen), batch.texts.filter(chosen), reading)
     column = pc.replace_with_mask(one_array(records["record"]), pa.array(converted[mask]), lines)
     return records.set_column(1, "record", column)
-
-
-def with_texts(
-    records: pa.Table, rows: NDArray[np.int64], texts: pa.LargeStringArray, name: str
-) -> pa.Table:
-    """Return records, of which some have other texts.
-
-    Members of a JSON line keep their order. A line whose text is that of HTML gets a text as well,
-    which readers take first.
-
-    Args:
-        records: n records, as ``records_of`` or ``as_written`` returns them.
-        rows: Which of them, int64[c], ascending.
-        texts: Their texts, c of them.
-        name: The member or column of texts.
-
-    Raises:
-        MrDedupError: If rows of Parquet have no such column, or a null there.
-    """
-    file = (records.schema.metadata or {}).get(FILE_KEY)
-    if file is not None:
-        return _with_column(records, rows, texts, name, file.decode())
-    lines = one_array(records["record"])
-    changed = np.zeros(len(records), bool)
-    changed[rows] = True
-    written = [
-        _with_member(lines[row].as_py(), name, text)
-        for row, text in zip(rows.tolist(), texts.to_pylist(), strict=True)
-    ]
-    column = pc.replace_with_mask(lines, pa.array(changed), pa.array(written, pa.large_binary()))
-    return records.set_column(1, "record", column)
-
-
-def _with_member(line: bytes, name: str, text: str) -> bytes:
-    members = msgspec.json.decode(line, type=dict[str, msgspec.Raw])
-    members[name] = msgspec.Raw(msgspec.json.encode(text))
-    return msgspec.json.encode(members) + b"\n"
-
-
-def _with_column(
-    records: pa.Table, rows: NDArray[np.int64], texts: pa.LargeStringArray, name: str, file: str
-) -> pa.Table:
-    index = records.column_names.index(name) if name in records.column_names else -1
-    if index < 0 or records[name].take(pa.array(rows)).null_count:
-        raise MrDedupError(f"{file}: has texts elsewhere than in its column {name!r}")
-    field = records.schema.field(index)
-    kind = field.type
-    plain = kind.value_type if pa.types.is_dictionary(kind) else kind
-    wide = pa.large_string() if is_string(plain) else pa.large_binary()
-    column = one_array(records.column(index)).cast(plain).cast(wide)
-    changed = np.zeros(len(records), bool)
-    changed[rows] = True
-    column = pc.replace_with_mask(column, pa.array(changed), texts.cast(wide)).cast(plain)
-    if pa.types.is_dictionary(kind):
-        column = column.dictionary_encode().cast(kind)
-    return records.set_column(index, field, column)

@@ -71,6 +71,10 @@ _CUTS = pa.schema(
         ("end", pa.int64()),
         ("text", pa.large_string()),
         ("space", pa.bool_()),
+        ("json_start", pa.int64()),
+        ("json_removed", pa.large_binary()),
+        ("json_written", pa.int32()),
+        ("checksum", pa.uint64()),
     ]
 )
 

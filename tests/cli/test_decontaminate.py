@@ -216,9 +216,13 @@ def test_items_are_cut_out_with_a_record_of_what_was_there(files, capfd, small_c
     assert [(list(each), each["n"]) for each in written] == [
         (["id", "text", "n"], each["n"]) for each in DOCUMENTS
     ]
-    # others are as they came
     before = (files / "docs.jsonl").read_text().splitlines()
+    # nothing but texts has changed
     assert lines[len(KINDS) :] == before[len(KINDS) :]
+    for line, other, each in zip(lines, before, written, strict=True):
+        assert line.replace(json.dumps(each["text"]), "") == other.replace(
+            json.dumps(json.loads(other)["text"]), ""
+        )
     cuts = rows_of(files / "out", "cuts")
     texts = {each["id"]: each["text"] for each in written}
     for each in DOCUMENTS:
