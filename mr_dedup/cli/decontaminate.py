@@ -22,7 +22,7 @@ import contextlib
 import io
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -226,7 +226,7 @@ def _run_locked(
                 arguments.kept_format, rejects.add,
             )  # fmt: skip
         counters = output.counters
-        read = _document_counts(counters, arguments)
+        read = _document_counts(findings.counts, arguments)
         rejects.counts.documents, rejects.counts.files = read["documents_read"], work.files
         check_rejected(arguments, rejects.counts)
     read |= {
@@ -330,14 +330,14 @@ def _searched(
         yield output
 
 
-def _document_counts(counters: dict[str, int], arguments: argparse.Namespace) -> dict[str, Any]:
+def _document_counts(counts: Mapping[str, int], arguments: argparse.Namespace) -> dict[str, Any]:
     from mr_dedup.jobs.decontaminate import CONTAMINATED, CUT, DROPPED, KEPT, STOPPED
     from mr_dedup.jobs.reading import DOCUMENTS, TEXT_BYTES
 
     names = [DOCUMENTS, TEXT_BYTES, CONTAMINATED, STOPPED]
     if arguments.action != "report":
         names += [KEPT, DROPPED] if arguments.action == "drop" else [CUT]
-    return {name: counters.get(name, 0) for name in names}
+    return {name: counts[name] for name in names}
 
 
 def _write_summaries(

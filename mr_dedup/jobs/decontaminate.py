@@ -29,6 +29,7 @@ from mr_dedup.formats.tables import one_array
 from mr_dedup.jobs.contract import Counters, Keyed, TaskInput
 from mr_dedup.jobs.document_job import DocumentJob
 from mr_dedup.jobs.kept_records import FILE_KEY, KeptFormat, as_written, records_of
+from mr_dedup.jobs.reading import DOCUMENTS, TEXT_BYTES
 from mr_dedup.passages import cutting
 from mr_dedup.passages.cutting import Slices
 from mr_dedup.passages.records import LineEdits, cut_lines, cut_rows, edits_of_rows
@@ -39,7 +40,9 @@ Action = Literal["report", "drop", "cut"]
 CONTAMINATED, KEPT, DROPPED = "documents_contaminated", "documents_kept", "documents_dropped"
 STOPPED = "documents_searched_in_part"
 CUT = "documents_cut"
-"""Counters of documents."""
+COUNTS = (DOCUMENTS, TEXT_BYTES, CONTAMINATED, STOPPED, KEPT, DROPPED, CUT)
+"""The columns of a table with counts of documents, a row for each chunk: the counters of some
+clusters are not known."""
 
 FOUND = pa.schema(
     [
@@ -113,30 +116,34 @@ class DecontaminateJob(DocumentJob, frozen=True, kw_only=True):
     def map(self, part: TaskInput, counters: Counters) -> Iterator[Keyed]:
         """Yield what is found in the documents of one chunk, their records, and its rejects."""
         search = _Search(read_index(self.items))
+        counts: Counters = Counters(dict.fromkeys(COUNTS, 0))
         with self.reading_of(part, counters, keep_records=self.action != "report") as reading:
             if self.action == "cut" and self.documents == "same":
                 _refuse_whole_pages(reading.chunk)
             number = reading.chunk.number
             for batch in reading.batches():
                 found = search.batch(batch)
-                counters[CONTAMINATED] += int(found.contaminated.sum())
+                counts[DOCUMENTS] += len(batch)
+                counts[TEXT_BYTES] += int(batch.text_lengths.sum())
+                counts[CONTAMINATED] += int(found.contaminated.sum())
                 if len(found.rows):
                     yield number, found.rows
-                for table in self._records(batch, found, reading.chunk, counters):
+                for table in self._records(batch, found, reading.chunk, counts):
                     yield number, table
-            counters[STOPPED] += search.stopped
+            counts[STOPPED] += search.stopped
+            yield number, pa.table({name: [counts[name]] for name in COUNTS})
             for rejects in reading.rejects():
                 yield number, rejects
 
     def _records(
-        self, batch: DocumentBatch, found: _Found, chunk: DocumentChunk, counters: Counters
+        self, batch: DocumentBatch, found: _Found, chunk: DocumentChunk, counts: Counters
     ) -> Iterator[pa.Table]:
         """Yield the records of a batch that are kept, as they are written, and what is cut."""
         if self.action == "report":
             return
         kept = ~found.contaminated if self.action == "drop" else np.ones(len(batch), bool)
-        counters[KEPT] += int(kept.sum())
-        counters[DROPPED] += int((~kept).sum())
+        counts[KEPT] += int(kept.sum())
+        counts[DROPPED] += int((~kept).sum())
         if not kept.any():
             return
         records = records_of(batch, kept)
@@ -146,7 +153,7 @@ class DecontaminateJob(DocumentJob, frozen=True, kw_only=True):
             spaces = cutting.needs_space(batch.texts, found.cuts)
             texts = cutting.cut_texts(batch.texts, found.cuts, spaces)
             changed = np.unique(found.cuts.rows)
-            counters[CUT] += changed.size
+            counts[CUT] += changed.size
             name, file = self.reading.text_name, (records.schema.metadata or {}).get(FILE_KEY)
             edits = edits_of_rows(batch.texts, found.cuts)
             if file is not None:
@@ -197,6 +204,11 @@ def is_found(table: pa.Table) -> bool:
 def is_cuts(table: pa.Table) -> bool:
     """Return whether a table of the job has what was cut."""
     return table.column_names == CUTS.names and FILE_KEY not in (table.schema.metadata or {})
+
+
+def is_counts(table: pa.Table) -> bool:
+    """Return whether a table of the job has counts of documents."""
+    return table.column_names == list(COUNTS) and FILE_KEY not in (table.schema.metadata or {})
 
 
 class _Found(NamedTuple):

@@ -17,7 +17,7 @@ from mr_dedup.contamination.item_index import REASONS, Field, ItemIndex
 from mr_dedup.formats.documents.options import ReadOptions
 from mr_dedup.formats.parts import ParquetParts
 from mr_dedup.jobs.contract import Keyed
-from mr_dedup.jobs.decontaminate import MAX_TEXT, Action, is_cuts, is_found
+from mr_dedup.jobs.decontaminate import COUNTS, MAX_TEXT, Action, is_counts, is_cuts, is_found
 from mr_dedup.jobs.kept_documents import KeptDocuments
 from mr_dedup.jobs.kept_parts import JsonDocuments, ParquetDocuments
 from mr_dedup.jobs.kept_records import KeptFormat
@@ -134,6 +134,7 @@ class Findings:
         self.set_documents = np.zeros(len(self._set_names), np.int64)
         self.verdicts: Counter[str] = Counter()
         self.matches = 0
+        self.counts = Counter(dict.fromkeys(COUNTS, 0))
         self.examples: dict[str, list[Example]] = {}
         self._shown: Counter[tuple[str, str]] = Counter()
 
@@ -313,6 +314,8 @@ def write_findings(
         for _, table in output:
             if is_rejects(table):
                 rejects(table)
+            elif is_counts(table):
+                findings.counts.update(table.to_pylist()[0])
             elif is_found(table):
                 found, of_dropped = findings.add(table)
                 matches.write_table(found)
