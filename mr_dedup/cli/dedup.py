@@ -37,6 +37,7 @@ from mr_dedup.cli.dedup_options import (
 from mr_dedup.cli.dedup_summary import (
     check_result_rejected,
     summary_lines,
+    warning_lines,
     write_sharded_summaries,
     write_summaries,
 )
@@ -95,8 +96,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "writes it")  # fmt: skip
     add("--keep", action="append", metavar="POLICY",
         help="which document of a cluster to keep: first, longest, shortest, newest:FIELD, "
-        "oldest:FIELD, highest:FIELD, lowest:FIELD, prefer:FIELD=VALUE,…; given several times, "
-        "the next ones decide between equals (default first)")  # fmt: skip
+        "oldest:FIELD, highest:FIELD, lowest:FIELD, rank:FIELD=VALUE,…, also called prefer, where "
+        "* stands for all other values; given several times, the next ones decide between equals "
+        "(default first)")  # fmt: skip
     add("--keep-per-cluster", type=positive, default=1, metavar="N",
         help="keep the first N documents, in the order of --keep, of each group of duplicates: a "
         "kept document and those that would be dropped for it (default 1)")  # fmt: skip
@@ -261,13 +263,17 @@ def _run_locked(
             raise
     if is_sharded(work.runner):
         summary = made.summary
-        write_sharded_summaries(folder.work, made, work, arguments, options, result_id(run))
+        warnings = write_sharded_summaries(
+            folder.work, made, work, arguments, options, result_id(run)
+        )
     else:
-        write_summaries(folder.work, summary, work, arguments, options, result_id(run))
+        warnings = write_summaries(folder.work, summary, work, arguments, options, result_id(run))
     folder.publish()
     seconds = time.perf_counter() - started
     print_message(*summary_lines(summary, work, options, folder.name, seconds))
     _warn_of_missing_ids(arguments, summary)
+    for line in warning_lines(warnings):
+        print_warning(line)
     check_result_rejected(arguments, folder)
     return 0
 

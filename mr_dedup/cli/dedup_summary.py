@@ -6,19 +6,20 @@ import argparse
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from mr_dedup.cli.document_arguments import check_rejected, described_features, incomplete_files
 from mr_dedup.cli.document_inputs import DocumentInputs
 from mr_dedup.cli.method_arguments import recall_lines
 from mr_dedup.cli.rejects import skipped_lines
+from mr_dedup.cli.streams import counted
 
 if TYPE_CHECKING:
     from mr_dedup.clusters.retention import Retention
     from mr_dedup.pipeline.dedup_stages.contract import DedupOptions
     from mr_dedup.pipeline.result_folder import ResultFolder
     from mr_dedup.pipeline.sharded.dedup import Deduplicated
-    from mr_dedup.pipeline.summary import RunSummary, StageSummary
+    from mr_dedup.pipeline.summary import RunSummary, StageSummary, Warnings
 
 REPORT = "report.html"
 
@@ -30,8 +31,8 @@ def write_summaries(
     arguments: argparse.Namespace,
     options: DedupOptions,
     result_id: str,
-) -> None:
-    """Write the report and the summary of a run whose stages are done."""
+) -> Warnings:
+    """Write the report and the summary of a run whose stages are done; return its warnings."""
     from mr_dedup.files.outputs import whole_file
     from mr_dedup.pipeline.dedup_stages.files import RESULT
     from mr_dedup.pipeline.results import checksums_of
@@ -40,8 +41,10 @@ def write_summaries(
     result = work_folder / RESULT
     shown = _shown_options(arguments, options)
     with whole_file(result / REPORT, overwrite=True) as file:
-        write_dedup_report(file, work_folder, summary, shown, arguments.share_by)
-    _write_summary(result, summary, work, arguments, options, checksums_of(result), result_id)
+        warnings = write_dedup_report(file, work_folder, summary, shown, arguments.share_by)
+    made = Made(summary, checksums_of(result), result_id, warnings)
+    _write_summary(result, made, work, arguments, options)
+    return warnings
 
 
 def write_sharded_summaries(
@@ -51,8 +54,8 @@ def write_sharded_summaries(
     arguments: argparse.Namespace,
     options: DedupOptions,
     result_id: str,
-) -> None:
-    """Write the report and the summary of a sharded run."""
+) -> Warnings:
+    """Write the report and the summary of a sharded run; return its warnings."""
     from mr_dedup.files.outputs import whole_file
     from mr_dedup.pipeline.dedup_stages.files import RESULT
     from mr_dedup.pipeline.results import DOCUMENTS
@@ -68,17 +71,26 @@ def write_sharded_summaries(
     data = sharded_report_data(made.report, made.summary, shown, arguments.share_by)
     with whole_file(result / REPORT, overwrite=True) as file:
         write_report(file, data)
-    _write_summary(result, made.summary, work, arguments, options, made.checksums, result_id)
+    summarized = Made(made.summary, made.checksums, result_id, data.warnings)
+    _write_summary(result, summarized, work, arguments, options)
+    return data.warnings
+
+
+class Made(NamedTuple):
+    """What a summary says of a result."""
+
+    summary: StageSummary
+    checksums: Mapping[str, str]
+    result_id: str
+    warnings: Warnings
 
 
 def _write_summary(
     result: Path,
-    summary: StageSummary,
+    made: Made,
     work: DocumentInputs,
     arguments: argparse.Namespace,
     options: DedupOptions,
-    checksums: Mapping[str, str],
-    result_id: str,
 ) -> None:
     import msgspec
 
@@ -87,12 +99,13 @@ def _write_summary(
     from mr_dedup.pipeline.summary import Reading
 
     later = record_for_later(
-        checksums, arguments.out, options.made_from,
+        made.checksums, arguments.out, options.made_from,
         Reading.of(options.reading, options.kept_format),
-        options.against, [method.name for method in options.methods], result_id, options.seen,
+        options.against, [method.name for method in options.methods], made.result_id, options.seen,
     )  # fmt: skip
     run: RunSummary = {
-        **summary,
+        **made.summary,
+        "warnings": made.warnings,
         "files_read": work.files,
         "skipped_files": work.skipped,
         "shingles": options.shingles,
@@ -145,6 +158,24 @@ def check_result_rejected(arguments: argparse.Namespace, folder: ResultFolder) -
         for lines in read_lines(rejects) if rejects else ():
             counts.add_lines(lines)
     check_rejected(arguments, counts)
+
+
+def warning_lines(warnings: Warnings) -> Iterator[str]:
+    """Yield a line for each kind of what the user should look at."""
+    if number := warnings["template_clusters"]:
+        first = warnings["template_clusters_listed"][0]
+        yield (
+            f"{counted(number, 'cluster')} of 20 documents and more of one host, similar but not "
+            f"equal, as pages of one template are; the largest has {first['documents']:,} of "
+            f"{first['host']} and keeps {first['documents_kept']:,}; see report.html"
+        )
+    if number := warnings["losing_sources"]:
+        most = warnings["losing_sources_listed"][0]
+        yield (
+            f"{counted(number, 'source')} of 20 documents and more, by host or --share-by, of "
+            f"which over half are dropped; most of {most['field']} {most['value']}: "
+            f"{most['dropped']:,} of {most['documents']:,}; see report.html"
+        )
 
 
 def summary_lines(

@@ -20,7 +20,13 @@ _READ = {"newest": _DOWN, "oldest": _UP, "highest": _DOWN, "lowest": _UP}
 _TIMES = ("newest", "oldest")
 """Those of them whose values are times, not numbers."""
 
-KINDS = ("first", "longest", "shortest", *_READ, "prefer")
+_BY_VALUES = ("rank", "prefer")
+"""Those by a list of values; prefer is another name of rank."""
+
+_OTHERS = "*"
+"""What stands in such a list for all other values."""
+
+KINDS = ("first", "longest", "shortest", *_READ, *_BY_VALUES)
 """The kinds of preferences."""
 
 
@@ -45,8 +51,9 @@ class MissingFieldError(FieldError):
 class Preference:
     """One step of a policy: ``kind`` is one of KINDS.
 
-    ``field`` names what newest, oldest, highest, lowest and prefer look at; ``values`` are those
-    that prefer puts first. Raises ValueError for what does not go together.
+    ``field`` names what newest, oldest, highest, lowest, rank and prefer look at; ``values`` are
+    those that rank and prefer put into this order, ``*`` for all others. Raises ValueError for what
+    does not go together.
     """
 
     kind: str
@@ -57,22 +64,24 @@ class Preference:
         if self.kind not in KINDS:
             names = ", ".join(KINDS)
             raise ValueError(f"a preference is one of {names}, not {self.kind!r}")
-        takes_field = self.kind in _READ or self.kind == "prefer"
+        takes_field = self.kind in _READ or self.kind in _BY_VALUES
         if takes_field and not self.field:
             raise ValueError(f"{self.kind} needs a field, as in {self.kind}:date")
         if not takes_field and self.field is not None:
             raise ValueError(f"{self.kind} takes no field, got {self.field!r}")
-        if (self.kind == "prefer") != bool(self.values):
-            raise ValueError(f"{self}: prefer, and prefer alone, needs values: prefer:lang=en,de")
+        if (self.kind in _BY_VALUES) != bool(self.values):
+            raise ValueError(
+                f"{self}: rank and prefer, and these alone, need values, as in rank:lang=en,de,*"
+            )
         if "" in self.values or len(set(self.values)) != len(self.values):
             raise ValueError(f"{self}: expected distinct values, none of them empty")
 
     @classmethod
     def parse(cls, text: str) -> Preference:
-        """Return what ``text`` names, such as longest, newest:date, prefer:lang=en,de."""
+        """Return what ``text`` names, such as longest, newest:date, rank:lang=en,*,de."""
         kind, colon, field = text.partition(":")
         values: tuple[str, ...] = ()
-        if kind == "prefer":
+        if kind in _BY_VALUES:
             field, equals, listed = field.partition("=")
             values = tuple(listed.split(",")) if equals else ()
         return cls(kind, field if colon else None, values)
@@ -102,8 +111,9 @@ class KeepPolicy:
     So the order does not depend on how documents were divided among tasks, even if ids repeat.
     ``first`` is the order in which documents are read; ``longest`` and ``shortest`` go by the bytes
     of the text; ``newest:FIELD`` and ``oldest:FIELD`` by times, ``highest:FIELD`` and
-    ``lowest:FIELD`` by numbers, as field_values.py reads them; ``prefer:FIELD=VALUE,VALUE`` by
-    which value comes earlier in the list. Documents without a usable value come last.
+    ``lowest:FIELD`` by numbers, as field_values.py reads them; ``rank:FIELD=VALUE,VALUE`` by
+    which value comes earlier in the list, in which ``*`` stands for all other values; without it
+    these come last. Documents without a usable value come last.
     """
 
     preferences: tuple[Preference, ...]
@@ -170,11 +180,15 @@ def _keys_of_documents(kind: str, documents: ClusteredDocuments) -> list[tuple[p
 
 
 def _keys_of_values(step: Preference, values: pa.LargeStringArray) -> list[tuple[pa.Array, str]]:
-    if step.kind == "prefer":
+    if step.kind in _BY_VALUES:
         import pyarrow.compute as pc
 
         wanted = pa.array(step.values, pa.large_string())
-        return [(pc.index_in(values, value_set=wanted), _UP)]
+        ranks = pc.index_in(values, value_set=wanted)
+        if _OTHERS in step.values:
+            others = pa.scalar(step.values.index(_OTHERS), pa.int32())
+            ranks = pc.if_else(pc.is_valid(values), pc.fill_null(ranks, others), None)
+        return [(ranks, _UP)]
     from mr_dedup.clusters.field_values import numbers, times
 
     keys = times(values) if step.kind in _TIMES else numbers(values)

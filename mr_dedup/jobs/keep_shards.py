@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from mr_dedup.clusters.decisions import Reason, are_kept
 from mr_dedup.clusters.duplicate_counts import summed
+from mr_dedup.clusters.suspects import LISTED, losing_sources
 from mr_dedup.errors import MrDedupError
 from mr_dedup.formats.compression import compressing
 from mr_dedup.formats.count_tables import COUNTED, COUNTS
@@ -38,6 +39,7 @@ from mr_dedup.jobs.kept_documents import KeptDocuments, numbered_name
 from mr_dedup.jobs.kept_parts import JsonDocuments, ParquetDocuments
 from mr_dedup.jobs.order_decisions import DECISION
 from mr_dedup.jobs.reading import DocumentReading, chunk_of, is_rejects, reject_lines
+from mr_dedup.jobs.report_counts import LOSING_SOURCES
 from mr_dedup.jobs.row_shards import counts_of_rows, document_rows
 from mr_dedup.jobs.shares import ShareCounter, hosts
 
@@ -59,10 +61,11 @@ class KeepShardsJob(KeepJob, frozen=True, kw_only=True):
     """See the module.
 
     What it leaves: tables of the most common values, ``field``, ``value``, ``documents``
-    and ``dropped``; for each chunk a row with ``part``, its number, ``kept``
-    documents, the sizes of texts as ``kept_bytes`` and ``dropped_bytes``, the checksums of its
-    ``fingerprints``, ``counts`` and ``signatures``, and ``columns`` of its Parquet file; and texts
-    that are to be shown, ``chunk``, ``row`` and ``text``.
+    and ``dropped``, and the same of those that lose most of their documents, with ``loses``; for
+    each chunk a row with ``part``, its number, ``kept`` documents, the sizes of texts as
+    ``kept_bytes`` and ``dropped_bytes``, the checksums of its ``fingerprints``, ``counts`` and
+    ``signatures``, and ``columns`` of its Parquet file; and texts that are to be shown, ``chunk``,
+    ``row`` and ``text``. It counts values that lose most of their documents.
 
     Attributes:
         rows_at: The directory of the shards of rows.
@@ -400,6 +403,10 @@ class KeepShardsJob(KeepJob, frozen=True, kw_only=True):
                 shares = counter.most_common(_MOST_COMMON)
                 columns = {name: [getattr(it, name) for it in shares] for name in _SHARE_COLUMNS}
                 yield key, pa.table({"field": [field] * len(shares), **columns})
+                losing = losing_sources(field, counter.table())
+                counters[LOSING_SOURCES] += len(losing)
+                listed = losing.slice(0, LISTED)
+                yield key, listed.append_column("loses", pa.repeat(True, len(listed)))
 
 
 _SHARE_COLUMNS = ("value", "documents", "dropped")

@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from mr_dedup.clusters.decisions import Reason
+from mr_dedup.clusters.suspects import LISTED, TEMPLATES, largest
 from mr_dedup.formats.tables import divided
 from mr_dedup.jobs.contract import Counters, Group, Job, Keyed, Reduce, TaskInput
 from mr_dedup.jobs.report_counts import LARGEST
@@ -75,7 +76,7 @@ class OrderDecisionsJob(Job, frozen=True, kw_only=True):
             names = table.column_names
             if is_size(table):
                 yield int(table["chunk"][0].as_py()) // self.chunks_per_group, table
-            elif "examples" in names or "order" in names:
+            elif "examples" in names or "order" in names or "mean_similarity" in names:
                 yield self._report, table
             elif "reason" in names or "duplicates" in names:
                 yield from divided(table, table["chunk"].to_numpy() // self.chunks_per_group)
@@ -158,8 +159,12 @@ def _ordered(tables: Sequence[pa.Table]) -> pa.Table | None:
 
 
 def _for_report(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
-    """Yield the largest clusters of all and those of the sample of all, and this sample."""
+    """Yield the largest clusters of all and those of the sample of all, and this sample.
+
+    And the largest ones that look like templates.
+    """
     found = list(tables)
+    templates = [table for table in found if "mean_similarity" in table.column_names]
     clusters = pa.concat_tables(table for table in found if "examples" in table.column_names)
     sample = smallest_hashes(
         pa.concat_tables(table for table in found if "order" in table.column_names)
@@ -171,3 +176,4 @@ def _for_report(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
     is_listed[:LARGEST] = True
     yield clusters.filter(pa.array(is_listed))
     yield sample
+    yield largest(pa.concat_tables([TEMPLATES.empty_table(), *templates])).slice(0, LISTED)

@@ -8,6 +8,9 @@ DISTANCE, SIMILARITY, SIZE = "distance_", "similarity_", "size_"
 steps of 1 / SIMILARITY_STEPS; of clusters by the smallest n for which 2^n is not below their size.
 """
 
+TEMPLATE_CLUSTERS, LOSING_SOURCES = "template_clusters", "losing_sources"
+"""Counters of clusters that look like templates, and of sources that lose most documents."""
+
 SIMILARITY_STEPS = 200
 """Steps of similarities: every range of a histogram has a whole number of them."""
 

@@ -17,6 +17,12 @@ from numpy.typing import NDArray
 
 from mr_dedup.clusters.decisions import Reason, are_kept
 from mr_dedup.clusters.duplicate_counts import DuplicateCounts, count_duplicates
+from mr_dedup.clusters.suspects import (
+    LISTED,
+    MIN_DOCUMENTS,
+    ClusterMembers,
+    template_clusters,
+)
 from mr_dedup.errors import MrDedupError
 from mr_dedup.fingerprints.simhash import simhash
 from mr_dedup.formats.count_tables import COUNTS
@@ -41,9 +47,11 @@ from mr_dedup.jobs.report_counts import (
     SIMILARITY,
     SIMILARITY_STEPS,
     SIZE,
+    TEMPLATE_CLUSTERS,
 )
 from mr_dedup.jobs.resolve import Clustered, Locate, Resolved, ResolveJob
 from mr_dedup.jobs.row_shards import Attached, counts_of_rows, document_rows
+from mr_dedup.jobs.shares import hosts
 from mr_dedup.signatures.columns import schema_of, signatures_in
 from mr_dedup.signatures.linking import MethodSignatures, method_names
 from mr_dedup.signatures.methods import parse_methods
@@ -211,6 +219,7 @@ class ResolveShardsJob(ResolveJob, frozen=True, kw_only=True):
                 yield key, counted.select(["chunk", *EARLIER_COUNT])
             sample = _sampled(decided)
             yield from ((key, table) for table in self._clusters(decided, sample, counters))
+            yield key, self._templates(decided, counters)
             yield key, sample
 
     def _described_decisions(self, resolved: Resolved) -> pa.Table:
@@ -278,6 +287,24 @@ class ResolveShardsJob(ResolveJob, frozen=True, kw_only=True):
         counts = np.bincount(np.searchsorted(steps, similarities, "right") - 1)
         for step in np.flatnonzero(counts).tolist():
             counters[f"{SIMILARITY}{step}"] += int(counts[step])
+
+    def _templates(self, decided: pa.Table, counters: Counters) -> pa.Table:
+        """Return the largest clusters that look like templates."""
+        new = decided.filter(pa.array(~self.is_earlier(decided["chunk"].to_numpy())))
+        _, inverse, sizes = np.unique(
+            new["cluster"].to_numpy(), return_inverse=True, return_counts=True
+        )
+        new = new.filter(pa.array(sizes[inverse] >= MIN_DOCUMENTS))
+        found = template_clusters(
+            ClusterMembers(
+                new["cluster"].to_numpy().view(np.int64),
+                hosts(one_array(new["id"])),
+                are_kept(new["reason"].to_numpy()),
+                new["similarity"].fill_null(np.nan).to_numpy(),
+            )
+        )
+        counters[TEMPLATE_CLUSTERS] += len(found)
+        return found.slice(0, LISTED)
 
     def _clusters(
         self, decided: pa.Table, sample: pa.Table, counters: Counters

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TypedDict
 
@@ -75,9 +76,38 @@ class StageSummary(ReadingSummary, ClusterSummary, DecisionSummary):
     expected_recalls: list[ExpectedRecall]
 
 
+class TemplateCluster(TypedDict):
+    """A cluster that looks like pages of one template, by its documents of this run."""
+
+    cluster: int
+    host: str
+    documents: int
+    documents_kept: int
+    mean_similarity: float
+
+
+class LosingSource(TypedDict):
+    """A value of a field, or a host, that loses more than half of its documents."""
+
+    field: str
+    value: str
+    documents: int
+    dropped: int
+
+
+class Warnings(TypedDict):
+    """What a user should look at: how many there are, and the largest ones."""
+
+    template_clusters: int
+    template_clusters_listed: Sequence[TemplateCluster]
+    losing_sources: int
+    losing_sources_listed: Sequence[LosingSource]
+
+
 class RunSummary(StageSummary):
     """What a run reports of itself."""
 
+    warnings: Warnings
     files_read: int
     skipped_files: int
     shingles: str

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from mr_dedup.clusters.decisions import Reason
 from mr_dedup.formats.documents.rejects import SKIP_PHRASES
 from mr_dedup.jobs.shares import Share
-from mr_dedup.pipeline.summary import StageSummary
+from mr_dedup.pipeline.summary import StageSummary, Warnings
 from mr_dedup.report.histograms import Distributions
 
 
@@ -190,6 +190,16 @@ def in_order(clusters: Sequence[Cluster]) -> list[Cluster]:
     return sorted(clusters, key=key)
 
 
+def no_warnings() -> Warnings:
+    """Return that there is nothing to look at."""
+    return {
+        "template_clusters": 0,
+        "template_clusters_listed": [],
+        "losing_sources": 0,
+        "losing_sources_listed": [],
+    }
+
+
 @dataclass(frozen=True)
 class ReportData:
     """The data of a report; tables keep their order.
@@ -202,6 +212,7 @@ class ReportData:
         distributions: of the sizes of clusters, distances, similarities, and fingerprints.
         shares: tables of documents by a field, or by ``"host"``.
         clusters: the largest clusters, and those of samples.
+        warnings: what to look at before the result is used.
     """
 
     title: str
@@ -211,3 +222,4 @@ class ReportData:
     distributions: Distributions
     shares: Sequence[tuple[str, Sequence[Share]]] = ()
     clusters: Sequence[Cluster] = ()
+    warnings: Warnings = field(default_factory=no_warnings)

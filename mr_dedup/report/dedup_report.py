@@ -13,12 +13,22 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from mr_dedup.clusters.decisions import Reason
+from mr_dedup.clusters.suspects import (
+    LISTED,
+    MIN_DOCUMENTS,
+    TEMPLATES,
+    ClusterMembers,
+    losing_sources,
+    most_dropped,
+    template_clusters,
+)
 from mr_dedup.formats.parts import part_batches, read_parts
+from mr_dedup.formats.tables import one_array
 from mr_dedup.jobs.report_counts import EXAMPLES, LARGEST
 from mr_dedup.jobs.shares import Share, ShareCounter, hosts
 from mr_dedup.pipeline.dedup_stages.files import CLUSTERS, DECISIONS, ROWS, SAMPLES, SHOWN
 from mr_dedup.pipeline.document_rows import row_batches
-from mr_dedup.pipeline.summary import StageSummary
+from mr_dedup.pipeline.summary import StageSummary, Warnings
 from mr_dedup.report.data import Cluster, ReportData, Sample, in_order, run_of, totals_of
 from mr_dedup.report.histograms import Distributions
 from mr_dedup.report.html import write_report
@@ -33,6 +43,8 @@ _DECISIONS = (
 
 _ROWS_AT_ONCE = 1 << 14
 
+_KEPT = pa.array([reason.key for reason in Reason if reason.is_kept])
+
 
 def write_dedup_report(
     file: BinaryIO,
@@ -40,9 +52,14 @@ def write_dedup_report(
     summary: StageSummary,
     options: Sequence[tuple[str, str]],
     share_by: Sequence[str],
-) -> None:
-    """Write the report of the run whose stages are in ``folder``; see ``report_data``."""
-    write_report(file, report_data(folder, summary, options, share_by))
+) -> Warnings:
+    """Write the report of the run whose stages are in ``folder``; see ``report_data``.
+
+    Returns what the user should look at.
+    """
+    data = report_data(folder, summary, options, share_by)
+    write_report(file, data)
+    return data.warnings
 
 
 def report_data(
@@ -53,8 +70,9 @@ def report_data(
 ) -> ReportData:
     """Return what the report of the run shows whose stages are in ``folder``.
 
-    In memory: some 16,384 documents at a time, 8 bytes a document and 9 a dropped one, a table of
-    the clusters, and each distinct host and value of ``share_by``.
+    In memory: some 16,384 documents at a time, 8 bytes a document and 9 a dropped one, 29 bytes a
+    document of a cluster of 20 and more, a table of the clusters, and each distinct host and value
+    of ``share_by``.
     """
     earlier = summary["earlier_documents"]
     clusters = read_parts(folder / CLUSTERS)
@@ -62,7 +80,8 @@ def report_data(
     pairs = json.loads((folder / SAMPLES).read_bytes())
     sampled = {number - earlier: kept for number, kept in pairs}
     listed = _listed(clusters, sizes, _clusters_of(folder, list(sampled)))
-    gathered = _ReportScan(listed, list(sampled))
+    large = clusters.filter(pc.greater_equal(clusters["documents"], MIN_DOCUMENTS))["cluster"]
+    gathered = _ReportScan(listed, list(sampled), one_array(large))
     for batch in part_batches(folder / DECISIONS, _DECISIONS, _ROWS_AT_ONCE):
         gathered.add(batch)
     rows = row_batches(folder / ROWS, ["fingerprint", "length", *share_by], earlier, _ROWS_AT_ONCE)
@@ -83,7 +102,19 @@ def report_data(
         ),
         shares=[*gathered.hosts(), *found.shares],
         clusters=in_order([gathered.cluster(row) for row in listed]),
+        warnings=_warnings(gathered.templates(), [gathered.losing(), *found.losing]),
     )
+
+
+def _warnings(templates: pa.Table, sources: Sequence[pa.Table]) -> Warnings:
+    """Return what the user should look at: the largest of all."""
+    losing = most_dropped(pa.concat_tables(sources))
+    return {
+        "template_clusters": len(templates),
+        "template_clusters_listed": templates.slice(0, LISTED).to_pylist(),
+        "losing_sources": len(losing),
+        "losing_sources_listed": losing.slice(0, LISTED).to_pylist(),
+    }
 
 
 def _clusters_of(folder: Path, numbers: Sequence[int]) -> list[int]:
@@ -111,8 +142,15 @@ def _listed(
 class _ReportScan:
     """What a report shows of the decisions, which are gone through once, in batches."""
 
-    def __init__(self, listed: Sequence[Mapping[str, int]], samples: Sequence[int]) -> None:
-        """Look for examples of the ``listed`` clusters, and the documents numbered ``samples``."""
+    def __init__(
+        self, listed: Sequence[Mapping[str, int]], samples: Sequence[int], large: pa.Int64Array
+    ) -> None:
+        """Look for examples of the ``listed`` clusters, and the documents numbered ``samples``.
+
+        And for all documents of the clusters ``large``.
+        """
+        self._large = large
+        self._members: list[pa.RecordBatch] = []
         self.dropped: list[NDArray[np.bool_]] = []
         self.distances: list[NDArray[np.uint8]] = []
         self.similarities: list[NDArray[np.float64]] = []
@@ -134,7 +172,9 @@ class _ReportScan:
         self.distances.append(of_dropped["distance_bits"].to_numpy())
         similarities = of_dropped["similarity"].fill_null(float("nan"))
         self.similarities.append(similarities.to_numpy())
-        self._of_hosts.add(hosts(batch["id"]), dropped)
+        names = hosts(batch["id"])
+        self._of_hosts.add(names, dropped)
+        self._find_members(batch, names)
         self._find_examples(batch)
         self._find_samples(batch)
         self._first += len(batch)
@@ -151,6 +191,29 @@ class _ReportScan:
             first = of_cluster.slice(0, missing)
             self._examples[cluster] += first["id"].to_pylist()
             self._reasons[cluster] += [Reason[key.upper()] for key in first["reason"].to_pylist()]
+
+    def _find_members(self, batch: pa.RecordBatch, names: pa.LargeStringArray) -> None:
+        some = pc.is_in(batch["cluster"], value_set=self._large)
+        members = batch.select(["cluster", "similarity", "reason"])
+        self._members.append(members.append_column("host", names.dictionary_encode()).filter(some))
+
+    def templates(self) -> pa.Table:
+        """Return the clusters that look like templates."""
+        if not self._members:
+            return TEMPLATES.empty_table()
+        members = pa.Table.from_batches(self._members)
+        return template_clusters(
+            ClusterMembers(
+                members["cluster"].to_numpy(),
+                one_array(members["host"].cast(pa.large_string())),
+                pc.is_in(members["reason"], value_set=_KEPT).to_numpy(),
+                members["similarity"].fill_null(np.nan).to_numpy(),
+            )
+        )
+
+    def losing(self) -> pa.Table:
+        """Return the hosts that lose most of their documents."""
+        return losing_sources(_HOST, self._of_hosts.table())
 
     def _find_samples(self, batch: pa.RecordBatch) -> None:
         for number in self._wanted:
@@ -192,12 +255,16 @@ class _ReportScan:
 
 
 class _OfRows(NamedTuple):
-    """The fingerprints of documents, the sizes of their texts, and the shares by their fields."""
+    """The fingerprints of documents, the sizes of their texts, and the shares by their fields.
+
+    And the values of fields that lose most of their documents.
+    """
 
     fingerprints: NDArray[np.uint64]
     kept_bytes: int
     dropped_bytes: int
     shares: list[tuple[str, list[Share]]]
+    losing: list[pa.Table]
 
 
 def _of_rows(
@@ -219,4 +286,6 @@ def _of_rows(
             counter.add(batch[name], of_batch)
         first += len(batch)
     shares = [(name, counter.most_common(_VALUES)) for name, counter in counters.items()]
-    return _OfRows(np.concatenate(fingerprints), all_bytes - dropped_bytes, dropped_bytes, shares)
+    losing = [losing_sources(name, counter.table()) for name, counter in counters.items()]
+    kept_bytes = all_bytes - dropped_bytes
+    return _OfRows(np.concatenate(fingerprints), kept_bytes, dropped_bytes, shares, losing)

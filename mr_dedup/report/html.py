@@ -125,6 +125,7 @@ def _contents(data: ReportData) -> dict[str, Any]:
         "plots": _plots(data),
         "shares": [(field, values[:_MAX_ROWS], len(values)) for field, values in data.shares],
         "listed": list(_compared(listed)),
+        "warnings": data.warnings,
         "visible_rows": _VISIBLE_ROWS,
         "visible_clusters": _VISIBLE_CLUSTERS,
         "script": script,

@@ -51,6 +51,12 @@ def sharded_report_data(
             parts.counts["leading"],
         ),
         shares=shares,
+        warnings={
+            "template_clusters": parts.templates["number"],
+            "template_clusters_listed": parts.templates["listed"],
+            "losing_sources": parts.losing["number"],
+            "losing_sources_listed": parts.losing["listed"],
+        },
         clusters=in_order(
             [
                 Cluster(

@@ -24,6 +24,12 @@ def language(page):
     return {"en": 0, "de": 1}.get(page.fields.get("lang"), 2)
 
 
+def ranked_language(page):
+    if page.fields.get("lang") is None:
+        return 3
+    return {"en": 0, "de": 2}.get(page.fields["lang"], 1)
+
+
 KEYS = {
     "first": lambda page: (page.file, page.place),
     "longest": lambda page: -len(page.text.encode()),
@@ -33,6 +39,8 @@ KEYS = {
     "highest:score": lambda page: whole(page, "score", -1),
     "lowest:score": lambda page: whole(page, "score", 1),
     "prefer:lang=en,de": language,
+    "rank:lang=en,de": language,
+    "rank:lang=en,*,de": ranked_language,
 }
 
 
@@ -143,7 +151,7 @@ def test_preferences_are_parsed_as_they_are_written(name):
         ("prefer:=en", "prefer needs a field"),
         ("longest:text", "longest takes no field, got 'text'"),
         ("first:", "first takes no field, got ''"),
-        ("prefer:lang", "prefer:lang: prefer, and prefer alone, needs values"),
+        ("prefer:lang", "prefer:lang: rank and prefer, and these alone, need values"),
         ("prefer:lang=", "expected distinct values, none of them empty"),
         ("prefer:lang=en,,de", "expected distinct values, none of them empty"),
         ("prefer:lang=en,en", "expected distinct values, none of them empty"),

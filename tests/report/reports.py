@@ -57,6 +57,19 @@ def report(**changes) -> ReportData:
     return ReportData(**fields | changes, distributions=distributions)
 
 
+def warnings_of(host, count=1, field="host"):
+    """So many clusters that look like templates, and sources that lose documents."""
+    template = {
+        "cluster": -(1 << 63), "host": host, "documents": 12_345, "documents_kept": 1,
+        "mean_similarity": 0.8127,
+    }  # fmt: skip
+    source = {"field": field, "value": host, "documents": 400, "dropped": 399}
+    return {
+        "template_clusters": 3 * count, "template_clusters_listed": [template] * count,
+        "losing_sources": count, "losing_sources_listed": [source] * count,
+    }  # fmt: skip
+
+
 def hostile_report(text=HOSTILE) -> ReportData:
     """The same with ``text`` wherever a text can be."""
     return report(
@@ -65,6 +78,7 @@ def hostile_report(text=HOSTILE) -> ReportData:
         options=[(text, text)],
         totals=Totals(7, 2, 4, {text: 3}, skipped={text: 1}),
         shares=[(text, [Share(text, 3, 1)])],
+        warnings=warnings_of(text, field=text),
         clusters=[
             Cluster(
                 1,

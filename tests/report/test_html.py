@@ -30,7 +30,7 @@ TAGS = {
 }  # fmt: skip
 
 
-NAMES = 17
+NAMES = 20
 """Names in a hostile report."""
 
 

@@ -10,7 +10,14 @@ import pytest
 from mr_dedup.jobs.shares import Share
 from mr_dedup.report.data import Cluster, Sample
 from tests.accessibility import violations
-from tests.report.reports import HOSTILE, SAMPLE, hostile_report, report, written
+from tests.report.reports import (
+    HOSTILE,
+    SAMPLE,
+    hostile_report,
+    report,
+    warnings_of,
+    written,
+)
 
 pytestmark = pytest.mark.browser
 
@@ -69,6 +76,7 @@ def wide_report():
         options=[("documents", long), ("y" * 100, "z" * 300)],
         cluster_sizes=2 + 10 ** np.arange(12),
         shares=[(long, [Share(long, 3, 1), *(Share(f"{n}", 9, n % 9) for n in range(99))])],
+        warnings=warnings_of(long, 20),
         clusters=[
             Cluster(
                 -(1 << 63),
@@ -164,6 +172,30 @@ def test_the_first_screen(show, width, height):
     page = show(report(), width, opened=False).page
     last = page.locator(".cards > section").last.bounding_box()
     assert last["y"] + last["height"] <= height
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize("width", WIDTHS)
+def test_what_may_be_lost(show, width, scheme):
+    seen = show(report(warnings=warnings_of("shop.example", 2)), width, scheme, opened=False)
+    seen.check_quiet()
+    page = seen.page
+    section = page.locator("section[aria-labelledby=warnings]")
+    assert section.locator("h3").all_inner_texts() == [
+        "Clusters that look like templates", "Sources that lose over half of their documents"
+    ]  # fmt: skip
+    rows = section.locator("table").first.locator("tbody tr")
+    assert rows.count() == 2
+    assert rows.first.inner_text().split() == [
+        "shop.example", "12,345", "1", "0.813", "-9223372036854775808"
+    ]  # fmt: skip
+    assert "4 more are not shown." in section.inner_text()
+    page.locator("nav a[href='#warnings']").click()
+    top = section.locator("h2").bounding_box()["y"]
+    assert 0 <= top < 800
+    # wide tables scroll in their boxes
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert not show(report(), width, scheme).page.locator("#warnings").count()
 
 
 def many_clusters():

@@ -82,6 +82,7 @@ def sharded_dedup(stages: Stages, options: DedupOptions, run: ShardedRun) -> Ded
             "sizes": dict(kept.sizes),
             "texts": [[*where, text] for where, text in sorted(kept.texts.items())],
             "shares": [table.to_pydict() for table in kept.shares],
+            "losing": kept.losing,
         }
         with whole_file(run.records / _KEPT, overwrite=True) as file:
             file.write(json.dumps(content).encode() + b"\n")
@@ -99,5 +100,5 @@ def sharded_dedup(stages: Stages, options: DedupOptions, run: ShardedRun) -> Ded
     return Deduplicated(
         cast("StageSummary", summary),
         known["checksums"],
-        report.with_kept(texts, known["shares"], known["sizes"]),
+        report.with_kept(texts, known["shares"], known["sizes"], known["losing"]),
     )

@@ -17,6 +17,7 @@ from mr_dedup.jobs.report_counts import (
     SIMILARITY,
     SIMILARITY_STEPS,
     SIZE,
+    TEMPLATE_CLUSTERS,
 )
 from mr_dedup.pipeline.sharded.run import Left, ShardedRun
 
@@ -34,6 +35,8 @@ class ReportParts:
         texts: Texts of these and of those that they duplicate, by chunk and row.
         shares: Tables of the most common values of fields, as columns.
         sizes: Of all texts, ``kept_bytes`` and ``dropped_bytes``.
+        templates: Clusters that look like templates: their ``number``, and some, ``listed``.
+        losing: Values of fields that lose most of their documents, in the same way.
     """
 
     counts: Mapping[str, Sequence[int]]
@@ -43,6 +46,8 @@ class ReportParts:
     texts: Mapping[tuple[int, int], str] = field(default_factory=dict)
     shares: Sequence[Mapping[str, Sequence[Any]]] = ()
     sizes: Mapping[str, int] = field(default_factory=dict)
+    templates: Mapping[str, Any] = field(default_factory=dict)
+    losing: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
     def read(
@@ -60,10 +65,15 @@ class ReportParts:
         }
         listed: list[dict[str, Any]] = []
         samples: list[dict[str, Any]] = []
+        templates: list[dict[str, Any]] = []
         last = decided.shards[-1].key if decided.shards else -1
         if last > run.chunk_count - 1 and attached.counters.get("documents_in_clusters"):
             for table in decided.tables(last):
-                (listed if "examples" in table.column_names else samples).extend(table.to_pylist())
+                if "mean_similarity" in table.column_names:
+                    templates += table.to_pylist()
+                else:
+                    is_listed = "examples" in table.column_names
+                    (listed if is_listed else samples).extend(table.to_pylist())
         chosen = [
             {**row, "earlier": _result_of(row["kept_chunk"], results)} for row in _spread(samples)
         ]
@@ -73,7 +83,9 @@ class ReportParts:
         shown = [
             row for rank, row in enumerate(listed) if rank < LARGEST or label_of(row) in of_chosen
         ]
-        return cls(counts, clustered, shown, chosen)
+        number = decided.counters.get(TEMPLATE_CLUSTERS, 0)
+        looking = {"number": number, "listed": templates}
+        return cls(counts, clustered, shown, chosen, templates=looking)
 
     @property
     def shown(self) -> list[tuple[int, int]]:
@@ -87,9 +99,10 @@ class ReportParts:
         texts: Mapping[tuple[int, int], str],
         shares: Sequence[Mapping[str, Sequence[Any]]],
         sizes: Mapping[str, int],
+        losing: Mapping[str, Any],
     ) -> ReportParts:
         """Return the same with what the last stage knows."""
-        return replace(self, texts=texts, shares=shares, sizes=sizes)
+        return replace(self, texts=texts, shares=shares, sizes=sizes, losing=losing)
 
     def shares_of(self, name: str) -> pa.Table:
         """Return the most common values of a field."""

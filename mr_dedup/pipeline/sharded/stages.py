@@ -19,8 +19,8 @@ import pyarrow as pa
 
 from mr_dedup.clusters.decisions import Reason
 from mr_dedup.clusters.splitting import UNVERIFIED, VERIFIED
+from mr_dedup.clusters.suspects import LISTED, SOURCES, most_dropped
 from mr_dedup.formats.count_tables import EARLIER_COUNTS as EARLIER_COLUMNS
-from mr_dedup.formats.documents.chunks import DocumentChunk
 from mr_dedup.formats.documents.rejects import ReadCounts
 from mr_dedup.formats.shards import Shard, write_shard
 from mr_dedup.jobs.attach import LARGE, AttachJob
@@ -48,6 +48,7 @@ from mr_dedup.jobs.reading import (
     reject_lines,
     skipped_records,
 )
+from mr_dedup.jobs.report_counts import LOSING_SOURCES
 from mr_dedup.jobs.resolve_shards import ResolveShardsJob
 from mr_dedup.jobs.signatures import SignaturesJob
 from mr_dedup.jobs.split_clusters import SplitClustersJob
@@ -348,6 +349,7 @@ class Kept:
         checksums: Of the datasets that later runs read, by their names.
         texts: Those that a report shows, by chunk and row.
         shares: Tables of the most common values of fields.
+        losing: The ``number`` of values that lose most of their documents, and some, ``listed``.
     """
 
     documents: int
@@ -355,6 +357,7 @@ class Kept:
     checksums: dict[str, str]
     texts: Mapping[tuple[int, int], str]
     shares: Sequence[pa.Table]
+    losing: dict[str, Any]
 
 
 def keep(plan: Plan, rows: Left, decided: Left, shown: Sequence[tuple[int, int]]) -> Kept:
@@ -384,15 +387,12 @@ def keep(plan: Plan, rows: Left, decided: Left, shown: Sequence[tuple[int, int]]
     )
     wanted = {chunk for chunk, _ in shown}
     earlier = [chunk for chunk in run.earlier if chunk.number in wanted]
-    tables: list[pa.Table] = []
-    chunks = list(run.chunks)
     if options.documents == "parquet":
-        job, first, tables = _columns_first(run, job, chunks)
-        chunks = [chunk for chunk in chunks if chunk.number not in first]
-    _, found = run.over_documents(job, "keep", [*earlier, *chunks], None)
-    tables += [table for _, table in found]
+        job = _columns_first(run, job)
+    left, found = run.over_documents(job, "keep", [*earlier, *run.chunks], None)
     _write_clusters(run, decided)
-    kept = _kept(tables, bool(options.methods))
+    kept = _kept([table for _, table in found], bool(options.methods))
+    kept.losing["number"] = left.counters.get(LOSING_SOURCES, 0)
     if options.against:
         kept.checksums[EARLIER_COUNTS] = _write_earlier_counts(run, decided, options)
     return kept
@@ -409,21 +409,18 @@ def _sources(run: ShardedRun) -> dict[str, list[int]]:
     return sources
 
 
-def _columns_first(
-    run: ShardedRun, job: KeepShardsJob, chunks: Sequence[DocumentChunk]
-) -> tuple[KeepShardsJob, set[int], list[pa.Table]]:
+def _columns_first(run: ShardedRun, job: KeepShardsJob) -> KeepShardsJob:
     """Run the job over one chunk after the other until one states the columns of Parquet.
 
-    Returns the job with these columns, the chunk that is done, and its tables.
+    Returns the job with these columns. It is run over all chunks then, for it counts over all.
     """
-    for chunk in chunks:
+    for chunk in run.chunks:
         _, found = run.over_documents(job, "keep-columns", [chunk], None)
         for _, table in found:
             if "columns" in table.column_names and table["columns"][0].is_valid:
                 columns = (table["columns"][0].as_py(), table["source"][0].as_py())
-                job = msgspec.structs.replace(job, columns=columns)
-                return job, {chunk.number}, [each for _, each in found]
-    return job, set(), []
+                return msgspec.structs.replace(job, columns=columns)
+    return job
 
 
 def _write_clusters(run: ShardedRun, decided: Left) -> None:
@@ -468,8 +465,11 @@ def _kept(tables: Sequence[pa.Table], has_signatures: bool) -> Kept:
     parts: dict[int, dict[str, Any]] = {}
     texts: dict[tuple[int, int], str] = {}
     shares = []
+    losing = [SOURCES.empty_table()]
     for table in tables:
-        if "part" in table.column_names:
+        if "loses" in table.column_names:
+            losing.append(table.drop_columns("loses").cast(SOURCES))
+        elif "part" in table.column_names:
             (row,) = table.drop_columns(["columns"]).to_pylist()
             parts[row["part"]] = row
         elif "text" in table.column_names:
@@ -485,4 +485,5 @@ def _kept(tables: Sequence[pa.Table], has_signatures: bool) -> Kept:
     sizes = {
         name: sum(row[name] for row in parts.values()) for name in ("kept_bytes", "dropped_bytes")
     }
-    return Kept(documents, sizes, checksums, texts, shares)
+    listed = most_dropped(pa.concat_tables(losing)).slice(0, LISTED).to_pylist()
+    return Kept(documents, sizes, checksums, texts, shares, {"listed": listed})

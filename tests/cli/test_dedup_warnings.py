@@ -1,0 +1,128 @@
+"""What mr-dedup dedup warns of: clusters that look like templates, sources that lose most."""
+
+import json
+import random
+
+import pytest
+
+from mr_dedup.cli import dedup as command
+from mr_dedup.formats.documents import chunks
+from tests.cli.documents import write_jsonl
+from tests.cli.running import Command
+from tests.report.reports import elements, shown
+
+dedup = Command("dedup")
+
+
+@pytest.fixture(params=["one process", "shards"])
+def sharded(request, monkeypatch):
+    monkeypatch.setattr(command, "is_sharded", lambda _: request.param == "shards")
+    for name in ("CHUNK_BYTES", "_MIN_BYTES"):
+        monkeypatch.setattr(chunks, name, 9000)
+    monkeypatch.setattr(chunks, "_FILE_BYTES", 10)
+
+
+@pytest.fixture
+def pages():
+    """40 pages of one template, 60 of a site of which 50 are mirrored, and copies of one page."""
+    rng = random.Random(4)
+
+    def page():
+        return [f"v{rng.randrange(900)}" for _ in range(60)]
+
+    documents = []
+
+    def add(host, number, words):
+        documents.append(
+            {"id": f"https://{host}/{number}", "text": " ".join(words), "kind": host[0]}
+        )
+
+    template = page()
+    for number in range(40):
+        words = list(template)
+        words[5], words[30] = f"x{number}", f"y{number}"
+        add("shop.example", number, words)
+    for number in range(60):
+        words = page()
+        add("news.example", number, words)
+        if number < 50:
+            add("mirror.example", number, words)
+    copied = page()
+    for number in range(30):
+        add("copies.example", number, copied)
+    for number in range(19):
+        add("few.example", number, copied)
+    return documents
+
+
+@pytest.mark.usefixtures("sharded")
+@pytest.mark.parametrize("kept", ["same", "parquet"])
+def test_templates_and_sources(capfd, tmp_path, pages, kept):
+    path = write_jsonl(tmp_path / "pages.jsonl", pages)
+    out = tmp_path / "out"
+    words = ["--share-by", "kind", "--documents", kept]
+    said = dedup.messages(capfd, path, "-o", out, *words)
+    found = json.loads((out / "summary.json").read_text())["warnings"]
+    assert found["template_clusters"] == 1
+    (template,) = found["template_clusters_listed"]
+    assert template["host"] == "shop.example"
+    assert (template["documents"], template["documents_kept"]) == (40, 1)
+    # of 58 shingles each page has 6 of its own
+    assert template["mean_similarity"] == pytest.approx(52 / 64, abs=1e-4)
+    assert found["losing_sources_listed"] == [
+        {"field": "host", "value": "mirror.example", "documents": 50, "dropped": 50},
+        {"field": "kind", "value": "m", "documents": 50, "dropped": 50},
+        {"field": "host", "value": "shop.example", "documents": 40, "dropped": 39},
+        {"field": "kind", "value": "s", "documents": 40, "dropped": 39},
+        {"field": "host", "value": "copies.example", "documents": 30, "dropped": 29},
+        {"field": "kind", "value": "c", "documents": 30, "dropped": 29},
+    ]
+    assert found["losing_sources"] == 6
+    assert (
+        "warning: 1 cluster of 20 documents and more of one host, similar but not equal, as pages "
+        "of one template are; the largest has 40 of shop.example and keeps 1; see report.html"
+    ) in said
+    assert "most of host mirror.example: 50 of 50; see report.html" in said
+    report = shown(elements((out / "report.html").read_bytes()))
+    assert "What may be lost" in report
+    assert "Clusters that look like templates" in report
+    assert "Sources that lose over half of their documents" in report
+
+
+@pytest.mark.usefixtures("sharded")
+def test_nothing_to_look_at(capfd, tmp_path, pages):
+    path = write_jsonl(tmp_path / "pages.jsonl", pages[40:60])
+    said = dedup.messages(capfd, path, "-o", tmp_path / "out")
+    assert "warning" not in said
+    found = json.loads((tmp_path / "out" / "summary.json").read_text())["warnings"]
+    assert found == {
+        "template_clusters": 0, "template_clusters_listed": [],
+        "losing_sources": 0, "losing_sources_listed": [],
+    }  # fmt: skip
+    assert b"What may be lost" not in (tmp_path / "out" / "report.html").read_bytes()
+
+
+@pytest.mark.usefixtures("sharded")
+def test_hosts_that_are_hostile(capfd, tmp_path, pages):
+    for page in pages:
+        page["id"] = page["id"].replace("shop.example", "shop\x1b<b>.example")
+    path = write_jsonl(tmp_path / "pages.jsonl", pages)
+    said = dedup.messages(capfd, path, "-o", tmp_path / "out")
+    assert "\x1b" not in said
+    assert "1 cluster of 20 documents" in said
+    assert b"<b>.example" not in (tmp_path / "out" / "report.html").read_bytes()
+
+
+def test_rank_chooses_what_is_kept(capfd, tmp_path):
+    text = " ".join(f"w{n}" for n in range(40))
+    names = ["blog", "wiki", "news", "forum", None]
+    for order, kept in ("wiki,*,news", "wiki"), ("*,blog", "a1"), ("news", "news"):
+        documents = [
+            {"id": name or "none", "text": text, **({"source": name} if name else {})}
+            for name in names
+        ]
+        path = write_jsonl(tmp_path / "pages.jsonl", documents)
+        words = ["--keep", f"rank:source={order}", "--keep", "longest", "--overwrite"]
+        dedup.done(capfd, path, "-o", tmp_path / "out", *words)
+        (line,) = (tmp_path / "out" / "documents" / "pages.jsonl").read_text().splitlines()
+        assert json.loads(line)["id"] == {"a1": "forum"}.get(kept, kept)
