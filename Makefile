@@ -139,6 +139,9 @@ bench-decontamination: $(VENV)/.bench-ready ## measure what decontaminate finds:
 bench-quick: $(VENV)/.bench-ready ## the same at sizes of a minute, to see that it runs
 	$(BIN)/python -m bench --quick
 
+bench-passages: $(VENV)/.bench-ready ## compare passages of 100 MB of pages with those of a suffix array; measure (SIZES="0.1 1")
+	$(BIN)/python -m bench.passages --check 100 --sizes $(or $(SIZES),0.1 1)
+
 clean: ## remove what these commands made
 	rm -rf $(VENV) .uv build dist docs/_build docs/reference/commands/*-*.md *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -prune -exec rm -rf {} +

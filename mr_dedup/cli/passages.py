@@ -157,7 +157,7 @@ def _run_locked(
 ) -> int:
     from mr_dedup.cli.dedup_jobs import DocumentJobs
     from mr_dedup.engines import streaming
-    from mr_dedup.pipeline.passages import find_passages
+    from mr_dedup.pipeline.passages import NoGroupError, find_passages
     from mr_dedup.pipeline.stages import Stages
 
     if arguments.resume and folder.was_published():
@@ -190,7 +190,8 @@ def _run_locked(
                     stages, options, jobs.sharded_run(folder), work.content_bytes
                 )
                 refuse_changed(arguments, work, run)
-        except NothingReadError:
+        except (NothingReadError, NoGroupError):
+            # with what would read the records, it is another run
             folder.discard()
             raise
         except BaseException:

@@ -25,6 +25,7 @@ from mr_dedup.jobs.passage_job import (
     starts_of_keys,
     to_chunks,
 )
+from mr_dedup.jobs.reading import NO_REJECTS, REJECT
 from mr_dedup.passages.windows import CountTable
 
 TOKENS = "tokens_read"
@@ -49,7 +50,9 @@ class PassageAnchorsJob(PassageJob, frozen=True, kw_only=True):
                     yield from self._rows(table, chunk)
                     table = CountTable()
             yield from self._rows(table, chunk)
-            yield 0, size_of_chunk(chunk, reading.documents)
+            rejects = next(reading.rejects(), NO_REJECTS)
+            first = rejects[REJECT][0].as_py() if len(rejects) else None
+            yield 0, size_of_chunk(chunk, reading.documents, first)
 
     def _rows(self, table: CountTable, chunk: int) -> Iterator[Keyed]:
         yield from by_partition(as_rows(table, chunk, ["one", "documents"]), self.partitions)

@@ -15,7 +15,7 @@ from mr_dedup.formats.shards import read_shard
 from mr_dedup.formats.tables import divided, one_array
 from mr_dedup.jobs.contract import Counters, Keyed, TaskInput
 from mr_dedup.jobs.document_job import DocumentJob
-from mr_dedup.jobs.reading import DocumentReading
+from mr_dedup.jobs.reading import REJECT, DocumentReading
 from mr_dedup.jobs.shares import hosts
 from mr_dedup.passages.options import PassageOptions
 from mr_dedup.passages.windows import CountTable, TextWindows
@@ -87,15 +87,24 @@ def by_partition(table: pa.Table, partitions: int) -> Iterator[Keyed]:
         yield from divided(table, high.astype(np.int64))
 
 
-def size_of_chunk(chunk: int, documents: int) -> pa.Table:
-    """Return the table by which a chunk has a shard, also if nothing of it is repeated."""
-    return pa.table({"chunk": pa.array([chunk], pa.int32()), "documents_read": [documents]})
+def size_of_chunk(chunk: int, documents: int, reject: bytes | None = None) -> pa.Table:
+    """Return the table by which a chunk has a shard, also if nothing of it is repeated.
+
+    ``reject`` is the first record that could not be read, as a line of JSON.
+    """
+    return pa.table(
+        {
+            "chunk": pa.array([chunk], pa.int32()),
+            "documents_read": [documents],
+            REJECT: pa.array([reject], pa.large_binary()),
+        }
+    )
 
 
 def is_size(table: pa.Table) -> bool:
     """Return whether a table is that of ``size_of_chunk``."""
     names: list[str] = table.column_names
-    return names == ["chunk", "documents_read"]
+    return names == ["chunk", "documents_read", REJECT]
 
 
 def as_rows(table: CountTable, chunk: int, names: Iterable[str]) -> pa.Table:

@@ -19,6 +19,7 @@ from mr_dedup.errors import MrDedupError
 from mr_dedup.files.outputs import whole_file
 from mr_dedup.formats.documents.files import DocumentFormat
 from mr_dedup.formats.documents.options import ReadOptions
+from mr_dedup.formats.documents.rejects import ReadCounts
 from mr_dedup.formats.passage_files import PASSAGES
 from mr_dedup.jobs.kept_documents import kept_names
 from mr_dedup.jobs.passage_anchors import TOKENS, PassageAnchorsJob
@@ -26,7 +27,14 @@ from mr_dedup.jobs.passage_job import HOST, WITHOUT_GROUP
 from mr_dedup.jobs.passage_parts import PassagePartsJob, write_passages
 from mr_dedup.jobs.passage_windows import PassageWindowsJob
 from mr_dedup.jobs.passages import LEFT_EMPTY, PASSAGES_FOLDER, Cut, PassagesJob
-from mr_dedup.jobs.reading import DOCUMENTS, INCOMPLETE, REJECTED, TEXT_BYTES, skipped_records
+from mr_dedup.jobs.reading import (
+    DOCUMENTS,
+    INCOMPLETE,
+    REJECT,
+    REJECTED,
+    TEXT_BYTES,
+    skipped_records,
+)
 from mr_dedup.passages.cutting import Boundaries
 from mr_dedup.passages.options import PassageOptions
 from mr_dedup.pipeline.dedup_stages.files import RESULT
@@ -53,6 +61,10 @@ _MAX_GROUPS = 256
 
 _CONVERTED = ".jsonl.zst"
 """The ending of files of documents that are neither JSON lines nor Parquet, when they are cut."""
+
+
+class NoGroupError(MrDedupError):
+    """No document is in a group: a run with another field is another run."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,7 +109,7 @@ def find_passages(
         content_bytes: The size of the documents, about.
 
     Raises:
-        NothingReadError: If all records were rejected.
+        NoGroupError: If no document is in a group.
         MrDedupError: As ``Engine.run``.
     """
     with run.open_engine("size") as (engine, _):
@@ -150,21 +162,39 @@ def _shared(options: PassageRunOptions, run: ShardedRun) -> dict[str, Any]:
 
 
 def _read(left: Left, options: PassageRunOptions) -> Mapping[str, Any]:
-    """Return what was read; raise MrDedupError if no document has the field of groups."""
+    """Return what was read.
+
+    Raises NothingReadError if all records were rejected, NoGroupError if no document has a group.
+    """
     counters = left.counters
-    documents = counters.get(DOCUMENTS, 0)
+    documents, rejected = counters.get(DOCUMENTS, 0), counters.get(REJECTED, 0)
+    if rejected and not documents:
+        _refuse_nothing_read(left, rejected)
     if documents and counters.get(WITHOUT_GROUP, 0) == documents:
         what = "no id is a URL" if options.per == HOST else f"no document has {options.per!r}"
-        raise MrDedupError(f"--per: {what}")
+        raise NoGroupError(f"--per: {what}")
     return {
         "documents_read": documents,
-        "rejected_records": counters.get(REJECTED, 0),
+        "rejected_records": rejected,
         "incomplete_files": counters.get(INCOMPLETE, 0),
         "skipped_records": skipped_records(counters),
         "text_bytes": counters.get(TEXT_BYTES, 0),
         "tokens": counters.get(TOKENS, 0),
         WITHOUT_GROUP: counters.get(WITHOUT_GROUP, 0),
     }
+
+
+def _refuse_nothing_read(left: Left, rejected: int) -> None:
+    """Raise NothingReadError, with the first record that was rejected."""
+    counts = ReadCounts()
+    for shard in left.shards:
+        first = next(left.tables(shard.key))[REJECT][0].as_py()
+        if first is not None:
+            counts.add_lines(first + b"\n")
+            break
+    counts.rejected = rejected
+    counts.rejects = max(counts.rejects, min(rejected, 2))
+    counts.require_documents()
 
 
 def _keep(

@@ -338,6 +338,19 @@ def test_rejected_records_are_kept(capfd, pages, tmp_path):
     assert all(json.loads(each)["file"].endswith("a.jsonl") for each in rejects)
 
 
+@pytest.mark.parametrize("lines", [1, 3])
+def test_what_is_no_documents_is_refused(capfd, tmp_path, lines):
+    (tmp_path / "a.jsonl").write_text("no JSON\n" * lines)
+    code, _, err = passages(capfd, tmp_path / "a.jsonl", "-o", tmp_path / "out")
+    assert code == 2
+    assert "a.jsonl" in err
+    assert "is not JSON" in err
+    assert sorted(path.name for path in tmp_path.iterdir()) in (
+        ["a.jsonl"],
+        [".out.lock", "a.jsonl"],
+    )
+
+
 def test_usage_errors_are_one_line(capfd, pages, tmp_path):
     out = ["-o", tmp_path / "out"]
     for words, reason in [
@@ -353,7 +366,7 @@ def test_usage_errors_are_one_line(capfd, pages, tmp_path):
         code, _, err = passages(capfd, pages, *out, *words)
         assert code == 2, words
         assert reason in err
-        shutil.rmtree(tmp_path / ".out.unfinished", ignore_errors=True)
+        assert not (tmp_path / ".out.unfinished").exists()
     passages.done(capfd, pages, *out)
     assert "exists; give --overwrite" in passages.mistake(capfd, pages, *out)
     assert "nothing was cut out" in restore.mistake(capfd, tmp_path / "out", "-o", tmp_path / "x")

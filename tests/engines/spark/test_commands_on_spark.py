@@ -114,6 +114,36 @@ def test_decontaminate(spark, pages, tmp_path, capfd, monkeypatch):
     assert json.loads((tmp_path / "spark" / "summary.json").read_text())["items_found"] == 10
 
 
+@pytest.mark.parametrize("words", [["--unit", "tokens:12"], ["--unit", "lines"]])
+def test_passages(spark, pages, tmp_path, capfd, words):
+    words = [*words, "--cut", "all-but-first"]
+    for name, options in {"memory": ["-r", "memory"], "spark": spark}.items():
+        run(capfd, "passages", pages, "-o", tmp_path / name, *options, *words)
+        run(capfd, "restore", tmp_path / name, "-o", tmp_path / f"{name}-restored")
+    for name in ("passages", "occurrences", "cuts"):
+        found, expected = (read_parts(tmp_path / each / name) for each in ("spark", "memory"))
+        # files that several tasks read are divided otherwise
+        same = [column for column in expected.column_names if not column.startswith("written")]
+        assert found.select(same).to_pylist() == expected.select(same).to_pylist()
+    assert len(expected)
+    for where in ("documents", None):
+        found, expected = (
+            lines_below(tmp_path / (f"{each}/{where}" if where else f"{each}-restored"))
+            for each in ("spark", "memory")
+        )
+        assert found == expected
+    one, other = (
+        json.loads((tmp_path / each / "summary.json").read_text()) for each in ("memory", "spark")
+    )
+    assert one == other
+
+
+def lines_below(folder):
+    """All lines of the files of a directory, in the order of their names."""
+    paths = sorted(path for path in folder.rglob("*") if path.is_file())
+    return b"".join(path.read_bytes() for path in paths).splitlines()
+
+
 @pytest.mark.parametrize("reducers", [1, 5])
 def test_other_jobs(spark, made, pages, tmp_path, capfd, reducers):
     longs, queries = made / "longs" / "corpus-00000.longs", made / "longs" / "queries.longs"
